@@ -1,1 +1,39 @@
-//! placeholder
+//! The words of the Claude Code CLI, Watari's own events and commands, and the session machine between them.
+//!
+//! Everything here is pure: bytes and time come in as arguments, events and lines to write come out of
+//! [`Machine::poll_output`]. There is no clock, no file, no lock, no process and no async runtime, so a
+//! test can play an hour of conversation in no time.
+//!
+//! ```
+//! use std::time::Instant;
+//! use watari_protocol::{Config, Machine, Output};
+//!
+//! let mut machine = Machine::start(Config::default(), Instant::now());
+//! // The first output is the line that opens the conversation with the CLI.
+//! assert!(matches!(machine.poll_output(), Some(Output::Write(line)) if line.ends_with(b"\n")));
+//! ```
+
+mod command;
+mod event;
+mod id;
+mod initialize;
+mod json;
+mod session;
+mod wire;
+
+pub use command::{
+    Accepted, Command, Decision, PermissionMode, Prompt, PromptContent, Refused,
+    UnknownPermissionMode,
+};
+pub use event::{
+    AskEnding, AskKind, Block, BlockKind, CliInfo, Delta, DropReason, Event, Exit, ExitReason,
+    Failure, InterruptReceipt, Outcome, PermissionAsk, RequestFailed, RequestReply, SessionInfo,
+    TaskNews, TurnCause, TurnEnding, Usage,
+};
+pub use id::{
+    AskId, BadId, BlockId, EntryId, MessageId, PromptId, RequestId, SessionId, ToolUseId,
+};
+pub use initialize::{Initialize, SystemPrompt};
+pub use json::Raw;
+pub use session::{Config, Machine, Output, Phase, STEPS, Stop, Trigger};
+pub use wire::start_failure::{StartFailure, start_failure};

@@ -1,1 +1,60 @@
-//! placeholder
+//! Drives one Claude Code process from Rust: starts it, holds a conversation with it, and leaves nothing
+//! behind when it ends.
+//!
+//! One question, one answer:
+//!
+//! ```no_run
+//! use watari_sdk::{Event, Options, query};
+//!
+//! # async fn example() -> Result<(), watari_sdk::ConnectError> {
+//! let mut answer = query("What is in this folder?", Options::default()).await?;
+//! while let Some(event) = answer.next().await {
+//!     if let Event::BlockGrew { delta, .. } = event {
+//!         print!("{}", delta.text());
+//!     }
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A live session, in which tools ask before they run: see [`Client`], and the programs in `examples/`.
+//!
+//! # What is left behind when a program ends
+//!
+//! Claude Code starts shells and servers of its own, in sessions of their own. With a [`Keeper`] all of
+//! them die with the session, also when the program is killed with SIGKILL. Without one, they die when
+//! the session is closed or its client dropped, found by process group and by a mark in their environment;
+//! but nobody is there to do it when the program itself is killed.
+
+mod argv;
+mod client;
+mod driver;
+mod find;
+mod keeper;
+mod lines;
+mod options;
+mod process;
+mod query;
+mod sink;
+mod sweep;
+mod tail;
+mod version;
+
+pub use argv::BadOption;
+pub use client::{Client, CommandError, ConnectError, MINIMUM_CLI_VERSION, RequestError};
+pub use find::FindError;
+pub use keeper::Keeper;
+pub use options::{
+    Effort, Environment, ExtraArgument, McpServers, Options, PermissionPrompts, Plugin, Session,
+    SettingSource, Settings, Thinking, ThinkingDisplay, Tools,
+};
+pub use process::StartError;
+pub use query::{Query, query};
+pub use sink::Events;
+pub use watari_protocol::{
+    AskEnding, AskId, AskKind, BadId, Block, BlockId, BlockKind, CliInfo, Decision, Delta,
+    DropReason, EntryId, Event, Exit, ExitReason, Failure, InterruptReceipt, MessageId, Outcome,
+    PermissionAsk, PermissionMode, Prompt, PromptContent, PromptId, Raw, Refused, RequestFailed,
+    RequestId, RequestReply, SessionId, SessionInfo, SystemPrompt, TaskNews, ToolUseId, TurnCause,
+    TurnEnding, Usage,
+};

@@ -1,1 +1,9 @@
-//! placeholder
+//! What tests of Watari stand on: a stub of the Messages API, a clean room for the CLI, and a look at processes.
+
+pub mod claude;
+pub mod processes;
+pub mod sandbox;
+pub mod stub_api;
+
+pub use sandbox::Sandbox;
+pub use stub_api::{RecordedRequest, Reply, Script, StartStubError, StubApi};

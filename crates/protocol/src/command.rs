@@ -1,0 +1,248 @@
+//! What a client wants: commands. Imperative, ours.
+
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+use crate::id::{AskId, PromptId, RequestId};
+use crate::json::Raw;
+use crate::session::Phase;
+
+/// Something a client wants of a session.
+#[derive(Debug, Clone)]
+pub enum Command {
+    /// Ask the model something. It waits until the prompts before it have had their turns.
+    Prompt(Prompt),
+    /// End the running turn; the session lives on.
+    Interrupt {
+        /// Also drop the prompts that wait.
+        cancel_queued: bool,
+    },
+    /// Answer a permission ask.
+    Answer {
+        /// The ask.
+        ask: AskId,
+        /// Yes or no.
+        decision: Decision,
+    },
+    /// Change the model, from the next call to the API on; none means the CLI's own choice.
+    SetModel {
+        /// The model's name; the CLI checks it only when it is used.
+        model: Option<String>,
+    },
+    /// Change how permissions are decided.
+    SetPermissionMode {
+        /// The new mode.
+        mode: PermissionMode,
+    },
+    /// Any other request the CLI knows, by its own name and fields.
+    Request {
+        /// The CLI's name of the request.
+        subtype: String,
+        /// Its fields.
+        fields: Map<String, Value>,
+    },
+    /// End the session in good order: interrupt, let the CLI finish, and make sure that it is gone.
+    Close,
+    /// End the session now.
+    Abort,
+}
+
+/// A prompt: text, or blocks in the API's shape (text, images, documents).
+#[derive(Debug, Clone)]
+pub struct Prompt {
+    /// What to say.
+    pub content: PromptContent,
+}
+
+/// What a prompt says.
+#[derive(Debug, Clone)]
+pub enum PromptContent {
+    /// Plain text.
+    Text(String),
+    /// A JSON array of content blocks.
+    Blocks(Raw),
+}
+
+impl<T: Into<String>> From<T> for Prompt {
+    fn from(text: T) -> Prompt {
+        Prompt {
+            content: PromptContent::Text(text.into()),
+        }
+    }
+}
+
+/// The answer to a permission ask.
+#[derive(Debug, Clone)]
+pub enum Decision {
+    /// Run the tool.
+    Allow {
+        /// Run it with this input instead: the whole input, not a change to it.
+        input: Option<Raw>,
+        /// Rules to add, in the CLI's shape; usually the ask's own suggestions.
+        permissions: Option<Raw>,
+    },
+    /// Do not run it.
+    Deny {
+        /// What the model is told.
+        message: String,
+        /// Also end the turn.
+        interrupt: bool,
+    },
+}
+
+impl Decision {
+    /// Run the tool as asked.
+    pub fn allow() -> Decision {
+        Decision::Allow {
+            input: None,
+            permissions: None,
+        }
+    }
+
+    /// Run the tool with another input.
+    pub fn allow_with(input: impl Into<Raw>) -> Decision {
+        Decision::Allow {
+            input: Some(input.into()),
+            permissions: None,
+        }
+    }
+
+    /// Do not run the tool, and tell the model why.
+    pub fn deny(message: impl Into<String>) -> Decision {
+        Decision::Deny {
+            message: message.into(),
+            interrupt: false,
+        }
+    }
+}
+
+/// How the CLI decides what may run without asking.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PermissionMode {
+    /// Ask for what no rule allows.
+    Default,
+    /// Edits of files in the working directory need no question.
+    AcceptEdits,
+    /// Look and plan, change nothing.
+    Plan,
+    /// Refuse what no rule allows, without asking.
+    DontAsk,
+    /// Let a classifier decide.
+    Auto,
+    /// Run everything. Only in a sandbox.
+    BypassPermissions,
+}
+
+impl PermissionMode {
+    /// Every mode.
+    pub const ALL: [PermissionMode; 6] = [
+        PermissionMode::Default,
+        PermissionMode::AcceptEdits,
+        PermissionMode::Plan,
+        PermissionMode::DontAsk,
+        PermissionMode::Auto,
+        PermissionMode::BypassPermissions,
+    ];
+
+    /// The CLI's word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            PermissionMode::Default => "default",
+            PermissionMode::AcceptEdits => "acceptEdits",
+            PermissionMode::Plan => "plan",
+            PermissionMode::DontAsk => "dontAsk",
+            PermissionMode::Auto => "auto",
+            PermissionMode::BypassPermissions => "bypassPermissions",
+        }
+    }
+}
+
+/// A permission mode that does not exist.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{given:?} is not a permission mode: use one of default, acceptEdits, plan, dontAsk, auto, bypassPermissions"
+)]
+pub struct UnknownPermissionMode {
+    given: String,
+}
+
+impl std::str::FromStr for PermissionMode {
+    type Err = UnknownPermissionMode;
+
+    fn from_str(text: &str) -> Result<PermissionMode, UnknownPermissionMode> {
+        PermissionMode::ALL
+            .into_iter()
+            .find(|mode| mode.as_str() == text)
+            .ok_or_else(|| UnknownPermissionMode {
+                given: text.to_owned(),
+            })
+    }
+}
+
+/// What became of a command that was accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Accepted {
+    /// The prompt has this id; its turn will end with it.
+    Prompt(PromptId),
+    /// The CLI was asked; its answer comes as `RequestAnswered` with this id.
+    Request(RequestId),
+    /// Nothing more will be said of it.
+    Done,
+}
+
+/// Why a command was refused. A refused command changed nothing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// The session is not in a state for it.
+    #[error("cannot {command} while the session is {phase}")]
+    WrongPhase {
+        /// What was tried.
+        command: &'static str,
+        /// Where the session is.
+        phase: Phase,
+    },
+    /// There never was such an ask, or it is closed.
+    #[error("ask {ask} is not open: it was answered, withdrawn, has expired or never was")]
+    AskNotOpen {
+        /// What was named.
+        ask: AskId,
+    },
+    /// As many prompts wait as may.
+    #[error("{waiting} prompts are waiting already: wait for a turn to end")]
+    QueueFull {
+        /// How many.
+        waiting: usize,
+    },
+    /// The prompt cannot be sent.
+    #[error("the prompt has no content: give it text or at least one block")]
+    EmptyPrompt,
+    /// The prompt's blocks are not a JSON array of objects.
+    #[error("the prompt's blocks are not a JSON array of objects with a type")]
+    BadBlocks,
+    /// The edited input is not a JSON object.
+    #[error("the edited input of a tool must be a JSON object")]
+    BadInput,
+}
+
+impl Command {
+    /// What the command does, as a verb.
+    pub fn verb(&self) -> &'static str {
+        match self {
+            Command::Prompt(_) => "prompt",
+            Command::Interrupt { .. } => "interrupt",
+            Command::Answer { .. } => "answer",
+            Command::SetModel { .. } => "set the model",
+            Command::SetPermissionMode { .. } => "set the permission mode",
+            Command::Request { .. } => "send a request",
+            Command::Close => "close",
+            Command::Abort => "abort",
+        }
+    }
+}
+
+impl fmt::Display for PermissionMode {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.as_str())
+    }
+}

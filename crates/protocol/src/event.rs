@@ -1,0 +1,249 @@
+//! What happened: the events every client sees, whatever the dialect. Past tense, ours.
+
+mod ask;
+mod block;
+mod outcome;
+mod weight;
+
+pub use ask::{AskEnding, AskKind, PermissionAsk};
+pub use block::{Block, BlockKind, Delta};
+pub use outcome::{
+    Exit, ExitReason, Failure, InterruptReceipt, Outcome, RequestFailed, RequestReply, TurnCause,
+    TurnEnding, Usage,
+};
+
+use serde::Serialize;
+
+use crate::id::{AskId, BlockId, MessageId, PromptId, RequestId, SessionId, ToolUseId};
+use crate::json::Raw;
+
+/// Something that happened in a session.
+#[derive(Debug, Clone, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Event {
+    /// The CLI has started and answered; prompts can run.
+    Ready {
+        /// What the CLI said of itself.
+        cli: CliInfo,
+    },
+    /// The CLI named the conversation, for the first time or because its id changed.
+    SessionOpened {
+        /// The conversation as the CLI describes it.
+        session: SessionInfo,
+    },
+    /// A prompt was handed to the CLI, or the CLI woke up by itself.
+    TurnStarted {
+        /// What it runs for.
+        cause: TurnCause,
+    },
+    /// An assistant message began to stream.
+    MessageStarted {
+        /// The message.
+        message: MessageId,
+        /// The model that writes it.
+        model: String,
+    },
+    /// A piece of a streaming message began.
+    BlockStarted {
+        /// The block.
+        block: BlockId,
+        /// The message it belongs to.
+        message: MessageId,
+        /// Its place in the message.
+        index: u64,
+        /// What it is.
+        kind: BlockKind,
+        /// The block as it began, in the API's shape.
+        content: Raw,
+    },
+    /// A streaming block got longer.
+    BlockGrew {
+        /// The block.
+        block: BlockId,
+        /// How many characters (Unicode scalar values) the block had before.
+        at: u64,
+        /// What was added.
+        delta: Delta,
+    },
+    /// A block is complete.
+    BlockFinished {
+        /// The block.
+        block: BlockId,
+        /// The message it belongs to.
+        message: MessageId,
+        /// Set when a subagent wrote it: the tool use that started the subagent.
+        parent: Option<ToolUseId>,
+        /// False when no `BlockStarted` came before.
+        streamed: bool,
+        /// What it says.
+        content: Block,
+    },
+    /// A streamed block was abandoned: what it said does not count.
+    BlockDiscarded {
+        /// The block.
+        block: BlockId,
+    },
+    /// A streamed message is complete.
+    MessageFinished {
+        /// The message.
+        message: MessageId,
+        /// Its complete blocks, in order; none when the message was abandoned.
+        blocks: Vec<BlockId>,
+        /// Why the model stopped.
+        stop_reason: Option<String>,
+    },
+    /// A tool gave its result to the model.
+    ToolReturned {
+        /// The use of the tool.
+        tool_use: ToolUseId,
+        /// Set when a subagent used it.
+        parent: Option<ToolUseId>,
+        /// True when the tool failed or was refused.
+        is_error: bool,
+        /// What the model was told, in the API's shape.
+        content: Raw,
+    },
+    /// A tool is still running.
+    ToolProgressed {
+        /// The use of the tool.
+        tool_use: ToolUseId,
+        /// The tool's name.
+        tool: String,
+        /// How long it has been running.
+        elapsed_seconds: f64,
+    },
+    /// The CLI asks something and waits.
+    AskOpened {
+        /// Name it in the answer.
+        ask: AskId,
+        /// What is asked.
+        #[serde(flatten)]
+        kind: AskKind,
+    },
+    /// A question is closed; no answer to it counts any more.
+    AskClosed {
+        /// The question.
+        ask: AskId,
+        /// How it ended.
+        ending: AskEnding,
+    },
+    /// A turn ended.
+    TurnFinished {
+        /// What it ran for.
+        cause: TurnCause,
+        /// How it ended and what it cost.
+        outcome: Outcome,
+    },
+    /// A prompt will not run, or was running when the CLI went away.
+    PromptDropped {
+        /// The prompt.
+        prompt: PromptId,
+        /// Why.
+        reason: DropReason,
+    },
+    /// Nothing runs, nothing is queued, nothing is open.
+    BecameIdle,
+    /// The CLI reported what it is doing, or that a setting changed.
+    StatusChanged {
+        /// The CLI's word, such as `requesting` or `compacting`; none when it is over.
+        status: Option<String>,
+        /// Set when the permission mode changed.
+        permission_mode: Option<String>,
+    },
+    /// A call to the API failed and will be tried again.
+    ApiRetried {
+        /// Which try it was, from 1.
+        attempt: u64,
+        /// After how many it gives up.
+        max_retries: u64,
+        /// The wait before the next one.
+        delay_ms: f64,
+        /// The HTTP status, when there was an answer.
+        status: Option<u64>,
+    },
+    /// Background work of the session started, went on or ended.
+    TaskChanged {
+        /// The CLI's id of the task.
+        task: String,
+        /// What is new.
+        news: TaskNews,
+        /// The whole report.
+        detail: Raw,
+    },
+    /// The CLI answered a request of ours.
+    RequestAnswered {
+        /// The request.
+        request: RequestId,
+        /// Its answer, or why it was refused.
+        reply: Result<RequestReply, RequestFailed>,
+    },
+    /// A message of the CLI that this version does not know, kept whole.
+    Unknown {
+        /// The message.
+        frame: Raw,
+    },
+    /// A line of the CLI that is not a message: noise, or longer than the limit.
+    NoiseSkipped {
+        /// The beginning of the line.
+        beginning: String,
+        /// Its whole length.
+        bytes: u64,
+    },
+    /// The CLI has gone. This is the last event.
+    Ended {
+        /// How it went.
+        exit: Exit,
+    },
+}
+
+/// Which report of a background task it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TaskNews {
+    /// It started.
+    Started,
+    /// It goes on.
+    Progressed,
+    /// Its record changed.
+    Updated,
+    /// It ended, and the model may be woken by it.
+    Ended,
+}
+
+/// Why a prompt has no outcome.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DropReason {
+    /// It was still waiting when it was interrupted or cancelled.
+    Cancelled,
+    /// It was waiting or running when the session ended.
+    SessionEnded,
+}
+
+/// What the CLI said of itself when it started.
+#[derive(Debug, Clone, Serialize)]
+pub struct CliInfo {
+    /// Its version; older versions say it only with the first turn.
+    pub version: Option<String>,
+    /// Its whole answer: commands, models, account and more.
+    pub detail: Raw,
+}
+
+/// A conversation as the CLI describes it.
+#[derive(Debug, Clone, Serialize)]
+pub struct SessionInfo {
+    /// The conversation's id: resume with it.
+    pub session_id: SessionId,
+    /// The model that answers.
+    pub model: String,
+    /// The CLI's working directory.
+    pub cwd: String,
+    /// How permissions are decided.
+    pub permission_mode: String,
+    /// The tools the model has.
+    pub tools: Vec<String>,
+    /// The CLI's version.
+    pub version: String,
+    /// The whole description.
+    pub detail: Raw,
+}

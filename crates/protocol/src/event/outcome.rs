@@ -1,0 +1,146 @@
+//! Outcomes: how turns, requests and the CLI itself end.
+
+use serde::Serialize;
+
+use crate::id::PromptId;
+use crate::json::Raw;
+
+/// What a turn runs for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TurnCause {
+    /// A prompt of a client.
+    Prompt(PromptId),
+    /// The CLI itself: a background task that ended, a deferred tool, a timer.
+    Cli,
+}
+
+/// How a turn ended and what it cost.
+#[derive(Debug, Clone, Serialize)]
+pub struct Outcome {
+    /// How it ended.
+    pub ending: TurnEnding,
+    /// The CLI's own word for it, such as `success` or `error_max_turns`.
+    pub subtype: String,
+    /// The CLI's finer word, such as `completed` or `aborted_tools`.
+    pub terminal_reason: Option<String>,
+    /// The last text of the model, or the text of an API error.
+    pub result: Option<String>,
+    /// What went wrong, in the CLI's words.
+    pub errors: Vec<String>,
+    /// This turn's tokens.
+    pub usage: Usage,
+    /// The session's cost so far, in US dollars: cumulative, also over resume.
+    pub total_cost_usd: f64,
+    /// How long the turn took.
+    pub duration_ms: f64,
+    /// The CLI's count of steps.
+    pub num_turns: u64,
+    /// The whole result, as the CLI wrote it.
+    pub detail: Raw,
+}
+
+/// How a turn ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TurnEnding {
+    /// The model finished.
+    Completed,
+    /// Somebody interrupted it.
+    Interrupted,
+    /// It failed, for the reason given.
+    Failed(Failure),
+}
+
+/// Why a turn failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Failure {
+    /// The API refused or could not be reached; the text is in `result`.
+    Api,
+    /// The limit of steps was reached.
+    MaxTurns,
+    /// The limit of cost was reached.
+    MaxBudget,
+    /// The answer did not fit the schema that was asked for.
+    StructuredOutput,
+    /// Anything else; the text is in `errors`.
+    Execution,
+}
+
+/// Tokens of one turn, as the CLI counts them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Usage {
+    /// Read by the model, not from the cache.
+    pub input_tokens: u64,
+    /// Written by the model.
+    pub output_tokens: u64,
+    /// Written to the cache.
+    pub cache_creation_input_tokens: u64,
+    /// Read from the cache.
+    pub cache_read_input_tokens: u64,
+}
+
+/// The CLI's answer to a request of ours.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RequestReply {
+    /// To an interrupt.
+    Interrupted(InterruptReceipt),
+    /// To anything else: the CLI's own fields, null when it gave none.
+    Done(Raw),
+}
+
+/// What an interrupt did to prompts that were waiting.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct InterruptReceipt {
+    /// These will still run.
+    pub still_queued: Vec<PromptId>,
+    /// These were dropped.
+    pub cancelled: Vec<PromptId>,
+}
+
+/// A request of ours that the CLI refused or never answered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
+#[serde(rename_all = "snake_case")]
+pub enum RequestFailed {
+    /// The CLI said no, with its own words.
+    #[error("the CLI refused it: {message}")]
+    Refused {
+        /// What it said.
+        message: String,
+        /// Its code, such as `unsupported_request`.
+        code: Option<String>,
+    },
+    /// The CLI went away first.
+    #[error("the CLI went away before it answered")]
+    SessionEnded,
+}
+
+/// How the CLI process ended.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Exit {
+    /// Its exit code.
+    pub code: Option<i32>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+    /// The end of what it wrote to stderr.
+    pub stderr: String,
+    /// Why it ended.
+    pub reason: ExitReason,
+}
+
+/// Why the CLI process ended.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ExitReason {
+    /// The session had been told to end.
+    Asked,
+    /// It did not answer in time when it was started, and was ended.
+    StartTimedOut,
+    /// It refused what the session was to be set up with, and was ended.
+    StartRefused(RequestFailed),
+    /// It ended by itself.
+    #[default]
+    ByItself,
+}

@@ -1,0 +1,161 @@
+//! Names for things: each kind of id is a type of its own, so that one cannot be passed for another.
+
+use std::fmt;
+
+use serde::Serialize;
+
+/// An id that is not one.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{given:?} is not {what}: expected a UUID such as 3447b64d-2090-41fe-b1dc-65114ad62db4")]
+pub struct BadId {
+    what: &'static str,
+    given: String,
+}
+
+/// Ids that are UUIDs, and so can never be read as a flag or a path.
+macro_rules! uuid_id {
+    ($(#[$doc:meta])* $name:ident, $what:literal) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+        #[serde(transparent)]
+        pub struct $name(String);
+
+        impl $name {
+            /// Accepts a UUID in its usual form, in either case.
+            pub fn parse(text: &str) -> Result<$name, BadId> {
+                if is_uuid(text) {
+                    Ok($name(text.to_owned()))
+                } else {
+                    // An id given by mistake may be anything, also a whole prompt: quote only its beginning.
+                    Err(BadId { what: $what, given: text.chars().take(60).collect() })
+                }
+            }
+
+            /// The id as text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = BadId;
+
+            fn from_str(text: &str) -> Result<$name, BadId> {
+                $name::parse(text)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str(&self.0)
+            }
+        }
+    };
+}
+
+uuid_id! {
+    /// The CLI's id of a conversation.
+    SessionId, "a session id"
+}
+uuid_id! {
+    /// The id of one entry of a stored conversation.
+    EntryId, "the id of an entry"
+}
+
+fn is_uuid(text: &str) -> bool {
+    text.len() == 36
+        && text.bytes().enumerate().all(|(place, byte)| match place {
+            8 | 13 | 18 | 23 => byte == b'-',
+            _ => byte.is_ascii_hexdigit(),
+        })
+}
+
+/// Ids that the CLI or the API made; any text is possible, so they are only compared and passed on.
+macro_rules! foreign_id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+        #[serde(transparent)]
+        pub struct $name(pub String);
+
+        impl fmt::Display for $name {
+            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str(&self.0)
+            }
+        }
+    };
+}
+
+foreign_id! {
+    /// The API's id of one assistant message.
+    MessageId
+}
+foreign_id! {
+    /// The API's id of one use of a tool.
+    ToolUseId
+}
+
+/// Ids that a session counts for itself, from 1.
+macro_rules! counted_id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+        #[serde(transparent)]
+        pub struct $name(pub u64);
+
+        impl fmt::Display for $name {
+            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(formatter)
+            }
+        }
+    };
+}
+
+counted_id! {
+    /// One prompt of a client, from acceptance to its outcome.
+    PromptId
+}
+counted_id! {
+    /// One question the CLI waits on.
+    AskId
+}
+counted_id! {
+    /// One piece of an assistant message.
+    BlockId
+}
+counted_id! {
+    /// One request of ours that the CLI will answer.
+    RequestId
+}
+
+/// Hands out counted ids.
+#[derive(Debug, Default)]
+pub(crate) struct Counter(u64);
+
+impl Counter {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 += 1;
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_uuid_is_a_session_id() {
+        assert!(SessionId::parse("3447b64d-2090-41fe-b1dc-65114ad62db4").is_ok());
+        assert!(SessionId::parse("3447B64D-2090-41FE-B1DC-65114AD62DB4").is_ok());
+        for bad in [
+            "",
+            "x",
+            "--settings={}",
+            "3447b64d-2090-41fe-b1dc-65114ad62db",
+            "3447b64d_2090_41fe_b1dc_65114ad62db4",
+        ] {
+            let refused = SessionId::parse(bad).unwrap_err().to_string();
+            assert!(refused.contains("is not a session id"), "{refused}");
+        }
+    }
+}

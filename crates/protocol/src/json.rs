@@ -1,0 +1,67 @@
+//! JSON that is carried as it came: a tool's input, a message's content, a frame nobody knows.
+
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
+
+/// A JSON value kept as the text it arrived in, so that nothing is lost: not the order of keys, not a
+/// number out of range, not a lone surrogate, not deep nesting.
+#[derive(Clone)]
+pub struct Raw(Box<RawValue>);
+
+impl Raw {
+    /// The text, exactly as it came.
+    pub fn as_str(&self) -> &str {
+        self.0.get()
+    }
+
+    /// Reads the value into a type of the caller's.
+    pub fn parse<'a, T: serde::Deserialize<'a>>(&'a self) -> Result<T, serde_json::Error> {
+        serde_json::from_str(self.0.get())
+    }
+
+    /// Writes a value as JSON text. One that has no JSON form, such as a map with keys that are not text,
+    /// becomes null.
+    pub fn of<T: Serialize + ?Sized>(value: &T) -> Raw {
+        Raw(serde_json::value::to_raw_value(value).unwrap_or_default())
+    }
+
+    pub(crate) fn copied(value: &RawValue) -> Raw {
+        Raw(value.to_owned())
+    }
+}
+
+/// Text that is not one JSON value is kept as a JSON string, so that it is shown rather than lost.
+impl From<&str> for Raw {
+    fn from(text: &str) -> Raw {
+        match serde_json::from_str::<&RawValue>(text) {
+            Ok(value) => Raw(value.to_owned()),
+            Err(_) => Raw::of(text),
+        }
+    }
+}
+
+impl From<serde_json::Value> for Raw {
+    fn from(value: serde_json::Value) -> Raw {
+        Raw::of(&value)
+    }
+}
+
+impl Serialize for Raw {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl fmt::Debug for Raw {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.as_str())
+    }
+}
+
+impl PartialEq for Raw {
+    fn eq(&self, other: &Raw) -> bool {
+        self.as_str() == other.as_str()
+    }
+}

@@ -1,0 +1,79 @@
+//! The questions that are open, by whom they can be answered, and until when.
+
+use std::time::{Duration, Instant};
+
+use crate::id::{AskId, Counter};
+
+/// How many asks may be open at once. The CLI opens one for each tool that runs at the same time; more
+/// than this is a fault of the CLI, and the newest are refused.
+const OPEN_ASKS_MAX: usize = 1024;
+
+/// The open asks of a session. Each leaves exactly once.
+#[derive(Debug, Default)]
+pub(super) struct Asks {
+    ids: Counter,
+    open: Vec<OpenAsk>,
+}
+
+#[derive(Debug)]
+pub(super) struct OpenAsk {
+    pub(super) id: AskId,
+    /// The CLI's own id, to answer it by.
+    pub(super) request_id: String,
+    deadline: Option<Instant>,
+}
+
+impl Asks {
+    /// Opens an ask; none when too many are open.
+    pub(super) fn open(
+        &mut self,
+        request_id: &str,
+        answer_within: Option<Duration>,
+        now: Instant,
+    ) -> Option<AskId> {
+        if self.open.len() >= OPEN_ASKS_MAX {
+            return None;
+        }
+        let id = AskId(self.ids.next());
+        let deadline = answer_within.and_then(|limit| now.checked_add(limit));
+        self.open.push(OpenAsk {
+            id,
+            request_id: request_id.to_owned(),
+            deadline,
+        });
+        Some(id)
+    }
+
+    /// Takes an ask out by our id.
+    pub(super) fn take(&mut self, id: AskId) -> Option<OpenAsk> {
+        let place = self.open.iter().position(|ask| ask.id == id)?;
+        Some(self.open.remove(place))
+    }
+
+    /// Takes an ask out by the CLI's id.
+    pub(super) fn take_withdrawn(&mut self, request_id: &str) -> Option<OpenAsk> {
+        let place = self
+            .open
+            .iter()
+            .position(|ask| ask.request_id == request_id)?;
+        Some(self.open.remove(place))
+    }
+
+    /// Takes out an ask whose time is over.
+    pub(super) fn take_expired(&mut self, now: Instant) -> Option<OpenAsk> {
+        let place = self
+            .open
+            .iter()
+            .position(|ask| ask.deadline.is_some_and(|deadline| deadline <= now))?;
+        Some(self.open.remove(place))
+    }
+
+    /// Takes out any ask, the oldest first.
+    pub(super) fn take_oldest(&mut self) -> Option<OpenAsk> {
+        (!self.open.is_empty()).then(|| self.open.remove(0))
+    }
+
+    pub(super) fn next_deadline(&self) -> Option<Instant> {
+        self.open.iter().filter_map(|ask| ask.deadline).min()
+    }
+}

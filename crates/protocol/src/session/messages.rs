@@ -1,0 +1,157 @@
+//! The message that is being streamed: its blocks, how long each is, and which are complete.
+//!
+//! The CLI streams a block, sends the whole block as an `assistant` frame before the block's own stop,
+//! and stops the message. A block that was streamed but never sent whole was abandoned.
+
+use serde_json::value::RawValue;
+
+use crate::event::{Delta, Event};
+use crate::id::{BlockId, Counter, MessageId, ToolUseId};
+use crate::json::Raw;
+use crate::wire::message::{AssistantFrame, read_kind};
+use crate::wire::stream::{StreamDelta, StreamFrame};
+
+#[derive(Debug, Default)]
+pub(super) struct Messages {
+    blocks: Counter,
+    streaming: Option<Streaming>,
+}
+
+#[derive(Debug)]
+struct Streaming {
+    message: MessageId,
+    stop_reason: Option<String>,
+    blocks: Vec<StreamingBlock>,
+}
+
+#[derive(Debug)]
+struct StreamingBlock {
+    id: BlockId,
+    index: u64,
+    characters: u64,
+    is_whole: bool,
+}
+
+impl Messages {
+    pub(super) fn stream(&mut self, frame: StreamFrame<'_>, mut tell: impl FnMut(Event)) {
+        match frame {
+            StreamFrame::MessageStarted { id, model } => {
+                self.finish(&mut tell);
+                let message = MessageId(id.into_string());
+                tell(Event::MessageStarted {
+                    message: message.clone(),
+                    model: model.into_string(),
+                });
+                self.streaming = Some(Streaming {
+                    message,
+                    stop_reason: None,
+                    blocks: Vec::new(),
+                });
+            }
+            StreamFrame::BlockStarted { index, content } => self.start_block(index, content, tell),
+            StreamFrame::BlockGrew { index, delta } => self.grow_block(index, delta, tell),
+            StreamFrame::MessageChanged { stop_reason } => {
+                if let Some(streaming) = &mut self.streaming {
+                    streaming.stop_reason = stop_reason.map(|reason| reason.into_string());
+                }
+            }
+            StreamFrame::MessageStopped => self.finish(tell),
+            // A block's stop says nothing that its whole content, or the message's stop, does not say.
+            StreamFrame::BlockStopped | StreamFrame::Nothing => {}
+        }
+    }
+
+    /// Whole blocks, of the streaming message or of one that was not streamed.
+    pub(super) fn complete(&mut self, frame: AssistantFrame<'_>, mut tell: impl FnMut(Event)) {
+        for content in frame.blocks {
+            let streamed = match &frame.parent {
+                Some(_) => None,
+                None => self.take_streamed(&frame.message_id),
+            };
+            tell(Event::BlockFinished {
+                block: streamed.unwrap_or_else(|| BlockId(self.blocks.next())),
+                message: MessageId(frame.message_id.to_string()),
+                parent: frame
+                    .parent
+                    .as_ref()
+                    .map(|parent| ToolUseId(parent.to_string())),
+                streamed: streamed.is_some(),
+                content,
+            });
+        }
+    }
+
+    /// The streaming message is over, in good order or not.
+    pub(super) fn finish(&mut self, mut tell: impl FnMut(Event)) {
+        let Some(streaming) = self.streaming.take() else {
+            return;
+        };
+        for block in streaming.blocks.iter().filter(|block| !block.is_whole) {
+            tell(Event::BlockDiscarded { block: block.id });
+        }
+        let whole = streaming.blocks.iter().filter(|block| block.is_whole);
+        tell(Event::MessageFinished {
+            message: streaming.message,
+            blocks: whole.map(|block| block.id).collect(),
+            stop_reason: streaming.stop_reason,
+        });
+    }
+
+    fn start_block(&mut self, index: u64, content: &RawValue, mut tell: impl FnMut(Event)) {
+        let Some(streaming) = &mut self.streaming else {
+            return;
+        };
+        let id = BlockId(self.blocks.next());
+        streaming.blocks.push(StreamingBlock {
+            id,
+            index,
+            characters: 0,
+            is_whole: false,
+        });
+        tell(Event::BlockStarted {
+            block: id,
+            message: streaming.message.clone(),
+            index,
+            kind: read_kind(content),
+            content: Raw::copied(content),
+        });
+    }
+
+    fn grow_block(&mut self, index: u64, delta: StreamDelta<'_>, mut tell: impl FnMut(Event)) {
+        let Some(streaming) = &mut self.streaming else {
+            return;
+        };
+        // The newest is the one that grows; looking from the end makes that the first look.
+        let Some(block) = streaming
+            .blocks
+            .iter_mut()
+            .rev()
+            .find(|block| block.index == index)
+        else {
+            return;
+        };
+        let delta = match delta {
+            StreamDelta::Text(text) => Delta::Text(text.into_string()),
+            StreamDelta::Thinking(text) => Delta::Thinking(text.into_string()),
+            StreamDelta::Input(text) => Delta::Input(text.into_string()),
+        };
+        let at = block.characters;
+        block.characters += delta.text().chars().count() as u64;
+        tell(Event::BlockGrew {
+            block: block.id,
+            at,
+            delta,
+        });
+    }
+
+    /// The streamed block that a whole one completes: the first that is not whole yet.
+    fn take_streamed(&mut self, message: &str) -> Option<BlockId> {
+        let streaming = self
+            .streaming
+            .as_mut()
+            .filter(|streaming| streaming.message.0 == message)?;
+        let block = streaming.blocks.iter_mut().find(|block| !block.is_whole)?;
+        block.is_whole = true;
+        Some(block.id)
+    }
+}

@@ -1,0 +1,184 @@
+//! The CLI's words: every key it spells is spelled in this folder and nowhere else.
+//!
+//! Reading is tolerant. A line is first read as one flat [`Frame`] of borrowed fields, whatever the
+//! order of its keys; what a family needs beyond that is read from its members. A frame that does not
+//! fit is `Unknown` and kept whole. Writing is exact.
+
+pub(crate) mod control;
+pub(crate) mod message;
+pub(crate) mod outgoing;
+mod repair;
+pub(crate) mod result;
+pub(crate) mod start_failure;
+pub(crate) mod stream;
+pub(crate) mod system;
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Visitor};
+use serde_json::value::RawValue;
+
+use control::{AskRequest, Response};
+use message::{AssistantFrame, ToolProgressFrame, UserFrame};
+use result::ResultFrame;
+use stream::StreamFrame;
+use system::SystemFrame;
+
+/// One line of the CLI, told apart.
+#[derive(Debug)]
+pub(crate) enum Incoming<'a> {
+    Stream(StreamFrame<'a>),
+    Assistant(AssistantFrame<'a>),
+    User(UserFrame<'a>),
+    Result(Box<ResultFrame>),
+    System(SystemFrame<'a>),
+    ToolProgress(ToolProgressFrame<'a>),
+    /// The CLI asks something and waits.
+    Request(AskRequest<'a>),
+    /// The CLI withdraws a request of its own.
+    Cancel {
+        request_id: Text<'a>,
+    },
+    /// The CLI answers a request of ours.
+    Response(Response<'a>),
+    /// A prompt that had been handed over was dropped by the CLI before its turn, by the id we gave it.
+    PromptCancelled {
+        uuid: Text<'a>,
+    },
+    /// A frame that carries nothing for a client: a sign of life, the CLI's own bookkeeping.
+    Nothing,
+    /// A JSON object this version does not know.
+    Unknown(&'a RawValue),
+    /// Not a JSON object.
+    Noise,
+}
+
+/// Tells what a line means. Lone surrogates, which JSON allows and Rust's strings do not, are replaced only
+/// when the line cannot be read otherwise; the line so made is kept in `repaired`.
+pub(crate) fn decode<'a>(line: &'a str, repaired: &'a mut String) -> Incoming<'a> {
+    if let Some(known) = read(line) {
+        return known;
+    }
+    match repair::lone_surrogates(line) {
+        Some(readable) => {
+            *repaired = readable;
+            read(repaired).unwrap_or_else(|| unknown(line))
+        }
+        None => unknown(line),
+    }
+}
+
+fn read(line: &str) -> Option<Incoming<'_>> {
+    let frame = serde_json::from_str::<Frame<'_>>(line).ok()?;
+    match frame.kind.as_deref()? {
+        "stream_event" => stream::read(&frame).map(Incoming::Stream),
+        "assistant" => message::read_assistant(&frame).map(Incoming::Assistant),
+        "user" => message::read_user(&frame).map(Incoming::User),
+        "result" => result::read(line).map(|frame| Incoming::Result(Box::new(frame))),
+        "system" => system::read(&frame, line).map(Incoming::System),
+        "tool_progress" => message::read_tool_progress(line).map(Incoming::ToolProgress),
+        "control_request" => control::read_request(&frame).map(Incoming::Request),
+        "control_response" => control::read_response(&frame).map(Incoming::Response),
+        "control_cancel_request" => frame
+            .request_id
+            .map(|request_id| Incoming::Cancel { request_id }),
+        "command_lifecycle" => message::read_lifecycle(line),
+        "keep_alive" => Some(Incoming::Nothing),
+        _ => None,
+    }
+}
+
+fn unknown(line: &str) -> Incoming<'_> {
+    match serde_json::from_str::<&RawValue>(line) {
+        Ok(value) if value.get().starts_with('{') => Incoming::Unknown(value),
+        Ok(_) | Err(_) => Incoming::Noise,
+    }
+}
+
+/// The members that more than one family has. Structured ones stay raw until their family reads them,
+/// except the stream event, which is read in the same pass because it is the hot path.
+#[derive(Debug, serde::Deserialize)]
+pub(crate) struct Frame<'a> {
+    #[serde(borrow, default, rename = "type")]
+    kind: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    subtype: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    request_id: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    parent_tool_use_id: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    event: stream::MaybeEvent<'a>,
+    #[serde(borrow, default)]
+    message: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    request: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    response: Option<&'a RawValue>,
+}
+
+/// Text that is borrowed from the line when it has no escapes. (Serde borrows a bare `Cow`, but not one
+/// in an `Option`.)
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Text<'a>(Cow<'a, str>);
+
+impl Text<'_> {
+    pub(crate) fn into_string(self) -> String {
+        self.0.into_owned()
+    }
+}
+
+impl std::ops::Deref for Text<'_> {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Text<'a>, D::Error> {
+        struct TextVisitor;
+        impl<'de> Visitor<'de> for TextVisitor {
+            type Value = Text<'de>;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("a string")
+            }
+
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Text<'de>, E> {
+                Ok(Text(Cow::Borrowed(text)))
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Text<'de>, E> {
+                Ok(Text(Cow::Owned(text.to_owned())))
+            }
+        }
+        deserializer.deserialize_str(TextVisitor)
+    }
+}
+
+/// A member that does not steer anything: when it is not what we expect, it is taken as absent rather than
+/// losing the frame it came in.
+#[derive(Debug)]
+pub(crate) struct Loose<T>(Option<T>);
+
+impl<T> Default for Loose<T> {
+    fn default() -> Loose<T> {
+        Loose(None)
+    }
+}
+
+impl<T: Default> Loose<T> {
+    pub(crate) fn or_default(self) -> T {
+        self.0.unwrap_or_default()
+    }
+}
+
+impl<'de: 'a, 'a, T: Deserialize<'a>> Deserialize<'de> for Loose<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Loose<T>, D::Error> {
+        let raw = <&'de RawValue>::deserialize(deserializer)?;
+        Ok(Loose(serde_json::from_str(raw.get()).ok()))
+    }
+}

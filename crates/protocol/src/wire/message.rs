@@ -1,0 +1,167 @@
+//! Whole messages: what the assistant wrote, what tools returned, tools that are still running.
+
+use serde_json::value::RawValue;
+
+use super::{Frame, Incoming, Text};
+use crate::event::{Block, BlockKind};
+use crate::id::ToolUseId;
+use crate::json::Raw;
+
+/// What the assistant wrote: in practice one block a frame.
+#[derive(Debug)]
+pub(crate) struct AssistantFrame<'a> {
+    pub(crate) message_id: Text<'a>,
+    pub(crate) parent: Option<Text<'a>>,
+    pub(crate) blocks: Vec<Block>,
+}
+
+/// What the model was told: in practice one tool result a frame.
+#[derive(Debug)]
+pub(crate) struct UserFrame<'a> {
+    pub(crate) parent: Option<Text<'a>>,
+    pub(crate) tool_results: Vec<ToolResult>,
+}
+
+#[derive(Debug)]
+pub(crate) struct ToolResult {
+    pub(crate) tool_use: ToolUseId,
+    pub(crate) is_error: bool,
+    pub(crate) content: Raw,
+}
+
+/// A tool that is still running.
+#[derive(Debug, serde::Deserialize)]
+pub(crate) struct ToolProgressFrame<'a> {
+    #[serde(borrow)]
+    tool_use_id: Text<'a>,
+    #[serde(borrow, default)]
+    parent_tool_use_id: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(crate) tool_name: Text<'a>,
+    #[serde(default)]
+    pub(crate) elapsed_time_seconds: f64,
+}
+
+impl ToolProgressFrame<'_> {
+    /// The tool's own id. A heartbeat has an id of its own, and the tool's as its parent.
+    pub(crate) fn tool_use(&self) -> ToolUseId {
+        let heartbeat = self.parent_tool_use_id.as_deref().filter(|parent| {
+            self.tool_use_id
+                .strip_prefix(*parent)
+                .is_some_and(|rest| rest.starts_with("-heartbeat-"))
+        });
+        ToolUseId(heartbeat.unwrap_or(&self.tool_use_id).to_owned())
+    }
+}
+
+pub(super) fn read_tool_progress(line: &str) -> Option<ToolProgressFrame<'_>> {
+    serde_json::from_str(line).ok()
+}
+
+/// What became of a prompt, by the id we gave it. Only its cancellation says something new: the rest is
+/// told by its turn.
+pub(super) fn read_lifecycle(line: &str) -> Option<Incoming<'_>> {
+    #[derive(serde::Deserialize)]
+    struct Members<'a> {
+        #[serde(borrow)]
+        command_uuid: Text<'a>,
+        #[serde(borrow)]
+        state: Text<'a>,
+    }
+    let members: Members<'_> = serde_json::from_str(line).ok()?;
+    Some(match &*members.state {
+        "cancelled" => Incoming::PromptCancelled {
+            uuid: members.command_uuid,
+        },
+        _ => Incoming::Nothing,
+    })
+}
+
+pub(super) fn read_assistant<'a>(frame: &Frame<'a>) -> Option<AssistantFrame<'a>> {
+    #[derive(serde::Deserialize)]
+    struct Message<'a> {
+        #[serde(borrow)]
+        id: Text<'a>,
+        #[serde(borrow)]
+        content: Vec<&'a RawValue>,
+    }
+    let message: Message<'a> = serde_json::from_str(frame.message?.get()).ok()?;
+    Some(AssistantFrame {
+        message_id: message.id,
+        parent: frame.parent_tool_use_id.clone(),
+        blocks: message.content.into_iter().map(read_block).collect(),
+    })
+}
+
+pub(super) fn read_user<'a>(frame: &Frame<'a>) -> Option<UserFrame<'a>> {
+    #[derive(serde::Deserialize)]
+    struct Message<'a> {
+        #[serde(borrow)]
+        content: Vec<&'a RawValue>,
+    }
+    #[derive(serde::Deserialize)]
+    struct Part<'a> {
+        #[serde(borrow, rename = "type")]
+        kind: Text<'a>,
+        #[serde(borrow, default)]
+        tool_use_id: Option<Text<'a>>,
+        #[serde(default)]
+        is_error: Option<bool>,
+        #[serde(borrow, default)]
+        content: Option<&'a RawValue>,
+    }
+    let message: Message<'a> = serde_json::from_str(frame.message?.get()).ok()?;
+    let mut tool_results = Vec::new();
+    for part in message.content {
+        let part: Part<'a> = serde_json::from_str(part.get()).ok()?;
+        if &*part.kind == "tool_result" {
+            tool_results.push(ToolResult {
+                tool_use: ToolUseId(part.tool_use_id?.into_string()),
+                is_error: part.is_error.unwrap_or(false),
+                content: part.content.map_or_else(|| Raw::from("null"), Raw::copied),
+            });
+        }
+    }
+    // A user message without tool results is an echo or a note to the model; it stays unknown for now.
+    (!tool_results.is_empty()).then(|| UserFrame {
+        parent: frame.parent_tool_use_id.clone(),
+        tool_results,
+    })
+}
+
+/// Reads a block in the API's shape; one that cannot be read is of an unknown kind.
+pub(crate) fn read_block(raw: &RawValue) -> Block {
+    Block {
+        kind: read_kind(raw),
+        raw: Raw::copied(raw),
+    }
+}
+
+/// What a block in the API's shape is.
+pub(crate) fn read_kind(raw: &RawValue) -> BlockKind {
+    #[derive(serde::Deserialize)]
+    struct Head<'a> {
+        #[serde(borrow, default, rename = "type")]
+        kind: Option<Text<'a>>,
+        #[serde(borrow, default)]
+        id: Option<Text<'a>>,
+        #[serde(borrow, default)]
+        name: Option<Text<'a>>,
+    }
+    let Ok(head) = serde_json::from_str::<Head<'_>>(raw.get()) else {
+        return BlockKind::Other {
+            name: String::new(),
+        };
+    };
+    match (head.kind.as_deref(), head.id, head.name) {
+        (Some("text"), _, _) => BlockKind::Text,
+        (Some("thinking"), _, _) => BlockKind::Thinking,
+        (Some("tool_use"), Some(id), Some(name)) => BlockKind::ToolUse {
+            id: ToolUseId(id.into_string()),
+            name: name.into_string(),
+        },
+        (name, _, _) => BlockKind::Other {
+            name: name.unwrap_or_default().to_owned(),
+        },
+    }
+}

@@ -1,0 +1,103 @@
+//! The end of a turn, as the CLI reports it.
+
+use serde_json::value::RawValue;
+
+use super::{Loose, Text};
+use crate::event::{Failure, Outcome, TurnEnding, Usage};
+use crate::json::Raw;
+
+/// A turn's end.
+#[derive(Debug)]
+pub(crate) struct ResultFrame {
+    /// True when the turn was not a prompt's: a background task woke the model.
+    pub(crate) has_origin: bool,
+    /// The prompts it answers, by the ids we gave them; none when the CLI does not say.
+    pub(crate) prompt_uuids: Vec<String>,
+    pub(crate) outcome: Outcome,
+}
+
+pub(super) fn read(line: &str) -> Option<ResultFrame> {
+    let members: Members<'_> = serde_json::from_str(line).ok()?;
+    let detail = serde_json::from_str::<&RawValue>(line).ok()?;
+    let outcome = Outcome {
+        ending: ending(&members),
+        subtype: members.subtype.into_string(),
+        terminal_reason: members.terminal_reason.map(Text::into_string),
+        result: members.result.map(Text::into_string),
+        errors: members.errors.or_default(),
+        usage: members.usage.map(read_usage).unwrap_or_default(),
+        total_cost_usd: members.total_cost_usd.or_default(),
+        duration_ms: members.duration_ms.or_default(),
+        num_turns: members.num_turns.or_default(),
+        detail: Raw::copied(detail),
+    };
+    Some(ResultFrame {
+        has_origin: members.origin.is_some(),
+        prompt_uuids: members.user_message_uuids.or_default(),
+        outcome,
+    })
+}
+
+#[derive(Debug, serde::Deserialize)]
+struct Members<'a> {
+    #[serde(borrow)]
+    subtype: Text<'a>,
+    #[serde(default)]
+    is_error: bool,
+    #[serde(borrow, default)]
+    terminal_reason: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    result: Option<Text<'a>>,
+    #[serde(default)]
+    errors: Loose<Vec<String>>,
+    #[serde(borrow, default)]
+    usage: Option<&'a RawValue>,
+    #[serde(default)]
+    total_cost_usd: Loose<f64>,
+    #[serde(default)]
+    duration_ms: Loose<f64>,
+    #[serde(default)]
+    num_turns: Loose<u64>,
+    #[serde(borrow, default)]
+    origin: Option<&'a RawValue>,
+    #[serde(default)]
+    user_message_uuids: Loose<Vec<String>>,
+}
+
+/// An API failure is a `success` with `is_error`; an interrupt is an error whose terminal reason says so.
+fn ending(members: &Members<'_>) -> TurnEnding {
+    if let Some("aborted_streaming" | "aborted_tools") = members.terminal_reason.as_deref() {
+        return TurnEnding::Interrupted;
+    }
+    match &*members.subtype {
+        "success" if members.is_error => TurnEnding::Failed(Failure::Api),
+        "success" => TurnEnding::Completed,
+        "error_max_turns" => TurnEnding::Failed(Failure::MaxTurns),
+        "error_max_budget_usd" => TurnEnding::Failed(Failure::MaxBudget),
+        "error_max_structured_output_retries" => TurnEnding::Failed(Failure::StructuredOutput),
+        _ => TurnEnding::Failed(Failure::Execution),
+    }
+}
+
+fn read_usage(raw: &RawValue) -> Usage {
+    #[derive(serde::Deserialize)]
+    struct Tokens {
+        #[serde(default)]
+        input_tokens: Loose<u64>,
+        #[serde(default)]
+        output_tokens: Loose<u64>,
+        #[serde(default)]
+        cache_creation_input_tokens: Loose<u64>,
+        #[serde(default)]
+        cache_read_input_tokens: Loose<u64>,
+    }
+    let Ok(tokens) = serde_json::from_str::<Tokens>(raw.get()) else {
+        return Usage::default();
+    };
+    Usage {
+        input_tokens: tokens.input_tokens.or_default(),
+        output_tokens: tokens.output_tokens.or_default(),
+        cache_creation_input_tokens: tokens.cache_creation_input_tokens.or_default(),
+        cache_read_input_tokens: tokens.cache_read_input_tokens.or_default(),
+    }
+}

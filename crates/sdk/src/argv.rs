@@ -1,0 +1,408 @@
+//! The CLI's flags and variables: every one that is spelled is spelled here.
+//!
+//! A flag and its value are one argument (`--flag=value`), so that a value can never be read as a flag.
+//! Nothing secret and nothing long goes there: any user of the machine can read another's arguments, and
+//! they have a length limit. Such things go into private files or over stdin.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+use watari_protocol::{Initialize, Raw};
+
+use crate::options::{
+    Effort, ExtraArgument, McpServers, Options, PermissionPrompts, Session, SettingSource,
+    Settings, Thinking, ThinkingDisplay, Tools,
+};
+
+/// An option that cannot be passed on.
+#[derive(Debug, thiserror::Error)]
+pub enum BadOption {
+    /// A flag's name that is not one.
+    #[error(
+        "{name:?} is not the name of a flag: use letters, digits and dashes, without the leading dashes"
+    )]
+    FlagName {
+        /// What was given.
+        name: String,
+    },
+    /// A flag that Watari sets itself.
+    #[error("the flag --{name} is Watari's own: it speaks with the CLI by it")]
+    OwnFlag {
+        /// The flag.
+        name: String,
+    },
+    /// A value with a zero byte.
+    #[error("the value of --{flag} has a zero byte in it")]
+    ZeroByte {
+        /// The flag.
+        flag: String,
+    },
+    /// A name in a list that has a comma in it.
+    #[error("{value:?} in --{flag} has a comma in it, which separates the names of that list")]
+    Comma {
+        /// The flag.
+        flag: &'static str,
+        /// What was given.
+        value: String,
+    },
+    /// A budget that is not a positive number.
+    #[error("a budget of {given} US dollars is not one: it must be more than 0")]
+    Budget {
+        /// What was given.
+        given: f64,
+    },
+    /// A private file could not be written.
+    #[error("cannot write a private file for the CLI in {folder}: {source}", folder = .folder.display())]
+    PrivateFile {
+        /// Where.
+        folder: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// Flags by which Watari and the CLI speak; changing one would make them deaf to each other.
+const OWN_FLAGS: [&str; 6] = [
+    "output-format",
+    "input-format",
+    "verbose",
+    "print",
+    "include-partial-messages",
+    "await-initialize",
+];
+
+/// The arguments for a session's CLI. What may not stand in them is written into `folder`.
+pub(crate) fn arguments(
+    options: &Options,
+    folder: &mut PrivateFolder,
+) -> Result<Vec<OsString>, BadOption> {
+    let mut flags = Flags::default();
+    flags.set("output-format", "stream-json");
+    flags.switch("verbose", true);
+    flags.set("input-format", "stream-json");
+    flags.switch("include-partial-messages", true);
+    session(options, &mut flags);
+    model(options, &mut flags)?;
+    permissions(options, &mut flags)?;
+    surroundings(options, &mut flags, folder)?;
+    flags.switch("include-hook-events", options.hook_events);
+    flags.switch("replay-user-messages", options.replay_prompts);
+    if let Some(path) = &options.debug_file {
+        flags.set("debug-file", path);
+    }
+    for extra in &options.extra_arguments {
+        flags.extra(extra)?;
+    }
+    flags.finish()
+}
+
+/// What is said over stdin rather than on the command line.
+pub(crate) fn initialize(options: &Options) -> Initialize {
+    let mut more = options.initialize.clone();
+    if let Some(title) = &options.title {
+        more.insert("title".to_owned(), Raw::of(title));
+    }
+    if options.prompt_suggestions {
+        more.insert("promptSuggestions".to_owned(), Raw::of(&true));
+    }
+    Initialize {
+        system_prompt: options.system_prompt.clone(),
+        json_schema: options.output_schema.clone(),
+        agents: options.agents.clone(),
+        forward_subagent_text: options.forward_subagent_text,
+        more,
+    }
+}
+
+/// Variables that Watari sets for the CLI; a caller's own values win.
+pub(crate) fn own_environment(options: &Options) -> BTreeMap<&'static str, &'static str> {
+    let mut variables = BTreeMap::from([
+        ("CLAUDE_CODE_ENTRYPOINT", "watari"),
+        ("CLAUDE_AGENT_SDK_VERSION", env!("CARGO_PKG_VERSION")),
+        ("CLAUDE_CODE_SDK_READS_SESSION_STATE", "1"),
+    ]);
+    if options.checkpoints {
+        variables.insert("CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING", "true");
+    }
+    variables
+}
+
+/// Variables of this program that would mislead the CLI: it would think that it runs inside itself, or in
+/// a debugger.
+pub(crate) const MISLEADING_VARIABLES: [&str; 3] = ["CLAUDECODE", "NODE_OPTIONS", "DEBUG"];
+
+fn session(options: &Options, flags: &mut Flags) {
+    match &options.session {
+        Session::New => {}
+        Session::NewWithId(id) => flags.set("session-id", id.as_str()),
+        Session::Resume(id) => flags.set("resume", id.as_str()),
+        Session::Fork { from, into } => {
+            flags.set("resume", from.as_str());
+            flags.switch("fork-session", true);
+            if let Some(into) = into {
+                flags.set("session-id", into.as_str());
+            }
+        }
+        Session::ResumeAt {
+            session,
+            entry,
+            drops_turn,
+        } => {
+            flags.set("resume", session.as_str());
+            flags.set("resume-session-at", entry.as_str());
+            flags.set_some(
+                "resume-drops-turn",
+                drops_turn.as_ref().map(|turn| turn.as_str()),
+            );
+        }
+        Session::Continue => flags.switch("continue", true),
+    }
+    flags.switch("no-session-persistence", options.forget);
+    flags.switch("session-mirror", options.mirror);
+}
+
+fn model(options: &Options, flags: &mut Flags) -> Result<(), BadOption> {
+    flags.set_some("model", options.model.as_deref());
+    flags.set_some("fallback-model", options.fallback_model.as_deref());
+    match options.thinking {
+        Some(Thinking::Adaptive) => flags.set("thinking", "adaptive"),
+        Some(Thinking::Disabled) => flags.set("thinking", "disabled"),
+        Some(Thinking::Budget(tokens)) => flags.set("max-thinking-tokens", tokens.to_string()),
+        None => {}
+    }
+    flags.set_some(
+        "thinking-display",
+        options.thinking_display.map(display_word),
+    );
+    flags.set_some("effort", options.effort.map(effort_word));
+    // Unlike other lists this one is repeated: the CLI takes a comma as part of the name.
+    for beta in &options.betas {
+        flags.set("betas", beta);
+    }
+    flags.set_some(
+        "max-turns",
+        options.max_turns.map(|turns| turns.to_string()),
+    );
+    if let Some(budget) = options.max_budget_usd {
+        if !(budget.is_finite() && budget > 0.0) {
+            return Err(BadOption::Budget { given: budget });
+        }
+        flags.set("max-budget-usd", budget.to_string());
+    }
+    flags.set_some(
+        "task-budget",
+        options.task_budget.map(|tokens| tokens.to_string()),
+    );
+    flags.set_some("agent", options.agent.as_deref());
+    Ok(())
+}
+
+fn permissions(options: &Options, flags: &mut Flags) -> Result<(), BadOption> {
+    match &options.tools {
+        Some(Tools::Default) => flags.set("tools", "default"),
+        Some(Tools::Only(names)) => flags.list("tools", names)?,
+        None => {}
+    }
+    if !options.allowed_tools.is_empty() {
+        // A rule may have a comma within its parentheses; the CLI keeps those together.
+        flags.set("allowedTools", options.allowed_tools.join(","));
+    }
+    if !options.disallowed_tools.is_empty() {
+        flags.set("disallowedTools", options.disallowed_tools.join(","));
+    }
+    flags.set_some(
+        "permission-mode",
+        options.permission_mode.map(|mode| mode.as_str()),
+    );
+    flags.switch("allow-dangerously-skip-permissions", options.allow_bypass);
+    match &options.permission_prompts {
+        PermissionPrompts::Refuse => {}
+        PermissionPrompts::Never => flags.set("permission-prompts", "none"),
+        PermissionPrompts::Ask { .. } => flags.set("permission-prompt-tool", "stdio"),
+        PermissionPrompts::Tool(name) => flags.set("permission-prompt-tool", name),
+    }
+    for directory in &options.additional_directories {
+        flags.set("add-dir", directory);
+    }
+    Ok(())
+}
+
+fn surroundings(
+    options: &Options,
+    flags: &mut Flags,
+    folder: &mut PrivateFolder,
+) -> Result<(), BadOption> {
+    match &options.mcp_servers {
+        McpServers::None => {}
+        McpServers::Inline(servers) => {
+            let config = Raw::of(&BTreeMap::from([("mcpServers", servers)]));
+            flags.set("mcp-config", folder.write("mcp.json", &config)?);
+        }
+        McpServers::File(path) => flags.set("mcp-config", path),
+    }
+    flags.switch("strict-mcp-config", options.strict_mcp_config);
+    for plugin in &options.plugins {
+        let flag = if plugin.without_mcp {
+            "plugin-dir-no-mcp"
+        } else {
+            "plugin-dir"
+        };
+        flags.set(flag, &plugin.directory);
+    }
+    match &options.settings {
+        Some(Settings::Inline(settings)) => {
+            flags.set("settings", folder.write("settings.json", settings)?)
+        }
+        Some(Settings::File(path)) => flags.set("settings", path),
+        None => {}
+    }
+    // The one exception to "nothing secret in an argument": the CLI reads this only as JSON text.
+    flags.set_some(
+        "managed-settings",
+        options.managed_settings.as_ref().map(Raw::as_str),
+    );
+    if let Some(sources) = &options.setting_sources {
+        let names: Vec<&str> = sources.iter().map(|source| source_word(*source)).collect();
+        flags.set("setting-sources", names.join(","));
+    }
+    if let Some(root) = &options.project_config_root {
+        flags.set("project-config-root", root);
+    }
+    Ok(())
+}
+
+/// A folder of the session's own that only this user can read. It is made when it is needed, and removed
+/// when this is dropped.
+#[derive(Debug, Default)]
+pub(crate) struct PrivateFolder(Option<TempDir>);
+
+impl PrivateFolder {
+    /// Where it is, if it is.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.0.as_ref().map(TempDir::path)
+    }
+
+    fn write(&mut self, name: &str, content: &Raw) -> Result<PathBuf, BadOption> {
+        let mut write = || {
+            let folder = match self.0.take() {
+                Some(folder) => folder,
+                None => tempfile::Builder::new().prefix("watari-").tempdir()?,
+            };
+            let path = self.0.insert(folder).path().join(name);
+            let mut file = OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .mode(0o600)
+                .open(&path)?;
+            file.write_all(content.as_str().as_bytes())?;
+            Ok(path)
+        };
+        write().map_err(|source| BadOption::PrivateFile {
+            folder: std::env::temp_dir(),
+            source,
+        })
+    }
+}
+
+fn effort_word(effort: Effort) -> &'static str {
+    match effort {
+        Effort::Low => "low",
+        Effort::Medium => "medium",
+        Effort::High => "high",
+        Effort::ExtraHigh => "xhigh",
+        Effort::Max => "max",
+    }
+}
+
+fn display_word(display: ThinkingDisplay) -> &'static str {
+    match display {
+        ThinkingDisplay::Summarized => "summarized",
+        ThinkingDisplay::Highlights => "highlights",
+        ThinkingDisplay::Omitted => "omitted",
+    }
+}
+
+fn source_word(source: SettingSource) -> &'static str {
+    match source {
+        SettingSource::User => "user",
+        SettingSource::Project => "project",
+        SettingSource::Local => "local",
+    }
+}
+
+/// The command line while it is put together.
+#[derive(Default)]
+struct Flags(Vec<OsString>);
+
+impl Flags {
+    fn switch(&mut self, name: &str, on: bool) {
+        if on {
+            self.0.push(format!("--{name}").into());
+        }
+    }
+
+    fn set(&mut self, name: &str, value: impl AsRef<std::ffi::OsStr>) {
+        let mut argument = OsString::from(format!("--{name}="));
+        argument.push(value);
+        self.0.push(argument);
+    }
+
+    fn set_some(&mut self, name: &str, value: Option<impl AsRef<std::ffi::OsStr>>) {
+        if let Some(value) = value {
+            self.set(name, value);
+        }
+    }
+
+    fn list(&mut self, name: &'static str, values: &[String]) -> Result<(), BadOption> {
+        if let Some(value) = values.iter().find(|value| value.contains(',')) {
+            return Err(BadOption::Comma {
+                flag: name,
+                value: value.clone(),
+            });
+        }
+        self.set(name, values.join(","));
+        Ok(())
+    }
+
+    fn extra(&mut self, extra: &ExtraArgument) -> Result<(), BadOption> {
+        let name = &extra.name;
+        let readable = name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+        if name.is_empty() || name.starts_with('-') || !readable {
+            return Err(BadOption::FlagName { name: name.clone() });
+        }
+        if OWN_FLAGS.contains(&name.as_str()) {
+            return Err(BadOption::OwnFlag { name: name.clone() });
+        }
+        match &extra.value {
+            Some(value) => self.set(name, value),
+            None => self.switch(name, true),
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Result<Vec<OsString>, BadOption> {
+        let zero = self
+            .0
+            .iter()
+            .find(|argument| argument.as_encoded_bytes().contains(&0));
+        if let Some(argument) = zero {
+            let text = argument.to_string_lossy();
+            let flag = text
+                .trim_start_matches('-')
+                .split('=')
+                .next()
+                .unwrap_or_default();
+            return Err(BadOption::ZeroByte {
+                flag: flag.to_owned(),
+            });
+        }
+        Ok(self.0)
+    }
+}

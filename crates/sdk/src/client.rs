@@ -1,0 +1,411 @@
+//! A live session, and how to get one.
+
+use std::hash::{BuildHasher, RandomState};
+use std::time::{Duration, Instant};
+
+use serde_json::{Map, Value};
+use tokio::sync::mpsc::OwnedPermit;
+use tokio::sync::{Mutex, mpsc, oneshot, watch};
+use tokio::task::JoinHandle;
+use watari_protocol::{
+    Accepted, AskId, CliInfo, Command, Config, Decision, Event, Exit, ExitReason, InterruptReceipt,
+    Machine, PermissionMode, Prompt, PromptId, Raw, Refused, RequestFailed, RequestReply,
+    StartFailure, start_failure,
+};
+
+use crate::argv;
+use crate::driver::{Answered, Driver, Envelope};
+use crate::options::{Options, PermissionPrompts, Session};
+use crate::process::{self, StartError};
+use crate::sink::{Events, Outbox, Sink, outbox};
+use crate::version::{self, Version};
+
+pub use crate::version::MINIMUM_CLI_VERSION;
+
+/// How many commands may wait for the session's task. A sender waits when they are that many.
+const COMMANDS_WAITING_MAX: usize = 64;
+
+/// A live session with Claude Code.
+///
+/// Its methods can be called from several tasks at once. Dropping it ends the session at once, with
+/// everything the CLI has started; [`Client::close`] ends it in good order.
+#[derive(Debug)]
+pub struct Client {
+    commands: mpsc::Sender<Envelope>,
+    exit: watch::Receiver<Option<Exit>>,
+    cli: CliInfo,
+    /// The session's task. It ends by itself when the client is dropped, after it has ended the CLI.
+    task: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// Why there is no session.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// The CLI was not started.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// The id of a new session is taken.
+    #[error("the session id {id} is already in use; resume that session, or choose another id")]
+    SessionIdInUse {
+        /// The id.
+        id: String,
+    },
+    /// There is no such session.
+    #[error(
+        "there is no session {id} to resume for this working directory; check the id and the directory"
+    )]
+    UnknownSession {
+        /// The id.
+        id: String,
+    },
+    /// The CLI is older than any that works.
+    #[error(
+        "the Claude Code CLI is version {found}, and at least {MINIMUM_CLI_VERSION} is needed; update it with `claude update`"
+    )]
+    TooOld {
+        /// Its version.
+        found: String,
+    },
+    /// The CLI does not know a flag.
+    #[error("the Claude Code CLI{} does not know a flag it was given: {stderr}; drop that option, or update the CLI with `claude update`", version_words(.version.as_deref()))]
+    UnknownFlag {
+        /// Its version, if it says one.
+        version: Option<String>,
+        /// What it said.
+        stderr: String,
+    },
+    /// Bypassing permissions as root.
+    #[error(
+        "the Claude Code CLI will not bypass permissions for root; run as another user, or set IS_SANDBOX=1 inside a sandbox"
+    )]
+    BypassAsRoot,
+    /// The CLI ended before it was ready.
+    #[error("the Claude Code CLI ended before it was ready ({}): {}", ending_words(.exit), stderr_words(.exit))]
+    Exited {
+        /// How.
+        exit: Exit,
+    },
+    /// The CLI was silent.
+    #[error("the Claude Code CLI did not answer within {} s and was ended; try `claude --version` by hand", .within.as_secs())]
+    Silent {
+        /// For how long.
+        within: Duration,
+    },
+    /// The prompt of a query cannot be sent.
+    #[error("the prompt was refused: {0}")]
+    Prompt(Refused),
+    /// The CLI refused what the session was to be set up with.
+    #[error("the Claude Code CLI would not set the session up: {0}")]
+    SetupRefused(RequestFailed),
+}
+
+/// Why a command was not carried out.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CommandError {
+    /// The session refused it; nothing was changed.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    /// The session has ended.
+    #[error("the session has ended")]
+    Ended,
+}
+
+/// Why a request has no answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RequestError {
+    /// It was not sent.
+    #[error(transparent)]
+    Command(#[from] CommandError),
+    /// The CLI said no, or went away.
+    #[error(transparent)]
+    Failed(#[from] RequestFailed),
+}
+
+impl Client {
+    /// Starts the CLI and waits until it is ready. The events that come with the client begin with
+    /// [`Event::Ready`].
+    pub async fn connect(options: Options) -> Result<(Client, Events), ConnectError> {
+        let start_within = options.start_within.unwrap_or(Duration::from_secs(60));
+        let started = process::start(&options).await?;
+        let probe = version::Probe::of(&started);
+        let machine = Machine::start(config(&options, start_within), Instant::now());
+        let (sink, events) = outbox();
+        let (ready, is_ready) = oneshot::channel();
+        let (exit, has_exited) = watch::channel(None);
+        let sink = StartWatch {
+            sink,
+            ready: Some(ready),
+            exit,
+        };
+        let (commands, receiver) = mpsc::channel(COMMANDS_WAITING_MAX);
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the client awaits it in `close`; when the client is dropped it ends by itself, and must not be aborted while it ends the CLI"
+        )]
+        let task = tokio::spawn(Driver::new(machine, started, receiver, sink).run());
+        match is_ready.await {
+            Ok(Ok(cli)) => {
+                if let Some(found) = cli
+                    .version
+                    .as_deref()
+                    .filter(|version| Version::is_too_old(version))
+                {
+                    return Err(ConnectError::TooOld {
+                        found: found.to_owned(),
+                    });
+                }
+                Ok((
+                    Client {
+                        commands,
+                        exit: has_exited,
+                        cli,
+                        task: Mutex::new(Some(task)),
+                    },
+                    events,
+                ))
+            }
+            Ok(Err(exit)) => Err(explain(exit, &options, start_within, &probe).await),
+            // The task went away without a word, which only a panic in it can do.
+            Err(_) => Err(ConnectError::Exited {
+                exit: Exit::default(),
+            }),
+        }
+    }
+
+    /// What the CLI said of itself when it started.
+    pub fn cli(&self) -> &CliInfo {
+        &self.cli
+    }
+
+    /// Asks the model something. While a turn runs, the prompt waits for its own.
+    pub async fn send(&self, prompt: impl Into<Prompt>) -> Result<PromptId, CommandError> {
+        match self.command(Command::Prompt(prompt.into())).await? {
+            Answered::Accepted(Accepted::Prompt(id)) => Ok(id),
+            Answered::Accepted(Accepted::Done | Accepted::Request(_)) | Answered::Reply(_) => {
+                Err(CommandError::Ended)
+            }
+        }
+    }
+
+    /// Ends the running turn; prompts that wait still run.
+    pub async fn interrupt(&self) -> Result<InterruptReceipt, RequestError> {
+        self.interrupt_with(Command::Interrupt {
+            cancel_queued: false,
+        })
+        .await
+    }
+
+    /// Ends the running turn and drops the prompts that wait.
+    pub async fn interrupt_all(&self) -> Result<InterruptReceipt, RequestError> {
+        self.interrupt_with(Command::Interrupt {
+            cancel_queued: true,
+        })
+        .await
+    }
+
+    /// Answers a permission ask. The first answer counts; a later one is refused.
+    pub async fn respond(&self, ask: AskId, decision: Decision) -> Result<(), CommandError> {
+        self.command(Command::Answer { ask, decision })
+            .await
+            .map(drop)
+    }
+
+    /// Changes the model, from the next call to the API on; none means the CLI's own choice.
+    pub async fn set_model(&self, model: Option<&str>) -> Result<(), RequestError> {
+        self.request_with(Command::SetModel {
+            model: model.map(str::to_owned),
+        })
+        .await
+        .map(drop)
+    }
+
+    /// Changes how permissions are decided.
+    pub async fn set_permission_mode(&self, mode: PermissionMode) -> Result<(), RequestError> {
+        self.request_with(Command::SetPermissionMode { mode })
+            .await
+            .map(drop)
+    }
+
+    /// Any other request the CLI knows, by its own name and fields.
+    pub async fn request(
+        &self,
+        subtype: &str,
+        fields: Map<String, Value>,
+    ) -> Result<Raw, RequestError> {
+        self.request_with(Command::Request {
+            subtype: subtype.to_owned(),
+            fields,
+        })
+        .await
+    }
+
+    /// Ends the session in good order, and waits until nothing of it is left: the running turn is
+    /// interrupted, the conversation is stored, and what does not end by itself is ended.
+    pub async fn close(self) -> Exit {
+        self.end(Command::Close).await
+    }
+
+    /// Ends the session now, and waits until nothing of it is left. The CLI has half a second to store the
+    /// conversation.
+    pub async fn abort(self) -> Exit {
+        self.end(Command::Abort).await
+    }
+
+    /// A place in the queue of commands that is kept free, for a command that must not wait.
+    pub(crate) fn reserve(&self) -> Option<OwnedPermit<Envelope>> {
+        self.commands.clone().try_reserve_owned().ok()
+    }
+
+    async fn end(self, command: Command) -> Exit {
+        // Refused when the session has ended by itself; then how it ended is already known.
+        let _ended = self.command(command).await;
+        if let Some(task) = self.task.lock().await.take() {
+            // An error is a panic in the task, after which there is nothing to wait for.
+            let _ended = task.await;
+        }
+        self.exit.borrow().clone().unwrap_or_default()
+    }
+
+    async fn interrupt_with(&self, command: Command) -> Result<InterruptReceipt, RequestError> {
+        match self.reply_to(command).await? {
+            RequestReply::Interrupted(receipt) => Ok(receipt),
+            RequestReply::Done(_) => Ok(InterruptReceipt::default()),
+        }
+    }
+
+    async fn request_with(&self, command: Command) -> Result<Raw, RequestError> {
+        match self.reply_to(command).await? {
+            RequestReply::Done(fields) => Ok(fields),
+            RequestReply::Interrupted(receipt) => Ok(Raw::of(&receipt)),
+        }
+    }
+
+    async fn reply_to(&self, command: Command) -> Result<RequestReply, RequestError> {
+        match self.command(command).await? {
+            Answered::Reply(Event::RequestAnswered { reply, .. }) => Ok(reply?),
+            Answered::Reply(_) | Answered::Accepted(_) => Err(CommandError::Ended.into()),
+        }
+    }
+
+    async fn command(&self, command: Command) -> Result<Answered, CommandError> {
+        let (answer, answered) = oneshot::channel();
+        self.commands
+            .send(Envelope { command, answer })
+            .await
+            .map_err(|_| CommandError::Ended)?;
+        Ok(answered.await.map_err(|_| CommandError::Ended)??)
+    }
+}
+
+fn config(options: &Options, start_within: Duration) -> Config {
+    let answer_within = match options.permission_prompts {
+        PermissionPrompts::Ask { answer_within } => answer_within,
+        PermissionPrompts::Refuse | PermissionPrompts::Never | PermissionPrompts::Tool(_) => None,
+    };
+    Config {
+        initialize: argv::initialize(options),
+        answer_within,
+        start_within,
+        uuid_seed: chance(),
+    }
+}
+
+/// A number that nobody else has drawn: the standard library seeds its hash maps with such numbers.
+pub(crate) fn chance() -> u128 {
+    let draw = || RandomState::new().hash_one(std::process::id());
+    u128::from(draw()) << 64 | u128::from(draw())
+}
+
+/// Passes events on, and tells whoever connects whether the session started.
+struct StartWatch {
+    sink: Outbox,
+    ready: Option<oneshot::Sender<Result<CliInfo, Exit>>>,
+    exit: watch::Sender<Option<Exit>>,
+}
+
+impl Sink for StartWatch {
+    fn tell(&mut self, event: Event) {
+        if let Event::Ready { cli } = &event {
+            self.tell_first(Ok(cli.clone()));
+        }
+        if let Event::Ended { exit } = &event {
+            self.exit.send_replace(Some(exit.clone()));
+            self.tell_first(Err(exit.clone()));
+        }
+        self.sink.tell(event);
+    }
+
+    fn poll_room(&mut self, context: &mut std::task::Context<'_>) -> std::task::Poll<()> {
+        self.sink.poll_room(context)
+    }
+}
+
+impl StartWatch {
+    fn tell_first(&mut self, first: Result<CliInfo, Exit>) {
+        if let Some(ready) = self.ready.take() {
+            // Whoever wanted to connect may have changed its mind; the session then ends by itself.
+            let _unheard = ready.send(first);
+        }
+    }
+}
+
+/// Why a CLI ended before it was ready, from what it said.
+async fn explain(
+    exit: Exit,
+    options: &Options,
+    within: Duration,
+    probe: &version::Probe,
+) -> ConnectError {
+    match exit.reason {
+        ExitReason::StartTimedOut => return ConnectError::Silent { within },
+        ExitReason::StartRefused(refusal) => return ConnectError::SetupRefused(refusal),
+        ExitReason::Asked | ExitReason::ByItself => {}
+    }
+    match (start_failure(&exit.stderr), &options.session) {
+        (
+            StartFailure::SessionIdInUse,
+            Session::NewWithId(id) | Session::Fork { into: Some(id), .. },
+        ) => ConnectError::SessionIdInUse { id: id.to_string() },
+        (
+            StartFailure::UnknownSession,
+            Session::Resume(id)
+            | Session::Fork { from: id, .. }
+            | Session::ResumeAt { session: id, .. },
+        ) => ConnectError::UnknownSession { id: id.to_string() },
+        (StartFailure::BypassAsRoot, _) => ConnectError::BypassAsRoot,
+        (failure, _) => {
+            // An old CLI ends on the first flag it does not know, so its age is the better explanation.
+            let version = probe.ask().await;
+            match version {
+                Some(found) if Version::is_too_old(&found) => ConnectError::TooOld { found },
+                version if failure == StartFailure::UnknownFlag => ConnectError::UnknownFlag {
+                    version,
+                    stderr: exit.stderr,
+                },
+                _ => ConnectError::Exited { exit },
+            }
+        }
+    }
+}
+
+fn version_words(version: Option<&str>) -> String {
+    version
+        .map(|version| format!(" {version}"))
+        .unwrap_or_default()
+}
+
+fn ending_words(exit: &Exit) -> String {
+    match (exit.code, exit.signal) {
+        (Some(code), _) => format!("exit code {code}"),
+        (None, Some(signal)) => format!("signal {signal}"),
+        (None, None) => "how is not known".to_owned(),
+    }
+}
+
+fn stderr_words(exit: &Exit) -> &str {
+    if exit.stderr.is_empty() {
+        "it said nothing on stderr; try `claude --version` by hand"
+    } else {
+        &exit.stderr
+    }
+}

@@ -1,0 +1,349 @@
+//! Runs the machine over the CLI's pipes: one task per session, the only owner of its state.
+
+use std::collections::HashMap;
+use std::future::poll_fn;
+use std::io;
+use std::time::{Duration, Instant};
+
+use tokio::net::unix::pipe;
+use tokio::sync::{mpsc, oneshot};
+use watari_protocol::{Accepted, Command, Event, Machine, Output, Refused, RequestId, Stop};
+
+use crate::lines::{Line, Lines};
+use crate::process::{Ending, Process, Started};
+use crate::sink::Sink;
+use crate::tail::Tail;
+
+/// How much may wait to be written to the CLI before commands are no longer taken.
+const UNWRITTEN_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// How long a CLI may live on after it has closed its stdout.
+const EXIT_WITHIN: Duration = Duration::from_secs(2);
+
+/// A command on its way to the session, and where its answer goes.
+#[derive(Debug)]
+pub(crate) struct Envelope {
+    pub(crate) command: Command,
+    pub(crate) answer: oneshot::Sender<Result<Answered, Refused>>,
+}
+
+/// What became of a command.
+#[derive(Debug)]
+pub(crate) enum Answered {
+    /// It was accepted, and nothing more will be said.
+    Accepted(Accepted),
+    /// The CLI answered it.
+    Reply(Event),
+}
+
+/// A session's task.
+pub(crate) struct Driver<S> {
+    machine: Machine,
+    lines: Lines,
+    stdin: Option<pipe::Sender>,
+    stdout: Option<pipe::Receiver>,
+    stderr: Option<pipe::Receiver>,
+    process: Process,
+    stderr_tail: Tail,
+    unwritten: Unwritten,
+    /// None once every client is gone.
+    commands: Option<mpsc::Receiver<Envelope>>,
+    waiting: HashMap<RequestId, oneshot::Sender<Result<Answered, Refused>>>,
+    /// Until when the CLI must have ended, once it has closed its stdout.
+    exit_deadline: Option<Instant>,
+    /// Set once nothing of the session is left.
+    ending: Option<Ending>,
+    sink: S,
+}
+
+/// What one wait brought.
+enum Happened {
+    Readable,
+    Writable,
+    Stderr,
+    Command(Option<Box<Envelope>>),
+    Gone(Ending),
+    Time,
+}
+
+impl<S: Sink> Driver<S> {
+    pub(crate) fn new(
+        machine: Machine,
+        started: Started,
+        commands: mpsc::Receiver<Envelope>,
+        sink: S,
+    ) -> Driver<S> {
+        Driver {
+            machine,
+            lines: Lines::new(),
+            stdin: Some(started.stdin),
+            stdout: Some(started.stdout),
+            stderr: Some(started.stderr),
+            process: started.process,
+            stderr_tail: Tail::default(),
+            unwritten: Unwritten::default(),
+            commands: Some(commands),
+            waiting: HashMap::new(),
+            exit_deadline: None,
+            ending: None,
+            sink,
+        }
+    }
+
+    /// Runs until nothing of the session is left.
+    pub(crate) async fn run(mut self) {
+        loop {
+            self.carry_out_outputs();
+            if let (Some(ending), None) = (self.ending, &self.stdout) {
+                self.read_last_of_stderr();
+                self.machine
+                    .handle_exit(ending.code, ending.signal, self.stderr_tail.text());
+                self.carry_out_outputs();
+                return;
+            }
+            match self.wait().await {
+                Happened::Readable => self.read_stdout(),
+                Happened::Writable => self.write_stdin(),
+                Happened::Stderr => self.read_stderr(),
+                Happened::Command(Some(envelope)) => self.take_command(*envelope),
+                Happened::Command(None) => self.clients_gone(),
+                Happened::Time => self.time_passed(),
+                Happened::Gone(ending) => self.ending = Some(ending),
+            }
+        }
+    }
+
+    /// Waits for the next thing to do. Every arm may be dropped half-way: the arms on pipes wait for
+    /// readiness only and take no byte, a command is taken from its queue when its arm has won and not
+    /// before, `gone` keeps what it has heard in the process, and the timer is made anew.
+    async fn wait(&mut self) -> Happened {
+        let deadline = [self.machine.poll_timeout(), self.exit_deadline]
+            .into_iter()
+            .flatten()
+            .min();
+        let has_unwritten = !self.unwritten.is_empty();
+        let takes_commands = self.unwritten.len() < UNWRITTEN_BYTES_MAX;
+        // Once everything has ended, nobody writes to the pipe any more: it can be read to its end at once.
+        let is_gone = self.ending.is_some();
+        tokio::select! {
+            ending = self.process.gone(), if !is_gone => Happened::Gone(ending),
+            () = sleep_until(deadline) => Happened::Time,
+            command = next_command(&mut self.commands), if takes_commands => Happened::Command(command.map(Box::new)),
+            () = writable(self.stdin.as_ref()), if has_unwritten => Happened::Writable,
+            () = readable(self.stderr.as_ref()) => Happened::Stderr,
+            () = readable_with_room(self.stdout.as_ref(), &mut self.sink, is_gone) => Happened::Readable,
+        }
+    }
+
+    fn read_stdout(&mut self) {
+        let Some(stdout) = &self.stdout else { return };
+        let ended = match stdout.try_read_buf(self.lines.space()) {
+            Ok(count) => count == 0,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.ending.is_some(),
+            Err(_) => true,
+        };
+        let now = Instant::now();
+        while let Some(line) = self.lines.next() {
+            hand_over(&mut self.machine, line, now);
+        }
+        if ended {
+            if let Some(line) = self.lines.last() {
+                hand_over(&mut self.machine, line, now);
+            }
+            self.stdout = None;
+            self.exit_deadline = Some(now + EXIT_WITHIN);
+        }
+    }
+
+    fn read_stderr(&mut self) {
+        let Some(stderr) = &self.stderr else { return };
+        let mut bytes = [0; 16 * 1024];
+        match stderr.try_read(&mut bytes) {
+            Ok(0) => self.stderr = None,
+            Ok(count) => self.stderr_tail.push(&bytes[..count]),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(_) => self.stderr = None,
+        }
+    }
+
+    /// Everything has ended, so what is in the pipe is all there will ever be.
+    fn read_last_of_stderr(&mut self) {
+        let mut bytes = [0; 16 * 1024];
+        while let Some(Ok(count @ 1..)) = self
+            .stderr
+            .as_ref()
+            .map(|stderr| stderr.try_read(&mut bytes))
+        {
+            self.stderr_tail.push(&bytes[..count]);
+        }
+    }
+
+    fn write_stdin(&mut self) {
+        let Some(stdin) = &self.stdin else { return };
+        match stdin.try_write(self.unwritten.bytes()) {
+            Ok(count) => self.unwritten.written(count),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            // Not the end of the session: what the CLI has said is still to be read.
+            Err(_) => self.close_stdin(),
+        }
+    }
+
+    fn take_command(&mut self, Envelope { command, answer }: Envelope) {
+        match self.machine.handle_command(command, Instant::now()) {
+            Ok(Accepted::Request(request)) => {
+                self.waiting.insert(request, answer);
+            }
+            Ok(accepted @ (Accepted::Prompt(_) | Accepted::Done)) => {
+                // The sender may have stopped listening; the command was still carried out.
+                let _unheard = answer.send(Ok(Answered::Accepted(accepted)));
+            }
+            Err(refused) => {
+                let _unheard = answer.send(Err(refused));
+            }
+        }
+    }
+
+    /// Nobody is left who could want anything of this session.
+    fn clients_gone(&mut self) {
+        self.commands = None;
+        // Refused only when the session has ended by itself, which is as well.
+        let _ended = self.machine.handle_command(Command::Abort, Instant::now());
+    }
+
+    fn time_passed(&mut self) {
+        let now = Instant::now();
+        if self.exit_deadline.is_some_and(|deadline| deadline <= now) {
+            self.exit_deadline = None;
+            self.process.stop(Stop::Kill);
+        }
+        self.machine.handle_timeout(now);
+    }
+
+    fn carry_out_outputs(&mut self) {
+        while let Some(output) = self.machine.poll_output() {
+            match output {
+                Output::Write(line) => {
+                    if self.stdin.is_some() {
+                        self.unwritten.push(line);
+                    }
+                }
+                Output::Stop(Stop::CloseStdin) => self.unwritten.close_when_written(),
+                Output::Stop(stop) => self.process.stop(stop),
+                Output::Event(event) => self.tell(event),
+            }
+        }
+        if self.unwritten.is_done() {
+            self.close_stdin();
+        }
+    }
+
+    fn tell(&mut self, event: Event) {
+        if let Event::RequestAnswered { request, .. } = &event
+            && let Some(answer) = self.waiting.remove(request)
+        {
+            let _unheard = answer.send(Ok(Answered::Reply(event.clone())));
+        }
+        self.sink.tell(event);
+    }
+
+    fn close_stdin(&mut self) {
+        self.stdin = None;
+        self.unwritten = Unwritten::default();
+    }
+}
+
+fn hand_over(machine: &mut Machine, line: Line<'_>, now: Instant) {
+    match line {
+        Line::Whole(line) => machine.handle_line(line, now),
+        Line::TooLong { beginning, bytes } => machine.handle_overlong_line(&beginning, bytes),
+    }
+}
+
+/// What is still to be written to the CLI.
+#[derive(Debug, Default)]
+struct Unwritten {
+    bytes: Vec<u8>,
+    start: usize,
+    closes: bool,
+}
+
+impl Unwritten {
+    fn push(&mut self, line: Vec<u8>) {
+        if self.is_empty() {
+            // The usual case, and a large prompt is not copied.
+            *self = Unwritten {
+                bytes: line,
+                start: 0,
+                closes: self.closes,
+            };
+        } else {
+            self.bytes.extend_from_slice(&line);
+        }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.bytes[self.start..]
+    }
+
+    fn written(&mut self, count: usize) {
+        self.start += count;
+        if self.is_empty() {
+            *self = Unwritten {
+                closes: self.closes,
+                ..Unwritten::default()
+            };
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.bytes.len() - self.start
+    }
+
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn close_when_written(&mut self) {
+        self.closes = true;
+    }
+
+    fn is_done(&self) -> bool {
+        self.closes && self.is_empty()
+    }
+}
+
+async fn sleep_until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn next_command(commands: &mut Option<mpsc::Receiver<Envelope>>) -> Option<Envelope> {
+    match commands {
+        Some(commands) => commands.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// An error counts as readiness: the read or write that follows meets it.
+async fn readable(pipe: Option<&pipe::Receiver>) {
+    match pipe {
+        Some(pipe) => drop(pipe.readable().await),
+        None => std::future::pending().await,
+    }
+}
+
+async fn readable_with_room(pipe: Option<&pipe::Receiver>, sink: &mut impl Sink, is_gone: bool) {
+    poll_fn(|context| sink.poll_room(context)).await;
+    if !is_gone || pipe.is_none() {
+        readable(pipe).await;
+    }
+}
+
+async fn writable(pipe: Option<&pipe::Sender>) {
+    match pipe {
+        Some(pipe) => drop(pipe.writable().await),
+        None => std::future::pending().await,
+    }
+}

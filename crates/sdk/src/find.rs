@@ -1,0 +1,185 @@
+//! Where the CLI is.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// Why there is no CLI to run.
+#[derive(Debug, thiserror::Error)]
+pub enum FindError {
+    /// It is in none of the usual places.
+    #[error(
+        "Claude Code CLI not found: looked for `claude` in {}; \
+         install it with `npm install -g @anthropic-ai/claude-code`, or say where it is",
+        list(.looked)
+    )]
+    NotFound {
+        /// Where was looked.
+        looked: Vec<PathBuf>,
+    },
+    /// The path that was given does not exist.
+    #[error("Claude Code CLI not found: there is nothing at {}; check the path", .path.display())]
+    NothingThere {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The path that was given is a directory.
+    #[error("{} is a directory, not the Claude Code CLI; give the path of the program itself", .path.display())]
+    Directory {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The file may not be run.
+    #[error("{} may not be run; make it executable with `chmod +x`, or give another path", .path.display())]
+    NotExecutable {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The file system said something else.
+    #[error("cannot look at {}: {source}", .path.display())]
+    Unreadable {
+        /// The path.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// Finds the CLI: the given path, or the first `claude` in the search path and the usual places.
+pub(crate) fn claude(
+    given: Option<&Path>,
+    search_path: Option<&OsStr>,
+    home: Option<&Path>,
+) -> Result<PathBuf, FindError> {
+    match given {
+        Some(path) => check(path),
+        None => {
+            let looked = places(search_path, home);
+            let found = looked
+                .iter()
+                .map(|place| place.join("claude"))
+                .find(|path| check(path).is_ok());
+            found.ok_or(FindError::NotFound { looked })
+        }
+    }
+}
+
+fn places(search_path: Option<&OsStr>, home: Option<&Path>) -> Vec<PathBuf> {
+    // A relative entry would depend on the working directory, which may be somebody else's.
+    let searched = search_path
+        .map(std::env::split_paths)
+        .into_iter()
+        .flatten()
+        .filter(|place| place.is_absolute());
+    let in_home = [
+        ".local/bin",
+        ".claude/local",
+        ".npm-global/bin",
+        "node_modules/.bin",
+        ".yarn/bin",
+    ];
+    let in_home = home
+        .into_iter()
+        .flat_map(|home| in_home.map(|place| home.join(place)));
+    let usual = ["/usr/local/bin", "/opt/homebrew/bin"].map(PathBuf::from);
+    let mut places = Vec::new();
+    for place in searched.chain(in_home).chain(usual) {
+        if !places.contains(&place) {
+            places.push(place);
+        }
+    }
+    places
+}
+
+/// Checks that a path can be run, and makes it absolute.
+fn check(path: &Path) -> Result<PathBuf, FindError> {
+    let metadata = match fs::metadata(path) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(FindError::NothingThere {
+                path: path.to_owned(),
+            });
+        }
+        Err(source) => {
+            return Err(FindError::Unreadable {
+                path: path.to_owned(),
+                source,
+            });
+        }
+    };
+    if metadata.is_dir() {
+        return Err(FindError::Directory {
+            path: path.to_owned(),
+        });
+    }
+    if metadata.permissions().mode() & 0o111 == 0 {
+        return Err(FindError::NotExecutable {
+            path: path.to_owned(),
+        });
+    }
+    // Absolute, because the CLI is started in another directory; not resolved, because the name of a link
+    // may be what the user updates.
+    std::path::absolute(path).map_err(|source| FindError::Unreadable {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+fn list(places: &[PathBuf]) -> String {
+    places
+        .iter()
+        .map(|place| place.display().to_string())
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(folder: &Path, name: &str, mode: u32) -> PathBuf {
+        let path = folder.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, "").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        path
+    }
+
+    #[test]
+    fn the_search_path_comes_before_the_usual_places_and_what_cannot_run_is_passed_over() {
+        let folder = tempfile::tempdir().unwrap();
+        file(folder.path(), "a/claude", 0o644);
+        let second = file(folder.path(), "b/claude", 0o755);
+        file(folder.path(), "home/.local/bin/claude", 0o755);
+        let search_path =
+            std::env::join_paths([folder.path().join("a"), folder.path().join("b")]).unwrap();
+        let found = claude(None, Some(&search_path), Some(&folder.path().join("home"))).unwrap();
+        assert_eq!(found, second);
+    }
+
+    #[test]
+    fn the_home_is_looked_in_when_the_search_path_has_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let at_home = file(folder.path(), ".claude/local/claude", 0o755);
+        assert_eq!(claude(None, None, Some(folder.path())).unwrap(), at_home);
+    }
+
+    #[test]
+    fn each_way_of_not_finding_it_says_what_to_do() {
+        let folder = tempfile::tempdir().unwrap();
+        let plain = file(folder.path(), "plain", 0o644);
+        for (path, words) in [
+            (folder.path().join("missing"), "there is nothing at"),
+            (folder.path().to_owned(), "is a directory"),
+            (plain, "chmod +x"),
+        ] {
+            let error = claude(Some(&path), None, None).unwrap_err().to_string();
+            assert!(
+                error.contains(words) && error.contains(path.to_str().unwrap()),
+                "{error}"
+            );
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! The keeper's life: start the CLI, wait for its end or its owner's, end what is left, go.
+
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, wait};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
+
+use super::talk::{FirstWords, Order, Report, hear_first_words};
+use crate::sweep;
+
+/// How long the CLI has to save its conversation when its owner is gone or in a hurry.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// How long to wait before looking again for processes that are still there after they were killed.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+/// Lives, and ends the process.
+#[expect(
+    clippy::exit,
+    reason = "a keeper is a whole process: nothing of the program it was started from runs"
+)]
+pub(super) fn live() -> ! {
+    let code = match keep() {
+        Ok(()) => 0,
+        // The owner sees the socket end without a report, and says so.
+        Err(_) => 1,
+    };
+    std::process::exit(code)
+}
+
+fn keep() -> io::Result<()> {
+    // Not for the CLI: a copy in its hands would keep the socket open.
+    let owner = UnixStream::from(rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?);
+    let null = std::fs::File::open("/dev/null")?;
+    rustix::stdio::dup2_stdin(&null)?;
+    let (words, streams) = hear_first_words(&owner)?;
+    owner.set_nonblocking(true)?;
+    let wakes = Wakes::listen()?;
+    become_parent_of_orphans()?;
+
+    let keeping = match start(&words, streams) {
+        Ok(cli) => {
+            tell(&owner, Report::Started(cli.as_raw_nonzero().get()));
+            Keeping {
+                owner,
+                wakes,
+                cli: Some(cli),
+                until: Until::Exit,
+            }
+            .run()
+        }
+        Err(error) => {
+            tell(&owner, Report::Failed(error.raw_os_error().unwrap_or(0)));
+            Ok(())
+        }
+    };
+    remove_folder(&words.folder);
+    keeping
+}
+
+fn start(words: &FirstWords, [stdin, stdout, stderr]: [OwnedFd; 3]) -> io::Result<Pid> {
+    let mut command = Command::new(&words.program);
+    command.args(&words.arguments).current_dir(&words.directory);
+    command
+        .stdin(Stdio::from(stdin))
+        .stdout(Stdio::from(stdout))
+        .stderr(Stdio::from(stderr));
+    die_with_parent(&mut command);
+    let child = command.spawn()?;
+    // The child is waited for by `wait`, together with the orphans; dropping its handle does nothing.
+    Pid::from_raw(i32::try_from(child.id()).unwrap_or_default())
+        .ok_or_else(|| io::ErrorKind::InvalidData.into())
+}
+
+/// What is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Until {
+    /// The CLI ends by itself.
+    Exit,
+    /// The CLI ends by SIGINT, or its grace is over.
+    Grace(Instant),
+    /// Nothing is left.
+    Nothing,
+}
+
+struct Keeping {
+    owner: UnixStream,
+    wakes: Wakes,
+    /// The CLI, until it has ended. Its number cannot be another's before that.
+    cli: Option<Pid>,
+    until: Until,
+}
+
+impl Keeping {
+    fn run(mut self) -> io::Result<()> {
+        loop {
+            if self.bury()? == Left::Nothing {
+                return Ok(());
+            }
+            match self.until {
+                Until::Exit => {}
+                Until::Grace(deadline) if Instant::now() < deadline => {}
+                Until::Grace(_) | Until::Nothing => {
+                    self.until = Until::Nothing;
+                    sweep::kill_descendants(getpid());
+                }
+            }
+            self.sleep()?;
+            self.wakes.hush();
+            if self.wakes.asked_to_end() {
+                self.obey(Order::Abort);
+            }
+            if self.until != Until::Nothing {
+                self.listen();
+            }
+        }
+    }
+
+    /// Waits for every child that has ended.
+    fn bury(&mut self) -> io::Result<Left> {
+        loop {
+            match wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) => {
+                    if Some(pid) == self.cli {
+                        self.cli = None;
+                        self.until = Until::Nothing;
+                        tell(&self.owner, report(status));
+                    }
+                }
+                Ok(None) => return Ok(Left::Something),
+                Err(rustix::io::Errno::CHILD) => return Ok(Left::Nothing),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Until the owner speaks, a child ends, a signal comes or it is time.
+    fn sleep(&self) -> io::Result<()> {
+        let limit = match self.until {
+            Until::Exit => None,
+            Until::Grace(deadline) => Some(deadline.saturating_duration_since(Instant::now())),
+            Until::Nothing => Some(LOOK_AGAIN),
+        };
+        let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
+        let mut events = vec![PollFd::new(&self.wakes.pipe, PollFlags::IN)];
+        // Once the end has begun there is only one thing left to hear; an owner who is gone would wake us
+        // again and again.
+        if self.until == Until::Exit {
+            events.push(PollFd::new(&self.owner, PollFlags::IN));
+        }
+        match poll(&mut events, limit.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn listen(&mut self) {
+        let mut orders = [0; 16];
+        match self.owner.read(&mut orders) {
+            Ok(0) => self.obey(Order::Abort),
+            Ok(count) => orders[..count]
+                .iter()
+                .filter_map(|byte| Order::of(*byte))
+                .for_each(|order| self.obey(order)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            // The owner went away in the middle of a word.
+            Err(_) => self.obey(Order::Abort),
+        }
+    }
+
+    fn obey(&mut self, order: Order) {
+        match (order, self.until) {
+            (Order::Terminate, _) => self.signal_cli(Signal::TERM),
+            (Order::Abort, Until::Exit) => {
+                self.signal_cli(Signal::INT);
+                self.until = Until::Grace(Instant::now() + GRACE);
+            }
+            (Order::Abort, Until::Grace(_) | Until::Nothing) => {}
+            (Order::Kill, _) => self.until = Until::Nothing,
+        }
+    }
+
+    fn signal_cli(&self, signal: Signal) {
+        if let Some(cli) = self.cli {
+            // It was not waited for yet, so this is it, alive or just ended; both are fine.
+            let _sent = kill_process(cli, signal);
+        }
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Left {
+    Something,
+    Nothing,
+}
+
+/// Signals, as something that can be polled.
+struct Wakes {
+    pipe: UnixStream,
+    asked: std::sync::Arc<std::sync::atomic::AtomicBool>,
+}
+
+impl Wakes {
+    fn listen() -> io::Result<Wakes> {
+        let (pipe, sender) = UnixStream::pair()?;
+        pipe.set_nonblocking(true)?;
+        let asked = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+        // A session is not ended by a key on some terminal or a closed window, but by its owner; when the
+        // whole machine goes down, it is ended in good order.
+        for signal in [SIGHUP, SIGINT, SIGTERM] {
+            signal_hook::flag::register(signal, std::sync::Arc::clone(&asked))?;
+            signal_hook::low_level::pipe::register(signal, sender.try_clone()?)?;
+        }
+        signal_hook::low_level::pipe::register(SIGCHLD, sender)?;
+        Ok(Wakes { pipe, asked })
+    }
+
+    fn asked_to_end(&self) -> bool {
+        self.asked.swap(false, std::sync::atomic::Ordering::Relaxed)
+    }
+
+    fn hush(&mut self) {
+        let mut bytes = [0; 64];
+        while matches!(self.pipe.read(&mut bytes), Ok(count) if count > 0) {}
+    }
+}
+
+fn tell(mut owner: &UnixStream, report: Report) {
+    // An owner who is gone is heard of by reading.
+    let _told = owner.write_all(&report.bytes());
+}
+
+fn report(status: WaitStatus) -> Report {
+    match status.terminating_signal() {
+        Some(signal) => Report::Signalled(signal),
+        None => Report::Exited(status.exit_status().unwrap_or(-1)),
+    }
+}
+
+fn remove_folder(folder: &Path) {
+    if !folder.as_os_str().is_empty() {
+        // It may be gone already: the owner removes it too.
+        let _removed = std::fs::remove_dir_all(folder);
+    }
+}
+
+/// Orphans below this process become its children, instead of the system's first process.
+#[cfg(all(target_os = "linux", not(watari_portable)))]
+fn become_parent_of_orphans() -> io::Result<()> {
+    Ok(rustix::process::set_child_subreaper(Some(getpid()))?)
+}
+
+#[cfg(not(all(target_os = "linux", not(watari_portable))))]
+fn become_parent_of_orphans() -> io::Result<()> {
+    Ok(())
+}
+
+/// Should the keeper itself be killed, the CLI gets SIGINT: it saves its conversation, ends its tools and
+/// goes. (The signal is sent when the thread that started the CLI ends: a keeper has only one.)
+#[cfg(all(target_os = "linux", not(watari_portable)))]
+#[expect(unsafe_code, reason = "nothing safe runs code between fork and exec")]
+fn die_with_parent(command: &mut Command) {
+    let keeper = getpid();
+    // SAFETY: between fork and exec only two system calls are made, both safe to make there; nothing is
+    // allocated and no lock is taken.
+    unsafe {
+        command.pre_exec(move || {
+            rustix::process::set_parent_process_death_signal(Some(Signal::INT))?;
+            if rustix::process::getppid() == Some(keeper) {
+                Ok(())
+            } else {
+                Err(io::ErrorKind::BrokenPipe.into())
+            }
+        });
+    }
+}
+
+#[cfg(not(all(target_os = "linux", not(watari_portable))))]
+fn die_with_parent(_command: &mut Command) {}

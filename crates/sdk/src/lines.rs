@@ -1,0 +1,195 @@
+//! Cuts a stream of bytes into lines, whatever the pieces it comes in.
+//!
+//! An unfinished line stays here, so that reading can be dropped half-way without losing a byte.
+
+/// The longest line that is passed on. One longer is counted and skipped.
+pub(crate) const LINE_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// How much is read at once.
+const CHUNK_BYTES: usize = 256 * 1024;
+
+/// How much of a line that is too long is shown.
+const BEGINNING_BYTES: usize = 200;
+
+/// A line cutter.
+#[derive(Debug)]
+pub(crate) struct Lines {
+    buffer: Vec<u8>,
+    /// Where the first line that was not taken yet begins.
+    start: usize,
+    /// Up to where there is certainly no line end.
+    searched: usize,
+    limit: usize,
+    /// Set while a line that is too long goes by: its beginning, and how much of it was skipped.
+    skipping: Option<(Vec<u8>, u64)>,
+}
+
+/// One line.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Line<'a> {
+    /// Without its line end.
+    Whole(&'a [u8]),
+    /// It was longer than the limit.
+    TooLong { beginning: Vec<u8>, bytes: u64 },
+}
+
+impl Lines {
+    pub(crate) fn new() -> Lines {
+        Lines::with_limit(LINE_BYTES_MAX)
+    }
+
+    fn with_limit(limit: usize) -> Lines {
+        Lines {
+            buffer: Vec::new(),
+            start: 0,
+            searched: 0,
+            limit,
+            skipping: None,
+        }
+    }
+
+    /// Where the next bytes are to be read to: at its end, up to its capacity.
+    pub(crate) fn space(&mut self) -> &mut Vec<u8> {
+        self.forget_taken_lines();
+        self.skip_overlong_line();
+        self.buffer.reserve(CHUNK_BYTES);
+        &mut self.buffer
+    }
+
+    /// The next whole line.
+    pub(crate) fn next(&mut self) -> Option<Line<'_>> {
+        let found = memchr::memchr(b'\n', &self.buffer[self.searched..]);
+        let Some(end) = found.map(|place| self.searched + place) else {
+            self.searched = self.buffer.len();
+            return None;
+        };
+        let line = self.start..end;
+        self.start = end + 1;
+        self.searched = self.start;
+        if let Some((beginning, skipped)) = self.skipping.take() {
+            return Some(Line::TooLong {
+                beginning,
+                bytes: skipped + line.len() as u64,
+            });
+        }
+        if line.len() > self.limit {
+            let beginning = self.buffer[line.clone()][..BEGINNING_BYTES.min(line.len())].to_vec();
+            return Some(Line::TooLong {
+                beginning,
+                bytes: line.len() as u64,
+            });
+        }
+        Some(Line::Whole(&self.buffer[line]))
+    }
+
+    /// What is left when the stream has ended: a last line without an end.
+    pub(crate) fn last(&mut self) -> Option<Line<'_>> {
+        self.buffer.push(b'\n');
+        if self.start + 1 == self.buffer.len() && self.skipping.is_none() {
+            self.buffer.clear();
+            return None;
+        }
+        self.next()
+    }
+
+    fn forget_taken_lines(&mut self) {
+        self.buffer.drain(..self.start);
+        self.searched -= self.start;
+        self.start = 0;
+        // A huge line leaves a huge buffer; it is given back once the line is gone.
+        if self.buffer.len() < CHUNK_BYTES && self.buffer.capacity() > 8 * CHUNK_BYTES {
+            self.buffer.shrink_to(2 * CHUNK_BYTES);
+        }
+    }
+
+    /// An unfinished line over the limit is no longer kept, only counted.
+    fn skip_overlong_line(&mut self) {
+        let unfinished = self.searched;
+        if unfinished <= self.limit && self.skipping.is_none() {
+            return;
+        }
+        let beginning = self.buffer[..BEGINNING_BYTES.min(unfinished)].to_vec();
+        let (_, skipped) = self.skipping.get_or_insert((beginning, 0));
+        *skipped += unfinished as u64;
+        self.buffer.drain(..unfinished);
+        self.searched = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Feeds pieces as a pipe would, and writes down what comes out.
+    fn cut(limit: usize, pieces: &[&[u8]]) -> Vec<String> {
+        let mut lines = Lines::with_limit(limit);
+        let mut seen = Vec::new();
+        for piece in pieces {
+            lines.space().extend_from_slice(piece);
+            while let Some(line) = lines.next() {
+                seen.push(show(&line));
+            }
+        }
+        seen.extend(lines.last().map(|line| show(&line)));
+        seen
+    }
+
+    fn show(line: &Line<'_>) -> String {
+        match line {
+            Line::Whole(line) => format!("line {}", String::from_utf8_lossy(line)),
+            Line::TooLong { beginning, bytes } => {
+                format!("skip {bytes} {}", String::from_utf8_lossy(beginning))
+            }
+        }
+    }
+
+    #[test]
+    fn a_last_line_needs_no_end_and_empty_lines_are_lines() {
+        assert_eq!(cut(100, &[b"a\n\nb"]), ["line a", "line ", "line b"]);
+        assert_eq!(cut(100, &[b"a\n"]), ["line a"]);
+        assert_eq!(cut(100, &[]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_line_over_the_limit_is_counted_and_the_next_is_whole() {
+        assert_eq!(
+            cut(4, &[b"abcd\nabcde\nx\n"]),
+            ["line abcd", "skip 5 abcde", "line x"]
+        );
+        assert_eq!(
+            cut(4, &[b"abcde", b"fgh", b"i\nx\n"]),
+            ["skip 9 abcde", "line x"]
+        );
+        assert_eq!(cut(4, &[b"abcde", b"fgh"]), ["skip 8 abcde"]);
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_does_not_stay_in_memory() {
+        let mut lines = Lines::with_limit(1000);
+        for _ in 0..10_000 {
+            lines.space().extend_from_slice(&[b'x'; 1000]);
+            assert_eq!(lines.next(), None);
+        }
+        assert!(
+            lines.buffer.capacity() < 4 * CHUNK_BYTES,
+            "{}",
+            lines.buffer.capacity()
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn the_pieces_a_stream_comes_in_do_not_matter(
+            bytes in proptest::collection::vec(prop_oneof![Just(b'\n'), Just(b'a'), any::<u8>()], 0..200),
+            cuts in proptest::collection::vec(0usize..200, 0..20),
+        ) {
+            let mut places: Vec<usize> = cuts.into_iter().map(|place| place.min(bytes.len())).collect();
+            places.extend([0, bytes.len()]);
+            places.sort_unstable();
+            let pieces: Vec<&[u8]> = places.windows(2).map(|ends| &bytes[ends[0]..ends[1]]).collect();
+            prop_assert_eq!(cut(1000, &pieces), cut(1000, &[&bytes]));
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! Starting the CLI, and ending it with everything it started.
+
+mod kept;
+mod unkept;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+
+use tokio::net::unix::pipe;
+use watari_protocol::Stop;
+
+use crate::argv::{self, BadOption, PrivateFolder};
+use crate::find::{self, FindError};
+use crate::keeper::Keeper;
+use crate::options::Options;
+use crate::sweep::MARK_VARIABLE;
+use kept::Kept;
+use unkept::Unkept;
+
+/// Why the CLI could not be started. Nothing was.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// There is no CLI.
+    #[error(transparent)]
+    Find(#[from] FindError),
+    /// The directory to work in is not there.
+    #[error("the working directory {} does not exist; create it or give another", .path.display())]
+    NoDirectory {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The directory to work in is something else.
+    #[error("the working directory {} is not a directory; give another", .path.display())]
+    NotADirectory {
+        /// The path.
+        path: PathBuf,
+    },
+    /// An option cannot be passed on.
+    #[error("a bad option: {0}")]
+    Option(#[from] BadOption),
+    /// The system would not run the CLI.
+    #[error("{} cannot be run: {source}; it may be damaged or made for another machine, so install it again", .path.display())]
+    NotRunnable {
+        /// The path.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The keeper could not be started.
+    #[error("the keeper {} cannot be started: {source}; check that it is a program that begins with Keeper::run_if_asked", .path.display())]
+    Keeper {
+        /// The path.
+        path: PathBuf,
+        /// What went wrong.
+        source: io::Error,
+    },
+    /// The system is short of something.
+    #[error("cannot start a process: {0}; the machine may be short of processes or open files")]
+    System(io::Error),
+}
+
+/// A CLI that was started.
+pub(crate) struct Started {
+    pub(crate) stdin: pipe::Sender,
+    pub(crate) stdout: pipe::Receiver,
+    pub(crate) stderr: pipe::Receiver,
+    pub(crate) process: Process,
+    pub(crate) program: PathBuf,
+    pub(crate) environment: BTreeMap<OsString, OsString>,
+}
+
+/// How the CLI ended, as far as is known.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Ending {
+    pub(crate) code: Option<i32>,
+    pub(crate) signal: Option<i32>,
+}
+
+/// A session's processes.
+pub(crate) enum Process {
+    Kept(Kept),
+    Unkept(Unkept),
+}
+
+impl Process {
+    /// Takes a step towards the end. (Closing stdin is the driver's.)
+    pub(crate) fn stop(&mut self, stop: Stop) {
+        match self {
+            Process::Kept(kept) => kept.stop(stop),
+            Process::Unkept(unkept) => unkept.stop(stop),
+        }
+    }
+
+    /// Waits until nothing of the session is left. May be dropped and called again.
+    pub(crate) async fn gone(&mut self) -> Ending {
+        match self {
+            Process::Kept(kept) => kept.gone().await,
+            Process::Unkept(unkept) => unkept.gone().await,
+        }
+    }
+}
+
+/// What is needed to start the CLI, whoever keeps it.
+struct Plan {
+    program: PathBuf,
+    arguments: Vec<OsString>,
+    directory: PathBuf,
+    environment: BTreeMap<OsString, OsString>,
+    mark: String,
+    folder: PrivateFolder,
+}
+
+/// The three streams of the CLI: its ends and ours.
+struct Streams {
+    theirs: [OwnedFd; 3],
+    stdin: pipe::Sender,
+    stdout: pipe::Receiver,
+    stderr: pipe::Receiver,
+}
+
+/// Starts the CLI.
+pub(crate) async fn start(options: &Options) -> Result<Started, StartError> {
+    let plan = plan(options)?;
+    let program = plan.program.clone();
+    let environment = plan.environment.clone();
+    let Streams {
+        theirs,
+        stdin,
+        stdout,
+        stderr,
+    } = streams().map_err(StartError::System)?;
+    let process = match &options.keeper {
+        Keeper::None => Process::Unkept(Unkept::start(plan, theirs)?),
+        Keeper::ThisProgram => {
+            let this = std::env::current_exe().map_err(StartError::System)?;
+            Process::Kept(Kept::start(plan, theirs, this).await?)
+        }
+        Keeper::Program(path) => Process::Kept(Kept::start(plan, theirs, path.clone()).await?),
+    };
+    Ok(Started {
+        stdin,
+        stdout,
+        stderr,
+        process,
+        program,
+        environment,
+    })
+}
+
+fn plan(options: &Options) -> Result<Plan, StartError> {
+    let mut environment = environment(options);
+    let variable = |name: &str| environment.get(std::ffi::OsStr::new(name));
+    let home = variable("HOME").map(PathBuf::from);
+    let program = find::claude(
+        options.claude.as_deref(),
+        variable("PATH").map(OsString::as_os_str),
+        home.as_deref(),
+    )?;
+    let directory = directory(options)?;
+    let mut folder = PrivateFolder::default();
+    let arguments = argv::arguments(options, &mut folder)?;
+    let mark = mark();
+    environment.insert(MARK_VARIABLE.into(), mark.clone().into());
+    Ok(Plan {
+        program,
+        arguments,
+        directory,
+        environment,
+        mark,
+        folder,
+    })
+}
+
+fn environment(options: &Options) -> BTreeMap<OsString, OsString> {
+    let mut environment: BTreeMap<OsString, OsString> = BTreeMap::new();
+    if options.environment.inherit {
+        environment.extend(std::env::vars_os());
+        for name in argv::MISLEADING_VARIABLES {
+            environment.remove(std::ffi::OsStr::new(name));
+        }
+    }
+    for (name, value) in argv::own_environment(options) {
+        environment.insert(name.into(), value.into());
+    }
+    for (name, value) in &options.environment.set {
+        match value {
+            Some(value) => environment.insert(name.into(), value.into()),
+            None => environment.remove(std::ffi::OsStr::new(name)),
+        };
+    }
+    environment
+}
+
+/// A missing directory is told apart here, because the system's error for it is the same as for a missing
+/// program.
+fn directory(options: &Options) -> Result<PathBuf, StartError> {
+    let path = match &options.cwd {
+        Some(path) => std::path::absolute(path).map_err(StartError::System)?,
+        None => std::env::current_dir().map_err(StartError::System)?,
+    };
+    match std::fs::metadata(&path) {
+        Ok(metadata) if metadata.is_dir() => Ok(path),
+        Ok(_) => Err(StartError::NotADirectory { path }),
+        Err(_) => Err(StartError::NoDirectory { path }),
+    }
+}
+
+/// A text that no other session's processes have in their environment.
+fn mark() -> String {
+    format!("{}-{:x}", std::process::id(), crate::client::chance())
+}
+
+fn streams() -> io::Result<Streams> {
+    let (their_stdin, stdin) = io::pipe()?;
+    let (stdout, their_stdout) = io::pipe()?;
+    let (stderr, their_stderr) = io::pipe()?;
+    Ok(Streams {
+        theirs: [their_stdin.into(), their_stdout.into(), their_stderr.into()],
+        stdin: pipe::Sender::from_owned_fd(stdin.into())?,
+        stdout: pipe::Receiver::from_owned_fd(stdout.into())?,
+        stderr: pipe::Receiver::from_owned_fd(stderr.into())?,
+    })
+}

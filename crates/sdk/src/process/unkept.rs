@@ -1,0 +1,136 @@
+//! A CLI without a keeper: found again by process group and by a mark in the environment.
+
+use std::os::fd::OwnedFd;
+use std::process::Stdio;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use tokio::process::{Child, Command};
+use tokio::time::Instant;
+use watari_protocol::Stop;
+
+use super::{Ending, Plan, StartError};
+use crate::argv::PrivateFolder;
+use crate::sweep;
+
+/// How long the CLI has to save its conversation when it is aborted.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// How long to wait before looking again for processes that are still there after they were killed.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+/// A session's processes, with this program as the CLI's parent.
+pub(crate) struct Unkept {
+    cli: Child,
+    mark: String,
+    kill_at: Option<Instant>,
+    ending: Option<Ending>,
+    _folder: PrivateFolder,
+}
+
+impl Unkept {
+    pub(super) fn start(
+        plan: Plan,
+        [stdin, stdout, stderr]: [OwnedFd; 3],
+    ) -> Result<Unkept, StartError> {
+        let cli = Command::new(&plan.program)
+            .args(&plan.arguments)
+            .current_dir(&plan.directory)
+            .env_clear()
+            .envs(&plan.environment)
+            .process_group(0)
+            .stdin(Stdio::from(stdin))
+            .stdout(Stdio::from(stdout))
+            .stderr(Stdio::from(stderr))
+            .spawn()
+            .map_err(|source| StartError::NotRunnable {
+                path: plan.program,
+                source,
+            })?;
+        Ok(Unkept {
+            cli,
+            mark: plan.mark,
+            kill_at: None,
+            ending: None,
+            _folder: plan.folder,
+        })
+    }
+
+    pub(super) fn stop(&mut self, stop: Stop) {
+        match stop {
+            Stop::CloseStdin => {}
+            Stop::Terminate => self.signal_cli(Signal::TERM),
+            Stop::Kill => self.kill(),
+            Stop::Abort => {
+                self.signal_cli(Signal::INT);
+                self.kill_at.get_or_insert(Instant::now() + GRACE);
+            }
+        }
+    }
+
+    /// Cancel-safe: the child remembers that it was waited for, and the rest is looked for again.
+    pub(super) async fn gone(&mut self) -> Ending {
+        let ending = match self.ending {
+            Some(ending) => ending,
+            None => self.cli_ended().await,
+        };
+        self.ending = Some(ending);
+        while sweep::kill_marked(&self.mark) > 0 {
+            // Nothing tells of the end of a process that is not a child.
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+        ending
+    }
+
+    async fn cli_ended(&mut self) -> Ending {
+        loop {
+            let status = match self.kill_at {
+                None => self.cli.wait().await,
+                Some(deadline) => match tokio::time::timeout_at(deadline, self.cli.wait()).await {
+                    Ok(status) => status,
+                    Err(_) => {
+                        self.kill();
+                        self.kill_at = None;
+                        continue;
+                    }
+                },
+            };
+            return status.map_or_else(|_| Ending::default(), |status| ending_of(&status));
+        }
+    }
+
+    fn pid(&self) -> Option<Pid> {
+        // None once it was waited for: the number may then be another's.
+        self.cli.id().and_then(|id| Pid::from_raw(id.cast_signed()))
+    }
+
+    fn signal_cli(&self, signal: Signal) {
+        if let Some(pid) = self.pid() {
+            let _sent = kill_process(pid, signal);
+        }
+    }
+
+    fn kill(&self) {
+        if let Some(pid) = self.pid() {
+            let _sent = kill_process_group(pid, Signal::KILL);
+        }
+        sweep::kill_marked(&self.mark);
+    }
+}
+
+impl Drop for Unkept {
+    /// The runtime went away before the session had ended: this is the last chance.
+    fn drop(&mut self) {
+        if self.ending.is_none() {
+            self.kill();
+        }
+    }
+}
+
+fn ending_of(status: &std::process::ExitStatus) -> Ending {
+    use std::os::unix::process::ExitStatusExt;
+    Ending {
+        code: status.code(),
+        signal: status.signal(),
+    }
+}

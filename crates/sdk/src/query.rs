@@ -1,0 +1,80 @@
+//! One question, one answer.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use tokio::sync::mpsc::OwnedPermit;
+use tokio::sync::oneshot;
+use watari_protocol::{AskId, Command, Decision, Event, InterruptReceipt, Prompt};
+
+use crate::client::{Client, CommandError, ConnectError, RequestError};
+use crate::driver::Envelope;
+use crate::options::Options;
+use crate::sink::Events;
+
+/// Asks the model one thing in a session of its own. The events end when the answer is complete and
+/// everything the session has started is gone.
+pub async fn query(prompt: impl Into<Prompt>, options: Options) -> Result<Query, ConnectError> {
+    let (client, events) = Client::connect(options).await?;
+    let close = client.reserve();
+    match client.send(prompt).await {
+        // When the CLI has ended in the meantime, the events say how.
+        Ok(_) | Err(CommandError::Ended) => Ok(Query {
+            client,
+            events,
+            close,
+        }),
+        Err(CommandError::Refused(refused)) => {
+            client.close().await;
+            Err(ConnectError::Prompt(refused))
+        }
+    }
+}
+
+/// The events of one question.
+#[derive(Debug)]
+pub struct Query {
+    client: Client,
+    events: Events,
+    /// Kept free from the beginning, so that closing never has to wait for a place.
+    close: Option<OwnedPermit<Envelope>>,
+}
+
+impl Query {
+    /// The next event; none when the answer is complete and the session gone.
+    pub async fn next(&mut self) -> Option<Event> {
+        std::future::poll_fn(|context| self.poll(context)).await
+    }
+
+    /// Answers a permission ask, when the options say to ask.
+    pub async fn respond(&self, ask: AskId, decision: Decision) -> Result<(), CommandError> {
+        self.client.respond(ask, decision).await
+    }
+
+    /// Ends the turn, and with it the query.
+    pub async fn interrupt(&self) -> Result<InterruptReceipt, RequestError> {
+        self.client.interrupt().await
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Event>> {
+        let event = std::task::ready!(self.events.poll(context));
+        if let Some(Event::BecameIdle) = event
+            && let Some(place) = self.close.take()
+        {
+            let (answer, _unheard) = oneshot::channel();
+            place.send(Envelope {
+                command: Command::Close,
+                answer,
+            });
+        }
+        Poll::Ready(event)
+    }
+}
+
+impl futures_core::Stream for Query {
+    type Item = Event;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Event>> {
+        self.poll(context)
+    }
+}

@@ -1,0 +1,142 @@
+//! Where the events of a session go.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use watari_protocol::Event;
+
+/// How much may wait for a reader before the CLI is no longer read. (The CLI then keeps its output for
+/// itself.) Commands and time limits go on.
+const WAITING_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// Who is told what happens in a session. The driver calls it and never waits for it.
+pub(crate) trait Sink: Send + 'static {
+    /// Something happened.
+    fn tell(&mut self, event: Event);
+
+    /// Ready when more may be told soon; while it is not, the CLI is not read.
+    fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<()>;
+}
+
+/// A queue of events between a session and the program, bounded by bytes.
+pub(crate) fn outbox() -> (Outbox, Events) {
+    let shared = Arc::new(Mutex::new(Queue::default()));
+    (
+        Outbox {
+            shared: Arc::clone(&shared),
+        },
+        Events { shared },
+    )
+}
+
+/// The session's end of the queue.
+#[derive(Debug)]
+pub(crate) struct Outbox {
+    shared: Arc<Mutex<Queue>>,
+}
+
+/// The events of a session, in order. They end when the session has.
+///
+/// Keep reading: when more than 8 MiB wait, the CLI is not read any more, and so its answers to requests
+/// do not arrive either. Dropping this loses the events and nothing else.
+#[derive(Debug)]
+pub struct Events {
+    shared: Arc<Mutex<Queue>>,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    events: VecDeque<(Event, usize)>,
+    bytes: usize,
+    is_closed: bool,
+    has_no_reader: bool,
+    reader: Option<Waker>,
+    writer: Option<Waker>,
+}
+
+impl Sink for Outbox {
+    fn tell(&mut self, event: Event) {
+        let mut queue = lock(&self.shared);
+        if queue.has_no_reader {
+            return;
+        }
+        let bytes = event.weight_bytes();
+        queue.bytes += bytes;
+        queue.events.push_back((event, bytes));
+        wake(&mut queue.reader);
+    }
+
+    fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let mut queue = lock(&self.shared);
+        if queue.bytes < WAITING_BYTES_MAX {
+            return Poll::Ready(());
+        }
+        queue.writer = Some(context.waker().clone());
+        Poll::Pending
+    }
+}
+
+impl Drop for Outbox {
+    fn drop(&mut self) {
+        let mut queue = lock(&self.shared);
+        queue.is_closed = true;
+        wake(&mut queue.reader);
+    }
+}
+
+impl Events {
+    /// The next event; none when the session has ended. Dropping the future loses nothing.
+    pub async fn next(&mut self) -> Option<Event> {
+        std::future::poll_fn(|context| self.poll(context)).await
+    }
+
+    pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Event>> {
+        let mut queue = lock(&self.shared);
+        match queue.events.pop_front() {
+            Some((event, bytes)) => {
+                queue.bytes -= bytes;
+                if queue.bytes < WAITING_BYTES_MAX {
+                    wake(&mut queue.writer);
+                }
+                Poll::Ready(Some(event))
+            }
+            None if queue.is_closed => Poll::Ready(None),
+            None => {
+                queue.reader = Some(context.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl futures_core::Stream for Events {
+    type Item = Event;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Event>> {
+        self.poll(context)
+    }
+}
+
+impl Drop for Events {
+    fn drop(&mut self) {
+        let mut queue = lock(&self.shared);
+        queue.has_no_reader = true;
+        queue.events = VecDeque::new();
+        queue.bytes = 0;
+        wake(&mut queue.writer);
+    }
+}
+
+/// The queue stays right even if a reader's thread panicked while it held it: nothing in here panics
+/// between two changes that belong together.
+fn lock(queue: &Mutex<Queue>) -> MutexGuard<'_, Queue> {
+    queue.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn wake(waker: &mut Option<Waker>) {
+    if let Some(waker) = waker.take() {
+        waker.wake();
+    }
+}

@@ -1,0 +1,229 @@
+//! What tests of a session share: a stub of the API, a clean room, the real CLI, and transcripts.
+
+// Each test program uses a part of it.
+#![allow(dead_code)]
+
+use std::path::PathBuf;
+
+use watari_sdk::{AskKind, Client, Delta, Environment, Event, Events, Keeper, Options};
+use watari_testkit::claude::pinned_claude;
+use watari_testkit::{Reply, Sandbox, Script, StubApi};
+
+/// A clean room with a stub of the API.
+pub struct Room {
+    pub stub: StubApi,
+    pub sandbox: Sandbox,
+}
+
+impl Room {
+    pub async fn new(script: Script) -> Room {
+        let stub = StubApi::start(script).await.unwrap();
+        let sandbox = Sandbox::new(&stub.base_url()).unwrap();
+        Room { stub, sandbox }
+    }
+
+    pub async fn with_replies(replies: impl IntoIterator<Item = Reply>) -> Room {
+        Room::new(replies.into_iter().fold(Script::new(), Script::reply)).await
+    }
+
+    /// Options for the real CLI in this room: no settings files, nothing but the stub.
+    pub fn options(&self) -> Options {
+        Options {
+            claude: Some(pinned_claude()),
+            cwd: Some(self.sandbox.cwd().to_owned()),
+            environment: Environment::only(self.sandbox.environment()),
+            keeper: keeper(),
+            setting_sources: Some(Vec::new()),
+            ..Options::default()
+        }
+    }
+
+    /// The same, with every permission asked of the test.
+    pub fn asking_options(&self) -> Options {
+        Options {
+            permission_prompts: watari_sdk::PermissionPrompts::Ask {
+                answer_within: None,
+            },
+            ..self.options()
+        }
+    }
+
+    pub async fn connect(&self) -> Talk {
+        Talk::connect(self.options()).await
+    }
+
+    /// What every process of this room has in its environment.
+    pub fn marker(&self) -> &str {
+        self.sandbox.root().to_str().unwrap()
+    }
+}
+
+pub fn keeper() -> Keeper {
+    Keeper::Program(PathBuf::from(env!("CARGO_BIN_EXE_watari-keeper")))
+}
+
+/// A session and its events.
+pub struct Talk {
+    pub client: Client,
+    pub events: Events,
+}
+
+impl Talk {
+    pub async fn connect(options: Options) -> Talk {
+        let (client, events) = Client::connect(options).await.unwrap();
+        Talk { client, events }
+    }
+
+    /// Reads until an event that is wanted, which is the last of those returned.
+    pub async fn until(&mut self, wanted: impl Fn(&Event) -> bool) -> Vec<Event> {
+        let mut seen = Vec::new();
+        loop {
+            let event = self
+                .events
+                .next()
+                .await
+                .unwrap_or_else(|| panic!("the session ended first: {seen:#?}"));
+            seen.push(event);
+            if wanted(&seen[seen.len() - 1]) {
+                return seen;
+            }
+        }
+    }
+
+    pub async fn until_idle(&mut self) -> Vec<Event> {
+        self.until(|event| matches!(event, Event::BecameIdle)).await
+    }
+
+    pub async fn until_turn_finished(&mut self) -> Vec<Event> {
+        self.until(|event| matches!(event, Event::TurnFinished { .. }))
+            .await
+    }
+
+    pub async fn until_asked(&mut self) -> Vec<Event> {
+        self.until(|event| matches!(event, Event::AskOpened { .. }))
+            .await
+    }
+
+    /// Reads everything there still is.
+    pub async fn rest(mut self) -> Vec<Event> {
+        let mut seen = Vec::new();
+        while let Some(event) = self.events.next().await {
+            seen.push(event);
+        }
+        seen
+    }
+}
+
+/// Events as a transcript, one a line, without what differs from run to run.
+pub fn transcript(events: &[Event]) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for event in events {
+        let line = describe(event);
+        // Deltas of one block are one line, so that how the API cuts a text does not matter.
+        match (lines.last_mut(), event) {
+            (Some(last), Event::BlockGrew { block, delta, .. })
+                if last.starts_with(&grew(*block, delta)) =>
+            {
+                last.push_str(delta.text());
+            }
+            _ => lines.extend(line),
+        }
+    }
+    lines.join("\n")
+}
+
+fn grew(block: watari_sdk::BlockId, delta: &Delta) -> String {
+    let kind = match delta {
+        Delta::Text(_) => "text",
+        Delta::Thinking(_) => "thinking",
+        Delta::Input(_) => "input",
+    };
+    format!("block {block} grew {kind}: ")
+}
+
+fn describe(event: &Event) -> Option<String> {
+    Some(match event {
+        Event::Ready { .. } => "ready".to_owned(),
+        Event::SessionOpened { .. } => "session opened".to_owned(),
+        Event::TurnStarted { cause } => format!("turn started: {cause:?}"),
+        Event::MessageStarted { message, .. } => format!("message {message} started"),
+        Event::BlockStarted {
+            block, index, kind, ..
+        } => format!("block {block} started at {index}: {kind:?}"),
+        Event::BlockGrew { block, delta, .. } => format!("{}{}", grew(*block, delta), delta.text()),
+        Event::BlockFinished {
+            block,
+            parent,
+            streamed,
+            content,
+            ..
+        } => {
+            let by = parent
+                .as_ref()
+                .map(|parent| format!(" by subagent of {parent}"))
+                .unwrap_or_default();
+            let how = if *streamed { "" } else { ", not streamed" };
+            format!("block {block} finished{by}{how}: {}", content.raw.as_str())
+        }
+        Event::BlockDiscarded { block } => format!("block {block} discarded"),
+        Event::MessageFinished {
+            message,
+            blocks,
+            stop_reason,
+        } => {
+            let blocks: Vec<u64> = blocks.iter().map(|block| block.0).collect();
+            format!(
+                "message {message} finished with {blocks:?}, {}",
+                stop_reason.as_deref().unwrap_or("no reason")
+            )
+        }
+        Event::ToolReturned {
+            tool_use,
+            is_error,
+            content,
+            ..
+        } => {
+            let how = if *is_error { "failed" } else { "returned" };
+            format!("tool {tool_use} {how}: {}", content.as_str())
+        }
+        Event::AskOpened {
+            ask,
+            kind: AskKind::Permission(permission),
+        } => {
+            format!(
+                "ask {ask} opened: {} {}",
+                permission.tool,
+                permission.input.as_str()
+            )
+        }
+        Event::AskClosed { ask, ending } => format!("ask {ask} closed: {ending:?}"),
+        Event::TurnFinished { cause, outcome } => {
+            let text = outcome.result.as_deref().unwrap_or_default();
+            format!(
+                "turn finished: {cause:?} {:?} {} {text:?}",
+                outcome.ending, outcome.subtype
+            )
+        }
+        Event::PromptDropped { prompt, reason } => format!("prompt {prompt} dropped: {reason:?}"),
+        Event::BecameIdle => "idle".to_owned(),
+        Event::Ended { exit } => format!(
+            "ended: {:?} code {:?} signal {:?}",
+            exit.reason, exit.code, exit.signal
+        ),
+        Event::TaskChanged { news, .. } => format!("task {news:?}"),
+        Event::NoiseSkipped { beginning, bytes } => format!("noise of {bytes} bytes: {beginning}"),
+        Event::RequestAnswered { request, reply } => {
+            format!("request {request} answered: {reply:?}")
+        }
+        Event::ToolProgressed { tool_use, .. } => format!("tool {tool_use} runs"),
+        Event::StatusChanged {
+            permission_mode: Some(mode),
+            ..
+        } => format!("permission mode {mode}"),
+        Event::ApiRetried {
+            attempt, status, ..
+        } => format!("API retried: {attempt} {status:?}"),
+        // What the CLI says of itself while it works comes and goes with its version.
+        Event::StatusChanged { .. } | Event::Unknown { .. } => return None,
+    })
+}

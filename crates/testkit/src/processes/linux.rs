@@ -1,0 +1,65 @@
+//! The process table as Linux shows it, in `/proc`.
+
+use std::path::PathBuf;
+
+use super::ProcessInfo;
+
+/// The folder with one entry per open file of this process.
+pub(super) const OPEN_FILES: &str = "/proc/self/fd";
+
+#[expect(
+    clippy::panic,
+    reason = "only tests call this, and an empty answer would let them pass"
+)]
+pub(super) fn all() -> Vec<ProcessInfo> {
+    let entries = match std::fs::read_dir("/proc") {
+        Ok(entries) => entries,
+        Err(error) => panic!("cannot read /proc: {error}"),
+    };
+    entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter_map(process)
+        .collect()
+}
+
+pub(super) fn carries(process: &ProcessInfo, marker: &str) -> bool {
+    // The environment of another user's process cannot be read; such a process is not a child of a test.
+    process.command.contains(marker)
+        || ["environ", "cmdline"].iter().any(|name| {
+            std::fs::read(file_of(process.pid, name))
+                .is_ok_and(|bytes| contains(&bytes, marker.as_bytes()))
+        })
+}
+
+/// Nothing when the process ended since it was listed.
+fn process(pid: u32) -> Option<ProcessInfo> {
+    let stat = std::fs::read(file_of(pid, "stat")).ok()?;
+    let stat = String::from_utf8_lossy(&stat);
+    // The name stands in parentheses and may hold spaces and parentheses itself.
+    let (before, after) = stat.rsplit_once(") ")?;
+    let (_, name) = before.split_once('(')?;
+    let mut fields = after.split(' ');
+    let state = fields.next()?.chars().next()?;
+    let parent = fields.next()?.parse().ok()?;
+    let words = std::fs::read(file_of(pid, "cmdline")).unwrap_or_default();
+    let words = String::from_utf8_lossy(&words);
+    let command = match words.trim_end_matches('\0') {
+        "" => format!("[{name}]"),
+        words => words.replace('\0', " "),
+    };
+    Some(ProcessInfo {
+        pid,
+        parent,
+        state,
+        command,
+    })
+}
+
+fn file_of(pid: u32, name: &str) -> PathBuf {
+    PathBuf::from(format!("/proc/{pid}/{name}"))
+}
+
+fn contains(bytes: &[u8], wanted: &[u8]) -> bool {
+    wanted.is_empty() || bytes.windows(wanted.len()).any(|window| window == wanted)
+}

@@ -1,0 +1,43 @@
+//! The most memory this process has used, which Linux keeps count of.
+
+/// The largest resident size of this process since its start or the last reset, in bytes.
+///
+/// # Panics
+/// When the system does not tell.
+#[expect(
+    clippy::panic,
+    reason = "only tests call this, and a made-up number would let them pass"
+)]
+pub fn peak_memory_of_this_process() -> u64 {
+    let status = match std::fs::read_to_string("/proc/self/status") {
+        Ok(status) => status,
+        Err(error) => panic!("cannot read /proc/self/status: {error}"),
+    };
+    match peak_kibibytes(&status) {
+        Some(kibibytes) => kibibytes * 1024,
+        None => panic!("/proc/self/status has no VmHWM"),
+    }
+}
+
+/// Makes the largest resident size start again from what is in use now.
+///
+/// # Panics
+/// When the system does not allow it.
+#[expect(
+    clippy::panic,
+    reason = "only tests call this, and an old peak would mislead them"
+)]
+pub fn reset_peak_memory() {
+    // The kernel's word for "reset the peak resident size"; see proc(5), clear_refs.
+    const RESET_PEAK: &str = "5";
+    if let Err(error) = std::fs::write("/proc/self/clear_refs", RESET_PEAK) {
+        panic!("cannot write /proc/self/clear_refs: {error}");
+    }
+}
+
+fn peak_kibibytes(status: &str) -> Option<u64> {
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.trim().strip_suffix(" kB")?.trim().parse().ok()
+}

@@ -1,0 +1,117 @@
+//! A clean room for one run of the CLI: its own folders, and an environment that holds nothing of ours.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+/// Folders and an environment for one run; the folders are removed when it is dropped.
+#[derive(Debug)]
+pub struct Sandbox {
+    root: PathBuf,
+    home: PathBuf,
+    cwd: PathBuf,
+    tmp: PathBuf,
+    environment: BTreeMap<String, String>,
+    // Held for its drop, which removes the folder.
+    _folder: TempDir,
+}
+
+impl Sandbox {
+    /// Makes the folders; the CLI will speak to `base_url` and to nothing else.
+    pub fn new(base_url: &str) -> Result<Self, io::Error> {
+        let folder = short_temporary_folder()?;
+        // The CLI names its transcripts after the real path of its folder; on macOS /tmp is a link.
+        let root = folder.path().canonicalize()?;
+        let [home, cwd, tmp] = ["home", "cwd", "tmp"].map(|name| root.join(name));
+        for path in [&home, &cwd, &tmp] {
+            std::fs::create_dir(path)?;
+        }
+        let environment = environment_for(base_url, &home, &tmp)?;
+        Ok(Self {
+            root,
+            home,
+            cwd,
+            tmp,
+            environment,
+            _folder: folder,
+        })
+    }
+
+    /// Adds a variable to the environment, or replaces one.
+    #[must_use]
+    pub fn with_env(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.environment.insert(key.into(), value.into());
+        self
+    }
+
+    /// The whole environment of the run: start the CLI with a cleared one and these variables.
+    pub fn environment(&self) -> BTreeMap<String, String> {
+        self.environment.clone()
+    }
+
+    /// The folder that holds the others. Its path is in `HOME`, so it marks every process of the run.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The home folder.
+    pub fn home(&self) -> &Path {
+        &self.home
+    }
+
+    /// The folder to start the CLI in.
+    pub fn cwd(&self) -> &Path {
+        &self.cwd
+    }
+
+    /// The folder for temporary files and for the CLI's sockets.
+    pub fn tmp(&self) -> &Path {
+        &self.tmp
+    }
+}
+
+/// The CLI makes UNIX sockets below its temporary folder, and their paths may have 107 bytes at most;
+/// so `/tmp` comes before a longer `TMPDIR`.
+fn short_temporary_folder() -> Result<TempDir, io::Error> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix("wt-");
+    builder.tempdir_in("/tmp").or_else(|_| builder.tempdir())
+}
+
+fn environment_for(
+    base_url: &str,
+    home: &Path,
+    tmp: &Path,
+) -> Result<BTreeMap<String, String>, io::Error> {
+    let (home, tmp) = (text_of(home)?, text_of(tmp)?);
+    let path = std::env::var("PATH")
+        .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+    let variables = [
+        ("PATH", path.as_str()),
+        ("HOME", home),
+        ("ANTHROPIC_BASE_URL", base_url),
+        ("ANTHROPIC_API_KEY", "stub"),
+        ("DISABLE_TELEMETRY", "1"),
+        ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
+        ("CLAUDE_CODE_MAX_RETRIES", "0"),
+        ("CLAUDE_CODE_TMPDIR", tmp),
+        // As root the CLI refuses bypassPermissions without this.
+        ("IS_SANDBOX", "1"),
+        ("TMPDIR", tmp),
+    ];
+    Ok(variables
+        .into_iter()
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .collect())
+}
+
+fn text_of(path: &Path) -> Result<&str, io::Error> {
+    path.to_str().ok_or_else(|| {
+        io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "the temporary folder's path is not UTF-8",
+        )
+    })
+}

@@ -1,0 +1,52 @@
+//! A sandbox gives the CLI its own folders and nothing of ours.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use watari_testkit::Sandbox;
+
+fn shown(sandbox: &Sandbox, environment: &BTreeMap<String, String>) -> String {
+    let root = sandbox.root().display().to_string();
+    let path = std::env::var("PATH").unwrap_or_default();
+    let line = |(key, value): (&String, &String)| match value {
+        value if *value == path => format!("{key}=[PATH]\n"),
+        value => format!("{key}={}\n", value.replace(&root, "[root]")),
+    };
+    environment.iter().map(line).collect()
+}
+
+#[test]
+fn the_environment_is_exactly_this() -> Result<()> {
+    let sandbox = Sandbox::new("http://127.0.0.1:1")?.with_env("EXTRA", "more");
+    insta::assert_snapshot!(shown(&sandbox, &sandbox.environment()), @r#"
+    ANTHROPIC_API_KEY=stub
+    ANTHROPIC_BASE_URL=http://127.0.0.1:1
+    CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1
+    CLAUDE_CODE_MAX_RETRIES=0
+    CLAUDE_CODE_TMPDIR=[root]/tmp
+    DISABLE_TELEMETRY=1
+    EXTRA=more
+    HOME=[root]/home
+    IS_SANDBOX=1
+    PATH=[PATH]
+    TMPDIR=[root]/tmp
+    "#);
+    Ok(())
+}
+
+#[test]
+fn the_folders_are_there_until_the_sandbox_is_dropped() -> Result<()> {
+    let sandbox = Sandbox::new("http://127.0.0.1:1")?;
+    let root = sandbox.root().to_owned();
+    for folder in [sandbox.home(), sandbox.cwd(), sandbox.tmp()] {
+        assert!(folder.is_dir() && folder.starts_with(&root));
+    }
+    assert!(
+        root.as_os_str().len() <= 24,
+        "{} is long for a socket's path",
+        root.display()
+    );
+    drop(sandbox);
+    assert!(!root.exists());
+    Ok(())
+}
