@@ -291,7 +291,10 @@ impl PrivateFolder {
         let mut write = || {
             let folder = match self.0.take() {
                 Some(folder) => folder,
-                None => tempfile::Builder::new().prefix("watari-").tempdir()?,
+                // Named after this process, so that what a killed one left can be told from what is in use.
+                None => tempfile::Builder::new()
+                    .prefix(&format!("watari-{}-", std::process::id()))
+                    .tempdir()?,
             };
             let path = self.0.insert(folder).path().join(name);
             let mut file = OpenOptions::new()

@@ -1,7 +1,6 @@
 //! What tests of a session share: a stub of the API, a clean room, the real CLI, and transcripts.
 
-// Each test program uses a part of it.
-#![allow(dead_code)]
+#![allow(dead_code, reason = "each test program uses a part of it")]
 
 use std::path::PathBuf;
 
@@ -10,24 +9,24 @@ use watari_testkit::claude::pinned_claude;
 use watari_testkit::{Reply, Sandbox, Script, StubApi};
 
 /// A clean room with a stub of the API.
-pub struct Room {
-    pub stub: StubApi,
-    pub sandbox: Sandbox,
+pub(crate) struct Room {
+    pub(crate) stub: StubApi,
+    pub(crate) sandbox: Sandbox,
 }
 
 impl Room {
-    pub async fn new(script: Script) -> Room {
+    pub(crate) async fn new(script: Script) -> Room {
         let stub = StubApi::start(script).await.unwrap();
         let sandbox = Sandbox::new(&stub.base_url()).unwrap();
         Room { stub, sandbox }
     }
 
-    pub async fn with_replies(replies: impl IntoIterator<Item = Reply>) -> Room {
+    pub(crate) async fn with_replies(replies: impl IntoIterator<Item = Reply>) -> Room {
         Room::new(replies.into_iter().fold(Script::new(), Script::reply)).await
     }
 
     /// Options for the real CLI in this room: no settings files, nothing but the stub.
-    pub fn options(&self) -> Options {
+    pub(crate) fn options(&self) -> Options {
         Options {
             claude: Some(pinned_claude()),
             cwd: Some(self.sandbox.cwd().to_owned()),
@@ -39,7 +38,7 @@ impl Room {
     }
 
     /// The same, with every permission asked of the test.
-    pub fn asking_options(&self) -> Options {
+    pub(crate) fn asking_options(&self) -> Options {
         Options {
             permission_prompts: watari_sdk::PermissionPrompts::Ask {
                 answer_within: None,
@@ -48,34 +47,73 @@ impl Room {
         }
     }
 
-    pub async fn connect(&self) -> Talk {
+    pub(crate) async fn connect(&self) -> Talk {
         Talk::connect(self.options()).await
     }
 
     /// What every process of this room has in its environment.
-    pub fn marker(&self) -> &str {
+    pub(crate) fn marker(&self) -> &str {
         self.sandbox.root().to_str().unwrap()
     }
 }
 
-pub fn keeper() -> Keeper {
+/// A file in a room's directory that tells when something is written to it.
+pub(crate) struct Signal(tokio::net::unix::pipe::Receiver);
+
+impl Room {
+    pub(crate) fn signal(&self, name: &str) -> Signal {
+        let path = self.sandbox.cwd().join(name);
+        assert!(
+            std::process::Command::new("mkfifo")
+                .arg(&path)
+                .status()
+                .unwrap()
+                .success()
+        );
+        // Open for writing too, so that it has no end before it has a beginning.
+        Signal(
+            tokio::net::unix::pipe::OpenOptions::new()
+                .read_write(true)
+                .open_receiver(path)
+                .unwrap(),
+        )
+    }
+}
+
+impl Signal {
+    pub(crate) async fn given(&self) {
+        self.0.readable().await.unwrap();
+    }
+}
+
+/// A program of `examples/`, which cargo builds beside the tests.
+pub(crate) fn example(name: &str) -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    test.parent()
+        .and_then(|deps| deps.parent())
+        .unwrap()
+        .join("examples")
+        .join(name)
+}
+
+pub(crate) fn keeper() -> Keeper {
     Keeper::Program(PathBuf::from(env!("CARGO_BIN_EXE_watari-keeper")))
 }
 
 /// A session and its events.
-pub struct Talk {
-    pub client: Client,
-    pub events: Events,
+pub(crate) struct Talk {
+    pub(crate) client: Client,
+    pub(crate) events: Events,
 }
 
 impl Talk {
-    pub async fn connect(options: Options) -> Talk {
+    pub(crate) async fn connect(options: Options) -> Talk {
         let (client, events) = Client::connect(options).await.unwrap();
         Talk { client, events }
     }
 
     /// Reads until an event that is wanted, which is the last of those returned.
-    pub async fn until(&mut self, wanted: impl Fn(&Event) -> bool) -> Vec<Event> {
+    pub(crate) async fn until(&mut self, wanted: impl Fn(&Event) -> bool) -> Vec<Event> {
         let mut seen = Vec::new();
         loop {
             let event = self
@@ -90,22 +128,22 @@ impl Talk {
         }
     }
 
-    pub async fn until_idle(&mut self) -> Vec<Event> {
+    pub(crate) async fn until_idle(&mut self) -> Vec<Event> {
         self.until(|event| matches!(event, Event::BecameIdle)).await
     }
 
-    pub async fn until_turn_finished(&mut self) -> Vec<Event> {
+    pub(crate) async fn until_turn_finished(&mut self) -> Vec<Event> {
         self.until(|event| matches!(event, Event::TurnFinished { .. }))
             .await
     }
 
-    pub async fn until_asked(&mut self) -> Vec<Event> {
+    pub(crate) async fn until_asked(&mut self) -> Vec<Event> {
         self.until(|event| matches!(event, Event::AskOpened { .. }))
             .await
     }
 
     /// Reads everything there still is.
-    pub async fn rest(mut self) -> Vec<Event> {
+    pub(crate) async fn rest(mut self) -> Vec<Event> {
         let mut seen = Vec::new();
         while let Some(event) = self.events.next().await {
             seen.push(event);
@@ -115,7 +153,7 @@ impl Talk {
 }
 
 /// Events as a transcript, one a line, without what differs from run to run.
-pub fn transcript(events: &[Event]) -> String {
+pub(crate) fn transcript(events: &[Event]) -> String {
     let mut lines: Vec<String> = Vec::new();
     for event in events {
         let line = describe(event);

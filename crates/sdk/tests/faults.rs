@@ -1,0 +1,423 @@
+//! What goes wrong around the CLI: it is not there, it is not one, it ends, it floods, it is silent.
+//!
+//! The CLI is a shell script here, because the real one does none of this when it is asked to.
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use common::{Talk, keeper, transcript};
+use watari_sdk::{
+    BadOption, Client, ConnectError, Environment, Event, ExtraArgument, Keeper, Options, StartError,
+};
+
+/// The CLI's side of the beginning: it reads the opening request and answers it.
+const READY: &str = r#"read -r opening
+echo '{"type":"control_response","response":{"subtype":"success","request_id":"watari_1","response":{"claude_code_version":"2.1.325"}}}'"#;
+
+/// A folder with a script that stands in for the CLI.
+struct Fake {
+    folder: tempfile::TempDir,
+}
+
+impl Fake {
+    fn new(script: &str) -> Fake {
+        let fake = Fake {
+            folder: tempfile::tempdir().unwrap(),
+        };
+        fake.write("claude", &format!("#!/bin/sh\n{script}\n"), 0o755);
+        fake
+    }
+
+    fn write(&self, name: &str, content: &str, mode: u32) -> PathBuf {
+        let path = self.folder.path().join(name);
+        fs::write(&path, content).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        path
+    }
+
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn options(&self) -> Options {
+        Options {
+            claude: Some(self.path().join("claude")),
+            cwd: Some(self.path().to_owned()),
+            environment: Environment::only([
+                ("PATH".to_owned(), std::env::var("PATH").unwrap()),
+                ("HOME".to_owned(), self.path().to_str().unwrap().to_owned()),
+            ]),
+            keeper: keeper(),
+            ..Options::default()
+        }
+    }
+
+    /// The error of connecting, without the folder's name, which differs from run to run.
+    async fn refusal(&self, options: Options) -> String {
+        let error = Client::connect(options).await.map(drop).unwrap_err();
+        assert_eq!(
+            watari_testkit::processes::marked(self.path().to_str().unwrap()),
+            []
+        );
+        error
+            .to_string()
+            .replace(self.path().to_str().unwrap(), "<folder>")
+    }
+}
+
+#[tokio::test]
+async fn each_way_of_not_being_there_has_its_own_words() {
+    let fake = Fake::new("");
+    let mut told = Vec::new();
+    let damaged = fake.write("damaged", "\u{7f}ELF and nothing more", 0o755);
+    let misled = fake.write("misled", "#!/no/such/interpreter\n", 0o755);
+    let plain = fake.write("plain", "", 0o644);
+    for path in [
+        fake.path().join("missing"),
+        fake.path().to_owned(),
+        plain,
+        damaged,
+        misled,
+    ] {
+        told.push(
+            fake.refusal(Options {
+                claude: Some(path),
+                ..fake.options()
+            })
+            .await,
+        );
+    }
+    insta::assert_snapshot!(told.join("\n"), @r"
+    Claude Code CLI not found: there is nothing at <folder>/missing; check the path
+    <folder> is a directory, not the Claude Code CLI; give the path of the program itself
+    <folder>/plain may not be run; make it executable with `chmod +x`, or give another path
+    the Claude Code CLI ended before it was ready (exit code 127): <folder>/damaged: 1: \u{7f}ELF: not found
+    <folder>/misled cannot be run: No such file or directory (os error 2); it may be damaged or made for another machine, so install it again
+    ");
+}
+
+#[tokio::test]
+async fn a_cli_that_is_nowhere_is_told_with_where_it_was_looked_for() {
+    let fake = Fake::new("");
+    let environment = Environment::only([(
+        "PATH".to_owned(),
+        format!("{0}/a:{0}/b", fake.path().display()),
+    )]);
+    let refusal = fake
+        .refusal(Options {
+            claude: None,
+            environment,
+            ..fake.options()
+        })
+        .await;
+    insta::assert_snapshot!(refusal, @"Claude Code CLI not found: looked for `claude` in <folder>/a, <folder>/b, /usr/local/bin, /opt/homebrew/bin; install it with `npm install -g @anthropic-ai/claude-code`, or say where it is");
+}
+
+#[tokio::test]
+async fn a_missing_directory_is_not_mistaken_for_a_missing_cli() {
+    let fake = Fake::new("");
+    let mut told = Vec::new();
+    for name in ["missing", "claude"] {
+        told.push(
+            fake.refusal(Options {
+                cwd: Some(fake.path().join(name)),
+                ..fake.options()
+            })
+            .await,
+        );
+    }
+    insta::assert_snapshot!(told.join("\n"), @"
+    the working directory <folder>/missing does not exist; create it or give another
+    the working directory <folder>/claude is not a directory; give another
+    ");
+}
+
+#[tokio::test]
+async fn a_cli_that_ends_at_once_is_told_with_its_own_words() {
+    let fake = Fake::new("echo 'no licence for this machine' >&2; exit 7");
+    insta::assert_snapshot!(fake.refusal(fake.options()).await, @"the Claude Code CLI ended before it was ready (exit code 7): no licence for this machine");
+    let mute = Fake::new("exit 3");
+    insta::assert_snapshot!(mute.refusal(mute.options()).await, @"the Claude Code CLI ended before it was ready (exit code 3): it said nothing on stderr; try `claude --version` by hand");
+}
+
+#[tokio::test]
+async fn a_cli_that_is_too_old_is_told_by_its_version() {
+    // One that refuses a flag, and one that would go on.
+    let refuses = Fake::new(
+        r#"[ "$1" = --version ] && echo '1.0.3 (Claude Code)' && exit; echo "error: unknown option '$1'" >&2; exit 1"#,
+    );
+    insta::assert_snapshot!(refuses.refusal(refuses.options()).await, @"the Claude Code CLI is version 1.0.3, and at least 2.1.42 is needed; update it with `claude update`");
+    let old = Fake::new(&format!(
+        "{}; cat > /dev/null",
+        READY.replace("2.1.325", "2.0.76")
+    ));
+    insta::assert_snapshot!(old.refusal(old.options()).await, @"");
+}
+
+#[tokio::test]
+async fn a_flag_the_cli_does_not_know_is_told_with_its_version() {
+    let fake = Fake::new(
+        r#"[ "$1" = --version ] && echo '9.9.9 (Claude Code)' && exit; echo "error: unknown option '--new'" >&2; exit 1"#,
+    );
+    let extra_arguments = vec![ExtraArgument {
+        name: "new".into(),
+        value: None,
+    }];
+    insta::assert_snapshot!(fake.refusal(Options { extra_arguments, ..fake.options() }).await, @"the Claude Code CLI 9.9.9 does not know a flag it was given: error: unknown option '--new'; drop that option, or update the CLI with `claude update`");
+}
+
+#[tokio::test]
+async fn a_silent_cli_is_given_up_and_ended() {
+    let fake = Fake::new("trap '' INT TERM; cat > /dev/null; tail -f /dev/null");
+    let options = Options {
+        start_within: Some(Duration::from_millis(200)),
+        ..fake.options()
+    };
+    insta::assert_snapshot!(fake.refusal(options).await, @"the Claude Code CLI did not answer within 0 s and was ended; try `claude --version` by hand");
+}
+
+#[tokio::test]
+async fn a_cli_that_refuses_the_opening_is_ended() {
+    let fake = Fake::new(
+        r#"read -r opening
+echo '{"type":"control_response","response":{"subtype":"error","request_id":"watari_1","error":"bad schema"}}'
+cat > /dev/null"#,
+    );
+    insta::assert_snapshot!(fake.refusal(fake.options()).await, @"the Claude Code CLI would not set the session up: the CLI refused it: bad schema");
+}
+
+#[tokio::test]
+async fn a_keeper_that_is_none_is_told() {
+    let fake = Fake::new(READY);
+    for keeper in ["/bin/true", "/no/such/keeper"] {
+        let options = Options {
+            keeper: Keeper::Program(keeper.into()),
+            ..fake.options()
+        };
+        let error = Client::connect(options).await.map(drop).unwrap_err();
+        assert!(
+            matches!(error, ConnectError::Start(StartError::Keeper { .. })),
+            "{error}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_bad_option_starts_nothing() {
+    let fake = Fake::new("touch started");
+    let extra = |name: &str, value: Option<&str>| {
+        vec![ExtraArgument {
+            name: name.to_owned(),
+            value: value.map(str::to_owned),
+        }]
+    };
+    for options in [
+        Options {
+            extra_arguments: extra("--settings", None),
+            ..fake.options()
+        },
+        Options {
+            extra_arguments: extra("a b", None),
+            ..fake.options()
+        },
+        Options {
+            extra_arguments: extra("output-format", Some("text")),
+            ..fake.options()
+        },
+        Options {
+            model: Some("a\0b".into()),
+            ..fake.options()
+        },
+        Options {
+            max_budget_usd: Some(f64::NAN),
+            ..fake.options()
+        },
+        Options {
+            max_budget_usd: Some(0.0),
+            ..fake.options()
+        },
+        Options {
+            tools: Some(watari_sdk::Tools::Only(vec!["A,B".into()])),
+            ..fake.options()
+        },
+    ] {
+        let error = Client::connect(options).await.map(drop).unwrap_err();
+        assert!(
+            matches!(
+                error,
+                ConnectError::Start(StartError::Option(
+                    BadOption::FlagName { .. }
+                        | BadOption::OwnFlag { .. }
+                        | BadOption::ZeroByte { .. }
+                        | BadOption::Budget { .. }
+                        | BadOption::Comma { .. }
+                ))
+            ),
+            "{error}"
+        );
+    }
+    assert!(!fake.path().join("started").exists());
+}
+
+#[tokio::test]
+async fn both_pipes_full_at_once_is_no_deadlock() {
+    // It writes 8 MB before it reads a byte of the prompt, which is 8 MB too.
+    let fake = Fake::new(&format!(
+        r#"{READY}
+i=0; while [ $i -lt 8 ]; do head -c 1000000 /dev/zero | tr '\0' x; echo; i=$((i+1)); done
+head -n 1 | wc -c > received
+echo '{{"type":"result","subtype":"success","result":"both arrived"}}'
+cat > /dev/null"#
+    ));
+    let mut talk = Talk::connect(fake.options()).await;
+    talk.client.send("y".repeat(8_000_000)).await.unwrap();
+    let events = talk.until_turn_finished().await;
+    let noise = events
+        .iter()
+        .filter(|event| {
+            matches!(
+                event,
+                Event::NoiseSkipped {
+                    bytes: 1_000_000,
+                    ..
+                }
+            )
+        })
+        .count();
+    assert_eq!(noise, 8);
+    talk.client.close().await;
+    let received: usize = fs::read_to_string(fake.path().join("received"))
+        .unwrap()
+        .trim()
+        .parse()
+        .unwrap();
+    assert!(received > 8_000_000, "{received}");
+}
+
+#[tokio::test]
+async fn a_reader_who_does_not_read_stops_the_flow_and_loses_nothing() {
+    // 40 MB of text while nobody reads; only what fits is taken from the pipe.
+    let fake = Fake::new(&format!(
+        r#"{READY}
+i=0; while [ $i -lt 40 ]; do
+printf '{{"type":"assistant","message":{{"id":"m","content":[{{"type":"text","text":"%s "}}]}}}}\n' "$(head -c 1000000 /dev/zero | tr '\0' x)"
+i=$((i+1)); echo $i > written; done
+cat > /dev/null"#
+    ));
+    let mut talk = Talk::connect(fake.options()).await;
+    // Commands go on while the flow is stopped: this one is taken and answered by the session itself.
+    let refused = talk
+        .client
+        .respond(watari_sdk::AskId(1), watari_sdk::Decision::allow())
+        .await;
+    assert!(refused.is_err());
+    let mut blocks = 0;
+    talk.until(|event| {
+        matches!(event, Event::BlockFinished { content, .. } if content.raw.as_str().len() > 1_000_000)
+    })
+    .await;
+    blocks += 1;
+    while blocks < 40 {
+        talk.until(|event| matches!(event, Event::BlockFinished { .. }))
+            .await;
+        blocks += 1;
+    }
+    talk.client.close().await;
+}
+
+#[cfg(all(target_os = "linux", not(watari_portable)))]
+#[tokio::test]
+async fn a_line_of_60_megabytes_passes_and_is_held_at_most_three_times() {
+    const TEXT: usize = 60_000_000;
+    let fake = Fake::new(&format!(
+        r#"{READY}
+read -r prompt
+printf '{{"type":"assistant","message":{{"id":"m","content":[{{"type":"text","text":"'
+head -c {TEXT} /dev/zero | tr '\0' a
+printf '"}}]}}}}\n{{"type":"result","subtype":"success","result":"done"}}\n'
+cat > /dev/null"#
+    ));
+    let mut talk = Talk::connect(fake.options()).await;
+    watari_testkit::processes::reset_peak_memory();
+    let before = watari_testkit::processes::peak_memory_of_this_process();
+    talk.client.send("go").await.unwrap();
+    let events = talk.until_turn_finished().await;
+    let peak = watari_testkit::processes::peak_memory_of_this_process() - before;
+    let text = events.iter().find_map(|event| match event {
+        Event::BlockFinished { content, .. } => Some(content.raw.as_str().len()),
+        _ => None,
+    });
+    assert!(text.unwrap() > TEXT);
+    assert!(peak <= 3 * TEXT as u64, "{peak} bytes for a line of {TEXT}");
+    talk.client.close().await;
+}
+
+#[tokio::test]
+async fn a_line_over_the_limit_is_skipped_and_the_next_ones_count() {
+    let fake = Fake::new(&format!(
+        r#"{READY}
+read -r prompt
+head -c 70000000 /dev/zero | tr '\0' a; echo
+echo '{{"type":"result","subtype":"success","result":"after it"}}'
+cat > /dev/null"#
+    ));
+    let mut talk = Talk::connect(fake.options()).await;
+    talk.client.send("go").await.unwrap();
+    let events = talk.until_turn_finished().await;
+    assert!(events.iter().any(|event| matches!(
+        event,
+        Event::NoiseSkipped {
+            bytes: 70_000_000,
+            ..
+        }
+    )));
+    talk.client.close().await;
+}
+
+#[tokio::test]
+async fn a_cli_that_dies_in_a_turn_ends_the_session_with_the_reason() {
+    let fake = Fake::new(&format!(
+        "{READY}\nread -r prompt\necho 'out of luck' >&2\nkill -9 $$"
+    ));
+    let mut talk = Talk::connect(fake.options()).await;
+    talk.client.send("go").await.unwrap();
+    talk.client.send("and again").await.unwrap();
+    let mut events = Vec::new();
+    while let Some(event) = talk.events.next().await {
+        events.push(event);
+    }
+    insta::assert_snapshot!(transcript(&events), @"
+    ready
+    turn started: Prompt(PromptId(1))
+    prompt 1 dropped: SessionEnded
+    prompt 2 dropped: SessionEnded
+    ended: ByItself code None signal Some(9)
+    ");
+    let Some(Event::Ended { exit }) = events.last() else {
+        panic!("{events:#?}")
+    };
+    assert_eq!(exit.stderr, "out of luck");
+    let refused = talk.client.send("hello?").await.unwrap_err();
+    assert_eq!(refused.to_string(), "the session has ended");
+    assert_eq!(talk.client.close().await, *exit);
+}
+
+#[tokio::test]
+async fn a_cli_that_ignores_every_sign_is_killed_by_the_ladder() {
+    let fake = Fake::new(&format!(
+        "trap '' INT TERM\n{READY}\nexec 0< /dev/null\nwhile :; do tail -f /dev/null; done"
+    ));
+    let mut talk = Talk::connect(fake.options()).await;
+    talk.until(|event| matches!(event, Event::Ready { .. }))
+        .await;
+    let exit = talk.client.close().await;
+    assert_eq!(exit.signal, Some(9), "{exit:?}");
+    assert_eq!(
+        watari_testkit::processes::marked(fake.path().to_str().unwrap()),
+        []
+    );
+}
