@@ -66,9 +66,7 @@ pub enum PromptContent {
 
 impl<T: Into<String>> From<T> for Prompt {
     fn from(text: T) -> Prompt {
-        Prompt {
-            content: PromptContent::Text(text.into()),
-        }
+        Prompt { content: PromptContent::Text(text.into()) }
     }
 }
 
@@ -94,26 +92,17 @@ pub enum Decision {
 impl Decision {
     /// Run the tool as asked.
     pub fn allow() -> Decision {
-        Decision::Allow {
-            input: None,
-            permissions: None,
-        }
+        Decision::Allow { input: None, permissions: None }
     }
 
     /// Run the tool with another input.
     pub fn allow_with(input: impl Into<Raw>) -> Decision {
-        Decision::Allow {
-            input: Some(input.into()),
-            permissions: None,
-        }
+        Decision::Allow { input: Some(input.into()), permissions: None }
     }
 
     /// Do not run the tool, and tell the model why.
     pub fn deny(message: impl Into<String>) -> Decision {
-        Decision::Deny {
-            message: message.into(),
-            interrupt: false,
-        }
+        Decision::Deny { message: message.into(), interrupt: false }
     }
 }
 
@@ -160,9 +149,7 @@ impl PermissionMode {
 
 /// A permission mode that does not exist.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{given:?} is not a permission mode: use one of default, acceptEdits, plan, dontAsk, auto, bypassPermissions"
-)]
+#[error("{given:?} is not a permission mode: use one of default, acceptEdits, plan, dontAsk, auto, bypassPermissions")]
 pub struct UnknownPermissionMode {
     given: String,
 }
@@ -174,9 +161,7 @@ impl std::str::FromStr for PermissionMode {
         PermissionMode::ALL
             .into_iter()
             .find(|mode| mode.as_str() == text)
-            .ok_or_else(|| UnknownPermissionMode {
-                given: text.to_owned(),
-            })
+            .ok_or_else(|| UnknownPermissionMode { given: text.to_owned() })
     }
 }
 

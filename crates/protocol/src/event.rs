@@ -8,8 +8,7 @@ mod weight;
 pub use ask::{AskEnding, AskKind, PermissionAsk};
 pub use block::{Block, BlockKind, Delta};
 pub use outcome::{
-    Exit, ExitReason, Failure, InterruptReceipt, Outcome, RequestFailed, RequestReply, TurnCause,
-    TurnEnding, Usage,
+    Exit, ExitReason, Failure, InterruptReceipt, Outcome, RequestFailed, RequestReply, TurnCause, TurnEnding, Usage,
 };
 
 use serde::Serialize;

@@ -147,13 +147,9 @@ mod tests {
     fn only_a_uuid_is_a_session_id() {
         assert!(SessionId::parse("3447b64d-2090-41fe-b1dc-65114ad62db4").is_ok());
         assert!(SessionId::parse("3447B64D-2090-41FE-B1DC-65114AD62DB4").is_ok());
-        for bad in [
-            "",
-            "x",
-            "--settings={}",
-            "3447b64d-2090-41fe-b1dc-65114ad62db",
-            "3447b64d_2090_41fe_b1dc_65114ad62db4",
-        ] {
+        for bad in
+            ["", "x", "--settings={}", "3447b64d-2090-41fe-b1dc-65114ad62db", "3447b64d_2090_41fe_b1dc_65114ad62db4"]
+        {
             let refused = SessionId::parse(bad).unwrap_err().to_string();
             assert!(refused.contains("is not a session id"), "{refused}");
         }

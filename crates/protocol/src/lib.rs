@@ -21,18 +21,13 @@ mod json;
 mod session;
 mod wire;
 
-pub use command::{
-    Accepted, Command, Decision, PermissionMode, Prompt, PromptContent, Refused,
-    UnknownPermissionMode,
-};
+pub use command::{Accepted, Command, Decision, PermissionMode, Prompt, PromptContent, Refused, UnknownPermissionMode};
 pub use event::{
-    AskEnding, AskKind, Block, BlockKind, CliInfo, Delta, DropReason, Event, Exit, ExitReason,
-    Failure, InterruptReceipt, Outcome, PermissionAsk, RequestFailed, RequestReply, SessionInfo,
-    TaskNews, TurnCause, TurnEnding, Usage,
+    AskEnding, AskKind, Block, BlockKind, CliInfo, Delta, DropReason, Event, Exit, ExitReason, Failure,
+    InterruptReceipt, Outcome, PermissionAsk, RequestFailed, RequestReply, SessionInfo, TaskNews, TurnCause,
+    TurnEnding, Usage,
 };
-pub use id::{
-    AskId, BadId, BlockId, EntryId, MessageId, PromptId, RequestId, SessionId, ToolUseId,
-};
+pub use id::{AskId, BadId, BlockId, EntryId, MessageId, PromptId, RequestId, SessionId, ToolUseId};
 pub use initialize::{Initialize, SystemPrompt};
 pub use json::Raw;
 pub use session::{Config, Machine, Output, Phase, STEPS, Stop, Trigger};

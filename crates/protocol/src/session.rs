@@ -141,10 +141,7 @@ impl Machine {
     /// A client wants something. A refused command changes nothing.
     pub fn handle_command(&mut self, command: Command, now: Instant) -> Result<Accepted, Refused> {
         if !self.phase.permits(&command) {
-            return Err(Refused::WrongPhase {
-                command: command.verb(),
-                phase: self.phase,
-            });
+            return Err(Refused::WrongPhase { command: command.verb(), phase: self.phase });
         }
         self.carry_out(command, now)
     }
@@ -153,25 +150,15 @@ impl Machine {
     pub fn handle_timeout(&mut self, now: Instant) {
         while let Some(ask) = self.asks.take_expired(now) {
             self.refuse_ask(&ask, "Permission request timed out");
-            self.tell(Event::AskClosed {
-                ask: ask.id,
-                ending: AskEnding::Expired,
-            });
+            self.tell(Event::AskClosed { ask: ask.id, ending: AskEnding::Expired });
         }
-        if self.start_deadline.is_some_and(|deadline| deadline <= now)
-            && self.phase == Phase::Starting
-        {
+        if self.start_deadline.is_some_and(|deadline| deadline <= now) && self.phase == Phase::Starting {
             self.step(Trigger::EndAsked);
             self.exit_reason = ExitReason::StartTimedOut;
             self.stop(Stop::Abort);
             self.closing = Some(Closing::on(Rung::Killed, now));
         }
-        if self
-            .closing
-            .as_ref()
-            .and_then(|closing| closing.deadline)
-            .is_some_and(|deadline| deadline <= now)
-        {
+        if self.closing.as_ref().and_then(|closing| closing.deadline).is_some_and(|deadline| deadline <= now) {
             self.climb(now);
         }
     }
@@ -181,30 +168,19 @@ impl Machine {
         if self.step(Trigger::CliExited).is_none() {
             return;
         }
-        self.messages
-            .finish(|event| self.outputs.push_back(Output::Event(event)));
+        self.messages.finish(|event| self.outputs.push_back(Output::Event(event)));
         self.close_asks();
         self.drop_prompts();
         for (request, kind) in std::mem::take(&mut self.requests) {
             match kind {
                 RequestKind::Interrupt { .. } | RequestKind::Other => {
-                    self.tell(Event::RequestAnswered {
-                        request,
-                        reply: Err(RequestFailed::SessionEnded),
-                    });
+                    self.tell(Event::RequestAnswered { request, reply: Err(RequestFailed::SessionEnded) });
                 }
                 RequestKind::Initialize | RequestKind::ClosingInterrupt => {}
             }
         }
         self.closing = None;
-        self.tell(Event::Ended {
-            exit: Exit {
-                code,
-                signal,
-                stderr,
-                reason: self.exit_reason.clone(),
-            },
-        });
+        self.tell(Event::Ended { exit: Exit { code, signal, stderr, reason: self.exit_reason.clone() } });
     }
 
     /// What to do next. To be called until there is nothing.
@@ -214,14 +190,9 @@ impl Machine {
 
     /// When [`Machine::handle_timeout`] is to be called at the latest.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let start = self
-            .start_deadline
-            .filter(|_| self.phase == Phase::Starting);
+        let start = self.start_deadline.filter(|_| self.phase == Phase::Starting);
         let closing = self.closing.as_ref().and_then(|closing| closing.deadline);
-        [start, closing, self.asks.next_deadline()]
-            .into_iter()
-            .flatten()
-            .min()
+        [start, closing, self.asks.next_deadline()].into_iter().flatten().min()
     }
 
     /// Where the session is.
@@ -243,11 +214,7 @@ impl Machine {
 
     /// Climbs to the next rung of the closing ladder.
     fn climb(&mut self, now: Instant) {
-        let Some((rung, stop)) = self
-            .closing
-            .as_ref()
-            .and_then(|closing| closing.rung.next())
-        else {
+        let Some((rung, stop)) = self.closing.as_ref().and_then(|closing| closing.rung.next()) else {
             return;
         };
         self.stop(stop);
@@ -263,19 +230,14 @@ impl Machine {
             return;
         };
         self.step(Trigger::TurnBegan);
-        self.tell(Event::TurnStarted {
-            cause: TurnCause::Prompt(id),
-        });
+        self.tell(Event::TurnStarted { cause: TurnCause::Prompt(id) });
         let line = outgoing::prompt(&self.prompts.uuid(id), &content);
         self.write(line);
     }
 
     fn close_asks(&mut self) {
         while let Some(ask) = self.asks.take_oldest() {
-            self.tell(Event::AskClosed {
-                ask: ask.id,
-                ending: AskEnding::SessionEnded,
-            });
+            self.tell(Event::AskClosed { ask: ask.id, ending: AskEnding::SessionEnded });
         }
     }
 
@@ -284,10 +246,7 @@ impl Machine {
         let waiting = std::iter::from_fn(|| self.prompts.drop_next());
         let dropped: Vec<PromptId> = with_cli.into_iter().chain(waiting).collect();
         for prompt in dropped {
-            self.tell(Event::PromptDropped {
-                prompt,
-                reason: DropReason::SessionEnded,
-            });
+            self.tell(Event::PromptDropped { prompt, reason: DropReason::SessionEnded });
         }
     }
 

@@ -80,9 +80,7 @@ fn read(line: &str) -> Option<Incoming<'_>> {
         "tool_progress" => message::read_tool_progress(line).map(Incoming::ToolProgress),
         "control_request" => control::read_request(&frame).map(Incoming::Request),
         "control_response" => control::read_response(&frame).map(Incoming::Response),
-        "control_cancel_request" => frame
-            .request_id
-            .map(|request_id| Incoming::Cancel { request_id }),
+        "control_cancel_request" => frame.request_id.map(|request_id| Incoming::Cancel { request_id }),
         "command_lifecycle" => message::read_lifecycle(line),
         "keep_alive" => Some(Incoming::Nothing),
         _ => None,

@@ -10,18 +10,11 @@ use watari_sdk::{Delta, Event, Keeper, Options, TurnEnding, query};
 
 #[tokio::main(flavor = "current_thread")]
 async fn ask(prompt: String) -> Result<(), Box<dyn std::error::Error>> {
-    let options = Options {
-        keeper: Keeper::ThisProgram,
-        ..Options::default()
-    };
+    let options = Options { keeper: Keeper::ThisProgram, ..Options::default() };
     let mut answer = query(prompt, options).await?;
     let mut stdout = std::io::stdout().lock();
     while let Some(event) = answer.next().await {
-        if let Event::BlockGrew {
-            delta: Delta::Text(text),
-            ..
-        } = &event
-        {
+        if let Event::BlockGrew { delta: Delta::Text(text), .. } = &event {
             stdout.write_all(text.as_bytes())?;
             stdout.flush()?;
         }
@@ -29,11 +22,7 @@ async fn ask(prompt: String) -> Result<(), Box<dyn std::error::Error>> {
             match outcome.ending {
                 TurnEnding::Completed => writeln!(stdout)?,
                 TurnEnding::Interrupted | TurnEnding::Failed(_) => {
-                    writeln!(
-                        stdout,
-                        "\nfailed: {}",
-                        outcome.result.as_deref().unwrap_or(&outcome.subtype)
-                    )?;
+                    writeln!(stdout, "\nfailed: {}", outcome.result.as_deref().unwrap_or(&outcome.subtype))?;
                 }
             }
         }

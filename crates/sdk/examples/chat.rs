@@ -9,17 +9,13 @@
 use std::io::Write;
 
 use tokio::io::{AsyncBufReadExt, BufReader};
-use watari_sdk::{
-    AskId, AskKind, Client, Decision, Delta, Event, Keeper, Options, PermissionPrompts,
-};
+use watari_sdk::{AskId, AskKind, Client, Decision, Delta, Event, Keeper, Options, PermissionPrompts};
 
 #[tokio::main(flavor = "current_thread")]
 async fn chat() -> Result<(), Box<dyn std::error::Error>> {
     let options = Options {
         keeper: Keeper::ThisProgram,
-        permission_prompts: PermissionPrompts::Ask {
-            answer_within: None,
-        },
+        permission_prompts: PermissionPrompts::Ask { answer_within: None },
         ..Options::default()
     };
     let (client, mut events) = Client::connect(options).await?;
@@ -45,26 +41,13 @@ async fn chat() -> Result<(), Box<dyn std::error::Error>> {
 
 fn show(event: &Event, asked: &mut Vec<AskId>) -> std::io::Result<()> {
     let mut stdout = std::io::stdout().lock();
-    if let Event::BlockGrew {
-        delta: Delta::Text(text),
-        ..
-    } = event
-    {
+    if let Event::BlockGrew { delta: Delta::Text(text), .. } = event {
         write!(stdout, "{text}")?;
     }
-    if let Event::AskOpened {
-        ask,
-        kind: AskKind::Permission(permission),
-    } = event
-    {
+    if let Event::AskOpened { ask, kind: AskKind::Permission(permission) } = event {
         asked.push(*ask);
         // The input comes from the model: as JSON it has no control characters that a terminal would obey.
-        writeln!(
-            stdout,
-            "\nmay {} run with {}? y/n",
-            permission.tool,
-            permission.input.as_str()
-        )?;
+        writeln!(stdout, "\nmay {} run with {}? y/n", permission.tool, permission.input.as_str())?;
     }
     if let Event::BecameIdle = event {
         writeln!(stdout, "\nready")?;
@@ -72,18 +55,10 @@ fn show(event: &Event, asked: &mut Vec<AskId>) -> std::io::Result<()> {
     stdout.flush()
 }
 
-async fn obey(
-    line: &str,
-    client: &Client,
-    asked: &mut Vec<AskId>,
-) -> Result<(), Box<dyn std::error::Error>> {
+async fn obey(line: &str, client: &Client, asked: &mut Vec<AskId>) -> Result<(), Box<dyn std::error::Error>> {
     match (line, asked.pop()) {
         ("y", Some(ask)) => client.respond(ask, Decision::allow()).await?,
-        ("n", Some(ask)) => {
-            client
-                .respond(ask, Decision::deny("The user said no"))
-                .await?
-        }
+        ("n", Some(ask)) => client.respond(ask, Decision::deny("The user said no")).await?,
         (_, Some(ask)) => asked.push(ask),
         (prompt, None) => {
             client.send(prompt).await?;

@@ -15,17 +15,15 @@ use tempfile::TempDir;
 use watari_protocol::{Initialize, Raw};
 
 use crate::options::{
-    Effort, ExtraArgument, McpServers, Options, PermissionPrompts, Session, SettingSource,
-    Settings, Thinking, ThinkingDisplay, Tools,
+    Effort, ExtraArgument, McpServers, Options, PermissionPrompts, Session, SettingSource, Settings, Thinking,
+    ThinkingDisplay, Tools,
 };
 
 /// An option that cannot be passed on.
 #[derive(Debug, thiserror::Error)]
 pub enum BadOption {
     /// A flag's name that is not one.
-    #[error(
-        "{name:?} is not the name of a flag: use letters, digits and dashes, without the leading dashes"
-    )]
+    #[error("{name:?} is not the name of a flag: use letters, digits and dashes, without the leading dashes")]
     FlagName {
         /// What was given.
         name: String,
@@ -67,20 +65,11 @@ pub enum BadOption {
 }
 
 /// Flags by which Watari and the CLI speak; changing one would make them deaf to each other.
-const OWN_FLAGS: [&str; 6] = [
-    "output-format",
-    "input-format",
-    "verbose",
-    "print",
-    "include-partial-messages",
-    "await-initialize",
-];
+const OWN_FLAGS: [&str; 6] =
+    ["output-format", "input-format", "verbose", "print", "include-partial-messages", "await-initialize"];
 
 /// The arguments for a session's CLI. What may not stand in them is written into `folder`.
-pub(crate) fn arguments(
-    options: &Options,
-    folder: &mut PrivateFolder,
-) -> Result<Vec<OsString>, BadOption> {
+pub(crate) fn arguments(options: &Options, folder: &mut PrivateFolder) -> Result<Vec<OsString>, BadOption> {
     let mut flags = Flags::default();
     flags.set("output-format", "stream-json");
     flags.switch("verbose", true);
@@ -148,17 +137,10 @@ fn session(options: &Options, flags: &mut Flags) {
                 flags.set("session-id", into.as_str());
             }
         }
-        Session::ResumeAt {
-            session,
-            entry,
-            drops_turn,
-        } => {
+        Session::ResumeAt { session, entry, drops_turn } => {
             flags.set("resume", session.as_str());
             flags.set("resume-session-at", entry.as_str());
-            flags.set_some(
-                "resume-drops-turn",
-                drops_turn.as_ref().map(|turn| turn.as_str()),
-            );
+            flags.set_some("resume-drops-turn", drops_turn.as_ref().map(|turn| turn.as_str()));
         }
         Session::Continue => flags.switch("continue", true),
     }
@@ -175,29 +157,20 @@ fn model(options: &Options, flags: &mut Flags) -> Result<(), BadOption> {
         Some(Thinking::Budget(tokens)) => flags.set("max-thinking-tokens", tokens.to_string()),
         None => {}
     }
-    flags.set_some(
-        "thinking-display",
-        options.thinking_display.map(display_word),
-    );
+    flags.set_some("thinking-display", options.thinking_display.map(display_word));
     flags.set_some("effort", options.effort.map(effort_word));
     // Unlike other lists this one is repeated: the CLI takes a comma as part of the name.
     for beta in &options.betas {
         flags.set("betas", beta);
     }
-    flags.set_some(
-        "max-turns",
-        options.max_turns.map(|turns| turns.to_string()),
-    );
+    flags.set_some("max-turns", options.max_turns.map(|turns| turns.to_string()));
     if let Some(budget) = options.max_budget_usd {
         if !(budget.is_finite() && budget > 0.0) {
             return Err(BadOption::Budget { given: budget });
         }
         flags.set("max-budget-usd", budget.to_string());
     }
-    flags.set_some(
-        "task-budget",
-        options.task_budget.map(|tokens| tokens.to_string()),
-    );
+    flags.set_some("task-budget", options.task_budget.map(|tokens| tokens.to_string()));
     flags.set_some("agent", options.agent.as_deref());
     Ok(())
 }
@@ -215,10 +188,7 @@ fn permissions(options: &Options, flags: &mut Flags) -> Result<(), BadOption> {
     if !options.disallowed_tools.is_empty() {
         flags.set("disallowedTools", options.disallowed_tools.join(","));
     }
-    flags.set_some(
-        "permission-mode",
-        options.permission_mode.map(|mode| mode.as_str()),
-    );
+    flags.set_some("permission-mode", options.permission_mode.map(|mode| mode.as_str()));
     flags.switch("allow-dangerously-skip-permissions", options.allow_bypass);
     match &options.permission_prompts {
         PermissionPrompts::Refuse => {}
@@ -232,11 +202,7 @@ fn permissions(options: &Options, flags: &mut Flags) -> Result<(), BadOption> {
     Ok(())
 }
 
-fn surroundings(
-    options: &Options,
-    flags: &mut Flags,
-    folder: &mut PrivateFolder,
-) -> Result<(), BadOption> {
+fn surroundings(options: &Options, flags: &mut Flags, folder: &mut PrivateFolder) -> Result<(), BadOption> {
     match &options.mcp_servers {
         McpServers::None => {}
         McpServers::Inline(servers) => {
@@ -247,25 +213,16 @@ fn surroundings(
     }
     flags.switch("strict-mcp-config", options.strict_mcp_config);
     for plugin in &options.plugins {
-        let flag = if plugin.without_mcp {
-            "plugin-dir-no-mcp"
-        } else {
-            "plugin-dir"
-        };
+        let flag = if plugin.without_mcp { "plugin-dir-no-mcp" } else { "plugin-dir" };
         flags.set(flag, &plugin.directory);
     }
     match &options.settings {
-        Some(Settings::Inline(settings)) => {
-            flags.set("settings", folder.write("settings.json", settings)?)
-        }
+        Some(Settings::Inline(settings)) => flags.set("settings", folder.write("settings.json", settings)?),
         Some(Settings::File(path)) => flags.set("settings", path),
         None => {}
     }
     // The one exception to "nothing secret in an argument": the CLI reads this only as JSON text.
-    flags.set_some(
-        "managed-settings",
-        options.managed_settings.as_ref().map(Raw::as_str),
-    );
+    flags.set_some("managed-settings", options.managed_settings.as_ref().map(Raw::as_str));
     if let Some(sources) = &options.setting_sources {
         let names: Vec<&str> = sources.iter().map(|source| source_word(*source)).collect();
         flags.set("setting-sources", names.join(","));
@@ -292,23 +249,14 @@ impl PrivateFolder {
             let folder = match self.0.take() {
                 Some(folder) => folder,
                 // Named after this process, so that what a killed one left can be told from what is in use.
-                None => tempfile::Builder::new()
-                    .prefix(&format!("watari-{}-", std::process::id()))
-                    .tempdir()?,
+                None => tempfile::Builder::new().prefix(&format!("watari-{}-", std::process::id())).tempdir()?,
             };
             let path = self.0.insert(folder).path().join(name);
-            let mut file = OpenOptions::new()
-                .write(true)
-                .create_new(true)
-                .mode(0o600)
-                .open(&path)?;
+            let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
             file.write_all(content.as_str().as_bytes())?;
             Ok(path)
         };
-        write().map_err(|source| BadOption::PrivateFile {
-            folder: std::env::temp_dir(),
-            source,
-        })
+        write().map_err(|source| BadOption::PrivateFile { folder: std::env::temp_dir(), source })
     }
 }
 
@@ -363,10 +311,7 @@ impl Flags {
 
     fn list(&mut self, name: &'static str, values: &[String]) -> Result<(), BadOption> {
         if let Some(value) = values.iter().find(|value| value.contains(',')) {
-            return Err(BadOption::Comma {
-                flag: name,
-                value: value.clone(),
-            });
+            return Err(BadOption::Comma { flag: name, value: value.clone() });
         }
         self.set(name, values.join(","));
         Ok(())
@@ -374,9 +319,7 @@ impl Flags {
 
     fn extra(&mut self, extra: &ExtraArgument) -> Result<(), BadOption> {
         let name = &extra.name;
-        let readable = name
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+        let readable = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
         if name.is_empty() || name.starts_with('-') || !readable {
             return Err(BadOption::FlagName { name: name.clone() });
         }
@@ -391,20 +334,11 @@ impl Flags {
     }
 
     fn finish(self) -> Result<Vec<OsString>, BadOption> {
-        let zero = self
-            .0
-            .iter()
-            .find(|argument| argument.as_encoded_bytes().contains(&0));
+        let zero = self.0.iter().find(|argument| argument.as_encoded_bytes().contains(&0));
         if let Some(argument) = zero {
             let text = argument.to_string_lossy();
-            let flag = text
-                .trim_start_matches('-')
-                .split('=')
-                .next()
-                .unwrap_or_default();
-            return Err(BadOption::ZeroByte {
-                flag: flag.to_owned(),
-            });
+            let flag = text.trim_start_matches('-').split('=').next().unwrap_or_default();
+            return Err(BadOption::ZeroByte { flag: flag.to_owned() });
         }
         Ok(self.0)
     }

@@ -8,9 +8,8 @@ use tokio::sync::mpsc::OwnedPermit;
 use tokio::sync::{Mutex, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use watari_protocol::{
-    Accepted, AskId, CliInfo, Command, Config, Decision, Event, Exit, ExitReason, InterruptReceipt,
-    Machine, PermissionMode, Prompt, PromptId, Raw, Refused, RequestFailed, RequestReply,
-    StartFailure, start_failure,
+    Accepted, AskId, CliInfo, Command, Config, Decision, Event, Exit, ExitReason, InterruptReceipt, Machine,
+    PermissionMode, Prompt, PromptId, Raw, Refused, RequestFailed, RequestReply, StartFailure, start_failure,
 };
 
 use crate::argv;
@@ -51,9 +50,7 @@ pub enum ConnectError {
         id: String,
     },
     /// There is no such session.
-    #[error(
-        "there is no session {id} to resume for this working directory; check the id and the directory"
-    )]
+    #[error("there is no session {id} to resume for this working directory; check the id and the directory")]
     UnknownSession {
         /// The id.
         id: String,
@@ -86,7 +83,7 @@ pub enum ConnectError {
         exit: Exit,
     },
     /// The CLI was silent.
-    #[error("the Claude Code CLI did not answer within {} s and was ended; try `claude --version` by hand", .within.as_secs())]
+    #[error("the Claude Code CLI did not answer within {within:?} and was ended; try `claude --version` by hand")]
     Silent {
         /// For how long.
         within: Duration,
@@ -132,11 +129,7 @@ impl Client {
         let (sink, events) = outbox();
         let (ready, is_ready) = oneshot::channel();
         let (exit, has_exited) = watch::channel(None);
-        let sink = StartWatch {
-            sink,
-            ready: Some(ready),
-            exit,
-        };
+        let sink = StartWatch { sink, ready: Some(ready), exit };
         let (commands, receiver) = mpsc::channel(COMMANDS_WAITING_MAX);
         #[expect(
             clippy::disallowed_methods,
@@ -145,30 +138,19 @@ impl Client {
         let task = tokio::spawn(Driver::new(machine, started, receiver, sink).run());
         match is_ready.await {
             Ok(Ok(cli)) => {
-                if let Some(found) = cli
-                    .version
-                    .as_deref()
-                    .filter(|version| Version::is_too_old(version))
-                {
-                    return Err(ConnectError::TooOld {
-                        found: found.to_owned(),
-                    });
+                let too_old = cli.version.clone().filter(|version| Version::is_too_old(version));
+                let client = Client { commands, exit: has_exited, cli, task: Mutex::new(Some(task)) };
+                match too_old {
+                    None => Ok((client, events)),
+                    Some(found) => {
+                        client.abort().await;
+                        Err(ConnectError::TooOld { found })
+                    }
                 }
-                Ok((
-                    Client {
-                        commands,
-                        exit: has_exited,
-                        cli,
-                        task: Mutex::new(Some(task)),
-                    },
-                    events,
-                ))
             }
             Ok(Err(exit)) => Err(explain(exit, &options, start_within, &probe).await),
             // The task went away without a word, which only a panic in it can do.
-            Err(_) => Err(ConnectError::Exited {
-                exit: Exit::default(),
-            }),
+            Err(_) => Err(ConnectError::Exited { exit: Exit::default() }),
         }
     }
 
@@ -181,62 +163,38 @@ impl Client {
     pub async fn send(&self, prompt: impl Into<Prompt>) -> Result<PromptId, CommandError> {
         match self.command(Command::Prompt(prompt.into())).await? {
             Answered::Accepted(Accepted::Prompt(id)) => Ok(id),
-            Answered::Accepted(Accepted::Done | Accepted::Request(_)) | Answered::Reply(_) => {
-                Err(CommandError::Ended)
-            }
+            Answered::Accepted(Accepted::Done | Accepted::Request(_)) | Answered::Reply(_) => Err(CommandError::Ended),
         }
     }
 
     /// Ends the running turn; prompts that wait still run.
     pub async fn interrupt(&self) -> Result<InterruptReceipt, RequestError> {
-        self.interrupt_with(Command::Interrupt {
-            cancel_queued: false,
-        })
-        .await
+        self.interrupt_with(Command::Interrupt { cancel_queued: false }).await
     }
 
     /// Ends the running turn and drops the prompts that wait.
     pub async fn interrupt_all(&self) -> Result<InterruptReceipt, RequestError> {
-        self.interrupt_with(Command::Interrupt {
-            cancel_queued: true,
-        })
-        .await
+        self.interrupt_with(Command::Interrupt { cancel_queued: true }).await
     }
 
     /// Answers a permission ask. The first answer counts; a later one is refused.
     pub async fn respond(&self, ask: AskId, decision: Decision) -> Result<(), CommandError> {
-        self.command(Command::Answer { ask, decision })
-            .await
-            .map(drop)
+        self.command(Command::Answer { ask, decision }).await.map(drop)
     }
 
     /// Changes the model, from the next call to the API on; none means the CLI's own choice.
     pub async fn set_model(&self, model: Option<&str>) -> Result<(), RequestError> {
-        self.request_with(Command::SetModel {
-            model: model.map(str::to_owned),
-        })
-        .await
-        .map(drop)
+        self.request_with(Command::SetModel { model: model.map(str::to_owned) }).await.map(drop)
     }
 
     /// Changes how permissions are decided.
     pub async fn set_permission_mode(&self, mode: PermissionMode) -> Result<(), RequestError> {
-        self.request_with(Command::SetPermissionMode { mode })
-            .await
-            .map(drop)
+        self.request_with(Command::SetPermissionMode { mode }).await.map(drop)
     }
 
     /// Any other request the CLI knows, by its own name and fields.
-    pub async fn request(
-        &self,
-        subtype: &str,
-        fields: Map<String, Value>,
-    ) -> Result<Raw, RequestError> {
-        self.request_with(Command::Request {
-            subtype: subtype.to_owned(),
-            fields,
-        })
-        .await
+    pub async fn request(&self, subtype: &str, fields: Map<String, Value>) -> Result<Raw, RequestError> {
+        self.request_with(Command::Request { subtype: subtype.to_owned(), fields }).await
     }
 
     /// Ends the session in good order, and waits until nothing of it is left: the running turn is
@@ -289,10 +247,7 @@ impl Client {
 
     async fn command(&self, command: Command) -> Result<Answered, CommandError> {
         let (answer, answered) = oneshot::channel();
-        self.commands
-            .send(Envelope { command, answer })
-            .await
-            .map_err(|_| CommandError::Ended)?;
+        self.commands.send(Envelope { command, answer }).await.map_err(|_| CommandError::Ended)?;
         Ok(answered.await.map_err(|_| CommandError::Ended)??)
     }
 }
@@ -302,12 +257,7 @@ fn config(options: &Options, start_within: Duration) -> Config {
         PermissionPrompts::Ask { answer_within } => answer_within,
         PermissionPrompts::Refuse | PermissionPrompts::Never | PermissionPrompts::Tool(_) => None,
     };
-    Config {
-        initialize: argv::initialize(options),
-        answer_within,
-        start_within,
-        uuid_seed: chance(),
-    }
+    Config { initialize: argv::initialize(options), answer_within, start_within, uuid_seed: chance() }
 }
 
 /// A number that nobody else has drawn: the standard library seeds its hash maps with such numbers.
@@ -350,27 +300,19 @@ impl StartWatch {
 }
 
 /// Why a CLI ended before it was ready, from what it said.
-async fn explain(
-    exit: Exit,
-    options: &Options,
-    within: Duration,
-    probe: &version::Probe,
-) -> ConnectError {
+async fn explain(exit: Exit, options: &Options, within: Duration, probe: &version::Probe) -> ConnectError {
     match exit.reason {
         ExitReason::StartTimedOut => return ConnectError::Silent { within },
         ExitReason::StartRefused(refusal) => return ConnectError::SetupRefused(refusal),
         ExitReason::Asked | ExitReason::ByItself => {}
     }
     match (start_failure(&exit.stderr), &options.session) {
-        (
-            StartFailure::SessionIdInUse,
-            Session::NewWithId(id) | Session::Fork { into: Some(id), .. },
-        ) => ConnectError::SessionIdInUse { id: id.to_string() },
+        (StartFailure::SessionIdInUse, Session::NewWithId(id) | Session::Fork { into: Some(id), .. }) => {
+            ConnectError::SessionIdInUse { id: id.to_string() }
+        }
         (
             StartFailure::UnknownSession,
-            Session::Resume(id)
-            | Session::Fork { from: id, .. }
-            | Session::ResumeAt { session: id, .. },
+            Session::Resume(id) | Session::Fork { from: id, .. } | Session::ResumeAt { session: id, .. },
         ) => ConnectError::UnknownSession { id: id.to_string() },
         (StartFailure::BypassAsRoot, _) => ConnectError::BypassAsRoot,
         (failure, _) => {
@@ -378,10 +320,9 @@ async fn explain(
             let version = probe.ask().await;
             match version {
                 Some(found) if Version::is_too_old(&found) => ConnectError::TooOld { found },
-                version if failure == StartFailure::UnknownFlag => ConnectError::UnknownFlag {
-                    version,
-                    stderr: exit.stderr,
-                },
+                version if failure == StartFailure::UnknownFlag => {
+                    ConnectError::UnknownFlag { version, stderr: exit.stderr }
+                }
                 _ => ConnectError::Exited { exit },
             }
         }
@@ -389,9 +330,7 @@ async fn explain(
 }
 
 fn version_words(version: Option<&str>) -> String {
-    version
-        .map(|version| format!(" {version}"))
-        .unwrap_or_default()
+    version.map(|version| format!(" {version}")).unwrap_or_default()
 }
 
 fn ending_words(exit: &Exit) -> String {
@@ -403,9 +342,5 @@ fn ending_words(exit: &Exit) -> String {
 }
 
 fn stderr_words(exit: &Exit) -> &str {
-    if exit.stderr.is_empty() {
-        "it said nothing on stderr; try `claude --version` by hand"
-    } else {
-        &exit.stderr
-    }
+    if exit.stderr.is_empty() { "it said nothing on stderr; try `claude --version` by hand" } else { &exit.stderr }
 }

@@ -67,12 +67,7 @@ enum Happened {
 }
 
 impl<S: Sink> Driver<S> {
-    pub(crate) fn new(
-        machine: Machine,
-        started: Started,
-        commands: mpsc::Receiver<Envelope>,
-        sink: S,
-    ) -> Driver<S> {
+    pub(crate) fn new(machine: Machine, started: Started, commands: mpsc::Receiver<Envelope>, sink: S) -> Driver<S> {
         Driver {
             machine,
             lines: Lines::new(),
@@ -96,8 +91,7 @@ impl<S: Sink> Driver<S> {
             self.carry_out_outputs();
             if let (Some(ending), None) = (self.ending, &self.stdout) {
                 self.read_last_of_stderr();
-                self.machine
-                    .handle_exit(ending.code, ending.signal, self.stderr_tail.text());
+                self.machine.handle_exit(ending.code, ending.signal, self.stderr_tail.text());
                 self.carry_out_outputs();
                 return;
             }
@@ -117,10 +111,7 @@ impl<S: Sink> Driver<S> {
     /// readiness only and take no byte, a command is taken from its queue when its arm has won and not
     /// before, `gone` keeps what it has heard in the process, and the timer is made anew.
     async fn wait(&mut self) -> Happened {
-        let deadline = [self.machine.poll_timeout(), self.exit_deadline]
-            .into_iter()
-            .flatten()
-            .min();
+        let deadline = [self.machine.poll_timeout(), self.exit_deadline].into_iter().flatten().min();
         let has_unwritten = !self.unwritten.is_empty();
         let takes_commands = self.unwritten.len() < UNWRITTEN_BYTES_MAX;
         // Once everything has ended, nobody writes to the pipe any more: it can be read to its end at once.
@@ -169,11 +160,7 @@ impl<S: Sink> Driver<S> {
     /// Everything has ended, so what is in the pipe is all there will ever be.
     fn read_last_of_stderr(&mut self) {
         let mut bytes = [0; 16 * 1024];
-        while let Some(Ok(count @ 1..)) = self
-            .stderr
-            .as_ref()
-            .map(|stderr| stderr.try_read(&mut bytes))
-        {
+        while let Some(Ok(count @ 1..)) = self.stderr.as_ref().map(|stderr| stderr.try_read(&mut bytes)) {
             self.stderr_tail.push(&bytes[..count]);
         }
     }
@@ -271,11 +258,7 @@ impl Unwritten {
     fn push(&mut self, line: Vec<u8>) {
         if self.is_empty() {
             // The usual case, and a large prompt is not copied.
-            *self = Unwritten {
-                bytes: line,
-                start: 0,
-                closes: self.closes,
-            };
+            *self = Unwritten { bytes: line, start: 0, closes: self.closes };
         } else {
             self.bytes.extend_from_slice(&line);
         }
@@ -288,10 +271,7 @@ impl Unwritten {
     fn written(&mut self, count: usize) {
         self.start += count;
         if self.is_empty() {
-            *self = Unwritten {
-                closes: self.closes,
-                ..Unwritten::default()
-            };
+            *self = Unwritten { closes: self.closes, ..Unwritten::default() };
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -37,6 +37,12 @@ pub enum FindError {
         /// The path.
         path: PathBuf,
     },
+    /// The file is no program of this machine's.
+    #[error("{} is not a program; it may be damaged or only half installed, so install it again", .path.display())]
+    NotAProgram {
+        /// The path.
+        path: PathBuf,
+    },
     /// The file system said something else.
     #[error("cannot look at {}: {source}", .path.display())]
     Unreadable {
@@ -57,10 +63,7 @@ pub(crate) fn claude(
         Some(path) => check(path),
         None => {
             let looked = places(search_path, home);
-            let found = looked
-                .iter()
-                .map(|place| place.join("claude"))
-                .find(|path| check(path).is_ok());
+            let found = looked.iter().map(|place| place.join("claude")).find(|path| check(path).is_ok());
             found.ok_or(FindError::NotFound { looked })
         }
     }
@@ -68,21 +71,9 @@ pub(crate) fn claude(
 
 fn places(search_path: Option<&OsStr>, home: Option<&Path>) -> Vec<PathBuf> {
     // A relative entry would depend on the working directory, which may be somebody else's.
-    let searched = search_path
-        .map(std::env::split_paths)
-        .into_iter()
-        .flatten()
-        .filter(|place| place.is_absolute());
-    let in_home = [
-        ".local/bin",
-        ".claude/local",
-        ".npm-global/bin",
-        "node_modules/.bin",
-        ".yarn/bin",
-    ];
-    let in_home = home
-        .into_iter()
-        .flat_map(|home| in_home.map(|place| home.join(place)));
+    let searched = search_path.map(std::env::split_paths).into_iter().flatten().filter(|place| place.is_absolute());
+    let in_home = [".local/bin", ".claude/local", ".npm-global/bin", "node_modules/.bin", ".yarn/bin"];
+    let in_home = home.into_iter().flat_map(|home| in_home.map(|place| home.join(place)));
     let usual = ["/usr/local/bin", "/opt/homebrew/bin"].map(PathBuf::from);
     let mut places = Vec::new();
     for place in searched.chain(in_home).chain(usual) {
@@ -98,41 +89,45 @@ fn check(path: &Path) -> Result<PathBuf, FindError> {
     let metadata = match fs::metadata(path) {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Err(FindError::NothingThere {
-                path: path.to_owned(),
-            });
+            return Err(FindError::NothingThere { path: path.to_owned() });
         }
         Err(source) => {
-            return Err(FindError::Unreadable {
-                path: path.to_owned(),
-                source,
-            });
+            return Err(FindError::Unreadable { path: path.to_owned(), source });
         }
     };
     if metadata.is_dir() {
-        return Err(FindError::Directory {
-            path: path.to_owned(),
-        });
+        return Err(FindError::Directory { path: path.to_owned() });
     }
     if metadata.permissions().mode() & 0o111 == 0 {
-        return Err(FindError::NotExecutable {
-            path: path.to_owned(),
-        });
+        return Err(FindError::NotExecutable { path: path.to_owned() });
+    }
+    if is_surely_no_program(path) {
+        return Err(FindError::NotAProgram { path: path.to_owned() });
     }
     // Absolute, because the CLI is started in another directory; not resolved, because the name of a link
     // may be what the user updates.
-    std::path::absolute(path).map_err(|source| FindError::Unreadable {
-        path: path.to_owned(),
-        source,
-    })
+    std::path::absolute(path).map_err(|source| FindError::Unreadable { path: path.to_owned(), source })
 }
 
+/// A file that the system cannot run would be handed to a shell by the C library, which runs what it finds
+/// in it. So a file must begin like a script or be long enough for a program's header.
+fn is_surely_no_program(path: &Path) -> bool {
+    let mut beginning = Vec::new();
+    let read = fs::File::open(path).and_then(|file| file.take(HEADER_BYTES).read_to_end(&mut beginning));
+    let is_script = beginning.starts_with(b"#!");
+    let is_whole = beginning.len() as u64 == HEADER_BYTES && PROGRAMS.iter().any(|magic| beginning.starts_with(magic));
+    // One that may be run but not read is left to the system.
+    read.is_ok() && !is_script && !is_whole
+}
+
+/// The length of a program's header.
+const HEADER_BYTES: u64 = 32;
+
+/// How programs begin: on Linux, and on macOS.
+const PROGRAMS: [&[u8]; 4] = [b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xce\xfa\xed\xfe", b"\xca\xfe\xba\xbe"];
+
 fn list(places: &[PathBuf]) -> String {
-    places
-        .iter()
-        .map(|place| place.display().to_string())
-        .collect::<Vec<_>>()
-        .join(", ")
+    places.iter().map(|place| place.display().to_string()).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
@@ -142,7 +137,7 @@ mod tests {
     fn file(folder: &Path, name: &str, mode: u32) -> PathBuf {
         let path = folder.join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(&path, "").unwrap();
+        fs::write(&path, "#!/bin/sh\n").unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
         path
     }
@@ -153,8 +148,7 @@ mod tests {
         file(folder.path(), "a/claude", 0o644);
         let second = file(folder.path(), "b/claude", 0o755);
         file(folder.path(), "home/.local/bin/claude", 0o755);
-        let search_path =
-            std::env::join_paths([folder.path().join("a"), folder.path().join("b")]).unwrap();
+        let search_path = std::env::join_paths([folder.path().join("a"), folder.path().join("b")]).unwrap();
         let found = claude(None, Some(&search_path), Some(&folder.path().join("home"))).unwrap();
         assert_eq!(found, second);
     }
@@ -170,16 +164,16 @@ mod tests {
     fn each_way_of_not_finding_it_says_what_to_do() {
         let folder = tempfile::tempdir().unwrap();
         let plain = file(folder.path(), "plain", 0o644);
+        let damaged = file(folder.path(), "damaged", 0o755);
+        fs::write(&damaged, "\x7fELF and no more").unwrap();
         for (path, words) in [
             (folder.path().join("missing"), "there is nothing at"),
             (folder.path().to_owned(), "is a directory"),
             (plain, "chmod +x"),
+            (damaged, "is not a program"),
         ] {
             let error = claude(Some(&path), None, None).unwrap_err().to_string();
-            assert!(
-                error.contains(words) && error.contains(path.to_str().unwrap()),
-                "{error}"
-            );
+            assert!(error.contains(words) && error.contains(path.to_str().unwrap()), "{error}");
         }
     }
 }

@@ -38,11 +38,7 @@ impl Keeper {
     /// keeper, it is one, and ends with the session it keeps. Otherwise this returns at once.
     pub fn run_if_asked() {
         let mut arguments = std::env::args_os().skip(1);
-        if arguments
-            .next()
-            .is_some_and(|argument| argument == KEEPER_ARGUMENT)
-            && arguments.next().is_none()
-        {
+        if arguments.next().is_some_and(|argument| argument == KEEPER_ARGUMENT) && arguments.next().is_none() {
             life::live();
         }
     }

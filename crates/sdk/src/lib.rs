@@ -45,16 +45,15 @@ pub use client::{Client, CommandError, ConnectError, MINIMUM_CLI_VERSION, Reques
 pub use find::FindError;
 pub use keeper::Keeper;
 pub use options::{
-    Effort, Environment, ExtraArgument, McpServers, Options, PermissionPrompts, Plugin, Session,
-    SettingSource, Settings, Thinking, ThinkingDisplay, Tools,
+    Effort, Environment, ExtraArgument, McpServers, Options, PermissionPrompts, Plugin, Session, SettingSource,
+    Settings, Thinking, ThinkingDisplay, Tools,
 };
 pub use process::StartError;
 pub use query::{Query, query};
 pub use sink::Events;
 pub use watari_protocol::{
-    AskEnding, AskId, AskKind, BadId, Block, BlockId, BlockKind, CliInfo, Decision, Delta,
-    DropReason, EntryId, Event, Exit, ExitReason, Failure, InterruptReceipt, MessageId, Outcome,
-    PermissionAsk, PermissionMode, Prompt, PromptContent, PromptId, Raw, Refused, RequestFailed,
-    RequestId, RequestReply, SessionId, SessionInfo, SystemPrompt, TaskNews, ToolUseId, TurnCause,
-    TurnEnding, Usage,
+    AskEnding, AskId, AskKind, BadId, Block, BlockId, BlockKind, CliInfo, Decision, Delta, DropReason, EntryId, Event,
+    Exit, ExitReason, Failure, InterruptReceipt, MessageId, Outcome, PermissionAsk, PermissionMode, Prompt,
+    PromptContent, PromptId, Raw, Refused, RequestFailed, RequestId, RequestReply, SessionId, SessionInfo,
+    SystemPrompt, TaskNews, ToolUseId, TurnCause, TurnEnding, Usage,
 };

@@ -39,13 +39,7 @@ impl Lines {
     }
 
     fn with_limit(limit: usize) -> Lines {
-        Lines {
-            buffer: Vec::new(),
-            start: 0,
-            searched: 0,
-            limit,
-            skipping: None,
-        }
+        Lines { buffer: Vec::new(), start: 0, searched: 0, limit, skipping: None }
     }
 
     /// Where the next bytes are to be read to: at its end, up to its capacity.
@@ -67,17 +61,11 @@ impl Lines {
         self.start = end + 1;
         self.searched = self.start;
         if let Some((beginning, skipped)) = self.skipping.take() {
-            return Some(Line::TooLong {
-                beginning,
-                bytes: skipped + line.len() as u64,
-            });
+            return Some(Line::TooLong { beginning, bytes: skipped + line.len() as u64 });
         }
         if line.len() > self.limit {
             let beginning = self.buffer[line.clone()][..BEGINNING_BYTES.min(line.len())].to_vec();
-            return Some(Line::TooLong {
-                beginning,
-                bytes: line.len() as u64,
-            });
+            return Some(Line::TooLong { beginning, bytes: line.len() as u64 });
         }
         Some(Line::Whole(&self.buffer[line]))
     }
@@ -154,14 +142,8 @@ mod tests {
 
     #[test]
     fn a_line_over_the_limit_is_counted_and_the_next_is_whole() {
-        assert_eq!(
-            cut(4, &[b"abcd\nabcde\nx\n"]),
-            ["line abcd", "skip 5 abcde", "line x"]
-        );
-        assert_eq!(
-            cut(4, &[b"abcde", b"fgh", b"i\nx\n"]),
-            ["skip 9 abcde", "line x"]
-        );
+        assert_eq!(cut(4, &[b"abcd\nabcde\nx\n"]), ["line abcd", "skip 5 abcde", "line x"]);
+        assert_eq!(cut(4, &[b"abcde", b"fgh", b"i\nx\n"]), ["skip 9 abcde", "line x"]);
         assert_eq!(cut(4, &[b"abcde", b"fgh"]), ["skip 8 abcde"]);
     }
 
@@ -172,11 +154,7 @@ mod tests {
             lines.space().extend_from_slice(&[b'x'; 1000]);
             assert_eq!(lines.next(), None);
         }
-        assert!(
-            lines.buffer.capacity() < 4 * CHUNK_BYTES,
-            "{}",
-            lines.buffer.capacity()
-        );
+        assert!(lines.buffer.capacity() < 4 * CHUNK_BYTES, "{}", lines.buffer.capacity());
     }
 
     proptest! {

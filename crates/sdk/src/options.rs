@@ -126,24 +126,15 @@ pub struct Environment {
 
 impl Default for Environment {
     fn default() -> Environment {
-        Environment {
-            inherit: true,
-            set: BTreeMap::new(),
-        }
+        Environment { inherit: true, set: BTreeMap::new() }
     }
 }
 
 impl Environment {
     /// Exactly these variables and no others.
     pub fn only(variables: impl IntoIterator<Item = (String, String)>) -> Environment {
-        let set = variables
-            .into_iter()
-            .map(|(name, value)| (name, Some(value)))
-            .collect();
-        Environment {
-            inherit: false,
-            set,
-        }
+        let set = variables.into_iter().map(|(name, value)| (name, Some(value))).collect();
+        Environment { inherit: false, set }
     }
 }
 

@@ -126,12 +126,7 @@ pub(crate) async fn start(options: &Options) -> Result<Started, StartError> {
     let plan = plan(options)?;
     let program = plan.program.clone();
     let environment = plan.environment.clone();
-    let Streams {
-        theirs,
-        stdin,
-        stdout,
-        stderr,
-    } = streams().map_err(StartError::System)?;
+    let Streams { theirs, stdin, stdout, stderr } = streams().map_err(StartError::System)?;
     let process = match &options.keeper {
         Keeper::None => Process::Unkept(Unkept::start(plan, theirs)?),
         Keeper::ThisProgram => {
@@ -140,38 +135,20 @@ pub(crate) async fn start(options: &Options) -> Result<Started, StartError> {
         }
         Keeper::Program(path) => Process::Kept(Kept::start(plan, theirs, path.clone()).await?),
     };
-    Ok(Started {
-        stdin,
-        stdout,
-        stderr,
-        process,
-        program,
-        environment,
-    })
+    Ok(Started { stdin, stdout, stderr, process, program, environment })
 }
 
 fn plan(options: &Options) -> Result<Plan, StartError> {
     let mut environment = environment(options);
     let variable = |name: &str| environment.get(std::ffi::OsStr::new(name));
     let home = variable("HOME").map(PathBuf::from);
-    let program = find::claude(
-        options.claude.as_deref(),
-        variable("PATH").map(OsString::as_os_str),
-        home.as_deref(),
-    )?;
+    let program = find::claude(options.claude.as_deref(), variable("PATH").map(OsString::as_os_str), home.as_deref())?;
     let directory = directory(options)?;
     let mut folder = PrivateFolder::default();
     let arguments = argv::arguments(options, &mut folder)?;
     let mark = mark();
     environment.insert(MARK_VARIABLE.into(), mark.clone().into());
-    Ok(Plan {
-        program,
-        arguments,
-        directory,
-        environment,
-        mark,
-        folder,
-    })
+    Ok(Plan { program, arguments, directory, environment, mark, folder })
 }
 
 fn environment(options: &Options) -> BTreeMap<OsString, OsString> {

@@ -19,11 +19,7 @@ pub async fn query(prompt: impl Into<Prompt>, options: Options) -> Result<Query,
     let close = client.reserve();
     match client.send(prompt).await {
         // When the CLI has ended in the meantime, the events say how.
-        Ok(_) | Err(CommandError::Ended) => Ok(Query {
-            client,
-            events,
-            close,
-        }),
+        Ok(_) | Err(CommandError::Ended) => Ok(Query { client, events, close }),
         Err(CommandError::Refused(refused)) => {
             client.close().await;
             Err(ConnectError::Prompt(refused))
@@ -62,10 +58,7 @@ impl Query {
             && let Some(place) = self.close.take()
         {
             let (answer, _unheard) = oneshot::channel();
-            place.send(Envelope {
-                command: Command::Close,
-                answer,
-            });
+            place.send(Envelope { command: Command::Close, answer });
         }
         Poll::Ready(event)
     }

@@ -23,12 +23,7 @@ pub(crate) trait Sink: Send + 'static {
 /// A queue of events between a session and the program, bounded by bytes.
 pub(crate) fn outbox() -> (Outbox, Events) {
     let shared = Arc::new(Mutex::new(Queue::default()));
-    (
-        Outbox {
-            shared: Arc::clone(&shared),
-        },
-        Events { shared },
-    )
+    (Outbox { shared: Arc::clone(&shared) }, Events { shared })
 }
 
 /// The session's end of the queue.

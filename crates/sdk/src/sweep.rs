@@ -19,10 +19,7 @@ pub(crate) fn kill_marked(mark: &str) -> usize {
 
 fn kill_all(victims: &[Pid]) -> usize {
     // One that has ended in the meantime is what was wanted.
-    victims
-        .iter()
-        .filter(|victim| kill_process(**victim, Signal::KILL).is_ok())
-        .count()
+    victims.iter().filter(|victim| kill_process(**victim, Signal::KILL).is_ok()).count()
 }
 
 /// A process and its parent.
@@ -36,12 +33,7 @@ fn descendants(ancestor: Pid, processes: &[Process]) -> Vec<Pid> {
     let mut looked = 0;
     while looked < family.len() {
         let parent = family[looked];
-        family.extend(
-            processes
-                .iter()
-                .filter(|process| process.parent == Some(parent))
-                .map(|process| process.pid),
-        );
+        family.extend(processes.iter().filter(|process| process.parent == Some(parent)).map(|process| process.pid));
         looked += 1;
     }
     family.remove(0);
@@ -61,18 +53,10 @@ mod system {
     pub(super) fn marked(mark: &str) -> Vec<Pid> {
         let wanted = format!("{MARK_VARIABLE}={mark}");
         let carries = |pid: &Pid| {
-            std::fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero())).is_ok_and(
-                |environment| {
-                    environment
-                        .split(|byte| *byte == 0)
-                        .any(|entry| entry == wanted.as_bytes())
-                },
-            )
+            std::fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero()))
+                .is_ok_and(|environment| environment.split(|byte| *byte == 0).any(|entry| entry == wanted.as_bytes()))
         };
-        pids()
-            .filter(carries)
-            .filter(|pid| read(*pid).is_some())
-            .collect()
+        pids().filter(carries).filter(|pid| read(*pid).is_some()).collect()
     }
 
     fn pids() -> impl Iterator<Item = Pid> {
@@ -98,12 +82,8 @@ mod system {
 
     /// All processes that are alive, as `ps` lists them.
     pub(super) fn processes() -> Vec<Process> {
-        let listed = std::process::Command::new("ps")
-            .args(["-A", "-o", "pid=,ppid=,stat="])
-            .output();
-        let text = listed
-            .map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
-            .unwrap_or_default();
+        let listed = std::process::Command::new("ps").args(["-A", "-o", "pid=,ppid=,stat="]).output();
+        let text = listed.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
         text.lines().filter_map(read).collect()
     }
 

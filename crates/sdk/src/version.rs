@@ -22,14 +22,8 @@ impl Version {
     /// Reads the first word of a text as a version, such as `2.1.325 (Claude Code)`.
     fn read(text: &str) -> Option<Version> {
         let word = text.split_whitespace().next()?;
-        let mut numbers = word
-            .split(['.', '-', '+'])
-            .map(|number| number.parse().ok());
-        Some(Version([
-            numbers.next()??,
-            numbers.next()??,
-            numbers.next()??,
-        ]))
+        let mut numbers = word.split(['.', '-', '+']).map(|number| number.parse().ok());
+        Some(Version([numbers.next()??, numbers.next()??, numbers.next()??]))
     }
 
     /// Whether a CLI of this version is known not to work. One whose version cannot be read may.
@@ -49,10 +43,7 @@ pub(crate) struct Probe {
 
 impl Probe {
     pub(crate) fn of(started: &Started) -> Probe {
-        Probe {
-            program: started.program.clone(),
-            environment: started.environment.clone(),
-        }
+        Probe { program: started.program.clone(), environment: started.environment.clone() }
     }
 
     /// What the CLI says; none when it says nothing that is a version.
@@ -64,10 +55,7 @@ impl Probe {
             .stdin(Stdio::null())
             .kill_on_drop(true)
             .output();
-        let output = tokio::time::timeout(ANSWER_WITHIN, asked)
-            .await
-            .ok()?
-            .ok()?;
+        let output = tokio::time::timeout(ANSWER_WITHIN, asked).await.ok()?.ok()?;
         let text = String::from_utf8_lossy(&output.stdout);
         let word = text.split_whitespace().next()?;
         Version::read(word).map(|_| word.to_owned())

@@ -34,28 +34,22 @@ async fn deltas_come_while_the_model_is_still_writing() {
     let mut talk = room.connect().await;
     talk.client.send("hi").await.unwrap();
     // The stub never ends this message, so the delta can only have come before its end.
-    talk.until(|event| matches!(event, Event::BlockGrew { .. }))
-        .await;
+    talk.until(|event| matches!(event, Event::BlockGrew { .. })).await;
     talk.client.abort().await;
 }
 
 #[tokio::test]
 async fn thinking_text_and_a_tool_are_told_block_by_block() {
     let room = Room::with_replies([
-        Reply::thinking("Let me see")
-            .and_text("I will look.")
-            .and_tool_use(
-                "toolu_1",
-                "Bash",
-                json!({"command": "echo from-the-tool", "description": "look"}),
-            ),
+        Reply::thinking("Let me see").and_text("I will look.").and_tool_use(
+            "toolu_1",
+            "Bash",
+            json!({"command": "echo from-the-tool", "description": "look"}),
+        ),
         Reply::text("It says from-the-tool."),
     ])
     .await;
-    let options = Options {
-        allowed_tools: vec!["Bash(echo:*)".into()],
-        ..room.options()
-    };
+    let options = Options { allowed_tools: vec!["Bash(echo:*)".into()], ..room.options() };
     let mut talk = Talk::connect(options).await;
     talk.client.send("look").await.unwrap();
     let mut events = talk.until_idle().await;
@@ -91,8 +85,7 @@ async fn thinking_text_and_a_tool_are_told_block_by_block() {
 
 #[tokio::test]
 async fn three_turns_are_one_conversation() {
-    let room =
-        Room::with_replies([Reply::text("one"), Reply::text("two"), Reply::text("three")]).await;
+    let room = Room::with_replies([Reply::text("one"), Reply::text("two"), Reply::text("three")]).await;
     let mut talk = room.connect().await;
     let mut answers = Vec::new();
     for prompt in ["first", "second", "third"] {
@@ -120,9 +113,7 @@ async fn a_prompt_sent_during_a_turn_has_a_turn_of_its_own() {
     .await;
     let mut talk = room.connect().await;
     talk.client.send("first").await.unwrap();
-    let mut events = talk
-        .until(|event| matches!(event, Event::BlockGrew { .. }))
-        .await;
+    let mut events = talk.until(|event| matches!(event, Event::BlockGrew { .. })).await;
     talk.client.send("second").await.unwrap();
     events.extend(talk.until_idle().await);
     insta::assert_snapshot!(transcript(&events), @r#"
@@ -151,29 +142,15 @@ async fn a_prompt_sent_during_a_turn_has_a_turn_of_its_own() {
 async fn model_and_permission_mode_change_and_other_requests_are_answered() {
     let room = Room::with_replies([Reply::text("ok")]).await;
     let mut talk = room.connect().await;
-    talk.client
-        .set_model(Some("claude-sonnet-4-5"))
-        .await
-        .unwrap();
-    talk.client
-        .set_permission_mode(PermissionMode::Plan)
-        .await
-        .unwrap();
+    talk.client.set_model(Some("claude-sonnet-4-5")).await.unwrap();
+    talk.client.set_permission_mode(PermissionMode::Plan).await.unwrap();
     talk.client.send("hi").await.unwrap();
     talk.until_idle().await;
     assert_eq!(room.stub.model_calls()[0]["model"], "claude-sonnet-4-5");
 
-    let version = talk
-        .client
-        .request("get_binary_version", Map::new())
-        .await
-        .unwrap();
+    let version = talk.client.request("get_binary_version", Map::new()).await.unwrap();
     assert!(version.as_str().contains("2.1.325"), "{version:?}");
-    let refused = talk
-        .client
-        .request("no_such_request", Map::new())
-        .await
-        .unwrap_err();
+    let refused = talk.client.request("no_such_request", Map::new()).await.unwrap_err();
     assert!(matches!(refused, RequestError::Failed(_)), "{refused}");
     assert!(refused.to_string().contains("no_such_request"), "{refused}");
     talk.client.close().await;

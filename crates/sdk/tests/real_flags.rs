@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use common::{Room, Talk};
 use watari_sdk::{
-    Client, Effort, EntryId, McpServers, Options, PermissionMode, PermissionPrompts, Plugin, Raw,
-    Session, SessionId, SettingSource, Settings, SystemPrompt, Thinking, ThinkingDisplay, Tools,
+    Client, Effort, EntryId, McpServers, Options, PermissionMode, PermissionPrompts, Plugin, Raw, Session, SessionId,
+    SettingSource, Settings, SystemPrompt, Thinking, ThinkingDisplay, Tools,
 };
 use watari_testkit::Reply;
 
@@ -23,361 +23,78 @@ fn table(room: &Room) -> Vec<(&'static str, Options)> {
     let raw_map = |name: &str, json: &str| BTreeMap::from([(name.to_owned(), Raw::from(json))]);
     let mut table = vec![
         ("nothing", base()),
-        (
-            "debug file",
-            Options {
-                debug_file: Some(root.join("debug.log")),
-                ..base()
-            },
-        ),
-        (
-            "new with id",
-            Options {
-                session: Session::NewWithId(id("0f0e0d0c-0b0a-4908-8706-050403020100")),
-                ..base()
-            },
-        ),
-        (
-            "continue",
-            Options {
-                session: Session::Continue,
-                ..base()
-            },
-        ),
-        (
-            "forget",
-            Options {
-                forget: true,
-                ..base()
-            },
-        ),
-        (
-            "mirror",
-            Options {
-                mirror: true,
-                ..base()
-            },
-        ),
-        (
-            "checkpoints",
-            Options {
-                checkpoints: true,
-                ..base()
-            },
-        ),
-        (
-            "title",
-            Options {
-                title: Some("a title".into()),
-                ..base()
-            },
-        ),
-        (
-            "model",
-            Options {
-                model: Some("claude-sonnet-4-5".into()),
-                ..base()
-            },
-        ),
-        (
-            "fallback model",
-            Options {
-                fallback_model: Some("claude-haiku-4-5".into()),
-                ..base()
-            },
-        ),
-        (
-            "betas",
-            Options {
-                betas: vec!["context-1m-2025-08-07".into(), "another".into()],
-                ..base()
-            },
-        ),
-        (
-            "max turns",
-            Options {
-                max_turns: Some(3),
-                ..base()
-            },
-        ),
-        (
-            "budget",
-            Options {
-                max_budget_usd: Some(0.5),
-                ..base()
-            },
-        ),
-        (
-            "task budget",
-            Options {
-                task_budget: Some(5000),
-                ..base()
-            },
-        ),
-        (
-            "output schema",
-            Options {
-                output_schema: Some(Raw::from(r#"{"type":"object"}"#)),
-                ..base()
-            },
-        ),
-        (
-            "empty prompt",
-            Options {
-                system_prompt: SystemPrompt::Empty,
-                ..base()
-            },
-        ),
-        (
-            "only prompt",
-            Options {
-                system_prompt: SystemPrompt::Only("Be brief.".into()),
-                ..base()
-            },
-        ),
-        (
-            "more prompt",
-            Options {
-                system_prompt: SystemPrompt::ClaudeCodeAnd("Be brief.".into()),
-                ..base()
-            },
-        ),
-        (
-            "agent",
-            Options {
-                agent: Some("general-purpose".into()),
-                ..base()
-            },
-        ),
-        (
-            "agents",
-            Options {
-                agents: raw_map("rev", r#"{"description":"d","prompt":"p"}"#),
-                ..base()
-            },
-        ),
-        (
-            "default tools",
-            Options {
-                tools: Some(Tools::Default),
-                ..base()
-            },
-        ),
-        (
-            "some tools",
-            Options {
-                tools: Some(Tools::Only(vec!["Bash".into(), "Read".into()])),
-                ..base()
-            },
-        ),
-        (
-            "no tools",
-            Options {
-                tools: Some(Tools::Only(vec![])),
-                ..base()
-            },
-        ),
-        (
-            "allowed",
-            Options {
-                allowed_tools: vec!["Read".into(), "Bash(ls:*)".into()],
-                ..base()
-            },
-        ),
-        (
-            "disallowed",
-            Options {
-                disallowed_tools: vec!["WebFetch".into()],
-                ..base()
-            },
-        ),
-        (
-            "allow bypass",
-            Options {
-                allow_bypass: true,
-                ..base()
-            },
-        ),
-        (
-            "never ask",
-            Options {
-                permission_prompts: PermissionPrompts::Never,
-                ..base()
-            },
-        ),
+        ("debug file", Options { debug_file: Some(root.join("debug.log")), ..base() }),
+        ("new with id", Options { session: Session::NewWithId(id("0f0e0d0c-0b0a-4908-8706-050403020100")), ..base() }),
+        ("continue", Options { session: Session::Continue, ..base() }),
+        ("forget", Options { forget: true, ..base() }),
+        ("mirror", Options { mirror: true, ..base() }),
+        ("checkpoints", Options { checkpoints: true, ..base() }),
+        ("title", Options { title: Some("a title".into()), ..base() }),
+        ("model", Options { model: Some("claude-sonnet-4-5".into()), ..base() }),
+        ("fallback model", Options { fallback_model: Some("claude-haiku-4-5".into()), ..base() }),
+        ("betas", Options { betas: vec!["context-1m-2025-08-07".into(), "another".into()], ..base() }),
+        ("max turns", Options { max_turns: Some(3), ..base() }),
+        ("budget", Options { max_budget_usd: Some(0.5), ..base() }),
+        ("task budget", Options { task_budget: Some(5000), ..base() }),
+        ("output schema", Options { output_schema: Some(Raw::from(r#"{"type":"object"}"#)), ..base() }),
+        ("empty prompt", Options { system_prompt: SystemPrompt::Empty, ..base() }),
+        ("only prompt", Options { system_prompt: SystemPrompt::Only("Be brief.".into()), ..base() }),
+        ("more prompt", Options { system_prompt: SystemPrompt::ClaudeCodeAnd("Be brief.".into()), ..base() }),
+        ("agent", Options { agent: Some("general-purpose".into()), ..base() }),
+        ("agents", Options { agents: raw_map("rev", r#"{"description":"d","prompt":"p"}"#), ..base() }),
+        ("default tools", Options { tools: Some(Tools::Default), ..base() }),
+        ("some tools", Options { tools: Some(Tools::Only(vec!["Bash".into(), "Read".into()])), ..base() }),
+        ("no tools", Options { tools: Some(Tools::Only(vec![])), ..base() }),
+        ("allowed", Options { allowed_tools: vec!["Read".into(), "Bash(ls:*)".into()], ..base() }),
+        ("disallowed", Options { disallowed_tools: vec!["WebFetch".into()], ..base() }),
+        ("allow bypass", Options { allow_bypass: true, ..base() }),
+        ("never ask", Options { permission_prompts: PermissionPrompts::Never, ..base() }),
         ("ask", room.asking_options()),
-        (
-            "ask a tool",
-            Options {
-                permission_prompts: PermissionPrompts::Tool("mcp__a__b".into()),
-                ..base()
-            },
-        ),
-        (
-            "directories",
-            Options {
-                additional_directories: vec!["/usr".into(), "/tmp".into()],
-                ..base()
-            },
-        ),
+        ("ask a tool", Options { permission_prompts: PermissionPrompts::Tool("mcp__a__b".into()), ..base() }),
+        ("directories", Options { additional_directories: vec!["/usr".into(), "/tmp".into()], ..base() }),
         (
             "inline servers",
-            Options {
-                mcp_servers: McpServers::Inline(raw_map("a", r#"{"command":"true"}"#)),
-                ..base()
-            },
+            Options { mcp_servers: McpServers::Inline(raw_map("a", r#"{"command":"true"}"#)), ..base() },
         ),
         (
             "file of servers",
-            Options {
-                mcp_servers: McpServers::File(file("mcp.json", r#"{"mcpServers":{}}"#)),
-                ..base()
-            },
+            Options { mcp_servers: McpServers::File(file("mcp.json", r#"{"mcpServers":{}}"#)), ..base() },
         ),
-        (
-            "strict servers",
-            Options {
-                strict_mcp_config: true,
-                ..base()
-            },
-        ),
-        (
-            "inline settings",
-            Options {
-                settings: Some(Settings::Inline(Raw::from(r#"{"model":"opus"}"#))),
-                ..base()
-            },
-        ),
-        (
-            "file of settings",
-            Options {
-                settings: Some(Settings::File(file("settings.json", "{}"))),
-                ..base()
-            },
-        ),
+        ("strict servers", Options { strict_mcp_config: true, ..base() }),
+        ("inline settings", Options { settings: Some(Settings::Inline(Raw::from(r#"{"model":"opus"}"#))), ..base() }),
+        ("file of settings", Options { settings: Some(Settings::File(file("settings.json", "{}"))), ..base() }),
         (
             "managed settings",
-            Options {
-                managed_settings: Some(Raw::from(r#"{"permissions":{"deny":["WebFetch"]}}"#)),
-                ..base()
-            },
+            Options { managed_settings: Some(Raw::from(r#"{"permissions":{"deny":["WebFetch"]}}"#)), ..base() },
         ),
-        (
-            "project root",
-            Options {
-                project_config_root: Some(room.sandbox.cwd().to_owned()),
-                ..base()
-            },
-        ),
+        ("project root", Options { project_config_root: Some(room.sandbox.cwd().to_owned()), ..base() }),
         (
             "all sources",
             Options {
-                setting_sources: Some(vec![
-                    SettingSource::User,
-                    SettingSource::Project,
-                    SettingSource::Local,
-                ]),
+                setting_sources: Some(vec![SettingSource::User, SettingSource::Project, SettingSource::Local]),
                 ..base()
             },
         ),
-        (
-            "usual sources",
-            Options {
-                setting_sources: None,
-                ..base()
-            },
-        ),
-        (
-            "hook events",
-            Options {
-                hook_events: true,
-                ..base()
-            },
-        ),
-        (
-            "replay",
-            Options {
-                replay_prompts: true,
-                ..base()
-            },
-        ),
-        (
-            "subagent text",
-            Options {
-                forward_subagent_text: true,
-                ..base()
-            },
-        ),
-        (
-            "suggestions",
-            Options {
-                prompt_suggestions: true,
-                ..base()
-            },
-        ),
+        ("usual sources", Options { setting_sources: None, ..base() }),
+        ("hook events", Options { hook_events: true, ..base() }),
+        ("replay", Options { replay_prompts: true, ..base() }),
+        ("subagent text", Options { forward_subagent_text: true, ..base() }),
+        ("suggestions", Options { prompt_suggestions: true, ..base() }),
     ];
-    let plugin = |without_mcp| Plugin {
-        directory: room.sandbox.cwd().to_owned(),
-        without_mcp,
-    };
-    table.push((
-        "plugins",
-        Options {
-            plugins: vec![plugin(false), plugin(true)],
-            ..base()
-        },
-    ));
+    let plugin = |without_mcp| Plugin { directory: room.sandbox.cwd().to_owned(), without_mcp };
+    table.push(("plugins", Options { plugins: vec![plugin(false), plugin(true)], ..base() }));
     for mode in PermissionMode::ALL {
         let allow_bypass = mode == PermissionMode::BypassPermissions;
-        table.push((
-            mode.as_str(),
-            Options {
-                permission_mode: Some(mode),
-                allow_bypass,
-                ..base()
-            },
-        ));
+        table.push((mode.as_str(), Options { permission_mode: Some(mode), allow_bypass, ..base() }));
     }
-    for thinking in [
-        Thinking::Adaptive,
-        Thinking::Disabled,
-        Thinking::Budget(2048),
-    ] {
-        table.push((
-            "thinking",
-            Options {
-                thinking: Some(thinking),
-                ..base()
-            },
-        ));
+    for thinking in [Thinking::Adaptive, Thinking::Disabled, Thinking::Budget(2048)] {
+        table.push(("thinking", Options { thinking: Some(thinking), ..base() }));
     }
-    for display in [
-        ThinkingDisplay::Summarized,
-        ThinkingDisplay::Highlights,
-        ThinkingDisplay::Omitted,
-    ] {
-        table.push((
-            "thinking display",
-            Options {
-                thinking_display: Some(display),
-                ..base()
-            },
-        ));
+    for display in [ThinkingDisplay::Summarized, ThinkingDisplay::Highlights, ThinkingDisplay::Omitted] {
+        table.push(("thinking display", Options { thinking_display: Some(display), ..base() }));
     }
-    for effort in [
-        Effort::Low,
-        Effort::Medium,
-        Effort::High,
-        Effort::ExtraHigh,
-        Effort::Max,
-    ] {
-        table.push((
-            "effort",
-            Options {
-                effort: Some(effort),
-                ..base()
-            },
-        ));
+    for effort in [Effort::Low, Effort::Medium, Effort::High, Effort::ExtraHigh, Effort::Max] {
+        table.push(("effort", Options { effort: Some(effort), ..base() }));
     }
     table
 }
@@ -416,11 +133,7 @@ async fn no_flag_is_refused() {
 async fn flags_that_name_a_stored_session_are_taken() {
     let room = Room::with_replies([Reply::text("one"), Reply::text("two")]).await;
     let session = id("0f0e0d0c-0b0a-4908-8706-050403020100");
-    let mut talk = Talk::connect(Options {
-        session: Session::NewWithId(session.clone()),
-        ..room.options()
-    })
-    .await;
+    let mut talk = Talk::connect(Options { session: Session::NewWithId(session.clone()), ..room.options() }).await;
     for prompt in ["first", "second"] {
         talk.client.send(prompt).await.unwrap();
         talk.until_idle().await;
@@ -429,14 +142,7 @@ async fn flags_that_name_a_stored_session_are_taken() {
     let (user, assistant) = stored_entries(&room, &session);
     for (name, session) in [
         ("resume", Session::Resume(session.clone())),
-        (
-            "resume at",
-            Session::ResumeAt {
-                session: session.clone(),
-                entry: assistant[0].clone(),
-                drops_turn: None,
-            },
-        ),
+        ("resume at", Session::ResumeAt { session: session.clone(), entry: assistant[0].clone(), drops_turn: None }),
         (
             "resume at and drop",
             Session::ResumeAt {
@@ -445,27 +151,10 @@ async fn flags_that_name_a_stored_session_are_taken() {
                 drops_turn: Some(user[1].clone()),
             },
         ),
-        (
-            "fork",
-            Session::Fork {
-                from: session.clone(),
-                into: None,
-            },
-        ),
-        (
-            "fork into",
-            Session::Fork {
-                from: session.clone(),
-                into: Some(id("1f1e1d1c-1b1a-4918-8716-151413121110")),
-            },
-        ),
+        ("fork", Session::Fork { from: session.clone(), into: None }),
+        ("fork into", Session::Fork { from: session.clone(), into: Some(id("1f1e1d1c-1b1a-4918-8716-151413121110")) }),
     ] {
-        match Client::connect(Options {
-            session,
-            ..room.options()
-        })
-        .await
-        {
+        match Client::connect(Options { session, ..room.options() }).await {
             Ok((client, _events)) => drop(client.close().await),
             Err(error) => panic!("{name}: {error}"),
         }
@@ -477,15 +166,10 @@ fn stored_entries(room: &Room, session: &SessionId) -> (Vec<EntryId>, Vec<EntryI
     let projects = std::fs::read_dir(room.sandbox.home().join(".claude/projects")).unwrap();
     let folder = projects.map(|entry| entry.unwrap().path()).next().unwrap();
     let text = std::fs::read_to_string(folder.join(format!("{session}.jsonl"))).unwrap();
-    let entries: Vec<serde_json::Value> = text
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
+    let entries: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let ids = |kind: &str| {
         let of_kind = entries.iter().filter(|entry| entry["type"] == kind);
-        of_kind
-            .map(|entry| EntryId::parse(entry["uuid"].as_str().unwrap()).unwrap())
-            .collect()
+        of_kind.map(|entry| EntryId::parse(entry["uuid"].as_str().unwrap()).unwrap()).collect()
     };
     (ids("user"), ids("assistant"))
 }
@@ -494,18 +178,12 @@ fn stored_entries(room: &Room, session: &SessionId) -> (Vec<EntryId>, Vec<EntryI
 async fn settings_and_servers_given_inline_have_their_effect() {
     let room = Room::with_replies([Reply::text("hello")]).await;
     let options = Options {
-        settings: Some(Settings::Inline(Raw::from(
-            r#"{"permissions":{"deny":["WebFetch"]}}"#,
-        ))),
+        settings: Some(Settings::Inline(Raw::from(r#"{"permissions":{"deny":["WebFetch"]}}"#))),
         managed_settings: Some(Raw::from(r#"{"permissions":{"deny":["WebSearch"]}}"#)),
         ..room.options()
     };
     let talk = Talk::connect(options).await;
-    let settings = talk
-        .client
-        .request("get_settings", serde_json::Map::new())
-        .await
-        .unwrap();
+    let settings = talk.client.request("get_settings", serde_json::Map::new()).await.unwrap();
     for rule in ["WebFetch", "WebSearch"] {
         assert!(settings.as_str().contains(rule), "{settings:?}");
     }

@@ -20,13 +20,8 @@ async fn a_turn_that_streams_ends_and_the_next_prompt_runs() {
     let room = Room::with_replies([Reply::hold(), Reply::text("fresh")]).await;
     let mut talk = room.connect().await;
     talk.client.send("hi").await.unwrap();
-    let mut events = talk
-        .until(|event| matches!(event, Event::BlockGrew { .. }))
-        .await;
-    assert_eq!(
-        talk.client.interrupt().await.unwrap(),
-        InterruptReceipt::default()
-    );
+    let mut events = talk.until(|event| matches!(event, Event::BlockGrew { .. })).await;
+    assert_eq!(talk.client.interrupt().await.unwrap(), InterruptReceipt::default());
     events.extend(talk.until_idle().await);
     talk.client.send("again").await.unwrap();
     events.extend(talk.until_idle().await);
@@ -64,10 +59,7 @@ async fn a_tool_that_runs_is_ended_with_what_it_started() {
     )])
     .await;
     let started = room.signal("started");
-    let options = Options {
-        allowed_tools: vec!["Bash".into()],
-        ..room.options()
-    };
+    let options = Options { allowed_tools: vec!["Bash".into()], ..room.options() };
     let mut talk = Talk::connect(options).await;
     talk.client.send("wait").await.unwrap();
     started.given().await;
@@ -92,22 +84,10 @@ async fn prompts_that_wait_still_run_unless_they_are_dropped_too() {
     let streams = |event: &Event| matches!(event, Event::BlockGrew { .. });
     talk.until(streams).await;
     let receipt = talk.client.interrupt().await.unwrap();
-    assert_eq!(
-        receipt,
-        InterruptReceipt {
-            still_queued: vec![PromptId(2), PromptId(3)],
-            cancelled: vec![]
-        }
-    );
+    assert_eq!(receipt, InterruptReceipt { still_queued: vec![PromptId(2), PromptId(3)], cancelled: vec![] });
     talk.until(streams).await;
     let receipt = talk.client.interrupt_all().await.unwrap();
-    assert_eq!(
-        receipt,
-        InterruptReceipt {
-            still_queued: vec![],
-            cancelled: vec![PromptId(3)]
-        }
-    );
+    assert_eq!(receipt, InterruptReceipt { still_queued: vec![], cancelled: vec![PromptId(3)] });
     let events = talk.until_idle().await;
     assert_eq!(ending(&events), [TurnEnding::Interrupted]);
     assert_eq!(room.stub.model_calls().len(), 2);
@@ -121,12 +101,7 @@ async fn an_interrupt_right_after_a_prompt_ends_that_prompt() {
     talk.client.send("hi").await.unwrap();
     talk.client.interrupt_all().await.unwrap();
     let events = talk.until_idle().await;
-    assert_eq!(
-        ending(&events),
-        [TurnEnding::Interrupted],
-        "{}",
-        transcript(&events)
-    );
+    assert_eq!(ending(&events), [TurnEnding::Interrupted], "{}", transcript(&events));
     talk.client.close().await;
 }
 
@@ -134,10 +109,7 @@ async fn an_interrupt_right_after_a_prompt_ends_that_prompt() {
 async fn an_interrupt_when_idle_does_nothing() {
     let room = Room::with_replies([Reply::text("hello")]).await;
     let mut talk = room.connect().await;
-    assert_eq!(
-        talk.client.interrupt().await.unwrap(),
-        InterruptReceipt::default()
-    );
+    assert_eq!(talk.client.interrupt().await.unwrap(), InterruptReceipt::default());
     talk.client.send("hi").await.unwrap();
     assert_eq!(ending(&talk.until_idle().await), [TurnEnding::Completed]);
     talk.client.close().await;

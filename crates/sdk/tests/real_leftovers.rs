@@ -11,43 +11,25 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use watari_sdk::{Keeper, Options};
 use watari_testkit::Reply;
 use watari_testkit::claude::pinned_claude;
-use watari_testkit::processes::{
-    children_of, marked, none_marked_within, open_files_of_this_process,
-};
+use watari_testkit::processes::{children_of, marked, none_marked_within, open_files_of_this_process};
 
 /// A command whose children try to get away: one with a session of its own, one forked twice.
-const ESCAPING: &str =
-    "setsid tail -f /dev/null & (setsid tail -f /dev/null &) ; echo x > started; tail -f /dev/null";
+const ESCAPING: &str = "setsid tail -f /dev/null & (setsid tail -f /dev/null &) ; echo x > started; tail -f /dev/null";
 
 async fn escaping_room() -> Room {
-    Room::with_replies([Reply::tool_use(
-        "toolu_1",
-        "Bash",
-        json!({"command": ESCAPING, "description": "escape"}),
-    )])
-    .await
+    Room::with_replies([Reply::tool_use("toolu_1", "Bash", json!({"command": ESCAPING, "description": "escape"}))])
+        .await
 }
 
 /// A session in the middle of that command.
 async fn escaping(room: &Room, keeper: Keeper) -> Talk {
     let started = room.signal("started");
-    let options = Options {
-        allowed_tools: vec!["Bash".into()],
-        keeper,
-        ..room.options()
-    };
+    let options = Options { allowed_tools: vec!["Bash".into()], keeper, ..room.options() };
     let talk = Talk::connect(options).await;
     talk.client.send("go").await.unwrap();
     started.given().await;
-    let tails = marked(room.marker())
-        .into_iter()
-        .filter(|process| process.command.contains("tail -f"))
-        .count();
-    assert!(
-        tails >= 3,
-        "the command did not start what it should: {:#?}",
-        marked(room.marker())
-    );
+    let tails = marked(room.marker()).into_iter().filter(|process| process.command.contains("tail -f")).count();
+    assert!(tails >= 3, "the command did not start what it should: {:#?}", marked(room.marker()));
     talk
 }
 
@@ -85,11 +67,7 @@ async fn nothing_is_alive_a_second_after_abort_in_the_middle_of_a_tool() {
     let asked = std::time::Instant::now();
     talk.client.abort().await;
     assert_eq!(marked(room.marker()), []);
-    assert!(
-        asked.elapsed() < Duration::from_secs(1),
-        "{:?}",
-        asked.elapsed()
-    );
+    assert!(asked.elapsed() < Duration::from_secs(1), "{:?}", asked.elapsed());
 }
 
 #[cfg(not(watari_portable))]
@@ -118,10 +96,7 @@ async fn without_a_keeper_nothing_is_alive_a_second_after_abort_or_drop() {
 #[test]
 fn a_runtime_that_goes_away_takes_its_sessions_with_it() {
     for keeper in [keeper(), Keeper::None] {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let (room, talk) = runtime.block_on(async {
             let room = escaping_room().await;
             let talk = escaping(&room, keeper).await;
@@ -129,10 +104,7 @@ fn a_runtime_that_goes_away_takes_its_sessions_with_it() {
         });
         drop(runtime);
         drop(talk);
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(gone_within(&room, Duration::from_secs(1)));
     }
 }
@@ -146,11 +118,7 @@ struct Program {
 
 impl Program {
     fn chat(room: &Room) -> Program {
-        let path = format!(
-            "{}:{}",
-            pinned_claude().parent().unwrap().display(),
-            std::env::var("PATH").unwrap()
-        );
+        let path = format!("{}:{}", pinned_claude().parent().unwrap().display(), std::env::var("PATH").unwrap());
         let mut child = tokio::process::Command::new(example("chat"))
             .env_clear()
             .envs(room.sandbox.environment())
@@ -162,18 +130,11 @@ impl Program {
             .unwrap();
         let stdin = child.stdin.take().unwrap();
         let stdout = BufReader::new(child.stdout.take().unwrap()).lines();
-        Program {
-            child,
-            stdin,
-            stdout,
-        }
+        Program { child, stdin, stdout }
     }
 
     async fn say(&mut self, line: &str) {
-        self.stdin
-            .write_all(format!("{line}\n").as_bytes())
-            .await
-            .unwrap();
+        self.stdin.write_all(format!("{line}\n").as_bytes()).await.unwrap();
     }
 
     async fn hear(&mut self, wanted: &str) {
@@ -204,11 +165,7 @@ async fn nothing_is_alive_three_seconds_after_the_program_was_killed() {
 #[tokio::test]
 async fn the_chat_example_asks_obeys_and_ends_with_its_input() {
     let touch = json!({"command": "touch made.txt && echo made", "description": "make a file"});
-    let room = Room::with_replies([
-        Reply::tool_use("toolu_1", "Bash", touch),
-        Reply::text("It is made."),
-    ])
-    .await;
+    let room = Room::with_replies([Reply::tool_use("toolu_1", "Bash", touch), Reply::text("It is made.")]).await;
     let mut program = Program::chat(&room);
     program.say("make a file").await;
     program.hear("may Bash run with").await;
@@ -223,11 +180,7 @@ async fn the_chat_example_asks_obeys_and_ends_with_its_input() {
 #[tokio::test]
 async fn the_ask_example_prints_the_answer() {
     let room = Room::with_replies([Reply::text("Forty-two.")]).await;
-    let path = format!(
-        "{}:{}",
-        pinned_claude().parent().unwrap().display(),
-        std::env::var("PATH").unwrap()
-    );
+    let path = format!("{}:{}", pinned_claude().parent().unwrap().display(), std::env::var("PATH").unwrap());
     let output = tokio::process::Command::new(example("ask"))
         .arg("what is it?")
         .env_clear()
@@ -246,31 +199,20 @@ async fn the_ask_example_prints_the_answer() {
 async fn when_the_keeper_is_killed_the_owner_ends_what_it_kept() {
     let room = escaping_room().await;
     let talk = escaping(&room, keeper()).await;
-    let keepers: Vec<_> = marked(room.marker())
-        .into_iter()
-        .filter(|process| process.command.contains("__keeper"))
-        .collect();
+    let keepers: Vec<_> =
+        marked(room.marker()).into_iter().filter(|process| process.command.contains("__keeper")).collect();
     assert_eq!(keepers.len(), 1);
-    let killed = std::process::Command::new("kill")
-        .args(["-KILL", &keepers[0].pid.to_string()])
-        .status()
-        .unwrap();
+    let killed = std::process::Command::new("kill").args(["-KILL", &keepers[0].pid.to_string()]).status().unwrap();
     assert!(killed.success());
     let told = talk.rest().await;
-    assert!(
-        matches!(told.last(), Some(watari_sdk::Event::Ended { .. })),
-        "{told:#?}"
-    );
+    assert!(matches!(told.last(), Some(watari_sdk::Event::Ended { .. })), "{told:#?}");
     gone_within(&room, Duration::from_secs(3)).await;
 }
 
 #[tokio::test]
 async fn a_hundred_sessions_leave_no_zombie_no_descriptor_and_no_file() {
     let room = Room::with_replies([Reply::text("hello")]).await;
-    let servers = [(
-        "none".to_owned(),
-        watari_sdk::Raw::from(r#"{"command": "true"}"#),
-    )];
+    let servers = [("none".to_owned(), watari_sdk::Raw::from(r#"{"command": "true"}"#))];
     let options = Options {
         // A private file is needed for this one.
         mcp_servers: watari_sdk::McpServers::Inline(servers.into_iter().collect()),
@@ -292,10 +234,7 @@ async fn a_hundred_sessions_leave_no_zombie_no_descriptor_and_no_file() {
         a.client.send("hi").await.unwrap();
         let (_, _, rest) = tokio::join!(a.client.close(), b.client.abort(), async {
             drop(c.client);
-            Talk {
-                client: d.client,
-                events: c.events,
-            }
+            Talk { client: d.client, events: c.events }
         });
         let Talk { client, mut events } = rest;
         while events.next().await.is_some() {}

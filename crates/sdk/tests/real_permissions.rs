@@ -12,11 +12,7 @@ use watari_testkit::Reply;
 /// A room in which the model wants to make a file.
 async fn room() -> Room {
     let touch = json!({"command": "touch made.txt && echo made", "description": "make a file"});
-    Room::with_replies([
-        Reply::tool_use("toolu_1", "Bash", touch),
-        Reply::text("so be it"),
-    ])
-    .await
+    Room::with_replies([Reply::tool_use("toolu_1", "Bash", touch), Reply::text("so be it")]).await
 }
 
 /// Asks for the file, answers the question, and tells what happened.
@@ -28,18 +24,12 @@ async fn answered_with(room: &Room, decision: Decision) -> String {
     events.extend(talk.until_idle().await);
     talk.client.close().await;
     // What was asked, and everything after it; the streaming before it is another test's.
-    let asked = events
-        .iter()
-        .position(|event| matches!(event, Event::AskOpened { .. }))
-        .unwrap();
+    let asked = events.iter().position(|event| matches!(event, Event::AskOpened { .. })).unwrap();
     let after = events.split_off(asked);
     let told = |event: &Event| {
         matches!(
             event,
-            Event::AskOpened { .. }
-                | Event::AskClosed { .. }
-                | Event::ToolReturned { .. }
-                | Event::TurnFinished { .. }
+            Event::AskOpened { .. } | Event::AskClosed { .. } | Event::ToolReturned { .. } | Event::TurnFinished { .. }
         )
     };
     transcript(&after.into_iter().filter(told).collect::<Vec<_>>())
@@ -60,8 +50,7 @@ async fn an_allowed_tool_runs() {
 #[tokio::test]
 async fn an_edited_input_is_what_runs() {
     let room = room().await;
-    let edited =
-        json!({"command": "touch edited.txt && echo edited", "description": "make another"});
+    let edited = json!({"command": "touch edited.txt && echo edited", "description": "make another"});
     insta::assert_snapshot!(answered_with(&room, Decision::allow_with(edited)).await, @r#"
     ask 1 opened: Bash {"command":"touch made.txt && echo made","description":"make a file"}
     ask 1 closed: Allowed
@@ -90,21 +79,13 @@ async fn a_denied_tool_does_not_run_and_the_model_is_told_why() {
 async fn a_question_nobody_answers_is_a_no_and_a_late_answer_is_refused() {
     let room = room().await;
     let options = Options {
-        permission_prompts: PermissionPrompts::Ask {
-            answer_within: Some(Duration::from_millis(300)),
-        },
+        permission_prompts: PermissionPrompts::Ask { answer_within: Some(Duration::from_millis(300)) },
         ..room.options()
     };
     let mut talk = Talk::connect(options).await;
     talk.client.send("make a file").await.unwrap();
-    talk.until(|event| matches!(event, Event::AskClosed { .. }))
-        .await;
-    let late = talk
-        .client
-        .respond(AskId(1), Decision::allow())
-        .await
-        .unwrap_err()
-        .to_string();
+    talk.until(|event| matches!(event, Event::AskClosed { .. })).await;
+    let late = talk.client.respond(AskId(1), Decision::allow()).await.unwrap_err().to_string();
     insta::assert_snapshot!(late, @"ask 1 is not open: it was answered, withdrawn, has expired or never was");
     talk.until_idle().await;
     assert!(!room.sandbox.cwd().join("made.txt").exists());
@@ -117,16 +98,8 @@ async fn a_second_answer_is_refused_and_changes_nothing() {
     let mut talk = Talk::connect(room.asking_options()).await;
     talk.client.send("make a file").await.unwrap();
     talk.until_asked().await;
-    talk.client
-        .respond(AskId(1), Decision::deny("no"))
-        .await
-        .unwrap();
-    assert!(
-        talk.client
-            .respond(AskId(1), Decision::allow())
-            .await
-            .is_err()
-    );
+    talk.client.respond(AskId(1), Decision::deny("no")).await.unwrap();
+    assert!(talk.client.respond(AskId(1), Decision::allow()).await.is_err());
     talk.until_idle().await;
     assert!(!room.sandbox.cwd().join("made.txt").exists());
     talk.client.close().await;
@@ -138,16 +111,8 @@ async fn with_nobody_to_ask_the_cli_refuses_by_itself() {
     let mut talk = room.connect().await;
     talk.client.send("make a file").await.unwrap();
     let events = talk.until_idle().await;
-    assert!(
-        !events
-            .iter()
-            .any(|event| matches!(event, Event::AskOpened { .. }))
-    );
-    assert!(
-        events
-            .iter()
-            .any(|event| matches!(event, Event::ToolReturned { is_error: true, .. }))
-    );
+    assert!(!events.iter().any(|event| matches!(event, Event::AskOpened { .. })));
+    assert!(events.iter().any(|event| matches!(event, Event::ToolReturned { is_error: true, .. })));
     assert!(!room.sandbox.cwd().join("made.txt").exists());
     talk.client.close().await;
 }

@@ -13,14 +13,10 @@ const OTHER_ID: &str = "1f1e1d1c-1b1a-4918-8716-151413121110";
 async fn converse(options: Options, prompt: &str) -> SessionId {
     let mut talk = Talk::connect(options).await;
     talk.client.send(prompt).await.unwrap();
-    let opened = talk
-        .until_idle()
-        .await
-        .into_iter()
-        .find_map(|event| match event {
-            Event::SessionOpened { session } => Some(session.session_id),
-            _ => None,
-        });
+    let opened = talk.until_idle().await.into_iter().find_map(|event| match event {
+        Event::SessionOpened { session } => Some(session.session_id),
+        _ => None,
+    });
     talk.client.close().await;
     opened.unwrap()
 }
@@ -30,10 +26,7 @@ fn id(text: &str) -> SessionId {
 }
 
 fn with(room: &Room, session: Session) -> Options {
-    Options {
-        session,
-        ..room.options()
-    }
+    Options { session, ..room.options() }
 }
 
 #[tokio::test]
@@ -43,37 +36,17 @@ async fn a_session_is_resumed_under_its_id_with_what_was_said() {
     assert_eq!(first, id(ID));
     let second = converse(with(&room, Session::Resume(first)), "which word?").await;
     assert_eq!(second, id(ID));
-    assert!(
-        room.stub.model_calls()[1]
-            .to_string()
-            .contains("the word is plum")
-    );
+    assert!(room.stub.model_calls()[1].to_string().contains("the word is plum"));
 }
 
 #[tokio::test]
 async fn a_fork_has_what_was_said_and_an_id_of_its_own() {
     let room = Room::with_replies([Reply::text("the word is plum"), Reply::text("plum")]).await;
     let first = converse(room.options(), "remember a word").await;
-    let fork = converse(
-        with(
-            &room,
-            Session::Fork {
-                from: first.clone(),
-                into: None,
-            },
-        ),
-        "which word?",
-    )
-    .await;
+    let fork = converse(with(&room, Session::Fork { from: first.clone(), into: None }), "which word?").await;
     assert_ne!(fork, first);
-    let named = Session::Fork {
-        from: first.clone(),
-        into: Some(id(OTHER_ID)),
-    };
-    assert_eq!(
-        converse(with(&room, named), "which word?").await,
-        id(OTHER_ID)
-    );
+    let named = Session::Fork { from: first.clone(), into: Some(id(OTHER_ID)) };
+    assert_eq!(converse(with(&room, named), "which word?").await, id(OTHER_ID));
     for call in &room.stub.model_calls()[1..] {
         assert!(call.to_string().contains("the word is plum"));
     }
@@ -83,20 +56,14 @@ async fn a_fork_has_what_was_said_and_an_id_of_its_own() {
 async fn the_newest_session_of_a_directory_goes_on() {
     let room = Room::with_replies([Reply::text("the word is plum"), Reply::text("plum")]).await;
     let first = converse(room.options(), "remember a word").await;
-    assert_eq!(
-        converse(with(&room, Session::Continue), "which word?").await,
-        first
-    );
+    assert_eq!(converse(with(&room, Session::Continue), "which word?").await, first);
 }
 
 #[tokio::test]
 async fn an_id_that_is_in_use_is_a_clear_error() {
     let room = Room::with_replies([Reply::text("hello")]).await;
     converse(with(&room, Session::NewWithId(id(ID))), "hi").await;
-    let error = Client::connect(with(&room, Session::NewWithId(id(ID))))
-        .await
-        .unwrap_err()
-        .to_string();
+    let error = Client::connect(with(&room, Session::NewWithId(id(ID)))).await.unwrap_err().to_string();
     insta::assert_snapshot!(error, @"the session id 0f0e0d0c-0b0a-4908-8706-050403020100 is already in use; resume that session, or choose another id");
     assert_eq!(watari_testkit::processes::marked(room.marker()), []);
 }
@@ -104,10 +71,7 @@ async fn an_id_that_is_in_use_is_a_clear_error() {
 #[tokio::test]
 async fn an_unknown_id_is_a_clear_error() {
     let room = Room::with_replies([Reply::text("hello")]).await;
-    let error = Client::connect(with(&room, Session::Resume(id(ID))))
-        .await
-        .unwrap_err()
-        .to_string();
+    let error = Client::connect(with(&room, Session::Resume(id(ID)))).await.unwrap_err().to_string();
     insta::assert_snapshot!(error, @"there is no session 0f0e0d0c-0b0a-4908-8706-050403020100 to resume for this working directory; check the id and the directory");
     assert_eq!(watari_testkit::processes::marked(room.marker()), []);
 }

@@ -29,14 +29,7 @@ impl Sandbox {
             std::fs::create_dir(path)?;
         }
         let environment = environment_for(base_url, &home, &tmp)?;
-        Ok(Self {
-            root,
-            home,
-            cwd,
-            tmp,
-            environment,
-            _folder: folder,
-        })
+        Ok(Self { root, home, cwd, tmp, environment, _folder: folder })
     }
 
     /// Adds a variable to the environment, or replaces one.
@@ -80,14 +73,9 @@ fn short_temporary_folder() -> Result<TempDir, io::Error> {
     builder.tempdir_in("/tmp").or_else(|_| builder.tempdir())
 }
 
-fn environment_for(
-    base_url: &str,
-    home: &Path,
-    tmp: &Path,
-) -> Result<BTreeMap<String, String>, io::Error> {
+fn environment_for(base_url: &str, home: &Path, tmp: &Path) -> Result<BTreeMap<String, String>, io::Error> {
     let (home, tmp) = (text_of(home)?, text_of(tmp)?);
-    let path = std::env::var("PATH")
-        .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+    let path = std::env::var("PATH").map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
     let variables = [
         ("PATH", path.as_str()),
         ("HOME", home),
@@ -101,17 +89,9 @@ fn environment_for(
         ("IS_SANDBOX", "1"),
         ("TMPDIR", tmp),
     ];
-    Ok(variables
-        .into_iter()
-        .map(|(key, value)| (key.to_owned(), value.to_owned()))
-        .collect())
+    Ok(variables.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect())
 }
 
 fn text_of(path: &Path) -> Result<&str, io::Error> {
-    path.to_str().ok_or_else(|| {
-        io::Error::new(
-            io::ErrorKind::InvalidInput,
-            "the temporary folder's path is not UTF-8",
-        )
-    })
+    path.to_str().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "the temporary folder's path is not UTF-8"))
 }

@@ -11,18 +11,12 @@ const LONG: Duration = Duration::from_secs(10);
 /// A child that lives as long as its standard input is open.
 fn reader(arguments: &[&str]) -> Command {
     let mut command = Command::new("sh");
-    command
-        .args(["-c", "read line"])
-        .args(arguments)
-        .stdin(Stdio::piped());
+    command.args(["-c", "read line"]).args(arguments).stdin(Stdio::piped());
     command
 }
 
 fn pids_marked(marker: &str) -> Vec<u32> {
-    processes::marked(marker)
-        .iter()
-        .map(|process| process.pid)
-        .collect()
+    processes::marked(marker).iter().map(|process| process.pid).collect()
 }
 
 async fn is_found_until_it_is_killed(mut child: Child, marker: &str) -> Result<()> {
@@ -32,20 +26,11 @@ async fn is_found_until_it_is_killed(mut child: Child, marker: &str) -> Result<(
 
     child.kill()?;
     assert!(processes::none_marked_within(marker, LONG).await.is_ok());
-    let is_zombie =
-        |process: &processes::ProcessInfo| process.pid == child.id() && process.state == 'Z';
-    assert!(
-        processes::children_of(std::process::id())
-            .iter()
-            .any(is_zombie)
-    );
+    let is_zombie = |process: &processes::ProcessInfo| process.pid == child.id() && process.state == 'Z';
+    assert!(processes::children_of(std::process::id()).iter().any(is_zombie));
 
     child.wait()?;
-    assert!(
-        processes::children_of(std::process::id())
-            .iter()
-            .all(|process| process.pid != child.id())
-    );
+    assert!(processes::children_of(std::process::id()).iter().all(|process| process.pid != child.id()));
     Ok(())
 }
 
@@ -66,11 +51,7 @@ async fn a_child_is_found_by_its_command_line() -> Result<()> {
 
 #[test]
 fn an_open_file_is_counted() -> Result<()> {
-    let open = |count: usize| {
-        (0..count)
-            .map(|_| std::fs::File::open("/dev/null"))
-            .collect::<Result<Vec<_>, _>>()
-    };
+    let open = |count: usize| (0..count).map(|_| std::fs::File::open("/dev/null")).collect::<Result<Vec<_>, _>>();
     let before = processes::open_files_of_this_process();
     let files = open(50)?;
     // Other tests may share this process and open some files of their own.

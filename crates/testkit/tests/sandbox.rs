@@ -41,11 +41,7 @@ fn the_folders_are_there_until_the_sandbox_is_dropped() -> Result<()> {
     for folder in [sandbox.home(), sandbox.cwd(), sandbox.tmp()] {
         assert!(folder.is_dir() && folder.starts_with(&root));
     }
-    assert!(
-        root.as_os_str().len() <= 24,
-        "{} is long for a socket's path",
-        root.display()
-    );
+    assert!(root.as_os_str().len() <= 24, "{} is long for a socket's path", root.display());
     drop(sandbox);
     assert!(!root.exists());
     Ok(())

@@ -34,16 +34,11 @@ async fn texts(stub: &StubApi, calls: &[Value]) -> Result<String> {
 
 #[tokio::test]
 async fn a_streamed_reply_is_a_transcript_of_events() -> Result<()> {
-    let reply = Reply::thinking("hm")
-        .and_text("Grüße!")
-        .and_tool_use("toolu_1", "Bash", json!({"command": "ls"}))
-        .usage(7, 9);
+    let reply =
+        Reply::thinking("hm").and_text("Grüße!").and_tool_use("toolu_1", "Bash", json!({"command": "ls"})).usage(7, 9);
     let stub = StubApi::start(Script::new().reply(reply)).await?;
     let answer = post(&stub, MESSAGES, &streamed_model_call()).await?;
-    assert_eq!(
-        (answer.status, answer.content_type.as_str()),
-        (200, "text/event-stream")
-    );
+    assert_eq!((answer.status, answer.content_type.as_str()), (200, "text/event-stream"));
     insta::assert_snapshot!(answer.body, @r#"
     event: message_start
     data: {"type":"message_start","message":{"id":"msg_stub_1","type":"message","role":"assistant","model":"claude-test","content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":7,"output_tokens":1,"cache_creation_input_tokens":0,"cache_read_input_tokens":0}}}
@@ -95,29 +90,17 @@ async fn a_streamed_reply_is_a_transcript_of_events() -> Result<()> {
 
 #[tokio::test]
 async fn a_reply_that_is_not_streamed_is_one_message() -> Result<()> {
-    let reply = Reply::thinking("hm").and_text("a").and_tool_use(
-        "toolu_1",
-        "Bash",
-        json!({"command": "ls"}),
-    );
+    let reply = Reply::thinking("hm").and_text("a").and_tool_use("toolu_1", "Bash", json!({"command": "ls"}));
     let stub = StubApi::start(Script::new().reply(reply)).await?;
     let answer = post(&stub, MESSAGES, &model_call()).await?;
-    assert_eq!(
-        (answer.status, answer.content_type.as_str()),
-        (200, "application/json")
-    );
+    assert_eq!((answer.status, answer.content_type.as_str()), (200, "application/json"));
     insta::assert_snapshot!(answer.body, @r#"{"id":"msg_stub_1","type":"message","role":"assistant","model":"claude-test","content":[{"type":"thinking","thinking":"hm","signature":"c2ln"},{"type":"text","text":"a"},{"type":"tool_use","id":"toolu_1","name":"Bash","input":{"command":"ls"}}],"stop_reason":"tool_use","stop_sequence":null,"usage":{"input_tokens":10,"output_tokens":5,"cache_creation_input_tokens":0,"cache_read_input_tokens":0}}"#);
     Ok(())
 }
 
 #[tokio::test]
 async fn the_last_reply_is_repeated() -> Result<()> {
-    let stub = StubApi::start(
-        Script::new()
-            .reply(Reply::text("one"))
-            .reply(Reply::text("two")),
-    )
-    .await?;
+    let stub = StubApi::start(Script::new().reply(Reply::text("one")).reply(Reply::text("two"))).await?;
     let calls = [model_call(), model_call(), model_call()];
     insta::assert_snapshot!(texts(&stub, &calls).await?, @r#"
     "msg_stub_1" "one"
@@ -136,12 +119,7 @@ async fn an_empty_script_says_hello() -> Result<()> {
 
 #[tokio::test]
 async fn side_calls_do_not_use_up_the_script() -> Result<()> {
-    let stub = StubApi::start(
-        Script::new()
-            .reply(Reply::text("one"))
-            .reply(Reply::text("two")),
-    )
-    .await?;
+    let stub = StubApi::start(Script::new().reply(Reply::text("one")).reply(Reply::text("two"))).await?;
     let side = json!({"model": "claude-small", "tools": [], "messages": []});
     let calls = [side.clone(), model_call(), side, model_call()];
     insta::assert_snapshot!(texts(&stub, &calls).await?, @r#"
@@ -156,20 +134,10 @@ async fn side_calls_do_not_use_up_the_script() -> Result<()> {
 
 #[tokio::test]
 async fn subagents_have_their_own_list() -> Result<()> {
-    let script = Script::new()
-        .reply(Reply::text("main"))
-        .for_agents([Reply::text("first"), Reply::text("second")]);
-    for (script, expected) in [
-        (script, ["first", "second", "second"]),
-        (Script::new(), ["sub done"; 3]),
-    ] {
+    let script = Script::new().reply(Reply::text("main")).for_agents([Reply::text("first"), Reply::text("second")]);
+    for (script, expected) in [(script, ["first", "second", "second"]), (Script::new(), ["sub done"; 3])] {
         let stub = StubApi::start(script).await?;
-        let call = request(
-            "POST",
-            MESSAGES,
-            "X-Claude-Code-Agent-Id: a1\r\n",
-            &model_call().to_string(),
-        );
+        let call = request("POST", MESSAGES, "X-Claude-Code-Agent-Id: a1\r\n", &model_call().to_string());
         for text in expected {
             let answer: Value = serde_json::from_str(&exchange(&stub, &call).await?.body)?;
             assert_eq!(answer["content"][0]["text"], text);
@@ -198,10 +166,7 @@ async fn other_paths_are_answered_too() -> Result<()> {
         ("POST", "/v1/messages", "not json"),
     ] {
         let answer = exchange(&stub, &request(method, path, "", body)).await?;
-        seen.push(format!(
-            "{method} {path}: {} {}",
-            answer.status, answer.body
-        ));
+        seen.push(format!("{method} {path}: {} {}", answer.status, answer.body));
     }
     insta::assert_snapshot!(seen.join("\n"), @r#"
     POST /v1/messages/count_tokens?beta=true: 200 {"input_tokens":10}
@@ -210,36 +175,18 @@ async fn other_paths_are_answered_too() -> Result<()> {
     POST /v1/messages: 400 {"error":{"message":"the body is not a JSON object","type":"invalid_request_error"},"type":"error"}
     "#);
     let recorded = stub.requests();
-    assert_eq!(
-        recorded.last().map(|request| request.body.clone()),
-        Some(json!("not json"))
-    );
-    assert!(
-        recorded[0]
-            .headers
-            .contains(&("host".to_owned(), "stub".to_owned()))
-    );
+    assert_eq!(recorded.last().map(|request| request.body.clone()), Some(json!("not json")));
+    assert!(recorded[0].headers.contains(&("host".to_owned(), "stub".to_owned())));
     Ok(())
 }
 
 #[tokio::test]
 async fn a_held_reply_ends_when_the_stub_is_dropped() -> Result<()> {
     let stub = StubApi::start(Script::new().reply(Reply::hold().and_text("so"))).await?;
-    let mut streamed = send(
-        &stub,
-        &request("POST", MESSAGES, "", &streamed_model_call().to_string()),
-    )
-    .await?;
-    let mut waiting = send(
-        &stub,
-        &request("POST", MESSAGES, "", &model_call().to_string()),
-    )
-    .await?;
+    let mut streamed = send(&stub, &request("POST", MESSAGES, "", &streamed_model_call().to_string())).await?;
+    let mut waiting = send(&stub, &request("POST", MESSAGES, "", &model_call().to_string())).await?;
     let seen = read_until(&mut streamed, "…").await?;
-    assert!(
-        seen.contains(r#"{"type":"text_delta","text":"so"}"#) && !seen.contains("message_delta"),
-        "{seen}"
-    );
+    assert!(seen.contains(r#"{"type":"text_delta","text":"so"}"#) && !seen.contains("message_delta"), "{seen}");
     stub.wait_for_model_calls(2).await;
 
     drop(stub);
@@ -267,11 +214,7 @@ async fn waiting_for_model_calls_ends_with_the_last_of_them() -> Result<()> {
 #[tokio::test]
 async fn a_pace_holds_back_every_text_delta() -> Result<()> {
     let pace = Duration::from_millis(20);
-    let reply = Reply::text("abcdef")
-        .chunks_of(2)
-        .paced(pace)
-        .after(pace)
-        .stop_reason("max_tokens");
+    let reply = Reply::text("abcdef").chunks_of(2).paced(pace).after(pace).stop_reason("max_tokens");
     let stub = StubApi::start(Script::new().reply(reply)).await?;
     let started = Instant::now();
     let body = post(&stub, MESSAGES, &streamed_model_call()).await?.body;
@@ -284,9 +227,7 @@ async fn a_pace_holds_back_every_text_delta() -> Result<()> {
 #[tokio::test]
 async fn a_large_text_and_a_large_request_pass() -> Result<()> {
     const BYTES: usize = 16 * 1024 * 1024;
-    let stub =
-        StubApi::start(Script::new().reply(Reply::text("x".repeat(BYTES)).chunks_of(64 * 1024)))
-            .await?;
+    let stub = StubApi::start(Script::new().reply(Reply::text("x".repeat(BYTES)).chunks_of(64 * 1024))).await?;
     let mut call = streamed_model_call();
     call["messages"] = json!([{"role": "user", "content": "y".repeat(BYTES)}]);
     let body = post(&stub, MESSAGES, &call).await?.body;

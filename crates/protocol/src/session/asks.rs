@@ -25,22 +25,13 @@ pub(super) struct OpenAsk {
 
 impl Asks {
     /// Opens an ask; none when too many are open.
-    pub(super) fn open(
-        &mut self,
-        request_id: &str,
-        answer_within: Option<Duration>,
-        now: Instant,
-    ) -> Option<AskId> {
+    pub(super) fn open(&mut self, request_id: &str, answer_within: Option<Duration>, now: Instant) -> Option<AskId> {
         if self.open.len() >= OPEN_ASKS_MAX {
             return None;
         }
         let id = AskId(self.ids.next());
         let deadline = answer_within.and_then(|limit| now.checked_add(limit));
-        self.open.push(OpenAsk {
-            id,
-            request_id: request_id.to_owned(),
-            deadline,
-        });
+        self.open.push(OpenAsk { id, request_id: request_id.to_owned(), deadline });
         Some(id)
     }
 
@@ -52,19 +43,13 @@ impl Asks {
 
     /// Takes an ask out by the CLI's id.
     pub(super) fn take_withdrawn(&mut self, request_id: &str) -> Option<OpenAsk> {
-        let place = self
-            .open
-            .iter()
-            .position(|ask| ask.request_id == request_id)?;
+        let place = self.open.iter().position(|ask| ask.request_id == request_id)?;
         Some(self.open.remove(place))
     }
 
     /// Takes out an ask whose time is over.
     pub(super) fn take_expired(&mut self, now: Instant) -> Option<OpenAsk> {
-        let place = self
-            .open
-            .iter()
-            .position(|ask| ask.deadline.is_some_and(|deadline| deadline <= now))?;
+        let place = self.open.iter().position(|ask| ask.deadline.is_some_and(|deadline| deadline <= now))?;
         Some(self.open.remove(place))
     }
 

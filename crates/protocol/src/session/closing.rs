@@ -59,11 +59,6 @@ pub(super) struct Closing {
 
 impl Closing {
     pub(super) fn on(rung: Rung, now: Instant) -> Closing {
-        Closing {
-            rung,
-            deadline: rung
-                .patience()
-                .and_then(|patience| now.checked_add(patience)),
-        }
+        Closing { rung, deadline: rung.patience().and_then(|patience| now.checked_add(patience)) }
     }
 }

@@ -16,26 +16,14 @@ use crate::wire::outgoing::{self, OutgoingLine};
 
 impl Machine {
     /// Carries out a command that the phase permits.
-    pub(super) fn carry_out(
-        &mut self,
-        command: Command,
-        now: Instant,
-    ) -> Result<Accepted, Refused> {
+    pub(super) fn carry_out(&mut self, command: Command, now: Instant) -> Result<Accepted, Refused> {
         match command {
             Command::Prompt(prompt) => self.prompt(prompt),
-            Command::Interrupt { cancel_queued } => {
-                Ok(Accepted::Request(self.interrupt(cancel_queued)))
-            }
+            Command::Interrupt { cancel_queued } => Ok(Accepted::Request(self.interrupt(cancel_queued))),
             Command::Answer { ask, decision } => self.answer(ask, &decision),
-            Command::SetModel { model } => {
-                Ok(self.request(|id| outgoing::set_model(id, model.as_deref())))
-            }
-            Command::SetPermissionMode { mode } => {
-                Ok(self.request(|id| outgoing::set_permission_mode(id, mode)))
-            }
-            Command::Request { subtype, fields } => {
-                Ok(self.request(|id| outgoing::request(id, &subtype, fields)))
-            }
+            Command::SetModel { model } => Ok(self.request(|id| outgoing::set_model(id, model.as_deref()))),
+            Command::SetPermissionMode { mode } => Ok(self.request(|id| outgoing::set_permission_mode(id, mode))),
+            Command::Request { subtype, fields } => Ok(self.request(|id| outgoing::request(id, &subtype, fields))),
             Command::Close => {
                 self.close(now);
                 Ok(Accepted::Done)
@@ -71,10 +59,7 @@ impl Machine {
             cancelled.extend(std::iter::from_fn(|| self.prompts.drop_next()));
         }
         for prompt in &cancelled {
-            self.tell(Event::PromptDropped {
-                prompt: *prompt,
-                reason: DropReason::Cancelled,
-            });
+            self.tell(Event::PromptDropped { prompt: *prompt, reason: DropReason::Cancelled });
         }
         if self.phase == Phase::Starting {
             let request = RequestId(self.request_ids.next());
@@ -89,10 +74,7 @@ impl Machine {
     }
 
     pub(super) fn receipt(&self, cancelled: Vec<PromptId>) -> InterruptReceipt {
-        InterruptReceipt {
-            still_queued: self.prompts.waiting().collect(),
-            cancelled,
-        }
+        InterruptReceipt { still_queued: self.prompts.waiting().collect(), cancelled }
     }
 
     fn answer(&mut self, ask: AskId, decision: &Decision) -> Result<Accepted, Refused> {
@@ -125,10 +107,7 @@ impl Machine {
         }
         self.exit_reason = ExitReason::Asked;
         while let Some(prompt) = self.prompts.drop_next() {
-            self.tell(Event::PromptDropped {
-                prompt,
-                reason: DropReason::SessionEnded,
-            });
+            self.tell(Event::PromptDropped { prompt, reason: DropReason::SessionEnded });
         }
         // The interrupt withdraws what the CLI asks; what it does not withdraw is refused when stdin closes.
         self.close_asks();
@@ -166,9 +145,7 @@ fn check_content(content: &PromptContent) -> Result<(), Refused> {
             if blocks.is_empty() {
                 return Err(Refused::EmptyPrompt);
             }
-            let readable = blocks
-                .iter()
-                .all(|block| serde_json::from_str::<Head>(block.get()).is_ok());
+            let readable = blocks.iter().all(|block| serde_json::from_str::<Head>(block.get()).is_ok());
             readable.then_some(()).ok_or(Refused::BadBlocks)
         }
     }
@@ -176,9 +153,9 @@ fn check_content(content: &PromptContent) -> Result<(), Refused> {
 
 fn check_decision(decision: &Decision) -> Result<(), Refused> {
     match decision {
-        Decision::Allow {
-            input: Some(input), ..
-        } if !input.as_str().trim_start().starts_with('{') => Err(Refused::BadInput),
+        Decision::Allow { input: Some(input), .. } if !input.as_str().trim_start().starts_with('{') => {
+            Err(Refused::BadInput)
+        }
         Decision::Allow { .. } | Decision::Deny { .. } => Ok(()),
     }
 }

@@ -7,8 +7,7 @@ use super::closing::{Rung, Stop};
 use super::state::{Phase, Trigger};
 use super::{Machine, Output, RequestKind};
 use crate::event::{
-    AskEnding, AskKind, CliInfo, DropReason, Event, ExitReason, RequestFailed, RequestReply,
-    SessionInfo, TurnCause,
+    AskEnding, AskKind, CliInfo, DropReason, Event, ExitReason, RequestFailed, RequestReply, SessionInfo, TurnCause,
 };
 use crate::id::ToolUseId;
 use crate::json::Raw;
@@ -26,12 +25,10 @@ impl Machine {
     pub(super) fn handle_frame(&mut self, frame: Incoming<'_>, line: &str, now: Instant) {
         match frame {
             Incoming::Stream(frame) => {
-                self.messages
-                    .stream(frame, |event| self.outputs.push_back(Output::Event(event)));
+                self.messages.stream(frame, |event| self.outputs.push_back(Output::Event(event)));
             }
             Incoming::Assistant(frame) => {
-                self.messages
-                    .complete(frame, |event| self.outputs.push_back(Output::Event(event)));
+                self.messages.complete(frame, |event| self.outputs.push_back(Output::Event(event)));
             }
             Incoming::User(frame) => self.tool_returned(frame),
             Incoming::Result(frame) => self.turn_finished(*frame, now),
@@ -44,18 +41,13 @@ impl Machine {
             Incoming::Request(request) => self.asked(request, now),
             Incoming::Cancel { request_id } => {
                 if let Some(ask) = self.asks.take_withdrawn(&request_id) {
-                    self.tell(Event::AskClosed {
-                        ask: ask.id,
-                        ending: AskEnding::Withdrawn,
-                    });
+                    self.tell(Event::AskClosed { ask: ask.id, ending: AskEnding::Withdrawn });
                 }
             }
             Incoming::Response(response) => self.answered(&response),
             Incoming::PromptCancelled { uuid } => self.prompt_cancelled(&uuid),
             Incoming::Nothing => {}
-            Incoming::Unknown(frame) => self.tell(Event::Unknown {
-                frame: Raw::copied(frame),
-            }),
+            Incoming::Unknown(frame) => self.tell(Event::Unknown { frame: Raw::copied(frame) }),
             Incoming::Noise => self.tell(Event::NoiseSkipped {
                 beginning: line.chars().take(NOISE_KEPT_CHARACTERS).collect(),
                 bytes: line.len() as u64,
@@ -67,10 +59,7 @@ impl Machine {
         for result in frame.tool_results {
             self.tell(Event::ToolReturned {
                 tool_use: result.tool_use,
-                parent: frame
-                    .parent
-                    .as_ref()
-                    .map(|parent| ToolUseId(parent.to_string())),
+                parent: frame.parent.as_ref().map(|parent| ToolUseId(parent.to_string())),
                 is_error: result.is_error,
                 content: result.content,
             });
@@ -79,8 +68,7 @@ impl Machine {
 
     fn turn_finished(&mut self, frame: ResultFrame, now: Instant) {
         // A message that the CLI did not stop before its result will not go on.
-        self.messages
-            .finish(|event| self.outputs.push_back(Output::Event(event)));
+        self.messages.finish(|event| self.outputs.push_back(Output::Event(event)));
         let cause = match self.prompts.with_cli() {
             Some(prompt) if self.is_result_of(&frame) => {
                 self.prompts.finish();
@@ -91,10 +79,7 @@ impl Machine {
                 TurnCause::Cli
             }
         };
-        self.tell(Event::TurnFinished {
-            cause,
-            outcome: frame.outcome,
-        });
+        self.tell(Event::TurnFinished { cause, outcome: frame.outcome });
         self.hand_over_prompt();
         if !self.cli_reports_state {
             self.went_idle();
@@ -107,9 +92,7 @@ impl Machine {
         let Some(prompt) = self.prompts.with_cli() else {
             return false;
         };
-        !frame.has_origin
-            && (frame.prompt_uuids.is_empty()
-                || frame.prompt_uuids.contains(&self.prompts.uuid(prompt)))
+        !frame.has_origin && (frame.prompt_uuids.is_empty() || frame.prompt_uuids.contains(&self.prompts.uuid(prompt)))
     }
 
     fn system(&mut self, frame: SystemFrame<'_>, now: Instant) {
@@ -127,32 +110,15 @@ impl Machine {
                     }
                 }
             }
-            SystemFrame::Status {
-                status,
-                permission_mode,
-            } => self.tell(Event::StatusChanged {
+            SystemFrame::Status { status, permission_mode } => self.tell(Event::StatusChanged {
                 status: status.map(|status| status.into_string()),
                 permission_mode: permission_mode.map(|mode| mode.into_string()),
             }),
-            SystemFrame::ApiRetry {
-                attempt,
-                max_retries,
-                delay_ms,
-                status,
-            } => {
-                self.tell(Event::ApiRetried {
-                    attempt,
-                    max_retries,
-                    delay_ms,
-                    status,
-                });
+            SystemFrame::ApiRetry { attempt, max_retries, delay_ms, status } => {
+                self.tell(Event::ApiRetried { attempt, max_retries, delay_ms, status });
             }
             SystemFrame::Task { id, news, detail } => {
-                self.tell(Event::TaskChanged {
-                    task: id.into_string(),
-                    news,
-                    detail: Raw::copied(detail),
-                });
+                self.tell(Event::TaskChanged { task: id.into_string(), news, detail: Raw::copied(detail) });
             }
         }
     }
@@ -166,9 +132,7 @@ impl Machine {
         if self.prompts.with_cli().is_none() && !self.runs_by_itself {
             self.runs_by_itself = true;
             self.step(Trigger::TurnBegan);
-            self.tell(Event::TurnStarted {
-                cause: TurnCause::Cli,
-            });
+            self.tell(Event::TurnStarted { cause: TurnCause::Cli });
         }
     }
 
@@ -181,10 +145,7 @@ impl Machine {
 
     /// The turn that was in the way of closing is over.
     fn interrupted_for_closing(&mut self, now: Instant) {
-        let waits_for_turn = self
-            .closing
-            .as_ref()
-            .is_some_and(|closing| closing.rung == Rung::Interrupted);
+        let waits_for_turn = self.closing.as_ref().is_some_and(|closing| closing.rung == Rung::Interrupted);
         if waits_for_turn && self.prompts.with_cli().is_none() {
             self.climb(now);
         }
@@ -193,37 +154,21 @@ impl Machine {
     fn asked(&mut self, request: AskRequest<'_>, now: Instant) {
         match request.body {
             AskBody::Permission(ask) if self.phase != Phase::Closing => {
-                match self
-                    .asks
-                    .open(&request.request_id, self.config.answer_within, now)
-                {
-                    Some(id) => self.tell(Event::AskOpened {
-                        ask: id,
-                        kind: AskKind::Permission(*ask),
-                    }),
-                    None => {
-                        self.refuse(&request.request_id, "Too many permission requests are open")
-                    }
+                match self.asks.open(&request.request_id, self.config.answer_within, now) {
+                    Some(id) => self.tell(Event::AskOpened { ask: id, kind: AskKind::Permission(*ask) }),
+                    None => self.refuse(&request.request_id, "Too many permission requests are open"),
                 }
             }
             AskBody::Permission(_) => self.refuse(&request.request_id, "The session is closing"),
             AskBody::UnreadablePermission => {
-                self.refuse(
-                    &request.request_id,
-                    "The permission request could not be read",
-                );
+                self.refuse(&request.request_id, "The permission request could not be read");
             }
-            AskBody::Unsupported(subtype) => {
-                self.write(outgoing::unsupported(&request.request_id, &subtype))
-            }
+            AskBody::Unsupported(subtype) => self.write(outgoing::unsupported(&request.request_id, &subtype)),
         }
     }
 
     fn refuse(&mut self, request_id: &str, why: &str) {
-        self.write(outgoing::decision(
-            request_id,
-            &crate::command::Decision::deny(why),
-        ));
+        self.write(outgoing::decision(request_id, &crate::command::Decision::deny(why)));
     }
 
     fn answered(&mut self, response: &Response<'_>) {
@@ -243,9 +188,7 @@ impl Machine {
         let reply = match kind {
             RequestKind::Initialize => return self.initialized(body),
             RequestKind::ClosingInterrupt => return,
-            RequestKind::Interrupt { cancelled } => {
-                body.map(|_| RequestReply::Interrupted(self.receipt(cancelled)))
-            }
+            RequestKind::Interrupt { cancelled } => body.map(|_| RequestReply::Interrupted(self.receipt(cancelled))),
             RequestKind::Other => body.map(RequestReply::Done),
         };
         self.tell(Event::RequestAnswered { request, reply });
@@ -257,12 +200,7 @@ impl Machine {
         match answer {
             Ok(detail) => {
                 if self.step(Trigger::Initialized).is_some() {
-                    self.tell(Event::Ready {
-                        cli: CliInfo {
-                            version: read_version(&detail),
-                            detail,
-                        },
-                    });
+                    self.tell(Event::Ready { cli: CliInfo { version: read_version(&detail), detail } });
                     self.hand_over_prompt();
                 }
             }
@@ -276,18 +214,11 @@ impl Machine {
     }
 
     fn prompt_cancelled(&mut self, uuid: &str) {
-        let Some(prompt) = self
-            .prompts
-            .with_cli()
-            .filter(|prompt| self.prompts.uuid(*prompt) == uuid)
-        else {
+        let Some(prompt) = self.prompts.with_cli().filter(|prompt| self.prompts.uuid(*prompt) == uuid) else {
             return;
         };
         self.prompts.finish();
-        self.tell(Event::PromptDropped {
-            prompt,
-            reason: DropReason::Cancelled,
-        });
+        self.tell(Event::PromptDropped { prompt, reason: DropReason::Cancelled });
         self.hand_over_prompt();
     }
 }

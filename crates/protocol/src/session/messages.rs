@@ -38,15 +38,8 @@ impl Messages {
             StreamFrame::MessageStarted { id, model } => {
                 self.finish(&mut tell);
                 let message = MessageId(id.into_string());
-                tell(Event::MessageStarted {
-                    message: message.clone(),
-                    model: model.into_string(),
-                });
-                self.streaming = Some(Streaming {
-                    message,
-                    stop_reason: None,
-                    blocks: Vec::new(),
-                });
+                tell(Event::MessageStarted { message: message.clone(), model: model.into_string() });
+                self.streaming = Some(Streaming { message, stop_reason: None, blocks: Vec::new() });
             }
             StreamFrame::BlockStarted { index, content } => self.start_block(index, content, tell),
             StreamFrame::BlockGrew { index, delta } => self.grow_block(index, delta, tell),
@@ -71,10 +64,7 @@ impl Messages {
             tell(Event::BlockFinished {
                 block: streamed.unwrap_or_else(|| BlockId(self.blocks.next())),
                 message: MessageId(frame.message_id.to_string()),
-                parent: frame
-                    .parent
-                    .as_ref()
-                    .map(|parent| ToolUseId(parent.to_string())),
+                parent: frame.parent.as_ref().map(|parent| ToolUseId(parent.to_string())),
                 streamed: streamed.is_some(),
                 content,
             });
@@ -102,12 +92,7 @@ impl Messages {
             return;
         };
         let id = BlockId(self.blocks.next());
-        streaming.blocks.push(StreamingBlock {
-            id,
-            index,
-            characters: 0,
-            is_whole: false,
-        });
+        streaming.blocks.push(StreamingBlock { id, index, characters: 0, is_whole: false });
         tell(Event::BlockStarted {
             block: id,
             message: streaming.message.clone(),
@@ -122,12 +107,7 @@ impl Messages {
             return;
         };
         // The newest is the one that grows; looking from the end makes that the first look.
-        let Some(block) = streaming
-            .blocks
-            .iter_mut()
-            .rev()
-            .find(|block| block.index == index)
-        else {
+        let Some(block) = streaming.blocks.iter_mut().rev().find(|block| block.index == index) else {
             return;
         };
         let delta = match delta {
@@ -137,19 +117,12 @@ impl Messages {
         };
         let at = block.characters;
         block.characters += delta.text().chars().count() as u64;
-        tell(Event::BlockGrew {
-            block: block.id,
-            at,
-            delta,
-        });
+        tell(Event::BlockGrew { block: block.id, at, delta });
     }
 
     /// The streamed block that a whole one completes: the first that is not whole yet.
     fn take_streamed(&mut self, message: &str) -> Option<BlockId> {
-        let streaming = self
-            .streaming
-            .as_mut()
-            .filter(|streaming| streaming.message.0 == message)?;
+        let streaming = self.streaming.as_mut().filter(|streaming| streaming.message.0 == message)?;
         let block = streaming.blocks.iter_mut().find(|block| !block.is_whole)?;
         block.is_whole = true;
         Some(block.id)

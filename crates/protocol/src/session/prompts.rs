@@ -21,12 +21,7 @@ pub(super) struct Prompts {
 
 impl Prompts {
     pub(super) fn new(uuid_seed: u128) -> Prompts {
-        Prompts {
-            ids: Counter::default(),
-            uuid_seed,
-            waiting: VecDeque::new(),
-            with_cli: None,
-        }
+        Prompts { ids: Counter::default(), uuid_seed, waiting: VecDeque::new(), with_cli: None }
     }
 
     pub(super) fn waiting(&self) -> impl Iterator<Item = PromptId> {

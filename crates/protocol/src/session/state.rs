@@ -54,10 +54,7 @@ pub const STEPS: &[(Phase, Trigger, Phase)] = &[
 impl Phase {
     /// Where a trigger leads from here; none when it changes nothing.
     pub fn after(self, trigger: Trigger) -> Option<Phase> {
-        STEPS
-            .iter()
-            .find(|(from, by, _)| *from == self && *by == trigger)
-            .map(|(_, _, to)| *to)
+        STEPS.iter().find(|(from, by, _)| *from == self && *by == trigger).map(|(_, _, to)| *to)
     }
 
     /// Whether a command may be given here.

@@ -105,15 +105,9 @@ pub(super) fn read_response<'a>(frame: &Frame<'a>) -> Option<Response<'a>> {
         Ok(members.response)
     } else {
         let message = members.error.unwrap_or(Text("no reason given".into()));
-        Err(Refusal {
-            message,
-            code: members.error_code,
-        })
+        Err(Refusal { message, code: members.error_code })
     };
-    Some(Response {
-        request_id: members.request_id,
-        body,
-    })
+    Some(Response { request_id: members.request_id, body })
 }
 
 /// The version that the CLI says in its answer to the opening request.

@@ -46,9 +46,7 @@ impl ToolProgressFrame<'_> {
     /// The tool's own id. A heartbeat has an id of its own, and the tool's as its parent.
     pub(crate) fn tool_use(&self) -> ToolUseId {
         let heartbeat = self.parent_tool_use_id.as_deref().filter(|parent| {
-            self.tool_use_id
-                .strip_prefix(*parent)
-                .is_some_and(|rest| rest.starts_with("-heartbeat-"))
+            self.tool_use_id.strip_prefix(*parent).is_some_and(|rest| rest.starts_with("-heartbeat-"))
         });
         ToolUseId(heartbeat.unwrap_or(&self.tool_use_id).to_owned())
     }
@@ -70,9 +68,7 @@ pub(super) fn read_lifecycle(line: &str) -> Option<Incoming<'_>> {
     }
     let members: Members<'_> = serde_json::from_str(line).ok()?;
     Some(match &*members.state {
-        "cancelled" => Incoming::PromptCancelled {
-            uuid: members.command_uuid,
-        },
+        "cancelled" => Incoming::PromptCancelled { uuid: members.command_uuid },
         _ => Incoming::Nothing,
     })
 }
@@ -123,18 +119,12 @@ pub(super) fn read_user<'a>(frame: &Frame<'a>) -> Option<UserFrame<'a>> {
         }
     }
     // A user message without tool results is an echo or a note to the model; it stays unknown for now.
-    (!tool_results.is_empty()).then(|| UserFrame {
-        parent: frame.parent_tool_use_id.clone(),
-        tool_results,
-    })
+    (!tool_results.is_empty()).then(|| UserFrame { parent: frame.parent_tool_use_id.clone(), tool_results })
 }
 
 /// Reads a block in the API's shape; one that cannot be read is of an unknown kind.
 pub(crate) fn read_block(raw: &RawValue) -> Block {
-    Block {
-        kind: read_kind(raw),
-        raw: Raw::copied(raw),
-    }
+    Block { kind: read_kind(raw), raw: Raw::copied(raw) }
 }
 
 /// What a block in the API's shape is.
@@ -149,19 +139,14 @@ pub(crate) fn read_kind(raw: &RawValue) -> BlockKind {
         name: Option<Text<'a>>,
     }
     let Ok(head) = serde_json::from_str::<Head<'_>>(raw.get()) else {
-        return BlockKind::Other {
-            name: String::new(),
-        };
+        return BlockKind::Other { name: String::new() };
     };
     match (head.kind.as_deref(), head.id, head.name) {
         (Some("text"), _, _) => BlockKind::Text,
         (Some("thinking"), _, _) => BlockKind::Thinking,
-        (Some("tool_use"), Some(id), Some(name)) => BlockKind::ToolUse {
-            id: ToolUseId(id.into_string()),
-            name: name.into_string(),
-        },
-        (name, _, _) => BlockKind::Other {
-            name: name.unwrap_or_default().to_owned(),
-        },
+        (Some("tool_use"), Some(id), Some(name)) => {
+            BlockKind::ToolUse { id: ToolUseId(id.into_string()), name: name.into_string() }
+        }
+        (name, _, _) => BlockKind::Other { name: name.unwrap_or_default().to_owned() },
     }
 }

@@ -38,14 +38,7 @@ fn set<T: serde::Serialize + ?Sized>(fields: &mut Fields, name: &str, value: &T)
 }
 
 pub(crate) fn request(id: RequestId, subtype: &str, fields: Map<String, Value>) -> OutgoingLine {
-    request_line(
-        id,
-        subtype,
-        fields
-            .into_iter()
-            .map(|(name, value)| (name, Raw::from(value)))
-            .collect(),
-    )
+    request_line(id, subtype, fields.into_iter().map(|(name, value)| (name, Raw::from(value))).collect())
 }
 
 pub(crate) fn interrupt(id: RequestId) -> OutgoingLine {
@@ -54,22 +47,11 @@ pub(crate) fn interrupt(id: RequestId) -> OutgoingLine {
 
 /// No model means the CLI's own choice.
 pub(crate) fn set_model(id: RequestId, model: Option<&str>) -> OutgoingLine {
-    request_line(
-        id,
-        "set_model",
-        model
-            .map(|model| ("model".to_owned(), Raw::of(model)))
-            .into_iter()
-            .collect(),
-    )
+    request_line(id, "set_model", model.map(|model| ("model".to_owned(), Raw::of(model))).into_iter().collect())
 }
 
 pub(crate) fn set_permission_mode(id: RequestId, mode: PermissionMode) -> OutgoingLine {
-    request_line(
-        id,
-        "set_permission_mode",
-        Fields::from([("mode".to_owned(), Raw::of(mode.as_str()))]),
-    )
+    request_line(id, "set_permission_mode", Fields::from([("mode".to_owned(), Raw::of(mode.as_str()))]))
 }
 
 pub(crate) fn prompt(uuid: &str, content: &PromptContent) -> OutgoingLine {
@@ -87,17 +69,8 @@ pub(crate) fn prompt(uuid: &str, content: &PromptContent) -> OutgoingLine {
         content: &'a T,
     }
     fn line<T: serde::Serialize>(uuid: &str, content: &T) -> OutgoingLine {
-        let message = UserMessage {
-            role: "user",
-            content,
-        };
-        to_line(&UserLine {
-            r#type: "user",
-            uuid,
-            session_id: "",
-            message,
-            parent_tool_use_id: (),
-        })
+        let message = UserMessage { role: "user", content };
+        to_line(&UserLine { r#type: "user", uuid, session_id: "", message, parent_tool_use_id: () })
     }
     match content {
         PromptContent::Text(text) => line(uuid, &[json!({"type": "text", "text": text})]),
@@ -119,11 +92,7 @@ pub(crate) fn decision(request_id: &str, decision: &Decision) -> OutgoingLine {
     match decision {
         Decision::Allow { input, permissions } => answer(
             request_id,
-            &Allow {
-                behavior: "allow",
-                updated_input: input.as_ref(),
-                updated_permissions: permissions.as_ref(),
-            },
+            &Allow { behavior: "allow", updated_input: input.as_ref(), updated_permissions: permissions.as_ref() },
         ),
         Decision::Deny { message, interrupt } => {
             let mut body = json!({"behavior": "deny", "message": message});
@@ -157,15 +126,8 @@ fn answer<T: serde::Serialize>(request_id: &str, body: &T) -> OutgoingLine {
         request_id: &'a str,
         response: &'a T,
     }
-    let response = Success {
-        subtype: "success",
-        request_id,
-        response: body,
-    };
-    to_line(&AnswerLine {
-        r#type: "control_response",
-        response,
-    })
+    let response = Success { subtype: "success", request_id, response: body };
+    to_line(&AnswerLine { r#type: "control_response", response })
 }
 
 /// The members of a request, each carried as it came.
@@ -180,11 +142,7 @@ fn request_line(id: RequestId, subtype: &str, mut fields: Fields) -> OutgoingLin
     }
     // The name of the request is ours to say, whatever a field of that name says.
     set(&mut fields, "subtype", subtype);
-    to_line(&RequestLine {
-        r#type: "control_request",
-        request_id: request_name(id),
-        request: fields,
-    })
+    to_line(&RequestLine { r#type: "control_request", request_id: request_name(id), request: fields })
 }
 
 /// How our requests are called on the wire.

@@ -11,11 +11,7 @@ pub(super) fn lone_surrogates(line: &str) -> Option<String> {
             continue;
         }
         match escape_at(bytes, place) {
-            Some(0xD800..=0xDBFF)
-                if matches!(escape_at(bytes, place + 6), Some(0xDC00..=0xDFFF)) =>
-            {
-                place += 12
-            }
+            Some(0xD800..=0xDBFF) if matches!(escape_at(bytes, place + 6), Some(0xDC00..=0xDFFF)) => place += 12,
             Some(0xD800..=0xDFFF) => {
                 lone.push(place);
                 place += 6;
@@ -53,10 +49,7 @@ mod tests {
             (r#"{"a":"\\ud83d"}"#, None),
             (r#"{"a":"x\ud83d"}"#, Some(r#"{"a":"x\ufffd"}"#)),
             (r#"{"a":"\ude00y"}"#, Some(r#"{"a":"\ufffdy"}"#)),
-            (
-                r#"{"a":"\ud83d\ud83d\ude00"}"#,
-                Some(r#"{"a":"\ufffd\ud83d\ude00"}"#),
-            ),
+            (r#"{"a":"\ud83d\ud83d\ude00"}"#, Some(r#"{"a":"\ufffd\ud83d\ude00"}"#)),
             (r#"{"a":"\\\ud83d"}"#, Some(r#"{"a":"\\\ufffd"}"#)),
         ] {
             assert_eq!(lone_surrogates(line).as_deref(), repaired, "{line}");

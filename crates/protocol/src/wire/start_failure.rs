@@ -23,8 +23,5 @@ pub fn start_failure(stderr: &str) -> StartFailure {
         ("unknown option", StartFailure::UnknownFlag),
         ("cannot be used with root", StartFailure::BypassAsRoot),
     ];
-    table
-        .into_iter()
-        .find(|(words, _)| stderr.contains(words))
-        .map_or(StartFailure::Other, |(_, failure)| failure)
+    table.into_iter().find(|(words, _)| stderr.contains(words)).map_or(StartFailure::Other, |(_, failure)| failure)
 }

@@ -2,9 +2,7 @@
 
 use std::fmt;
 
-use serde::de::{
-    self, Deserialize, Deserializer, MapAccess, Visitor, value::MapAccessDeserializer,
-};
+use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor, value::MapAccessDeserializer};
 use serde_json::value::RawValue;
 
 use super::{Frame, Text};
@@ -52,28 +50,16 @@ pub(super) fn read<'a>(frame: &Frame<'a>) -> Option<StreamFrame<'a>> {
     let read = match &*event.kind {
         "message_start" => {
             let message: MessageHead<'a> = serde_json::from_str(event.message?.get()).ok()?;
-            StreamFrame::MessageStarted {
-                id: message.id,
-                model: message.model,
-            }
+            StreamFrame::MessageStarted { id: message.id, model: message.model }
         }
-        "content_block_start" => StreamFrame::BlockStarted {
-            index: event.index?,
-            content: event.content_block?,
-        },
+        "content_block_start" => StreamFrame::BlockStarted { index: event.index?, content: event.content_block? },
         "content_block_delta" => match read_delta(event.delta.as_ref()?) {
-            Some(delta) => StreamFrame::BlockGrew {
-                index: event.index?,
-                delta,
-            },
+            Some(delta) => StreamFrame::BlockGrew { index: event.index?, delta },
             None => StreamFrame::Nothing,
         },
         "content_block_stop" => StreamFrame::BlockStopped,
         "message_delta" => StreamFrame::MessageChanged {
-            stop_reason: event
-                .delta
-                .as_ref()
-                .and_then(|delta| delta.stop_reason.clone()),
+            stop_reason: event.delta.as_ref().and_then(|delta| delta.stop_reason.clone()),
         },
         "message_stop" => StreamFrame::MessageStopped,
         "ping" => StreamFrame::Nothing,
@@ -143,8 +129,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for MaybeEvent<'a> {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<MaybeEvent<'de>, A::Error> {
-                EventMembers::deserialize(MapAccessDeserializer::new(map))
-                    .map(|event| MaybeEvent(Some(event)))
+                EventMembers::deserialize(MapAccessDeserializer::new(map)).map(|event| MaybeEvent(Some(event)))
             }
 
             fn visit_str<E: de::Error>(self, _: &str) -> Result<MaybeEvent<'de>, E> {

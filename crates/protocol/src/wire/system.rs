@@ -107,10 +107,7 @@ fn read_status(line: &str) -> Option<SystemFrame<'_>> {
         permission_mode: Option<Text<'a>>,
     }
     let members: Members<'_> = serde_json::from_str(line).ok()?;
-    Some(SystemFrame::Status {
-        status: members.status,
-        permission_mode: members.permission_mode,
-    })
+    Some(SystemFrame::Status { status: members.status, permission_mode: members.permission_mode })
 }
 
 fn read_retry(line: &str) -> Option<SystemFrame<'_>> {
@@ -138,9 +135,5 @@ fn read_task(line: &str, news: TaskNews) -> Option<SystemFrame<'_>> {
         task_id: Text<'a>,
     }
     let members: Members<'_> = serde_json::from_str(line).ok()?;
-    Some(SystemFrame::Task {
-        id: members.task_id,
-        news,
-        detail: serde_json::from_str(line).ok()?,
-    })
+    Some(SystemFrame::Task { id: members.task_id, news, detail: serde_json::from_str(line).ok()? })
 }

@@ -22,10 +22,7 @@ const GRACE: Duration = Duration::from_millis(500);
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// Lives, and ends the process.
-#[expect(
-    clippy::exit,
-    reason = "a keeper is a whole process: nothing of the program it was started from runs"
-)]
+#[expect(clippy::exit, reason = "a keeper is a whole process: nothing of the program it was started from runs")]
 pub(super) fn live() -> ! {
     let code = match keep() {
         Ok(()) => 0,
@@ -48,13 +45,7 @@ fn keep() -> io::Result<()> {
     let keeping = match start(&words, streams) {
         Ok(cli) => {
             tell(&owner, Report::Started(cli.as_raw_nonzero().get()));
-            Keeping {
-                owner,
-                wakes,
-                cli: Some(cli),
-                until: Until::Exit,
-            }
-            .run()
+            Keeping { owner, wakes, cli: Some(cli), until: Until::Exit }.run()
         }
         Err(error) => {
             tell(&owner, Report::Failed(error.raw_os_error().unwrap_or(0)));
@@ -68,15 +59,11 @@ fn keep() -> io::Result<()> {
 fn start(words: &FirstWords, [stdin, stdout, stderr]: [OwnedFd; 3]) -> io::Result<Pid> {
     let mut command = Command::new(&words.program);
     command.args(&words.arguments).current_dir(&words.directory);
-    command
-        .stdin(Stdio::from(stdin))
-        .stdout(Stdio::from(stdout))
-        .stderr(Stdio::from(stderr));
+    command.stdin(Stdio::from(stdin)).stdout(Stdio::from(stdout)).stderr(Stdio::from(stderr));
     die_with_parent(&mut command);
     let child = command.spawn()?;
     // The child is waited for by `wait`, together with the orphans; dropping its handle does nothing.
-    Pid::from_raw(i32::try_from(child.id()).unwrap_or_default())
-        .ok_or_else(|| io::ErrorKind::InvalidData.into())
+    Pid::from_raw(i32::try_from(child.id()).unwrap_or_default()).ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
 /// What is waited for.
@@ -166,10 +153,7 @@ impl Keeping {
         let mut orders = [0; 16];
         match self.owner.read(&mut orders) {
             Ok(0) => self.obey(Order::Abort),
-            Ok(count) => orders[..count]
-                .iter()
-                .filter_map(|byte| Order::of(*byte))
-                .for_each(|order| self.obey(order)),
+            Ok(count) => orders[..count].iter().filter_map(|byte| Order::of(*byte)).for_each(|order| self.obey(order)),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             // The owner went away in the middle of a word.
@@ -275,11 +259,7 @@ fn die_with_parent(command: &mut Command) {
     unsafe {
         command.pre_exec(move || {
             rustix::process::set_parent_process_death_signal(Some(Signal::INT))?;
-            if rustix::process::getppid() == Some(keeper) {
-                Ok(())
-            } else {
-                Err(io::ErrorKind::BrokenPipe.into())
-            }
+            if rustix::process::getppid() == Some(keeper) { Ok(()) } else { Err(io::ErrorKind::BrokenPipe.into()) }
         });
     }
 }

@@ -9,8 +9,8 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
+    recvmsg, sendmsg,
 };
 
 /// What the owner says first.
@@ -44,9 +44,7 @@ impl Order {
     }
 
     pub(super) fn of(byte: u8) -> Option<Order> {
-        [Order::Terminate, Order::Abort, Order::Kill]
-            .into_iter()
-            .find(|order| order.byte() == byte)
+        [Order::Terminate, Order::Abort, Order::Kill].into_iter().find(|order| order.byte() == byte)
     }
 }
 
@@ -112,30 +110,20 @@ pub(crate) fn send_first_words(
     streams: [BorrowedFd<'_>; 3],
 ) -> io::Result<()> {
     let mut body = Vec::new();
-    let strings = [
-        &words.program,
-        &words.directory,
-        &words.folder.clone().into_os_string(),
-    ];
+    let strings = [&words.program, &words.directory, &words.folder.clone().into_os_string()];
     for string in strings.into_iter().chain(&words.arguments) {
         // No argument has a zero byte in it, so it can end one.
         body.extend_from_slice(string.as_bytes());
         body.push(0);
     }
-    let length = u32::try_from(body.len())
-        .map_err(|_| io::Error::from(io::ErrorKind::ArgumentListTooLong))?;
+    let length = u32::try_from(body.len()).map_err(|_| io::Error::from(io::ErrorKind::ArgumentListTooLong))?;
     let head = length.to_le_bytes();
 
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
     ancillary.push(SendAncillaryMessage::ScmRights(&streams));
     // Four bytes are never split, so the streams are sent with exactly these.
-    sendmsg(
-        socket,
-        &[IoSlice::new(&head)],
-        &mut ancillary,
-        SendFlags::empty(),
-    )?;
+    sendmsg(socket, &[IoSlice::new(&head)], &mut ancillary, SendFlags::empty())?;
     (&*socket).write_all(&body)
 }
 
@@ -144,56 +132,30 @@ pub(super) fn hear_first_words(socket: &UnixStream) -> io::Result<(FirstWords, [
     let mut head = [0; 4];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-    let received = recvmsg(
-        socket.as_fd(),
-        &mut [IoSliceMut::new(&mut head)],
-        &mut ancillary,
-        RecvFlags::empty(),
-    )?;
+    let received = recvmsg(socket.as_fd(), &mut [IoSliceMut::new(&mut head)], &mut ancillary, RecvFlags::empty())?;
     if received.bytes != head.len() {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
     let streams: Vec<OwnedFd> = ancillary
         .drain()
-        .filter_map(|message| {
-            if let RecvAncillaryMessage::ScmRights(streams) = message {
-                Some(streams)
-            } else {
-                None
-            }
-        })
+        .filter_map(|message| if let RecvAncillaryMessage::ScmRights(streams) = message { Some(streams) } else { None })
         .flatten()
         .collect();
     for stream in &streams {
         // They are for the CLI's own streams only, which are copies of them.
         rustix::io::fcntl_setfd(stream, rustix::io::FdFlags::CLOEXEC)?;
     }
-    let streams = <[OwnedFd; 3]>::try_from(streams)
-        .map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;
+    let streams = <[OwnedFd; 3]>::try_from(streams).map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;
 
     let mut body = vec![0; u32::from_le_bytes(head) as usize];
     (&*socket).read_exact(&mut body)?;
-    let mut strings = body
-        .split(|byte| *byte == 0)
-        .map(|string| OsString::from_vec(string.to_vec()));
-    let mut next = || {
-        strings
-            .next()
-            .ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))
-    };
+    let mut strings = body.split(|byte| *byte == 0).map(|string| OsString::from_vec(string.to_vec()));
+    let mut next = || strings.next().ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData));
     let (program, directory, folder) = (next()?, next()?, next()?.into());
     let mut arguments: Vec<OsString> = strings.collect();
     // What follows the last zero byte is not an argument.
     arguments.pop();
-    Ok((
-        FirstWords {
-            program,
-            arguments,
-            directory,
-            folder,
-        },
-        streams,
-    ))
+    Ok((FirstWords { program, arguments, directory, folder }, streams))
 }
 
 #[cfg(test)]
@@ -206,26 +168,15 @@ mod tests {
         let (mut reader, writer) = io::pipe().unwrap();
         let words = FirstWords {
             program: "/bin/x".into(),
-            arguments: vec![
-                "--a=b".into(),
-                "".into(),
-                OsString::from_vec(vec![0xff, b'\n']),
-            ],
+            arguments: vec!["--a=b".into(), "".into(), OsString::from_vec(vec![0xff, b'\n'])],
             directory: "/tmp".into(),
             folder: "/tmp/folder".into(),
         };
-        send_first_words(
-            &owner,
-            &words,
-            [reader.as_fd(), writer.as_fd(), writer.as_fd()],
-        )
-        .unwrap();
+        send_first_words(&owner, &words, [reader.as_fd(), writer.as_fd(), writer.as_fd()]).unwrap();
         let (heard, [_, second, _]) = hear_first_words(&keeper).unwrap();
         assert_eq!(heard, words);
         drop(writer);
-        std::fs::File::from(second)
-            .write_all(b"through the passed stream")
-            .unwrap();
+        std::fs::File::from(second).write_all(b"through the passed stream").unwrap();
         let mut text = String::new();
         reader.read_to_string(&mut text).unwrap();
         assert_eq!(text, "through the passed stream");
@@ -233,12 +184,7 @@ mod tests {
 
     #[test]
     fn reports_arrive_whole_whatever_the_pieces() {
-        let said = [
-            Report::Started(-1),
-            Report::Failed(2),
-            Report::Exited(143),
-            Report::Signalled(9),
-        ];
+        let said = [Report::Started(-1), Report::Failed(2), Report::Exited(143), Report::Signalled(9)];
         let bytes: Vec<u8> = said.iter().flat_map(|report| report.bytes()).collect();
         let mut reports = Reports::default();
         let mut heard = Vec::new();

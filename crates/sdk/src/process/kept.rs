@@ -31,15 +31,8 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
-    pub(super) async fn start(
-        plan: Plan,
-        streams: [OwnedFd; 3],
-        keeper: PathBuf,
-    ) -> Result<Kept, StartError> {
-        let failed = |source| StartError::Keeper {
-            path: keeper.clone(),
-            source,
-        };
+    pub(super) async fn start(plan: Plan, streams: [OwnedFd; 3], keeper: PathBuf) -> Result<Kept, StartError> {
+        let failed = |source| StartError::Keeper { path: keeper.clone(), source };
         let (ours, theirs) = StdUnixStream::pair().map_err(StartError::System)?;
         let child = Command::new(&keeper)
             .arg(KEEPER_ARGUMENT)
@@ -61,12 +54,7 @@ impl Kept {
             folder: plan.folder.path().map(PathBuf::from).unwrap_or_default(),
         };
         let [stdin, stdout, stderr] = &streams;
-        send_first_words(
-            &ours,
-            &words,
-            [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()],
-        )
-        .map_err(failed)?;
+        send_first_words(&ours, &words, [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()]).map_err(failed)?;
         // Our copies would keep the pipes open after the CLI has ended.
         drop(streams);
         ours.set_nonblocking(true).map_err(failed)?;
@@ -81,21 +69,13 @@ impl Kept {
         };
 
         let first = tokio::time::timeout(FIRST_REPORT_WITHIN, kept.next_report()).await;
-        match first
-            .map_err(|_| failed(io::ErrorKind::TimedOut.into()))?
-            .map_err(failed)?
-        {
+        match first.map_err(|_| failed(io::ErrorKind::TimedOut.into()))?.map_err(failed)? {
             Some(Report::Started(_)) => Ok(kept),
             Some(Report::Failed(number)) => {
                 let source = io::Error::from_raw_os_error(number);
-                Err(StartError::NotRunnable {
-                    path: plan.program,
-                    source,
-                })
+                Err(StartError::NotRunnable { path: plan.program, source })
             }
-            Some(Report::Exited(_) | Report::Signalled(_)) | None => {
-                Err(failed(io::ErrorKind::UnexpectedEof.into()))
-            }
+            Some(Report::Exited(_) | Report::Signalled(_)) | None => Err(failed(io::ErrorKind::UnexpectedEof.into())),
         }
     }
 
@@ -114,17 +94,9 @@ impl Kept {
     pub(super) async fn gone(&mut self) -> Ending {
         loop {
             match self.next_report().await {
-                Ok(Some(Report::Exited(code))) => {
-                    self.ending = Some(Ending {
-                        code: Some(code),
-                        signal: None,
-                    })
-                }
+                Ok(Some(Report::Exited(code))) => self.ending = Some(Ending { code: Some(code), signal: None }),
                 Ok(Some(Report::Signalled(signal))) => {
-                    self.ending = Some(Ending {
-                        code: None,
-                        signal: Some(signal),
-                    });
+                    self.ending = Some(Ending { code: None, signal: Some(signal) });
                 }
                 Ok(Some(Report::Started(_) | Report::Failed(_))) => {}
                 Ok(None) | Err(_) => break,

@@ -29,10 +29,7 @@ pub(crate) struct Unkept {
 }
 
 impl Unkept {
-    pub(super) fn start(
-        plan: Plan,
-        [stdin, stdout, stderr]: [OwnedFd; 3],
-    ) -> Result<Unkept, StartError> {
+    pub(super) fn start(plan: Plan, [stdin, stdout, stderr]: [OwnedFd; 3]) -> Result<Unkept, StartError> {
         let cli = Command::new(&plan.program)
             .args(&plan.arguments)
             .current_dir(&plan.directory)
@@ -43,17 +40,8 @@ impl Unkept {
             .stdout(Stdio::from(stdout))
             .stderr(Stdio::from(stderr))
             .spawn()
-            .map_err(|source| StartError::NotRunnable {
-                path: plan.program,
-                source,
-            })?;
-        Ok(Unkept {
-            cli,
-            mark: plan.mark,
-            kill_at: None,
-            ending: None,
-            _folder: plan.folder,
-        })
+            .map_err(|source| StartError::NotRunnable { path: plan.program, source })?;
+        Ok(Unkept { cli, mark: plan.mark, kill_at: None, ending: None, _folder: plan.folder })
     }
 
     pub(super) fn stop(&mut self, stop: Stop) {
@@ -129,8 +117,5 @@ impl Drop for Unkept {
 
 fn ending_of(status: &std::process::ExitStatus) -> Ending {
     use std::os::unix::process::ExitStatusExt;
-    Ending {
-        code: status.code(),
-        signal: status.signal(),
-    }
+    Ending { code: status.code(), signal: status.signal() }
 }

@@ -39,12 +39,7 @@ impl Room {
 
     /// The same, with every permission asked of the test.
     pub(crate) fn asking_options(&self) -> Options {
-        Options {
-            permission_prompts: watari_sdk::PermissionPrompts::Ask {
-                answer_within: None,
-            },
-            ..self.options()
-        }
+        Options { permission_prompts: watari_sdk::PermissionPrompts::Ask { answer_within: None }, ..self.options() }
     }
 
     pub(crate) async fn connect(&self) -> Talk {
@@ -63,20 +58,9 @@ pub(crate) struct Signal(tokio::net::unix::pipe::Receiver);
 impl Room {
     pub(crate) fn signal(&self, name: &str) -> Signal {
         let path = self.sandbox.cwd().join(name);
-        assert!(
-            std::process::Command::new("mkfifo")
-                .arg(&path)
-                .status()
-                .unwrap()
-                .success()
-        );
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
         // Open for writing too, so that it has no end before it has a beginning.
-        Signal(
-            tokio::net::unix::pipe::OpenOptions::new()
-                .read_write(true)
-                .open_receiver(path)
-                .unwrap(),
-        )
+        Signal(tokio::net::unix::pipe::OpenOptions::new().read_write(true).open_receiver(path).unwrap())
     }
 }
 
@@ -89,11 +73,7 @@ impl Signal {
 /// A program of `examples/`, which cargo builds beside the tests.
 pub(crate) fn example(name: &str) -> PathBuf {
     let test = std::env::current_exe().unwrap();
-    test.parent()
-        .and_then(|deps| deps.parent())
-        .unwrap()
-        .join("examples")
-        .join(name)
+    test.parent().and_then(|deps| deps.parent()).unwrap().join("examples").join(name)
 }
 
 pub(crate) fn keeper() -> Keeper {
@@ -116,11 +96,7 @@ impl Talk {
     pub(crate) async fn until(&mut self, wanted: impl Fn(&Event) -> bool) -> Vec<Event> {
         let mut seen = Vec::new();
         loop {
-            let event = self
-                .events
-                .next()
-                .await
-                .unwrap_or_else(|| panic!("the session ended first: {seen:#?}"));
+            let event = self.events.next().await.unwrap_or_else(|| panic!("the session ended first: {seen:#?}"));
             seen.push(event);
             if wanted(&seen[seen.len() - 1]) {
                 return seen;
@@ -133,13 +109,11 @@ impl Talk {
     }
 
     pub(crate) async fn until_turn_finished(&mut self) -> Vec<Event> {
-        self.until(|event| matches!(event, Event::TurnFinished { .. }))
-            .await
+        self.until(|event| matches!(event, Event::TurnFinished { .. })).await
     }
 
     pub(crate) async fn until_asked(&mut self) -> Vec<Event> {
-        self.until(|event| matches!(event, Event::AskOpened { .. }))
-            .await
+        self.until(|event| matches!(event, Event::AskOpened { .. })).await
     }
 
     /// Reads everything there still is.
@@ -159,9 +133,7 @@ pub(crate) fn transcript(events: &[Event]) -> String {
         let line = describe(event);
         // Deltas of one block are one line, so that how the API cuts a text does not matter.
         match (lines.last_mut(), event) {
-            (Some(last), Event::BlockGrew { block, delta, .. })
-                if last.starts_with(&grew(*block, delta)) =>
-            {
+            (Some(last), Event::BlockGrew { block, delta, .. }) if last.starts_with(&grew(*block, delta)) => {
                 last.push_str(delta.text());
             }
             _ => lines.extend(line),
@@ -185,82 +157,41 @@ fn describe(event: &Event) -> Option<String> {
         Event::SessionOpened { .. } => "session opened".to_owned(),
         Event::TurnStarted { cause } => format!("turn started: {cause:?}"),
         Event::MessageStarted { message, .. } => format!("message {message} started"),
-        Event::BlockStarted {
-            block, index, kind, ..
-        } => format!("block {block} started at {index}: {kind:?}"),
+        Event::BlockStarted { block, index, kind, .. } => format!("block {block} started at {index}: {kind:?}"),
         Event::BlockGrew { block, delta, .. } => format!("{}{}", grew(*block, delta), delta.text()),
-        Event::BlockFinished {
-            block,
-            parent,
-            streamed,
-            content,
-            ..
-        } => {
-            let by = parent
-                .as_ref()
-                .map(|parent| format!(" by subagent of {parent}"))
-                .unwrap_or_default();
+        Event::BlockFinished { block, parent, streamed, content, .. } => {
+            let by = parent.as_ref().map(|parent| format!(" by subagent of {parent}")).unwrap_or_default();
             let how = if *streamed { "" } else { ", not streamed" };
             format!("block {block} finished{by}{how}: {}", content.raw.as_str())
         }
         Event::BlockDiscarded { block } => format!("block {block} discarded"),
-        Event::MessageFinished {
-            message,
-            blocks,
-            stop_reason,
-        } => {
+        Event::MessageFinished { message, blocks, stop_reason } => {
             let blocks: Vec<u64> = blocks.iter().map(|block| block.0).collect();
-            format!(
-                "message {message} finished with {blocks:?}, {}",
-                stop_reason.as_deref().unwrap_or("no reason")
-            )
+            format!("message {message} finished with {blocks:?}, {}", stop_reason.as_deref().unwrap_or("no reason"))
         }
-        Event::ToolReturned {
-            tool_use,
-            is_error,
-            content,
-            ..
-        } => {
+        Event::ToolReturned { tool_use, is_error, content, .. } => {
             let how = if *is_error { "failed" } else { "returned" };
             format!("tool {tool_use} {how}: {}", content.as_str())
         }
-        Event::AskOpened {
-            ask,
-            kind: AskKind::Permission(permission),
-        } => {
-            format!(
-                "ask {ask} opened: {} {}",
-                permission.tool,
-                permission.input.as_str()
-            )
+        Event::AskOpened { ask, kind: AskKind::Permission(permission) } => {
+            format!("ask {ask} opened: {} {}", permission.tool, permission.input.as_str())
         }
         Event::AskClosed { ask, ending } => format!("ask {ask} closed: {ending:?}"),
         Event::TurnFinished { cause, outcome } => {
             let text = outcome.result.as_deref().unwrap_or_default();
-            format!(
-                "turn finished: {cause:?} {:?} {} {text:?}",
-                outcome.ending, outcome.subtype
-            )
+            format!("turn finished: {cause:?} {:?} {} {text:?}", outcome.ending, outcome.subtype)
         }
         Event::PromptDropped { prompt, reason } => format!("prompt {prompt} dropped: {reason:?}"),
         Event::BecameIdle => "idle".to_owned(),
-        Event::Ended { exit } => format!(
-            "ended: {:?} code {:?} signal {:?}",
-            exit.reason, exit.code, exit.signal
-        ),
+        Event::Ended { exit } => format!("ended: {:?} code {:?} signal {:?}", exit.reason, exit.code, exit.signal),
         Event::TaskChanged { news, .. } => format!("task {news:?}"),
         Event::NoiseSkipped { beginning, bytes } => format!("noise of {bytes} bytes: {beginning}"),
         Event::RequestAnswered { request, reply } => {
             format!("request {request} answered: {reply:?}")
         }
         Event::ToolProgressed { tool_use, .. } => format!("tool {tool_use} runs"),
-        Event::StatusChanged {
-            permission_mode: Some(mode),
-            ..
-        } => format!("permission mode {mode}"),
-        Event::ApiRetried {
-            attempt, status, ..
-        } => format!("API retried: {attempt} {status:?}"),
+        Event::StatusChanged { permission_mode: Some(mode), .. } => format!("permission mode {mode}"),
+        Event::ApiRetried { attempt, status, .. } => format!("API retried: {attempt} {status:?}"),
         // What the CLI says of itself while it works comes and goes with its version.
         Event::StatusChanged { .. } | Event::Unknown { .. } => return None,
     })

@@ -7,28 +7,20 @@ use super::ProcessInfo;
 /// The folder with one entry per open file of this process.
 pub(super) const OPEN_FILES: &str = "/proc/self/fd";
 
-#[expect(
-    clippy::panic,
-    reason = "only tests call this, and an empty answer would let them pass"
-)]
+#[expect(clippy::panic, reason = "only tests call this, and an empty answer would let them pass")]
 pub(super) fn all() -> Vec<ProcessInfo> {
     let entries = match std::fs::read_dir("/proc") {
         Ok(entries) => entries,
         Err(error) => panic!("cannot read /proc: {error}"),
     };
-    entries
-        .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .filter_map(process)
-        .collect()
+    entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter_map(process).collect()
 }
 
 pub(super) fn carries(process: &ProcessInfo, marker: &str) -> bool {
     // The environment of another user's process cannot be read; such a process is not a child of a test.
     process.command.contains(marker)
         || ["environ", "cmdline"].iter().any(|name| {
-            std::fs::read(file_of(process.pid, name))
-                .is_ok_and(|bytes| contains(&bytes, marker.as_bytes()))
+            std::fs::read(file_of(process.pid, name)).is_ok_and(|bytes| contains(&bytes, marker.as_bytes()))
         })
 }
 
@@ -48,12 +40,7 @@ fn process(pid: u32) -> Option<ProcessInfo> {
         "" => format!("[{name}]"),
         words => words.replace('\0', " "),
     };
-    Some(ProcessInfo {
-        pid,
-        parent,
-        state,
-        command,
-    })
+    Some(ProcessInfo { pid, parent, state, command })
 }
 
 fn file_of(pid: u32, name: &str) -> PathBuf {

@@ -4,10 +4,7 @@
 ///
 /// # Panics
 /// When the system does not tell.
-#[expect(
-    clippy::panic,
-    reason = "only tests call this, and a made-up number would let them pass"
-)]
+#[expect(clippy::panic, reason = "only tests call this, and a made-up number would let them pass")]
 pub fn peak_memory_of_this_process() -> u64 {
     let status = match std::fs::read_to_string("/proc/self/status") {
         Ok(status) => status,
@@ -23,10 +20,7 @@ pub fn peak_memory_of_this_process() -> u64 {
 ///
 /// # Panics
 /// When the system does not allow it.
-#[expect(
-    clippy::panic,
-    reason = "only tests call this, and an old peak would mislead them"
-)]
+#[expect(clippy::panic, reason = "only tests call this, and an old peak would mislead them")]
 pub fn reset_peak_memory() {
     // The kernel's word for "reset the peak resident size"; see proc(5), clear_refs.
     const RESET_PEAK: &str = "5";
@@ -36,8 +30,6 @@ pub fn reset_peak_memory() {
 }
 
 fn peak_kibibytes(status: &str) -> Option<u64> {
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     line.trim().strip_suffix(" kB")?.trim().parse().ok()
 }

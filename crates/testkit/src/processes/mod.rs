@@ -64,10 +64,7 @@ pub fn children_of(pid: u32) -> Vec<ProcessInfo> {
 ///
 /// # Panics
 /// When the process table cannot be read.
-pub async fn none_marked_within(
-    marker: &str,
-    limit: Duration,
-) -> Result<Duration, Vec<ProcessInfo>> {
+pub async fn none_marked_within(marker: &str, limit: Duration) -> Result<Duration, Vec<ProcessInfo>> {
     // The clock of the machine, not of tokio: processes do not stop for a paused test.
     let started = Instant::now();
     loop {
@@ -88,10 +85,7 @@ pub async fn none_marked_within(
 ///
 /// # Panics
 /// When the system does not show them.
-#[expect(
-    clippy::panic,
-    reason = "only tests call this, and a wrong count would let them pass"
-)]
+#[expect(clippy::panic, reason = "only tests call this, and a wrong count would let them pass")]
 pub fn open_files_of_this_process() -> usize {
     match std::fs::read_dir(system::OPEN_FILES) {
         // The folder itself is open while it is read.

@@ -8,10 +8,7 @@ use super::ProcessInfo;
 /// The folder with one entry per open file of this process.
 pub(super) const OPEN_FILES: &str = "/dev/fd";
 
-#[expect(
-    clippy::panic,
-    reason = "only tests call this, and an empty answer would let them pass"
-)]
+#[expect(clippy::panic, reason = "only tests call this, and an empty answer would let them pass")]
 pub(super) fn all() -> Vec<ProcessInfo> {
     match table() {
         Ok(processes) => processes,
@@ -26,9 +23,7 @@ pub(super) fn carries(process: &ProcessInfo, marker: &str) -> bool {
 fn table() -> Result<Vec<ProcessInfo>, io::Error> {
     // One -o per column: a BSD ps takes all that follows a `=` for the heading.
     let ps = Command::new("ps")
-        .args([
-            "-A", "-ww", "-o", "pid=", "-o", "ppid=", "-o", "stat=", "-o", "command=",
-        ])
+        .args(["-A", "-ww", "-o", "pid=", "-o", "ppid=", "-o", "stat=", "-o", "command="])
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -39,11 +34,7 @@ fn table() -> Result<Vec<ProcessInfo>, io::Error> {
         return Err(io::Error::other(format!("it ended with {}", output.status)));
     }
     let text = String::from_utf8_lossy(&output.stdout);
-    Ok(text
-        .lines()
-        .filter_map(process)
-        .filter(|process| process.pid != pid_of_ps)
-        .collect())
+    Ok(text.lines().filter_map(process).filter(|process| process.pid != pid_of_ps).collect())
 }
 
 fn process(line: &str) -> Option<ProcessInfo> {

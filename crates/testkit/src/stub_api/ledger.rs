@@ -53,13 +53,8 @@ impl RecordedRequest {
         };
         Self {
             method: method.to_string(),
-            path: uri
-                .path_and_query()
-                .map_or_else(|| uri.path().to_owned(), ToString::to_string),
-            headers: headers
-                .iter()
-                .map(|(name, value)| (name.to_string(), text(value.as_bytes())))
-                .collect(),
+            path: uri.path_and_query().map_or_else(|| uri.path().to_owned(), ToString::to_string),
+            headers: headers.iter().map(|(name, value)| (name.to_string(), text(value.as_bytes()))).collect(),
             body,
         }
     }
@@ -79,13 +74,8 @@ impl RecordedRequest {
             return Call::Malformed;
         }
         // By tools and not by order: side calls run beside the main call and would take its reply.
-        let has_tools = self.body["tools"]
-            .as_array()
-            .is_some_and(|tools| !tools.is_empty());
-        let is_agent = self
-            .headers
-            .iter()
-            .any(|(name, _)| name == "x-claude-code-agent-id");
+        let has_tools = self.body["tools"].as_array().is_some_and(|tools| !tools.is_empty());
+        let is_agent = self.headers.iter().any(|(name, _)| name == "x-claude-code-agent-id");
         match (has_tools, is_agent) {
             (false, _) => Call::Side,
             (true, false) => Call::Main,
@@ -100,12 +90,8 @@ impl Ledger {
     }
 
     pub(super) fn model_calls(&self) -> impl Iterator<Item = &Value> {
-        let is_model_call =
-            |request: &&RecordedRequest| matches!(request.call(), Call::Main | Call::Agent);
-        self.requests
-            .iter()
-            .filter(is_model_call)
-            .map(|request| &request.body)
+        let is_model_call = |request: &&RecordedRequest| matches!(request.call(), Call::Main | Call::Agent);
+        self.requests.iter().filter(is_model_call).map(|request| &request.body)
     }
 
     pub(super) fn record(&mut self, request: RecordedRequest) {

@@ -35,41 +35,19 @@ pub(super) struct MessageBody<'a> {
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Content<'a> {
-    Text {
-        text: &'a str,
-    },
-    Thinking {
-        thinking: &'a str,
-        signature: &'a str,
-    },
-    ToolUse {
-        id: &'a str,
-        name: &'a str,
-        input: Cow<'a, Value>,
-    },
+    Text { text: &'a str },
+    Thinking { thinking: &'a str, signature: &'a str },
+    ToolUse { id: &'a str, name: &'a str, input: Cow<'a, Value> },
 }
 
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Event<'a> {
-    MessageStart {
-        message: MessageBody<'a>,
-    },
-    ContentBlockStart {
-        index: usize,
-        content_block: Content<'a>,
-    },
-    ContentBlockDelta {
-        index: usize,
-        delta: Delta<'a>,
-    },
-    ContentBlockStop {
-        index: usize,
-    },
-    MessageDelta {
-        delta: Stop<'a>,
-        usage: OutputUsage,
-    },
+    MessageStart { message: MessageBody<'a> },
+    ContentBlockStart { index: usize, content_block: Content<'a> },
+    ContentBlockDelta { index: usize, delta: Delta<'a> },
+    ContentBlockStop { index: usize },
+    MessageDelta { delta: Stop<'a>, usage: OutputUsage },
     MessageStop,
 }
 
@@ -113,20 +91,13 @@ impl Message {
 
     pub(super) fn start(&self) -> Event<'_> {
         // The API counts the tokens that are there when the first event is sent: one.
-        Event::MessageStart {
-            message: self.with_output(1),
-        }
+        Event::MessageStart { message: self.with_output(1) }
     }
 
     pub(super) fn delta(&self) -> Event<'_> {
         Event::MessageDelta {
-            delta: Stop {
-                stop_reason: self.stop_reason(),
-                stop_sequence: None,
-            },
-            usage: OutputUsage {
-                output_tokens: self.reply.usage.output_tokens,
-            },
+            delta: Stop { stop_reason: self.stop_reason(), stop_sequence: None },
+            usage: OutputUsage { output_tokens: self.reply.usage.output_tokens },
         }
     }
 
@@ -162,30 +133,18 @@ impl<'a> Content<'a> {
     pub(super) fn empty(block: &'a Block) -> Self {
         match block {
             Block::Text(_) => Self::Text { text: "" },
-            Block::Thinking(_) => Self::Thinking {
-                thinking: "",
-                signature: "",
-            },
-            Block::ToolUse { id, name, input: _ } => Self::ToolUse {
-                id,
-                name,
-                input: Cow::Owned(Value::Object(Map::new())),
-            },
+            Block::Thinking(_) => Self::Thinking { thinking: "", signature: "" },
+            Block::ToolUse { id, name, input: _ } => {
+                Self::ToolUse { id, name, input: Cow::Owned(Value::Object(Map::new())) }
+            }
         }
     }
 
     fn whole(block: &'a Block) -> Self {
         match block {
             Block::Text(text) => Self::Text { text },
-            Block::Thinking(thinking) => Self::Thinking {
-                thinking,
-                signature: SIGNATURE,
-            },
-            Block::ToolUse { id, name, input } => Self::ToolUse {
-                id,
-                name,
-                input: Cow::Borrowed(input),
-            },
+            Block::Thinking(thinking) => Self::Thinking { thinking, signature: SIGNATURE },
+            Block::ToolUse { id, name, input } => Self::ToolUse { id, name, input: Cow::Borrowed(input) },
         }
     }
 }

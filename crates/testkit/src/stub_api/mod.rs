@@ -44,9 +44,7 @@ pub enum StartStubError {
 impl StubApi {
     /// Starts a stub on a free port of 127.0.0.1 that answers by `script`.
     pub async fn start(script: Script) -> Result<Self, StartStubError> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-            .await
-            .map_err(StartStubError::Listen)?;
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(StartStubError::Listen)?;
         let address = listener.local_addr().map_err(StartStubError::Listen)?;
         let listener = listener.into_std().map_err(StartStubError::Listen)?;
 
@@ -58,12 +56,7 @@ impl StubApi {
             .name("stub-api".to_owned())
             .spawn(move || server::run(listener, desk, started, stopped))
             .map_err(StartStubError::Thread)?;
-        let stub = Self {
-            address,
-            ledger,
-            stop: Some(stop),
-            thread: Some(thread),
-        };
+        let stub = Self { address, ledger, stop: Some(stop), thread: Some(thread) };
         match start.await {
             Ok(Ok(())) => Ok(stub),
             Ok(Err(error)) => Err(StartStubError::Thread(error)),
@@ -90,11 +83,7 @@ impl StubApi {
     pub async fn wait_for_model_calls(&self, count: usize) {
         let mut changes = self.ledger.subscribe();
         // The sender lives in this stub, so this ends only by the count being reached.
-        drop(
-            changes
-                .wait_for(|ledger| ledger.model_calls().count() >= count)
-                .await,
-        );
+        drop(changes.wait_for(|ledger| ledger.model_calls().count() >= count).await);
     }
 }
 

@@ -31,11 +31,7 @@ pub struct Reply {
 pub(super) enum Block {
     Text(String),
     Thinking(String),
-    ToolUse {
-        id: String,
-        name: String,
-        input: Value,
-    },
+    ToolUse { id: String, name: String, input: Value },
 }
 
 #[derive(Debug, Clone)]
@@ -105,10 +101,7 @@ impl Reply {
 
     /// An HTTP error in place of a message. Blocks that are added to it are never sent.
     pub fn status(code: u16, message: impl Into<String>) -> Self {
-        Self::ending(Ending::Status {
-            code,
-            message: message.into(),
-        })
+        Self::ending(Ending::Status { code, message: message.into() })
     }
 
     /// A message that begins a text with "…" and then says nothing more, until the client goes or the stub is dropped.
@@ -131,17 +124,8 @@ impl Reply {
 
     /// Adds a call of a tool to the same message.
     #[must_use]
-    pub fn and_tool_use(
-        self,
-        id: impl Into<String>,
-        name: impl Into<String>,
-        input: Value,
-    ) -> Self {
-        self.and(Block::ToolUse {
-            id: id.into(),
-            name: name.into(),
-            input,
-        })
+    pub fn and_tool_use(self, id: impl Into<String>, name: impl Into<String>, input: Value) -> Self {
+        self.and(Block::ToolUse { id: id.into(), name: name.into(), input })
     }
 
     /// Waits this long before every text delta.
@@ -175,17 +159,12 @@ impl Reply {
     /// Sets the tokens that the message says it has cost.
     #[must_use]
     pub fn usage(mut self, input: u64, output: u64) -> Self {
-        self.usage = Usage {
-            input_tokens: input,
-            output_tokens: output,
-        };
+        self.usage = Usage { input_tokens: input, output_tokens: output };
         self
     }
 
     pub(super) fn calls_a_tool(&self) -> bool {
-        self.blocks
-            .iter()
-            .any(|block| matches!(block, Block::ToolUse { .. }))
+        self.blocks.iter().any(|block| matches!(block, Block::ToolUse { .. }))
     }
 
     fn ending(ending: Ending) -> Self {
@@ -196,10 +175,7 @@ impl Reply {
             delay: Duration::ZERO,
             pace: None,
             chunk_chars: CHUNK_CHARS,
-            usage: Usage {
-                input_tokens: 10,
-                output_tokens: 5,
-            },
+            usage: Usage { input_tokens: 10, output_tokens: 5 },
         }
     }
 

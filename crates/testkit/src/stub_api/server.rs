@@ -39,10 +39,7 @@ pub(super) fn run(
     stopped: oneshot::Receiver<()>,
 ) {
     // In both sends the receiver may be gone: whoever started the stub no longer wants it.
-    match tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-    {
+    match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime.block_on(async {
             let served = serve(listener, desk);
             drop(started.send(Ok(())));
@@ -62,20 +59,11 @@ async fn serve(listener: TcpListener, desk: Desk) -> Result<(), io::Error> {
         // Small deltas must not wait for one another. Without it they are only slower.
         drop(connection.set_nodelay(true));
     });
-    let router = Router::new()
-        .fallback(answer)
-        .layer(DefaultBodyLimit::max(REQUEST_BYTES_MAX))
-        .with_state(desk);
+    let router = Router::new().fallback(answer).layer(DefaultBodyLimit::max(REQUEST_BYTES_MAX)).with_state(desk);
     axum::serve(listener, router).await
 }
 
-async fn answer(
-    State(desk): State<Desk>,
-    method: Method,
-    uri: Uri,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Response {
+async fn answer(State(desk): State<Desk>, method: Method, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
     let request = RecordedRequest::new(&method, &uri, &headers, &body);
     drop(body);
     let call = request.call();
@@ -95,11 +83,9 @@ async fn send(message: Message, wants_stream: bool) -> Response {
             let status = StatusCode::from_u16(*code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
             error(status, "api_error", message)
         }
-        Ending::Stop | Ending::Hold if wants_stream => (
-            [(CONTENT_TYPE, "text/event-stream")],
-            Body::from_stream(EventStream::new(message)),
-        )
-            .into_response(),
+        Ending::Stop | Ending::Hold if wants_stream => {
+            ([(CONTENT_TYPE, "text/event-stream")], Body::from_stream(EventStream::new(message))).into_response()
+        }
         // The client's going or the end of the stub drops this.
         Ending::Hold => pending().await,
         Ending::Stop => Json(message.whole()).into_response(),
@@ -110,33 +96,20 @@ fn answer_without_model(call: Call) -> Response {
     match call {
         Call::CountTokens => Json(json!({"input_tokens": 10})).into_response(),
         Call::Probe => StatusCode::OK.into_response(),
-        Call::Malformed => error(
-            StatusCode::BAD_REQUEST,
-            "invalid_request_error",
-            "the body is not a JSON object",
-        ),
-        Call::Unknown | Call::Main | Call::Agent | Call::Side => error(
-            StatusCode::NOT_FOUND,
-            "not_found_error",
-            "the stub does not know this path",
-        ),
+        Call::Malformed => error(StatusCode::BAD_REQUEST, "invalid_request_error", "the body is not a JSON object"),
+        Call::Unknown | Call::Main | Call::Agent | Call::Side => {
+            error(StatusCode::NOT_FOUND, "not_found_error", "the stub does not know this path")
+        }
     }
 }
 
 fn error(status: StatusCode, kind: &str, message: &str) -> Response {
-    (
-        status,
-        Json(json!({"type": "error", "error": {"type": kind, "message": message}})),
-    )
-        .into_response()
+    (status, Json(json!({"type": "error", "error": {"type": kind, "message": message}}))).into_response()
 }
 
 impl Desk {
     pub(super) fn new(script: Script, ledger: Arc<watch::Sender<Ledger>>) -> Self {
-        Self {
-            script: Arc::new(script),
-            ledger,
-        }
+        Self { script: Arc::new(script), ledger }
     }
 
     /// Notes a request and, if the model has to answer it, takes the reply and an id for its message: in one step, so

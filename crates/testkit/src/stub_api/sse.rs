@@ -49,14 +49,7 @@ enum Progress {
 
 impl EventStream {
     pub(super) fn new(message: Message) -> Self {
-        Self {
-            transcript: Transcript {
-                message,
-                block: 0,
-                place: Place::MessageStart,
-            },
-            pause: None,
-        }
+        Self { transcript: Transcript { message, block: 0, place: Place::MessageStart }, pause: None }
     }
 
     /// Whether the reply's pace keeps the next event back for now.
@@ -64,9 +57,7 @@ impl EventStream {
         let Some(pace) = self.transcript.pace_of_next() else {
             return false;
         };
-        let pause = self
-            .pause
-            .get_or_insert_with(|| Box::pin(tokio::time::sleep(pace)));
+        let pause = self.pause.get_or_insert_with(|| Box::pin(tokio::time::sleep(pace)));
         if pause.as_mut().poll(context).is_pending() {
             return true;
         }
@@ -125,30 +116,12 @@ impl Transcript {
             }
             Place::BlockStart => match message.reply.blocks.get(index) {
                 Some(block) => {
-                    write_event(
-                        out,
-                        &Event::ContentBlockStart {
-                            index,
-                            content_block: Content::empty(block),
-                        },
-                    )?;
+                    write_event(out, &Event::ContentBlockStart { index, content_block: Content::empty(block) })?;
                     Place::Deltas { at: 0 }
                 }
                 None if matches!(message.reply.ending, Ending::Hold) => {
-                    write_event(
-                        out,
-                        &Event::ContentBlockStart {
-                            index,
-                            content_block: Content::Text { text: "" },
-                        },
-                    )?;
-                    write_event(
-                        out,
-                        &Event::ContentBlockDelta {
-                            index,
-                            delta: Delta::TextDelta { text: "…" },
-                        },
-                    )?;
+                    write_event(out, &Event::ContentBlockStart { index, content_block: Content::Text { text: "" } })?;
+                    write_event(out, &Event::ContentBlockDelta { index, delta: Delta::TextDelta { text: "…" } })?;
                     Place::Held
                 }
                 None => {
@@ -177,25 +150,12 @@ impl Transcript {
     /// Writes the delta that begins at `at` and says where the next one does; nothing if the block is at its end.
     fn write_delta(&self, out: &mut Vec<u8>, at: usize) -> Result<Option<usize>, io::Error> {
         let reply = &self.message.reply;
-        let mut write = |delta| {
-            write_event(
-                out,
-                &Event::ContentBlockDelta {
-                    index: self.block,
-                    delta,
-                },
-            )
-        };
+        let mut write = |delta| write_event(out, &Event::ContentBlockDelta { index: self.block, delta });
         match reply.blocks.get(self.block) {
             Some(Block::Text(text)) if at < text.len() => {
                 let rest = &text[at..];
-                let length = rest
-                    .char_indices()
-                    .nth(reply.chunk_chars)
-                    .map_or(rest.len(), |(end, _)| end);
-                write(Delta::TextDelta {
-                    text: &rest[..length],
-                })?;
+                let length = rest.char_indices().nth(reply.chunk_chars).map_or(rest.len(), |(end, _)| end);
+                write(Delta::TextDelta { text: &rest[..length] })?;
                 Ok(Some(at + length))
             }
             Some(Block::Thinking(thinking)) if at == 0 => {
@@ -203,9 +163,7 @@ impl Transcript {
                 Ok(Some(1))
             }
             Some(Block::Thinking(_)) if at == 1 => {
-                write(Delta::SignatureDelta {
-                    signature: SIGNATURE,
-                })?;
+                write(Delta::SignatureDelta { signature: SIGNATURE })?;
                 Ok(Some(2))
             }
             Some(Block::ToolUse { input, .. }) => {
@@ -216,9 +174,7 @@ impl Transcript {
                 // Two halves, so that a reader has to put them together.
                 let middle = json.ceil_char_boundary(json.len().div_ceil(2));
                 let end = if at < middle { middle } else { json.len() };
-                write(Delta::InputJsonDelta {
-                    partial_json: &json[at..end],
-                })?;
+                write(Delta::InputJsonDelta { partial_json: &json[at..end] })?;
                 Ok(Some(end))
             }
             Some(Block::Text(_) | Block::Thinking(_)) | None => Ok(None),

@@ -41,42 +41,26 @@ pub(crate) fn request(method: &str, path: &str, extra: &str, body: &str) -> Stri
 pub(crate) async fn read_until(connection: &mut TcpStream, text: &str) -> Result<String> {
     let mut seen = Vec::new();
     while !String::from_utf8_lossy(&seen).contains(text) {
-        anyhow::ensure!(
-            connection.read_buf(&mut seen).await? > 0,
-            "the stream ended before {text:?}"
-        );
+        anyhow::ensure!(connection.read_buf(&mut seen).await? > 0, "the stream ended before {text:?}");
     }
     Ok(String::from_utf8_lossy(&seen).into_owned())
 }
 
 fn answer(text: String) -> Result<Answer> {
-    let (head, body) = text
-        .split_once("\r\n\r\n")
-        .context("no end of the headers")?;
+    let (head, body) = text.split_once("\r\n\r\n").context("no end of the headers")?;
     let status = head.split(' ').nth(1).context("no status")?.parse()?;
-    let header = |name: &str| {
-        head.lines()
-            .find_map(|line| line.strip_prefix(name))
-            .unwrap_or_default()
-            .trim()
-    };
+    let header = |name: &str| head.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default().trim();
     let body = match header("transfer-encoding:") {
         "chunked" => joined_chunks(body)?,
         _ => body.to_owned(),
     };
-    Ok(Answer {
-        status,
-        content_type: header("content-type:").to_owned(),
-        body,
-    })
+    Ok(Answer { status, content_type: header("content-type:").to_owned(), body })
 }
 
 fn joined_chunks(mut rest: &str) -> Result<String> {
     let mut joined = String::new();
     loop {
-        let (length, after) = rest
-            .split_once("\r\n")
-            .context("a chunk without its length")?;
+        let (length, after) = rest.split_once("\r\n").context("a chunk without its length")?;
         let length = usize::from_str_radix(length, 16)?;
         if length == 0 {
             return Ok(joined);
