@@ -21,7 +21,8 @@ use crate::command::{Accepted, Command, Refused};
 use crate::event::{AskEnding, DropReason, Event, Exit, ExitReason, RequestFailed, TurnCause};
 use crate::id::{Counter, PromptId, RequestId, SessionId};
 use crate::initialize::Initialize;
-use crate::wire::{self, outgoing};
+use crate::wire;
+use crate::wire::outgoing::{self, Interrupts};
 use asks::Asks;
 use closing::{Closing, Rung};
 use messages::Messages;
@@ -73,6 +74,10 @@ pub struct Machine {
     cli_reports_state: bool,
     /// True while a turn runs that no prompt asked for.
     runs_by_itself: bool,
+    /// True when the running turn was told to end.
+    interrupt_sent: bool,
+    /// What the CLI complained of before it was ready.
+    start_errors: Vec<String>,
     closing: Option<Closing>,
     exit_reason: ExitReason,
     request_ids: Counter,
@@ -105,6 +110,8 @@ impl Machine {
             start_deadline: now.checked_add(config.start_within),
             cli_reports_state: false,
             runs_by_itself: false,
+            interrupt_sent: false,
+            start_errors: Vec::new(),
             closing: None,
             exit_reason: ExitReason::ByItself,
             request_ids: Counter::default(),
@@ -149,8 +156,8 @@ impl Machine {
     /// Time has passed.
     pub fn handle_timeout(&mut self, now: Instant) {
         while let Some(ask) = self.asks.take_expired(now) {
-            self.refuse_ask(&ask, "Permission request timed out");
             self.tell(Event::AskClosed { ask: ask.id, ending: AskEnding::Expired });
+            self.write(outgoing::denial(&ask.request_id, "Permission request timed out", Interrupts::No));
         }
         if self.start_deadline.is_some_and(|deadline| deadline <= now) && self.phase == Phase::Starting {
             self.step(Trigger::EndAsked);
@@ -180,7 +187,8 @@ impl Machine {
             }
         }
         self.closing = None;
-        self.tell(Event::Ended { exit: Exit { code, signal, stderr, reason: self.exit_reason.clone() } });
+        let errors = std::mem::take(&mut self.start_errors);
+        self.tell(Event::Ended { exit: Exit { code, signal, stderr, errors, reason: self.exit_reason.clone() } });
     }
 
     /// What to do next. To be called until there is nothing.

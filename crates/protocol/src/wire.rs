@@ -7,7 +7,7 @@
 pub(crate) mod control;
 pub(crate) mod message;
 pub(crate) mod outgoing;
-mod repair;
+pub(crate) mod repair;
 pub(crate) mod result;
 pub(crate) mod start_failure;
 pub(crate) mod stream;
@@ -16,7 +16,7 @@ pub(crate) mod system;
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, Visitor};
+use serde::de::{Deserialize, DeserializeOwned, Deserializer, Visitor};
 use serde_json::value::RawValue;
 
 use control::{AskRequest, Response};
@@ -168,15 +168,22 @@ impl<T> Default for Loose<T> {
     }
 }
 
+impl<T> Loose<T> {
+    pub(crate) fn into_option(self) -> Option<T> {
+        self.0
+    }
+}
+
 impl<T: Default> Loose<T> {
     pub(crate) fn or_default(self) -> T {
         self.0.unwrap_or_default()
     }
 }
 
-impl<'de: 'a, 'a, T: Deserialize<'a>> Deserialize<'de> for Loose<T> {
+impl<'de, T: DeserializeOwned> Deserialize<'de> for Loose<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Loose<T>, D::Error> {
-        let raw = <&'de RawValue>::deserialize(deserializer)?;
-        Ok(Loose(serde_json::from_str(raw.get()).ok()))
+        let raw = <&'de RawValue>::deserialize(deserializer)?.get();
+        let read = serde_json::from_str(raw).ok();
+        Ok(Loose(read.or_else(|| serde_json::from_str(&repair::lone_surrogates(raw)?).ok())))
     }
 }

@@ -77,7 +77,7 @@ pub enum ConnectError {
     )]
     BypassAsRoot,
     /// The CLI ended before it was ready.
-    #[error("the Claude Code CLI ended before it was ready ({}): {}", ending_words(.exit), stderr_words(.exit))]
+    #[error("the Claude Code CLI ended before it was ready ({}): {}", ending_words(.exit), said_words(.exit))]
     Exited {
         /// How.
         exit: Exit,
@@ -306,7 +306,7 @@ async fn explain(exit: Exit, options: &Options, within: Duration, probe: &versio
         ExitReason::StartRefused(refusal) => return ConnectError::SetupRefused(refusal),
         ExitReason::Asked | ExitReason::ByItself => {}
     }
-    match (start_failure(&exit.stderr), &options.session) {
+    match (start_failure(&exit), &options.session) {
         (StartFailure::SessionIdInUse, Session::NewWithId(id) | Session::Fork { into: Some(id), .. }) => {
             ConnectError::SessionIdInUse { id: id.to_string() }
         }
@@ -341,6 +341,8 @@ fn ending_words(exit: &Exit) -> String {
     }
 }
 
-fn stderr_words(exit: &Exit) -> &str {
-    if exit.stderr.is_empty() { "it said nothing on stderr; try `claude --version` by hand" } else { &exit.stderr }
+fn said_words(exit: &Exit) -> String {
+    let said: Vec<&str> = std::iter::once(&exit.stderr).chain(&exit.errors).map(String::as_str).collect();
+    let said: Vec<&str> = said.into_iter().filter(|words| !words.is_empty()).collect();
+    if said.is_empty() { "it said nothing; try `claude --version` by hand".to_owned() } else { said.join("; ") }
 }

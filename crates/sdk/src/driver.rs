@@ -327,3 +327,66 @@ async fn writable(pipe: Option<&pipe::Sender>) {
         None => std::future::pending().await,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use watari_protocol::Config;
+
+    use super::*;
+
+    /// A conversation with every kind of line: long and short, blank, noise, escapes, several bytes a letter.
+    const CONVERSATION: &str = r#"{"type":"control_response","response":{"subtype":"success","request_id":"watari_1","response":{}}}
+{"type":"system","subtype":"init","session_id":"11111111-1111-4111-8111-111111111111","model":"m"}
+
+not json at all: ä 渡り
+{"type":"stream_event","event":{"type":"message_start","message":{"id":"m1","model":"m"}}}
+{"type":"stream_event","event":{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}}
+{"type":"stream_event","event":{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"渡り \n\u00e9"}}}
+{"type":"assistant","message":{"id":"m1","content":[{"type":"text","text":"渡り \n\u00e9"}]}}
+{"type":"stream_event","event":{"type":"message_stop"}}
+{"type":"control_request","request_id":"q","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{}}}
+{"subtype":"success","result":"渡り","type":"result"}
+{"type":"unheard_of"}"#;
+
+    /// What a session tells when its CLI writes these pieces.
+    fn told(pieces: &[&[u8]]) -> Vec<String> {
+        let now = Instant::now();
+        let mut machine = Machine::start(Config::default(), now);
+        let mut lines = Lines::new();
+        for piece in pieces {
+            lines.space().extend_from_slice(piece);
+            while let Some(line) = lines.next() {
+                hand_over(&mut machine, line, now);
+            }
+        }
+        if let Some(line) = lines.last() {
+            hand_over(&mut machine, line, now);
+        }
+        std::iter::from_fn(|| machine.poll_output()).map(|output| format!("{output:?}")).collect()
+    }
+
+    #[test]
+    fn a_conversation_cut_at_any_byte_is_the_same_conversation() {
+        let bytes = CONVERSATION.as_bytes();
+        let whole = told(&[bytes]);
+        assert!(whole.len() > 12, "{whole:#?}");
+        for place in 0..=bytes.len() {
+            let (before, after) = bytes.split_at(place);
+            assert_eq!(told(&[before, after]), whole, "cut at {place}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_conversation_in_any_pieces_is_the_same_conversation(
+            cuts in proptest::collection::vec(0..=CONVERSATION.len(), 0..30)
+        ) {
+            let bytes = CONVERSATION.as_bytes();
+            let mut places = [cuts, vec![0, bytes.len()]].concat();
+            places.sort_unstable();
+            let pieces: Vec<&[u8]> = places.windows(2).map(|ends| &bytes[ends[0]..ends[1]]).collect();
+            prop_assert_eq!(told(&pieces), told(&[bytes]));
+        }
+    }
+}

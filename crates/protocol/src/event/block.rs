@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 
 use crate::id::ToolUseId;
 use crate::json::Raw;
+use crate::wire::repair::lone_surrogates;
 
 /// What a block is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -70,12 +71,17 @@ impl Block {
             #[serde(borrow)]
             thinking: Option<Cow<'a, str>>,
         }
-        let words: Words<'_> = self.raw.parse().ok()?;
-        match self.kind {
-            BlockKind::Text => words.text.map(Cow::into_owned),
-            BlockKind::Thinking => words.thinking.map(Cow::into_owned),
-            BlockKind::ToolUse { .. } | BlockKind::Other { .. } => None,
-        }
+        let read = |json: &str| {
+            let words: Words<'_> = serde_json::from_str(json).ok()?;
+            match self.kind {
+                BlockKind::Text => words.text.map(Cow::into_owned),
+                BlockKind::Thinking => words.thinking.map(Cow::into_owned),
+                BlockKind::ToolUse { .. } | BlockKind::Other { .. } => None,
+            }
+        };
+        let json = self.raw.as_str();
+        // Half a character, which JSON can hold and a Rust string cannot, is shown as U+FFFD.
+        read(json).or_else(|| read(&lone_surrogates(json)?))
     }
 
     /// The input of a tool use, as the model wrote it.
@@ -94,5 +100,22 @@ impl Block {
 impl Serialize for Block {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.raw.serialize(serializer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_blocks_words_can_be_read_even_with_half_a_character() {
+        let block = |kind, json: &str| Block { kind, raw: Raw::from(json) };
+        assert_eq!(block(BlockKind::Text, r#"{"type":"text","text":"a \"b\""}"#).text().as_deref(), Some("a \"b\""));
+        assert_eq!(block(BlockKind::Text, r#"{"type":"text","text":"x\ud83d"}"#).text().as_deref(), Some("x\u{fffd}"));
+        assert_eq!(block(BlockKind::Thinking, r#"{"thinking":"hm"}"#).text().as_deref(), Some("hm"));
+        let tool = BlockKind::ToolUse { id: ToolUseId("t".into()), name: "Bash".into() };
+        let block = block(tool, r#"{"input":{"n":1e400}}"#);
+        assert_eq!(block.text(), None);
+        assert_eq!(block.input().unwrap().as_str(), r#"{"n":1e400}"#);
     }
 }

@@ -126,6 +126,8 @@ pub struct Exit {
     pub signal: Option<i32>,
     /// The end of what it wrote to stderr.
     pub stderr: String,
+    /// What it complained of in its own messages before it was ready.
+    pub errors: Vec<String>,
     /// Why it ended.
     pub reason: ExitReason,
 }

@@ -1,8 +1,9 @@
 //! The questions that are open, by whom they can be answered, and until when.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::id::{AskId, Counter};
+use crate::json::Raw;
 
 /// How many asks may be open at once. The CLI opens one for each tool that runs at the same time; more
 /// than this is a fault of the CLI, and the newest are refused.
@@ -20,18 +21,19 @@ pub(super) struct OpenAsk {
     pub(super) id: AskId,
     /// The CLI's own id, to answer it by.
     pub(super) request_id: String,
+    /// What the tool would be run with.
+    pub(super) input: Raw,
     deadline: Option<Instant>,
 }
 
 impl Asks {
     /// Opens an ask; none when too many are open.
-    pub(super) fn open(&mut self, request_id: &str, answer_within: Option<Duration>, now: Instant) -> Option<AskId> {
+    pub(super) fn open(&mut self, request_id: &str, input: Raw, deadline: Option<Instant>) -> Option<AskId> {
         if self.open.len() >= OPEN_ASKS_MAX {
             return None;
         }
         let id = AskId(self.ids.next());
-        let deadline = answer_within.and_then(|limit| now.checked_add(limit));
-        self.open.push(OpenAsk { id, request_id: request_id.to_owned(), deadline });
+        self.open.push(OpenAsk { id, request_id: request_id.to_owned(), input, deadline });
         Some(id)
     }
 

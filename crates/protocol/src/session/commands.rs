@@ -3,8 +3,8 @@
 use std::time::Instant;
 
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
-use super::asks::OpenAsk;
 use super::closing::{Closing, Rung, Stop};
 use super::prompts::PROMPTS_WAITING_MAX;
 use super::state::{Phase, Trigger};
@@ -12,7 +12,8 @@ use super::{Machine, RequestKind};
 use crate::command::{Accepted, Command, Decision, Prompt, PromptContent, Refused};
 use crate::event::{AskEnding, DropReason, Event, ExitReason, InterruptReceipt, RequestReply};
 use crate::id::{AskId, PromptId, RequestId};
-use crate::wire::outgoing::{self, OutgoingLine};
+use crate::json::Raw;
+use crate::wire::outgoing::{self, Interrupts, OutgoingLine};
 
 impl Machine {
     /// Carries out a command that the phase permits.
@@ -68,6 +69,7 @@ impl Machine {
             request
         } else {
             let request = self.expect_answer(RequestKind::Interrupt { cancelled });
+            self.interrupt_sent = self.phase == Phase::Running;
             self.write(outgoing::interrupt(request));
             request
         }
@@ -85,13 +87,17 @@ impl Machine {
             Decision::Deny { .. } => AskEnding::Denied,
         };
         self.tell(Event::AskClosed { ask, ending });
-        self.write(outgoing::decision(&open.request_id, decision));
+        self.write(match decision {
+            Decision::Allow { input, permissions } => {
+                // Older versions need an input even when it is not changed.
+                let input = input.as_ref().filter(|input| !is_empty_object(input)).unwrap_or(&open.input);
+                outgoing::consent(&open.request_id, input, permissions.as_ref())
+            }
+            Decision::Deny { message, interrupt } => {
+                outgoing::denial(&open.request_id, message, if *interrupt { Interrupts::Yes } else { Interrupts::No })
+            }
+        });
         Ok(Accepted::Done)
-    }
-
-    /// Answers an ask with no, because nobody else did.
-    pub(super) fn refuse_ask(&mut self, ask: &OpenAsk, why: &str) {
-        self.write(outgoing::decision(&ask.request_id, &Decision::deny(why)));
     }
 
     fn request(&mut self, line: impl FnOnce(RequestId) -> OutgoingLine) -> Accepted {
@@ -113,6 +119,7 @@ impl Machine {
         self.close_asks();
         if runs {
             let request = self.expect_answer(RequestKind::ClosingInterrupt);
+            self.interrupt_sent = true;
             self.write(outgoing::interrupt(request));
             self.closing = Some(Closing::on(Rung::Interrupted, now));
         } else {
@@ -149,6 +156,11 @@ fn check_content(content: &PromptContent) -> Result<(), Refused> {
             readable.then_some(()).ok_or(Refused::BadBlocks)
         }
     }
+}
+
+/// An edit that takes everything away is none: the CLI would run the tool as it was asked.
+fn is_empty_object(input: &Raw) -> bool {
+    input.parse::<Map<String, Value>>().is_ok_and(|members| members.is_empty())
 }
 
 fn check_decision(decision: &Decision) -> Result<(), Refused> {

@@ -7,14 +7,15 @@ use super::closing::{Rung, Stop};
 use super::state::{Phase, Trigger};
 use super::{Machine, Output, RequestKind};
 use crate::event::{
-    AskEnding, AskKind, CliInfo, DropReason, Event, ExitReason, RequestFailed, RequestReply, SessionInfo, TurnCause,
+    AskEnding, AskKind, CliInfo, DropReason, Event, ExitReason, Failure, RequestFailed, RequestReply, SessionInfo,
+    TurnCause, TurnEnding,
 };
 use crate::id::ToolUseId;
 use crate::json::Raw;
 use crate::wire::Incoming;
 use crate::wire::control::{AskBody, AskRequest, Response, read_version};
 use crate::wire::message::UserFrame;
-use crate::wire::outgoing;
+use crate::wire::outgoing::{self, Interrupts};
 use crate::wire::result::ResultFrame;
 use crate::wire::system::{CliState, SystemFrame};
 
@@ -66,7 +67,15 @@ impl Machine {
         }
     }
 
-    fn turn_finished(&mut self, frame: ResultFrame, now: Instant) {
+    fn turn_finished(&mut self, mut frame: ResultFrame, now: Instant) {
+        if self.phase == Phase::Starting {
+            self.start_errors.extend(frame.outcome.errors.iter().cloned());
+        }
+        // Older versions do not say that a turn was interrupted, only that it failed.
+        let was_interrupted = std::mem::take(&mut self.interrupt_sent);
+        if was_interrupted && frame.outcome.ending == TurnEnding::Failed(Failure::Execution) {
+            frame.outcome.ending = TurnEnding::Interrupted;
+        }
         // A message that the CLI did not stop before its result will not go on.
         self.messages.finish(|event| self.outputs.push_back(Output::Event(event)));
         let cause = match self.prompts.with_cli() {
@@ -139,6 +148,7 @@ impl Machine {
     /// The CLI's word for idle may be about the turn before: it counts only when it has no prompt.
     fn went_idle(&mut self) {
         if self.prompts.with_cli().is_none() && self.step(Trigger::WentIdle).is_some() {
+            self.interrupt_sent = false;
             self.tell(Event::BecameIdle);
         }
     }
@@ -154,7 +164,8 @@ impl Machine {
     fn asked(&mut self, request: AskRequest<'_>, now: Instant) {
         match request.body {
             AskBody::Permission(ask) if self.phase != Phase::Closing => {
-                match self.asks.open(&request.request_id, self.config.answer_within, now) {
+                let deadline = self.config.answer_within.and_then(|limit| now.checked_add(limit));
+                match self.asks.open(&request.request_id, ask.input.clone(), deadline) {
                     Some(id) => self.tell(Event::AskOpened { ask: id, kind: AskKind::Permission(*ask) }),
                     None => self.refuse(&request.request_id, "Too many permission requests are open"),
                 }
@@ -168,7 +179,7 @@ impl Machine {
     }
 
     fn refuse(&mut self, request_id: &str, why: &str) {
-        self.write(outgoing::decision(request_id, &crate::command::Decision::deny(why)));
+        self.write(outgoing::denial(request_id, why, Interrupts::No));
     }
 
     fn answered(&mut self, response: &Response<'_>) {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use crate::command::{Decision, PermissionMode, PromptContent};
+use crate::command::{PermissionMode, PromptContent};
 use crate::id::RequestId;
 use crate::initialize::{Initialize, SystemPrompt};
 use crate::json::Raw;
@@ -78,30 +78,30 @@ pub(crate) fn prompt(uuid: &str, content: &PromptContent) -> OutgoingLine {
     }
 }
 
-/// The answer to a permission request.
-pub(crate) fn decision(request_id: &str, decision: &Decision) -> OutgoingLine {
+/// Yes to a permission request.
+pub(crate) fn consent(request_id: &str, input: &Raw, permissions: Option<&Raw>) -> OutgoingLine {
     #[derive(serde::Serialize)]
     #[serde(rename_all = "camelCase")]
     struct Allow<'a> {
         behavior: &'static str,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        updated_input: Option<&'a Raw>,
+        updated_input: &'a Raw,
         #[serde(skip_serializing_if = "Option::is_none")]
         updated_permissions: Option<&'a Raw>,
     }
-    match decision {
-        Decision::Allow { input, permissions } => answer(
-            request_id,
-            &Allow { behavior: "allow", updated_input: input.as_ref(), updated_permissions: permissions.as_ref() },
-        ),
-        Decision::Deny { message, interrupt } => {
-            let mut body = json!({"behavior": "deny", "message": message});
-            if *interrupt {
-                body["interrupt"] = json!(true);
-            }
-            answer(request_id, &body)
-        }
-    }
+    answer(request_id, &Allow { behavior: "allow", updated_input: input, updated_permissions: permissions })
+}
+
+/// Whether a no also ends the turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Interrupts {
+    Yes,
+    No,
+}
+
+/// No to a permission request.
+pub(crate) fn denial(request_id: &str, message: &str, interrupts: Interrupts) -> OutgoingLine {
+    let interrupt = interrupts == Interrupts::Yes;
+    answer(request_id, &json!({"behavior": "deny", "message": message, "interrupt": interrupt}))
 }
 
 /// The answer to a request this version does not know: the CLI goes on without.

@@ -1,7 +1,7 @@
 //! Lines that are valid JSON but not valid Rust strings: lone surrogates.
 
 /// Replaces every `\uD800`…`\uDFFF` escape that has no partner by `\ufffd`. None when there is none.
-pub(super) fn lone_surrogates(line: &str) -> Option<String> {
+pub(crate) fn lone_surrogates(line: &str) -> Option<String> {
     let bytes = line.as_bytes();
     let mut lone = Vec::new();
     let mut place = 0;

@@ -1,8 +1,9 @@
-//! The end of a turn, as the CLI reports it.
+//! The end of a turn, as the CLI reports it. Whatever else such a frame says, it ends a turn: nothing in it
+//! may keep it from being read.
 
 use serde_json::value::RawValue;
 
-use super::{Loose, Text};
+use super::Loose;
 use crate::event::{Failure, Outcome, TurnEnding, Usage};
 use crate::json::Raw;
 
@@ -18,12 +19,14 @@ pub(crate) struct ResultFrame {
 
 pub(super) fn read(line: &str) -> Option<ResultFrame> {
     let members: Members<'_> = serde_json::from_str(line).ok()?;
-    let detail = serde_json::from_str::<&RawValue>(line).ok()?;
+    let detail: &RawValue = serde_json::from_str(line).ok()?;
+    let subtype = members.subtype.or_default();
+    let terminal_reason = members.terminal_reason.into_option();
     let outcome = Outcome {
-        ending: ending(&members),
-        subtype: members.subtype.into_string(),
-        terminal_reason: members.terminal_reason.map(Text::into_string),
-        result: members.result.map(Text::into_string),
+        ending: ending(&subtype, members.is_error.or_default(), terminal_reason.as_deref()),
+        subtype,
+        terminal_reason,
+        result: members.result.into_option(),
         errors: members.errors.or_default(),
         usage: members.usage.map(read_usage).unwrap_or_default(),
         total_cost_usd: members.total_cost_usd.or_default(),
@@ -40,14 +43,14 @@ pub(super) fn read(line: &str) -> Option<ResultFrame> {
 
 #[derive(Debug, serde::Deserialize)]
 struct Members<'a> {
-    #[serde(borrow)]
-    subtype: Text<'a>,
     #[serde(default)]
-    is_error: bool,
-    #[serde(borrow, default)]
-    terminal_reason: Option<Text<'a>>,
-    #[serde(borrow, default)]
-    result: Option<Text<'a>>,
+    subtype: Loose<String>,
+    #[serde(default)]
+    is_error: Loose<bool>,
+    #[serde(default)]
+    terminal_reason: Loose<String>,
+    #[serde(default)]
+    result: Loose<String>,
     #[serde(default)]
     errors: Loose<Vec<String>>,
     #[serde(borrow, default)]
@@ -65,12 +68,12 @@ struct Members<'a> {
 }
 
 /// An API failure is a `success` with `is_error`; an interrupt is an error whose terminal reason says so.
-fn ending(members: &Members<'_>) -> TurnEnding {
-    if let Some("aborted_streaming" | "aborted_tools") = members.terminal_reason.as_deref() {
+fn ending(subtype: &str, is_error: bool, terminal_reason: Option<&str>) -> TurnEnding {
+    if let Some("aborted_streaming" | "aborted_tools") = terminal_reason {
         return TurnEnding::Interrupted;
     }
-    match &*members.subtype {
-        "success" if members.is_error => TurnEnding::Failed(Failure::Api),
+    match subtype {
+        "success" if is_error => TurnEnding::Failed(Failure::Api),
         "success" => TurnEnding::Completed,
         "error_max_turns" => TurnEnding::Failed(Failure::MaxTurns),
         "error_max_budget_usd" => TurnEnding::Failed(Failure::MaxBudget),

@@ -1,5 +1,7 @@
 //! Why a CLI ended before it was ready, read from what it said.
 
+use crate::event::Exit;
+
 /// Why the CLI would not start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StartFailure {
@@ -15,13 +17,14 @@ pub enum StartFailure {
     Other,
 }
 
-/// Tells why the CLI would not start from the end of what it wrote to stderr.
-pub fn start_failure(stderr: &str) -> StartFailure {
+/// Tells why the CLI would not start, from what it said when it ended.
+pub fn start_failure(exit: &Exit) -> StartFailure {
     let table = [
         ("is already in use", StartFailure::SessionIdInUse),
         ("No conversation found", StartFailure::UnknownSession),
         ("unknown option", StartFailure::UnknownFlag),
         ("cannot be used with root", StartFailure::BypassAsRoot),
     ];
-    table.into_iter().find(|(words, _)| stderr.contains(words)).map_or(StartFailure::Other, |(_, failure)| failure)
+    let said = |words: &str| exit.stderr.contains(words) || exit.errors.iter().any(|error| error.contains(words));
+    table.into_iter().find(|(words, _)| said(words)).map_or(StartFailure::Other, |(_, failure)| failure)
 }

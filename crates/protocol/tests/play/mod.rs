@@ -1,0 +1,116 @@
+//! Plays a script against the machine and writes down everything that comes out of it.
+//!
+//! A line of a script is what the CLI says (`cli …`), what a client wants, or time that passes. In the
+//! transcript `>` is written to the CLI, `*` is told to clients, `!` is done to the process, and `x` is
+//! what a refused command was told.
+
+#![allow(clippy::disallowed_methods, reason = "somebody has to say when a script begins")]
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use watari_protocol::{
+    Accepted, AskId, Command, Config, Decision, Event, Initialize, Machine, Output, PermissionMode, Raw,
+};
+
+pub(crate) fn play(script: &str) -> String {
+    play_with(Config { answer_within: Some(Duration::from_secs(60)), ..Config::default() }, script)
+}
+
+pub(crate) fn play_with(config: Config, script: &str) -> String {
+    let mut now = Instant::now();
+    let mut transcript = Vec::new();
+    let mut machine = Machine::start(config, now);
+    // How a conversation is opened is a transcript of its own.
+    let _opening = machine.poll_output();
+    for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+        match word {
+            "cli" => machine.handle_line(expand(rest).as_bytes(), now),
+            "wait" => {
+                now += Duration::from_secs(rest.parse().unwrap());
+                machine.handle_timeout(now);
+            }
+            "exit" => machine.handle_exit(rest.parse().ok(), None, String::new()),
+            _ => match machine.handle_command(command(word, rest), now) {
+                Ok(Accepted::Prompt(_) | Accepted::Request(_) | Accepted::Done) => {}
+                Err(refused) => transcript.push(format!("x {refused}")),
+            },
+        }
+        drain(&mut machine, &mut transcript);
+    }
+    transcript.join("\n")
+}
+
+/// What the CLI says often, in a word.
+fn expand(words: &str) -> String {
+    let (word, rest) = words.split_once(' ').unwrap_or((words, ""));
+    let session = "11111111-1111-4111-8111-111111111111";
+    match word {
+        "ready" => r#"{"type":"control_response","response":{"subtype":"success","request_id":"watari_1","response":{"claude_code_version":"2.1.325"}}}"#.to_owned(),
+        "init" => format!(r#"{{"type":"system","subtype":"init","session_id":"{session}","cwd":"/w","tools":["Bash"],"model":"m","permissionMode":"default","claude_code_version":"2.1.325"}}"#),
+        "running" | "idle" => format!(r#"{{"type":"system","subtype":"session_state_changed","state":"{word}","session_id":"{session}"}}"#),
+        "result" if rest.is_empty() => r#"{"type":"result","subtype":"success","is_error":false,"result":"done","terminal_reason":"completed"}"#.to_owned(),
+        "result" => format!(r#"{{"type":"result",{rest}}}"#),
+        "event" => format!(r#"{{"type":"stream_event","parent_tool_use_id":null,"event":{rest}}}"#),
+        "ask" => format!(r#"{{"type":"control_request","request_id":"{rest}","request":{{"subtype":"can_use_tool","tool_name":"Bash","input":{{"command":"ls"}},"tool_use_id":"toolu_{rest}"}}}}"#),
+        "answer" => {
+            let (request, body) = rest.split_once(' ').unwrap_or((rest, "{}"));
+            format!(r#"{{"type":"control_response","response":{{"subtype":"success","request_id":"watari_{request}","response":{body}}}}}"#)
+        }
+        _ => words.to_owned(),
+    }
+}
+
+fn command(word: &str, rest: &str) -> Command {
+    let (first, more) = rest.split_once(' ').unwrap_or((rest, ""));
+    let ask = || AskId(first.parse().unwrap());
+    match word {
+        "prompt" => Command::Prompt(rest.into()),
+        "interrupt" => Command::Interrupt { cancel_queued: rest == "all" },
+        "allow" if more.is_empty() => Command::Answer { ask: ask(), decision: Decision::allow() },
+        "allow" => Command::Answer { ask: ask(), decision: Decision::allow_with(Raw::from(more)) },
+        "deny" => Command::Answer { ask: ask(), decision: Decision::deny(more) },
+        "model" => Command::SetModel { model: Some(rest.to_owned()) },
+        "mode" => Command::SetPermissionMode { mode: rest.parse::<PermissionMode>().unwrap() },
+        "close" => Command::Close,
+        "abort" => Command::Abort,
+        other => panic!("no such word in a script: {other}"),
+    }
+}
+
+fn drain(machine: &mut Machine, transcript: &mut Vec<String>) {
+    while let Some(output) = machine.poll_output() {
+        transcript.push(match output {
+            Output::Write(line) => format!("> {}", String::from_utf8(line).unwrap().trim_end()),
+            Output::Event(event) => format!("* {}", show(&event)),
+            Output::Stop(stop) => format!("! {stop:?}"),
+        });
+    }
+}
+
+/// An event as its clients see it, without the copies of what the CLI said and without what is empty.
+fn show(event: &Event) -> String {
+    // What the CLI said may be JSON that no Rust value can hold; it is shown as it is.
+    let Ok(mut value) = serde_json::to_value(event) else { return serde_json::to_string(event).unwrap() };
+    strip(&mut value);
+    let kind = value.as_object_mut().unwrap().remove("type").unwrap();
+    format!("{} {value}", kind.as_str().unwrap()).trim_end_matches(" {}").to_owned()
+}
+
+fn strip(value: &mut Value) {
+    let Some(members) = value.as_object_mut() else { return };
+    members.remove("detail");
+    members.values_mut().for_each(strip);
+    let empty = [json!(null), json!(0.0), json!([]), json!({}), json!("")];
+    // A number that counts up from nothing is told; a sum that is nothing is not.
+    members.retain(|name, member| !empty.contains(member) && (*member != json!(0) || name == "at" || name == "index"));
+}
+
+/// The line that opens a conversation.
+pub(crate) fn opening(initialize: Initialize) -> String {
+    let mut machine = Machine::start(Config { initialize, ..Config::default() }, Instant::now());
+    let mut transcript = Vec::new();
+    drain(&mut machine, &mut transcript);
+    transcript.join("\n")
+}
