@@ -57,3 +57,8 @@ pub use watari_protocol::{
     PromptContent, PromptId, Raw, Refused, RequestFailed, RequestId, RequestReply, SessionId, SessionInfo,
     SystemPrompt, TaskNews, ToolUseId, TurnCause, TurnEnding, Usage,
 };
+
+/// The program in the README is one that compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -1,0 +1,43 @@
+//! The program as a user meets it.
+
+#![allow(clippy::unwrap_used, reason = "a test that meets what it does not expect has failed")]
+
+use std::process::Command;
+
+fn watari(arguments: &[&str]) -> (i32, String, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_watari")).args(arguments).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn without_arguments_it_prints_its_help() {
+    let (code, stdout, stderr) = watari(&[]);
+    assert_eq!((code, stderr.as_str()), (0, ""));
+    assert_eq!(watari(&["--help"]).1.trim(), stdout.trim());
+    insta::assert_snapshot!(stdout, @r#"
+    Drive Claude Code from any program as structured data
+
+    Usage: watari
+
+    Options:
+      -h, --help     Print help
+      -V, --version  Print version
+
+    The bridges (stdio, UNIX socket, HTTP) are not in this version yet. What is: the crate watari-sdk, with
+    which a Rust program holds a conversation with Claude Code, and the keeper of its sessions, which this
+    program is when the crate starts it.
+
+    Examples:
+      watari --version
+      cargo run -p watari-sdk --example ask -- "What is in this folder?"
+      cargo run -p watari-sdk --example chat
+    "#);
+}
+
+#[test]
+fn an_unknown_argument_is_an_error() {
+    let (code, stdout, stderr) = watari(&["fly"]);
+    assert_eq!((code, stdout.as_str()), (2, ""));
+    assert!(stderr.contains("fly") && stderr.contains("--help"), "{stderr}");
+}

@@ -1,0 +1,140 @@
+//! House rules that a machine can check.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// Every file of the house, without what is built or not ours.
+fn files() -> Vec<PathBuf> {
+    fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            if path.is_dir() && !["target", ".git", "node_modules"].contains(&name.as_str()) {
+                walk(&path, found);
+            } else if path.is_file() {
+                found.push(path);
+            }
+        }
+    }
+    let mut found = Vec::new();
+    walk(&root(), &mut found);
+    found.sort();
+    found
+}
+
+fn has_extension(path: &Path, extension: &str) -> bool {
+    path.extension().is_some_and(|found| found == extension)
+}
+
+fn rust_files() -> Vec<(PathBuf, String)> {
+    let files = files().into_iter().filter(|path| has_extension(path, "rs"));
+    files.map(|path| (path.clone(), fs::read_to_string(path).unwrap())).collect()
+}
+
+#[test]
+fn the_first_line_of_every_file_says_what_it_is_for() {
+    let without = rust_files().into_iter().filter(|(_, text)| !text.starts_with("//! "));
+    assert_eq!(without.map(|(path, _)| path).collect::<Vec<_>>(), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn files_stay_under_400_lines_tests_apart() {
+    let is_test = |path: &Path| path.components().any(|part| part.as_os_str() == "tests");
+    for (path, text) in rust_files().into_iter().filter(|(path, _)| !is_test(path)) {
+        let code = text.split("\n#[cfg(test)]").next().unwrap();
+        assert!(code.lines().count() < 400, "{} has {} lines", path.display(), code.lines().count());
+    }
+}
+
+#[test]
+fn crates_depend_in_one_direction() {
+    let may = [
+        ("watari-protocol", vec![]),
+        ("watari-sdk", vec!["watari-protocol"]),
+        ("watari-testkit", vec![]),
+        ("watari", vec!["watari-protocol", "watari-sdk", "watari-testkit"]),
+    ];
+    for (krate, allowed) in may {
+        let folder = krate.strip_prefix("watari-").unwrap_or(krate);
+        let manifest = fs::read_to_string(root().join("crates").join(folder).join("Cargo.toml")).unwrap();
+        let dependencies = manifest.split("[dependencies]").nth(1).unwrap().split("\n[").next().unwrap();
+        for line in dependencies.lines().filter(|line| line.starts_with("watari")) {
+            let name = line.split(['.', ' ', '=']).next().unwrap();
+            assert!(allowed.contains(&name), "{krate} may not depend on {name}");
+        }
+    }
+}
+
+#[test]
+fn every_dependency_has_a_reason_and_every_reason_a_dependency() {
+    let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    let listed = manifest.split("[workspace.dependencies]").nth(1).unwrap().split("\n[").next().unwrap();
+    let names = listed.lines().filter_map(|line| line.split_once(" = ")).map(|(name, _)| name);
+    let used: BTreeSet<&str> = names.filter(|name| !name.starts_with("watari-")).collect();
+    let reasons = fs::read_to_string(root().join("docs/decisions/0002-dependencies.md")).unwrap();
+    let explained: BTreeSet<&str> =
+        reasons.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next()).collect();
+    assert_eq!(used, explained);
+    for file in files().into_iter().filter(|path| path.ends_with("Cargo.toml") && *path != root().join("Cargo.toml")) {
+        let text = fs::read_to_string(&file).unwrap();
+        let own = text.lines().find(|line| line.contains("version = \""));
+        assert_eq!(own, None, "{}: versions stand in the workspace's manifest only", file.display());
+    }
+}
+
+#[test]
+fn what_the_architecture_names_exists() {
+    let text = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    assert!(text.lines().count() < 200, "ARCHITECTURE.md is too long to be read");
+    let code: String = rust_files().into_iter().map(|(_, text)| text).collect();
+    let (mut paths, mut tests) = (0, 0);
+    for name in text.lines().flat_map(|line| line.split('`').skip(1).step_by(2)) {
+        if name.starts_with("crates/") || name.starts_with("docs/") {
+            paths += 1;
+            assert!(root().join(name).exists(), "ARCHITECTURE.md names {name}, which is not there");
+        } else if name.matches('_').count() >= 3 && !name.contains(['(', ' ', '.']) {
+            tests += 1;
+            assert!(code.contains(&format!("fn {name}(")), "ARCHITECTURE.md names a test {name}, which is not there");
+        }
+    }
+    assert!(paths > 20 && tests > 10, "{paths} paths and {tests} tests were found");
+}
+
+#[test]
+fn links_in_documents_lead_somewhere() {
+    for file in files().into_iter().filter(|path| has_extension(path, "md")) {
+        let text = fs::read_to_string(&file).unwrap();
+        for link in text.split("](").skip(1).map(|rest| rest.split(')').next().unwrap()) {
+            if !link.starts_with("http") && !link.starts_with('#') {
+                assert!(file.parent().unwrap().join(link).exists(), "{} links to {link}", file.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_of_the_machine_it_was_written_on_is_committed() {
+    // Put together here, so that this file does not hold what it looks for.
+    let forbidden = ["/wo|rk/", "/ro|ot/", "registry.npm|js.org", "static.crates|.io", "index.crates|.io"];
+    let forbidden = forbidden.map(|word| word.replace('|', ""));
+    for file in files() {
+        let Ok(text) = fs::read_to_string(&file) else { continue };
+        for word in &forbidden {
+            assert!(!text.contains(word), "{} holds {word}", file.display());
+        }
+    }
+}
+
+#[test]
+fn unsafe_code_stands_in_one_place() {
+    let block = ["unsafe", " {"].concat();
+    let places = rust_files().into_iter().filter(|(_, text)| text.contains(&block)).map(|(path, _)| path);
+    assert_eq!(places.collect::<Vec<_>>(), [root().join("crates/sdk/src/keeper/life.rs")]);
+}
