@@ -64,6 +64,16 @@ pub enum PromptContent {
     Blocks(Raw),
 }
 
+impl PromptContent {
+    /// How long it is.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            PromptContent::Text(text) => text.len(),
+            PromptContent::Blocks(blocks) => blocks.as_str().len(),
+        }
+    }
+}
+
 impl<T: Into<String>> From<T> for Prompt {
     fn from(text: T) -> Prompt {
         Prompt { content: PromptContent::Text(text.into()) }
@@ -198,6 +208,18 @@ pub enum Refused {
     QueueFull {
         /// How many.
         waiting: usize,
+    },
+    /// The prompts that wait are as long as may be.
+    #[error("the prompts that wait hold {bytes} bytes already: wait for a turn to end")]
+    QueueTooLong {
+        /// How many.
+        bytes: usize,
+    },
+    /// As many requests are unanswered as may be.
+    #[error("{unanswered} requests are unanswered already: wait for the CLI to answer")]
+    TooManyRequests {
+        /// How many.
+        unanswered: usize,
     },
     /// The prompt cannot be sent.
     #[error("the prompt has no content: give it text or at least one block")]

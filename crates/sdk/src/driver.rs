@@ -7,15 +7,12 @@ use std::time::{Duration, Instant};
 
 use tokio::net::unix::pipe;
 use tokio::sync::{mpsc, oneshot};
-use watari_protocol::{Accepted, Command, Event, Machine, Output, Refused, RequestId, Stop};
+use watari_protocol::{Accepted, Command, Event, Machine, Output, Phase, Refused, RequestId, Stop};
 
 use crate::lines::{Line, Lines};
 use crate::process::{Ending, Process, Started};
 use crate::sink::Sink;
 use crate::tail::Tail;
-
-/// How much may wait to be written to the CLI before commands are no longer taken.
-const UNWRITTEN_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// How long a CLI may live on after it has closed its stdout.
 const EXIT_WITHIN: Duration = Duration::from_secs(2);
@@ -113,16 +110,17 @@ impl<S: Sink> Driver<S> {
     async fn wait(&mut self) -> Happened {
         let deadline = [self.machine.poll_timeout(), self.exit_deadline].into_iter().flatten().min();
         let has_unwritten = !self.unwritten.is_empty();
-        let takes_commands = self.unwritten.len() < UNWRITTEN_BYTES_MAX;
         // Once everything has ended, nobody writes to the pipe any more: it can be read to its end at once.
         let is_gone = self.ending.is_some();
+        // A session that ends is read to its end, whoever reads its events: it must not wait for anybody.
+        let sink = (self.machine.phase() != Phase::Closing).then_some(&mut self.sink);
         tokio::select! {
             ending = self.process.gone(), if !is_gone => Happened::Gone(ending),
             () = sleep_until(deadline) => Happened::Time,
-            command = next_command(&mut self.commands), if takes_commands => Happened::Command(command.map(Box::new)),
+            command = next_command(&mut self.commands) => Happened::Command(command.map(Box::new)),
             () = writable(self.stdin.as_ref()), if has_unwritten => Happened::Writable,
             () = readable(self.stderr.as_ref()) => Happened::Stderr,
-            () = readable_with_room(self.stdout.as_ref(), &mut self.sink, is_gone) => Happened::Readable,
+            () = readable_with_room(self.stdout.as_ref(), sink, is_gone) => Happened::Readable,
         }
     }
 
@@ -246,7 +244,8 @@ fn hand_over(machine: &mut Machine, line: Line<'_>, now: Instant) {
     }
 }
 
-/// What is still to be written to the CLI.
+/// What is still to be written to the CLI. Its bound is the machine's: one prompt, an answer for each open
+/// ask, and as many requests as may be unanswered.
 #[derive(Debug, Default)]
 struct Unwritten {
     bytes: Vec<u8>,
@@ -314,8 +313,10 @@ async fn readable(pipe: Option<&pipe::Receiver>) {
     }
 }
 
-async fn readable_with_room(pipe: Option<&pipe::Receiver>, sink: &mut impl Sink, is_gone: bool) {
-    poll_fn(|context| sink.poll_room(context)).await;
+async fn readable_with_room(pipe: Option<&pipe::Receiver>, sink: Option<&mut impl Sink>, is_gone: bool) {
+    if let Some(sink) = sink {
+        poll_fn(|context| sink.poll_room(context)).await;
+    }
     if !is_gone || pipe.is_none() {
         readable(pipe).await;
     }

@@ -8,6 +8,7 @@ use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use tokio::net::unix::pipe;
 use watari_protocol::Stop;
@@ -16,7 +17,7 @@ use crate::argv::{self, BadOption, PrivateFolder};
 use crate::find::{self, FindError};
 use crate::keeper::Keeper;
 use crate::options::Options;
-use crate::sweep::MARK_VARIABLE;
+use crate::sweep::{self, MARK_VARIABLE};
 use kept::Kept;
 use unkept::Unkept;
 
@@ -102,6 +103,22 @@ impl Process {
         }
     }
 }
+
+/// Kills every process with this mark until there is none. One that the system does not let go of (it waits
+/// for a disk that is gone, say) is given up after a while, for nothing can be done about it.
+async fn end_marked(mark: &str) {
+    for _ in 0..SWEEPS_MAX {
+        if sweep::kill_marked(mark) == 0 {
+            return;
+        }
+        // Nothing tells of the end of a process that is not a child.
+        tokio::time::sleep(LOOK_AGAIN).await;
+    }
+}
+
+/// How long to wait before looking again for processes that were killed, and how often.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+const SWEEPS_MAX: usize = 250;
 
 /// What is needed to start the CLI, whoever keeps it.
 struct Plan {

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 use watari_protocol::Event;
 
 /// How much may wait for a reader before the CLI is no longer read. (The CLI then keeps its output for
-/// itself.) Commands and time limits go on.
+/// itself.) Commands and time limits go on, and a session that is being closed is read to its end.
 const WAITING_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// Who is told what happens in a session. The driver calls it and never waits for it.
@@ -35,7 +35,7 @@ pub(crate) struct Outbox {
 /// The events of a session, in order. They end when the session has.
 ///
 /// Keep reading: when more than 8 MiB wait, the CLI is not read any more, and so its answers to requests
-/// do not arrive either. Dropping this loses the events and nothing else.
+/// do not arrive either. (Closing works all the same.) Dropping this loses the events and nothing else.
 #[derive(Debug)]
 pub struct Events {
     shared: Arc<Mutex<Queue>>,

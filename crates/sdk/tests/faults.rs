@@ -240,6 +240,41 @@ cat > /dev/null"#
     talk.client.close().await;
 }
 
+#[tokio::test]
+async fn a_session_is_closed_even_when_nobody_reads_its_events() {
+    let fake = Fake::new(&format!(
+        r#"{READY}
+trap 'exit 0' TERM
+i=0; while [ $i -lt 40 ]; do
+printf '{{"type":"assistant","message":{{"id":"m","content":[{{"type":"text","text":"%s "}}]}}}}\n' "$(head -c 1000000 /dev/zero | tr '\0' x)"
+i=$((i+1)); done
+cat > /dev/null"#
+    ));
+    let talk = Talk::connect(fake.options()).await;
+    let Talk { client, mut events } = talk;
+    assert_eq!(client.close().await.code, Some(0));
+    let mut last = None;
+    while let Some(event) = events.next().await {
+        last = Some(event);
+    }
+    assert!(matches!(last, Some(Event::Ended { .. })), "{last:?}");
+}
+
+#[tokio::test]
+async fn a_cli_that_reads_nothing_can_still_be_ended() {
+    // A prompt larger than any pipe is stuck in front of whatever comes after it.
+    let fake = Fake::new(&format!("{READY}\nexec tail -f /dev/null"));
+    let talk = Talk::connect(fake.options()).await;
+    talk.client.send("y".repeat(20_000_000)).await.unwrap();
+    talk.client.abort().await;
+    let talk = Talk::connect(fake.options()).await;
+    talk.client.send("y".repeat(20_000_000)).await.unwrap();
+    drop(talk.client);
+    let mut events = talk.events;
+    while events.next().await.is_some() {}
+    assert_eq!(watari_testkit::processes::marked(fake.path().to_str().unwrap()), []);
+}
+
 #[cfg(all(target_os = "linux", not(watari_portable)))]
 #[tokio::test]
 async fn a_line_of_60_megabytes_passes_and_is_held_at_most_three_times() {

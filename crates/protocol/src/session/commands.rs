@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::closing::{Closing, Rung, Stop};
-use super::prompts::PROMPTS_WAITING_MAX;
+use super::prompts::{PROMPTS_WAITING_BYTES_MAX, PROMPTS_WAITING_MAX};
 use super::state::{Phase, Trigger};
 use super::{Machine, RequestKind};
 use crate::command::{Accepted, Command, Decision, Prompt, PromptContent, Refused};
@@ -15,16 +15,22 @@ use crate::id::{AskId, PromptId, RequestId};
 use crate::json::Raw;
 use crate::wire::outgoing::{self, Interrupts, OutgoingLine};
 
+/// How many requests of ours the CLI may leave unanswered. One more is refused.
+const REQUESTS_UNANSWERED_MAX: usize = 1024;
+
 impl Machine {
     /// Carries out a command that the phase permits.
     pub(super) fn carry_out(&mut self, command: Command, now: Instant) -> Result<Accepted, Refused> {
         match command {
             Command::Prompt(prompt) => self.prompt(prompt),
-            Command::Interrupt { cancel_queued } => Ok(Accepted::Request(self.interrupt(cancel_queued))),
+            Command::Interrupt { cancel_queued } => {
+                self.check_requests()?;
+                Ok(Accepted::Request(self.interrupt(cancel_queued)))
+            }
             Command::Answer { ask, decision } => self.answer(ask, &decision),
-            Command::SetModel { model } => Ok(self.request(|id| outgoing::set_model(id, model.as_deref()))),
-            Command::SetPermissionMode { mode } => Ok(self.request(|id| outgoing::set_permission_mode(id, mode))),
-            Command::Request { subtype, fields } => Ok(self.request(|id| outgoing::request(id, &subtype, fields))),
+            Command::SetModel { model } => self.request(|id| outgoing::set_model(id, model.as_deref())),
+            Command::SetPermissionMode { mode } => self.request(|id| outgoing::set_permission_mode(id, mode)),
+            Command::Request { subtype, fields } => self.request(|id| outgoing::request(id, &subtype, fields)),
             Command::Close => {
                 self.close(now);
                 Ok(Accepted::Done)
@@ -41,6 +47,10 @@ impl Machine {
         let waiting = self.prompts.waiting().count();
         if waiting >= PROMPTS_WAITING_MAX {
             return Err(Refused::QueueFull { waiting });
+        }
+        let bytes = self.prompts.waiting_bytes();
+        if bytes > 0 && bytes + prompt.content.bytes() > PROMPTS_WAITING_BYTES_MAX {
+            return Err(Refused::QueueTooLong { bytes });
         }
         let id = self.prompts.queue(prompt.content);
         self.hand_over_prompt();
@@ -100,10 +110,16 @@ impl Machine {
         Ok(Accepted::Done)
     }
 
-    fn request(&mut self, line: impl FnOnce(RequestId) -> OutgoingLine) -> Accepted {
+    fn request(&mut self, line: impl FnOnce(RequestId) -> OutgoingLine) -> Result<Accepted, Refused> {
+        self.check_requests()?;
         let request = self.expect_answer(RequestKind::Other);
         self.write(line(request));
-        Accepted::Request(request)
+        Ok(Accepted::Request(request))
+    }
+
+    fn check_requests(&self) -> Result<(), Refused> {
+        let unanswered = self.requests.len();
+        if unanswered < REQUESTS_UNANSWERED_MAX { Ok(()) } else { Err(Refused::TooManyRequests { unanswered }) }
     }
 
     fn close(&mut self, now: Instant) {

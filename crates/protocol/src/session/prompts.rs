@@ -10,6 +10,9 @@ use crate::id::{Counter, PromptId};
 /// How many prompts may wait. One more is refused.
 pub(super) const PROMPTS_WAITING_MAX: usize = 1024;
 
+/// How long all prompts that wait may be. One that would make them longer is refused.
+pub(super) const PROMPTS_WAITING_BYTES_MAX: usize = 256 * 1024 * 1024;
+
 #[derive(Debug)]
 pub(super) struct Prompts {
     ids: Counter,
@@ -26,6 +29,10 @@ impl Prompts {
 
     pub(super) fn waiting(&self) -> impl Iterator<Item = PromptId> {
         self.waiting.iter().map(|(id, _)| *id)
+    }
+
+    pub(super) fn waiting_bytes(&self) -> usize {
+        self.waiting.iter().map(|(_, content)| content.bytes()).sum()
     }
 
     pub(super) fn with_cli(&self) -> Option<PromptId> {

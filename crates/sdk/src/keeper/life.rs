@@ -18,8 +18,10 @@ use crate::sweep;
 /// How long the CLI has to save its conversation when its owner is gone or in a hurry.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// How long to wait before looking again for processes that are still there after they were killed.
+/// How long to wait before looking again for processes that are still there after they were killed: at
+/// first, and when the system does not let go of them.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
+const LOOK_AGAIN_MAX: Duration = Duration::from_secs(1);
 
 /// Lives, and ends the process.
 #[expect(clippy::exit, reason = "a keeper is a whole process: nothing of the program it was started from runs")]
@@ -45,7 +47,7 @@ fn keep() -> io::Result<()> {
     let keeping = match start(&words, streams) {
         Ok(cli) => {
             tell(&owner, Report::Started(cli.as_raw_nonzero().get()));
-            Keeping { owner, wakes, cli: Some(cli), until: Until::Exit }.run()
+            Keeping { owner, wakes, cli: Some(cli), until: Until::Exit, look_again: LOOK_AGAIN }.run()
         }
         Err(error) => {
             tell(&owner, Report::Failed(error.raw_os_error().unwrap_or(0)));
@@ -83,6 +85,7 @@ struct Keeping {
     /// The CLI, until it has ended. Its number cannot be another's before that.
     cli: Option<Pid>,
     until: Until,
+    look_again: Duration,
 }
 
 impl Keeping {
@@ -95,6 +98,9 @@ impl Keeping {
                 Until::Exit => {}
                 Until::Grace(deadline) if Instant::now() < deadline => {}
                 Until::Grace(_) | Until::Nothing => {
+                    if self.until == Until::Nothing {
+                        self.look_again = LOOK_AGAIN_MAX.min(self.look_again * 2);
+                    }
                     self.until = Until::Nothing;
                     sweep::kill_descendants(getpid());
                 }
@@ -134,7 +140,7 @@ impl Keeping {
         let limit = match self.until {
             Until::Exit => None,
             Until::Grace(deadline) => Some(deadline.saturating_duration_since(Instant::now())),
-            Until::Nothing => Some(LOOK_AGAIN),
+            Until::Nothing => Some(self.look_again),
         };
         let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
         let mut events = vec![PollFd::new(&self.wakes.pipe, PollFlags::IN)];

@@ -11,10 +11,9 @@ use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
 use watari_protocol::Stop;
 
-use super::{Ending, Plan, StartError};
+use super::{Ending, Plan, StartError, end_marked};
 use crate::argv::PrivateFolder;
 use crate::keeper::{FirstWords, KEEPER_ARGUMENT, Order, Report, Reports, send_first_words};
-use crate::sweep;
 
 /// How long a program that is no keeper may be silent before that is plain.
 const FIRST_REPORT_WITHIN: Duration = Duration::from_secs(10);
@@ -102,13 +101,11 @@ impl Kept {
                 Ok(None) | Err(_) => break,
             }
         }
-        // It has nothing left to do but to end, so this takes no time; an error means that it was waited for.
+        // It has nothing left to do but to end, so this takes no time.
         let waited = self.keeper.wait().await;
         if !waited.is_ok_and(|status| status.success()) {
             // Somebody killed the keeper: what it kept is found by its mark.
-            while sweep::kill_marked(&self.mark) > 0 {
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
+            end_marked(&self.mark).await;
         }
         self.ending.unwrap_or_default()
     }

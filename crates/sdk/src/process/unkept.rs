@@ -9,15 +9,12 @@ use tokio::process::{Child, Command};
 use tokio::time::Instant;
 use watari_protocol::Stop;
 
-use super::{Ending, Plan, StartError};
+use super::{Ending, Plan, StartError, end_marked};
 use crate::argv::PrivateFolder;
 use crate::sweep;
 
 /// How long the CLI has to save its conversation when it is aborted.
 const GRACE: Duration = Duration::from_millis(500);
-
-/// How long to wait before looking again for processes that are still there after they were killed.
-const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// A session's processes, with this program as the CLI's parent.
 pub(crate) struct Unkept {
@@ -63,10 +60,7 @@ impl Unkept {
             None => self.cli_ended().await,
         };
         self.ending = Some(ending);
-        while sweep::kill_marked(&self.mark) > 0 {
-            // Nothing tells of the end of a process that is not a child.
-            tokio::time::sleep(LOOK_AGAIN).await;
-        }
+        end_marked(&self.mark).await;
         ending
     }
 
