@@ -320,10 +320,13 @@ cat > /dev/null"#
 
 #[tokio::test]
 async fn a_cli_that_dies_in_a_turn_ends_the_session_with_the_reason() {
-    let fake = Fake::new(&format!("{READY}\nread -r prompt\necho 'out of luck' >&2\nkill -9 $$"));
+    // It dies when it is interrupted, so that both prompts are there before it goes.
+    let fake = Fake::new(&format!("{READY}\nread -r prompt\nread -r interrupt\necho 'out of luck' >&2\nkill -9 $$"));
     let mut talk = Talk::connect(fake.options()).await;
     talk.client.send("go").await.unwrap();
     talk.client.send("and again").await.unwrap();
+    let unanswered = talk.client.interrupt().await.unwrap_err();
+    assert_eq!(unanswered.to_string(), "the CLI went away before it answered");
     let mut events = Vec::new();
     while let Some(event) = talk.events.next().await {
         events.push(event);
@@ -333,6 +336,7 @@ async fn a_cli_that_dies_in_a_turn_ends_the_session_with_the_reason() {
     turn started: Prompt(PromptId(1))
     prompt 1 dropped: SessionEnded
     prompt 2 dropped: SessionEnded
+    request 2 answered: Err(SessionEnded)
     ended: ByItself code None signal Some(9)
     ");
     let Some(Event::Ended { exit }) = events.last() else { panic!("{events:#?}") };
