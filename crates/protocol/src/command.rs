@@ -1,10 +1,12 @@
 //! What a client wants: commands. Imperative, ours.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde_json::{Map, Value};
 
-use crate::id::{AskId, PromptId, RequestId};
+use crate::answer::Answer;
+use crate::id::{AskId, EntryId, PromptId, RequestId};
 use crate::json::Raw;
 use crate::session::Phase;
 
@@ -18,30 +20,15 @@ pub enum Command {
         /// Also drop the prompts that wait.
         cancel_queued: bool,
     },
-    /// Answer a permission ask.
+    /// Answer an ask.
     Answer {
         /// The ask.
         ask: AskId,
-        /// Yes or no.
-        decision: Decision,
+        /// What to say.
+        answer: Answer,
     },
-    /// Change the model, from the next call to the API on; none means the CLI's own choice.
-    SetModel {
-        /// The model's name; the CLI checks it only when it is used.
-        model: Option<String>,
-    },
-    /// Change how permissions are decided.
-    SetPermissionMode {
-        /// The new mode.
-        mode: PermissionMode,
-    },
-    /// Any other request the CLI knows, by its own name and fields.
-    Request {
-        /// The CLI's name of the request.
-        subtype: String,
-        /// Its fields.
-        fields: Map<String, Value>,
-    },
+    /// Ask the CLI for something.
+    Request(Request),
     /// End the session in good order: interrupt, let the CLI finish, and make sure that it is gone.
     Close,
     /// End the session now.
@@ -65,6 +52,13 @@ pub enum PromptContent {
 }
 
 impl PromptContent {
+    pub(crate) fn to_raw(&self) -> Raw {
+        match self {
+            PromptContent::Text(text) => Raw::of(text),
+            PromptContent::Blocks(blocks) => blocks.clone(),
+        }
+    }
+
     /// How long it is.
     pub(crate) fn bytes(&self) -> usize {
         match self {
@@ -80,40 +74,67 @@ impl<T: Into<String>> From<T> for Prompt {
     }
 }
 
-/// The answer to a permission ask.
+/// Something the CLI is asked for, which it answers.
 #[derive(Debug, Clone)]
-pub enum Decision {
-    /// Run the tool.
-    Allow {
-        /// Run it with this input instead: the whole input, not a change to it.
-        input: Option<Raw>,
-        /// Rules to add, in the CLI's shape; usually the ask's own suggestions.
-        permissions: Option<Raw>,
+pub enum Request {
+    /// Change the model, from the next call to the API on; none means the CLI's own choice. Any name is taken:
+    /// the CLI finds out when it uses it.
+    SetModel(Option<String>),
+    /// Change how permissions are decided.
+    SetPermissionMode(PermissionMode),
+    /// Change how much the model may think, in tokens; none means the CLI's own choice.
+    SetThinking(Option<u32>),
+    /// Which MCP servers there are, and how they are.
+    McpStatus,
+    /// Use these MCP servers, by name, in the CLI's shape, instead of those that were added before.
+    SetMcpServers(BTreeMap<String, Raw>),
+    /// Connect to an MCP server again.
+    ReconnectMcp {
+        /// Its name.
+        server: String,
     },
-    /// Do not run it.
-    Deny {
-        /// What the model is told.
-        message: String,
-        /// Also end the turn.
-        interrupt: bool,
+    /// Use an MCP server, or do not.
+    ToggleMcp {
+        /// Its name.
+        server: String,
+        /// Whether to use it.
+        enabled: bool,
     },
-}
-
-impl Decision {
-    /// Run the tool as asked.
-    pub fn allow() -> Decision {
-        Decision::Allow { input: None, permissions: None }
-    }
-
-    /// Run the tool with another input.
-    pub fn allow_with(input: impl Into<Raw>) -> Decision {
-        Decision::Allow { input: Some(input.into()), permissions: None }
-    }
-
-    /// Do not run the tool, and tell the model why.
-    pub fn deny(message: impl Into<String>) -> Decision {
-        Decision::Deny { message: message.into(), interrupt: false }
-    }
+    /// What fills the model's context.
+    ContextUsage,
+    /// Bring files back to what they were before a prompt.
+    Rewind {
+        /// The prompt.
+        entry: EntryId,
+        /// Only say what would change.
+        dry_run: bool,
+    },
+    /// End a background task.
+    StopTask {
+        /// The CLI's id of it.
+        task: String,
+    },
+    /// Read a file as the CLI may.
+    ReadFile {
+        /// Its path.
+        path: String,
+        /// How much of it.
+        max_bytes: Option<u64>,
+    },
+    /// Give the conversation a title.
+    Rename {
+        /// The title.
+        title: String,
+    },
+    /// Send what the session was opened with again: its hooks are registered anew.
+    Reinitialize,
+    /// Anything else the CLI knows, by its own name and fields.
+    Other {
+        /// The CLI's name of the request.
+        subtype: String,
+        /// Its fields.
+        fields: Map<String, Value>,
+    },
 }
 
 /// How the CLI decides what may run without asking.
@@ -224,9 +245,25 @@ pub enum Refused {
     /// The prompt cannot be sent.
     #[error("the prompt has no content: give it text or at least one block")]
     EmptyPrompt,
-    /// The prompt's blocks are not a JSON array of objects.
-    #[error("the prompt's blocks are not a JSON array of objects with a type")]
+    /// The prompt's blocks are not what the API takes.
+    #[error("the prompt's blocks must be a JSON array of objects with a type, and text blocks must have a text")]
     BadBlocks,
+    /// The prompt is longer than the CLI can read.
+    #[error("the prompt is {bytes} bytes long, and the CLI takes about 200 million: put it into a file")]
+    PromptTooLong {
+        /// How long it is.
+        bytes: usize,
+    },
+    /// The ask does not take this kind of answer.
+    #[error("ask {ask} is {kind} and does not take this answer: answer it with {takes}")]
+    WrongAnswer {
+        /// The ask.
+        ask: AskId,
+        /// What it is.
+        kind: &'static str,
+        /// What it takes.
+        takes: &'static str,
+    },
     /// The edited input is not a JSON object.
     #[error("the edited input of a tool must be a JSON object")]
     BadInput,
@@ -239,9 +276,7 @@ impl Command {
             Command::Prompt(_) => "prompt",
             Command::Interrupt { .. } => "interrupt",
             Command::Answer { .. } => "answer",
-            Command::SetModel { .. } => "set the model",
-            Command::SetPermissionMode { .. } => "set the permission mode",
-            Command::Request { .. } => "send a request",
+            Command::Request(_) => "send a request",
             Command::Close => "close",
             Command::Abort => "abort",
         }

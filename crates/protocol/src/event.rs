@@ -2,18 +2,20 @@
 
 mod ask;
 mod block;
+mod notice;
 mod outcome;
 mod weight;
 
-pub use ask::{AskEnding, AskKind, PermissionAsk};
+pub use ask::{AskEnding, AskKind, FormAsk, HookAsk, PermissionAsk};
 pub use block::{Block, BlockKind, Delta};
+pub use notice::NoticeKind;
 pub use outcome::{
     Exit, ExitReason, Failure, InterruptReceipt, Outcome, RequestFailed, RequestReply, TurnCause, TurnEnding, Usage,
 };
 
 use serde::Serialize;
 
-use crate::id::{AskId, BlockId, MessageId, PromptId, RequestId, SessionId, ToolUseId};
+use crate::id::{AskId, BlockId, EntryId, MessageId, PromptId, RequestId, SessionId, ToolUseId};
 use crate::json::Raw;
 
 /// Something that happened in a session.
@@ -28,7 +30,16 @@ pub enum Event {
     /// The CLI named the conversation, for the first time or because its id changed.
     SessionOpened {
         /// The conversation as the CLI describes it.
-        session: SessionInfo,
+        session: Box<SessionInfo>,
+    },
+    /// A prompt was taken; it waits for its turn.
+    PromptAccepted {
+        /// The prompt.
+        prompt: PromptId,
+        /// The id it has in the stored conversation.
+        entry: EntryId,
+        /// What it says: a text, or blocks in the API's shape.
+        content: Raw,
     },
     /// A prompt was handed to the CLI, or the CLI woke up by itself.
     TurnStarted {
@@ -102,6 +113,18 @@ pub enum Event {
         /// What the model was told, in the API's shape.
         content: Raw,
     },
+    /// The model was told something that is neither a prompt nor a tool's result: that it was interrupted, what
+    /// a hook thinks, what a command printed.
+    ModelTold {
+        /// Set when it was a subagent.
+        parent: Option<ToolUseId>,
+        /// True when the CLI wrote it.
+        synthetic: bool,
+        /// True when it only repeats what is known.
+        replayed: bool,
+        /// What it was told, in the API's shape.
+        content: Raw,
+    },
     /// A tool is still running.
     ToolProgressed {
         /// The use of the tool.
@@ -131,7 +154,7 @@ pub enum Event {
         /// What it ran for.
         cause: TurnCause,
         /// How it ended and what it cost.
-        outcome: Outcome,
+        outcome: Box<Outcome>,
     },
     /// A prompt will not run, or was running when the CLI went away.
     PromptDropped {
@@ -140,7 +163,7 @@ pub enum Event {
         /// Why.
         reason: DropReason,
     },
-    /// Nothing runs, nothing is queued, nothing is open.
+    /// Nothing runs and no prompt waits.
     BecameIdle,
     /// The CLI reported what it is doing, or that a setting changed.
     StatusChanged {
@@ -169,12 +192,87 @@ pub enum Event {
         /// The whole report.
         detail: Raw,
     },
+    /// All background work there is, which replaces what was listed before.
+    TasksListed {
+        /// The tasks, in the CLI's shape.
+        tasks: Raw,
+    },
+    /// A hook that is a command started, went on or ended.
+    HookChanged {
+        /// The CLI's id of this run of the hook.
+        hook: String,
+        /// The hook's name.
+        name: String,
+        /// What it was called for.
+        event: String,
+        /// What is new.
+        news: HookNews,
+        /// The whole report.
+        detail: Raw,
+    },
+    /// The CLI refused a tool by itself, because nobody was there to ask.
+    PermissionRefused {
+        /// The tool's name.
+        tool: String,
+        /// The use of it.
+        tool_use: Option<ToolUseId>,
+        /// What the model was told.
+        message: String,
+        /// The whole report.
+        detail: Raw,
+    },
+    /// The model has thought this much so far.
+    ThinkingCounted {
+        /// An estimate.
+        tokens: u64,
+    },
+    /// What was said so far was replaced by a summary.
+    Compacted {
+        /// The whole report.
+        detail: Raw,
+    },
+    /// The conversation was cleared; the next turn has another session id.
+    ConversationCleared {
+        /// The whole report.
+        detail: Raw,
+    },
+    /// The conversation has a new title.
+    TitleChanged {
+        /// The title.
+        title: String,
+    },
+    /// All slash commands there are, which replaces what was listed before.
+    CommandsListed {
+        /// The commands, in the CLI's shape.
+        commands: Raw,
+    },
+    /// The CLI suggests a next prompt.
+    PromptSuggested {
+        /// The suggestion.
+        suggestion: String,
+    },
+    /// The CLI stored entries of the conversation.
+    TranscriptWritten {
+        /// The file.
+        path: String,
+        /// The entries, as they are stored.
+        entries: Raw,
+    },
+    /// The CLI tells something that only a person can make use of.
+    Noticed {
+        /// What it is about.
+        about: NoticeKind,
+        /// What it says, if it says it in words.
+        text: Option<String>,
+        /// The whole notice.
+        detail: Raw,
+    },
     /// The CLI answered a request of ours.
     RequestAnswered {
         /// The request.
         request: RequestId,
-        /// Its answer, or why it was refused.
-        reply: Result<RequestReply, RequestFailed>,
+        /// Its answer.
+        reply: RequestReply,
     },
     /// A message of the CLI that this version does not know, kept whole.
     Unknown {
@@ -188,11 +286,28 @@ pub enum Event {
         /// Its whole length.
         bytes: u64,
     },
+    /// Events were dropped while the session was being closed, because nobody read them.
+    EventsDropped {
+        /// How many.
+        count: u64,
+    },
     /// The CLI has gone. This is the last event.
     Ended {
         /// How it went.
         exit: Exit,
     },
+}
+
+/// Which report of a hook it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HookNews {
+    /// It started.
+    Started,
+    /// It wrote something.
+    Progressed,
+    /// It ended.
+    Ended,
 }
 
 /// Which report of a background task it is.
@@ -217,6 +332,8 @@ pub enum DropReason {
     Cancelled,
     /// It was waiting or running when the session ended.
     SessionEnded,
+    /// The CLI had it, has nothing more to do, and gave no result that could be read.
+    Lost,
 }
 
 /// What the CLI said of itself when it started.

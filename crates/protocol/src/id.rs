@@ -70,6 +70,13 @@ fn is_uuid(text: &str) -> bool {
         })
 }
 
+impl EntryId {
+    /// An id that was put together here, in the form of one.
+    pub(crate) fn made(text: String) -> EntryId {
+        EntryId(text)
+    }
+}
+
 /// Ids that the CLI or the API made; any text is possible, so they are only compared and passed on.
 macro_rules! foreign_id {
     ($(#[$doc:meta])* $name:ident) => {
@@ -118,6 +125,10 @@ counted_id! {
 counted_id! {
     /// One question the CLI waits on.
     AskId
+}
+counted_id! {
+    /// One hook that this program registered.
+    HookId
 }
 counted_id! {
     /// One piece of an assistant message.

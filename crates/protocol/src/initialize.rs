@@ -1,6 +1,7 @@
 //! What a session is set up with over stdin rather than on the command line: long or private things.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use crate::json::Raw;
 
@@ -13,10 +14,30 @@ pub struct Initialize {
     pub json_schema: Option<Raw>,
     /// Subagents by name, in the CLI's shape.
     pub agents: BTreeMap<String, Raw>,
+    /// Hooks that this program runs. The first has the id 1, and so on.
+    pub hooks: Vec<Hook>,
     /// Also pass on what subagents say.
     pub forward_subagent_text: bool,
     /// Any further field, by the CLI's own name.
     pub more: BTreeMap<String, Raw>,
+}
+
+/// A hook that this program runs: it is asked with an ask of kind `Hook`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hook {
+    /// What it is called for, by the CLI's name, such as `PreToolUse`.
+    pub event: String,
+    /// For which tools, as a pattern of the CLI's; none means all.
+    pub matcher: Option<String>,
+    /// After how long no answer counts as the safe one.
+    pub answer_within: Duration,
+}
+
+impl Hook {
+    /// A hook for every tool, with a minute to answer.
+    pub fn on(event: impl Into<String>) -> Hook {
+        Hook { event: event.into(), matcher: None, answer_within: Duration::from_secs(60) }
+    }
 }
 
 /// Who the model is told to be.

@@ -13,6 +13,7 @@
 //! assert!(matches!(machine.poll_output(), Some(Output::Write(line)) if line.ends_with(b"\n")));
 //! ```
 
+mod answer;
 mod command;
 mod event;
 mod id;
@@ -21,14 +22,15 @@ mod json;
 mod session;
 mod wire;
 
-pub use command::{Accepted, Command, Decision, PermissionMode, Prompt, PromptContent, Refused, UnknownPermissionMode};
+pub use answer::{Answer, HookOutput};
+pub use command::{Accepted, Command, PermissionMode, Prompt, PromptContent, Refused, Request, UnknownPermissionMode};
 pub use event::{
-    AskEnding, AskKind, Block, BlockKind, CliInfo, Delta, DropReason, Event, Exit, ExitReason, Failure,
-    InterruptReceipt, Outcome, PermissionAsk, RequestFailed, RequestReply, SessionInfo, TaskNews, TurnCause,
-    TurnEnding, Usage,
+    AskEnding, AskKind, Block, BlockKind, CliInfo, Delta, DropReason, Event, Exit, ExitReason, Failure, FormAsk,
+    HookAsk, HookNews, InterruptReceipt, NoticeKind, Outcome, PermissionAsk, RequestFailed, RequestReply, SessionInfo,
+    TaskNews, TurnCause, TurnEnding, Usage,
 };
-pub use id::{AskId, BadId, BlockId, EntryId, MessageId, PromptId, RequestId, SessionId, ToolUseId};
-pub use initialize::{Initialize, SystemPrompt};
+pub use id::{AskId, BadId, BlockId, EntryId, HookId, MessageId, PromptId, RequestId, SessionId, ToolUseId};
+pub use initialize::{Hook, Initialize, SystemPrompt};
 pub use json::Raw;
-pub use session::{Config, Machine, Output, Phase, STEPS, Stop, Trigger};
+pub use session::{Config, Machine, Output, Phase, ProcessEnd, STEPS, Stop, Trigger};
 pub use wire::start_failure::{StartFailure, start_failure};

@@ -18,11 +18,12 @@ pub use closing::Stop;
 pub use state::{Phase, STEPS, Trigger};
 
 use crate::command::{Accepted, Command, Refused};
-use crate::event::{AskEnding, DropReason, Event, Exit, ExitReason, RequestFailed, TurnCause};
+use crate::event::{AskEnding, DropReason, Event, Exit, ExitReason, RequestFailed, RequestReply, TurnCause};
 use crate::id::{Counter, PromptId, RequestId, SessionId};
 use crate::initialize::Initialize;
-use crate::wire;
-use crate::wire::outgoing::{self, Interrupts};
+use crate::wire::control::Gate;
+use crate::wire::system::CliState;
+use crate::wire::{self, Overlong, answers, outgoing};
 use asks::Asks;
 use closing::{Closing, Rung};
 use messages::Messages;
@@ -37,6 +38,8 @@ pub struct Config {
     pub answer_within: Option<Duration>,
     /// After how long a CLI that does not answer is given up.
     pub start_within: Duration,
+    /// What the conversation has cost before, in US dollars: nothing for a new one, none when it is not known.
+    pub cost_so_far_usd: Option<f64>,
     /// Chance, as an argument: it makes the ids of prompts unlike those of other sessions.
     pub uuid_seed: u128,
 }
@@ -47,9 +50,21 @@ impl Default for Config {
             initialize: Initialize::default(),
             answer_within: None,
             start_within: Duration::from_secs(60),
+            cost_so_far_usd: Some(0.0),
             uuid_seed: 0,
         }
     }
+}
+
+/// How the CLI's process ended, as far as is known.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ProcessEnd {
+    /// Its exit code.
+    pub code: Option<i32>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+    /// How many processes of the session could not be ended.
+    pub left: u32,
 }
 
 /// What the driver is to do next, in this order.
@@ -63,6 +78,12 @@ pub enum Output {
     Stop(Stop),
 }
 
+/// How long the CLI may take to answer a request.
+const REQUEST_ANSWERED_WITHIN: Duration = Duration::from_secs(60);
+
+/// How much of a line that is not a message is told.
+const NOISE_KEPT_CHARACTERS: usize = 200;
+
 /// One session with the CLI.
 #[derive(Debug)]
 pub struct Machine {
@@ -70,18 +91,22 @@ pub struct Machine {
     phase: Phase,
     session: Option<SessionId>,
     start_deadline: Option<Instant>,
-    /// True once the CLI has said what it is doing: then its word decides when the session is idle.
-    cli_reports_state: bool,
+    /// What the CLI last said it is doing, if it ever did: then its word decides when the session is idle.
+    cli_state: Option<CliState>,
+    /// True when the CLI said that it runs after it was given the prompt that it has.
+    ran_since_hand_over: bool,
     /// True while a turn runs that no prompt asked for.
     runs_by_itself: bool,
     /// True when the running turn was told to end.
     interrupt_sent: bool,
     /// What the CLI complained of before it was ready.
     start_errors: Vec<String>,
+    /// The CLI's running total of the last turn, once it is known.
+    cost_so_far_usd: Option<f64>,
     closing: Option<Closing>,
     exit_reason: ExitReason,
     request_ids: Counter,
-    requests: BTreeMap<RequestId, RequestKind>,
+    requests: BTreeMap<RequestId, (RequestKind, Option<Instant>)>,
     prompts: Prompts,
     asks: Asks,
     messages: Messages,
@@ -108,10 +133,12 @@ impl Machine {
             phase: Phase::Starting,
             session: None,
             start_deadline: now.checked_add(config.start_within),
-            cli_reports_state: false,
+            cli_state: None,
+            ran_since_hand_over: false,
             runs_by_itself: false,
             interrupt_sent: false,
             start_errors: Vec::new(),
+            cost_so_far_usd: config.cost_so_far_usd,
             closing: None,
             exit_reason: ExitReason::ByItself,
             request_ids: Counter::default(),
@@ -122,7 +149,7 @@ impl Machine {
             outputs: VecDeque::new(),
             config,
         };
-        let id = machine.expect_answer(RequestKind::Initialize);
+        let id = machine.expect_answer(RequestKind::Initialize, now);
         let line = outgoing::initialize(id, &machine.config.initialize);
         machine.write(line);
         machine
@@ -139,10 +166,22 @@ impl Machine {
         self.handle_frame(wire::decode(&text, &mut repaired), &text, now);
     }
 
-    /// The CLI wrote a line that is longer than the limit; it was not kept.
+    /// The CLI wrote a line that is longer than the limit; only its beginning was kept.
     pub fn handle_overlong_line(&mut self, beginning: &[u8], bytes: u64) {
         let beginning = String::from_utf8_lossy(beginning).into_owned();
-        self.tell(Event::NoiseSkipped { beginning, bytes });
+        match wire::overlong(&beginning) {
+            Overlong::Ask { request_id, gate } => {
+                self.write(answers::safe(&request_id, &gate, "The request was too long to be read"));
+            }
+            Overlong::Reply { request_id } => {
+                let request = outgoing::request_of_name(&request_id).filter(|id| self.requests.remove(id).is_some());
+                if let Some(request) = request {
+                    self.tell(Event::RequestAnswered { request, reply: RequestReply::Failed(RequestFailed::TooLong) });
+                }
+            }
+            Overlong::Other => {}
+        }
+        self.tell(Event::NoiseSkipped { beginning: beginning.chars().take(NOISE_KEPT_CHARACTERS).collect(), bytes });
     }
 
     /// A client wants something. A refused command changes nothing.
@@ -157,8 +196,14 @@ impl Machine {
     pub fn handle_timeout(&mut self, now: Instant) {
         while let Some(ask) = self.asks.take_expired(now) {
             self.tell(Event::AskClosed { ask: ask.id, ending: AskEnding::Expired });
-            self.write(outgoing::denial(&ask.request_id, "Permission request timed out", Interrupts::No));
+            let gate = Gate::of(&ask.kind);
+            let why = match gate {
+                Gate::Permission => "Permission request timed out",
+                Gate::Hook { .. } | Gate::Form => "Nobody answered in time",
+            };
+            self.write(answers::safe(&ask.request_id, &gate, why));
         }
+        self.give_up_requests(now);
         if self.start_deadline.is_some_and(|deadline| deadline <= now) && self.phase == Phase::Starting {
             self.step(Trigger::EndAsked);
             self.exit_reason = ExitReason::StartTimedOut;
@@ -171,24 +216,27 @@ impl Machine {
     }
 
     /// The CLI has gone.
-    pub fn handle_exit(&mut self, code: Option<i32>, signal: Option<i32>, stderr: String) {
+    pub fn handle_exit(&mut self, end: ProcessEnd, stderr: String) {
         if self.step(Trigger::CliExited).is_none() {
             return;
         }
         self.messages.finish(|event| self.outputs.push_back(Output::Event(event)));
         self.close_asks();
         self.drop_prompts();
-        for (request, kind) in std::mem::take(&mut self.requests) {
+        for (request, (kind, _)) in std::mem::take(&mut self.requests) {
             match kind {
                 RequestKind::Interrupt { .. } | RequestKind::Other => {
-                    self.tell(Event::RequestAnswered { request, reply: Err(RequestFailed::SessionEnded) });
+                    let reply = RequestReply::Failed(RequestFailed::SessionEnded);
+                    self.tell(Event::RequestAnswered { request, reply });
                 }
                 RequestKind::Initialize | RequestKind::ClosingInterrupt => {}
             }
         }
         self.closing = None;
         let errors = std::mem::take(&mut self.start_errors);
-        self.tell(Event::Ended { exit: Exit { code, signal, stderr, errors, reason: self.exit_reason.clone() } });
+        let ProcessEnd { code, signal, left } = end;
+        let reason = self.exit_reason.clone();
+        self.tell(Event::Ended { exit: Exit { code, signal, left, stderr, errors, reason } });
     }
 
     /// What to do next. To be called until there is nothing.
@@ -200,7 +248,8 @@ impl Machine {
     pub fn poll_timeout(&self) -> Option<Instant> {
         let start = self.start_deadline.filter(|_| self.phase == Phase::Starting);
         let closing = self.closing.as_ref().and_then(|closing| closing.deadline);
-        [start, closing, self.asks.next_deadline()].into_iter().flatten().min()
+        let requests = self.requests.values().filter_map(|(_, limit)| *limit).min();
+        [start, closing, requests, self.asks.next_deadline()].into_iter().flatten().min()
     }
 
     /// Where the session is.
@@ -238,8 +287,10 @@ impl Machine {
             return;
         };
         self.step(Trigger::TurnBegan);
+        // A CLI that runs by itself takes the prompt up without saying again that it runs.
+        self.ran_since_hand_over = self.runs_by_itself;
         self.tell(Event::TurnStarted { cause: TurnCause::Prompt(id) });
-        let line = outgoing::prompt(&self.prompts.uuid(id), &content);
+        let line = outgoing::prompt(&self.prompts.entry(id), &content);
         self.write(line);
     }
 
@@ -258,10 +309,24 @@ impl Machine {
         }
     }
 
-    fn expect_answer(&mut self, kind: RequestKind) -> RequestId {
+    fn expect_answer(&mut self, kind: RequestKind, now: Instant) -> RequestId {
         let id = RequestId(self.request_ids.next());
-        self.requests.insert(id, kind);
+        let limit = match kind {
+            RequestKind::Interrupt { .. } | RequestKind::Other => now.checked_add(REQUEST_ANSWERED_WITHIN),
+            // The start and the closing ladder have limits of their own.
+            RequestKind::Initialize | RequestKind::ClosingInterrupt => None,
+        };
+        self.requests.insert(id, (kind, limit));
         id
+    }
+
+    fn give_up_requests(&mut self, now: Instant) {
+        let late = |(_, limit): &(RequestKind, Option<Instant>)| limit.is_some_and(|limit| limit <= now);
+        while let Some(request) = self.requests.iter().find(|(_, pending)| late(pending)).map(|(id, _)| *id) {
+            self.requests.remove(&request);
+            let reply = RequestReply::Failed(RequestFailed::TimedOut);
+            self.tell(Event::RequestAnswered { request, reply });
+        }
     }
 
     fn write(&mut self, line: Vec<u8>) {

@@ -4,6 +4,7 @@
 //! order of its keys; what a family needs beyond that is read from its members. A frame that does not
 //! fit is `Unknown` and kept whole. Writing is exact.
 
+pub(crate) mod answers;
 pub(crate) mod control;
 pub(crate) mod message;
 pub(crate) mod outgoing;
@@ -19,7 +20,8 @@ use std::fmt;
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, Visitor};
 use serde_json::value::RawValue;
 
-use control::{AskRequest, Response};
+use crate::event::NoticeKind;
+use control::{AskRequest, Gate, Response};
 use message::{AssistantFrame, ToolProgressFrame, UserFrame};
 use result::ResultFrame;
 use stream::StreamFrame;
@@ -34,6 +36,15 @@ pub(crate) enum Incoming<'a> {
     Result(Box<ResultFrame>),
     System(SystemFrame<'a>),
     ToolProgress(ToolProgressFrame<'a>),
+    /// The conversation was cleared.
+    Cleared(&'a RawValue),
+    /// The CLI suggests a next prompt.
+    Suggestion(Text<'a>),
+    /// The CLI stored entries of the conversation.
+    Mirror {
+        path: Text<'a>,
+        entries: &'a RawValue,
+    },
     /// The CLI asks something and waits.
     Request(AskRequest<'a>),
     /// The CLI withdraws a request of its own.
@@ -70,11 +81,11 @@ pub(crate) fn decode<'a>(line: &'a str, repaired: &'a mut String) -> Incoming<'a
 }
 
 fn read(line: &str) -> Option<Incoming<'_>> {
-    let frame = serde_json::from_str::<Frame<'_>>(line).ok()?;
+    let frame = serde_json::from_str::<Frame<'_>>(line).ok().or_else(|| Frame::loosely(line))?;
     match frame.kind.as_deref()? {
         "stream_event" => stream::read(&frame).map(Incoming::Stream),
         "assistant" => message::read_assistant(&frame).map(Incoming::Assistant),
-        "user" => message::read_user(&frame).map(Incoming::User),
+        "user" => message::read_user(&frame, line).map(Incoming::User),
         "result" => result::read(line).map(|frame| Incoming::Result(Box::new(frame))),
         "system" => system::read(&frame, line).map(Incoming::System),
         "tool_progress" => message::read_tool_progress(line).map(Incoming::ToolProgress),
@@ -82,8 +93,45 @@ fn read(line: &str) -> Option<Incoming<'_>> {
         "control_response" => control::read_response(&frame).map(Incoming::Response),
         "control_cancel_request" => frame.request_id.map(|request_id| Incoming::Cancel { request_id }),
         "command_lifecycle" => message::read_lifecycle(line),
+        "conversation_reset" => serde_json::from_str(line).ok().map(Incoming::Cleared),
+        "prompt_suggestion" => message::read_suggestion(line).map(Incoming::Suggestion),
+        "transcript_mirror" => message::read_mirror(line),
+        "auth_status" => system::read_notice(line, NoticeKind::Authentication).map(Incoming::System),
+        "rate_limit_event" => system::read_notice(line, NoticeKind::RateLimit).map(Incoming::System),
+        "tool_use_summary" => system::read_notice(line, NoticeKind::ToolSummary).map(Incoming::System),
+        "active_goal" => system::read_notice(line, NoticeKind::Goal).map(Incoming::System),
         "keep_alive" => Some(Incoming::Nothing),
         _ => None,
+    }
+}
+
+/// What can be told of a line that was too long to keep, from its beginning.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Overlong {
+    /// The CLI waits for an answer to it.
+    Ask { request_id: String, gate: Gate },
+    /// Somebody waits for it.
+    Reply { request_id: String },
+    /// Nobody waits.
+    Other,
+}
+
+pub(crate) fn overlong(beginning: &str) -> Overlong {
+    let member = |name: &str| {
+        let (_, rest) = beginning.split_once(&format!("\"{name}\":\""))?;
+        rest.split_once('"').map(|(value, _)| value.to_owned())
+    };
+    match (member("type").as_deref(), member("request_id")) {
+        (Some("control_request"), Some(request_id)) => {
+            let gate = match member("subtype").as_deref() {
+                Some("hook_callback") => Gate::Hook { event: member("hook_event_name").unwrap_or_default() },
+                Some("elicitation") => Gate::Form,
+                Some(_) | None => Gate::Permission,
+            };
+            Overlong::Ask { request_id, gate }
+        }
+        (Some("control_response"), Some(request_id)) => Overlong::Reply { request_id },
+        _ => Overlong::Other,
     }
 }
 
@@ -114,6 +162,46 @@ pub(crate) struct Frame<'a> {
     request: Option<&'a RawValue>,
     #[serde(borrow, default)]
     response: Option<&'a RawValue>,
+}
+
+impl<'a> Frame<'a> {
+    /// Reads a frame in which some member is not what it should be: that member is taken as absent, so that the
+    /// rest of the frame is not lost with it.
+    fn loosely(line: &'a str) -> Option<Frame<'a>> {
+        #[derive(serde::Deserialize)]
+        struct Members<'a> {
+            #[serde(borrow, default, rename = "type")]
+            kind: Option<&'a RawValue>,
+            #[serde(borrow, default)]
+            subtype: Option<&'a RawValue>,
+            #[serde(borrow, default)]
+            request_id: Option<&'a RawValue>,
+            #[serde(borrow, default)]
+            parent_tool_use_id: Option<&'a RawValue>,
+            #[serde(borrow, default)]
+            event: Option<&'a RawValue>,
+            #[serde(borrow, default)]
+            message: Option<&'a RawValue>,
+            #[serde(borrow, default)]
+            request: Option<&'a RawValue>,
+            #[serde(borrow, default)]
+            response: Option<&'a RawValue>,
+        }
+        fn read<'a, T: Deserialize<'a>>(member: Option<&'a RawValue>) -> Option<T> {
+            member.and_then(|raw| serde_json::from_str(raw.get()).ok())
+        }
+        let members: Members<'a> = serde_json::from_str(line).ok()?;
+        Some(Frame {
+            kind: read(members.kind),
+            subtype: read(members.subtype),
+            request_id: read(members.request_id),
+            parent_tool_use_id: read(members.parent_tool_use_id),
+            event: read(members.event).unwrap_or_default(),
+            message: members.message,
+            request: members.request,
+            response: members.response,
+        })
+    }
 }
 
 /// Text that is borrowed from the line when it has no escapes. (Serde borrows a bare `Cow`, but not one

@@ -12,7 +12,7 @@ mod play;
 use std::time::Duration;
 
 use play::{opening, play, play_with};
-use watari_protocol::{Config, Initialize, Raw, SystemPrompt};
+use watari_protocol::{Config, Hook, Initialize, Raw, SystemPrompt};
 
 #[test]
 fn the_opening_carries_what_may_not_stand_in_arguments() {
@@ -21,10 +21,14 @@ fn the_opening_carries_what_may_not_stand_in_arguments() {
         system_prompt: SystemPrompt::Empty,
         json_schema: Some(Raw::from(r#"{"type":"object"}"#)),
         agents: [("rev".to_owned(), Raw::from(r#"{"prompt":"p"}"#))].into(),
+        hooks: vec![
+            Hook::on("Stop"),
+            Hook { matcher: Some("Bash".into()), answer_within: Duration::from_secs(3), ..Hook::on("PreToolUse") },
+        ],
         forward_subagent_text: true,
         more: [("title".to_owned(), Raw::from(r#""a title""#)), ("subtype".to_owned(), Raw::from("1"))].into(),
     };
-    insta::assert_snapshot!(opening(everything), @r#"> {"type":"control_request","request_id":"watari_1","request":{"agents":{"rev":{"prompt":"p"}},"forwardSubagentText":true,"jsonSchema":{"type":"object"},"subtype":"initialize","systemPrompt":[""],"title":"a title"}}"#);
+    insta::assert_snapshot!(opening(everything), @r#"> {"type":"control_request","request_id":"watari_1","request":{"agents":{"rev":{"prompt":"p"}},"forwardSubagentText":true,"hooks":{"PreToolUse":[{"hookCallbackIds":["watari_hook_2"],"matcher":"Bash","onFailure":"block","timeout":8}],"Stop":[{"hookCallbackIds":["watari_hook_1"],"timeout":65}]},"jsonSchema":{"type":"object"},"subtype":"initialize","systemPrompt":[""],"title":"a title"}}"#);
 }
 
 #[test]
@@ -45,6 +49,7 @@ fn a_prompt_waits_for_the_cli_and_is_told_from_its_start_to_its_result() {
         cli result
         cli idle
     "#), @r#"
+    * prompt_accepted {"content":"hello","entry":"00000000-0000-4000-8000-000000000001","prompt":1}
     * ready {"cli":{"version":"2.1.325"}}
     * turn_started {"cause":{"prompt":1}}
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"hello","type":"text"}]},"parent_tool_use_id":null}
@@ -75,8 +80,10 @@ fn prompts_run_one_after_the_other_and_an_idle_from_before_does_not_count() {
         cli idle
     "#), @r#"
     * ready {"cli":{"version":"2.1.325"}}
+    * prompt_accepted {"content":"one","entry":"00000000-0000-4000-8000-000000000001","prompt":1}
     * turn_started {"cause":{"prompt":1}}
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"one","type":"text"}]},"parent_tool_use_id":null}
+    * prompt_accepted {"content":"two","entry":"00000000-0000-4000-8000-000000000002","prompt":2}
     * session_opened {"session":{"cwd":"/w","model":"m","permission_mode":"default","session_id":"11111111-1111-4111-8111-111111111111","tools":["Bash"],"version":"2.1.325"}}
     * turn_finished {"cause":{"prompt":1},"outcome":{"ending":"completed","result":"done","subtype":"success","terminal_reason":"completed"}}
     * turn_started {"cause":{"prompt":2}}
@@ -95,6 +102,7 @@ fn a_cli_that_never_says_its_state_is_idle_after_its_result() {
         cli result
     "), @r#"
     * ready {"cli":{"version":"2.1.325"}}
+    * prompt_accepted {"content":"one","entry":"00000000-0000-4000-8000-000000000001","prompt":1}
     * turn_started {"cause":{"prompt":1}}
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"one","type":"text"}]},"parent_tool_use_id":null}
     * session_opened {"session":{"cwd":"/w","model":"m","permission_mode":"default","session_id":"11111111-1111-4111-8111-111111111111","tools":["Bash"],"version":"2.1.325"}}
@@ -120,12 +128,14 @@ fn a_task_that_wakes_the_model_is_a_turn_of_its_own() {
         cli idle
     "#), @r#"
     * ready {"cli":{"version":"2.1.325"}}
+    * prompt_accepted {"content":"one","entry":"00000000-0000-4000-8000-000000000001","prompt":1}
     * turn_started {"cause":{"prompt":1}}
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"one","type":"text"}]},"parent_tool_use_id":null}
     * session_opened {"session":{"cwd":"/w","model":"m","permission_mode":"default","session_id":"11111111-1111-4111-8111-111111111111","tools":["Bash"],"version":"2.1.325"}}
     * turn_finished {"cause":{"prompt":1},"outcome":{"ending":"completed","result":"done","subtype":"success","terminal_reason":"completed"}}
     * task_changed {"news":"ended","task":"a1"}
     * turn_started {"cause":"cli"}
+    * prompt_accepted {"content":"two","entry":"00000000-0000-4000-8000-000000000002","prompt":2}
     * turn_started {"cause":{"prompt":2}}
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000002","session_id":"","message":{"role":"user","content":[{"text":"two","type":"text"}]},"parent_tool_use_id":null}
     * turn_finished {"cause":"cli","outcome":{"ending":"completed","result":"task done","subtype":"success"}}
@@ -143,6 +153,7 @@ fn a_result_that_names_another_prompt_is_not_this_ones() {
         cli result "subtype":"success","result":"mine","user_message_uuids":["00000000-0000-4000-8000-000000000001"]
     "#), @r#"
     * ready {"cli":{"version":"2.1.325"}}
+    * prompt_accepted {"content":"one","entry":"00000000-0000-4000-8000-000000000001","prompt":1}
     * turn_started {"cause":{"prompt":1}}
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"one","type":"text"}]},"parent_tool_use_id":null}
     * turn_finished {"cause":"cli","outcome":{"ending":"completed","result":"somebody else's","subtype":"success"}}
@@ -165,6 +176,7 @@ fn asks_are_answered_in_any_order_and_only_once() {
         allow 2 5
     "#), @r#"
     * ready {"cli":{"version":"2.1.325"}}
+    * prompt_accepted {"content":"go","entry":"00000000-0000-4000-8000-000000000001","prompt":1}
     * turn_started {"cause":{"prompt":1}}
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"go","type":"text"}]},"parent_tool_use_id":null}
     * ask_opened {"ask":1,"input":{"command":"ls"},"kind":"permission","needs_person":false,"tool":"Bash","tool_use":"toolu_a"}
@@ -175,7 +187,7 @@ fn asks_are_answered_in_any_order_and_only_once() {
     > {"type":"control_response","response":{"subtype":"success","request_id":"a","response":{"behavior":"allow","updatedInput":{"command":"pwd"}}}}
     x ask 1 is not open: it was answered, withdrawn, has expired or never was
     x ask 7 is not open: it was answered, withdrawn, has expired or never was
-    x the edited input of a tool must be a JSON object
+    x ask 2 is not open: it was answered, withdrawn, has expired or never was
     "#);
 }
 
@@ -191,6 +203,7 @@ fn an_allowed_ask_carries_its_own_input_when_nothing_was_edited() {
         allow 2
     "#), @r#"
     * ready {"cli":{"version":"2.1.325"}}
+    * prompt_accepted {"content":"go","entry":"00000000-0000-4000-8000-000000000001","prompt":1}
     * turn_started {"cause":{"prompt":1}}
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"go","type":"text"}]},"parent_tool_use_id":null}
     * ask_opened {"ask":1,"input":{"command":"ls"},"kind":"permission","needs_person":false,"tool":"Bash","tool_use":"toolu_a"}
@@ -214,6 +227,7 @@ fn a_question_nobody_answers_is_denied_after_a_minute() {
         allow 1
     "), @r#"
     * ready {"cli":{"version":"2.1.325"}}
+    * prompt_accepted {"content":"go","entry":"00000000-0000-4000-8000-000000000001","prompt":1}
     * turn_started {"cause":{"prompt":1}}
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"go","type":"text"}]},"parent_tool_use_id":null}
     * ask_opened {"ask":1,"input":{"command":"ls"},"kind":"permission","needs_person":false,"tool":"Bash","tool_use":"toolu_a"}
@@ -234,6 +248,7 @@ fn a_question_the_cli_withdraws_is_closed_without_an_answer() {
         deny 1 late
     "#), @r#"
     * ready {"cli":{"version":"2.1.325"}}
+    * prompt_accepted {"content":"go","entry":"00000000-0000-4000-8000-000000000001","prompt":1}
     * turn_started {"cause":{"prompt":1}}
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"go","type":"text"}]},"parent_tool_use_id":null}
     * ask_opened {"ask":1,"input":{"command":"ls"},"kind":"permission","needs_person":false,"tool":"Bash","tool_use":"toolu_a"}
@@ -250,7 +265,7 @@ fn a_question_that_cannot_be_read_is_refused_and_one_that_is_not_known_is_declin
         cli {"type":"control_request","request_id":"b","request":{"subtype":"paint_the_house"}}
     "#), @r#"
     * ready {"cli":{"version":"2.1.325"}}
-    > {"type":"control_response","response":{"subtype":"success","request_id":"a","response":{"behavior":"deny","interrupt":false,"message":"The permission request could not be read"}}}
+    > {"type":"control_response","response":{"subtype":"success","request_id":"a","response":{"behavior":"deny","interrupt":false,"message":"The request could not be read"}}}
     > {"response":{"error":"Unsupported control request subtype: paint_the_house","error_code":"unsupported_request","request_id":"b","subtype":"error"},"type":"control_response"}
     "#);
 }
@@ -263,8 +278,10 @@ fn an_interrupt_before_anything_was_handed_over_drops_that_prompt_here() {
         interrupt
         cli ready
     "), @r#"
+    * prompt_accepted {"content":"one","entry":"00000000-0000-4000-8000-000000000001","prompt":1}
+    * prompt_accepted {"content":"two","entry":"00000000-0000-4000-8000-000000000002","prompt":2}
     * prompt_dropped {"prompt":1,"reason":"cancelled"}
-    * request_answered {"reply":{"Ok":{"interrupted":{"cancelled":[1],"still_queued":[2]}}},"request":2}
+    * request_answered {"reply":{"interrupted":{"cancelled":[1],"still_queued":[2]}},"request":2}
     * ready {"cli":{"version":"2.1.325"}}
     * turn_started {"cause":{"prompt":2}}
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000002","session_id":"","message":{"role":"user","content":[{"text":"two","type":"text"}]},"parent_tool_use_id":null}
@@ -286,14 +303,17 @@ fn an_interrupt_tells_what_still_waits_and_what_was_dropped() {
         cli idle
     "#), @r#"
     * ready {"cli":{"version":"2.1.325"}}
+    * prompt_accepted {"content":"one","entry":"00000000-0000-4000-8000-000000000001","prompt":1}
     * turn_started {"cause":{"prompt":1}}
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"one","type":"text"}]},"parent_tool_use_id":null}
+    * prompt_accepted {"content":"two","entry":"00000000-0000-4000-8000-000000000002","prompt":2}
+    * prompt_accepted {"content":"three","entry":"00000000-0000-4000-8000-000000000003","prompt":3}
     > {"type":"control_request","request_id":"watari_2","request":{"subtype":"interrupt"}}
-    * request_answered {"reply":{"Ok":{"interrupted":{"still_queued":[2,3]}}},"request":2}
+    * request_answered {"reply":{"interrupted":{"still_queued":[2,3]}},"request":2}
     * prompt_dropped {"prompt":2,"reason":"cancelled"}
     * prompt_dropped {"prompt":3,"reason":"cancelled"}
     > {"type":"control_request","request_id":"watari_3","request":{"subtype":"interrupt"}}
-    * request_answered {"reply":{"Ok":{"interrupted":{"cancelled":[2,3]}}},"request":3}
+    * request_answered {"reply":{"interrupted":{"cancelled":[2,3]}},"request":3}
     * turn_finished {"cause":{"prompt":1},"outcome":{"ending":"interrupted","errors":["x"],"subtype":"error_during_execution","terminal_reason":"aborted_streaming"}}
     * became_idle
     "#);
@@ -310,11 +330,13 @@ fn an_old_cli_that_only_says_failed_was_interrupted_when_it_was_told_to_be() {
         cli result "subtype":"error_during_execution","is_error":false
     "#), @r#"
     * ready {"cli":{"version":"2.1.325"}}
+    * prompt_accepted {"content":"one","entry":"00000000-0000-4000-8000-000000000001","prompt":1}
     * turn_started {"cause":{"prompt":1}}
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"one","type":"text"}]},"parent_tool_use_id":null}
     > {"type":"control_request","request_id":"watari_2","request":{"subtype":"interrupt"}}
     * turn_finished {"cause":{"prompt":1},"outcome":{"ending":"interrupted","subtype":"error_during_execution"}}
     * became_idle
+    * prompt_accepted {"content":"two","entry":"00000000-0000-4000-8000-000000000002","prompt":2}
     * turn_started {"cause":{"prompt":2}}
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000002","session_id":"","message":{"role":"user","content":[{"text":"two","type":"text"}]},"parent_tool_use_id":null}
     * turn_finished {"cause":{"prompt":2},"outcome":{"ending":{"failed":"execution"},"subtype":"error_during_execution"}}
@@ -332,8 +354,10 @@ fn a_prompt_the_cli_drops_is_told_and_the_next_one_runs() {
         cli result
     "#), @r#"
     * ready {"cli":{"version":"2.1.325"}}
+    * prompt_accepted {"content":"one","entry":"00000000-0000-4000-8000-000000000001","prompt":1}
     * turn_started {"cause":{"prompt":1}}
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"one","type":"text"}]},"parent_tool_use_id":null}
+    * prompt_accepted {"content":"two","entry":"00000000-0000-4000-8000-000000000002","prompt":2}
     * prompt_dropped {"prompt":1,"reason":"cancelled"}
     * turn_started {"cause":{"prompt":2}}
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000002","session_id":"","message":{"role":"user","content":[{"text":"two","type":"text"}]},"parent_tool_use_id":null}
@@ -358,22 +382,27 @@ fn how_a_turn_ended_is_told_apart() {
         cli result "subtype":"error_of_the_future","num_turns":-1.5,"errors":{"not":"a list"}
     "#), @r#"
     * ready {"cli":{"version":"2.1.325"}}
+    * prompt_accepted {"content":"1","entry":"00000000-0000-4000-8000-000000000001","prompt":1}
     * turn_started {"cause":{"prompt":1}}
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"1","type":"text"}]},"parent_tool_use_id":null}
     * turn_finished {"cause":{"prompt":1},"outcome":{"ending":{"failed":"api"},"result":"API Error: 529","subtype":"success","terminal_reason":"api_error"}}
     * became_idle
+    * prompt_accepted {"content":"2","entry":"00000000-0000-4000-8000-000000000002","prompt":2}
     * turn_started {"cause":{"prompt":2}}
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000002","session_id":"","message":{"role":"user","content":[{"text":"2","type":"text"}]},"parent_tool_use_id":null}
     * turn_finished {"cause":{"prompt":2},"outcome":{"ending":{"failed":"max_turns"},"errors":["too many"],"num_turns":2,"subtype":"error_max_turns"}}
     * became_idle
+    * prompt_accepted {"content":"3","entry":"00000000-0000-4000-8000-000000000003","prompt":3}
     * turn_started {"cause":{"prompt":3}}
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000003","session_id":"","message":{"role":"user","content":[{"text":"3","type":"text"}]},"parent_tool_use_id":null}
-    * turn_finished {"cause":{"prompt":3},"outcome":{"ending":{"failed":"max_budget"},"subtype":"error_max_budget_usd","total_cost_usd":0.5,"usage":{"input_tokens":1,"output_tokens":2}}}
+    * turn_finished {"cause":{"prompt":3},"outcome":{"cost_usd":0.5,"ending":{"failed":"max_budget"},"subtype":"error_max_budget_usd","total_cost_usd":0.5,"usage":{"input_tokens":1,"output_tokens":2}}}
     * became_idle
+    * prompt_accepted {"content":"4","entry":"00000000-0000-4000-8000-000000000004","prompt":4}
     * turn_started {"cause":{"prompt":4}}
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000004","session_id":"","message":{"role":"user","content":[{"text":"4","type":"text"}]},"parent_tool_use_id":null}
     * turn_finished {"cause":{"prompt":4},"outcome":{"ending":{"failed":"structured_output"},"subtype":"error_max_structured_output_retries"}}
     * became_idle
+    * prompt_accepted {"content":"5","entry":"00000000-0000-4000-8000-000000000005","prompt":5}
     * turn_started {"cause":{"prompt":5}}
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000005","session_id":"","message":{"role":"user","content":[{"text":"5","type":"text"}]},"parent_tool_use_id":null}
     * turn_finished {"cause":{"prompt":5},"outcome":{"ending":{"failed":"execution"},"subtype":"error_of_the_future"}}
@@ -397,6 +426,7 @@ fn a_message_that_is_abandoned_is_balanced_and_its_blocks_do_not_count() {
         cli result
     "#), @r#"
     * ready {"cli":{"version":"2.1.325"}}
+    * prompt_accepted {"content":"go","entry":"00000000-0000-4000-8000-000000000001","prompt":1}
     * turn_started {"cause":{"prompt":1}}
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"go","type":"text"}]},"parent_tool_use_id":null}
     * message_started {"message":"msg_1","model":"m"}
@@ -427,6 +457,7 @@ fn a_subagents_message_is_never_mixed_into_the_main_one() {
         cli event {"type":"message_stop"}
     "#), @r#"
     * ready {"cli":{"version":"2.1.325"}}
+    * prompt_accepted {"content":"go","entry":"00000000-0000-4000-8000-000000000001","prompt":1}
     * turn_started {"cause":{"prompt":1}}
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"go","type":"text"}]},"parent_tool_use_id":null}
     * message_started {"message":"msg_1","model":"m"}
@@ -454,8 +485,10 @@ fn closing_climbs_the_ladder_while_the_cli_does_not_go() {
         close
     "), @r#"
     * ready {"cli":{"version":"2.1.325"}}
+    * prompt_accepted {"content":"one","entry":"00000000-0000-4000-8000-000000000001","prompt":1}
     * turn_started {"cause":{"prompt":1}}
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"one","type":"text"}]},"parent_tool_use_id":null}
+    * prompt_accepted {"content":"two","entry":"00000000-0000-4000-8000-000000000002","prompt":2}
     * ask_opened {"ask":1,"input":{"command":"ls"},"kind":"permission","needs_person":false,"tool":"Bash","tool_use":"toolu_a"}
     * prompt_dropped {"prompt":2,"reason":"session_ended"}
     * ask_closed {"ask":1,"ending":"session_ended"}
@@ -483,6 +516,7 @@ fn closing_stops_climbing_when_the_cli_goes() {
         wait 60
     "#), @r#"
     * ready {"cli":{"version":"2.1.325"}}
+    * prompt_accepted {"content":"one","entry":"00000000-0000-4000-8000-000000000001","prompt":1}
     * turn_started {"cause":{"prompt":1}}
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"one","type":"text"}]},"parent_tool_use_id":null}
     > {"type":"control_request","request_id":"watari_2","request":{"subtype":"interrupt"}}
@@ -509,6 +543,7 @@ fn aborting_ends_everything_at_once_from_anywhere() {
         abort
         exit
     "), @r#"
+    * prompt_accepted {"content":"one","entry":"00000000-0000-4000-8000-000000000001","prompt":1}
     ! Abort
     ! Abort
     * prompt_dropped {"prompt":1,"reason":"session_ended"}
@@ -523,6 +558,7 @@ fn aborting_ends_everything_at_once_from_anywhere() {
         exit
     "), @r#"
     * ready {"cli":{"version":"2.1.325"}}
+    * prompt_accepted {"content":"one","entry":"00000000-0000-4000-8000-000000000001","prompt":1}
     * turn_started {"cause":{"prompt":1}}
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"one","type":"text"}]},"parent_tool_use_id":null}
     * ask_opened {"ask":1,"input":{"command":"ls"},"kind":"permission","needs_person":false,"tool":"Bash","tool_use":"toolu_a"}
@@ -543,6 +579,7 @@ fn a_question_asked_while_closing_is_refused() {
         cli ask a
     "), @r#"
     * ready {"cli":{"version":"2.1.325"}}
+    * prompt_accepted {"content":"one","entry":"00000000-0000-4000-8000-000000000001","prompt":1}
     * turn_started {"cause":{"prompt":1}}
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"one","type":"text"}]},"parent_tool_use_id":null}
     > {"type":"control_request","request_id":"watari_2","request":{"subtype":"interrupt"}}
@@ -558,6 +595,7 @@ fn a_cli_that_does_not_answer_is_given_up_after_a_minute() {
         wait 1
         exit
     "), @r#"
+    * prompt_accepted {"content":"one","entry":"00000000-0000-4000-8000-000000000001","prompt":1}
     ! Abort
     * prompt_dropped {"prompt":1,"reason":"session_ended"}
     * ended {"exit":{"reason":"start_timed_out"}}
@@ -571,6 +609,7 @@ fn a_cli_that_refuses_the_opening_is_ended() {
         cli {"type":"control_response","response":{"subtype":"error","request_id":"watari_1","error":"bad schema","error_code":"invalid"}}
         exit 0
     "#), @r#"
+    * prompt_accepted {"content":"one","entry":"00000000-0000-4000-8000-000000000001","prompt":1}
     ! Abort
     * prompt_dropped {"prompt":1,"reason":"session_ended"}
     * ended {"exit":{"reason":{"start_refused":{"refused":{"code":"invalid","message":"bad schema"}}}}}
@@ -589,14 +628,16 @@ fn when_the_cli_goes_everything_open_is_closed() {
         prompt three
     "), @r#"
     * ready {"cli":{"version":"2.1.325"}}
+    * prompt_accepted {"content":"one","entry":"00000000-0000-4000-8000-000000000001","prompt":1}
     * turn_started {"cause":{"prompt":1}}
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"one","type":"text"}]},"parent_tool_use_id":null}
+    * prompt_accepted {"content":"two","entry":"00000000-0000-4000-8000-000000000002","prompt":2}
     * ask_opened {"ask":1,"input":{"command":"ls"},"kind":"permission","needs_person":false,"tool":"Bash","tool_use":"toolu_a"}
     > {"type":"control_request","request_id":"watari_2","request":{"model":"sonnet","subtype":"set_model"}}
     * ask_closed {"ask":1,"ending":"session_ended"}
     * prompt_dropped {"prompt":1,"reason":"session_ended"}
     * prompt_dropped {"prompt":2,"reason":"session_ended"}
-    * request_answered {"reply":{"Err":"session_ended"},"request":2}
+    * request_answered {"reply":{"failed":"session_ended"},"request":2}
     * ended {"exit":{"code":1,"reason":"by_itself"}}
     x cannot prompt while the session is ended
     "#);
@@ -628,8 +669,8 @@ fn settings_change_by_request_and_a_refusal_is_told_with_the_clis_words() {
     * ready {"cli":{"version":"2.1.325"}}
     > {"type":"control_request","request_id":"watari_2","request":{"model":"sonnet","subtype":"set_model"}}
     > {"type":"control_request","request_id":"watari_3","request":{"mode":"plan","subtype":"set_permission_mode"}}
-    * request_answered {"reply":{"Ok":{"done":{"model":"sonnet"}}},"request":2}
-    * request_answered {"reply":{"Err":{"refused":{"code":"invalid_mode","message":"no such mode"}}},"request":3}
+    * request_answered {"reply":{"done":{"model":"sonnet"}},"request":2}
+    * request_answered {"reply":{"failed":{"refused":{"code":"invalid_mode","message":"no such mode"}}},"request":3}
     * status_changed {"permission_mode":"plan"}
     "#);
 }
@@ -650,7 +691,7 @@ fn what_is_not_known_is_kept_whole_and_what_is_not_json_is_noise() {
     * ready {"cli":{"version":"2.1.325"}}
     * {"type":"unknown","frame":{"type":"hologram","depth":[1e400,{"deep":null}],"type_again":"x"}}
     * unknown {"frame":{"subtype":"of_the_future","type":"system","x":1}}
-    * unknown {"frame":{"subtype":5,"type":"result"}}
+    * turn_finished {"cause":"cli","outcome":{"ending":{"failed":"execution"}}}
     * unknown {"frame":{"no_type":true}}
     * noise_skipped {"beginning":"[1,2]","bytes":5}
     * noise_skipped {"beginning":"Welcome to the CLI!","bytes":19}
@@ -670,6 +711,7 @@ fn type_may_come_late_and_surrogates_may_be_lone() {
         cli {"is_error":false,"result":"half \ud83d","subtype":"success","type":"result"}
     "#), @r#"
     * ready {"cli":{"version":"2.1.325"}}
+    * prompt_accepted {"content":"go","entry":"00000000-0000-4000-8000-000000000001","prompt":1}
     * turn_started {"cause":{"prompt":1}}
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"go","type":"text"}]},"parent_tool_use_id":null}
     * message_started {"message":"msg_1","model":"m"}
@@ -677,7 +719,7 @@ fn type_may_come_late_and_surrogates_may_be_lone() {
     * block_grew {"at":0,"block":1,"delta":{"text":"half �","type":"text"}}
     * {"type":"block_finished","block":1,"message":"msg_1","parent":null,"streamed":true,"content":{"text":"half \ud83d","type":"text"}}
     * message_finished {"blocks":[1],"message":"msg_1"}
-    * {"type":"turn_finished","cause":{"prompt":1},"outcome":{"ending":"completed","subtype":"success","terminal_reason":null,"result":"half �","errors":[],"usage":{"input_tokens":0,"output_tokens":0,"cache_creation_input_tokens":0,"cache_read_input_tokens":0},"total_cost_usd":0.0,"duration_ms":0.0,"num_turns":0,"detail":{"is_error":false,"result":"half \ud83d","subtype":"success","type":"result"}}}
+    * {"type":"turn_finished","cause":{"prompt":1},"outcome":{"ending":"completed","subtype":"success","terminal_reason":null,"result":"half �","errors":[],"structured_output":null,"deferred_tool":null,"permission_denials":[],"usage":{"input_tokens":0,"output_tokens":0,"cache_creation_input_tokens":0,"cache_read_input_tokens":0},"cost_usd":0.0,"total_cost_usd":0.0,"duration_ms":0.0,"num_turns":0,"detail":{"is_error":false,"result":"half \ud83d","subtype":"success","type":"result"}}}
     * became_idle
     "#);
 }
@@ -696,15 +738,18 @@ fn the_session_is_opened_once_and_again_when_its_id_changes() {
         cli {"type":"system","subtype":"init","session_id":"22222222-2222-4222-8222-222222222222","model":"m"}
     "#), @r#"
     * ready {"cli":{"version":"2.1.325"}}
+    * prompt_accepted {"content":"one","entry":"00000000-0000-4000-8000-000000000001","prompt":1}
     * turn_started {"cause":{"prompt":1}}
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"one","type":"text"}]},"parent_tool_use_id":null}
     * session_opened {"session":{"cwd":"/w","model":"m","permission_mode":"default","session_id":"11111111-1111-4111-8111-111111111111","tools":["Bash"],"version":"2.1.325"}}
     * turn_finished {"cause":{"prompt":1},"outcome":{"ending":"completed","result":"done","subtype":"success","terminal_reason":"completed"}}
     * became_idle
+    * prompt_accepted {"content":"two","entry":"00000000-0000-4000-8000-000000000002","prompt":2}
     * turn_started {"cause":{"prompt":2}}
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000002","session_id":"","message":{"role":"user","content":[{"text":"two","type":"text"}]},"parent_tool_use_id":null}
     * turn_finished {"cause":{"prompt":2},"outcome":{"ending":"completed","result":"done","subtype":"success","terminal_reason":"completed"}}
     * became_idle
+    * prompt_accepted {"content":"three","entry":"00000000-0000-4000-8000-000000000003","prompt":3}
     * turn_started {"cause":{"prompt":3}}
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000003","session_id":"","message":{"role":"user","content":[{"text":"three","type":"text"}]},"parent_tool_use_id":null}
     * session_opened {"session":{"model":"m","session_id":"22222222-2222-4222-8222-222222222222"}}
@@ -729,4 +774,411 @@ fn without_a_limit_a_question_waits_for_ever() {
     let config = Config { answer_within: None, start_within: Duration::from_secs(60), ..Config::default() };
     let transcript = play_with(config, "cli ready\nprompt go\ncli ask a\nwait 1000000");
     assert!(!transcript.contains("ask_closed"), "{transcript}");
+}
+
+#[test]
+fn a_prompt_folded_into_a_turn_of_the_clis_own_ends_with_that_turn() {
+    insta::assert_snapshot!(play(r#"
+        cli ready
+        prompt one
+        cli running
+        cli init
+        cli result
+        cli idle
+        cli running
+        cli init
+        prompt two
+        cli result "subtype":"success","result":"both","origin":{"kind":"task-notification"},"user_message_uuids":["00000000-0000-4000-8000-000000000002"]
+        cli idle
+    "#), @r#"
+    * ready {"cli":{"version":"2.1.325"}}
+    * prompt_accepted {"content":"one","entry":"00000000-0000-4000-8000-000000000001","prompt":1}
+    * turn_started {"cause":{"prompt":1}}
+    > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"one","type":"text"}]},"parent_tool_use_id":null}
+    * session_opened {"session":{"cwd":"/w","model":"m","permission_mode":"default","session_id":"11111111-1111-4111-8111-111111111111","tools":["Bash"],"version":"2.1.325"}}
+    * turn_finished {"cause":{"prompt":1},"outcome":{"ending":"completed","result":"done","subtype":"success","terminal_reason":"completed"}}
+    * became_idle
+    * turn_started {"cause":"cli"}
+    * prompt_accepted {"content":"two","entry":"00000000-0000-4000-8000-000000000002","prompt":2}
+    * turn_started {"cause":{"prompt":2}}
+    > {"type":"user","uuid":"00000000-0000-4000-8000-000000000002","session_id":"","message":{"role":"user","content":[{"text":"two","type":"text"}]},"parent_tool_use_id":null}
+    * turn_finished {"cause":{"prompt":2},"outcome":{"ending":"completed","result":"both","subtype":"success"}}
+    * became_idle
+    "#);
+}
+
+#[test]
+fn a_prompt_the_cli_forgets_is_told_as_lost() {
+    insta::assert_snapshot!(play(r#"
+        cli ready
+        prompt one
+        cli running
+        cli init
+        cli idle
+        prompt two
+        cli idle
+        interrupt
+        cli answer 2 {"still_queued":[]}
+        prompt three
+        cli running
+        cli result
+        cli idle
+    "#), @r#"
+    * ready {"cli":{"version":"2.1.325"}}
+    * prompt_accepted {"content":"one","entry":"00000000-0000-4000-8000-000000000001","prompt":1}
+    * turn_started {"cause":{"prompt":1}}
+    > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"one","type":"text"}]},"parent_tool_use_id":null}
+    * session_opened {"session":{"cwd":"/w","model":"m","permission_mode":"default","session_id":"11111111-1111-4111-8111-111111111111","tools":["Bash"],"version":"2.1.325"}}
+    * prompt_dropped {"prompt":1,"reason":"lost"}
+    * became_idle
+    * prompt_accepted {"content":"two","entry":"00000000-0000-4000-8000-000000000002","prompt":2}
+    * turn_started {"cause":{"prompt":2}}
+    > {"type":"user","uuid":"00000000-0000-4000-8000-000000000002","session_id":"","message":{"role":"user","content":[{"text":"two","type":"text"}]},"parent_tool_use_id":null}
+    > {"type":"control_request","request_id":"watari_2","request":{"subtype":"interrupt"}}
+    * prompt_dropped {"prompt":2,"reason":"lost"}
+    * became_idle
+    * request_answered {"request":2}
+    * prompt_accepted {"content":"three","entry":"00000000-0000-4000-8000-000000000003","prompt":3}
+    * turn_started {"cause":{"prompt":3}}
+    > {"type":"user","uuid":"00000000-0000-4000-8000-000000000003","session_id":"","message":{"role":"user","content":[{"text":"three","type":"text"}]},"parent_tool_use_id":null}
+    * turn_finished {"cause":{"prompt":3},"outcome":{"ending":"completed","result":"done","subtype":"success","terminal_reason":"completed"}}
+    * became_idle
+    "#);
+}
+
+#[test]
+fn a_block_is_completed_by_one_of_its_kind() {
+    insta::assert_snapshot!(play(r#"
+        cli ready
+        prompt go
+        cli event {"type":"message_start","message":{"id":"msg_1","model":"m"}}
+        cli event {"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}
+        cli event {"type":"content_block_stop","index":0}
+        cli event {"type":"content_block_start","index":1,"content_block":{"type":"text","text":""}}
+        cli {"type":"assistant","message":{"id":"msg_1","content":[{"type":"text","text":"second"}]}}
+        cli event {"type":"content_block_stop","index":1}
+        cli event {"type":"content_block_start","index":2,"content_block":{"type":"tool_use","id":"toolu_1","name":"Bash","input":{}}}
+        cli {"type":"assistant","message":{"id":"msg_1","content":[{"type":"tool_use","id":"toolu_1","name":"Bash","input":{}}]}}
+        cli {"type":"assistant","message":{"id":"msg_1","content":[{"type":"tool_use","id":"toolu_9","name":"Read","input":{}}]}}
+        cli event {"type":"message_stop"}
+    "#), @r#"
+    * ready {"cli":{"version":"2.1.325"}}
+    * prompt_accepted {"content":"go","entry":"00000000-0000-4000-8000-000000000001","prompt":1}
+    * turn_started {"cause":{"prompt":1}}
+    > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"go","type":"text"}]},"parent_tool_use_id":null}
+    * message_started {"message":"msg_1","model":"m"}
+    * block_started {"block":1,"content":{"type":"text"},"index":0,"kind":{"type":"text"},"message":"msg_1"}
+    * block_started {"block":2,"content":{"type":"text"},"index":1,"kind":{"type":"text"},"message":"msg_1"}
+    * block_finished {"block":2,"content":{"text":"second","type":"text"},"message":"msg_1","streamed":true}
+    * block_started {"block":3,"content":{"id":"toolu_1","name":"Bash","type":"tool_use"},"index":2,"kind":{"id":"toolu_1","name":"Bash","type":"tool_use"},"message":"msg_1"}
+    * block_finished {"block":3,"content":{"id":"toolu_1","name":"Bash","type":"tool_use"},"message":"msg_1","streamed":true}
+    * block_finished {"block":4,"content":{"id":"toolu_9","name":"Read","type":"tool_use"},"message":"msg_1","streamed":false}
+    * block_discarded {"block":1}
+    * message_finished {"blocks":[2,3],"message":"msg_1"}
+    "#);
+}
+
+#[test]
+fn json_of_several_lines_goes_out_as_one() {
+    let schema = Raw::from("{\n  \"type\":\r\n \"object\", \"title\": \"a\\nb\"\n}");
+    let initialize = Initialize { json_schema: Some(schema), ..Initialize::default() };
+    insta::assert_snapshot!(opening(initialize), @r#"> {"type":"control_request","request_id":"watari_1","request":{"jsonSchema":{   "type":   "object", "title": "a\nb" },"subtype":"initialize"}}"#);
+}
+
+#[test]
+fn a_prompt_the_cli_would_drop_without_a_word_is_refused() {
+    insta::assert_snapshot!(play(r#"
+        cli ready
+        prompt
+        blocks []
+        blocks 5
+        blocks {"type":"text","text":"not a list"}
+        blocks [{"text":"no type"}]
+        blocks [{"type":"text"}]
+        blocks [{"type":"text","text":5}]
+        blocks [{"type":"text","text":"good"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"aGk="}}]
+    "#), @r#"
+    * ready {"cli":{"version":"2.1.325"}}
+    x the prompt has no content: give it text or at least one block
+    x the prompt has no content: give it text or at least one block
+    x the prompt's blocks must be a JSON array of objects with a type, and text blocks must have a text
+    x the prompt's blocks must be a JSON array of objects with a type, and text blocks must have a text
+    x the prompt's blocks must be a JSON array of objects with a type, and text blocks must have a text
+    x the prompt's blocks must be a JSON array of objects with a type, and text blocks must have a text
+    x the prompt's blocks must be a JSON array of objects with a type, and text blocks must have a text
+    * prompt_accepted {"content":[{"text":"good","type":"text"},{"source":{"data":"aGk=","media_type":"image/png","type":"base64"},"type":"image"}],"entry":"00000000-0000-4000-8000-000000000001","prompt":1}
+    * turn_started {"cause":{"prompt":1}}
+    > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"type":"text","text":"good"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"aGk="}}]},"parent_tool_use_id":null}
+    "#);
+}
+
+#[test]
+fn a_frame_with_a_member_that_is_not_what_it_should_be_still_counts() {
+    insta::assert_snapshot!(play(r#"
+        cli ready
+        prompt one
+        cli {"type":"result","subtype":5,"event":7,"request_id":{},"parent_tool_use_id":[1]}
+        prompt two
+        cli {"type":"result","subtype":"success","result":"ok","event":{"no":"type"}}
+        cli {"type":"control_request","request_id":"a","event":1,"request":{"subtype":"can_use_tool","tool_name":"Bash","input":{}}}
+        cli {"type":"control_request","request_id":"b","request":{"no":"subtype"}}
+        cli {"type":"control_request","request_id":"c"}
+    "#), @r#"
+    * ready {"cli":{"version":"2.1.325"}}
+    * prompt_accepted {"content":"one","entry":"00000000-0000-4000-8000-000000000001","prompt":1}
+    * turn_started {"cause":{"prompt":1}}
+    > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"one","type":"text"}]},"parent_tool_use_id":null}
+    * turn_finished {"cause":{"prompt":1},"outcome":{"ending":{"failed":"execution"}}}
+    * became_idle
+    * prompt_accepted {"content":"two","entry":"00000000-0000-4000-8000-000000000002","prompt":2}
+    * turn_started {"cause":{"prompt":2}}
+    > {"type":"user","uuid":"00000000-0000-4000-8000-000000000002","session_id":"","message":{"role":"user","content":[{"text":"two","type":"text"}]},"parent_tool_use_id":null}
+    * turn_finished {"cause":{"prompt":2},"outcome":{"ending":"completed","result":"ok","subtype":"success"}}
+    * became_idle
+    * ask_opened {"ask":1,"kind":"permission","needs_person":false,"tool":"Bash"}
+    > {"response":{"error":"Unsupported control request subtype: ?","error_code":"unsupported_request","request_id":"b","subtype":"error"},"type":"control_response"}
+    > {"response":{"error":"Unsupported control request subtype: ?","error_code":"unsupported_request","request_id":"c","subtype":"error"},"type":"control_response"}
+    "#);
+}
+
+#[test]
+fn hooks_are_asked_answered_and_fail_closed_where_they_are_gates() {
+    let hook = |event: &str| Hook { answer_within: Duration::from_secs(3), ..Hook::on(event) };
+    let hooks = vec![hook("PreToolUse"), hook("UserPromptSubmit"), hook("Stop"), hook("PermissionRequest")];
+    let initialize = Initialize { hooks, ..Initialize::default() };
+    insta::assert_snapshot!(play_with(Config { initialize, ..Config::default() }, r#"
+        cli ready
+        cli hook a 1 PreToolUse
+        hook 1 allow {"command":"pwd"}
+        cli hook b 1 PreToolUse
+        hook 2 deny not that
+        cli hook c 1 PreToolUse
+        hook 3 ask
+        cli hook d 1 PreToolUse
+        hook 4 defer
+        cli hook e 2 UserPromptSubmit
+        hook 5 block not now
+        cli hook f 3 Stop
+        hook 6 halt enough
+        cli hook g 4 PermissionRequest
+        hook 7 deny never
+        cli hook h 3 Stop
+        hook 8 {"systemMessage":"raw"}
+        cli hook i 1 PreToolUse
+        cli hook j 2 UserPromptSubmit
+        cli hook k 3 Stop
+        cli hook l 4 PermissionRequest
+        wait 3
+        cli {"type":"control_request","request_id":"m","request":{"subtype":"hook_callback","callback_id":"somebody_elses","input":{"hook_event_name":"PreToolUse"}}}
+        cli {"type":"control_request","request_id":"n","request":{"subtype":"hook_callback","callback_id":5}}
+        cli hook o 1 PreToolUse
+        allow 13
+        cli hook p 3 Stop
+        hook 14 context by the way
+    "#), @r#"
+    * ready {"cli":{"version":"2.1.325"}}
+    * ask_opened {"ask":1,"event":"PreToolUse","hook":1,"input":{"hook_event_name":"PreToolUse"},"kind":"hook"}
+    * ask_closed {"ask":1,"ending":"answered"}
+    > {"type":"control_response","response":{"subtype":"success","request_id":"a","response":{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"allow","updatedInput":{"command":"pwd"}}}}}
+    * ask_opened {"ask":2,"event":"PreToolUse","hook":1,"input":{"hook_event_name":"PreToolUse"},"kind":"hook"}
+    * ask_closed {"ask":2,"ending":"answered"}
+    > {"type":"control_response","response":{"subtype":"success","request_id":"b","response":{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"not that"}}}}
+    * ask_opened {"ask":3,"event":"PreToolUse","hook":1,"input":{"hook_event_name":"PreToolUse"},"kind":"hook"}
+    * ask_closed {"ask":3,"ending":"answered"}
+    > {"type":"control_response","response":{"subtype":"success","request_id":"c","response":{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"ask","permissionDecisionReason":""}}}}
+    * ask_opened {"ask":4,"event":"PreToolUse","hook":1,"input":{"hook_event_name":"PreToolUse"},"kind":"hook"}
+    * ask_closed {"ask":4,"ending":"answered"}
+    > {"type":"control_response","response":{"subtype":"success","request_id":"d","response":{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"defer"}}}}
+    * ask_opened {"ask":5,"event":"UserPromptSubmit","hook":2,"input":{"hook_event_name":"UserPromptSubmit"},"kind":"hook"}
+    * ask_closed {"ask":5,"ending":"answered"}
+    > {"type":"control_response","response":{"subtype":"success","request_id":"e","response":{"decision":"block","reason":"not now"}}}
+    * ask_opened {"ask":6,"event":"Stop","hook":3,"input":{"hook_event_name":"Stop"},"kind":"hook"}
+    * ask_closed {"ask":6,"ending":"answered"}
+    > {"type":"control_response","response":{"subtype":"success","request_id":"f","response":{"continue":false,"stopReason":"enough"}}}
+    * ask_opened {"ask":7,"event":"PermissionRequest","hook":4,"input":{"hook_event_name":"PermissionRequest"},"kind":"hook"}
+    * ask_closed {"ask":7,"ending":"answered"}
+    > {"type":"control_response","response":{"subtype":"success","request_id":"g","response":{"hookSpecificOutput":{"decision":{"behavior":"deny","message":"never"},"hookEventName":"PermissionRequest"}}}}
+    * ask_opened {"ask":8,"event":"Stop","hook":3,"input":{"hook_event_name":"Stop"},"kind":"hook"}
+    * ask_closed {"ask":8,"ending":"answered"}
+    > {"type":"control_response","response":{"subtype":"success","request_id":"h","response":{"systemMessage":"raw"}}}
+    * ask_opened {"ask":9,"event":"PreToolUse","hook":1,"input":{"hook_event_name":"PreToolUse"},"kind":"hook"}
+    * ask_opened {"ask":10,"event":"UserPromptSubmit","hook":2,"input":{"hook_event_name":"UserPromptSubmit"},"kind":"hook"}
+    * ask_opened {"ask":11,"event":"Stop","hook":3,"input":{"hook_event_name":"Stop"},"kind":"hook"}
+    * ask_opened {"ask":12,"event":"PermissionRequest","hook":4,"input":{"hook_event_name":"PermissionRequest"},"kind":"hook"}
+    * ask_closed {"ask":9,"ending":"expired"}
+    > {"type":"control_response","response":{"subtype":"success","request_id":"i","response":{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"Nobody answered in time"}}}}
+    * ask_closed {"ask":10,"ending":"expired"}
+    > {"type":"control_response","response":{"subtype":"success","request_id":"j","response":{"decision":"block","reason":"Nobody answered in time"}}}
+    * ask_closed {"ask":11,"ending":"expired"}
+    > {"type":"control_response","response":{"subtype":"success","request_id":"k","response":{}}}
+    * ask_closed {"ask":12,"ending":"expired"}
+    > {"type":"control_response","response":{"subtype":"success","request_id":"l","response":{}}}
+    > {"type":"control_response","response":{"subtype":"success","request_id":"m","response":{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"The request could not be read"}}}}
+    > {"response":{"error":"The request could not be read","error_code":"invalid_request","request_id":"n","subtype":"error"},"type":"control_response"}
+    * ask_opened {"ask":13,"event":"PreToolUse","hook":1,"input":{"hook_event_name":"PreToolUse"},"kind":"hook"}
+    x ask 13 is a hook and does not take this answer: answer it with a hook's output
+    * ask_opened {"ask":14,"event":"Stop","hook":3,"input":{"hook_event_name":"Stop"},"kind":"hook"}
+    * ask_closed {"ask":14,"ending":"answered"}
+    > {"type":"control_response","response":{"subtype":"success","request_id":"p","response":{"hookSpecificOutput":{"additionalContext":"by the way","hookEventName":"Stop"}}}}
+    "#);
+}
+
+#[test]
+fn questions_plans_and_forms_are_what_they_are() {
+    insta::assert_snapshot!(play(r#"
+        cli ready
+        cli {"type":"control_request","request_id":"a","request":{"subtype":"can_use_tool","tool_name":"AskUserQuestion","input":{"questions":[{"question":"Which?"}]}}}
+        choose 1 {"Which?":"Blue"}
+        cli {"type":"control_request","request_id":"b","request":{"subtype":"can_use_tool","tool_name":"ExitPlanMode","input":{}}}
+        choose 2 {}
+        deny 2 not yet
+        cli {"type":"control_request","request_id":"c","request":{"subtype":"elicitation","mcp_server_name":"el","message":"Name?","requested_schema":{"type":"object"}}}
+        submit 3 {"name":"x"}
+        cli {"type":"control_request","request_id":"d","request":{"subtype":"elicitation","mcp_server_name":"el","message":"Go there","mode":"url","url":"https://example.invalid"}}
+        allow 4
+        decline 4
+        cli {"type":"control_request","request_id":"e","request":{"subtype":"elicitation"}}
+        dismiss 5
+        cli {"type":"control_request","request_id":"f","request":{"subtype":"elicitation","message":"?"}}
+        wait 60
+    "#), @r#"
+    * ready {"cli":{"version":"2.1.325"}}
+    * ask_opened {"ask":1,"input":{"questions":[{"question":"Which?"}]},"kind":"question","needs_person":true,"tool":"AskUserQuestion"}
+    * ask_closed {"ask":1,"ending":"answered"}
+    > {"type":"control_response","response":{"subtype":"success","request_id":"a","response":{"behavior":"allow","updatedInput":{"answers":{"Which?":"Blue"},"questions":[{"question":"Which?"}]}}}}
+    * ask_opened {"ask":2,"kind":"plan","needs_person":true,"tool":"ExitPlanMode"}
+    x ask 2 is a plan and does not take this answer: answer it with allow or deny
+    * ask_closed {"ask":2,"ending":"denied"}
+    > {"type":"control_response","response":{"subtype":"success","request_id":"b","response":{"behavior":"deny","interrupt":false,"message":"not yet"}}}
+    * ask_opened {"ask":3,"kind":"form","message":"Name?","schema":{"type":"object"},"server":"el"}
+    * ask_closed {"ask":3,"ending":"answered"}
+    > {"type":"control_response","response":{"subtype":"success","request_id":"c","response":{"action":"accept","content":{"name":"x"}}}}
+    * ask_opened {"ask":4,"kind":"form","message":"Go there","server":"el","url":"https://example.invalid"}
+    x ask 4 is a form and does not take this answer: answer it with submit, decline or dismiss
+    * ask_closed {"ask":4,"ending":"denied"}
+    > {"type":"control_response","response":{"subtype":"success","request_id":"d","response":{"action":"decline"}}}
+    * ask_opened {"ask":5,"kind":"form"}
+    * ask_closed {"ask":5,"ending":"denied"}
+    > {"type":"control_response","response":{"subtype":"success","request_id":"e","response":{"action":"cancel"}}}
+    * ask_opened {"ask":6,"kind":"form","message":"?"}
+    * ask_closed {"ask":6,"ending":"expired"}
+    > {"type":"control_response","response":{"subtype":"success","request_id":"f","response":{"action":"cancel"}}}
+    "#);
+}
+
+#[test]
+fn a_request_nobody_answers_is_given_up_after_a_minute() {
+    insta::assert_snapshot!(play("
+        cli ready
+        model sonnet
+        interrupt
+        wait 60
+        cli answer 2
+    "), @r#"
+    * ready {"cli":{"version":"2.1.325"}}
+    > {"type":"control_request","request_id":"watari_2","request":{"model":"sonnet","subtype":"set_model"}}
+    > {"type":"control_request","request_id":"watari_3","request":{"subtype":"interrupt"}}
+    * request_answered {"reply":{"failed":"timed_out"},"request":2}
+    * request_answered {"reply":{"failed":"timed_out"},"request":3}
+    "#);
+}
+
+#[test]
+fn what_the_cli_remarks_is_passed_on() {
+    insta::assert_snapshot!(play(r#"
+        cli ready
+        cli {"type":"system","subtype":"informational","content":"a remark","level":"warning"}
+        cli {"type":"system","subtype":"notification","key":"k","text":"look"}
+        cli {"type":"system","subtype":"permission_denied","tool_name":"Bash","tool_use_id":"toolu_1","message":"no"}
+        cli {"type":"system","subtype":"hook_started","hook_id":"h1","hook_name":"lint","hook_event":"Stop"}
+        cli {"type":"system","subtype":"hook_response","hook_id":"h1","hook_name":"lint","hook_event":"Stop","exit_code":0}
+        cli {"type":"system","subtype":"background_tasks_changed","tasks":[{"task_id":"t"}]}
+        cli {"type":"system","subtype":"commands_changed","commands":[{"name":"x"}]}
+        cli {"type":"system","subtype":"session_title_changed","title":"a title"}
+        cli {"type":"system","subtype":"thinking_tokens","estimated_tokens":7}
+        cli {"type":"system","subtype":"compact_boundary","compact_metadata":{}}
+        cli {"type":"conversation_reset","new_conversation_id":"x"}
+        cli {"type":"prompt_suggestion","suggestion":"go on"}
+        cli {"type":"transcript_mirror","filePath":"/x.jsonl","entries":[{"uuid":"u"}]}
+        cli {"type":"rate_limit_event","rate_limit_info":{"status":"allowed"}}
+        cli {"type":"auth_status","isAuthenticating":true}
+        cli {"type":"tool_use_summary","summary":"read two files"}
+        cli {"type":"active_goal","value":null}
+        cli {"type":"user","isReplay":true,"message":{"role":"user","content":"said before"}}
+        cli {"type":"user","isSynthetic":true,"message":{"content":[{"type":"text","text":"go on"},{"type":"tool_result","tool_use_id":"toolu_1","is_error":true}]}}
+        cli {"type":"system","subtype":"worker_shutting_down","reason":"update"}
+    "#), @r#"
+    * ready {"cli":{"version":"2.1.325"}}
+    * noticed {"about":"information","text":"a remark"}
+    * noticed {"about":"notification","text":"look"}
+    * permission_refused {"message":"no","tool":"Bash","tool_use":"toolu_1"}
+    * hook_changed {"event":"Stop","hook":"h1","name":"lint","news":"started"}
+    * hook_changed {"event":"Stop","hook":"h1","name":"lint","news":"ended"}
+    * tasks_listed {"tasks":[{"task_id":"t"}]}
+    * commands_listed {"commands":[{"name":"x"}]}
+    * title_changed {"title":"a title"}
+    * thinking_counted {"tokens":7}
+    * compacted
+    * conversation_cleared
+    * prompt_suggested {"suggestion":"go on"}
+    * transcript_written {"entries":[{"uuid":"u"}],"path":"/x.jsonl"}
+    * noticed {"about":"rate_limit"}
+    * noticed {"about":"authentication"}
+    * noticed {"about":"tool_summary","text":"read two files"}
+    * noticed {"about":"goal"}
+    * model_told {"content":"said before","replayed":true,"synthetic":false}
+    * tool_returned {"is_error":true,"tool_use":"toolu_1"}
+    * model_told {"content":[{"text":"go on","type":"text"},{"is_error":true,"tool_use_id":"toolu_1","type":"tool_result"}],"replayed":false,"synthetic":true}
+    * noticed {"about":"shutting_down","text":"update"}
+    "#);
+}
+
+#[test]
+fn cost_is_told_per_turn_and_in_all() {
+    insta::assert_snapshot!(play(r#"
+        cli ready
+        prompt one
+        cli result "subtype":"success","total_cost_usd":0.25
+        prompt two
+        cli result "subtype":"success","total_cost_usd":0.75
+        prompt /clear
+        cli result "subtype":"success","total_cost_usd":0.125
+    "#), @r#"
+    * ready {"cli":{"version":"2.1.325"}}
+    * prompt_accepted {"content":"one","entry":"00000000-0000-4000-8000-000000000001","prompt":1}
+    * turn_started {"cause":{"prompt":1}}
+    > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"one","type":"text"}]},"parent_tool_use_id":null}
+    * turn_finished {"cause":{"prompt":1},"outcome":{"cost_usd":0.25,"ending":"completed","subtype":"success","total_cost_usd":0.25}}
+    * became_idle
+    * prompt_accepted {"content":"two","entry":"00000000-0000-4000-8000-000000000002","prompt":2}
+    * turn_started {"cause":{"prompt":2}}
+    > {"type":"user","uuid":"00000000-0000-4000-8000-000000000002","session_id":"","message":{"role":"user","content":[{"text":"two","type":"text"}]},"parent_tool_use_id":null}
+    * turn_finished {"cause":{"prompt":2},"outcome":{"cost_usd":0.5,"ending":"completed","subtype":"success","total_cost_usd":0.75}}
+    * became_idle
+    * prompt_accepted {"content":"/clear","entry":"00000000-0000-4000-8000-000000000003","prompt":3}
+    * turn_started {"cause":{"prompt":3}}
+    > {"type":"user","uuid":"00000000-0000-4000-8000-000000000003","session_id":"","message":{"role":"user","content":[{"text":"/clear","type":"text"}]},"parent_tool_use_id":null}
+    * turn_finished {"cause":{"prompt":3},"outcome":{"cost_usd":0.125,"ending":"completed","subtype":"success","total_cost_usd":0.125}}
+    * became_idle
+    "#);
+    let resumed = Config { cost_so_far_usd: None, ..Config::default() };
+    insta::assert_snapshot!(play_with(resumed, r#"
+        cli ready
+        prompt one
+        cli result "subtype":"success","total_cost_usd":1.25
+        prompt two
+        cli result "subtype":"success","total_cost_usd":1.5
+    "#), @r#"
+    * ready {"cli":{"version":"2.1.325"}}
+    * prompt_accepted {"content":"one","entry":"00000000-0000-4000-8000-000000000001","prompt":1}
+    * turn_started {"cause":{"prompt":1}}
+    > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"one","type":"text"}]},"parent_tool_use_id":null}
+    * turn_finished {"cause":{"prompt":1},"outcome":{"ending":"completed","subtype":"success","total_cost_usd":1.25}}
+    * became_idle
+    * prompt_accepted {"content":"two","entry":"00000000-0000-4000-8000-000000000002","prompt":2}
+    * turn_started {"cause":{"prompt":2}}
+    > {"type":"user","uuid":"00000000-0000-4000-8000-000000000002","session_id":"","message":{"role":"user","content":[{"text":"two","type":"text"}]},"parent_tool_use_id":null}
+    * turn_finished {"cause":{"prompt":2},"outcome":{"cost_usd":0.25,"ending":"completed","subtype":"success","total_cost_usd":1.5}}
+    * became_idle
+    "#);
 }

@@ -1,6 +1,7 @@
 //! A conversation in which tools ask before they run.
 //!
-//! Each line that is read is a prompt; `y` or `n` answers a question; the end of input ends the session.
+//! Each line that is read is a prompt; while something is asked, `y` or `n` answers it; the end of input ends the
+//! session.
 //!
 //! ```text
 //! cargo run -p watari-sdk --example chat
@@ -9,7 +10,7 @@
 use std::io::Write;
 
 use tokio::io::{AsyncBufReadExt, BufReader};
-use watari_sdk::{AskId, AskKind, Client, Decision, Delta, Event, Keeper, Options, PermissionPrompts};
+use watari_sdk::{Answer, AskId, AskKind, Client, Delta, Event, Keeper, Options, PermissionPrompts};
 
 #[tokio::main(flavor = "current_thread")]
 async fn chat() -> Result<(), Box<dyn std::error::Error>> {
@@ -30,7 +31,7 @@ async fn chat() -> Result<(), Box<dyn std::error::Error>> {
             },
             // Cancel-safe: `next_line` keeps an unfinished line in the reader.
             line = input.next_line() => match line? {
-                Some(line) => obey(&line, &client, &mut asked).await?,
+                Some(line) => obey(line.trim(), &client, &asked).await?,
                 None => break,
             },
         }
@@ -42,12 +43,15 @@ async fn chat() -> Result<(), Box<dyn std::error::Error>> {
 fn show(event: &Event, asked: &mut Vec<AskId>) -> std::io::Result<()> {
     let mut stdout = std::io::stdout().lock();
     if let Event::BlockGrew { delta: Delta::Text(text), .. } = event {
-        write!(stdout, "{text}")?;
+        write!(stdout, "{}", visible(text))?;
     }
     if let Event::AskOpened { ask, kind: AskKind::Permission(permission) } = event {
         asked.push(*ask);
-        // The input comes from the model: as JSON it has no control characters that a terminal would obey.
-        writeln!(stdout, "\nmay {} run with {}? y/n", permission.tool, permission.input.as_str())?;
+        let input = visible(permission.input.as_str());
+        writeln!(stdout, "\nmay {} run with {input}? y/n", visible(&permission.tool))?;
+    }
+    if let Event::AskClosed { ask, .. } = event {
+        asked.retain(|open| open != ask);
     }
     if let Event::BecameIdle = event {
         writeln!(stdout, "\nready")?;
@@ -55,16 +59,32 @@ fn show(event: &Event, asked: &mut Vec<AskId>) -> std::io::Result<()> {
     stdout.flush()
 }
 
-async fn obey(line: &str, client: &Client, asked: &mut Vec<AskId>) -> Result<(), Box<dyn std::error::Error>> {
-    match (line, asked.pop()) {
-        ("y", Some(ask)) => client.respond(ask, Decision::allow()).await?,
-        ("n", Some(ask)) => client.respond(ask, Decision::deny("The user said no")).await?,
-        (_, Some(ask)) => asked.push(ask),
-        (prompt, None) => {
-            client.send(prompt).await?;
-        }
+async fn obey(line: &str, client: &Client, asked: &[AskId]) -> std::io::Result<()> {
+    let said = match (line, asked.first()) {
+        ("", _) => return Ok(()),
+        ("y", Some(ask)) => client.respond(*ask, Answer::allow()).await,
+        ("n", Some(ask)) => client.respond(*ask, Answer::deny("The user said no")).await,
+        (prompt, None) => client.send(prompt).await.map(drop),
+        (_, Some(_)) => return writeln!(std::io::stdout(), "y or n?"),
+    };
+    match said {
+        Ok(()) => Ok(()),
+        // The question was withdrawn in the meantime, say.
+        Err(refused) => writeln!(std::io::stdout(), "{refused}"),
     }
-    Ok(())
+}
+
+/// What comes from a model may not steer the terminal it is shown on.
+fn visible(text: &str) -> String {
+    let steers = |character: char| {
+        let is_invisible =
+            matches!(character, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        (character.is_control() && !matches!(character, '\n' | '\t')) || is_invisible
+    };
+    let show = |character: char| {
+        if steers(character) { character.escape_unicode().to_string() } else { character.to_string() }
+    };
+    text.chars().map(show).collect()
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -48,6 +48,14 @@ pub enum BadOption {
         /// What was given.
         value: String,
     },
+    /// A variable that cannot be set.
+    #[error(
+        "the environment variable {name:?} cannot be set: names may not be empty or have `=`, and nothing may have a zero byte"
+    )]
+    Variable {
+        /// Its name.
+        name: String,
+    },
     /// A budget that is not a positive number.
     #[error("a budget of {given} US dollars is not one: it must be more than 0")]
     Budget {
@@ -103,9 +111,19 @@ pub(crate) fn initialize(options: &Options) -> Initialize {
         system_prompt: options.system_prompt.clone(),
         json_schema: options.output_schema.clone(),
         agents: options.agents.clone(),
+        hooks: options.hooks.clone(),
         forward_subagent_text: options.forward_subagent_text,
         more,
     }
+}
+
+/// Checks what the caller wants in the environment.
+pub(crate) fn check_environment(options: &Options) -> Result<(), BadOption> {
+    let settable = |name: &str, value: Option<&str>| {
+        !name.is_empty() && !name.contains(['=', '\0']) && !value.is_some_and(|value| value.contains('\0'))
+    };
+    let bad = options.environment.set.iter().find(|(name, value)| !settable(name, value.as_deref()));
+    bad.map_or(Ok(()), |(name, _)| Err(BadOption::Variable { name: name.clone() }))
 }
 
 /// Variables that Watari sets for the CLI; a caller's own values win.

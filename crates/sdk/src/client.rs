@@ -3,13 +3,12 @@
 use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
 
-use serde_json::{Map, Value};
 use tokio::sync::mpsc::OwnedPermit;
-use tokio::sync::{Mutex, mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use watari_protocol::{
-    Accepted, AskId, CliInfo, Command, Config, Decision, Event, Exit, ExitReason, InterruptReceipt, Machine,
-    PermissionMode, Prompt, PromptId, Raw, Refused, RequestFailed, RequestReply, StartFailure, start_failure,
+    Accepted, Answer, AskId, CliInfo, Command, Config, Event, Exit, ExitReason, InterruptReceipt, Machine,
+    PermissionMode, Prompt, PromptId, Raw, Refused, Request, RequestFailed, RequestReply, StartFailure, start_failure,
 };
 
 use crate::argv;
@@ -34,7 +33,7 @@ pub struct Client {
     exit: watch::Receiver<Option<Exit>>,
     cli: CliInfo,
     /// The session's task. It ends by itself when the client is dropped, after it has ended the CLI.
-    task: Mutex<Option<JoinHandle<()>>>,
+    task: JoinHandle<()>,
 }
 
 /// Why there is no session.
@@ -119,8 +118,8 @@ pub enum RequestError {
 }
 
 impl Client {
-    /// Starts the CLI and waits until it is ready. The events that come with the client begin with
-    /// [`Event::Ready`].
+    /// Starts the CLI and waits until it is ready. Of the events that come with the client, what hooks did while it
+    /// started may come before [`Event::Ready`].
     pub async fn connect(options: Options) -> Result<(Client, Events), ConnectError> {
         let start_within = options.start_within.unwrap_or(Duration::from_secs(60));
         let started = process::start(&options).await?;
@@ -139,7 +138,7 @@ impl Client {
         match is_ready.await {
             Ok(Ok(cli)) => {
                 let too_old = cli.version.clone().filter(|version| Version::is_too_old(version));
-                let client = Client { commands, exit: has_exited, cli, task: Mutex::new(Some(task)) };
+                let client = Client { commands, exit: has_exited, cli, task };
                 match too_old {
                     None => Ok((client, events)),
                     Some(found) => {
@@ -177,24 +176,28 @@ impl Client {
         self.interrupt_with(Command::Interrupt { cancel_queued: true }).await
     }
 
-    /// Answers a permission ask. The first answer counts; a later one is refused.
-    pub async fn respond(&self, ask: AskId, decision: Decision) -> Result<(), CommandError> {
-        self.command(Command::Answer { ask, decision }).await.map(drop)
+    /// Answers an ask. The first answer counts; a later one is refused.
+    pub async fn respond(&self, ask: AskId, answer: Answer) -> Result<(), CommandError> {
+        self.command(Command::Answer { ask, answer }).await.map(drop)
     }
 
     /// Changes the model, from the next call to the API on; none means the CLI's own choice.
     pub async fn set_model(&self, model: Option<&str>) -> Result<(), RequestError> {
-        self.request_with(Command::SetModel { model: model.map(str::to_owned) }).await.map(drop)
+        self.request(Request::SetModel(model.map(str::to_owned))).await.map(drop)
     }
 
     /// Changes how permissions are decided.
     pub async fn set_permission_mode(&self, mode: PermissionMode) -> Result<(), RequestError> {
-        self.request_with(Command::SetPermissionMode { mode }).await.map(drop)
+        self.request(Request::SetPermissionMode(mode)).await.map(drop)
     }
 
-    /// Any other request the CLI knows, by its own name and fields.
-    pub async fn request(&self, subtype: &str, fields: Map<String, Value>) -> Result<Raw, RequestError> {
-        self.request_with(Command::Request { subtype: subtype.to_owned(), fields }).await
+    /// Asks the CLI for something, and waits at most a minute for its answer: its own fields, null when it has none.
+    pub async fn request(&self, request: Request) -> Result<Raw, RequestError> {
+        match self.reply_to(Command::Request(request)).await? {
+            RequestReply::Done(fields) => Ok(fields),
+            RequestReply::Interrupted(receipt) => Ok(Raw::of(&receipt)),
+            RequestReply::Failed(failed) => Err(failed.into()),
+        }
     }
 
     /// Ends the session in good order, and waits until nothing of it is left: the running turn is
@@ -217,10 +220,8 @@ impl Client {
     async fn end(self, command: Command) -> Exit {
         // Refused when the session has ended by itself; then how it ended is already known.
         let _ended = self.command(command).await;
-        if let Some(task) = self.task.lock().await.take() {
-            // An error is a panic in the task, after which there is nothing to wait for.
-            let _ended = task.await;
-        }
+        // An error is a panic in the task, after which there is nothing to wait for.
+        let _ended = self.task.await;
         self.exit.borrow().clone().unwrap_or_default()
     }
 
@@ -228,20 +229,14 @@ impl Client {
         match self.reply_to(command).await? {
             RequestReply::Interrupted(receipt) => Ok(receipt),
             RequestReply::Done(_) => Ok(InterruptReceipt::default()),
+            RequestReply::Failed(failed) => Err(failed.into()),
         }
     }
 
-    async fn request_with(&self, command: Command) -> Result<Raw, RequestError> {
-        match self.reply_to(command).await? {
-            RequestReply::Done(fields) => Ok(fields),
-            RequestReply::Interrupted(receipt) => Ok(Raw::of(&receipt)),
-        }
-    }
-
-    async fn reply_to(&self, command: Command) -> Result<RequestReply, RequestError> {
+    async fn reply_to(&self, command: Command) -> Result<RequestReply, CommandError> {
         match self.command(command).await? {
-            Answered::Reply(Event::RequestAnswered { reply, .. }) => Ok(reply?),
-            Answered::Reply(_) | Answered::Accepted(_) => Err(CommandError::Ended.into()),
+            Answered::Reply(reply) => Ok(reply),
+            Answered::Accepted(_) => Err(CommandError::Ended),
         }
     }
 
@@ -257,7 +252,12 @@ fn config(options: &Options, start_within: Duration) -> Config {
         PermissionPrompts::Ask { answer_within } => answer_within,
         PermissionPrompts::Refuse | PermissionPrompts::Never | PermissionPrompts::Tool(_) => None,
     };
-    Config { initialize: argv::initialize(options), answer_within, start_within, uuid_seed: chance() }
+    let cost_so_far_usd = match options.session {
+        Session::New | Session::NewWithId(_) => Some(0.0),
+        Session::Resume(_) | Session::Fork { .. } | Session::ResumeAt { .. } | Session::Continue => None,
+    };
+    let initialize = argv::initialize(options);
+    Config { initialize, answer_within, start_within, cost_so_far_usd, uuid_seed: chance() }
 }
 
 /// A number that nobody else has drawn: the standard library seeds its hash maps with such numbers.
@@ -287,6 +287,10 @@ impl Sink for StartWatch {
 
     fn poll_room(&mut self, context: &mut std::task::Context<'_>) -> std::task::Poll<()> {
         self.sink.poll_room(context)
+    }
+
+    fn hurry(&mut self) {
+        self.sink.hurry();
     }
 }
 

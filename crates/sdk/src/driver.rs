@@ -7,12 +7,18 @@ use std::time::{Duration, Instant};
 
 use tokio::net::unix::pipe;
 use tokio::sync::{mpsc, oneshot};
-use watari_protocol::{Accepted, Command, Event, Machine, Output, Phase, Refused, RequestId, Stop};
+use watari_protocol::{
+    Accepted, Command, Event, Machine, Output, Phase, ProcessEnd, Refused, RequestId, RequestReply, Stop,
+};
 
 use crate::lines::{Line, Lines};
 use crate::process::{Ending, Process, Started};
 use crate::sink::Sink;
 use crate::tail::Tail;
+
+/// How much may wait to be written to the CLI before it is no longer read: the longest prompt, and room for
+/// answers.
+const UNWRITTEN_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// How long a CLI may live on after it has closed its stdout.
 const EXIT_WITHIN: Duration = Duration::from_secs(2);
@@ -30,7 +36,7 @@ pub(crate) enum Answered {
     /// It was accepted, and nothing more will be said.
     Accepted(Accepted),
     /// The CLI answered it.
-    Reply(Event),
+    Reply(RequestReply),
 }
 
 /// A session's task.
@@ -88,7 +94,8 @@ impl<S: Sink> Driver<S> {
             self.carry_out_outputs();
             if let (Some(ending), None) = (self.ending, &self.stdout) {
                 self.read_last_of_stderr();
-                self.machine.handle_exit(ending.code, ending.signal, self.stderr_tail.text());
+                let end = ProcessEnd { code: ending.code, signal: ending.signal, left: ending.left };
+                self.machine.handle_exit(end, self.stderr_tail.text());
                 self.carry_out_outputs();
                 return;
             }
@@ -113,14 +120,18 @@ impl<S: Sink> Driver<S> {
         // Once everything has ended, nobody writes to the pipe any more: it can be read to its end at once.
         let is_gone = self.ending.is_some();
         // A session that ends is read to its end, whoever reads its events: it must not wait for anybody.
-        let sink = (self.machine.phase() != Phase::Closing).then_some(&mut self.sink);
+        if self.machine.phase() == Phase::Closing {
+            self.sink.hurry();
+        }
+        // A CLI that does not read must not go on asking either: each question would be one more answer.
+        let reads = self.unwritten.len() < UNWRITTEN_BYTES_MAX;
         tokio::select! {
             ending = self.process.gone(), if !is_gone => Happened::Gone(ending),
             () = sleep_until(deadline) => Happened::Time,
             command = next_command(&mut self.commands) => Happened::Command(command.map(Box::new)),
             () = writable(self.stdin.as_ref()), if has_unwritten => Happened::Writable,
             () = readable(self.stderr.as_ref()) => Happened::Stderr,
-            () = readable_with_room(self.stdout.as_ref(), sink, is_gone) => Happened::Readable,
+            () = readable_with_room(self.stdout.as_ref(), &mut self.sink, is_gone), if reads => Happened::Readable,
         }
     }
 
@@ -223,10 +234,10 @@ impl<S: Sink> Driver<S> {
     }
 
     fn tell(&mut self, event: Event) {
-        if let Event::RequestAnswered { request, .. } = &event
+        if let Event::RequestAnswered { request, reply } = &event
             && let Some(answer) = self.waiting.remove(request)
         {
-            let _unheard = answer.send(Ok(Answered::Reply(event.clone())));
+            let _unheard = answer.send(Ok(Answered::Reply(reply.clone())));
         }
         self.sink.tell(event);
     }
@@ -244,8 +255,7 @@ fn hand_over(machine: &mut Machine, line: Line<'_>, now: Instant) {
     }
 }
 
-/// What is still to be written to the CLI. Its bound is the machine's: one prompt, an answer for each open
-/// ask, and as many requests as may be unanswered.
+/// What is still to be written to the CLI.
 #[derive(Debug, Default)]
 struct Unwritten {
     bytes: Vec<u8>,
@@ -259,6 +269,8 @@ impl Unwritten {
             // The usual case, and a large prompt is not copied.
             *self = Unwritten { bytes: line, start: 0, closes: self.closes };
         } else {
+            self.bytes.drain(..self.start);
+            self.start = 0;
             self.bytes.extend_from_slice(&line);
         }
     }
@@ -313,10 +325,8 @@ async fn readable(pipe: Option<&pipe::Receiver>) {
     }
 }
 
-async fn readable_with_room(pipe: Option<&pipe::Receiver>, sink: Option<&mut impl Sink>, is_gone: bool) {
-    if let Some(sink) = sink {
-        poll_fn(|context| sink.poll_room(context)).await;
-    }
+async fn readable_with_room(pipe: Option<&pipe::Receiver>, sink: &mut impl Sink, is_gone: bool) {
+    poll_fn(|context| sink.poll_room(context)).await;
     if !is_gone || pipe.is_none() {
         readable(pipe).await;
     }

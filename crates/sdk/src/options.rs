@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use watari_protocol::{EntryId, PermissionMode, Raw, SessionId, SystemPrompt};
+use watari_protocol::{EntryId, Hook, PermissionMode, Raw, SessionId, SystemPrompt};
 
 use crate::keeper::Keeper;
 
@@ -83,6 +83,8 @@ pub struct Options {
     pub allow_bypass: bool,
     /// Who is asked.
     pub permission_prompts: PermissionPrompts,
+    /// Hooks that this program runs: each is asked with an ask of kind `Hook`. The first has the id 1, and so on.
+    pub hooks: Vec<Hook>,
     /// Directories it may work in beside the first.
     pub additional_directories: Vec<PathBuf>,
 

@@ -10,14 +10,15 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use rustix::io::Errno;
 use tokio::net::unix::pipe;
 use watari_protocol::Stop;
 
 use crate::argv::{self, BadOption, PrivateFolder};
 use crate::find::{self, FindError};
-use crate::keeper::Keeper;
+use crate::keeper::{KEEPER_ARGUMENT, Keeper};
 use crate::options::Options;
-use crate::sweep::{self, MARK_VARIABLE};
+use crate::sweep::{self, mark_variable};
 use kept::Kept;
 use unkept::Unkept;
 
@@ -36,6 +37,12 @@ pub enum StartError {
     /// The directory to work in is something else.
     #[error("the working directory {} is not a directory; give another", .path.display())]
     NotADirectory {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The directory to work in may not be entered.
+    #[error("the working directory {} may not be entered; give this user the right to, or give another", .path.display())]
+    DirectoryNotAllowed {
         /// The path.
         path: PathBuf,
     },
@@ -58,8 +65,15 @@ pub enum StartError {
         /// What went wrong.
         source: io::Error,
     },
+    /// This program does not begin as it must to be its own keeper.
+    #[error(
+        "this program is to be its own keeper, but its main does not begin with Keeper::run_if_asked; add that call, or choose another keeper"
+    )]
+    KeeperNotRun,
     /// The system is short of something.
-    #[error("cannot start a process: {0}; the machine may be short of processes or open files")]
+    #[error(
+        "cannot start a process: {0}; the machine may be short of processes, memory or open files, or the environment too long"
+    )]
     System(io::Error),
 }
 
@@ -78,6 +92,8 @@ pub(crate) struct Started {
 pub(crate) struct Ending {
     pub(crate) code: Option<i32>,
     pub(crate) signal: Option<i32>,
+    /// How many processes could not be ended.
+    pub(crate) left: u32,
 }
 
 /// A session's processes.
@@ -104,17 +120,38 @@ impl Process {
     }
 }
 
+/// Why a program could not be started, from the system's error: the program itself, or the system.
+fn start_error(error: io::Error, program: impl FnOnce(io::Error) -> StartError) -> StartError {
+    // Not there, not allowed, not a program of this machine's.
+    let of_program = [Errno::NOENT, Errno::ACCESS, Errno::NOEXEC].map(|errno| Some(errno.raw_os_error()));
+    if of_program.contains(&error.raw_os_error()) { program(error) } else { StartError::System(error) }
+}
+
 /// Kills every process with this mark until there is none. One that the system does not let go of (it waits
 /// for a disk that is gone, say) is given up after a while, for nothing can be done about it.
-async fn end_marked(mark: &str) {
+async fn end_marked(mark: &str) -> u32 {
+    let mut left = 0;
     for _ in 0..SWEEPS_MAX {
-        if sweep::kill_marked(mark) == 0 {
-            return;
+        left = sweep::kill_marked(mark);
+        if left == 0 {
+            break;
         }
         // Nothing tells of the end of a process that is not a child.
         tokio::time::sleep(LOOK_AGAIN).await;
     }
+    u32::try_from(left).unwrap_or(u32::MAX)
 }
+
+/// Waits until no process has this mark, or the time is over.
+async fn marked_ended_within(mark: &str, limit: Duration) {
+    let deadline = tokio::time::Instant::now() + limit;
+    while sweep::any_marked(mark) && tokio::time::Instant::now() < deadline {
+        tokio::time::sleep(LOOK_AGAIN).await;
+    }
+}
+
+/// How long the CLI has to store its conversation when it was told to go at once.
+const GRACE: Duration = Duration::from_millis(500);
 
 /// How long to wait before looking again for processes that were killed, and how often.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
@@ -146,16 +183,31 @@ pub(crate) async fn start(options: &Options) -> Result<Started, StartError> {
     let Streams { theirs, stdin, stdout, stderr } = streams().map_err(StartError::System)?;
     let process = match &options.keeper {
         Keeper::None => Process::Unkept(Unkept::start(plan, theirs)?),
-        Keeper::ThisProgram => {
-            let this = std::env::current_exe().map_err(StartError::System)?;
-            Process::Kept(Kept::start(plan, theirs, this).await?)
+        Keeper::ThisProgram => Process::Kept(Kept::start(plan, theirs, this_program()?).await?),
+        Keeper::Program(path) => {
+            // It is started in another directory.
+            let path = std::path::absolute(path).map_err(StartError::System)?;
+            Process::Kept(Kept::start(plan, theirs, path).await?)
         }
-        Keeper::Program(path) => Process::Kept(Kept::start(plan, theirs, path.clone()).await?),
     };
     Ok(Started { stdin, stdout, stderr, process, program, environment })
 }
 
+/// The program that runs, even when its file was replaced since it was started.
+fn this_program() -> Result<PathBuf, StartError> {
+    if std::env::args_os().nth(1).is_some_and(|argument| argument == KEEPER_ARGUMENT) {
+        // It was started as a keeper and went on as itself; it would start another, and so on.
+        return Err(StartError::KeeperNotRun);
+    }
+    if cfg!(all(target_os = "linux", not(watari_portable))) {
+        Ok("/proc/self/exe".into())
+    } else {
+        std::env::current_exe().map_err(StartError::System)
+    }
+}
+
 fn plan(options: &Options) -> Result<Plan, StartError> {
+    argv::check_environment(options)?;
     let mut environment = environment(options);
     let variable = |name: &str| environment.get(std::ffi::OsStr::new(name));
     let home = variable("HOME").map(PathBuf::from);
@@ -164,7 +216,7 @@ fn plan(options: &Options) -> Result<Plan, StartError> {
     let mut folder = PrivateFolder::default();
     let arguments = argv::arguments(options, &mut folder)?;
     let mark = mark();
-    environment.insert(MARK_VARIABLE.into(), mark.clone().into());
+    environment.insert(mark_variable(&mark).into(), "1".into());
     Ok(Plan { program, arguments, directory, environment, mark, folder })
 }
 
@@ -196,7 +248,10 @@ fn directory(options: &Options) -> Result<PathBuf, StartError> {
         None => std::env::current_dir().map_err(StartError::System)?,
     };
     match std::fs::metadata(&path) {
-        Ok(metadata) if metadata.is_dir() => Ok(path),
+        Ok(metadata) if metadata.is_dir() => match rustix::fs::access(&path, rustix::fs::Access::EXEC_OK) {
+            Ok(()) => Ok(path),
+            Err(_) => Err(StartError::DirectoryNotAllowed { path }),
+        },
         Ok(_) => Err(StartError::NotADirectory { path }),
         Err(_) => Err(StartError::NoDirectory { path }),
     }
@@ -204,7 +259,7 @@ fn directory(options: &Options) -> Result<PathBuf, StartError> {
 
 /// A text that no other session's processes have in their environment.
 fn mark() -> String {
-    format!("{}-{:x}", std::process::id(), crate::client::chance())
+    format!("{}_{:x}", std::process::id(), crate::client::chance())
 }
 
 fn streams() -> io::Result<Streams> {

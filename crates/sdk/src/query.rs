@@ -5,7 +5,7 @@ use std::task::{Context, Poll};
 
 use tokio::sync::mpsc::OwnedPermit;
 use tokio::sync::oneshot;
-use watari_protocol::{AskId, Command, Decision, Event, InterruptReceipt, Prompt};
+use watari_protocol::{Answer, AskId, Command, Event, InterruptReceipt, Prompt};
 
 use crate::client::{Client, CommandError, ConnectError, RequestError};
 use crate::driver::Envelope;
@@ -42,9 +42,9 @@ impl Query {
         std::future::poll_fn(|context| self.poll(context)).await
     }
 
-    /// Answers a permission ask, when the options say to ask.
-    pub async fn respond(&self, ask: AskId, decision: Decision) -> Result<(), CommandError> {
-        self.client.respond(ask, decision).await
+    /// Answers an ask, when the options say to ask.
+    pub async fn respond(&self, ask: AskId, answer: Answer) -> Result<(), CommandError> {
+        self.client.respond(ask, answer).await
     }
 
     /// Ends the turn, and with it the query.

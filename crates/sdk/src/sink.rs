@@ -8,7 +8,8 @@ use std::task::{Context, Poll, Waker};
 use watari_protocol::Event;
 
 /// How much may wait for a reader before the CLI is no longer read. (The CLI then keeps its output for
-/// itself.) Commands and time limits go on, and a session that is being closed is read to its end.
+/// itself.) Commands and time limits go on. A session that is being closed is read to its end; what does not fit
+/// is then dropped, and how much is told before the last event.
 const WAITING_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// Who is told what happens in a session. The driver calls it and never waits for it.
@@ -18,6 +19,9 @@ pub(crate) trait Sink: Send + 'static {
 
     /// Ready when more may be told soon; while it is not, the CLI is not read.
     fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<()>;
+
+    /// The session ends: from now on there is always room, and what does not fit is dropped and counted.
+    fn hurry(&mut self);
 }
 
 /// A queue of events between a session and the program, bounded by bytes.
@@ -46,9 +50,19 @@ struct Queue {
     events: VecDeque<(Event, usize)>,
     bytes: usize,
     is_closed: bool,
+    hurries: bool,
+    dropped: u64,
     has_no_reader: bool,
     reader: Option<Waker>,
     writer: Option<Waker>,
+}
+
+impl Queue {
+    fn push(&mut self, event: Event) {
+        let bytes = event.weight_bytes();
+        self.bytes += bytes;
+        self.events.push_back((event, bytes));
+    }
 }
 
 impl Sink for Outbox {
@@ -57,19 +71,32 @@ impl Sink for Outbox {
         if queue.has_no_reader {
             return;
         }
-        let bytes = event.weight_bytes();
-        queue.bytes += bytes;
-        queue.events.push_back((event, bytes));
-        wake(&mut queue.reader);
+        let is_last = matches!(event, Event::Ended { .. });
+        if queue.hurries && queue.bytes >= WAITING_BYTES_MAX && !is_last {
+            queue.dropped += 1;
+            return;
+        }
+        if is_last && queue.dropped > 0 {
+            let count = queue.dropped;
+            queue.push(Event::EventsDropped { count });
+        }
+        queue.push(event);
+        let reader = queue.reader.take();
+        drop(queue);
+        wake(reader);
     }
 
     fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let mut queue = lock(&self.shared);
-        if queue.bytes < WAITING_BYTES_MAX {
+        if queue.bytes < WAITING_BYTES_MAX || queue.hurries {
             return Poll::Ready(());
         }
         queue.writer = Some(context.waker().clone());
         Poll::Pending
+    }
+
+    fn hurry(&mut self) {
+        lock(&self.shared).hurries = true;
     }
 }
 
@@ -77,7 +104,9 @@ impl Drop for Outbox {
     fn drop(&mut self) {
         let mut queue = lock(&self.shared);
         queue.is_closed = true;
-        wake(&mut queue.reader);
+        let reader = queue.reader.take();
+        drop(queue);
+        wake(reader);
     }
 }
 
@@ -92,9 +121,9 @@ impl Events {
         match queue.events.pop_front() {
             Some((event, bytes)) => {
                 queue.bytes -= bytes;
-                if queue.bytes < WAITING_BYTES_MAX {
-                    wake(&mut queue.writer);
-                }
+                let writer = if queue.bytes < WAITING_BYTES_MAX { queue.writer.take() } else { None };
+                drop(queue);
+                wake(writer);
                 Poll::Ready(Some(event))
             }
             None if queue.is_closed => Poll::Ready(None),
@@ -120,7 +149,9 @@ impl Drop for Events {
         queue.has_no_reader = true;
         queue.events = VecDeque::new();
         queue.bytes = 0;
-        wake(&mut queue.writer);
+        let writer = queue.writer.take();
+        drop(queue);
+        wake(writer);
     }
 }
 
@@ -130,8 +161,9 @@ fn lock(queue: &Mutex<Queue>) -> MutexGuard<'_, Queue> {
     queue.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn wake(waker: &mut Option<Waker>) {
-    if let Some(waker) = waker.take() {
+/// To be called without the lock: a waker may run the other side at once.
+fn wake(waker: Option<Waker>) {
+    if let Some(waker) = waker {
         waker.wake();
     }
 }

@@ -2,8 +2,11 @@
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// The variable that marks every process of a session, whoever its parent is.
-pub(crate) const MARK_VARIABLE: &str = "WATARI_SESSION_MARK";
+/// The variable that marks every process of a session, whoever its parent is. Each session has a variable of its
+/// own, so that a session within another carries both.
+pub(crate) fn mark_variable(mark: &str) -> String {
+    format!("WATARI_SESSION_{mark}")
+}
 
 /// Sends SIGKILL to every descendant of a process, and tells how many there were.
 ///
@@ -15,6 +18,11 @@ pub(crate) fn kill_descendants(ancestor: Pid) -> usize {
 /// Sends SIGKILL to every process with this mark in its environment, and tells how many there were.
 pub(crate) fn kill_marked(mark: &str) -> usize {
     kill_all(&marked(mark))
+}
+
+/// Whether a process with this mark is alive.
+pub(crate) fn any_marked(mark: &str) -> bool {
+    !marked(mark).is_empty()
 }
 
 fn kill_all(victims: &[Pid]) -> usize {
@@ -42,7 +50,7 @@ fn descendants(ancestor: Pid, processes: &[Process]) -> Vec<Pid> {
 
 #[cfg(all(target_os = "linux", not(watari_portable)))]
 mod system {
-    use super::{MARK_VARIABLE, Pid, Process};
+    use super::{Pid, Process, mark_variable};
 
     /// All processes that are alive, from /proc.
     pub(super) fn processes() -> Vec<Process> {
@@ -51,7 +59,7 @@ mod system {
 
     /// The living processes with a mark. Those of other users cannot be read, and cannot be ours.
     pub(super) fn marked(mark: &str) -> Vec<Pid> {
-        let wanted = format!("{MARK_VARIABLE}={mark}");
+        let wanted = format!("{}=1", mark_variable(mark));
         let carries = |pid: &Pid| {
             std::fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero()))
                 .is_ok_and(|environment| environment.split(|byte| *byte == 0).any(|entry| entry == wanted.as_bytes()))

@@ -162,6 +162,15 @@ async fn a_keeper_that_is_none_is_told() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_program_that_is_no_keeper_is_not_left_running() {
+    let fake = Fake::new(READY);
+    let stays = fake.write("stays", "#!/bin/sh\nexec tail -f /dev/null\n", 0o755);
+    let options = Options { keeper: Keeper::Program(stays), ..fake.options() };
+    let refusal = fake.refusal(options).await;
+    assert!(refusal.contains("the keeper <folder>/stays cannot be started"), "{refusal}");
+}
+
 #[tokio::test]
 async fn a_bad_option_starts_nothing() {
     let fake = Fake::new("touch started");
@@ -176,6 +185,8 @@ async fn a_bad_option_starts_nothing() {
         Options { max_budget_usd: Some(f64::NAN), ..fake.options() },
         Options { max_budget_usd: Some(0.0), ..fake.options() },
         Options { tools: Some(watari_sdk::Tools::Only(vec!["A,B".into()])), ..fake.options() },
+        Options { environment: Environment::only([("A=B".to_owned(), "x".to_owned())]), ..fake.options() },
+        Options { environment: Environment::only([("A".to_owned(), "x\0y".to_owned())]), ..fake.options() },
     ] {
         let error = Client::connect(options).await.map(drop).unwrap_err();
         assert!(
@@ -187,6 +198,7 @@ async fn a_bad_option_starts_nothing() {
                         | BadOption::ZeroByte { .. }
                         | BadOption::Budget { .. }
                         | BadOption::Comma { .. }
+                        | BadOption::Variable { .. }
                 ))
             ),
             "{error}"
@@ -226,16 +238,23 @@ i=$((i+1)); echo $i > written; done
 cat > /dev/null"#
     ));
     let mut talk = Talk::connect(fake.options()).await;
-    // Commands go on while the flow is stopped: this one is taken and answered by the session itself.
-    let refused = talk.client.respond(watari_sdk::AskId(1), watari_sdk::Decision::allow()).await;
+    let written = || fs::read_to_string(fake.path().join("written")).ok().and_then(|text| text.trim().parse().ok());
+    // Nothing tells that nothing more will happen, so it is given the time in which all 40 would be written twice.
+    let (mut before, mut steady) = (0, 0);
+    while steady < 40 {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        let now: u32 = written().unwrap_or(0);
+        steady = if now == before && now > 0 { steady + 1 } else { 0 };
+        before = now;
+    }
+    assert!((8..20).contains(&before), "{before} MB were taken while nobody read");
+    // Commands go on while the flow is stopped.
+    let refused = talk.client.respond(watari_sdk::AskId(1), watari_sdk::Answer::allow()).await;
     assert!(refused.is_err());
-    let mut blocks = 0;
-    talk.until(|event| matches!(event, Event::BlockFinished { content, .. } if content.raw.as_str().len() > 1_000_000))
-        .await;
-    blocks += 1;
-    while blocks < 40 {
-        talk.until(|event| matches!(event, Event::BlockFinished { .. })).await;
-        blocks += 1;
+    for block in 1..=40 {
+        let events = talk.until(|event| matches!(event, Event::BlockFinished { .. })).await;
+        let Some(Event::BlockFinished { block: id, .. }) = events.last() else { panic!("{events:#?}") };
+        assert_eq!(id.0, block);
     }
     talk.client.close().await;
 }
@@ -253,11 +272,15 @@ cat > /dev/null"#
     let talk = Talk::connect(fake.options()).await;
     let Talk { client, mut events } = talk;
     assert_eq!(client.close().await.code, Some(0));
-    let mut last = None;
+    // What was read before is all there; what did not fit was dropped, and is said to have been.
+    let mut seen = Vec::new();
     while let Some(event) = events.next().await {
-        last = Some(event);
+        seen.push(event);
     }
-    assert!(matches!(last, Some(Event::Ended { .. })), "{last:?}");
+    let blocks = seen.iter().filter(|event| matches!(event, Event::BlockFinished { .. })).count();
+    assert!((8..20).contains(&blocks), "{blocks} blocks");
+    let [.., Event::EventsDropped { count }, Event::Ended { .. }] = &seen[..] else { panic!("{:#?}", seen.last()) };
+    assert_eq!(usize::try_from(*count).unwrap() + blocks, 40);
 }
 
 #[tokio::test]
@@ -336,7 +359,7 @@ async fn a_cli_that_dies_in_a_turn_ends_the_session_with_the_reason() {
     turn started: Prompt(PromptId(1))
     prompt 1 dropped: SessionEnded
     prompt 2 dropped: SessionEnded
-    request 2 answered: Err(SessionEnded)
+    request 2 answered: Failed(SessionEnded)
     ended: ByItself code None signal Some(9)
     ");
     let Some(Event::Ended { exit }) = events.last() else { panic!("{events:#?}") };

@@ -12,7 +12,7 @@ mod common;
 use common::{Room, Talk, transcript};
 use serde_json::{Map, json};
 use std::time::Duration;
-use watari_sdk::{Event, Failure, Options, PermissionMode, RequestError, TurnEnding, query};
+use watari_sdk::{Event, Failure, Options, PermissionMode, Request, RequestError, TurnEnding, query};
 use watari_testkit::Reply;
 
 #[tokio::test]
@@ -145,6 +145,10 @@ async fn a_prompt_sent_during_a_turn_has_a_turn_of_its_own() {
     talk.client.close().await;
 }
 
+fn other(subtype: &str) -> Request {
+    Request::Other { subtype: subtype.to_owned(), fields: Map::new() }
+}
+
 #[tokio::test]
 async fn model_and_permission_mode_change_and_other_requests_are_answered() {
     let room = Room::with_replies([Reply::text("ok")]).await;
@@ -155,9 +159,9 @@ async fn model_and_permission_mode_change_and_other_requests_are_answered() {
     talk.until_idle().await;
     assert_eq!(room.stub.model_calls()[0]["model"], "claude-sonnet-4-5");
 
-    let version = talk.client.request("get_binary_version", Map::new()).await.unwrap();
+    let version = talk.client.request(other("get_binary_version")).await.unwrap();
     assert!(version.as_str().contains("2.1.325"), "{version:?}");
-    let refused = talk.client.request("no_such_request", Map::new()).await.unwrap_err();
+    let refused = talk.client.request(other("no_such_request")).await.unwrap_err();
     assert!(matches!(refused, RequestError::Failed(_)), "{refused}");
     assert!(refused.to_string().contains("no_such_request"), "{refused}");
     talk.client.close().await;

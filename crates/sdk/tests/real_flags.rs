@@ -190,7 +190,11 @@ async fn settings_and_servers_given_inline_have_their_effect() {
         ..room.options()
     };
     let talk = Talk::connect(options).await;
-    let settings = talk.client.request("get_settings", serde_json::Map::new()).await.unwrap();
+    let settings = talk
+        .client
+        .request(watari_sdk::Request::Other { subtype: "get_settings".into(), fields: serde_json::Map::new() })
+        .await
+        .unwrap();
     for rule in ["WebFetch", "WebSearch"] {
         assert!(settings.as_str().contains(rule), "{settings:?}");
     }

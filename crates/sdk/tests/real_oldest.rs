@@ -12,7 +12,7 @@ mod common;
 use common::{Room, Talk};
 use serde_json::json;
 use watari_sdk::{
-    AskId, Client, ConnectError, Decision, Event, MINIMUM_CLI_VERSION, Options, Session, SessionId, TurnEnding,
+    Answer, AskId, Client, ConnectError, Event, MINIMUM_CLI_VERSION, Options, Session, SessionId, TurnEnding,
 };
 use watari_testkit::Reply;
 use watari_testkit::claude::{OLDEST_CLAUDE_VERSION, oldest_claude};
@@ -46,7 +46,7 @@ async fn it_streams_asks_is_interrupted_and_resumed() {
     });
     let session = session.unwrap();
     assert_eq!(session.version, OLDEST_CLAUDE_VERSION);
-    talk.client.respond(AskId(1), Decision::allow()).await.unwrap();
+    talk.client.respond(AskId(1), Answer::allow()).await.unwrap();
     talk.until_idle().await;
     assert!(room.sandbox.cwd().join("made.txt").exists());
 

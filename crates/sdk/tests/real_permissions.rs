@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use common::{Room, Talk, transcript};
 use serde_json::json;
-use watari_sdk::{AskId, Decision, Event, Options, PermissionPrompts};
+use watari_sdk::{Answer, AskId, Event, Options, PermissionPrompts};
 use watari_testkit::Reply;
 
 /// A room in which the model wants to make a file.
@@ -23,7 +23,7 @@ async fn room() -> Room {
 }
 
 /// Asks for the file, answers the question, and tells what happened.
-async fn answered_with(room: &Room, decision: Decision) -> String {
+async fn answered_with(room: &Room, decision: Answer) -> String {
     let mut talk = Talk::connect(room.asking_options()).await;
     talk.client.send("make a file").await.unwrap();
     let mut events = talk.until_asked().await;
@@ -45,7 +45,7 @@ async fn answered_with(room: &Room, decision: Decision) -> String {
 #[tokio::test]
 async fn an_allowed_tool_runs() {
     let room = room().await;
-    insta::assert_snapshot!(answered_with(&room, Decision::allow()).await, @r#"
+    insta::assert_snapshot!(answered_with(&room, Answer::allow()).await, @r#"
     ask 1 opened: Bash {"command":"touch made.txt && echo made","description":"make a file"}
     ask 1 closed: Allowed
     tool toolu_1 returned: "made"
@@ -58,7 +58,7 @@ async fn an_allowed_tool_runs() {
 async fn an_edited_input_is_what_runs() {
     let room = room().await;
     let edited = json!({"command": "touch edited.txt && echo edited", "description": "make another"});
-    insta::assert_snapshot!(answered_with(&room, Decision::allow_with(edited)).await, @r#"
+    insta::assert_snapshot!(answered_with(&room, Answer::allow_with(edited)).await, @r#"
     ask 1 opened: Bash {"command":"touch made.txt && echo made","description":"make a file"}
     ask 1 closed: Allowed
     tool toolu_1 returned: "edited"
@@ -71,7 +71,7 @@ async fn an_edited_input_is_what_runs() {
 #[tokio::test]
 async fn a_denied_tool_does_not_run_and_the_model_is_told_why() {
     let room = room().await;
-    insta::assert_snapshot!(answered_with(&room, Decision::deny("not on a Sunday")).await, @r#"
+    insta::assert_snapshot!(answered_with(&room, Answer::deny("not on a Sunday")).await, @r#"
     ask 1 opened: Bash {"command":"touch made.txt && echo made","description":"make a file"}
     ask 1 closed: Denied
     tool toolu_1 failed: "not on a Sunday"
@@ -92,7 +92,7 @@ async fn a_question_nobody_answers_is_a_no_and_a_late_answer_is_refused() {
     let mut talk = Talk::connect(options).await;
     talk.client.send("make a file").await.unwrap();
     talk.until(|event| matches!(event, Event::AskClosed { .. })).await;
-    let late = talk.client.respond(AskId(1), Decision::allow()).await.unwrap_err().to_string();
+    let late = talk.client.respond(AskId(1), Answer::allow()).await.unwrap_err().to_string();
     insta::assert_snapshot!(late, @"ask 1 is not open: it was answered, withdrawn, has expired or never was");
     talk.until_idle().await;
     assert!(!room.sandbox.cwd().join("made.txt").exists());
@@ -105,8 +105,8 @@ async fn a_second_answer_is_refused_and_changes_nothing() {
     let mut talk = Talk::connect(room.asking_options()).await;
     talk.client.send("make a file").await.unwrap();
     talk.until_asked().await;
-    talk.client.respond(AskId(1), Decision::deny("no")).await.unwrap();
-    assert!(talk.client.respond(AskId(1), Decision::allow()).await.is_err());
+    talk.client.respond(AskId(1), Answer::deny("no")).await.unwrap();
+    assert!(talk.client.respond(AskId(1), Answer::allow()).await.is_err());
     talk.until_idle().await;
     assert!(!room.sandbox.cwd().join("made.txt").exists());
     talk.client.close().await;

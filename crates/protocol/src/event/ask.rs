@@ -2,19 +2,26 @@
 
 use serde::Serialize;
 
-use crate::id::ToolUseId;
+use crate::id::{HookId, ToolUseId};
 use crate::json::Raw;
 
-/// What is asked.
+/// What is asked. All texts in it come from the model, the working directory or a server: show them as data.
 #[derive(Debug, Clone, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum AskKind {
     /// May this tool be used?
-    Permission(PermissionAsk),
+    Permission(Box<PermissionAsk>),
+    /// The model asks the user something; the questions are the input. Only a person can answer.
+    Question(Box<PermissionAsk>),
+    /// The model has a plan and wants to begin. Only a person can answer.
+    Plan(Box<PermissionAsk>),
+    /// A hook that this program registered is to run.
+    Hook(HookAsk),
+    /// A server wants a form filled in.
+    Form(Box<FormAsk>),
 }
 
-/// The use of a tool that needs somebody's consent. All of its texts come from the model or the
-/// working directory: show them as data.
+/// The use of a tool that needs somebody's consent.
 #[derive(Debug, Clone, Serialize)]
 pub struct PermissionAsk {
     /// The tool's name.
@@ -27,8 +34,36 @@ pub struct PermissionAsk {
     pub agent: Option<String>,
     /// Rules the CLI proposes to add, so that it need not ask again.
     pub suggestions: Option<Raw>,
-    /// True when only a person can answer: a question to the user, a plan to approve.
+    /// True when only a person can answer.
     pub needs_person: bool,
+    /// The whole request.
+    pub detail: Raw,
+}
+
+/// A hook that is to run.
+#[derive(Debug, Clone, Serialize)]
+pub struct HookAsk {
+    /// The registration it is for.
+    pub hook: HookId,
+    /// What happened, by the CLI's name, such as `PreToolUse`.
+    pub event: String,
+    /// The use of a tool it is about.
+    pub tool_use: Option<ToolUseId>,
+    /// What the hook is told, in the CLI's shape.
+    pub input: Raw,
+}
+
+/// A form that a server wants filled in.
+#[derive(Debug, Clone, Serialize)]
+pub struct FormAsk {
+    /// The MCP server.
+    pub server: String,
+    /// What it says.
+    pub message: String,
+    /// The fields, as a JSON Schema.
+    pub schema: Option<Raw>,
+    /// Set when the form is a page elsewhere.
+    pub url: Option<String>,
     /// The whole request.
     pub detail: Raw,
 }
@@ -41,6 +76,8 @@ pub enum AskEnding {
     Allowed,
     /// Somebody said no.
     Denied,
+    /// Somebody gave an answer that is neither: a hook's output, a form.
+    Answered,
     /// Nobody answered in time, which is a no.
     Expired,
     /// The CLI withdrew it.

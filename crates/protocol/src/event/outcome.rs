@@ -28,8 +28,17 @@ pub struct Outcome {
     pub result: Option<String>,
     /// What went wrong, in the CLI's words.
     pub errors: Vec<String>,
+    /// What the model wrote to fit the schema that was asked for. None when none was, or when the model did not.
+    pub structured_output: Option<Raw>,
+    /// Set when a hook kept the use of a tool for later, in the CLI's shape.
+    pub deferred_tool: Option<Raw>,
+    /// Uses of tools that were refused, in the CLI's shape.
+    pub permission_denials: Raw,
     /// This turn's tokens.
     pub usage: Usage,
+    /// This turn's cost in US dollars. None when it cannot be told from what came before: the first turn after a
+    /// resume.
+    pub cost_usd: Option<f64>,
     /// The session's cost so far, in US dollars: cumulative, also over resume.
     pub total_cost_usd: f64,
     /// How long the turn took.
@@ -38,6 +47,13 @@ pub struct Outcome {
     pub num_turns: u64,
     /// The whole result, as the CLI wrote it.
     pub detail: Raw,
+}
+
+impl Outcome {
+    /// Reads what the model wrote to fit a schema into a type of the caller's.
+    pub fn structured<T: serde::de::DeserializeOwned>(&self) -> Option<Result<T, serde_json::Error>> {
+        self.structured_output.as_ref().map(|output| serde_json::from_str(output.as_str()))
+    }
 }
 
 /// How a turn ended.
@@ -89,6 +105,8 @@ pub enum RequestReply {
     Interrupted(InterruptReceipt),
     /// To anything else: the CLI's own fields, null when it gave none.
     Done(Raw),
+    /// It was refused, or never answered.
+    Failed(RequestFailed),
 }
 
 /// What an interrupt did to prompts that were waiting.
@@ -115,6 +133,12 @@ pub enum RequestFailed {
     /// The CLI went away first.
     #[error("the CLI went away before it answered")]
     SessionEnded,
+    /// The CLI did not answer in time.
+    #[error("the CLI did not answer in time; it may be busy or hung: try again, or close the session")]
+    TimedOut,
+    /// The answer was longer than a line may be.
+    #[error("the CLI's answer was too long to be read")]
+    TooLong,
 }
 
 /// How the CLI process ended.
@@ -124,6 +148,8 @@ pub struct Exit {
     pub code: Option<i32>,
     /// The signal that ended it.
     pub signal: Option<i32>,
+    /// How many processes of the session the system would not let go of; nearly always none.
+    pub left: u32,
     /// The end of what it wrote to stderr.
     pub stderr: String,
     /// What it complained of in its own messages before it was ready.

@@ -16,14 +16,27 @@ impl Event {
             Event::BlockStarted { content, .. } | Event::ToolReturned { content, .. } => content.as_str().len(),
             Event::BlockGrew { delta, .. } => delta.text().len(),
             Event::BlockFinished { content, .. } => content.raw.as_str().len(),
-            Event::AskOpened { kind: AskKind::Permission(ask), .. } => {
-                ask.detail.as_str().len() + ask.input.as_str().len()
-            }
+            Event::AskOpened { kind, .. } => match kind {
+                AskKind::Permission(ask) | AskKind::Question(ask) | AskKind::Plan(ask) => {
+                    ask.detail.as_str().len() + ask.input.as_str().len()
+                }
+                AskKind::Hook(ask) => ask.input.as_str().len(),
+                AskKind::Form(ask) => ask.detail.as_str().len(),
+            },
             Event::TurnFinished { outcome, .. } => {
                 outcome.detail.as_str().len() + outcome.result.as_ref().map_or(0, String::len)
             }
-            Event::TaskChanged { detail, .. } => detail.as_str().len(),
-            Event::RequestAnswered { reply: Ok(RequestReply::Done(detail)), .. } => detail.as_str().len(),
+            Event::TaskChanged { detail, .. }
+            | Event::HookChanged { detail, .. }
+            | Event::PermissionRefused { detail, .. }
+            | Event::Compacted { detail }
+            | Event::ConversationCleared { detail }
+            | Event::Noticed { detail, .. } => detail.as_str().len(),
+            Event::PromptAccepted { content, .. } | Event::ModelTold { content, .. } => content.as_str().len(),
+            Event::TasksListed { tasks: list } | Event::CommandsListed { commands: list } => list.as_str().len(),
+            Event::TranscriptWritten { entries, .. } => entries.as_str().len(),
+            Event::TitleChanged { title: text } | Event::PromptSuggested { suggestion: text } => text.len(),
+            Event::RequestAnswered { reply: RequestReply::Done(detail), .. } => detail.as_str().len(),
             Event::Unknown { frame } => frame.as_str().len(),
             Event::NoiseSkipped { beginning, .. } => beginning.len(),
             Event::Ended { exit } => exit.stderr.len(),
@@ -35,9 +48,21 @@ impl Event {
             | Event::AskClosed { .. }
             | Event::PromptDropped { .. }
             | Event::BecameIdle
+            | Event::ThinkingCounted { .. }
+            | Event::EventsDropped { .. }
             | Event::StatusChanged { .. }
             | Event::ApiRetried { .. }
             | Event::RequestAnswered { .. } => 0,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Event;
+
+    #[test]
+    fn an_event_is_small_so_that_a_queue_of_deltas_is() {
+        assert!(size_of::<Event>() <= 136, "{}", size_of::<Event>());
     }
 }

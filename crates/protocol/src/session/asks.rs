@@ -2,11 +2,11 @@
 
 use std::time::Instant;
 
+use crate::event::AskKind;
 use crate::id::{AskId, Counter};
-use crate::json::Raw;
 
-/// How many asks may be open at once. The CLI opens one for each tool that runs at the same time; more
-/// than this is a fault of the CLI, and the newest are refused.
+/// How many asks may be open at once. The CLI opens one for each tool and each hook that runs at the same time;
+/// more than this is a fault of the CLI, and the newest are refused.
 const OPEN_ASKS_MAX: usize = 1024;
 
 /// The open asks of a session. Each leaves exactly once.
@@ -21,20 +21,23 @@ pub(super) struct OpenAsk {
     pub(super) id: AskId,
     /// The CLI's own id, to answer it by.
     pub(super) request_id: String,
-    /// What the tool would be run with.
-    pub(super) input: Raw,
+    pub(super) kind: AskKind,
     deadline: Option<Instant>,
 }
 
 impl Asks {
     /// Opens an ask; none when too many are open.
-    pub(super) fn open(&mut self, request_id: &str, input: Raw, deadline: Option<Instant>) -> Option<AskId> {
+    pub(super) fn open(&mut self, request_id: &str, kind: AskKind, deadline: Option<Instant>) -> Option<AskId> {
         if self.open.len() >= OPEN_ASKS_MAX {
             return None;
         }
         let id = AskId(self.ids.next());
-        self.open.push(OpenAsk { id, request_id: request_id.to_owned(), input, deadline });
+        self.open.push(OpenAsk { id, request_id: request_id.to_owned(), kind, deadline });
         Some(id)
+    }
+
+    pub(super) fn get(&self, id: AskId) -> Option<&OpenAsk> {
+        self.open.iter().find(|ask| ask.id == id)
     }
 
     /// Takes an ask out by our id.

@@ -1,19 +1,22 @@
 //! What the machine does for a client.
 
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
 
+use super::asks::OpenAsk;
 use super::closing::{Closing, Rung, Stop};
-use super::prompts::{PROMPTS_WAITING_BYTES_MAX, PROMPTS_WAITING_MAX};
+use super::prompts::{PROMPT_BYTES_MAX, PROMPTS_WAITING_BYTES_MAX, PROMPTS_WAITING_MAX};
 use super::state::{Phase, Trigger};
 use super::{Machine, RequestKind};
-use crate::command::{Accepted, Command, Decision, Prompt, PromptContent, Refused};
-use crate::event::{AskEnding, DropReason, Event, ExitReason, InterruptReceipt, RequestReply};
+use crate::answer::Answer;
+use crate::command::{Accepted, Command, Prompt, PromptContent, Refused, Request};
+use crate::event::{AskEnding, AskKind, DropReason, Event, ExitReason, InterruptReceipt, RequestReply};
 use crate::id::{AskId, PromptId, RequestId};
 use crate::json::Raw;
-use crate::wire::outgoing::{self, Interrupts, OutgoingLine};
+use crate::wire::answers::{self, Interrupts};
+use crate::wire::outgoing::{self, OutgoingLine};
 
 /// How many requests of ours the CLI may leave unanswered. One more is refused.
 const REQUESTS_UNANSWERED_MAX: usize = 1024;
@@ -23,14 +26,9 @@ impl Machine {
     pub(super) fn carry_out(&mut self, command: Command, now: Instant) -> Result<Accepted, Refused> {
         match command {
             Command::Prompt(prompt) => self.prompt(prompt),
-            Command::Interrupt { cancel_queued } => {
-                self.check_requests()?;
-                Ok(Accepted::Request(self.interrupt(cancel_queued)))
-            }
-            Command::Answer { ask, decision } => self.answer(ask, &decision),
-            Command::SetModel { model } => self.request(|id| outgoing::set_model(id, model.as_deref())),
-            Command::SetPermissionMode { mode } => self.request(|id| outgoing::set_permission_mode(id, mode)),
-            Command::Request { subtype, fields } => self.request(|id| outgoing::request(id, &subtype, fields)),
+            Command::Interrupt { cancel_queued } => Ok(Accepted::Request(self.interrupt(cancel_queued, now))),
+            Command::Answer { ask, answer } => self.answer(ask, &answer),
+            Command::Request(request) => self.request(&request, now),
             Command::Close => {
                 self.close(now);
                 Ok(Accepted::Done)
@@ -52,14 +50,16 @@ impl Machine {
         if bytes > 0 && bytes + prompt.content.bytes() > PROMPTS_WAITING_BYTES_MAX {
             return Err(Refused::QueueTooLong { bytes });
         }
+        let content = prompt.content.to_raw();
         let id = self.prompts.queue(prompt.content);
+        self.tell(Event::PromptAccepted { prompt: id, entry: self.prompts.entry(id), content });
         self.hand_over_prompt();
         Ok(Accepted::Prompt(id))
     }
 
     /// The CLI is always asked with its plain interrupt: what waits, waits here, so that a prompt which was
     /// handed over still gets its result. (Asked to cancel its queue, the CLI may drop that prompt silently.)
-    fn interrupt(&mut self, cancel_queued: bool) -> RequestId {
+    fn interrupt(&mut self, cancel_queued: bool, now: Instant) -> RequestId {
         let mut cancelled = Vec::new();
         if self.phase == Phase::Starting {
             // Nothing was handed over yet: the prompt that would run first is the one to stop. The CLI is
@@ -74,11 +74,11 @@ impl Machine {
         }
         if self.phase == Phase::Starting {
             let request = RequestId(self.request_ids.next());
-            let reply = Ok(RequestReply::Interrupted(self.receipt(cancelled)));
+            let reply = RequestReply::Interrupted(self.receipt(cancelled));
             self.tell(Event::RequestAnswered { request, reply });
             request
         } else {
-            let request = self.expect_answer(RequestKind::Interrupt { cancelled });
+            let request = self.expect_answer(RequestKind::Interrupt { cancelled }, now);
             self.interrupt_sent = self.phase == Phase::Running;
             self.write(outgoing::interrupt(request));
             request
@@ -89,32 +89,20 @@ impl Machine {
         InterruptReceipt { still_queued: self.prompts.waiting().collect(), cancelled }
     }
 
-    fn answer(&mut self, ask: AskId, decision: &Decision) -> Result<Accepted, Refused> {
-        check_decision(decision)?;
-        let open = self.asks.take(ask).ok_or(Refused::AskNotOpen { ask })?;
-        let ending = match decision {
-            Decision::Allow { .. } => AskEnding::Allowed,
-            Decision::Deny { .. } => AskEnding::Denied,
-        };
+    fn answer(&mut self, ask: AskId, answer: &Answer) -> Result<Accepted, Refused> {
+        let open = self.asks.get(ask).ok_or(Refused::AskNotOpen { ask })?;
+        let (ending, line) = spell(open, answer)?;
+        self.asks.take(ask);
         self.tell(Event::AskClosed { ask, ending });
-        self.write(match decision {
-            Decision::Allow { input, permissions } => {
-                // Older versions need an input even when it is not changed.
-                let input = input.as_ref().filter(|input| !is_empty_object(input)).unwrap_or(&open.input);
-                outgoing::consent(&open.request_id, input, permissions.as_ref())
-            }
-            Decision::Deny { message, interrupt } => {
-                outgoing::denial(&open.request_id, message, if *interrupt { Interrupts::Yes } else { Interrupts::No })
-            }
-        });
+        self.write(line);
         Ok(Accepted::Done)
     }
 
-    fn request(&mut self, line: impl FnOnce(RequestId) -> OutgoingLine) -> Result<Accepted, Refused> {
+    fn request(&mut self, request: &Request, now: Instant) -> Result<Accepted, Refused> {
         self.check_requests()?;
-        let request = self.expect_answer(RequestKind::Other);
-        self.write(line(request));
-        Ok(Accepted::Request(request))
+        let id = self.expect_answer(RequestKind::Other, now);
+        self.write(outgoing::request(id, request, &self.config.initialize));
+        Ok(Accepted::Request(id))
     }
 
     fn check_requests(&self) -> Result<(), Refused> {
@@ -134,7 +122,7 @@ impl Machine {
         // The interrupt withdraws what the CLI asks; what it does not withdraw is refused when stdin closes.
         self.close_asks();
         if runs {
-            let request = self.expect_answer(RequestKind::ClosingInterrupt);
+            let request = self.expect_answer(RequestKind::ClosingInterrupt, now);
             self.interrupt_sent = true;
             self.write(outgoing::interrupt(request));
             self.closing = Some(Closing::on(Rung::Interrupted, now));
@@ -155,35 +143,69 @@ impl Machine {
 
 /// The CLI drops a prompt it cannot read without a word, so it is checked here.
 fn check_content(content: &PromptContent) -> Result<(), Refused> {
+    if content.bytes() > PROMPT_BYTES_MAX {
+        return Err(Refused::PromptTooLong { bytes: content.bytes() });
+    }
     match content {
         PromptContent::Text(text) if text.is_empty() => Err(Refused::EmptyPrompt),
         PromptContent::Text(_) => Ok(()),
         PromptContent::Blocks(blocks) => {
             #[derive(serde::Deserialize)]
-            struct Head {
-                #[serde(rename = "type")]
-                _kind: String,
+            struct Head<'a> {
+                r#type: String,
+                #[serde(borrow, default)]
+                text: Option<&'a RawValue>,
             }
             let blocks: Vec<&RawValue> = blocks.parse().map_err(|_| Refused::BadBlocks)?;
             if blocks.is_empty() {
                 return Err(Refused::EmptyPrompt);
             }
-            let readable = blocks.iter().all(|block| serde_json::from_str::<Head>(block.get()).is_ok());
-            readable.then_some(()).ok_or(Refused::BadBlocks)
+            let readable = |block: &&RawValue| {
+                let head = serde_json::from_str::<Head<'_>>(block.get());
+                let has_text = |text: Option<&RawValue>| text.is_some_and(|text| text.get().starts_with('"'));
+                head.is_ok_and(|head| head.r#type != "text" || has_text(head.text))
+            };
+            blocks.iter().all(readable).then_some(()).ok_or(Refused::BadBlocks)
         }
     }
 }
 
-/// An edit that takes everything away is none: the CLI would run the tool as it was asked.
-fn is_empty_object(input: &Raw) -> bool {
-    input.parse::<Map<String, Value>>().is_ok_and(|members| members.is_empty())
+/// How an answer ends an ask, and how the CLI is told.
+fn spell(open: &OpenAsk, answer: &Answer) -> Result<(AskEnding, OutgoingLine), Refused> {
+    let id = open.request_id.as_str();
+    let wrong = |kind, takes| Err(Refused::WrongAnswer { ask: open.id, kind, takes });
+    match (&open.kind, answer) {
+        (
+            AskKind::Permission(ask) | AskKind::Question(ask) | AskKind::Plan(ask),
+            Answer::Allow { input, permissions },
+        ) => {
+            let input = edited(input.as_ref())?.unwrap_or(&ask.input);
+            Ok((AskEnding::Allowed, answers::consent(id, input, permissions.as_ref())))
+        }
+        (AskKind::Permission(_) | AskKind::Question(_) | AskKind::Plan(_), Answer::Deny { message, interrupt }) => {
+            let interrupts = if *interrupt { Interrupts::Yes } else { Interrupts::No };
+            Ok((AskEnding::Denied, answers::denial(id, message, interrupts)))
+        }
+        (AskKind::Question(ask), Answer::Choose(choices)) => {
+            Ok((AskEnding::Answered, answers::consent(id, &answers::chosen(&ask.input, choices), None)))
+        }
+        (AskKind::Hook(ask), Answer::Hook(output)) => Ok((AskEnding::Answered, answers::hook(id, &ask.event, output))),
+        (AskKind::Form(_), Answer::Submit(content)) => {
+            Ok((AskEnding::Answered, answers::form(id, "accept", Some(content))))
+        }
+        (AskKind::Form(_), Answer::Decline) => Ok((AskEnding::Denied, answers::form(id, "decline", None))),
+        (AskKind::Form(_), Answer::Dismiss) => Ok((AskEnding::Denied, answers::form(id, "cancel", None))),
+        (AskKind::Permission(_), _) => wrong("a permission", "allow or deny"),
+        (AskKind::Question(_), _) => wrong("a question", "choose, allow or deny"),
+        (AskKind::Plan(_), _) => wrong("a plan", "allow or deny"),
+        (AskKind::Hook(_), _) => wrong("a hook", "a hook's output"),
+        (AskKind::Form(_), _) => wrong("a form", "submit, decline or dismiss"),
+    }
 }
 
-fn check_decision(decision: &Decision) -> Result<(), Refused> {
-    match decision {
-        Decision::Allow { input: Some(input), .. } if !input.as_str().trim_start().starts_with('{') => {
-            Err(Refused::BadInput)
-        }
-        Decision::Allow { .. } | Decision::Deny { .. } => Ok(()),
-    }
+/// The input a tool is to be run with instead of its own. One with nothing in it is none, as it is for the CLI.
+fn edited(input: Option<&Raw>) -> Result<Option<&Raw>, Refused> {
+    let Some(input) = input else { return Ok(None) };
+    let members: BTreeMap<String, &RawValue> = input.parse().map_err(|_| Refused::BadInput)?;
+    Ok((!members.is_empty()).then_some(input))
 }

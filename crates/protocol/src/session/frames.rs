@@ -5,22 +5,20 @@ use std::time::Instant;
 
 use super::closing::{Rung, Stop};
 use super::state::{Phase, Trigger};
-use super::{Machine, Output, RequestKind};
+use super::{Machine, NOISE_KEPT_CHARACTERS, Output, RequestKind};
 use crate::event::{
     AskEnding, AskKind, CliInfo, DropReason, Event, ExitReason, Failure, RequestFailed, RequestReply, SessionInfo,
     TurnCause, TurnEnding,
 };
 use crate::id::ToolUseId;
 use crate::json::Raw;
-use crate::wire::Incoming;
-use crate::wire::control::{AskBody, AskRequest, Response, read_version};
+use crate::wire::answers;
+use crate::wire::control::{AskBody, AskRequest, Gate, Response, read_version};
 use crate::wire::message::UserFrame;
-use crate::wire::outgoing::{self, Interrupts};
+use crate::wire::outgoing;
 use crate::wire::result::ResultFrame;
 use crate::wire::system::{CliState, SystemFrame};
-
-/// How much of a line that is not a message is kept.
-const NOISE_KEPT_CHARACTERS: usize = 200;
+use crate::wire::{Incoming, Text};
 
 impl Machine {
     pub(super) fn handle_frame(&mut self, frame: Incoming<'_>, line: &str, now: Instant) {
@@ -31,7 +29,7 @@ impl Machine {
             Incoming::Assistant(frame) => {
                 self.messages.complete(frame, |event| self.outputs.push_back(Output::Event(event)));
             }
-            Incoming::User(frame) => self.tool_returned(frame),
+            Incoming::User(frame) => self.model_told(frame),
             Incoming::Result(frame) => self.turn_finished(*frame, now),
             Incoming::System(frame) => self.system(frame, now),
             Incoming::ToolProgress(frame) => self.tell(Event::ToolProgressed {
@@ -39,6 +37,13 @@ impl Machine {
                 tool: frame.tool_name.to_string(),
                 elapsed_seconds: frame.elapsed_time_seconds,
             }),
+            Incoming::Cleared(detail) => self.tell(Event::ConversationCleared { detail: Raw::copied(detail) }),
+            Incoming::Suggestion(suggestion) => {
+                self.tell(Event::PromptSuggested { suggestion: suggestion.into_string() });
+            }
+            Incoming::Mirror { path, entries } => {
+                self.tell(Event::TranscriptWritten { path: path.into_string(), entries: Raw::copied(entries) });
+            }
             Incoming::Request(request) => self.asked(request, now),
             Incoming::Cancel { request_id } => {
                 if let Some(ask) = self.asks.take_withdrawn(&request_id) {
@@ -46,7 +51,7 @@ impl Machine {
                 }
             }
             Incoming::Response(response) => self.answered(&response),
-            Incoming::PromptCancelled { uuid } => self.prompt_cancelled(&uuid),
+            Incoming::PromptCancelled { uuid } => self.prompt_cancelled(&uuid, now),
             Incoming::Nothing => {}
             Incoming::Unknown(frame) => self.tell(Event::Unknown { frame: Raw::copied(frame) }),
             Incoming::Noise => self.tell(Event::NoiseSkipped {
@@ -56,14 +61,19 @@ impl Machine {
         }
     }
 
-    fn tool_returned(&mut self, frame: UserFrame<'_>) {
+    fn model_told(&mut self, frame: UserFrame<'_>) {
+        let parent = frame.parent.map(|parent| ToolUseId(parent.into_string()));
         for result in frame.tool_results {
             self.tell(Event::ToolReturned {
                 tool_use: result.tool_use,
-                parent: frame.parent.as_ref().map(|parent| ToolUseId(parent.to_string())),
+                parent: parent.clone(),
                 is_error: result.is_error,
                 content: result.content,
             });
+        }
+        if let Some(remark) = frame.remark {
+            let (synthetic, replayed) = (remark.synthetic, remark.replayed);
+            self.tell(Event::ModelTold { parent, synthetic, replayed, content: remark.content });
         }
     }
 
@@ -83,57 +93,100 @@ impl Machine {
                 self.prompts.finish();
                 TurnCause::Prompt(prompt)
             }
-            Some(_) | None => {
-                self.runs_by_itself = false;
-                TurnCause::Cli
-            }
+            Some(_) | None => TurnCause::Cli,
         };
-        self.tell(Event::TurnFinished { cause, outcome: frame.outcome });
+        if frame.has_origin || cause == TurnCause::Cli {
+            self.runs_by_itself = false;
+        }
+        frame.outcome.cost_usd = self.cost_since_before(frame.outcome.total_cost_usd);
+        self.tell(Event::TurnFinished { cause, outcome: Box::new(frame.outcome) });
         self.hand_over_prompt();
-        if !self.cli_reports_state {
+        if self.cli_state.is_none() {
+            // Older versions do not say when they are idle: they are after every result.
             self.went_idle();
         }
         self.interrupted_for_closing(now);
     }
 
-    /// A prompt's result has no origin, and names the prompt when the CLI is new enough to name it.
-    fn is_result_of(&self, frame: &ResultFrame) -> bool {
-        let Some(prompt) = self.prompts.with_cli() else {
-            return false;
-        };
-        !frame.has_origin && (frame.prompt_uuids.is_empty() || frame.prompt_uuids.contains(&self.prompts.uuid(prompt)))
+    /// What a turn cost, from the CLI's running total. The total falls when the conversation is cleared.
+    fn cost_since_before(&mut self, total_usd: f64) -> Option<f64> {
+        let before = self.cost_so_far_usd.replace(total_usd)?;
+        Some(if total_usd < before { total_usd } else { total_usd - before })
     }
 
+    /// A result that names prompts is theirs: a prompt that came while the CLI ran by itself is answered by that
+    /// turn. One that names none is the prompt's unless it says where else it came from.
+    fn is_result_of(&self, frame: &ResultFrame) -> bool {
+        let Some(prompt) = self.prompts.with_cli() else { return false };
+        if frame.prompt_uuids.is_empty() {
+            return !frame.has_origin;
+        }
+        let entry = self.prompts.entry(prompt);
+        frame.prompt_uuids.iter().any(|uuid| uuid == entry.as_str())
+    }
+
+    /// What the CLI says of the session: some of it steers the machine, the rest is passed on.
     fn system(&mut self, frame: SystemFrame<'_>, now: Instant) {
-        match frame {
-            SystemFrame::Init(session) => self.turn_announced(*session),
-            SystemFrame::State(state) => {
-                self.cli_reports_state = true;
-                match state {
-                    CliState::Idle => {
-                        self.went_idle();
-                        self.interrupted_for_closing(now);
-                    }
-                    CliState::Running | CliState::RequiresAction => {
-                        self.step(Trigger::TurnBegan);
-                    }
-                }
-            }
-            SystemFrame::Status { status, permission_mode } => self.tell(Event::StatusChanged {
-                status: status.map(|status| status.into_string()),
-                permission_mode: permission_mode.map(|mode| mode.into_string()),
-            }),
+        let event = match frame {
+            SystemFrame::Init(session) => return self.turn_announced(session),
+            SystemFrame::State(state) => return self.state_changed(state, now),
+            SystemFrame::Status { status, permission_mode } => Event::StatusChanged {
+                status: status.map(Text::into_string),
+                permission_mode: permission_mode.map(Text::into_string),
+            },
             SystemFrame::ApiRetry { attempt, max_retries, delay_ms, status } => {
-                self.tell(Event::ApiRetried { attempt, max_retries, delay_ms, status });
+                Event::ApiRetried { attempt, max_retries, delay_ms, status }
             }
             SystemFrame::Task { id, news, detail } => {
-                self.tell(Event::TaskChanged { task: id.into_string(), news, detail: Raw::copied(detail) });
+                Event::TaskChanged { task: id.into_string(), news, detail: Raw::copied(detail) }
+            }
+            SystemFrame::Tasks(tasks) => Event::TasksListed { tasks: Raw::copied(tasks) },
+            SystemFrame::Hook { id, name, event, news, detail } => {
+                Event::HookChanged { hook: id.into_string(), name, event, news, detail: Raw::copied(detail) }
+            }
+            SystemFrame::PermissionRefused { tool, tool_use, message, detail } => Event::PermissionRefused {
+                tool: tool.into_string(),
+                tool_use: tool_use.map(|id| ToolUseId(id.into_string())),
+                message,
+                detail: Raw::copied(detail),
+            },
+            SystemFrame::ThinkingTokens(tokens) => Event::ThinkingCounted { tokens },
+            SystemFrame::Compacted(detail) => Event::Compacted { detail: Raw::copied(detail) },
+            SystemFrame::Title(title) => Event::TitleChanged { title: title.into_string() },
+            SystemFrame::Commands(commands) => Event::CommandsListed { commands: Raw::copied(commands) },
+            SystemFrame::Notice { about, text, detail } => Event::Noticed { about, text, detail: Raw::copied(detail) },
+        };
+        self.tell(event);
+    }
+
+    fn state_changed(&mut self, state: CliState, now: Instant) {
+        self.cli_state = Some(state);
+        match state {
+            CliState::Idle => {
+                if self.ran_since_hand_over {
+                    self.prompt_lost();
+                }
+                self.went_idle();
+                self.interrupted_for_closing(now);
+            }
+            CliState::Running | CliState::RequiresAction => {
+                self.ran_since_hand_over = self.prompts.with_cli().is_some();
+                self.step(Trigger::TurnBegan);
             }
         }
     }
 
+    /// The CLI has nothing to do and gave no result for the prompt it had: it will not give one.
+    fn prompt_lost(&mut self) {
+        if let Some(prompt) = self.prompts.finish() {
+            self.ran_since_hand_over = false;
+            self.tell(Event::PromptDropped { prompt, reason: DropReason::Lost });
+            self.hand_over_prompt();
+        }
+    }
+
     /// The CLI repeats the session's description with every turn.
-    fn turn_announced(&mut self, session: SessionInfo) {
+    fn turn_announced(&mut self, session: Box<SessionInfo>) {
         if self.session.as_ref() != Some(&session.session_id) {
             self.session = Some(session.session_id.clone());
             self.tell(Event::SessionOpened { session });
@@ -162,33 +215,40 @@ impl Machine {
     }
 
     fn asked(&mut self, request: AskRequest<'_>, now: Instant) {
+        let id = &*request.request_id;
         match request.body {
-            AskBody::Permission(ask) if self.phase != Phase::Closing => {
-                let deadline = self.config.answer_within.and_then(|limit| now.checked_add(limit));
-                match self.asks.open(&request.request_id, ask.input.clone(), deadline) {
-                    Some(id) => self.tell(Event::AskOpened { ask: id, kind: AskKind::Permission(*ask) }),
-                    None => self.refuse(&request.request_id, "Too many permission requests are open"),
+            AskBody::Known(kind) if self.phase != Phase::Closing => {
+                let gate = Gate::of(&kind);
+                match self.asks.open(id, kind.clone(), self.deadline_of(&kind, now)) {
+                    Some(ask) => self.tell(Event::AskOpened { ask, kind }),
+                    None => self.write(answers::safe(id, &gate, "Too many requests are open")),
                 }
             }
-            AskBody::Permission(_) => self.refuse(&request.request_id, "The session is closing"),
-            AskBody::UnreadablePermission => {
-                self.refuse(&request.request_id, "The permission request could not be read");
-            }
-            AskBody::Unsupported(subtype) => self.write(outgoing::unsupported(&request.request_id, &subtype)),
+            AskBody::Known(kind) => self.write(answers::safe(id, &Gate::of(&kind), "The session is closing")),
+            AskBody::Unreadable(gate) => self.write(answers::safe(id, &gate, "The request could not be read")),
+            AskBody::Unsupported(subtype) => self.write(answers::unsupported(id, &subtype)),
         }
     }
 
-    fn refuse(&mut self, request_id: &str, why: &str) {
-        self.write(outgoing::denial(request_id, why, Interrupts::No));
+    /// Until when an ask must be answered.
+    fn deadline_of(&self, kind: &AskKind, now: Instant) -> Option<Instant> {
+        let limit = match kind {
+            AskKind::Permission(_) | AskKind::Question(_) | AskKind::Plan(_) | AskKind::Form(_) => {
+                self.config.answer_within
+            }
+            AskKind::Hook(ask) => {
+                let place = usize::try_from(ask.hook.0).ok().and_then(|number| number.checked_sub(1));
+                place.and_then(|place| self.config.initialize.hooks.get(place)).map(|hook| hook.answer_within)
+            }
+        };
+        limit.and_then(|limit| now.checked_add(limit))
     }
 
     fn answered(&mut self, response: &Response<'_>) {
         let Some(request) = outgoing::request_of_name(&response.request_id) else {
             return;
         };
-        let Some(kind) = self.requests.remove(&request) else {
-            return;
-        };
+        let Some((kind, _)) = self.requests.remove(&request) else { return };
         let body = match &response.body {
             Ok(body) => Ok(body.map_or_else(|| Raw::from("null"), Raw::copied)),
             Err(refusal) => Err(RequestFailed::Refused {
@@ -196,11 +256,19 @@ impl Machine {
                 code: refusal.code.as_ref().map(|code| code.to_string()),
             }),
         };
-        let reply = match kind {
-            RequestKind::Initialize => return self.initialized(body),
-            RequestKind::ClosingInterrupt => return,
-            RequestKind::Interrupt { cancelled } => body.map(|_| RequestReply::Interrupted(self.receipt(cancelled))),
-            RequestKind::Other => body.map(RequestReply::Done),
+        let reply = match (kind, body) {
+            (RequestKind::Initialize, body) => return self.initialized(body),
+            (RequestKind::ClosingInterrupt, _) => return,
+            (_, Err(failed)) => RequestReply::Failed(failed),
+            (RequestKind::Interrupt { cancelled }, Ok(_)) => {
+                if self.cli_state.is_some() && !self.ran_since_hand_over {
+                    // It takes a prompt up before it answers an interrupt that came after it; this one it did not.
+                    self.prompt_lost();
+                    self.went_idle();
+                }
+                RequestReply::Interrupted(self.receipt(cancelled))
+            }
+            (RequestKind::Other, Ok(fields)) => RequestReply::Done(fields),
         };
         self.tell(Event::RequestAnswered { request, reply });
     }
@@ -224,12 +292,15 @@ impl Machine {
         }
     }
 
-    fn prompt_cancelled(&mut self, uuid: &str) {
-        let Some(prompt) = self.prompts.with_cli().filter(|prompt| self.prompts.uuid(*prompt) == uuid) else {
-            return;
-        };
+    fn prompt_cancelled(&mut self, uuid: &str, now: Instant) {
+        let with_cli = self.prompts.with_cli();
+        let Some(prompt) = with_cli.filter(|prompt| self.prompts.entry(*prompt).as_str() == uuid) else { return };
         self.prompts.finish();
         self.tell(Event::PromptDropped { prompt, reason: DropReason::Cancelled });
         self.hand_over_prompt();
+        if self.cli_state != Some(CliState::Running) {
+            self.went_idle();
+        }
+        self.interrupted_for_closing(now);
     }
 }

@@ -5,7 +5,7 @@
 
 use serde_json::value::RawValue;
 
-use crate::event::{Delta, Event};
+use crate::event::{BlockKind, Delta, Event};
 use crate::id::{BlockId, Counter, MessageId, ToolUseId};
 use crate::json::Raw;
 use crate::wire::message::{AssistantFrame, read_kind};
@@ -28,7 +28,9 @@ struct Streaming {
 struct StreamingBlock {
     id: BlockId,
     index: u64,
+    kind: BlockKind,
     characters: u64,
+    is_stopped: bool,
     is_whole: bool,
 }
 
@@ -49,8 +51,12 @@ impl Messages {
                 }
             }
             StreamFrame::MessageStopped => self.finish(tell),
-            // A block's stop says nothing that its whole content, or the message's stop, does not say.
-            StreamFrame::BlockStopped | StreamFrame::Nothing => {}
+            StreamFrame::BlockStopped { index } => {
+                if let Some(block) = self.block_at(index) {
+                    block.is_stopped = true;
+                }
+            }
+            StreamFrame::Nothing => {}
         }
     }
 
@@ -59,7 +65,7 @@ impl Messages {
         for content in frame.blocks {
             let streamed = match &frame.parent {
                 Some(_) => None,
-                None => self.take_streamed(&frame.message_id),
+                None => self.take_streamed(&frame.message_id, &content.kind),
             };
             tell(Event::BlockFinished {
                 block: streamed.unwrap_or_else(|| BlockId(self.blocks.next())),
@@ -92,24 +98,26 @@ impl Messages {
             return;
         };
         let id = BlockId(self.blocks.next());
-        streaming.blocks.push(StreamingBlock { id, index, characters: 0, is_whole: false });
+        let kind = read_kind(content);
+        streaming.blocks.push(StreamingBlock {
+            id,
+            index,
+            kind: kind.clone(),
+            characters: 0,
+            is_stopped: false,
+            is_whole: false,
+        });
         tell(Event::BlockStarted {
             block: id,
             message: streaming.message.clone(),
             index,
-            kind: read_kind(content),
+            kind,
             content: Raw::copied(content),
         });
     }
 
     fn grow_block(&mut self, index: u64, delta: StreamDelta<'_>, mut tell: impl FnMut(Event)) {
-        let Some(streaming) = &mut self.streaming else {
-            return;
-        };
-        // The newest is the one that grows; looking from the end makes that the first look.
-        let Some(block) = streaming.blocks.iter_mut().rev().find(|block| block.index == index) else {
-            return;
-        };
+        let Some(block) = self.block_at(index) else { return };
         let delta = match delta {
             StreamDelta::Text(text) => Delta::Text(text.into_string()),
             StreamDelta::Thinking(text) => Delta::Thinking(text.into_string()),
@@ -120,11 +128,19 @@ impl Messages {
         tell(Event::BlockGrew { block: block.id, at, delta });
     }
 
-    /// The streamed block that a whole one completes: the first that is not whole yet.
-    fn take_streamed(&mut self, message: &str) -> Option<BlockId> {
+    fn block_at(&mut self, index: u64) -> Option<&mut StreamingBlock> {
+        // The newest is the one that grows; looking from the end makes that the first look.
+        self.streaming.as_mut()?.blocks.iter_mut().rev().find(|block| block.index == index)
+    }
+
+    /// The streamed block that a whole one completes: of its kind, and if possible the one that is still open,
+    /// because the CLI sends a block whole before it stops it. For an empty block it sends nothing.
+    fn take_streamed(&mut self, message: &str, kind: &BlockKind) -> Option<BlockId> {
         let streaming = self.streaming.as_mut().filter(|streaming| streaming.message.0 == message)?;
-        let block = streaming.blocks.iter_mut().find(|block| !block.is_whole)?;
-        block.is_whole = true;
-        Some(block.id)
+        let fits = |block: &StreamingBlock| !block.is_whole && block.kind == *kind;
+        let open = streaming.blocks.iter().position(|block| fits(block) && !block.is_stopped);
+        let place = open.or_else(|| streaming.blocks.iter().position(fits))?;
+        streaming.blocks[place].is_whole = true;
+        Some(streaming.blocks[place].id)
     }
 }

@@ -5,10 +5,13 @@
 use std::collections::VecDeque;
 
 use crate::command::PromptContent;
-use crate::id::{Counter, PromptId};
+use crate::id::{Counter, EntryId, PromptId};
 
 /// How many prompts may wait. One more is refused.
 pub(super) const PROMPTS_WAITING_MAX: usize = 1024;
+
+/// How long a prompt may be. The CLI ends itself on a line of more than 256 million characters.
+pub(super) const PROMPT_BYTES_MAX: usize = 200 * 1024 * 1024;
 
 /// How long all prompts that wait may be. One that would make them longer is refused.
 pub(super) const PROMPTS_WAITING_BYTES_MAX: usize = 256 * 1024 * 1024;
@@ -67,15 +70,15 @@ impl Prompts {
 
     /// The id that the CLI knows a prompt by: a UUID whose last part is our number. It must be unlike
     /// every other, because the CLI stores it in the conversation.
-    pub(super) fn uuid(&self, id: PromptId) -> String {
+    pub(super) fn entry(&self, id: PromptId) -> EntryId {
         let seed = self.uuid_seed;
-        format!(
+        EntryId::made(format!(
             "{:08x}-{:04x}-4{:03x}-8{:03x}-{:012x}",
             (seed >> 96) as u32,
             (seed >> 80) as u16,
             (seed >> 68) as u16 & 0xfff,
             (seed >> 56) as u16 & 0xfff,
             id.0 & 0xffff_ffff_ffff,
-        )
+        ))
     }
 }

@@ -63,12 +63,7 @@ impl Phase {
             Phase::Starting | Phase::Idle | Phase::Running => true,
             Phase::Closing => match command {
                 Command::Close | Command::Abort => true,
-                Command::Prompt(_)
-                | Command::Interrupt { .. }
-                | Command::Answer { .. }
-                | Command::SetModel { .. }
-                | Command::SetPermissionMode { .. }
-                | Command::Request { .. } => false,
+                Command::Prompt(_) | Command::Interrupt { .. } | Command::Answer { .. } | Command::Request(_) => false,
             },
             Phase::Ended => false,
         }

@@ -2,9 +2,9 @@
 
 use serde_json::value::RawValue;
 
-use super::{Frame, Text};
-use crate::event::PermissionAsk;
-use crate::id::ToolUseId;
+use super::{Frame, Loose, Text};
+use crate::event::{AskKind, FormAsk, HookAsk, PermissionAsk};
+use crate::id::{HookId, ToolUseId};
 use crate::json::Raw;
 
 /// A question of the CLI, which it waits on.
@@ -17,11 +17,29 @@ pub(crate) struct AskRequest<'a> {
 
 #[derive(Debug)]
 pub(crate) enum AskBody<'a> {
-    Permission(Box<PermissionAsk>),
-    /// A permission request that could not be read: it is refused.
-    UnreadablePermission,
+    Known(AskKind),
+    /// A question that could not be read, but which must have a no.
+    Unreadable(Gate),
     /// A question this version cannot answer, by its name.
     Unsupported(Text<'a>),
+}
+
+/// What the CLI waits on, as far as it decides how a no is spelled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Gate {
+    Permission,
+    Hook { event: String },
+    Form,
+}
+
+impl Gate {
+    pub(crate) fn of(kind: &AskKind) -> Gate {
+        match kind {
+            AskKind::Permission(_) | AskKind::Question(_) | AskKind::Plan(_) => Gate::Permission,
+            AskKind::Hook(ask) => Gate::Hook { event: ask.event.clone() },
+            AskKind::Form(_) => Gate::Form,
+        }
+    }
 }
 
 /// The CLI's answer to a request of ours.
@@ -44,19 +62,22 @@ pub(super) fn read_request<'a>(frame: &Frame<'a>) -> Option<AskRequest<'a>> {
         subtype: Text<'a>,
     }
     let request_id = frame.request_id.clone()?;
-    let request = frame.request?;
-    let head: Head<'a> = serde_json::from_str(request.get()).ok()?;
+    let head = frame.request.and_then(|request| Some((request, serde_json::from_str::<Head<'a>>(request.get()).ok()?)));
+    // The CLI waits for every question it asks, so one that says nothing has an answer too.
+    let Some((request, head)) = head else {
+        return Some(AskRequest { request_id, body: AskBody::Unsupported(Text("?".into())) });
+    };
+    let known = |ask: Option<AskKind>, gate| ask.map_or(AskBody::Unreadable(gate), AskBody::Known);
     let body = match &*head.subtype {
-        "can_use_tool" => match read_permission(request) {
-            Some(ask) => AskBody::Permission(Box::new(ask)),
-            None => AskBody::UnreadablePermission,
-        },
+        "can_use_tool" => known(read_permission(request), Gate::Permission),
+        "hook_callback" => known(read_hook(request), Gate::Hook { event: read_hook_event(request) }),
+        "elicitation" => known(read_form(request), Gate::Form),
         _ => AskBody::Unsupported(head.subtype),
     };
     Some(AskRequest { request_id, body })
 }
 
-fn read_permission(request: &RawValue) -> Option<PermissionAsk> {
+fn read_permission(request: &RawValue) -> Option<AskKind> {
     #[derive(serde::Deserialize)]
     struct Members<'a> {
         #[serde(borrow)]
@@ -70,12 +91,17 @@ fn read_permission(request: &RawValue) -> Option<PermissionAsk> {
         #[serde(borrow, default)]
         permission_suggestions: Option<&'a RawValue>,
         #[serde(default)]
-        requires_user_interaction: Option<bool>,
+        requires_user_interaction: Loose<bool>,
     }
     let members: Members<'_> = serde_json::from_str(request.get()).ok()?;
-    let needs_person = members.requires_user_interaction.unwrap_or(false)
+    let kind = match &*members.tool_name {
+        "AskUserQuestion" => AskKind::Question,
+        "ExitPlanMode" => AskKind::Plan,
+        _ => AskKind::Permission,
+    };
+    let needs_person = members.requires_user_interaction.or_default()
         || matches!(&*members.tool_name, "AskUserQuestion" | "ExitPlanMode");
-    Some(PermissionAsk {
+    Some(kind(Box::new(PermissionAsk {
         tool: members.tool_name.into_string(),
         input: Raw::copied(members.input),
         tool_use: members.tool_use_id.map(|id| ToolUseId(id.into_string())),
@@ -83,7 +109,80 @@ fn read_permission(request: &RawValue) -> Option<PermissionAsk> {
         suggestions: members.permission_suggestions.map(Raw::copied),
         needs_person,
         detail: Raw::copied(request),
-    })
+    })))
+}
+
+fn read_hook(request: &RawValue) -> Option<AskKind> {
+    #[derive(serde::Deserialize)]
+    struct Members<'a> {
+        #[serde(borrow)]
+        callback_id: Text<'a>,
+        #[serde(borrow)]
+        input: &'a RawValue,
+    }
+    #[derive(serde::Deserialize)]
+    struct Input<'a> {
+        #[serde(borrow)]
+        hook_event_name: Text<'a>,
+        // The id beside the input is set for every event, and means something only for some; this one is the tool's.
+        #[serde(borrow, default)]
+        tool_use_id: Option<Text<'a>>,
+    }
+    let members: Members<'_> = serde_json::from_str(request.get()).ok()?;
+    let input: Input<'_> = serde_json::from_str(members.input.get()).ok()?;
+    Some(AskKind::Hook(HookAsk {
+        hook: hook_of_name(&members.callback_id)?,
+        event: input.hook_event_name.into_string(),
+        tool_use: input.tool_use_id.map(|id| ToolUseId(id.into_string())),
+        input: Raw::copied(members.input),
+    }))
+}
+
+/// What a hook was called for, when nothing else of the request can be read.
+fn read_hook_event(request: &RawValue) -> String {
+    #[derive(serde::Deserialize)]
+    struct Members {
+        #[serde(default)]
+        input: Loose<Input>,
+    }
+    #[derive(Default, serde::Deserialize)]
+    struct Input {
+        #[serde(default)]
+        hook_event_name: Loose<String>,
+    }
+    let members = serde_json::from_str::<Members>(request.get());
+    members.map(|members| members.input.or_default().hook_event_name.or_default()).unwrap_or_default()
+}
+
+fn read_form(request: &RawValue) -> Option<AskKind> {
+    #[derive(serde::Deserialize)]
+    struct Members<'a> {
+        #[serde(default)]
+        mcp_server_name: Loose<String>,
+        #[serde(default)]
+        message: Loose<String>,
+        #[serde(borrow, default)]
+        requested_schema: Option<&'a RawValue>,
+        #[serde(default)]
+        url: Loose<String>,
+    }
+    let members: Members<'_> = serde_json::from_str(request.get()).ok()?;
+    Some(AskKind::Form(Box::new(FormAsk {
+        server: members.mcp_server_name.or_default(),
+        message: members.message.or_default(),
+        schema: members.requested_schema.map(Raw::copied),
+        url: members.url.into_option(),
+        detail: Raw::copied(request),
+    })))
+}
+
+/// How our hooks are called on the wire.
+pub(super) fn hook_name(hook: HookId) -> String {
+    format!("watari_hook_{hook}")
+}
+
+fn hook_of_name(name: &str) -> Option<HookId> {
+    name.strip_prefix("watari_hook_")?.parse().ok().map(HookId)
 }
 
 pub(super) fn read_response<'a>(frame: &Frame<'a>) -> Option<Response<'a>> {

@@ -2,7 +2,7 @@
 
 use serde_json::value::RawValue;
 
-use super::{Frame, Incoming, Text};
+use super::{Frame, Incoming, Loose, Text};
 use crate::event::{Block, BlockKind};
 use crate::id::ToolUseId;
 use crate::json::Raw;
@@ -15,11 +15,20 @@ pub(crate) struct AssistantFrame<'a> {
     pub(crate) blocks: Vec<Block>,
 }
 
-/// What the model was told: in practice one tool result a frame.
+/// What the model was told: in practice one tool result a frame, or a remark.
 #[derive(Debug)]
 pub(crate) struct UserFrame<'a> {
     pub(crate) parent: Option<Text<'a>>,
     pub(crate) tool_results: Vec<ToolResult>,
+    /// Set when there is more in it than tool results.
+    pub(crate) remark: Option<Remark>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Remark {
+    pub(crate) synthetic: bool,
+    pub(crate) replayed: bool,
+    pub(crate) content: Raw,
 }
 
 #[derive(Debug)]
@@ -89,37 +98,72 @@ pub(super) fn read_assistant<'a>(frame: &Frame<'a>) -> Option<AssistantFrame<'a>
     })
 }
 
-pub(super) fn read_user<'a>(frame: &Frame<'a>) -> Option<UserFrame<'a>> {
+pub(super) fn read_user<'a>(frame: &Frame<'a>, line: &'a str) -> Option<UserFrame<'a>> {
     #[derive(serde::Deserialize)]
     struct Message<'a> {
         #[serde(borrow)]
-        content: Vec<&'a RawValue>,
+        content: &'a RawValue,
     }
     #[derive(serde::Deserialize)]
-    struct Part<'a> {
+    struct Marks {
+        #[serde(default, rename = "isSynthetic")]
+        synthetic: Loose<bool>,
+        #[serde(default, rename = "isReplay")]
+        replayed: Loose<bool>,
+    }
+    let message: Message<'a> = serde_json::from_str(frame.message?.get()).ok()?;
+    // Plain text is a remark as a whole; a list may have results and remarks in it.
+    let parts: Vec<&'a RawValue> = serde_json::from_str(message.content.get()).unwrap_or_default();
+    let tool_results: Vec<ToolResult> = parts.iter().filter_map(|part| read_tool_result(part)).collect();
+    let remark = if tool_results.len() < parts.len() || parts.is_empty() {
+        let marks: Marks = serde_json::from_str(line).ok()?;
+        let content = Raw::copied(message.content);
+        Some(Remark { synthetic: marks.synthetic.or_default(), replayed: marks.replayed.or_default(), content })
+    } else {
+        None
+    };
+    Some(UserFrame { parent: frame.parent_tool_use_id.clone(), tool_results, remark })
+}
+
+fn read_tool_result(part: &RawValue) -> Option<ToolResult> {
+    #[derive(serde::Deserialize)]
+    struct Members<'a> {
         #[serde(borrow, rename = "type")]
         kind: Text<'a>,
-        #[serde(borrow, default)]
-        tool_use_id: Option<Text<'a>>,
+        #[serde(borrow)]
+        tool_use_id: Text<'a>,
         #[serde(default)]
-        is_error: Option<bool>,
+        is_error: Loose<bool>,
         #[serde(borrow, default)]
         content: Option<&'a RawValue>,
     }
-    let message: Message<'a> = serde_json::from_str(frame.message?.get()).ok()?;
-    let mut tool_results = Vec::new();
-    for part in message.content {
-        let part: Part<'a> = serde_json::from_str(part.get()).ok()?;
-        if &*part.kind == "tool_result" {
-            tool_results.push(ToolResult {
-                tool_use: ToolUseId(part.tool_use_id?.into_string()),
-                is_error: part.is_error.unwrap_or(false),
-                content: part.content.map_or_else(|| Raw::from("null"), Raw::copied),
-            });
-        }
+    let members: Members<'_> = serde_json::from_str(part.get()).ok()?;
+    (&*members.kind == "tool_result").then(|| ToolResult {
+        tool_use: ToolUseId(members.tool_use_id.into_string()),
+        is_error: members.is_error.or_default(),
+        content: members.content.map_or_else(|| Raw::from("null"), Raw::copied),
+    })
+}
+
+pub(super) fn read_suggestion(line: &str) -> Option<Text<'_>> {
+    #[derive(serde::Deserialize)]
+    struct Members<'a> {
+        #[serde(borrow)]
+        suggestion: Text<'a>,
     }
-    // A user message without tool results is an echo or a note to the model; it stays unknown for now.
-    (!tool_results.is_empty()).then(|| UserFrame { parent: frame.parent_tool_use_id.clone(), tool_results })
+    serde_json::from_str::<Members<'_>>(line).ok().map(|members| members.suggestion)
+}
+
+pub(super) fn read_mirror(line: &str) -> Option<Incoming<'_>> {
+    #[derive(serde::Deserialize)]
+    struct Members<'a> {
+        #[serde(borrow, rename = "filePath")]
+        path: Text<'a>,
+        #[serde(borrow)]
+        entries: &'a RawValue,
+    }
+    let members: Members<'_> = serde_json::from_str(line).ok()?;
+    Some(Incoming::Mirror { path: members.path, entries: members.entries })
 }
 
 /// Reads a block in the API's shape; one that cannot be read is of an unknown kind.

@@ -1,13 +1,16 @@
-//! What is written to the CLI: whole lines, built from our own types and never from a client's bytes.
-//! (The CLI ends itself on a line it cannot read.)
+//! What is written to the CLI: whole lines, put together from our own types and from JSON that was checked to be
+//! JSON. (The CLI ends itself on a line it cannot read.)
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use crate::command::{PermissionMode, PromptContent};
-use crate::id::RequestId;
-use crate::initialize::{Initialize, SystemPrompt};
+use super::answers::is_gate;
+use super::control::hook_name;
+use crate::command::{PromptContent, Request};
+use crate::id::{EntryId, HookId, RequestId};
+use crate::initialize::{Hook, Initialize, SystemPrompt};
 use crate::json::Raw;
 
 /// A line for the CLI, with its newline.
@@ -27,34 +30,109 @@ pub(crate) fn initialize(id: RequestId, settings: &Initialize) -> OutgoingLine {
     if let Some(schema) = &settings.json_schema {
         set(&mut fields, "jsonSchema", schema);
     }
+    if !settings.hooks.is_empty() {
+        set(&mut fields, "hooks", &hooks(&settings.hooks));
+    }
     if !settings.agents.is_empty() {
         set(&mut fields, "agents", &settings.agents);
     }
     request_line(id, "initialize", fields)
 }
 
-fn set<T: serde::Serialize + ?Sized>(fields: &mut Fields, name: &str, value: &T) {
-    fields.insert(name.to_owned(), Raw::of(value));
+/// How much longer the CLI waits for a hook than we do, so that it is our answer that counts.
+const HOOK_MARGIN: Duration = Duration::from_secs(5);
+
+fn hooks(hooks: &[Hook]) -> BTreeMap<&str, Vec<Value>> {
+    let mut by_event = BTreeMap::<&str, Vec<Value>>::new();
+    for (id, hook) in (1..).map(HookId).zip(hooks) {
+        let mut registration = json!({
+            "hookCallbackIds": [hook_name(id)],
+            "timeout": (hook.answer_within + HOOK_MARGIN).as_secs(),
+        });
+        if let Some(matcher) = &hook.matcher {
+            registration["matcher"] = json!(matcher);
+        }
+        if is_gate(&hook.event) {
+            // Without it, an answer that the CLI cannot use would count as no opinion.
+            registration["onFailure"] = json!("block");
+        }
+        by_event.entry(&hook.event).or_default().push(registration);
+    }
+    by_event
 }
 
-pub(crate) fn request(id: RequestId, subtype: &str, fields: Map<String, Value>) -> OutgoingLine {
-    request_line(id, subtype, fields.into_iter().map(|(name, value)| (name, Raw::from(value))).collect())
+fn set<T: serde::Serialize + ?Sized>(fields: &mut Fields, name: &str, value: &T) {
+    fields.insert(name.to_owned(), Raw::of(value));
 }
 
 pub(crate) fn interrupt(id: RequestId) -> OutgoingLine {
     request_line(id, "interrupt", Fields::new())
 }
 
-/// No model means the CLI's own choice.
-pub(crate) fn set_model(id: RequestId, model: Option<&str>) -> OutgoingLine {
-    request_line(id, "set_model", model.map(|model| ("model".to_owned(), Raw::of(model))).into_iter().collect())
+pub(crate) fn request(id: RequestId, request: &Request, settings: &Initialize) -> OutgoingLine {
+    let mut fields = Fields::new();
+    let subtype = match request {
+        Request::SetModel(model) => {
+            set_some(&mut fields, "model", model.as_ref());
+            "set_model"
+        }
+        Request::SetPermissionMode(mode) => {
+            set(&mut fields, "mode", mode.as_str());
+            "set_permission_mode"
+        }
+        Request::SetThinking(tokens) => {
+            set(&mut fields, "max_thinking_tokens", tokens);
+            "set_max_thinking_tokens"
+        }
+        Request::McpStatus => "mcp_status",
+        Request::SetMcpServers(servers) => {
+            set(&mut fields, "servers", servers);
+            "mcp_set_servers"
+        }
+        Request::ReconnectMcp { server } => {
+            set(&mut fields, "serverName", server);
+            "mcp_reconnect"
+        }
+        Request::ToggleMcp { server, enabled } => {
+            set(&mut fields, "serverName", server);
+            set(&mut fields, "enabled", enabled);
+            "mcp_toggle"
+        }
+        Request::ContextUsage => "get_context_usage",
+        Request::Rewind { entry, dry_run } => {
+            set(&mut fields, "user_message_id", entry);
+            set(&mut fields, "dry_run", dry_run);
+            "rewind_files"
+        }
+        Request::StopTask { task } => {
+            set(&mut fields, "task_id", task);
+            "stop_task"
+        }
+        Request::ReadFile { path, max_bytes } => {
+            set(&mut fields, "path", path);
+            set_some(&mut fields, "max_bytes", max_bytes.as_ref());
+            "read_file"
+        }
+        Request::Rename { title } => {
+            set(&mut fields, "title", title);
+            "rename_session"
+        }
+        Request::Reinitialize => return initialize(id, settings),
+        Request::Other { subtype, fields: given } => {
+            fields.extend(given.iter().map(|(name, value)| (name.clone(), Raw::of(value))));
+            subtype
+        }
+    };
+    request_line(id, subtype, fields)
 }
 
-pub(crate) fn set_permission_mode(id: RequestId, mode: PermissionMode) -> OutgoingLine {
-    request_line(id, "set_permission_mode", Fields::from([("mode".to_owned(), Raw::of(mode.as_str()))]))
+fn set_some<T: serde::Serialize + ?Sized>(fields: &mut Fields, name: &str, value: Option<&T>) {
+    if let Some(value) = value {
+        set(fields, name, value);
+    }
 }
 
-pub(crate) fn prompt(uuid: &str, content: &PromptContent) -> OutgoingLine {
+pub(crate) fn prompt(entry: &EntryId, content: &PromptContent) -> OutgoingLine {
     #[derive(serde::Serialize)]
     struct UserLine<'a, T> {
         r#type: &'static str,
@@ -72,62 +150,11 @@ pub(crate) fn prompt(uuid: &str, content: &PromptContent) -> OutgoingLine {
         let message = UserMessage { role: "user", content };
         to_line(&UserLine { r#type: "user", uuid, session_id: "", message, parent_tool_use_id: () })
     }
+    let uuid = entry.as_str();
     match content {
         PromptContent::Text(text) => line(uuid, &[json!({"type": "text", "text": text})]),
         PromptContent::Blocks(blocks) => line(uuid, blocks),
     }
-}
-
-/// Yes to a permission request.
-pub(crate) fn consent(request_id: &str, input: &Raw, permissions: Option<&Raw>) -> OutgoingLine {
-    #[derive(serde::Serialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Allow<'a> {
-        behavior: &'static str,
-        updated_input: &'a Raw,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        updated_permissions: Option<&'a Raw>,
-    }
-    answer(request_id, &Allow { behavior: "allow", updated_input: input, updated_permissions: permissions })
-}
-
-/// Whether a no also ends the turn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Interrupts {
-    Yes,
-    No,
-}
-
-/// No to a permission request.
-pub(crate) fn denial(request_id: &str, message: &str, interrupts: Interrupts) -> OutgoingLine {
-    let interrupt = interrupts == Interrupts::Yes;
-    answer(request_id, &json!({"behavior": "deny", "message": message, "interrupt": interrupt}))
-}
-
-/// The answer to a request this version does not know: the CLI goes on without.
-pub(crate) fn unsupported(request_id: &str, subtype: &str) -> OutgoingLine {
-    to_line(&json!({"type": "control_response", "response": {
-        "subtype": "error",
-        "request_id": request_id,
-        "error": format!("Unsupported control request subtype: {subtype}"),
-        "error_code": "unsupported_request",
-    }}))
-}
-
-fn answer<T: serde::Serialize>(request_id: &str, body: &T) -> OutgoingLine {
-    #[derive(serde::Serialize)]
-    struct AnswerLine<'a, T> {
-        r#type: &'static str,
-        response: Success<'a, T>,
-    }
-    #[derive(serde::Serialize)]
-    struct Success<'a, T> {
-        subtype: &'static str,
-        request_id: &'a str,
-        response: &'a T,
-    }
-    let response = Success { subtype: "success", request_id, response: body };
-    to_line(&AnswerLine { r#type: "control_response", response })
 }
 
 /// The members of a request, each carried as it came.
@@ -155,9 +182,16 @@ pub(crate) fn request_of_name(name: &str) -> Option<RequestId> {
     name.strip_prefix("watari_")?.parse().ok().map(RequestId)
 }
 
-fn to_line<T: serde::Serialize>(value: &T) -> OutgoingLine {
+pub(super) fn to_line<T: serde::Serialize>(value: &T) -> OutgoingLine {
     // Our own types always have a JSON form; a blank line, which the CLI ignores, is the safe value.
     let mut line = serde_json::to_vec(value).unwrap_or_default();
+    // What a client gave as JSON is written as it came, and may go over several lines. Within a string a line end
+    // is always escaped, so these stand between values, where a space says the same.
+    for byte in &mut line {
+        if matches!(byte, b'\n' | b'\r') {
+            *byte = b' ';
+        }
+    }
     line.push(b'\n');
     line
 }

@@ -28,7 +28,12 @@ pub(super) fn read(line: &str) -> Option<ResultFrame> {
         terminal_reason,
         result: members.result.into_option(),
         errors: members.errors.or_default(),
+        structured_output: members.structured_output.map(Raw::copied),
+        deferred_tool: members.deferred_tool_use.map(Raw::copied),
+        permission_denials: members.permission_denials.map_or_else(|| Raw::from("[]"), Raw::copied),
         usage: members.usage.map(read_usage).unwrap_or_default(),
+        // Known only to who knows what came before.
+        cost_usd: None,
         total_cost_usd: members.total_cost_usd.or_default(),
         duration_ms: members.duration_ms.or_default(),
         num_turns: members.num_turns.or_default(),
@@ -61,6 +66,12 @@ struct Members<'a> {
     duration_ms: Loose<f64>,
     #[serde(default)]
     num_turns: Loose<u64>,
+    #[serde(borrow, default)]
+    structured_output: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    deferred_tool_use: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    permission_denials: Option<&'a RawValue>,
     #[serde(borrow, default)]
     origin: Option<&'a RawValue>,
     #[serde(default)]

@@ -22,7 +22,9 @@ pub(crate) enum StreamFrame<'a> {
         index: u64,
         delta: StreamDelta<'a>,
     },
-    BlockStopped,
+    BlockStopped {
+        index: u64,
+    },
     MessageChanged {
         stop_reason: Option<Text<'a>>,
     },
@@ -57,7 +59,7 @@ pub(super) fn read<'a>(frame: &Frame<'a>) -> Option<StreamFrame<'a>> {
             Some(delta) => StreamFrame::BlockGrew { index: event.index?, delta },
             None => StreamFrame::Nothing,
         },
-        "content_block_stop" => StreamFrame::BlockStopped,
+        "content_block_stop" => StreamFrame::BlockStopped { index: event.index? },
         "message_delta" => StreamFrame::MessageChanged {
             stop_reason: event.delta.as_ref().and_then(|delta| delta.stop_reason.clone()),
         },

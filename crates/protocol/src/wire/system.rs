@@ -1,9 +1,9 @@
-//! System messages: the session itself, its state, its background work.
+//! System messages: the session itself, its state, its background work, and what the CLI remarks.
 
 use serde_json::value::RawValue;
 
 use super::{Frame, Loose, Text};
-use crate::event::{SessionInfo, TaskNews};
+use crate::event::{HookNews, NoticeKind, SessionInfo, TaskNews};
 use crate::id::SessionId;
 use crate::json::Raw;
 
@@ -28,6 +28,29 @@ pub(crate) enum SystemFrame<'a> {
         news: TaskNews,
         detail: &'a RawValue,
     },
+    Tasks(&'a RawValue),
+    Hook {
+        id: Text<'a>,
+        name: String,
+        event: String,
+        news: HookNews,
+        detail: &'a RawValue,
+    },
+    PermissionRefused {
+        tool: Text<'a>,
+        tool_use: Option<Text<'a>>,
+        message: String,
+        detail: &'a RawValue,
+    },
+    ThinkingTokens(u64),
+    Compacted(&'a RawValue),
+    Title(Text<'a>),
+    Commands(&'a RawValue),
+    Notice {
+        about: NoticeKind,
+        text: Option<String>,
+        detail: &'a RawValue,
+    },
 }
 
 /// What the CLI says it is doing.
@@ -49,8 +72,54 @@ pub(super) fn read<'a>(frame: &Frame<'a>, line: &'a str) -> Option<SystemFrame<'
         "task_progress" => read_task(line, TaskNews::Progressed),
         "task_updated" => read_task(line, TaskNews::Updated),
         "task_notification" => read_task(line, TaskNews::Ended),
+        "background_tasks_changed" => read_list(line).tasks.map(SystemFrame::Tasks),
+        "hook_started" => read_hook(line, HookNews::Started),
+        "hook_progress" => read_hook(line, HookNews::Progressed),
+        "hook_response" => read_hook(line, HookNews::Ended),
+        "permission_denied" => read_refusal(line),
+        "thinking_tokens" => read_thinking(line),
+        "compact_boundary" => Some(SystemFrame::Compacted(whole(line)?)),
+        "session_title_changed" => read_list(line).title.map(SystemFrame::Title),
+        "commands_changed" => read_list(line).commands.map(SystemFrame::Commands),
+        "informational" => read_notice(line, NoticeKind::Information),
+        "notification" => read_notice(line, NoticeKind::Notification),
+        "model_refusal_fallback" | "model_refusal_no_fallback" => read_notice(line, NoticeKind::Refusal),
+        "local_command_output" => read_notice(line, NoticeKind::CommandOutput),
+        "memory_recall" => read_notice(line, NoticeKind::MemoryRecall),
+        "files_persisted" => read_notice(line, NoticeKind::FilesPersisted),
+        "plugin_install" => read_notice(line, NoticeKind::PluginInstall),
+        "elicitation_complete" => read_notice(line, NoticeKind::FormCompleted),
+        "control_request_progress" => read_notice(line, NoticeKind::RequestProgress),
+        "ui_invalidate" => read_notice(line, NoticeKind::ScreenStale),
+        "session_writes_lost" => read_notice(line, NoticeKind::WritesLost),
+        "worker_shutting_down" => read_notice(line, NoticeKind::ShuttingDown),
         _ => None,
     }
+}
+
+/// A notice of any family: its words stand under one of a few keys, or nowhere.
+pub(super) fn read_notice(line: &str, about: NoticeKind) -> Option<SystemFrame<'_>> {
+    #[derive(serde::Deserialize)]
+    struct Members {
+        #[serde(default)]
+        content: Loose<String>,
+        #[serde(default)]
+        text: Loose<String>,
+        #[serde(default)]
+        summary: Loose<String>,
+        #[serde(default)]
+        error: Loose<String>,
+        #[serde(default)]
+        reason: Loose<String>,
+    }
+    let members: Members = serde_json::from_str(line).ok()?;
+    let words = [members.content, members.text, members.summary, members.error, members.reason];
+    let text = words.into_iter().find_map(Loose::into_option);
+    Some(SystemFrame::Notice { about, text, detail: whole(line)? })
+}
+
+fn whole(line: &str) -> Option<&RawValue> {
+    serde_json::from_str(line).ok()
 }
 
 fn read_init(line: &str) -> Option<SystemFrame<'_>> {
@@ -70,7 +139,6 @@ fn read_init(line: &str) -> Option<SystemFrame<'_>> {
         tools: Loose<Vec<String>>,
     }
     let members: Members<'_> = serde_json::from_str(line).ok()?;
-    let detail = serde_json::from_str::<&RawValue>(line).ok()?;
     Some(SystemFrame::Init(Box::new(SessionInfo {
         session_id: SessionId::parse(&members.session_id).ok()?,
         model: members.model.or_default(),
@@ -78,7 +146,7 @@ fn read_init(line: &str) -> Option<SystemFrame<'_>> {
         permission_mode: members.permission_mode.or_default(),
         tools: members.tools.or_default(),
         version: members.claude_code_version.or_default(),
-        detail: Raw::copied(detail),
+        detail: Raw::copied(whole(line)?),
     })))
 }
 
@@ -113,18 +181,21 @@ fn read_status(line: &str) -> Option<SystemFrame<'_>> {
 fn read_retry(line: &str) -> Option<SystemFrame<'_>> {
     #[derive(serde::Deserialize)]
     struct Members {
-        attempt: u64,
-        max_retries: u64,
-        retry_delay_ms: f64,
         #[serde(default)]
-        error_status: Option<u64>,
+        attempt: Loose<u64>,
+        #[serde(default)]
+        max_retries: Loose<u64>,
+        #[serde(default)]
+        retry_delay_ms: Loose<f64>,
+        #[serde(default)]
+        error_status: Loose<u64>,
     }
     let members: Members = serde_json::from_str(line).ok()?;
     Some(SystemFrame::ApiRetry {
-        attempt: members.attempt,
-        max_retries: members.max_retries,
-        delay_ms: members.retry_delay_ms,
-        status: members.error_status,
+        attempt: members.attempt.or_default(),
+        max_retries: members.max_retries.or_default(),
+        delay_ms: members.retry_delay_ms.or_default(),
+        status: members.error_status.into_option(),
     })
 }
 
@@ -135,5 +206,63 @@ fn read_task(line: &str, news: TaskNews) -> Option<SystemFrame<'_>> {
         task_id: Text<'a>,
     }
     let members: Members<'_> = serde_json::from_str(line).ok()?;
-    Some(SystemFrame::Task { id: members.task_id, news, detail: serde_json::from_str(line).ok()? })
+    Some(SystemFrame::Task { id: members.task_id, news, detail: whole(line)? })
+}
+
+fn read_hook(line: &str, news: HookNews) -> Option<SystemFrame<'_>> {
+    #[derive(serde::Deserialize)]
+    struct Members<'a> {
+        #[serde(borrow)]
+        hook_id: Text<'a>,
+        #[serde(default)]
+        hook_name: Loose<String>,
+        #[serde(default)]
+        hook_event: Loose<String>,
+    }
+    let members: Members<'_> = serde_json::from_str(line).ok()?;
+    let (name, event) = (members.hook_name.or_default(), members.hook_event.or_default());
+    Some(SystemFrame::Hook { id: members.hook_id, name, event, news, detail: whole(line)? })
+}
+
+fn read_refusal(line: &str) -> Option<SystemFrame<'_>> {
+    #[derive(serde::Deserialize)]
+    struct Members<'a> {
+        #[serde(borrow)]
+        tool_name: Text<'a>,
+        #[serde(borrow, default)]
+        tool_use_id: Option<Text<'a>>,
+        #[serde(default)]
+        message: Loose<String>,
+    }
+    let members: Members<'_> = serde_json::from_str(line).ok()?;
+    Some(SystemFrame::PermissionRefused {
+        tool: members.tool_name,
+        tool_use: members.tool_use_id,
+        message: members.message.or_default(),
+        detail: whole(line)?,
+    })
+}
+
+fn read_thinking(line: &str) -> Option<SystemFrame<'_>> {
+    #[derive(serde::Deserialize)]
+    struct Members {
+        estimated_tokens: u64,
+    }
+    let members: Members = serde_json::from_str(line).ok()?;
+    Some(SystemFrame::ThinkingTokens(members.estimated_tokens))
+}
+
+/// The members of frames that carry one thing only.
+#[derive(Debug, Default, serde::Deserialize)]
+struct OneThing<'a> {
+    #[serde(borrow, default)]
+    tasks: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    commands: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    title: Option<Text<'a>>,
+}
+
+fn read_list(line: &str) -> OneThing<'_> {
+    serde_json::from_str(line).unwrap_or_default()
 }

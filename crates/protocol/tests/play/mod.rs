@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use watari_protocol::{
-    Accepted, AskId, Command, Config, Decision, Event, Initialize, Machine, Output, PermissionMode, Raw,
+    Accepted, Answer, AskId, Command, Config, Event, HookOutput, Initialize, Machine, Output, PermissionMode,
+    ProcessEnd, Prompt, PromptContent, Raw, Request,
 };
 
 pub(crate) fn play(script: &str) -> String {
@@ -31,7 +32,9 @@ pub(crate) fn play_with(config: Config, script: &str) -> String {
                 now += Duration::from_secs(rest.parse().unwrap());
                 machine.handle_timeout(now);
             }
-            "exit" => machine.handle_exit(rest.parse().ok(), None, String::new()),
+            "exit" => {
+                machine.handle_exit(ProcessEnd { code: rest.parse().ok(), ..ProcessEnd::default() }, String::new())
+            }
             _ => match machine.handle_command(command(word, rest), now) {
                 Ok(Accepted::Prompt(_) | Accepted::Request(_) | Accepted::Done) => {}
                 Err(refused) => transcript.push(format!("x {refused}")),
@@ -54,6 +57,11 @@ fn expand(words: &str) -> String {
         "result" => format!(r#"{{"type":"result",{rest}}}"#),
         "event" => format!(r#"{{"type":"stream_event","parent_tool_use_id":null,"event":{rest}}}"#),
         "ask" => format!(r#"{{"type":"control_request","request_id":"{rest}","request":{{"subtype":"can_use_tool","tool_name":"Bash","input":{{"command":"ls"}},"tool_use_id":"toolu_{rest}"}}}}"#),
+        "hook" => {
+            let mut words = rest.split(' ');
+            let (request, hook, event) = (words.next().unwrap(), words.next().unwrap(), words.next().unwrap());
+            format!(r#"{{"type":"control_request","request_id":"{request}","request":{{"subtype":"hook_callback","callback_id":"watari_hook_{hook}","tool_use_id":"u","input":{{"hook_event_name":"{event}"}}}}}}"#)
+        }
         "answer" => {
             let (request, body) = rest.split_once(' ').unwrap_or((rest, "{}"));
             format!(r#"{{"type":"control_response","response":{{"subtype":"success","request_id":"watari_{request}","response":{body}}}}}"#)
@@ -68,14 +76,37 @@ fn command(word: &str, rest: &str) -> Command {
     match word {
         "prompt" => Command::Prompt(rest.into()),
         "interrupt" => Command::Interrupt { cancel_queued: rest == "all" },
-        "allow" if more.is_empty() => Command::Answer { ask: ask(), decision: Decision::allow() },
-        "allow" => Command::Answer { ask: ask(), decision: Decision::allow_with(Raw::from(more)) },
-        "deny" => Command::Answer { ask: ask(), decision: Decision::deny(more) },
-        "model" => Command::SetModel { model: Some(rest.to_owned()) },
-        "mode" => Command::SetPermissionMode { mode: rest.parse::<PermissionMode>().unwrap() },
+        "blocks" => Command::Prompt(Prompt { content: PromptContent::Blocks(Raw::from(rest)) }),
+        "allow" if more.is_empty() => Command::Answer { ask: ask(), answer: Answer::allow() },
+        "allow" => Command::Answer { ask: ask(), answer: Answer::allow_with(Raw::from(more)) },
+        "deny" => Command::Answer { ask: ask(), answer: Answer::deny(more) },
+        "choose" => Command::Answer { ask: ask(), answer: Answer::Choose(serde_json::from_str(more).unwrap()) },
+        "hook" => Command::Answer { ask: ask(), answer: Answer::Hook(hook_output(more)) },
+        "submit" => Command::Answer { ask: ask(), answer: Answer::Submit(Raw::from(more)) },
+        "decline" => Command::Answer { ask: ask(), answer: Answer::Decline },
+        "dismiss" => Command::Answer { ask: ask(), answer: Answer::Dismiss },
+        "model" => Command::Request(Request::SetModel(Some(rest.to_owned()))),
+        "mode" => Command::Request(Request::SetPermissionMode(rest.parse::<PermissionMode>().unwrap())),
         "close" => Command::Close,
         "abort" => Command::Abort,
         other => panic!("no such word in a script: {other}"),
+    }
+}
+
+fn hook_output(words: &str) -> HookOutput {
+    let (word, rest) = words.split_once(' ').unwrap_or((words, ""));
+    let reason = rest.to_owned();
+    match word {
+        "nothing" => HookOutput::NoOpinion,
+        "allow" if rest.is_empty() => HookOutput::Allow { input: None },
+        "allow" => HookOutput::Allow { input: Some(Raw::from(rest)) },
+        "deny" => HookOutput::Deny { reason },
+        "ask" => HookOutput::Ask { reason },
+        "defer" => HookOutput::Defer,
+        "block" => HookOutput::Block { reason },
+        "context" => HookOutput::Context { text: reason },
+        "halt" => HookOutput::Halt { reason },
+        _ => HookOutput::Other(Raw::from(words)),
     }
 }
 

@@ -18,10 +18,11 @@ use crate::sweep;
 /// How long the CLI has to save its conversation when its owner is gone or in a hurry.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// How long to wait before looking again for processes that are still there after they were killed: at
-/// first, and when the system does not let go of them.
+/// How long to wait before looking again for processes that are still there after they were killed, how often to
+/// look before the owner is told that something cannot be ended, and how long to wait from then on.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
-const LOOK_AGAIN_MAX: Duration = Duration::from_secs(1);
+const SWEEPS_PATIENT: u32 = 250;
+const LOOK_AGAIN_LATER: Duration = Duration::from_secs(1);
 
 /// Lives, and ends the process.
 #[expect(clippy::exit, reason = "a keeper is a whole process: nothing of the program it was started from runs")]
@@ -47,7 +48,7 @@ fn keep() -> io::Result<()> {
     let keeping = match start(&words, streams) {
         Ok(cli) => {
             tell(&owner, Report::Started(cli.as_raw_nonzero().get()));
-            Keeping { owner, wakes, cli: Some(cli), until: Until::Exit, look_again: LOOK_AGAIN }.run()
+            Keeping { owner, wakes, cli: Some(cli), until: Until::Exit, sweeps: 0 }.run()
         }
         Err(error) => {
             tell(&owner, Report::Failed(error.raw_os_error().unwrap_or(0)));
@@ -85,7 +86,8 @@ struct Keeping {
     /// The CLI, until it has ended. Its number cannot be another's before that.
     cli: Option<Pid>,
     until: Until,
-    look_again: Duration,
+    /// How often everything was killed.
+    sweeps: u32,
 }
 
 impl Keeping {
@@ -98,11 +100,12 @@ impl Keeping {
                 Until::Exit => {}
                 Until::Grace(deadline) if Instant::now() < deadline => {}
                 Until::Grace(_) | Until::Nothing => {
-                    if self.until == Until::Nothing {
-                        self.look_again = LOOK_AGAIN_MAX.min(self.look_again * 2);
-                    }
                     self.until = Until::Nothing;
-                    sweep::kill_descendants(getpid());
+                    let left = sweep::kill_descendants(getpid());
+                    self.sweeps += 1;
+                    if self.sweeps == SWEEPS_PATIENT {
+                        tell(&self.owner, Report::Left(i32::try_from(left).unwrap_or(i32::MAX)));
+                    }
                 }
             }
             self.sleep()?;
@@ -140,7 +143,8 @@ impl Keeping {
         let limit = match self.until {
             Until::Exit => None,
             Until::Grace(deadline) => Some(deadline.saturating_duration_since(Instant::now())),
-            Until::Nothing => Some(self.look_again),
+            Until::Nothing if self.sweeps < SWEEPS_PATIENT => Some(LOOK_AGAIN),
+            Until::Nothing => Some(LOOK_AGAIN_LATER),
         };
         let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
         let mut events = vec![PollFd::new(&self.wakes.pipe, PollFlags::IN)];
@@ -204,8 +208,8 @@ impl Wakes {
         let (pipe, sender) = UnixStream::pair()?;
         pipe.set_nonblocking(true)?;
         let asked = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
-        // A session is not ended by a key on some terminal or a closed window, but by its owner; when the
-        // whole machine goes down, it is ended in good order.
+        // Nobody sends these to a keeper but who ends everything there is, as a machine that goes down does: a key
+        // on a terminal does not reach it, because it is not in the terminal's process group.
         for signal in [SIGHUP, SIGINT, SIGTERM] {
             signal_hook::flag::register(signal, std::sync::Arc::clone(&asked))?;
             signal_hook::low_level::pipe::register(signal, sender.try_clone()?)?;

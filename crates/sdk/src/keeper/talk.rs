@@ -59,6 +59,8 @@ pub(crate) enum Report {
     Exited(i32),
     /// The CLI was ended by this signal.
     Signalled(i32),
+    /// So many processes cannot be ended. The keeper goes on trying, and the owner need not wait.
+    Left(i32),
 }
 
 const REPORT_BYTES: usize = 5;
@@ -70,6 +72,7 @@ impl Report {
             Report::Failed(number) => (b'f', number),
             Report::Exited(number) => (b'e', number),
             Report::Signalled(number) => (b'k', number),
+            Report::Left(number) => (b'l', number),
         };
         let [a, b, c, d] = number.to_le_bytes();
         [kind, a, b, c, d]
@@ -82,6 +85,7 @@ impl Report {
             b'f' => Some(Report::Failed(number)),
             b'e' => Some(Report::Exited(number)),
             b'k' => Some(Report::Signalled(number)),
+            b'l' => Some(Report::Left(number)),
             _ => None,
         }
     }
@@ -184,7 +188,7 @@ mod tests {
 
     #[test]
     fn reports_arrive_whole_whatever_the_pieces() {
-        let said = [Report::Started(-1), Report::Failed(2), Report::Exited(143), Report::Signalled(9)];
+        let said = [Report::Started(-1), Report::Failed(2), Report::Exited(143), Report::Signalled(9), Report::Left(1)];
         let bytes: Vec<u8> = said.iter().flat_map(|report| report.bytes()).collect();
         let mut reports = Reports::default();
         let mut heard = Vec::new();

@@ -11,7 +11,7 @@ use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
 use watari_protocol::Stop;
 
-use super::{Ending, Plan, StartError, end_marked};
+use super::{Ending, GRACE, Plan, StartError, end_marked, marked_ended_within, start_error};
 use crate::argv::PrivateFolder;
 use crate::keeper::{FirstWords, KEEPER_ARGUMENT, Order, Report, Reports, send_first_words};
 
@@ -23,7 +23,7 @@ pub(crate) struct Kept {
     socket: UnixStream,
     keeper: Child,
     reports: Reports,
-    ending: Option<Ending>,
+    ending: Ending,
     mark: String,
     /// Removed when everything is gone: by the keeper, or by this should the keeper not be able to.
     _folder: PrivateFolder,
@@ -31,7 +31,6 @@ pub(crate) struct Kept {
 
 impl Kept {
     pub(super) async fn start(plan: Plan, streams: [OwnedFd; 3], keeper: PathBuf) -> Result<Kept, StartError> {
-        let failed = |source| StartError::Keeper { path: keeper.clone(), source };
         let (ours, theirs) = StdUnixStream::pair().map_err(StartError::System)?;
         let child = Command::new(&keeper)
             .arg(KEEPER_ARGUMENT)
@@ -45,36 +44,32 @@ impl Kept {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
-            .map_err(failed)?;
-        let words = FirstWords {
-            program: plan.program.clone().into(),
-            arguments: plan.arguments,
-            directory: plan.directory.into(),
-            folder: plan.folder.path().map(PathBuf::from).unwrap_or_default(),
-        };
-        let [stdin, stdout, stderr] = &streams;
-        send_first_words(&ours, &words, [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()]).map_err(failed)?;
-        // Our copies would keep the pipes open after the CLI has ended.
-        drop(streams);
-        ours.set_nonblocking(true).map_err(failed)?;
-        let socket = UnixStream::from_std(ours).map_err(failed)?;
-        let mut kept = Kept {
-            socket,
-            keeper: child,
-            reports: Reports::default(),
-            ending: None,
-            mark: plan.mark,
-            _folder: plan.folder,
-        };
-
-        let first = tokio::time::timeout(FIRST_REPORT_WITHIN, kept.next_report()).await;
-        match first.map_err(|_| failed(io::ErrorKind::TimedOut.into()))?.map_err(failed)? {
-            Some(Report::Started(_)) => Ok(kept),
-            Some(Report::Failed(number)) => {
-                let source = io::Error::from_raw_os_error(number);
-                Err(StartError::NotRunnable { path: plan.program, source })
+            .map_err(|error| start_error(error, |source| StartError::Keeper { path: keeper.clone(), source }))?;
+        let folder = plan.folder.path().map(PathBuf::from).unwrap_or_default();
+        let (program, arguments) = (plan.program.clone().into(), plan.arguments);
+        let words = FirstWords { program, arguments, directory: plan.directory.into(), folder };
+        match greet(ours, &words, streams).await {
+            Ok((socket, reports, Report::Started(_))) => Ok(Kept {
+                socket,
+                keeper: child,
+                reports,
+                ending: Ending::default(),
+                mark: plan.mark,
+                _folder: plan.folder,
+            }),
+            Ok((_, _, Report::Failed(number))) => {
+                dismiss(child).await;
+                let error = io::Error::from_raw_os_error(number);
+                Err(start_error(error, |source| StartError::NotRunnable { path: plan.program, source }))
             }
-            Some(Report::Exited(_) | Report::Signalled(_)) | None => Err(failed(io::ErrorKind::UnexpectedEof.into())),
+            Ok((_, _, Report::Exited(_) | Report::Signalled(_) | Report::Left(_))) => {
+                dismiss(child).await;
+                Err(StartError::Keeper { path: keeper, source: io::ErrorKind::InvalidData.into() })
+            }
+            Err(source) => {
+                dismiss(child).await;
+                Err(StartError::Keeper { path: keeper, source })
+            }
         }
     }
 
@@ -92,10 +87,12 @@ impl Kept {
     /// Cancel-safe: reports that have come stay in `reports`, and what they say stays in `ending`.
     pub(super) async fn gone(&mut self) -> Ending {
         loop {
-            match self.next_report().await {
-                Ok(Some(Report::Exited(code))) => self.ending = Some(Ending { code: Some(code), signal: None }),
-                Ok(Some(Report::Signalled(signal))) => {
-                    self.ending = Some(Ending { code: None, signal: Some(signal) });
+            match next_report(&self.socket, &mut self.reports).await {
+                Ok(Some(Report::Exited(code))) => self.ending.code = Some(code),
+                Ok(Some(Report::Signalled(signal))) => self.ending.signal = Some(signal),
+                Ok(Some(Report::Left(count))) => {
+                    // The system does not let go of something. The keeper stays with it; nobody else need.
+                    return Ending { left: count.cast_unsigned(), ..self.ending };
                 }
                 Ok(Some(Report::Started(_) | Report::Failed(_))) => {}
                 Ok(None) | Err(_) => break,
@@ -104,26 +101,55 @@ impl Kept {
         // It has nothing left to do but to end, so this takes no time.
         let waited = self.keeper.wait().await;
         if !waited.is_ok_and(|status| status.success()) {
-            // Somebody killed the keeper: what it kept is found by its mark.
-            end_marked(&self.mark).await;
+            // Somebody killed the keeper. The CLI was told by the system, and has its time to store the
+            // conversation; what is left after that is found by its mark.
+            marked_ended_within(&self.mark, GRACE).await;
+            self.ending.left = end_marked(&self.mark).await;
         }
-        self.ending.unwrap_or_default()
+        self.ending
     }
+}
 
-    /// The next report; none when the keeper has gone.
-    async fn next_report(&mut self) -> io::Result<Option<Report>> {
-        loop {
-            if let Some(report) = self.reports.next() {
-                return Ok(Some(report));
-            }
-            self.socket.readable().await?;
-            let mut bytes = [0; 64];
-            match self.socket.try_read(&mut bytes) {
-                Ok(0) => return Ok(None),
-                Ok(count) => self.reports.push(&bytes[..count]),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(error) => return Err(error),
-            }
+/// Hands everything over to a keeper that was just started, and waits for its first report.
+async fn greet(
+    ours: StdUnixStream,
+    words: &FirstWords,
+    streams: [OwnedFd; 3],
+) -> io::Result<(UnixStream, Reports, Report)> {
+    let [stdin, stdout, stderr] = &streams;
+    send_first_words(&ours, words, [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()])?;
+    // Our copies would keep the pipes open after the CLI has ended.
+    drop(streams);
+    ours.set_nonblocking(true)?;
+    let socket = UnixStream::from_std(ours)?;
+    let mut reports = Reports::default();
+    let first = tokio::time::timeout(FIRST_REPORT_WITHIN, next_report(&socket, &mut reports)).await;
+    match first.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?? {
+        Some(report) => Ok((socket, reports, report)),
+        None => Err(io::ErrorKind::UnexpectedEof.into()),
+    }
+}
+
+/// Ends what was started as a keeper and is none, or has nothing to keep.
+async fn dismiss(mut child: Child) {
+    // Both fail only when it has ended already.
+    let _killed = child.start_kill();
+    let _waited = child.wait().await;
+}
+
+/// The next report; none when the keeper has gone.
+async fn next_report(socket: &UnixStream, reports: &mut Reports) -> io::Result<Option<Report>> {
+    loop {
+        if let Some(report) = reports.next() {
+            return Ok(Some(report));
+        }
+        socket.readable().await?;
+        let mut bytes = [0; 64];
+        match socket.try_read(&mut bytes) {
+            Ok(0) => return Ok(None),
+            Ok(count) => reports.push(&bytes[..count]),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
         }
     }
 }

@@ -2,19 +2,15 @@
 
 use std::os::fd::OwnedFd;
 use std::process::Stdio;
-use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tokio::process::{Child, Command};
 use tokio::time::Instant;
 use watari_protocol::Stop;
 
-use super::{Ending, Plan, StartError, end_marked};
+use super::{Ending, GRACE, Plan, StartError, end_marked, start_error};
 use crate::argv::PrivateFolder;
 use crate::sweep;
-
-/// How long the CLI has to save its conversation when it is aborted.
-const GRACE: Duration = Duration::from_millis(500);
 
 /// A session's processes, with this program as the CLI's parent.
 pub(crate) struct Unkept {
@@ -37,7 +33,7 @@ impl Unkept {
             .stdout(Stdio::from(stdout))
             .stderr(Stdio::from(stderr))
             .spawn()
-            .map_err(|source| StartError::NotRunnable { path: plan.program, source })?;
+            .map_err(|error| start_error(error, |source| StartError::NotRunnable { path: plan.program, source }))?;
         Ok(Unkept { cli, mark: plan.mark, kill_at: None, ending: None, _folder: plan.folder })
     }
 
@@ -60,8 +56,7 @@ impl Unkept {
             None => self.cli_ended().await,
         };
         self.ending = Some(ending);
-        end_marked(&self.mark).await;
-        ending
+        Ending { left: end_marked(&self.mark).await, ..ending }
     }
 
     async fn cli_ended(&mut self) -> Ending {
@@ -111,5 +106,5 @@ impl Drop for Unkept {
 
 fn ending_of(status: &std::process::ExitStatus) -> Ending {
     use std::os::unix::process::ExitStatusExt;
-    Ending { code: status.code(), signal: status.signal() }
+    Ending { code: status.code(), signal: status.signal(), left: 0 }
 }

@@ -173,9 +173,15 @@ fn describe(event: &Event) -> Option<String> {
             let how = if *is_error { "failed" } else { "returned" };
             format!("tool {tool_use} {how}: {}", content.as_str())
         }
-        Event::AskOpened { ask, kind: AskKind::Permission(permission) } => {
-            format!("ask {ask} opened: {} {}", permission.tool, permission.input.as_str())
-        }
+        Event::AskOpened { ask, kind } => match kind {
+            AskKind::Permission(permission) => {
+                format!("ask {ask} opened: {} {}", permission.tool, permission.input.as_str())
+            }
+            AskKind::Question(question) => format!("ask {ask} opened: question {}", question.input.as_str()),
+            AskKind::Plan(_) => format!("ask {ask} opened: plan"),
+            AskKind::Hook(hook) => format!("ask {ask} opened: hook {} {}", hook.hook, hook.event),
+            AskKind::Form(form) => format!("ask {ask} opened: form of {}: {}", form.server, form.message),
+        },
         Event::AskClosed { ask, ending } => format!("ask {ask} closed: {ending:?}"),
         Event::TurnFinished { cause, outcome } => {
             let text = outcome.result.as_deref().unwrap_or_default();
@@ -192,7 +198,22 @@ fn describe(event: &Event) -> Option<String> {
         Event::ToolProgressed { tool_use, .. } => format!("tool {tool_use} runs"),
         Event::StatusChanged { permission_mode: Some(mode), .. } => format!("permission mode {mode}"),
         Event::ApiRetried { attempt, status, .. } => format!("API retried: {attempt} {status:?}"),
+        Event::HookChanged { event, news, .. } => format!("hook {event} {news:?}"),
+        Event::PermissionRefused { tool, .. } => format!("permission refused: {tool}"),
+        Event::Compacted { .. } => "compacted".to_owned(),
+        Event::ConversationCleared { .. } => "conversation cleared".to_owned(),
+        Event::TitleChanged { title } => format!("title: {title}"),
+        Event::EventsDropped { count } => format!("{count} events dropped"),
+        Event::TranscriptWritten { .. } => "transcript written".to_owned(),
+        Event::PromptSuggested { .. } => "prompt suggested".to_owned(),
         // What the CLI says of itself while it works comes and goes with its version.
-        Event::StatusChanged { .. } | Event::Unknown { .. } => return None,
+        Event::StatusChanged { .. }
+        | Event::Unknown { .. }
+        | Event::PromptAccepted { .. }
+        | Event::ModelTold { .. }
+        | Event::TasksListed { .. }
+        | Event::CommandsListed { .. }
+        | Event::ThinkingCounted { .. }
+        | Event::Noticed { .. } => return None,
     })
 }

@@ -21,9 +21,10 @@ pub(super) fn carries(process: &ProcessInfo, marker: &str) -> bool {
 }
 
 fn table() -> Result<Vec<ProcessInfo>, io::Error> {
-    // One -o per column: a BSD ps takes all that follows a `=` for the heading.
+    // With the environment behind the command line. One -o per column: a BSD ps takes all that follows a `=` for
+    // the heading.
     let ps = Command::new("ps")
-        .args(["-A", "-ww", "-o", "pid=", "-o", "ppid=", "-o", "stat=", "-o", "command="])
+        .args(["axeww", "-o", "pid=", "-o", "ppid=", "-o", "stat=", "-o", "command="])
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())

@@ -1,0 +1,146 @@
+//! What is said to the CLI's questions: yes, no, and what it makes of each.
+
+use std::collections::BTreeMap;
+
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::control::Gate;
+use super::outgoing::{OutgoingLine, to_line};
+use crate::answer::HookOutput;
+use crate::json::Raw;
+
+/// Yes to a permission request.
+pub(crate) fn consent(request_id: &str, input: &Raw, permissions: Option<&Raw>) -> OutgoingLine {
+    #[derive(serde::Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Allow<'a> {
+        behavior: &'static str,
+        updated_input: &'a Raw,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        updated_permissions: Option<&'a Raw>,
+    }
+    success(request_id, &Allow { behavior: "allow", updated_input: input, updated_permissions: permissions })
+}
+
+/// The input of a question to the user with what the user chose in it, by the text of each question.
+pub(crate) fn chosen(input: &Raw, choices: &BTreeMap<String, String>) -> Raw {
+    let mut members: BTreeMap<String, Raw> = input.parse::<BTreeMap<String, &RawValue>>().map_or_else(
+        |_| BTreeMap::new(),
+        |members| members.into_iter().map(|(name, value)| (name, Raw::copied(value))).collect(),
+    );
+    members.insert("answers".to_owned(), Raw::of(choices));
+    Raw::of(&members)
+}
+
+/// Whether a no also ends the turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Interrupts {
+    Yes,
+    No,
+}
+
+/// No to a permission request.
+pub(crate) fn denial(request_id: &str, message: &str, interrupts: Interrupts) -> OutgoingLine {
+    let interrupt = interrupts == Interrupts::Yes;
+    success(request_id, &json!({"behavior": "deny", "message": message, "interrupt": interrupt}))
+}
+
+/// What is said when nobody says anything: a no where it is a gate, no opinion where it is not.
+pub(crate) fn safe(request_id: &str, gate: &Gate, why: &str) -> OutgoingLine {
+    match gate {
+        Gate::Permission => denial(request_id, why, Interrupts::No),
+        Gate::Form => form(request_id, "cancel", None),
+        Gate::Hook { event } => match event.as_str() {
+            "PreToolUse" => hook(request_id, event, &HookOutput::Deny { reason: why.to_owned() }),
+            "UserPromptSubmit" => hook(request_id, event, &HookOutput::Block { reason: why.to_owned() }),
+            // It may be any of them: the CLI knows which, and was told what a failure means for it.
+            "" => error(request_id, why, "invalid_request"),
+            _ => hook(request_id, event, &HookOutput::NoOpinion),
+        },
+    }
+}
+
+/// Whether a hook decides if something happens at all.
+pub(super) fn is_gate(event: &str) -> bool {
+    matches!(event, "PreToolUse" | "UserPromptSubmit")
+}
+
+/// What a hook says, spelled for the event it was called for.
+pub(crate) fn hook(request_id: &str, event: &str, output: &HookOutput) -> OutgoingLine {
+    let decision = |decision: &str, reason: Option<&str>, input: Option<&Raw>| {
+        let specific = if event == "PermissionRequest" {
+            let mut verdict = json!({"behavior": decision});
+            set(&mut verdict, "message", reason.map(Value::from));
+            set(&mut verdict, "updatedInput", input.map(to_value));
+            json!({"hookEventName": event, "decision": verdict})
+        } else {
+            let mut specific = json!({"hookEventName": event, "permissionDecision": decision});
+            set(&mut specific, "permissionDecisionReason", reason.map(Value::from));
+            set(&mut specific, "updatedInput", input.map(to_value));
+            specific
+        };
+        json!({"hookSpecificOutput": specific})
+    };
+    let body = match output {
+        HookOutput::NoOpinion => json!({}),
+        HookOutput::Allow { input } => decision("allow", None, input.as_ref()),
+        HookOutput::Deny { reason } => decision("deny", Some(reason), None),
+        HookOutput::Ask { reason } => decision("ask", Some(reason), None),
+        HookOutput::Defer => decision("defer", None, None),
+        HookOutput::Block { reason } => json!({"decision": "block", "reason": reason}),
+        HookOutput::Context { text } => {
+            json!({"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}})
+        }
+        HookOutput::Halt { reason } => json!({"continue": false, "stopReason": reason}),
+        HookOutput::Other(raw) => return success(request_id, raw),
+    };
+    success(request_id, &body)
+}
+
+/// What became of a form.
+pub(crate) fn form(request_id: &str, action: &str, content: Option<&Raw>) -> OutgoingLine {
+    let mut body = json!({"action": action});
+    set(&mut body, "content", content.map(to_value));
+    success(request_id, &body)
+}
+
+/// The answer to a request this version does not know: the CLI goes on without.
+pub(crate) fn unsupported(request_id: &str, subtype: &str) -> OutgoingLine {
+    error(request_id, &format!("Unsupported control request subtype: {subtype}"), "unsupported_request")
+}
+
+fn error(request_id: &str, message: &str, code: &str) -> OutgoingLine {
+    to_line(&json!({"type": "control_response", "response": {
+        "subtype": "error",
+        "request_id": request_id,
+        "error": message,
+        "error_code": code,
+    }}))
+}
+
+fn success<T: serde::Serialize>(request_id: &str, body: &T) -> OutgoingLine {
+    #[derive(serde::Serialize)]
+    struct AnswerLine<'a, T> {
+        r#type: &'static str,
+        response: Success<'a, T>,
+    }
+    #[derive(serde::Serialize)]
+    struct Success<'a, T> {
+        subtype: &'static str,
+        request_id: &'a str,
+        response: &'a T,
+    }
+    let response = Success { subtype: "success", request_id, response: body };
+    to_line(&AnswerLine { r#type: "control_response", response })
+}
+
+fn set(object: &mut Value, name: &str, value: Option<Value>) {
+    if let Some(value) = value {
+        object[name] = value;
+    }
+}
+
+fn to_value(raw: &Raw) -> Value {
+    raw.parse().unwrap_or_default()
+}
