@@ -9,51 +9,12 @@
 
 mod common;
 
-use std::process::Stdio;
-use std::time::Duration;
-
-use common::{Room, Talk, example, keeper};
+use common::{Program, Room, Talk, example};
 use serde_json::json;
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
-use watari_sdk::{Keeper, Options};
+use watari_sdk::Options;
 use watari_testkit::Reply;
 use watari_testkit::claude::pinned_claude;
-use watari_testkit::processes::{children_of, marked, none_marked_within, open_files_of_this_process};
-
-/// A command whose children try to get away: one with a session of its own, one forked twice.
-const ESCAPING: &str = "setsid tail -f /dev/null & (setsid tail -f /dev/null &) ; tail -f /dev/null";
-
-async fn escaping_room() -> Room {
-    Room::with_replies([Reply::tool_use("toolu_1", "Bash", json!({"command": ESCAPING, "description": "escape"}))])
-        .await
-}
-
-/// A session in the middle of that command.
-async fn escaping(room: &Room, keeper: Keeper) -> Talk {
-    let options = Options { allowed_tools: vec!["Bash".into()], keeper, ..room.options() };
-    let talk = Talk::connect(options).await;
-    talk.client.send("go").await.unwrap();
-    all_started(room).await;
-    talk
-}
-
-/// How many of the command's children run. (The shells that start them have the word in their arguments too.)
-fn tails(room: &Room) -> usize {
-    marked(room.marker()).into_iter().filter(|process| process.command.starts_with("tail -f")).count()
-}
-
-/// Waits until the command has started all its children. Nothing tells of it but a look.
-async fn all_started(room: &Room) {
-    while tails(room) < 3 {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-}
-
-async fn gone_within(room: &Room, limit: Duration) {
-    if let Err(left) = none_marked_within(room.marker(), limit).await {
-        panic!("still there after {limit:?}: {left:#?}");
-    }
-}
+use watari_testkit::processes::{children_of, marked, open_files_of_this_process};
 
 #[tokio::test]
 async fn nothing_is_alive_when_an_idle_session_was_closed() {
@@ -64,116 +25,6 @@ async fn nothing_is_alive_when_an_idle_session_was_closed() {
     let exit = talk.client.close().await;
     assert_eq!(exit.code, Some(0), "{exit:?}");
     assert_eq!(marked(room.marker()), []);
-}
-
-#[cfg(not(watari_portable))]
-#[tokio::test]
-async fn nothing_is_alive_when_a_session_was_closed_in_the_middle_of_a_tool() {
-    let room = escaping_room().await;
-    let talk = escaping(&room, keeper()).await;
-    talk.client.close().await;
-    assert_eq!(marked(room.marker()), []);
-}
-
-#[cfg(not(watari_portable))]
-#[tokio::test]
-async fn nothing_is_alive_a_second_after_abort_in_the_middle_of_a_tool() {
-    let room = escaping_room().await;
-    let talk = escaping(&room, keeper()).await;
-    let asked = std::time::Instant::now();
-    talk.client.abort().await;
-    assert_eq!(marked(room.marker()), []);
-    assert!(asked.elapsed() < Duration::from_secs(1), "{:?}", asked.elapsed());
-}
-
-#[cfg(not(watari_portable))]
-#[tokio::test]
-async fn nothing_is_alive_a_second_after_the_client_was_dropped() {
-    let room = escaping_room().await;
-    let talk = escaping(&room, keeper()).await;
-    drop(talk);
-    gone_within(&room, Duration::from_secs(1)).await;
-}
-
-#[cfg(not(watari_portable))]
-#[tokio::test]
-async fn without_a_keeper_nothing_is_alive_a_second_after_abort_or_drop() {
-    let room = escaping_room().await;
-    let talk = escaping(&room, Keeper::None).await;
-    talk.client.abort().await;
-    assert_eq!(marked(room.marker()), []);
-
-    let room = escaping_room().await;
-    drop(escaping(&room, Keeper::None).await);
-    gone_within(&room, Duration::from_secs(1)).await;
-}
-
-#[cfg(not(watari_portable))]
-#[test]
-fn a_runtime_that_goes_away_takes_its_sessions_with_it() {
-    for keeper in [keeper(), Keeper::None] {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let (room, talk) = runtime.block_on(async {
-            let room = escaping_room().await;
-            let talk = escaping(&room, keeper).await;
-            (room, talk)
-        });
-        drop(runtime);
-        drop(talk);
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(gone_within(&room, Duration::from_secs(1)));
-    }
-}
-
-/// A conversation held by a program of its own, which can be killed.
-struct Program {
-    child: tokio::process::Child,
-    stdin: tokio::process::ChildStdin,
-    stdout: tokio::io::Lines<BufReader<tokio::process::ChildStdout>>,
-}
-
-impl Program {
-    fn chat(room: &Room) -> Program {
-        let path = format!("{}:{}", pinned_claude().parent().unwrap().display(), std::env::var("PATH").unwrap());
-        let mut child = tokio::process::Command::new(example("chat"))
-            .env_clear()
-            .envs(room.sandbox.environment())
-            .env("PATH", path)
-            .current_dir(room.sandbox.cwd())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let stdin = child.stdin.take().unwrap();
-        let stdout = BufReader::new(child.stdout.take().unwrap()).lines();
-        Program { child, stdin, stdout }
-    }
-
-    async fn say(&mut self, line: &str) {
-        self.stdin.write_all(format!("{line}\n").as_bytes()).await.unwrap();
-    }
-
-    async fn hear(&mut self, wanted: &str) {
-        while let Some(line) = self.stdout.next_line().await.unwrap() {
-            if line.contains(wanted) {
-                return;
-            }
-        }
-        panic!("the program ended before it said {wanted:?}");
-    }
-}
-
-#[cfg(not(watari_portable))]
-#[tokio::test]
-async fn nothing_is_alive_three_seconds_after_the_program_was_killed() {
-    let room = escaping_room().await;
-    let mut program = Program::chat(&room);
-    program.say("go").await;
-    program.hear("may Bash run").await;
-    program.say("y").await;
-    all_started(&room).await;
-    program.child.kill().await.unwrap();
-    gone_within(&room, Duration::from_secs(3)).await;
 }
 
 #[tokio::test]
@@ -206,21 +57,6 @@ async fn the_ask_example_prints_the_answer() {
         .unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stdout), "Forty-two.\n");
     assert_eq!(marked(room.marker()), []);
-}
-
-#[cfg(not(watari_portable))]
-#[tokio::test]
-async fn when_the_keeper_is_killed_the_owner_ends_what_it_kept() {
-    let room = escaping_room().await;
-    let talk = escaping(&room, keeper()).await;
-    let keepers: Vec<_> =
-        marked(room.marker()).into_iter().filter(|process| process.command.contains("__keeper")).collect();
-    assert_eq!(keepers.len(), 1);
-    let killed = std::process::Command::new("kill").args(["-KILL", &keepers[0].pid.to_string()]).status().unwrap();
-    assert!(killed.success());
-    let told = talk.rest().await;
-    assert!(matches!(told.last(), Some(watari_sdk::Event::Ended { .. })), "{told:#?}");
-    gone_within(&room, Duration::from_secs(3)).await;
 }
 
 #[tokio::test]

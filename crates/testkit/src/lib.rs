@@ -1,6 +1,8 @@
-//! What tests of Watari stand on: a stub of the Messages API, a clean room for the CLI, and a look at processes.
+//! What tests of Watari stand on: a stub of the Messages API, a fake CLI, a clean room for the real one,
+//! and a look at processes.
 
 pub mod claude;
+pub mod fake_claude;
 pub mod processes;
 pub mod sandbox;
 pub mod stub_api;

@@ -3,7 +3,6 @@
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -263,6 +262,8 @@ fn become_parent_of_orphans() -> io::Result<()> {
 #[cfg(all(target_os = "linux", not(watari_portable)))]
 #[expect(unsafe_code, reason = "nothing safe runs code between fork and exec")]
 fn die_with_parent(command: &mut Command) {
+    use std::os::unix::process::CommandExt;
+
     let keeper = getpid();
     // SAFETY: between fork and exec only two system calls are made, both safe to make there; nothing is
     // allocated and no lock is taken.

@@ -2,9 +2,12 @@
 
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::process::Stdio;
 
-use watari_sdk::{AskKind, Client, Delta, Environment, Event, Events, Keeper, Options};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use watari_sdk::{AskEnding, AskId, AskKind, Client, Delta, Environment, Event, Events, Keeper, Options, TurnEnding};
 use watari_testkit::claude::pinned_claude;
 use watari_testkit::{Reply, Sandbox, Script, StubApi};
 
@@ -216,4 +219,90 @@ fn describe(event: &Event) -> Option<String> {
         | Event::ThinkingCounted { .. }
         | Event::Noticed { .. } => return None,
     })
+}
+
+/// A conversation held by a program of its own, which can be killed.
+pub(crate) struct Program {
+    pub(crate) child: tokio::process::Child,
+    pub(crate) stdin: tokio::process::ChildStdin,
+    pub(crate) stdout: tokio::io::Lines<BufReader<tokio::process::ChildStdout>>,
+}
+
+impl Program {
+    pub(crate) fn chat(room: &Room) -> Program {
+        let path = format!("{}:{}", pinned_claude().parent().unwrap().display(), std::env::var("PATH").unwrap());
+        let mut child = tokio::process::Command::new(example("chat"))
+            .env_clear()
+            .envs(room.sandbox.environment())
+            .env("PATH", path)
+            .current_dir(room.sandbox.cwd())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let stdin = child.stdin.take().unwrap();
+        let stdout = BufReader::new(child.stdout.take().unwrap()).lines();
+        Program { child, stdin, stdout }
+    }
+
+    pub(crate) async fn say(&mut self, line: &str) {
+        self.stdin.write_all(format!("{line}\n").as_bytes()).await.unwrap();
+    }
+
+    pub(crate) async fn hear(&mut self, wanted: &str) {
+        while let Some(line) = self.stdout.next_line().await.unwrap() {
+            if line.contains(wanted) {
+                return;
+            }
+        }
+        panic!("the program ended before it said {wanted:?}");
+    }
+}
+
+/// What events say, for tests that look for a few things.
+#[derive(Debug)]
+pub(crate) struct Told {
+    pub(crate) endings: Vec<TurnEnding>,
+    pub(crate) asks_opened: usize,
+    pub(crate) asks_closed: Vec<(AskId, AskEnding)>,
+}
+
+pub(crate) fn told(events: &[Event]) -> Told {
+    let mut told = Told { endings: Vec::new(), asks_opened: 0, asks_closed: Vec::new() };
+    for event in events {
+        match event {
+            Event::TurnFinished { outcome, .. } => told.endings.push(outcome.ending),
+            Event::AskOpened { .. } => told.asks_opened += 1,
+            Event::AskClosed { ask, ending } => told.asks_closed.push((*ask, *ending)),
+            _ => {}
+        }
+    }
+    told
+}
+
+/// The last open ask of each kind.
+pub(crate) fn open_asks(events: &[Event]) -> BTreeMap<&'static str, AskId> {
+    let mut asks = BTreeMap::new();
+    for event in events {
+        if let Event::AskOpened { ask, kind } = event {
+            let kind = match kind {
+                AskKind::Permission(_) => "permission",
+                AskKind::Question(_) => "question",
+                AskKind::Plan(_) => "plan",
+                AskKind::Hook(_) => "hook",
+                AskKind::Form(_) => "form",
+            };
+            asks.insert(kind, *ask);
+        }
+    }
+    asks
+}
+
+/// Kills the CLI of a room, as a machine that goes down would.
+pub(crate) fn kill_cli(room: &Room) {
+    let processes = watari_testkit::processes::marked(room.marker());
+    let cli: Vec<_> =
+        processes.iter().filter(|process| process.command.contains("--input-format=stream-json")).collect();
+    assert_eq!(cli.len(), 1, "{processes:#?}");
+    assert!(std::process::Command::new("kill").args(["-KILL", &cli[0].pid.to_string()]).status().unwrap().success());
 }

@@ -49,6 +49,14 @@ pub(super) enum Event<'a> {
     ContentBlockStop { index: usize },
     MessageDelta { delta: Stop<'a>, usage: OutputUsage },
     MessageStop,
+    Error { error: ErrorBody<'a> },
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct ErrorBody<'a> {
+    #[serde(rename = "type")]
+    pub(super) kind: &'a str,
+    pub(super) message: &'a str,
 }
 
 #[derive(Debug, Serialize)]
@@ -158,6 +166,7 @@ impl Event<'_> {
             Event::ContentBlockStop { .. } => "content_block_stop",
             Event::MessageDelta { .. } => "message_delta",
             Event::MessageStop => "message_stop",
+            Event::Error { .. } => "error",
         }
     }
 }

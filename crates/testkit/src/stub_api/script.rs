@@ -42,6 +42,10 @@ pub(super) enum Ending {
     Status { code: u16, message: String },
     /// One more block begins and does not end.
     Hold,
+    /// One more block begins, and the connection is cut.
+    Cut,
+    /// The stream says that there was an error.
+    StreamError { kind: String, message: String },
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -108,6 +112,18 @@ impl Reply {
     /// Blocks that are added to it come whole before that text. A client that does not stream gets no answer at all.
     pub fn hold() -> Self {
         Self::ending(Ending::Hold)
+    }
+
+    /// A message that begins a text with "…", and then the connection is cut. Blocks that are added to it come whole
+    /// before that text. A client that does not stream gets HTTP status 500.
+    pub fn cut() -> Self {
+        Self::ending(Ending::Cut)
+    }
+
+    /// A stream that ends with an error event, such as `overloaded_error`. Blocks that are added to it come whole
+    /// before that. A client that does not stream gets HTTP status 529.
+    pub fn stream_error(kind: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::ending(Ending::StreamError { kind: kind.into(), message: message.into() })
     }
 
     /// Adds a text to the same message.

@@ -83,8 +83,13 @@ async fn send(message: Message, wants_stream: bool) -> Response {
             let status = StatusCode::from_u16(*code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
             error(status, "api_error", message)
         }
-        Ending::Stop | Ending::Hold if wants_stream => {
+        Ending::Stop | Ending::Hold | Ending::Cut | Ending::StreamError { .. } if wants_stream => {
             ([(CONTENT_TYPE, "text/event-stream")], Body::from_stream(EventStream::new(message))).into_response()
+        }
+        Ending::Cut => error(StatusCode::INTERNAL_SERVER_ERROR, "api_error", "cut"),
+        Ending::StreamError { kind, message } => {
+            let overloaded = StatusCode::from_u16(529).unwrap_or(StatusCode::SERVICE_UNAVAILABLE);
+            error(overloaded, kind, message)
         }
         // The client's going or the end of the stub drops this.
         Ending::Hold => pending().await,

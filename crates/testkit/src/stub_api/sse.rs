@@ -9,7 +9,7 @@ use axum::body::Bytes;
 use futures_core::Stream;
 use tokio::time::Sleep;
 
-use super::message::{Content, Delta, Event, Message, SIGNATURE};
+use super::message::{Content, Delta, ErrorBody, Event, Message, SIGNATURE};
 use super::script::{Block, Ending};
 
 /// From this size on, events that need not wait go out as one piece of the body.
@@ -37,6 +37,7 @@ enum Place {
         at: usize,
     },
     Held,
+    Cut,
     MessageStop,
     Finished,
 }
@@ -119,15 +120,22 @@ impl Transcript {
                     write_event(out, &Event::ContentBlockStart { index, content_block: Content::empty(block) })?;
                     Place::Deltas { at: 0 }
                 }
-                None if matches!(message.reply.ending, Ending::Hold) => {
-                    write_event(out, &Event::ContentBlockStart { index, content_block: Content::Text { text: "" } })?;
-                    write_event(out, &Event::ContentBlockDelta { index, delta: Delta::TextDelta { text: "…" } })?;
-                    Place::Held
-                }
-                None => {
-                    write_event(out, &message.delta())?;
-                    Place::MessageStop
-                }
+                None => match &message.reply.ending {
+                    Ending::Hold | Ending::Cut => {
+                        let text = Content::Text { text: "" };
+                        write_event(out, &Event::ContentBlockStart { index, content_block: text })?;
+                        write_event(out, &Event::ContentBlockDelta { index, delta: Delta::TextDelta { text: "…" } })?;
+                        if matches!(message.reply.ending, Ending::Hold) { Place::Held } else { Place::Cut }
+                    }
+                    Ending::StreamError { kind, message } => {
+                        write_event(out, &Event::Error { error: ErrorBody { kind, message } })?;
+                        Place::Finished
+                    }
+                    Ending::Stop | Ending::Status { .. } => {
+                        write_event(out, &message.delta())?;
+                        Place::MessageStop
+                    }
+                },
             },
             Place::Deltas { at } => match self.write_delta(out, at)? {
                 Some(at) => Place::Deltas { at },
@@ -142,6 +150,8 @@ impl Transcript {
                 Place::Finished
             }
             Place::Held => return Ok(Progress::Held),
+            // An error of the body ends the connection without an end of the response.
+            Place::Cut => return Err(io::ErrorKind::ConnectionAborted.into()),
             Place::Finished => return Ok(Progress::Finished),
         };
         Ok(Progress::Written)

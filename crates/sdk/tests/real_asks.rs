@@ -1,0 +1,220 @@
+//! What the real CLI asks: several at once, questions, plans, forms, and what withdraws them.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::wildcard_enum_match_arm,
+    reason = "a test picks what it looks for, and fails when it meets something else"
+)]
+
+mod common;
+
+use std::collections::BTreeMap;
+
+use common::{Room, Talk, told};
+use serde_json::json;
+use watari_sdk::{Answer, AskEnding, AskId, AskKind, Event, Hook, HookOutput, McpServers, Options, Raw, TurnEnding};
+use watari_testkit::Reply;
+
+fn touch(name: &str) -> serde_json::Value {
+    json!({"command": format!("touch {name} && echo {name}"), "description": "make a file"})
+}
+
+#[tokio::test]
+async fn two_questions_open_at_once_are_answered_in_reverse() {
+    let outside = tempfile::tempdir().unwrap();
+    for name in ["a.txt", "b.txt"] {
+        std::fs::write(outside.path().join(name), format!("this is {name}")).unwrap();
+    }
+    let read = |name: &str| json!({"file_path": outside.path().join(name)});
+    let reads = Reply::tool_use("toolu_a", "Read", read("a.txt")).and_tool_use("toolu_b", "Read", read("b.txt"));
+    let room = Room::with_replies([reads, Reply::text("read")]).await;
+    let mut talk = Talk::connect(room.asking_options()).await;
+    talk.client.send("read both").await.unwrap();
+    talk.until_asked().await;
+    talk.until_asked().await;
+    talk.client.respond(AskId(2), Answer::deny("not b")).await.unwrap();
+    talk.client.respond(AskId(1), Answer::allow()).await.unwrap();
+    let events = talk.until_idle().await;
+    let returned: BTreeMap<String, bool> = events
+        .iter()
+        .filter_map(|event| match event {
+            Event::ToolReturned { tool_use, is_error, .. } => Some((tool_use.0.clone(), *is_error)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(returned, BTreeMap::from([("toolu_a".to_owned(), false), ("toolu_b".to_owned(), true)]));
+    talk.client.close().await;
+}
+
+#[tokio::test]
+async fn a_no_that_interrupts_ends_the_turn() {
+    let room = Room::with_replies([Reply::tool_use("toolu_1", "Bash", touch("made.txt")), Reply::text("fresh")]).await;
+    let mut talk = Talk::connect(room.asking_options()).await;
+    talk.client.send("go").await.unwrap();
+    talk.until_asked().await;
+    talk.client.respond(AskId(1), Answer::Deny { message: "stop".into(), interrupt: true }).await.unwrap();
+    assert_eq!(told(&talk.until_idle().await).endings, [TurnEnding::Interrupted]);
+    assert_eq!(room.stub.model_calls().len(), 1);
+    talk.client.send("again").await.unwrap();
+    assert_eq!(told(&talk.until_idle().await).endings, [TurnEnding::Completed]);
+    talk.client.close().await;
+}
+
+#[tokio::test]
+async fn an_interrupt_withdraws_what_is_asked() {
+    let room = Room::with_replies([Reply::tool_use("toolu_1", "Bash", touch("made.txt"))]).await;
+    let mut talk = Talk::connect(room.asking_options()).await;
+    talk.client.send("go").await.unwrap();
+    talk.until_asked().await;
+    talk.client.interrupt().await.unwrap();
+    let told = told(&talk.until_idle().await);
+    assert_eq!(told.asks_closed, [(AskId(1), AskEnding::Withdrawn)]);
+    assert_eq!(told.endings, [TurnEnding::Interrupted]);
+    assert!(talk.client.respond(AskId(1), Answer::allow()).await.is_err());
+    assert!(!room.sandbox.cwd().join("made.txt").exists());
+    talk.client.close().await;
+}
+
+#[tokio::test]
+async fn suggestions_that_are_accepted_are_not_asked_again() {
+    let room = Room::with_replies([
+        Reply::tool_use("toolu_1", "Bash", touch("a.txt")),
+        Reply::tool_use("toolu_2", "Bash", touch("a.txt")),
+        Reply::text("done"),
+    ])
+    .await;
+    let mut talk = Talk::connect(room.asking_options()).await;
+    talk.client.send("go").await.unwrap();
+    let asked = talk.until_asked().await;
+    let Some(Event::AskOpened { kind: AskKind::Permission(ask), .. }) = asked.last() else { panic!("{asked:#?}") };
+    assert!(ask.suggestions.is_some());
+    let permissions =
+        json!([{"type": "addRules", "behavior": "allow", "destination": "session", "rules": [{"toolName": "Bash"}]}]);
+    let answer = Answer::Allow { input: None, permissions: Some(Raw::from(permissions)) };
+    talk.client.respond(AskId(1), answer).await.unwrap();
+    let told = told(&talk.until_idle().await);
+    assert_eq!((told.asks_opened, told.endings), (0, vec![TurnEnding::Completed]));
+    talk.client.close().await;
+}
+
+#[tokio::test]
+async fn a_question_to_the_user_is_answered_by_a_choice() {
+    let question = json!({"questions": [{"question": "Which colour?", "header": "Colour", "multiSelect": false, "options": [
+        {"label": "Red", "description": "warm"}, {"label": "Blue", "description": "cold"},
+    ]}]});
+    let room =
+        Room::with_replies([Reply::tool_use("toolu_1", "AskUserQuestion", question), Reply::text("blue it is")]).await;
+    let mut talk = Talk::connect(room.asking_options()).await;
+    talk.client.send("ask me").await.unwrap();
+    let asked = talk.until_asked().await;
+    assert!(matches!(asked.last(), Some(Event::AskOpened { kind: AskKind::Question(ask), .. }) if ask.needs_person));
+    let choice = BTreeMap::from([("Which colour?".to_owned(), "Blue".to_owned())]);
+    talk.client.respond(AskId(1), Answer::Choose(choice)).await.unwrap();
+    assert_eq!(told(&talk.until_idle().await).endings, [TurnEnding::Completed]);
+    assert!(room.stub.model_calls()[1].to_string().contains("Blue"));
+    talk.client.close().await;
+}
+
+#[tokio::test]
+async fn a_plan_is_a_plan() {
+    let room = Room::with_replies([
+        Reply::tool_use("toolu_1", "ExitPlanMode", json!({"plan": "1. do it"})),
+        Reply::text("begun"),
+    ])
+    .await;
+    let options = Options { permission_mode: Some(watari_sdk::PermissionMode::Plan), ..room.asking_options() };
+    let mut talk = Talk::connect(options).await;
+    talk.client.send("plan").await.unwrap();
+    let asked = talk.until_asked().await;
+    assert!(matches!(asked.last(), Some(Event::AskOpened { kind: AskKind::Plan(_), .. })), "{asked:#?}");
+    talk.client.respond(AskId(1), Answer::allow()).await.unwrap();
+    assert_eq!(told(&talk.until_idle().await).endings, [TurnEnding::Completed]);
+    talk.client.close().await;
+}
+
+/// Two answers to one question, from a hook and from whoever is asked: the first counts.
+async fn hook_against_callback(hook_first: bool) -> (common::Told, bool) {
+    let room = Room::with_replies([Reply::tool_use("toolu_1", "Bash", touch("made.txt")), Reply::text("done")]).await;
+    let options = Options { hooks: vec![Hook::on("PermissionRequest")], ..room.asking_options() };
+    let mut talk = Talk::connect(options).await;
+    talk.client.send("go").await.unwrap();
+    let mut events = talk.until_asked().await;
+    events.extend(talk.until_asked().await);
+    let asks = common::open_asks(&events);
+    let (hook, permission) = (asks["hook"], asks["permission"]);
+    let deny = Answer::Hook(HookOutput::Deny { reason: "the hook says no".into() });
+    if hook_first {
+        talk.client.respond(hook, deny).await.unwrap();
+    } else {
+        talk.client.respond(permission, Answer::allow()).await.unwrap();
+    }
+    events.extend(talk.until_idle().await);
+    talk.client.close().await;
+    (told(&events), room.sandbox.cwd().join("made.txt").exists())
+}
+
+#[tokio::test]
+async fn a_hook_that_is_faster_than_the_callback_decides() {
+    let (told, made) = hook_against_callback(true).await;
+    assert!(!made);
+    assert!(told.asks_closed.iter().any(|(_, ending)| *ending == AskEnding::Withdrawn), "{told:?}");
+}
+
+#[tokio::test]
+async fn a_callback_that_is_faster_than_the_hook_decides() {
+    let (_, made) = hook_against_callback(false).await;
+    assert!(made);
+}
+
+/// A small MCP server that asks for a name when its tool is called, and tells what it was given.
+const ASKING_SERVER: &str = r#"
+while read -r line; do
+    id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+    case "$line" in
+    *'"method":"initialize"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"el","version":"1"}}}\n' "$id" ;;
+    *'"method":"tools/list"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"greet","description":"greets","inputSchema":{"type":"object"}}]}}\n' "$id" ;;
+    *'"method":"tools/call"'*)
+        printf '{"jsonrpc":"2.0","id":900,"method":"elicitation/create","params":{"message":"Your name?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}}}\n'
+        read -r answer
+        action=$(printf '%s' "$answer" | sed -n 's/.*"action":"\([a-z]*\)".*/\1/p')
+        name=$(printf '%s' "$answer" | sed -n 's/.*"name":"\([a-zA-Z]*\)".*/\1/p')
+        printf '{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"%s %s"}]}}\n' "$id" "$action" "$name" ;;
+    esac
+done
+"#;
+
+async fn greeted(answer: Answer) -> String {
+    let room = Room::with_replies([Reply::tool_use("toolu_1", "mcp__el__greet", json!({})), Reply::text("done")]).await;
+    let server = room.sandbox.root().join("server.sh");
+    std::fs::write(&server, ASKING_SERVER).unwrap();
+    let config = json!({"command": "/bin/sh", "args": [server]});
+    let options = Options {
+        mcp_servers: McpServers::Inline(BTreeMap::from([("el".to_owned(), Raw::from(config))])),
+        allowed_tools: vec!["mcp__el__greet".into()],
+        ..room.asking_options()
+    };
+    let mut talk = Talk::connect(options).await;
+    talk.client.send("greet").await.unwrap();
+    let asked = talk.until_asked().await;
+    let Some(Event::AskOpened { ask, kind: AskKind::Form(form) }) = asked.last() else { panic!("{asked:#?}") };
+    assert_eq!((form.server.as_str(), form.message.as_str()), ("el", "Your name?"));
+    assert!(form.schema.is_some());
+    talk.client.respond(*ask, answer).await.unwrap();
+    let returned = talk.until_idle().await.into_iter().find_map(|event| match event {
+        Event::ToolReturned { content, .. } => Some(content.as_str().to_owned()),
+        _ => None,
+    });
+    talk.client.close().await;
+    returned.unwrap()
+}
+
+#[tokio::test]
+async fn a_form_is_submitted_declined_or_dismissed() {
+    let submitted = greeted(Answer::Submit(Raw::from(json!({"name": "Ada"})))).await;
+    assert!(submitted.contains("accept Ada"), "{submitted}");
+    let declined = greeted(Answer::Decline).await;
+    assert!(declined.contains("decline"), "{declined}");
+    let dismissed = greeted(Answer::Dismiss).await;
+    assert!(dismissed.contains("cancel"), "{dismissed}");
+}

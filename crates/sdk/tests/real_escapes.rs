@@ -1,0 +1,136 @@
+//! Processes that try to get away from their session: none does. On the real CLI.
+//!
+//! Without what only Linux has, some do; the documentation says so.
+
+#![cfg(not(watari_portable))]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::wildcard_enum_match_arm,
+    reason = "a test picks what it looks for, and fails when it meets something else"
+)]
+
+mod common;
+
+use std::time::Duration;
+
+use common::{Program, Room, Talk, keeper};
+use serde_json::json;
+use watari_sdk::{Keeper, Options};
+use watari_testkit::Reply;
+use watari_testkit::processes::{marked, none_marked_within};
+
+/// A command whose children try to get away: one with a session of its own, one forked twice.
+const ESCAPING: &str = "setsid tail -f /dev/null & (setsid tail -f /dev/null &) ; tail -f /dev/null";
+
+async fn escaping_room() -> Room {
+    Room::with_replies([Reply::tool_use("toolu_1", "Bash", json!({"command": ESCAPING, "description": "escape"}))])
+        .await
+}
+
+/// A session in the middle of that command.
+async fn escaping(room: &Room, keeper: Keeper) -> Talk {
+    let options = Options { allowed_tools: vec!["Bash".into()], keeper, ..room.options() };
+    let talk = Talk::connect(options).await;
+    talk.client.send("go").await.unwrap();
+    all_started(room).await;
+    talk
+}
+
+/// How many of the command's children run. (The shells that start them have the word in their arguments too.)
+fn tails(room: &Room) -> usize {
+    marked(room.marker()).into_iter().filter(|process| process.command.starts_with("tail -f")).count()
+}
+
+/// Waits until the command has started all its children. Nothing tells of it but a look.
+async fn all_started(room: &Room) {
+    while tails(room) < 3 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+async fn gone_within(room: &Room, limit: Duration) {
+    if let Err(left) = none_marked_within(room.marker(), limit).await {
+        panic!("still there after {limit:?}: {left:#?}");
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_alive_when_a_session_was_closed_in_the_middle_of_a_tool() {
+    let room = escaping_room().await;
+    let talk = escaping(&room, keeper()).await;
+    talk.client.close().await;
+    assert_eq!(marked(room.marker()), []);
+}
+
+#[tokio::test]
+async fn nothing_is_alive_a_second_after_abort_in_the_middle_of_a_tool() {
+    let room = escaping_room().await;
+    let talk = escaping(&room, keeper()).await;
+    let asked = std::time::Instant::now();
+    talk.client.abort().await;
+    assert_eq!(marked(room.marker()), []);
+    assert!(asked.elapsed() < Duration::from_secs(1), "{:?}", asked.elapsed());
+}
+
+#[tokio::test]
+async fn nothing_is_alive_a_second_after_the_client_was_dropped() {
+    let room = escaping_room().await;
+    let talk = escaping(&room, keeper()).await;
+    drop(talk);
+    gone_within(&room, Duration::from_secs(1)).await;
+}
+
+#[tokio::test]
+async fn without_a_keeper_nothing_is_alive_a_second_after_abort_or_drop() {
+    let room = escaping_room().await;
+    let talk = escaping(&room, Keeper::None).await;
+    talk.client.abort().await;
+    assert_eq!(marked(room.marker()), []);
+
+    let room = escaping_room().await;
+    drop(escaping(&room, Keeper::None).await);
+    gone_within(&room, Duration::from_secs(1)).await;
+}
+
+#[test]
+fn a_runtime_that_goes_away_takes_its_sessions_with_it() {
+    for keeper in [keeper(), Keeper::None] {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let (room, talk) = runtime.block_on(async {
+            let room = escaping_room().await;
+            let talk = escaping(&room, keeper).await;
+            (room, talk)
+        });
+        drop(runtime);
+        drop(talk);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(gone_within(&room, Duration::from_secs(1)));
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_alive_three_seconds_after_the_program_was_killed() {
+    let room = escaping_room().await;
+    let mut program = Program::chat(&room);
+    program.say("go").await;
+    program.hear("may Bash run").await;
+    program.say("y").await;
+    all_started(&room).await;
+    program.child.kill().await.unwrap();
+    gone_within(&room, Duration::from_secs(3)).await;
+}
+
+#[tokio::test]
+async fn when_the_keeper_is_killed_the_owner_ends_what_it_kept() {
+    let room = escaping_room().await;
+    let talk = escaping(&room, keeper()).await;
+    let keepers: Vec<_> =
+        marked(room.marker()).into_iter().filter(|process| process.command.contains("__keeper")).collect();
+    assert_eq!(keepers.len(), 1);
+    let killed = std::process::Command::new("kill").args(["-KILL", &keepers[0].pid.to_string()]).status().unwrap();
+    assert!(killed.success());
+    let told = talk.rest().await;
+    assert!(matches!(told.last(), Some(watari_sdk::Event::Ended { .. })), "{told:#?}");
+    gone_within(&room, Duration::from_secs(3)).await;
+}

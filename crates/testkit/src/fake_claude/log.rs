@@ -1,0 +1,47 @@
+//! The file in which a test finds what the fake was told.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::Path;
+
+use super::fields::{Fields, quoted};
+use super::incoming::Answer;
+
+/// JSON lines, each written at once; nothing when nobody asked for a log.
+#[derive(Debug, Default)]
+pub(super) struct Log(Option<File>);
+
+impl Log {
+    pub(super) fn at(path: &Path) -> io::Result<Log> {
+        OpenOptions::new().create(true).append(true).open(path).map(|file| Log(Some(file)))
+    }
+
+    /// A line of stdin, as it came.
+    pub(super) fn line(&mut self, line: &[u8]) -> io::Result<()> {
+        self.append(|| Fields::default().json("in", String::from_utf8_lossy(line.trim_ascii())))
+    }
+
+    /// A line of stdin that ends the fake.
+    pub(super) fn malformed(&mut self, line: &[u8]) -> io::Result<()> {
+        self.append(|| Fields::default().text("bad", &String::from_utf8_lossy(line)))
+    }
+
+    /// The answer with which a step went on.
+    pub(super) fn answer(&mut self, id: &str, answer: &Answer) -> io::Result<()> {
+        self.append(|| {
+            let entry = Fields::default().text("answer", id);
+            match answer {
+                Answer::Success(response) => entry.json("response", response.as_str()),
+                Answer::Error(error) => entry.json("error", quoted(error)),
+                Answer::Missing => entry.json("error", "null"),
+            }
+        })
+    }
+
+    fn append(&mut self, entry: impl FnOnce() -> Fields) -> io::Result<()> {
+        match &mut self.0 {
+            Some(file) => file.write_all(format!("{}\n", entry()).as_bytes()),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! A program that speaks the Claude Code CLI's side of the stream-json protocol by a script, without a model:
+//! for tests of faults, races and speed.
+//!
+//! The script is the file that the variable `FAKE_CLAUDE_SCRIPT` names. Every flag of the CLI is passed over,
+//! but `--version`, and `--session-id=` and `--resume=`, which say the session's id; else
+//! `FAKE_CLAUDE_SESSION_ID` does, else it is always the same. Ids of frames are counted and times are fixed,
+//! so two runs of a script say the same.
+//!
+//! # Without being told
+//!
+//! - A control request is answered with success: `initialize` with a small response, `interrupt` with
+//!   `{"still_queued":[]}`, all others with `{}`.
+//! - stdin is read only while a step waits or pauses, each time much was written, and when the script is done.
+//!   What comes then and is not what the step waits for is kept for later steps (prompts, answers) or answered.
+//! - An interrupt is kept, unanswered, when there is a `wait interrupt` below in the script, before the next
+//!   `prompt`.
+//! - When stdin ends, the fake ends with 0, if the script is done or waits for a prompt, an interrupt or a line.
+//!   If it waits for an answer, it goes on as if the answer were a no.
+//! - A line on stdin that is not JSON, a user line without the role `user` and a control request without a
+//!   `request` end it with 1, and a line on stderr. Blank lines and unknown types are passed over.
+//! - What is written waits in a large buffer until a step waits for something or does something.
+//! - Every line of stdin is appended to the file that `FAKE_CLAUDE_LOG` names, as `{"in":…}`, and as
+//!   `{"bad":"…"}` if it ends the fake. `{"answer":ID,"response":…}` or `{"answer":ID,"error":…}` follows where
+//!   a step goes on with an answer.
+//! - A script that is missing or wrong ends it with 64 and a line on stderr with the file, the line and the word.
+//!
+//! # The script
+//!
+//! One step a line. Blank lines and lines that begin with `#` are passed over. JSON stands in one line, and may
+//! be left out where it would be `{}`. `$PROMPT` in a text or in a string of JSON is the text of the last prompt,
+//! `$SESSION` the session's id. Numbers may be written `1_000_000`.
+//!
+//! | step | what happens |
+//! |---|---|
+//! | `prompt` | waits for the next user line, then state `running` and `system/init` |
+//! | `text WORDS…` | a whole assistant message is streamed, one delta a word |
+//! | `thinking WORDS…` | the same with a thinking block, which is signed |
+//! | `tool ID NAME {input}` | the same with a tool call |
+//! | `deltas N [of BYTES] [at RATE/s]` | the same with a text of N deltas of BYTES bytes (20), as fast as it goes or at that rate; each is its number and a space; the assistant frame holds the whole text, so use `repeat` where that is too long |
+//! | `message` … `end` | the blocks between them belong to one message |
+//! | `tool_result ID TEXT` | the result of a tool call |
+//! | `ask ID TOOL {input}` | `can_use_tool` with ID as request id and as tool use id; waits for the answer, then a `tool_result` says `allowed {updatedInput}` or `denied MESSAGE` |
+//! | `ask! ID TOOL {input}` | the same without waiting; `await` brings the `tool_result` |
+//! | `hook ID CALLBACK EVENT {input}` | `hook_callback`; waits for the answer |
+//! | `mcp ID SERVER {message}` | `mcp_message`; waits for the answer |
+//! | `request ID SUBTYPE {fields}` | any other control request; waits for the answer |
+//! | `await ID` | waits for the answer to what was sent above with that id |
+//! | `cancel ID` | `control_cancel_request` |
+//! | `result` | success with the text that was last streamed, then state `idle` |
+//! | `result TEXT` | the same with that text |
+//! | `result {fields}` | the same with these fields over the usual ones |
+//! | `state idle\|running\|requires_action` | `session_state_changed` |
+//! | `task started\|progress\|updated\|ended ID {fields}` | `task_started`, `task_progress`, `task_updated`, `task_notification` |
+//! | `emit {json}` | that line, as it is |
+//! | `noise TEXT` | that line, which need not be JSON |
+//! | `line BYTES` | one assistant line of that many bytes with its line feed |
+//! | `raw HEX…` | these bytes and no line feed, written at once |
+//! | `stderr TEXT` | that line on stderr |
+//! | `wait interrupt` | waits for an interrupt, answers it, ends an open message, then the result of an interrupted turn and state `idle` |
+//! | `wait line` | waits for the next line of stdin that was not read yet, whatever it is |
+//! | `pause MILLISECONDS` | goes on after that time; what comes is answered |
+//! | `stall` | never goes on; stdin stays unread |
+//! | `deaf` | from now on control requests are read and not answered |
+//! | `mute` | `initialize` is not answered; only as the first step |
+//! | `stop` | SIGSTOP to itself |
+//! | `kill` | SIGKILL to itself |
+//! | `ignore TERM`, `ignore INT` | the signal has no effect from now on |
+//! | `exit N` | ends with that code |
+//! | `child` | a process with the same environment that sleeps for ever, in a session of its own, not the fake's child, deaf to SIGTERM and SIGHUP; its command line holds the session's id |
+//! | `signal PATH` | writes a byte to the file or FIFO, for a test that waits for this point |
+//! | `repeat N` … `end` | plays what stands between them N times |
+//!
+//! ```text
+//! prompt
+//! text You said $PROMPT
+//! tool toolu_1 Bash {"command":"ls"}
+//! ask toolu_1 Bash {"command":"ls"}
+//! text done
+//! result
+//! ```
+
+mod fields;
+mod frames;
+mod incoming;
+mod input;
+mod log;
+mod output;
+mod own;
+mod player;
+mod script;
+
+use std::env;
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use frames::Frames;
+use input::Input;
+use log::Log;
+use output::Output;
+use player::{Ending, Memory, Player};
+use script::{BadLine, Script};
+
+/// The variable that names the script.
+pub const SCRIPT_VARIABLE: &str = "FAKE_CLAUDE_SCRIPT";
+/// The variable that names the file in which the fake writes down what it was told.
+pub const LOG_VARIABLE: &str = "FAKE_CLAUDE_LOG";
+/// The variable that says the session's id, when no flag does.
+pub const SESSION_VARIABLE: &str = "FAKE_CLAUDE_SESSION_ID";
+
+/// The session's id when nobody says one.
+const SESSION: &str = "fa4ec1a0-de00-4000-8000-000000000000";
+/// The exit code of a fake that cannot begin.
+const UNUSABLE: u8 = 64;
+
+/// Why a fake cannot begin.
+#[derive(Debug, thiserror::Error)]
+enum BeginError {
+    #[error("{SCRIPT_VARIABLE} names no script")]
+    NoScript,
+    #[error("cannot read the script {}: {source}", .path.display())]
+    Unreadable { path: PathBuf, source: io::Error },
+    #[error("{}:{source}", .path.display())]
+    BadScript { path: PathBuf, source: BadLine },
+    #[error("cannot write the log {}: {source}", .path.display())]
+    Log { path: PathBuf, source: io::Error },
+    #[error("cannot use stdin and stdout: {0}")]
+    Pipes(#[source] io::Error),
+}
+
+/// Is the fake until it ends. `arguments` are those of the process, without the program's name and without what
+/// chose the fake.
+pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    let arguments: Vec<OsString> = arguments.collect();
+    if let Some(code) = own::run_if_asked(&arguments) {
+        return code;
+    }
+    if arguments.iter().any(|argument| argument == "--version") {
+        let written = writeln!(io::stdout(), "{} (Claude Code)", frames::VERSION);
+        return if written.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    }
+    let ending = match begin(&arguments) {
+        Ok((player, script)) => player.play(&script),
+        Err(error) => Ending::Failure { code: UNUSABLE, message: error.to_string() },
+    };
+    match ending {
+        Ending::Exit(code) => ExitCode::from(code),
+        Ending::Failure { code, message } => {
+            // Nobody reads it when stderr is closed; the code says enough.
+            let _written = writeln!(io::stderr(), "fake-claude: {message}");
+            ExitCode::from(code)
+        }
+    }
+}
+
+fn begin(arguments: &[OsString]) -> Result<(Player, Script), BeginError> {
+    let script = read_script(&PathBuf::from(env::var_os(SCRIPT_VARIABLE).ok_or(BeginError::NoScript)?))?;
+    let log = match env::var_os(LOG_VARIABLE).map(PathBuf::from) {
+        Some(path) => Log::at(&path).map_err(|source| BeginError::Log { path, source })?,
+        None => Log::default(),
+    };
+    let cwd = env::current_dir().map_or_else(|_| String::new(), |path| path.to_string_lossy().into_owned());
+    let player = Player {
+        input: Input::of_this_process().map_err(BeginError::Pipes)?,
+        output: Output::of_this_process().map_err(BeginError::Pipes)?,
+        log,
+        frames: Frames::new(session(arguments), cwd),
+        memory: Memory::default(),
+    };
+    Ok((player, script))
+}
+
+fn read_script(path: &Path) -> Result<Script, BeginError> {
+    let text =
+        std::fs::read_to_string(path).map_err(|source| BeginError::Unreadable { path: path.to_owned(), source })?;
+    Script::parse(&text).map_err(|source| BeginError::BadScript { path: path.to_owned(), source })
+}
+
+fn session(arguments: &[OsString]) -> String {
+    let of_flag = |name: &str| arguments.iter().find_map(|argument| argument.to_str()?.strip_prefix(name));
+    let named = of_flag("--session-id=").or_else(|| of_flag("--resume=")).map(str::to_owned);
+    named.or_else(|| env::var(SESSION_VARIABLE).ok()).unwrap_or_else(|| SESSION.to_owned())
+}

@@ -1,0 +1,216 @@
+//! Plays a script: the one owner of the fake's pipes and of what it remembers.
+
+mod asks;
+mod steps;
+mod stream;
+mod template;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+
+use super::fields::{Fields, quoted};
+use super::frames::{self, Frames, Turn};
+use super::incoming::{Incoming, Prompt};
+use super::input::{Heard, Input, Patience};
+use super::log::Log;
+use super::output::Output;
+use super::script::Script;
+use asks::Asked;
+use stream::Message;
+
+/// How many prompts or interrupts may wait for a step of the script. One more ends the fake: such a script
+/// waits for something else for ever.
+const KEPT_MAX: usize = 100_000;
+
+/// Why the fake ends.
+#[derive(Debug)]
+pub(super) enum Ending {
+    Exit(u8),
+    Failure { code: u8, message: String },
+}
+
+impl Ending {
+    fn failure(what: &str, error: impl std::fmt::Display) -> Ending {
+        Ending::Failure { code: 1, message: format!("{what}: {error}") }
+    }
+}
+
+/// Where the playing of a script goes on.
+#[derive(Debug, Clone, Copy)]
+enum Next {
+    Step,
+    At(usize),
+}
+
+/// The fake while it plays.
+#[derive(Debug)]
+pub(super) struct Player {
+    pub(super) input: Input,
+    pub(super) output: Output,
+    pub(super) log: Log,
+    pub(super) frames: Frames,
+    pub(super) memory: Memory,
+}
+
+/// What the fake remembers of what it heard and was told to do.
+#[derive(Debug, Default)]
+pub(super) struct Memory {
+    turn: Turn,
+    /// The message between `message` and `end`.
+    message: Option<Message>,
+    /// Prompts that no step has taken.
+    prompts: VecDeque<Prompt>,
+    /// Interrupts that wait for a `wait interrupt`, by their request ids.
+    interrupts: VecDeque<Option<String>>,
+    /// Whether an interrupt is for a step that comes.
+    awaits_interrupt: bool,
+    /// What was asked of the other side, by request id.
+    asked: BTreeMap<String, Asked>,
+    /// How often each loop that is being played is still to be played, the innermost last.
+    loops: Vec<u64>,
+    is_deaf: bool,
+    is_mute: bool,
+}
+
+impl Player {
+    /// Plays to the end of the script and of stdin.
+    pub(super) fn play(mut self, script: &Script) -> Ending {
+        let ending = match self.play_steps(script) {
+            Ok(()) => Ending::Exit(0),
+            Err(ending) => ending,
+        };
+        match self.output.flush() {
+            Ok(()) => ending,
+            Err(error) => Ending::failure("cannot write to stdout", error),
+        }
+    }
+
+    fn play_steps(&mut self, script: &Script) -> Result<(), Ending> {
+        let mut index = 0;
+        while let Some(step) = script.step(index) {
+            self.await_interrupts(script.awaits_interrupt(index))?;
+            index = match self.step(step, index)? {
+                Next::Step => index + 1,
+                Next::At(index) => index,
+            };
+            if self.output.was_full() {
+                self.look()?;
+            }
+        }
+        self.await_interrupts(false)?;
+        while self.hear(Patience::ForEver)? != Moment::End {}
+        Ok(())
+    }
+
+    /// Says whether interrupts are kept for a step; if not, those that were kept are answered.
+    fn await_interrupts(&mut self, awaits_interrupt: bool) -> Result<(), Ending> {
+        self.memory.awaits_interrupt = awaits_interrupt;
+        while !awaits_interrupt && let Some(id) = self.memory.interrupts.pop_front() {
+            self.answer(id.as_deref(), "interrupt")?;
+        }
+        Ok(())
+    }
+
+    /// Listens to everything that has come, without waiting.
+    fn look(&mut self) -> Result<(), Ending> {
+        while self.hear(Patience::None)? == Moment::Line {}
+        Ok(())
+    }
+
+    /// Listens to one line. Everything that was said is written before anything is waited for.
+    fn hear(&mut self, patience: Patience) -> Result<Moment, Ending> {
+        match patience {
+            Patience::None => {}
+            Patience::Until(_) | Patience::ForEver => self.flush()?,
+        }
+        let heard = self.input.line(patience).map_err(|error| Ending::failure("cannot read stdin", error))?;
+        match heard {
+            Heard::Line(line) => self.take(&line).map(|()| Moment::Line),
+            Heard::Nothing => Ok(Moment::Nothing),
+            Heard::End => Ok(Moment::End),
+        }
+    }
+
+    /// Does with a line what every line is done with; what a step may wait for is kept.
+    fn take(&mut self, line: &[u8]) -> Result<(), Ending> {
+        let incoming = Incoming::read(line);
+        let logged = if incoming.is_ok() { self.log.line(line) } else { self.log.malformed(line) };
+        logged.map_err(cannot_log)?;
+        match incoming.map_err(|error| Ending::Failure { code: 1, message: error.to_string() })? {
+            Incoming::Prompt(prompt) => self.memory.prompts.push_back(prompt),
+            Incoming::Request { id, subtype } if subtype == "interrupt" && self.memory.awaits_interrupt => {
+                self.memory.interrupts.push_back(id);
+            }
+            Incoming::Request { id, subtype } => self.answer(id.as_deref(), &subtype)?,
+            Incoming::Answer { id, answer } => {
+                // The first answer counts; one that nobody asked for does not.
+                if let Some(asked) = self.memory.asked.get_mut(&id) {
+                    asked.answer.get_or_insert(answer);
+                }
+            }
+            Incoming::Other => {}
+        }
+        match self.memory.prompts.len().max(self.memory.interrupts.len()) {
+            0..=KEPT_MAX => Ok(()),
+            kept => Err(Ending::failure("no step of the script takes them", format!("{kept} lines"))),
+        }
+    }
+
+    /// Answers a control request, unless the script says that nothing is heard.
+    fn answer(&mut self, id: Option<&str>, subtype: &str) -> Result<(), Ending> {
+        if self.memory.is_deaf || (self.memory.is_mute && subtype == "initialize") {
+            return Ok(());
+        }
+        self.send(frames::answer(id, subtype))
+    }
+
+    fn send(&mut self, frame: Fields) -> Result<(), Ending> {
+        self.say(format!("{frame}\n").as_bytes())
+    }
+
+    fn say(&mut self, bytes: &[u8]) -> Result<(), Ending> {
+        self.output.write(bytes).map_err(cannot_write)
+    }
+
+    fn flush(&mut self) -> Result<(), Ending> {
+        self.output.flush().map_err(cannot_write)
+    }
+
+    /// A text of the script with the names in it replaced.
+    fn filled(&self, text: &str) -> String {
+        text.replace("$SESSION", &self.frames.session).replace("$PROMPT", &self.memory.turn.prompt.text)
+    }
+
+    /// The same for a text of JSON, in whose strings the names stand.
+    fn filled_json(&self, json: &str) -> String {
+        let session = quoted(&self.frames.session);
+        let prompt = quoted(&self.memory.turn.prompt.text);
+        json.replace("$SESSION", inside(&session)).replace("$PROMPT", inside(&prompt))
+    }
+
+    fn filled_fields(&self, fields: &Fields) -> Fields {
+        // What was an object is one when texts in its strings were replaced.
+        Fields::parse(&self.filled_json(&fields.to_string())).unwrap_or_default()
+    }
+}
+
+/// What a moment of listening brought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Moment {
+    Line,
+    Nothing,
+    End,
+}
+
+/// What stands between the quotes of a JSON string.
+fn inside(quoted: &str) -> &str {
+    quoted.get(1..quoted.len() - 1).unwrap_or_default()
+}
+
+fn cannot_write(error: io::Error) -> Ending {
+    Ending::failure("cannot write to stdout", error)
+}
+
+fn cannot_log(error: io::Error) -> Ending {
+    Ending::failure("cannot write the log", error)
+}

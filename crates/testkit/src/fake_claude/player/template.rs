@@ -1,0 +1,74 @@
+//! The line of a delta as a template: only its number and its id change, and they change in place.
+
+/// Stands in a frame where something is put in later. Nothing else in a frame holds this character.
+pub(super) const HOLE: &str = "\u{e000}";
+
+/// The line of one delta after the other.
+#[derive(Debug)]
+pub(super) struct DeltaLine {
+    line: Vec<u8>,
+    digits: std::ops::Range<usize>,
+    /// The last digits of the frame's id.
+    uuid: std::ops::Range<usize>,
+}
+
+/// How many digits of an id are counted.
+const UUID_DIGITS: usize = 12;
+
+impl DeltaLine {
+    /// `frame` has the hole where the text stands, and `uuid` as its id.
+    pub(super) fn new(frame: &str, uuid: &str, bytes: usize) -> DeltaLine {
+        let (head, tail) = frame.split_once(HOLE).unwrap_or_default();
+        let text = Counted::new(bytes);
+        let digits = head.len()..head.len() + text.digits;
+        let before_uuid = tail.rfind(uuid).unwrap_or_default();
+        let uuid_end = head.len() + bytes + before_uuid + uuid.len();
+        let line = [head.as_bytes(), text.bytes(), tail.as_bytes(), b"\n"].concat();
+        DeltaLine { line, digits, uuid: uuid_end.saturating_sub(UUID_DIGITS)..uuid_end }
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.line
+    }
+
+    pub(super) fn count_up(&mut self) {
+        count_up(self.line.get_mut(self.digits.clone()).unwrap_or_default(), b"0123456789");
+        count_up(self.line.get_mut(self.uuid.clone()).unwrap_or_default(), b"0123456789abcdef");
+    }
+}
+
+/// The text of one delta after the other: its number with zeros before it, and a space.
+#[derive(Debug)]
+pub(super) struct Counted {
+    text: Vec<u8>,
+    digits: usize,
+}
+
+impl Counted {
+    pub(super) fn new(bytes: usize) -> Counted {
+        let digits = bytes.saturating_sub(1);
+        let mut text = vec![b'0'; digits];
+        text.push(b' ');
+        Counted { text, digits }
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.text
+    }
+
+    pub(super) fn count_up(&mut self) {
+        count_up(self.text.get_mut(..self.digits).unwrap_or_default(), b"0123456789");
+    }
+}
+
+/// The next number in the same digits; behind the last comes the first.
+fn count_up(number: &mut [u8], digits: &[u8]) {
+    for place in number.iter_mut().rev() {
+        let next = digits.iter().position(|digit| digit == place).and_then(|index| digits.get(index + 1));
+        if let Some(next) = next {
+            *place = *next;
+            return;
+        }
+        *place = b'0';
+    }
+}
