@@ -15,6 +15,9 @@ use super::script::{Block, Ending};
 /// From this size on, events that need not wait go out as one piece of the body.
 const PIECE_BYTES: usize = 32 * 1024;
 
+/// How long a connection lives on before it is cut.
+const CUT_AFTER: Duration = Duration::from_millis(50);
+
 /// The body of a streamed answer.
 pub(super) struct EventStream {
     transcript: Transcript,
@@ -96,8 +99,12 @@ impl Stream for EventStream {
 }
 
 impl Transcript {
-    /// How long to wait before the next event, if it is a text delta and the reply has a pace.
+    /// How long to wait before the next event: if it is a text delta and the reply has a pace, or before a cut.
     fn pace_of_next(&self) -> Option<Duration> {
+        if let Place::Cut = self.place {
+            // What was written before must have left when the connection is cut.
+            return Some(CUT_AFTER);
+        }
         let Place::Deltas { at } = self.place else {
             return None;
         };
