@@ -1,7 +1,10 @@
 //! The `watari` program.
 
+use std::process::ExitCode;
+
 use clap::{CommandFactory, Parser};
 use watari_sdk::Keeper;
+use watari_testkit::fake_claude;
 
 /// Drive Claude Code from any program as structured data.
 #[derive(Debug, Parser)]
@@ -18,9 +21,20 @@ Examples:
   cargo run -p watari-sdk --example ask -- \"What is in this folder?\"
   cargo run -p watari-sdk --example chat";
 
-fn main() -> std::io::Result<()> {
+/// The argument that makes this program a stand-in for the CLI, for tests.
+const FAKE_ARGUMENT: &str = "__fake-claude";
+
+fn main() -> ExitCode {
     // First of all: this program is also the keeper of sessions.
     Keeper::run_if_asked();
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next().is_some_and(|argument| argument == FAKE_ARGUMENT) {
+        return fake_claude::run(arguments);
+    }
     Watari::parse();
-    Watari::command().print_help()
+    match Watari::command().print_help() {
+        Ok(()) => ExitCode::SUCCESS,
+        // Nobody reads what is printed.
+        Err(_) => ExitCode::FAILURE,
+    }
 }

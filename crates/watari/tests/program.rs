@@ -41,3 +41,18 @@ fn an_unknown_argument_is_an_error() {
     assert_eq!((code, stdout.as_str()), (2, ""));
     assert!(stderr.contains("fly") && stderr.contains("--help"), "{stderr}");
 }
+
+#[test]
+fn it_stands_in_for_the_cli_when_it_is_asked_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("script");
+    std::fs::write(&script, "noise hello from a script\nexit 7\n").unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_watari"))
+        .args(["__fake-claude", "--output-format=stream-json"])
+        .env("FAKE_CLAUDE_SCRIPT", &script)
+        .stdin(std::process::Stdio::null())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(7));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "hello from a script\n");
+}

@@ -1,0 +1,143 @@
+//! Documents that are printed from the code: what is committed must be what the code says.
+//!
+//! `UPDATE_DOCS=1 cargo nextest run -p watari --test docs` writes them.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
+
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use watari_protocol::{Phase, STEPS};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// Compares a printed document with the committed one, or writes it when asked to.
+fn is_committed(name: &str, printed: &str) {
+    let path = root().join("docs").join(name);
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        fs::write(&path, printed).unwrap();
+    }
+    let committed = fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        committed == printed,
+        "docs/{name} is not what the code says; run UPDATE_DOCS=1 cargo nextest run -p watari --test docs"
+    );
+}
+
+#[test]
+fn the_states_of_a_session_are_drawn_from_its_table() {
+    let mut page =
+        "# The states of a session\n\nPrinted from `STEPS` in `crates/protocol/src/session/state.rs`: a step \
+                    that is not here does not happen.\n\n```mermaid\nstateDiagram-v2\n    [*] --> Starting\n"
+            .to_owned();
+    for (from, trigger, to) in STEPS {
+        writeln!(page, "    {from:?} --> {to:?}: {}", words(&format!("{trigger:?}"))).unwrap();
+    }
+    page.push_str("    Ended --> [*]\n```\n\n| from | when | to |\n|---|---|---|\n");
+    for (from, trigger, to) in STEPS {
+        writeln!(page, "| {from} | {} | {to} |", words(&format!("{trigger:?}"))).unwrap();
+    }
+    is_committed("session-states.md", &page);
+    // Every phase can be left, and the last one is reached from everywhere.
+    for phase in [Phase::Starting, Phase::Idle, Phase::Running, Phase::Closing] {
+        assert!(STEPS.iter().any(|(from, _, to)| *from == phase && *to == Phase::Ended), "{phase} cannot end");
+    }
+}
+
+/// `CliExited` as `cli exited`.
+fn words(name: &str) -> String {
+    let spaced = name.chars().flat_map(|letter| if letter.is_uppercase() { vec![' ', letter] } else { vec![letter] });
+    spaced.collect::<String>().trim().to_lowercase()
+}
+
+#[test]
+fn the_events_are_listed_from_their_declarations() {
+    let mut page = "# Events\n\nPrinted from `crates/protocol/src/event.rs` and the folder beside it: everything a \
+                    session tells, in the order of its declaration.\nEvents marked *fleeting* only show what is going \
+                    on: what they say is said again, whole, by a later one.\n\n"
+        .to_owned();
+    let folder = root().join("crates/protocol/src");
+    let read = |path: &str| fs::read_to_string(folder.join(path)).unwrap();
+    for variant in variants(&read("event.rs"), "pub enum Event {") {
+        let fleeting = ["BlockGrew", "ToolProgressed", "ThinkingCounted"].contains(&variant.name.as_str());
+        let mark = if fleeting { " *fleeting*" } else { "" };
+        writeln!(page, "## `{}`{mark}\n\n{}\n", snake(&variant.name), variant.doc).unwrap();
+        for (name, kind, doc) in &variant.fields {
+            writeln!(page, "- `{name}` ({kind}): {doc}").unwrap();
+        }
+        if !variant.fields.is_empty() {
+            page.push('\n');
+        }
+    }
+    page.push_str("# Words\n\nThe values that a field of a kind can have.\n\n");
+    let kinds = [
+        ("event/ask.rs", "AskKind"),
+        ("event/ask.rs", "AskEnding"),
+        ("event/block.rs", "BlockKind"),
+        ("event/block.rs", "Delta"),
+        ("event/outcome.rs", "TurnCause"),
+        ("event/outcome.rs", "TurnEnding"),
+        ("event/outcome.rs", "Failure"),
+        ("event/outcome.rs", "RequestReply"),
+        ("event/outcome.rs", "RequestFailed"),
+        ("event/outcome.rs", "ExitReason"),
+        ("event.rs", "DropReason"),
+        ("event.rs", "TaskNews"),
+        ("event.rs", "HookNews"),
+        ("event/notice.rs", "NoticeKind"),
+    ];
+    for (file, name) in kinds {
+        writeln!(page, "## {name}\n").unwrap();
+        for variant in variants(&read(file), &format!("pub enum {name} {{")) {
+            writeln!(page, "- `{}`: {}", snake(&variant.name), variant.doc).unwrap();
+        }
+        page.push('\n');
+    }
+    assert!(page.matches("\n## `").count() > 30, "the declarations were not read");
+    is_committed("events.md", &format!("{}\n", page.trim_end()));
+}
+
+/// One variant of an enum, as it is declared.
+#[derive(Default)]
+struct Variant {
+    name: String,
+    doc: String,
+    fields: Vec<(String, String, String)>,
+}
+
+/// Reads the variants of an enum and their documentation from source that rustfmt has laid out.
+fn variants(source: &str, head: &str) -> Vec<Variant> {
+    let body = source.split_once(head).unwrap_or_else(|| panic!("no {head}")).1;
+    let body = body.split_once("\n}\n").unwrap().0;
+    let mut variants: Vec<Variant> = Vec::new();
+    let mut doc = String::new();
+    for line in body.lines().filter(|line| !line.trim().is_empty()) {
+        let depth = line.len() - line.trim_start().len();
+        let line = line.trim();
+        if let Some(text) = line.strip_prefix("/// ") {
+            doc = if doc.is_empty() { text.to_owned() } else { format!("{doc} {text}") };
+        } else if line.starts_with('#') || line.starts_with('}') {
+            // An attribute, or the end of a variant's fields.
+        } else if depth == 4 {
+            let name = line.split(['(', ' ', ',']).next().unwrap().to_owned();
+            variants.push(Variant { name, doc: std::mem::take(&mut doc), fields: Vec::new() });
+        } else if let (Some((name, kind)), Some(variant)) = (line.split_once(": "), variants.last_mut()) {
+            let kind = kind
+                .trim_end_matches(',')
+                .replace("Box<", "")
+                .replace("Option<", "optional ")
+                .replace("Vec<", "list of ")
+                .replace('>', "");
+            variant.fields.push((name.to_owned(), kind, std::mem::take(&mut doc)));
+        }
+    }
+    variants
+}
+
+/// `BlockGrew` as `block_grew`, as it is spelled for clients.
+fn snake(name: &str) -> String {
+    words(name).replace(' ', "_")
+}
