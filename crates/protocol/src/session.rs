@@ -168,16 +168,16 @@ impl Machine {
 
     /// The CLI wrote a line that is longer than the limit; only its beginning was kept.
     pub fn handle_overlong_line(&mut self, beginning: &[u8], bytes: u64) {
+        if self.phase == Phase::Ended {
+            return;
+        }
         let beginning = String::from_utf8_lossy(beginning).into_owned();
         match wire::overlong(&beginning) {
             Overlong::Ask { request_id, gate } => {
                 self.write(answers::safe(&request_id, &gate, "The request was too long to be read"));
             }
             Overlong::Reply { request_id } => {
-                let request = outgoing::request_of_name(&request_id).filter(|id| self.requests.remove(id).is_some());
-                if let Some(request) = request {
-                    self.tell(Event::RequestAnswered { request, reply: RequestReply::Failed(RequestFailed::TooLong) });
-                }
+                self.answered(&request_id, Err(RequestFailed::TooLong));
             }
             Overlong::Other => {}
         }
@@ -287,8 +287,7 @@ impl Machine {
             return;
         };
         self.step(Trigger::TurnBegan);
-        // A CLI that runs by itself takes the prompt up without saying again that it runs.
-        self.ran_since_hand_over = self.runs_by_itself;
+        self.ran_since_hand_over = false;
         self.tell(Event::TurnStarted { cause: TurnCause::Prompt(id) });
         let line = outgoing::prompt(&self.prompts.entry(id), &content);
         self.write(line);

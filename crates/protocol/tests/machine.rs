@@ -1182,3 +1182,63 @@ fn cost_is_told_per_turn_and_in_all() {
     * became_idle
     "#);
 }
+
+#[test]
+fn a_line_too_long_to_keep_leaves_nobody_waiting() {
+    insta::assert_snapshot!(play(r#"
+        cli ready
+        prompt one
+        cli running
+        model sonnet
+        overlong {"type":"control_request","request_id":"a","request":{"subtype":"can_use_tool","tool_name":"Write","input":{"content":"xxx
+        overlong {"type":"control_request","request_id":"b","request":{"subtype":"hook_callback","callback_id":"watari_hook_1","input":{"hook_event_name":"PreToolUse","x":"xxx
+        overlong {"type":"control_response","response":{"subtype":"success","request_id":"watari_2","response":{"x":"xxx
+        overlong {"duration_ms":5,"type":"result","result":"xxx
+        cli idle
+    "#), @r#"
+    * ready {"cli":{"version":"2.1.325"}}
+    * prompt_accepted {"content":"one","entry":"00000000-0000-4000-8000-000000000001","prompt":1}
+    * turn_started {"cause":{"prompt":1}}
+    > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"one","type":"text"}]},"parent_tool_use_id":null}
+    > {"type":"control_request","request_id":"watari_2","request":{"model":"sonnet","subtype":"set_model"}}
+    > {"type":"control_response","response":{"subtype":"success","request_id":"a","response":{"behavior":"deny","interrupt":false,"message":"The request was too long to be read"}}}
+    * noise_skipped {"beginning":"{\"type\":\"control_request\",\"request_id\":\"a\",\"request\":{\"subtype\":\"can_use_tool\",\"tool_name\":\"Write\",\"input\":{\"content\":\"xxx","bytes":70000000}
+    > {"type":"control_response","response":{"subtype":"success","request_id":"b","response":{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"The request was too long to be read"}}}}
+    * noise_skipped {"beginning":"{\"type\":\"control_request\",\"request_id\":\"b\",\"request\":{\"subtype\":\"hook_callback\",\"callback_id\":\"watari_hook_1\",\"input\":{\"hook_event_name\":\"PreToolUse\",\"x\":\"xxx","bytes":70000000}
+    * request_answered {"reply":{"failed":"too_long"},"request":2}
+    * noise_skipped {"beginning":"{\"type\":\"control_response\",\"response\":{\"subtype\":\"success\",\"request_id\":\"watari_2\",\"response\":{\"x\":\"xxx","bytes":70000000}
+    * noise_skipped {"beginning":"{\"duration_ms\":5,\"type\":\"result\",\"result\":\"xxx","bytes":70000000}
+    * prompt_dropped {"prompt":1,"reason":"lost"}
+    * became_idle
+    "#);
+}
+
+#[test]
+fn an_interrupt_while_background_work_keeps_the_cli_running_does_not_lose_the_prompt() {
+    insta::assert_snapshot!(play(r#"
+        cli ready
+        prompt one
+        cli running
+        cli init
+        cli result
+        prompt two
+        interrupt
+        cli answer 2 {"still_queued":["00000000-0000-4000-8000-000000000002"]}
+        cli result "subtype":"error_during_execution","terminal_reason":"aborted_streaming"
+        cli idle
+    "#), @r#"
+    * ready {"cli":{"version":"2.1.325"}}
+    * prompt_accepted {"content":"one","entry":"00000000-0000-4000-8000-000000000001","prompt":1}
+    * turn_started {"cause":{"prompt":1}}
+    > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"one","type":"text"}]},"parent_tool_use_id":null}
+    * session_opened {"session":{"cwd":"/w","model":"m","permission_mode":"default","session_id":"11111111-1111-4111-8111-111111111111","tools":["Bash"],"version":"2.1.325"}}
+    * turn_finished {"cause":{"prompt":1},"outcome":{"ending":"completed","result":"done","subtype":"success","terminal_reason":"completed"}}
+    * prompt_accepted {"content":"two","entry":"00000000-0000-4000-8000-000000000002","prompt":2}
+    * turn_started {"cause":{"prompt":2}}
+    > {"type":"user","uuid":"00000000-0000-4000-8000-000000000002","session_id":"","message":{"role":"user","content":[{"text":"two","type":"text"}]},"parent_tool_use_id":null}
+    > {"type":"control_request","request_id":"watari_2","request":{"subtype":"interrupt"}}
+    * request_answered {"request":2}
+    * turn_finished {"cause":{"prompt":2},"outcome":{"ending":"interrupted","subtype":"error_during_execution","terminal_reason":"aborted_streaming"}}
+    * became_idle
+    "#);
+}

@@ -269,8 +269,11 @@ impl Unwritten {
             // The usual case, and a large prompt is not copied.
             *self = Unwritten { bytes: line, start: 0, closes: self.closes };
         } else {
-            self.bytes.drain(..self.start);
-            self.start = 0;
+            if self.start > self.bytes.len() / 2 {
+                // What was written is more than what was not: moving that is worth the memory.
+                self.bytes.drain(..self.start);
+                self.start = 0;
+            }
             self.bytes.extend_from_slice(&line);
         }
     }

@@ -8,8 +8,8 @@ pub(crate) const LINE_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// How much is read at once.
 const CHUNK_BYTES: usize = 256 * 1024;
 
-/// How much of a line that is too long is shown.
-const BEGINNING_BYTES: usize = 200;
+/// How much of a line that is too long is kept: enough to tell what it is, and who waits for it.
+const BEGINNING_BYTES: usize = 4096;
 
 /// A line cutter.
 #[derive(Debug)]

@@ -50,7 +50,7 @@ impl Machine {
                     self.tell(Event::AskClosed { ask: ask.id, ending: AskEnding::Withdrawn });
                 }
             }
-            Incoming::Response(response) => self.answered(&response),
+            Incoming::Response(response) => self.responded(&response),
             Incoming::PromptCancelled { uuid } => self.prompt_cancelled(&uuid, now),
             Incoming::Nothing => {}
             Incoming::Unknown(frame) => self.tell(Event::Unknown { frame: Raw::copied(frame) }),
@@ -244,11 +244,7 @@ impl Machine {
         limit.and_then(|limit| now.checked_add(limit))
     }
 
-    fn answered(&mut self, response: &Response<'_>) {
-        let Some(request) = outgoing::request_of_name(&response.request_id) else {
-            return;
-        };
-        let Some((kind, _)) = self.requests.remove(&request) else { return };
+    fn responded(&mut self, response: &Response<'_>) {
         let body = match &response.body {
             Ok(body) => Ok(body.map_or_else(|| Raw::from("null"), Raw::copied)),
             Err(refusal) => Err(RequestFailed::Refused {
@@ -256,12 +252,19 @@ impl Machine {
                 code: refusal.code.as_ref().map(|code| code.to_string()),
             }),
         };
+        self.answered(&response.request_id, body);
+    }
+
+    /// A request of ours has its answer, or is known to get none. One that nobody waits for is passed over.
+    pub(super) fn answered(&mut self, request_id: &str, body: Result<Raw, RequestFailed>) {
+        let request = outgoing::request_of_name(request_id);
+        let Some((request, (kind, _))) = request.and_then(|id| Some((id, self.requests.remove(&id)?))) else { return };
         let reply = match (kind, body) {
             (RequestKind::Initialize, body) => return self.initialized(body),
             (RequestKind::ClosingInterrupt, _) => return,
             (_, Err(failed)) => RequestReply::Failed(failed),
             (RequestKind::Interrupt { cancelled }, Ok(_)) => {
-                if self.cli_state.is_some() && !self.ran_since_hand_over {
+                if self.cli_state == Some(CliState::Idle) && !self.ran_since_hand_over {
                     // It takes a prompt up before it answers an interrupt that came after it; this one it did not.
                     self.prompt_lost();
                     self.went_idle();

@@ -28,6 +28,7 @@ pub(crate) fn play_with(config: Config, script: &str) -> String {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         match word {
             "cli" => machine.handle_line(expand(rest).as_bytes(), now),
+            "overlong" => machine.handle_overlong_line(rest.as_bytes(), 70_000_000),
             "wait" => {
                 now += Duration::from_secs(rest.parse().unwrap());
                 machine.handle_timeout(now);
