@@ -163,7 +163,10 @@ impl Machine {
         }
         let text = String::from_utf8_lossy(line);
         let mut repaired = String::new();
-        self.handle_frame(wire::decode(&text, &mut repaired), &text, now);
+        match wire::decode(&text, &mut repaired) {
+            Some(frame) => self.handle_frame(frame, now),
+            None => self.noise(&text, line.len() as u64),
+        }
     }
 
     /// The CLI wrote a line that is longer than the limit; only its beginning was kept.
@@ -181,7 +184,7 @@ impl Machine {
             }
             Overlong::Other => {}
         }
-        self.tell(Event::NoiseSkipped { beginning: beginning.chars().take(NOISE_KEPT_CHARACTERS).collect(), bytes });
+        self.noise(&beginning, bytes);
     }
 
     /// A client wants something. A refused command changes nothing.
@@ -326,6 +329,11 @@ impl Machine {
             let reply = RequestReply::Failed(RequestFailed::TimedOut);
             self.tell(Event::RequestAnswered { request, reply });
         }
+    }
+
+    /// The CLI wrote something that is not a message.
+    fn noise(&mut self, text: &str, bytes: u64) {
+        self.tell(Event::NoiseSkipped { beginning: text.chars().take(NOISE_KEPT_CHARACTERS).collect(), bytes });
     }
 
     fn write(&mut self, line: Vec<u8>) {

@@ -61,20 +61,18 @@ pub(crate) enum Incoming<'a> {
     Nothing,
     /// A JSON object this version does not know.
     Unknown(&'a RawValue),
-    /// Not a JSON object.
-    Noise,
 }
 
-/// Tells what a line means. Lone surrogates, which JSON allows and Rust's strings do not, are replaced only
+/// Tells what a line means; none when it is not a JSON object. Lone surrogates, which JSON allows and Rust's strings do not, are replaced only
 /// when the line cannot be read otherwise; the line so made is kept in `repaired`.
-pub(crate) fn decode<'a>(line: &'a str, repaired: &'a mut String) -> Incoming<'a> {
+pub(crate) fn decode<'a>(line: &'a str, repaired: &'a mut String) -> Option<Incoming<'a>> {
     if let Some(known) = read(line) {
-        return known;
+        return Some(known);
     }
     match repair::lone_surrogates(line) {
         Some(readable) => {
             *repaired = readable;
-            read(repaired).unwrap_or_else(|| unknown(line))
+            read(repaired).or_else(|| unknown(line))
         }
         None => unknown(line),
     }
@@ -135,11 +133,9 @@ pub(crate) fn overlong(beginning: &str) -> Overlong {
     }
 }
 
-fn unknown(line: &str) -> Incoming<'_> {
-    match serde_json::from_str::<&RawValue>(line) {
-        Ok(value) if value.get().starts_with('{') => Incoming::Unknown(value),
-        Ok(_) | Err(_) => Incoming::Noise,
-    }
+fn unknown(line: &str) -> Option<Incoming<'_>> {
+    let value: &RawValue = serde_json::from_str(line).ok()?;
+    value.get().starts_with('{').then_some(Incoming::Unknown(value))
 }
 
 /// The members that more than one family has. Structured ones stay raw until their family reads them,

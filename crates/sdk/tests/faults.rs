@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use common::{Talk, keeper, transcript};
 use watari_sdk::{BadOption, Client, ConnectError, Environment, Event, ExtraArgument, Keeper, Options, StartError};
+use watari_testkit::processes::marked;
 
 /// The CLI's side of the beginning: it reads the opening request and answers it.
 const READY: &str = r#"read -r opening
@@ -62,7 +63,7 @@ impl Fake {
     /// The error of connecting, without the folder's name, which differs from run to run.
     async fn refusal(&self, options: Options) -> String {
         let error = Client::connect(options).await.map(drop).unwrap_err();
-        assert_eq!(watari_testkit::processes::marked(self.path().to_str().unwrap()), []);
+        assert_eq!(marked(self.path().to_str().unwrap()), []);
         error.to_string().replace(self.path().to_str().unwrap(), "<folder>")
     }
 }
@@ -295,7 +296,7 @@ async fn a_cli_that_reads_nothing_can_still_be_ended() {
     drop(talk.client);
     let mut events = talk.events;
     while events.next().await.is_some() {}
-    assert_eq!(watari_testkit::processes::marked(fake.path().to_str().unwrap()), []);
+    assert_eq!(marked(fake.path().to_str().unwrap()), []);
 }
 
 #[cfg(all(target_os = "linux", not(watari_portable)))]
@@ -376,5 +377,100 @@ async fn a_cli_that_ignores_every_sign_is_killed_by_the_ladder() {
     talk.until(|event| matches!(event, Event::Ready { .. })).await;
     let exit = talk.client.close().await;
     assert_eq!(exit.signal, Some(9), "{exit:?}");
-    assert_eq!(watari_testkit::processes::marked(fake.path().to_str().unwrap()), []);
+    assert_eq!(marked(fake.path().to_str().unwrap()), []);
+}
+
+/// Options for the scripted stand-in for the CLI, which can do what no shell script can.
+fn scripted(fake: &Fake, script: &str) -> Options {
+    let path = fake.write("script", script, 0o644);
+    let options = fake.options();
+    let mut environment = options.environment.clone();
+    environment.set.insert("FAKE_CLAUDE_SCRIPT".to_owned(), Some(path.display().to_string()));
+    Options { claude: Some(common::built("fake-claude")), environment, ..options }
+}
+
+#[tokio::test]
+async fn a_cli_that_was_stopped_is_ended_all_the_same() {
+    let fake = Fake::new("");
+    let mut talk = Talk::connect(scripted(&fake, "prompt\ntext hello\nstop\n")).await;
+    talk.client.send("go").await.unwrap();
+    talk.until(|event| matches!(event, Event::MessageFinished { .. })).await;
+    let stopped = || marked(fake.path().to_str().unwrap()).iter().any(|process| process.state == 'T');
+    while !stopped() {
+        // Nothing tells of it but a look.
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let exit = talk.client.abort().await;
+    assert_eq!(exit.signal, Some(9), "{exit:?}");
+    assert_eq!(marked(fake.path().to_str().unwrap()), []);
+}
+
+#[cfg(not(watari_portable))]
+#[tokio::test]
+async fn a_child_that_hides_from_the_cli_does_not_hide_from_the_keeper() {
+    let fake = Fake::new("");
+    let mut talk = Talk::connect(scripted(&fake, "prompt\nchild\nresult started\nprompt\n")).await;
+    talk.client.send("go").await.unwrap();
+    talk.until_idle().await;
+    assert_eq!(marked(fake.path().to_str().unwrap()).len(), 3);
+    talk.client.close().await;
+    assert_eq!(marked(fake.path().to_str().unwrap()), []);
+}
+
+#[tokio::test]
+async fn bytes_that_are_no_text_and_lines_that_are_no_messages_end_nothing() {
+    let fake = Fake::new("");
+    let script = "noise a banner\nprompt\nraw ff fe 0a\nnoise {\"type\":\nemit {\"type\":\"of_the_future\"}\ntext still here\nresult\nprompt\n";
+    let mut talk = Talk::connect(scripted(&fake, script)).await;
+    talk.client.send("go").await.unwrap();
+    insta::assert_snapshot!(transcript(&talk.until_idle().await), @r#"
+    noise of 8 bytes: a banner
+    ready
+    turn started: Prompt(PromptId(1))
+    session opened
+    noise of 2 bytes: ��
+    noise of 8 bytes: {"type":
+    message msg_fake_1 started
+    block 1 started at 0: Text
+    block 1 grew text: still here
+    block 1 finished: {"type":"text","text":"still here"}
+    message msg_fake_1 finished with [1], end_turn
+    turn finished: Prompt(PromptId(1)) Completed success "still here"
+    idle
+    "#);
+    talk.client.close().await;
+}
+
+#[tokio::test]
+async fn asks_that_come_at_once_are_each_answered_once() {
+    let fake = Fake::new("");
+    let log = fake.path().join("log");
+    let mut script = "prompt\n".to_owned();
+    for ask in 0..50 {
+        script.push_str(&format!("ask! a{ask} Bash {{\"command\":\"ls\"}}\n"));
+    }
+    for ask in 0..50 {
+        script.push_str(&format!("await a{ask}\n"));
+    }
+    script.push_str("result\nprompt\n");
+    let mut options = scripted(&fake, &script);
+    options.environment.set.insert("FAKE_CLAUDE_LOG".to_owned(), Some(log.display().to_string()));
+    options.permission_prompts = watari_sdk::PermissionPrompts::Ask { answer_within: None };
+    let mut talk = Talk::connect(options).await;
+    talk.client.send("go").await.unwrap();
+    for _ in 0..50 {
+        talk.until_asked().await;
+    }
+    // Two clients answer every question, from the last to the first; one of them is refused each time.
+    for ask in (1..=50).map(watari_sdk::AskId) {
+        let (yes, no) = tokio::join!(
+            talk.client.respond(ask, watari_sdk::Answer::allow()),
+            talk.client.respond(ask, watari_sdk::Answer::deny("no")),
+        );
+        assert!(yes.is_ok() != no.is_ok(), "{yes:?} {no:?}");
+    }
+    talk.until_idle().await;
+    talk.client.close().await;
+    let answers = fs::read_to_string(log).unwrap().lines().filter(|line| line.contains("\"control_response\"")).count();
+    assert_eq!(answers, 50);
 }

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::closing::{Rung, Stop};
 use super::state::{Phase, Trigger};
-use super::{Machine, NOISE_KEPT_CHARACTERS, Output, RequestKind};
+use super::{Machine, Output, RequestKind};
 use crate::event::{
     AskEnding, AskKind, CliInfo, DropReason, Event, ExitReason, Failure, RequestFailed, RequestReply, SessionInfo,
     TurnCause, TurnEnding,
@@ -21,7 +21,7 @@ use crate::wire::system::{CliState, SystemFrame};
 use crate::wire::{Incoming, Text};
 
 impl Machine {
-    pub(super) fn handle_frame(&mut self, frame: Incoming<'_>, line: &str, now: Instant) {
+    pub(super) fn handle_frame(&mut self, frame: Incoming<'_>, now: Instant) {
         match frame {
             Incoming::Stream(frame) => {
                 self.messages.stream(frame, |event| self.outputs.push_back(Output::Event(event)));
@@ -54,10 +54,6 @@ impl Machine {
             Incoming::PromptCancelled { uuid } => self.prompt_cancelled(&uuid, now),
             Incoming::Nothing => {}
             Incoming::Unknown(frame) => self.tell(Event::Unknown { frame: Raw::copied(frame) }),
-            Incoming::Noise => self.tell(Event::NoiseSkipped {
-                beginning: line.chars().take(NOISE_KEPT_CHARACTERS).collect(),
-                bytes: line.len() as u64,
-            }),
         }
     }
 

@@ -79,6 +79,14 @@ pub(crate) fn example(name: &str) -> PathBuf {
     test.parent().and_then(|deps| deps.parent()).unwrap().join("examples").join(name)
 }
 
+/// A program of another crate of the workspace, which `cargo nextest run --workspace` builds.
+pub(crate) fn built(name: &str) -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let path = test.parent().and_then(|deps| deps.parent()).unwrap().join(name);
+    assert!(path.exists(), "{} is not built: run cargo build --workspace", path.display());
+    path
+}
+
 pub(crate) fn keeper() -> Keeper {
     Keeper::Program(PathBuf::from(env!("CARGO_BIN_EXE_watari-keeper")))
 }
