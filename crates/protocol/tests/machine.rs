@@ -1242,3 +1242,53 @@ fn an_interrupt_while_background_work_keeps_the_cli_running_does_not_lose_the_pr
     * became_idle
     "#);
 }
+
+#[test]
+fn what_a_future_cli_says_breaks_nothing() {
+    insta::assert_snapshot!(play(r#"
+        cli ready
+        prompt go
+        cli {"type":"system","subtype":"session_state_changed","state":"dreaming"}
+        cli {"type":"system","subtype":"status","status":"levitating","mood":"good"}
+        cli {"type":"assistant","message":{"id":"m","content":[{"type":"hologram","depth":3}]},"new_field":[1]}
+        cli event {"type":"message_start","message":{"id":"m2","model":"m","new":{}}}
+        cli event {"type":"content_block_start","index":0,"content_block":{"type":"hologram"}}
+        cli event {"type":"content_block_delta","index":0,"delta":{"type":"hologram_delta","layer":1}}
+        cli event {"type":"content_block_wobble","index":0}
+        cli {"type":"control_request","request_id":"q","request":{"subtype":"can_use_tool","tool_name":"Teleport","input":{},"mode":"new"}}
+        cli {"type":"system","subtype":"task_started","task_id":"t","task_type":"cloud_agent"}
+        cli result "subtype":"success","terminal_reason":"transcended","is_error":false,"result":"done"
+    "#), @r#"
+    * ready {"cli":{"version":"2.1.325"}}
+    * prompt_accepted {"content":"go","entry":"00000000-0000-4000-8000-000000000001","prompt":1}
+    * turn_started {"cause":{"prompt":1}}
+    > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"go","type":"text"}]},"parent_tool_use_id":null}
+    * unknown {"frame":{"state":"dreaming","subtype":"session_state_changed","type":"system"}}
+    * status_changed {"status":"levitating"}
+    * block_finished {"block":1,"content":{"depth":3,"type":"hologram"},"message":"m","streamed":false}
+    * message_started {"message":"m2","model":"m"}
+    * block_started {"block":2,"content":{"type":"hologram"},"index":0,"kind":{"name":"hologram","type":"other"},"message":"m2"}
+    * unknown {"frame":{"event":{"index":0,"type":"content_block_wobble"},"type":"stream_event"}}
+    * ask_opened {"ask":1,"kind":"permission","needs_person":false,"tool":"Teleport"}
+    * task_changed {"news":"started","task":"t"}
+    * block_discarded {"block":2}
+    * message_finished {"message":"m2"}
+    * turn_finished {"cause":{"prompt":1},"outcome":{"ending":"completed","result":"done","subtype":"success","terminal_reason":"transcended"}}
+    * became_idle
+    "#);
+}
+
+#[test]
+fn depth_and_size_that_no_rust_value_can_hold_are_carried_through() {
+    let deep = format!("{}1e400{}", "[".repeat(100_000), "]".repeat(100_000));
+    let ask = format!(
+        r#"cli {{"type":"control_request","request_id":"a","request":{{"subtype":"can_use_tool","tool_name":"Bash","input":{{"deep":{deep}}}}}}}"#
+    );
+    let hook = format!(r#"hook 2 allow {{"deep":{deep}}}"#);
+    let initialize = Initialize { hooks: vec![Hook::on("PreToolUse")], ..Initialize::default() };
+    let script = format!("cli ready\n{ask}\nallow 1\ncli hook b 1 PreToolUse\n{hook}");
+    let transcript = play_with(Config { initialize, ..Config::default() }, &script);
+    let written: Vec<&str> = transcript.lines().filter(|line| line.starts_with('>')).collect();
+    assert_eq!(written.len(), 2);
+    assert!(written.iter().all(|line| line.contains(&deep)));
+}

@@ -162,6 +162,13 @@ fn session(options: &Options, flags: &mut Flags) {
         }
         Session::Continue => flags.switch("continue", true),
     }
+    // A session that goes on may go on at once, with a tool that was deferred. Its hooks must be there by then: without
+    // this flag the CLI now and then runs the tool by the rules alone. (An older CLI does not know the flag, and ends.)
+    let goes_on = match &options.session {
+        Session::New | Session::NewWithId(_) => false,
+        Session::Resume(_) | Session::Fork { .. } | Session::ResumeAt { .. } | Session::Continue => true,
+    };
+    flags.switch("await-initialize", goes_on && !options.hooks.is_empty());
     flags.switch("no-session-persistence", options.forget);
     flags.switch("session-mirror", options.mirror);
 }

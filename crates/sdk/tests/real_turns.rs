@@ -224,7 +224,21 @@ async fn api_errors_are_seen_as_retries_and_then_as_what_they_are() {
 }
 
 #[tokio::test]
-async fn a_stalled_stream_is_given_up_by_the_cli_and_can_be_interrupted() {
+async fn an_api_that_stalls_is_seen_as_retries_and_then_as_a_failure() {
+    let room = Room::with_replies([Reply::text("too late").after(Duration::from_secs(600))]).await;
+    // Left to itself the CLI waits six minutes.
+    let sandbox = room.sandbox.with_env("CLAUDE_CODE_MAX_RETRIES", "1").with_env("API_TIMEOUT_MS", "1000");
+    let room = Room { sandbox, ..room };
+    let mut talk = Talk::connect(room.options()).await;
+    talk.client.send("go").await.unwrap();
+    let events = talk.until_idle().await;
+    assert!(events.iter().any(|event| matches!(event, Event::ApiRetried { .. })), "{}", transcript(&events));
+    assert_eq!(told(&events).endings, [TurnEnding::Failed(Failure::Api)], "{}", transcript(&events));
+    talk.client.close().await;
+}
+
+#[tokio::test]
+async fn a_stalled_stream_can_be_interrupted() {
     let room = Room::with_replies([Reply::hold(), Reply::text("again")]).await;
     let mut talk = Talk::connect(room.options()).await;
     talk.client.send("go").await.unwrap();

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::json;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 
 use super::control::Gate;
-use super::outgoing::{OutgoingLine, to_line};
+use super::outgoing::{Fields, OutgoingLine, to_line};
 use crate::answer::HookOutput;
 use crate::json::Raw;
 
@@ -68,41 +68,44 @@ pub(super) fn is_gate(event: &str) -> bool {
 
 /// What a hook says, spelled for the event it was called for.
 pub(crate) fn hook(request_id: &str, event: &str, output: &HookOutput) -> OutgoingLine {
-    let decision = |decision: &str, reason: Option<&str>, input: Option<&Raw>| {
-        let specific = if event == "PermissionRequest" {
-            let mut verdict = json!({"behavior": decision});
-            set(&mut verdict, "message", reason.map(Value::from));
-            set(&mut verdict, "updatedInput", input.map(to_value));
-            json!({"hookEventName": event, "decision": verdict})
-        } else {
-            let mut specific = json!({"hookEventName": event, "permissionDecision": decision});
-            set(&mut specific, "permissionDecisionReason", reason.map(Value::from));
-            set(&mut specific, "updatedInput", input.map(to_value));
-            specific
-        };
-        json!({"hookSpecificOutput": specific})
-    };
-    let body = match output {
-        HookOutput::NoOpinion => json!({}),
-        HookOutput::Allow { input } => decision("allow", None, input.as_ref()),
-        HookOutput::Deny { reason } => decision("deny", Some(reason), None),
-        HookOutput::Ask { reason } => decision("ask", Some(reason), None),
-        HookOutput::Defer => decision("defer", None, None),
-        HookOutput::Block { reason } => json!({"decision": "block", "reason": reason}),
+    match output {
+        HookOutput::NoOpinion => success(request_id, &json!({})),
+        HookOutput::Allow { input } => success(request_id, &verdict(event, "allow", None, input.as_ref())),
+        HookOutput::Deny { reason } => success(request_id, &verdict(event, "deny", Some(reason), None)),
+        HookOutput::Ask { reason } => success(request_id, &verdict(event, "ask", Some(reason), None)),
+        HookOutput::Defer => success(request_id, &verdict(event, "defer", None, None)),
+        HookOutput::Block { reason } => success(request_id, &json!({"decision": "block", "reason": reason})),
         HookOutput::Context { text } => {
-            json!({"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}})
+            let specific = json!({"hookEventName": event, "additionalContext": text});
+            success(request_id, &json!({"hookSpecificOutput": specific}))
         }
-        HookOutput::Halt { reason } => json!({"continue": false, "stopReason": reason}),
-        HookOutput::Other(raw) => return success(request_id, raw),
+        HookOutput::Halt { reason } => success(request_id, &json!({"continue": false, "stopReason": reason})),
+        HookOutput::Other(raw) => success(request_id, raw),
+    }
+}
+
+/// What a hook decides about a tool. Two events spell it in two ways.
+fn verdict(event: &str, decision: &str, reason: Option<&str>, input: Option<&Raw>) -> Fields {
+    let words = |decision_name: &str, reason_name: &str| {
+        let mut fields = Fields::from([(decision_name.to_owned(), Raw::of(decision))]);
+        fields.extend(reason.map(|reason| (reason_name.to_owned(), Raw::of(reason))));
+        fields.extend(input.map(|input| ("updatedInput".to_owned(), input.clone())));
+        fields
     };
-    success(request_id, &body)
+    let mut specific = if event == "PermissionRequest" {
+        Fields::from([("decision".to_owned(), Raw::of(&words("behavior", "message")))])
+    } else {
+        words("permissionDecision", "permissionDecisionReason")
+    };
+    specific.insert("hookEventName".to_owned(), Raw::of(event));
+    Fields::from([("hookSpecificOutput".to_owned(), Raw::of(&specific))])
 }
 
 /// What became of a form.
 pub(crate) fn form(request_id: &str, action: &str, content: Option<&Raw>) -> OutgoingLine {
-    let mut body = json!({"action": action});
-    set(&mut body, "content", content.map(to_value));
-    success(request_id, &body)
+    let mut fields = Fields::from([("action".to_owned(), Raw::of(action))]);
+    fields.extend(content.map(|content| ("content".to_owned(), content.clone())));
+    success(request_id, &fields)
 }
 
 /// The answer to a request this version does not know: the CLI goes on without.
@@ -133,14 +136,4 @@ fn success<T: serde::Serialize>(request_id: &str, body: &T) -> OutgoingLine {
     }
     let response = Success { subtype: "success", request_id, response: body };
     to_line(&AnswerLine { r#type: "control_response", response })
-}
-
-fn set(object: &mut Value, name: &str, value: Option<Value>) {
-    if let Some(value) = value {
-        object[name] = value;
-    }
-}
-
-fn to_value(raw: &Raw) -> Value {
-    raw.parse().unwrap_or_default()
 }

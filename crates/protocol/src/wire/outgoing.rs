@@ -157,8 +157,8 @@ pub(crate) fn prompt(entry: &EntryId, content: &PromptContent) -> OutgoingLine {
     }
 }
 
-/// The members of a request, each carried as it came.
-type Fields = BTreeMap<String, Raw>;
+/// The members of an object, each carried as it came.
+pub(super) type Fields = BTreeMap<String, Raw>;
 
 fn request_line(id: RequestId, subtype: &str, mut fields: Fields) -> OutgoingLine {
     #[derive(serde::Serialize)]
