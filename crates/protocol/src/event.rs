@@ -7,7 +7,7 @@ mod outcome;
 mod weight;
 
 pub use ask::{AskEnding, AskKind, FormAsk, HookAsk, PermissionAsk};
-pub use block::{Block, BlockKind, Delta};
+pub use block::{Block, BlockKind, BlockSource, Delta, Writer};
 pub use notice::NoticeKind;
 pub use outcome::{
     Exit, ExitReason, Failure, InterruptReceipt, Outcome, RequestFailed, RequestReply, TurnCause, TurnEnding, Usage,
@@ -85,6 +85,8 @@ pub enum Event {
         parent: Option<ToolUseId>,
         /// False when no `BlockStarted` came before.
         streamed: bool,
+        /// Where it comes from.
+        source: Box<BlockSource>,
         /// What it says.
         content: Block,
     },
@@ -102,6 +104,11 @@ pub enum Event {
         /// Why the model stopped.
         stop_reason: Option<String>,
     },
+    /// A message was refused by the API after the fact: what it said does not count.
+    MessageRetracted {
+        /// The message.
+        message: MessageId,
+    },
     /// A tool gave its result to the model.
     ToolReturned {
         /// The use of the tool.
@@ -112,6 +119,8 @@ pub enum Event {
         is_error: bool,
         /// What the model was told, in the API's shape.
         content: Raw,
+        /// The tool's own result, in the tool's shape, when it gave one.
+        result: Option<Raw>,
     },
     /// The model was told something that is neither a prompt nor a tool's result: that it was interrupted, what
     /// a hook thinks, what a command printed.
@@ -171,6 +180,8 @@ pub enum Event {
         status: Option<String>,
         /// Set when the permission mode changed.
         permission_mode: Option<String>,
+        /// The whole report: how a compaction went, say.
+        detail: Raw,
     },
     /// A call to the API failed and will be tried again.
     ApiRetried {
@@ -182,6 +193,8 @@ pub enum Event {
         delay_ms: f64,
         /// The HTTP status, when there was an answer.
         status: Option<u64>,
+        /// The CLI's word for what went wrong.
+        error: Option<String>,
     },
     /// Background work of the session started, went on or ended.
     TaskChanged {

@@ -118,6 +118,8 @@ pub struct Machine {
 enum RequestKind {
     Initialize,
     Interrupt {
+        /// The prompt that the CLI had when it was sent.
+        of: Option<PromptId>,
         /// The prompts that were dropped with it.
         cancelled: Vec<PromptId>,
     },

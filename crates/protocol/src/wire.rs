@@ -82,7 +82,7 @@ fn read(line: &str) -> Option<Incoming<'_>> {
     let frame = serde_json::from_str::<Frame<'_>>(line).ok().or_else(|| Frame::loosely(line))?;
     match frame.kind.as_deref()? {
         "stream_event" => stream::read(&frame).map(Incoming::Stream),
-        "assistant" => message::read_assistant(&frame).map(Incoming::Assistant),
+        "assistant" => message::read_assistant(&frame, line).map(Incoming::Assistant),
         "user" => message::read_user(&frame, line).map(Incoming::User),
         "result" => result::read(line).map(|frame| Incoming::Result(Box::new(frame))),
         "system" => system::read(&frame, line).map(Incoming::System),

@@ -58,7 +58,7 @@ fn a_prompt_waits_for_the_cli_and_is_told_from_its_start_to_its_result() {
     * block_started {"block":1,"content":{"type":"text"},"index":0,"kind":{"type":"text"},"message":"msg_1"}
     * block_grew {"at":0,"block":1,"delta":{"text":"añ","type":"text"}}
     * block_grew {"at":2,"block":1,"delta":{"text":"b","type":"text"}}
-    * block_finished {"block":1,"content":{"text":"añb","type":"text"},"message":"msg_1","streamed":true}
+    * block_finished {"block":1,"content":{"text":"añb","type":"text"},"message":"msg_1","source":{"cut_short":false,"writer":"model"},"streamed":true}
     * message_finished {"blocks":[1],"message":"msg_1","stop_reason":"end_turn"}
     * turn_finished {"cause":{"prompt":1},"outcome":{"ending":"completed","result":"done","subtype":"success","terminal_reason":"completed"}}
     * became_idle
@@ -434,7 +434,7 @@ fn a_message_that_is_abandoned_is_balanced_and_its_blocks_do_not_count() {
     * block_grew {"at":0,"block":1,"delta":{"text":"lost","type":"text"}}
     * block_discarded {"block":1}
     * message_finished {"message":"msg_1"}
-    * block_finished {"block":2,"content":{"text":"not streamed","type":"text"},"message":"msg_2","streamed":false}
+    * block_finished {"block":2,"content":{"text":"not streamed","type":"text"},"message":"msg_2","source":{"cut_short":false,"writer":"model"},"streamed":false}
     * message_started {"message":"msg_3","model":"m"}
     * block_started {"block":3,"content":{"id":"toolu_1","name":"Bash","type":"tool_use"},"index":0,"kind":{"id":"toolu_1","name":"Bash","type":"tool_use"},"message":"msg_3"}
     * block_discarded {"block":3}
@@ -462,9 +462,9 @@ fn a_subagents_message_is_never_mixed_into_the_main_one() {
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"go","type":"text"}]},"parent_tool_use_id":null}
     * message_started {"message":"msg_1","model":"m"}
     * block_started {"block":1,"content":{"type":"text"},"index":0,"kind":{"type":"text"},"message":"msg_1"}
-    * block_finished {"block":2,"content":{"text":"from below","type":"text"},"message":"msg_s","parent":"toolu_9","streamed":false}
+    * block_finished {"block":2,"content":{"text":"from below","type":"text"},"message":"msg_s","parent":"toolu_9","source":{"cut_short":false,"writer":"model"},"streamed":false}
     * tool_returned {"content":"ok","is_error":false,"parent":"toolu_9","tool_use":"toolu_s"}
-    * block_finished {"block":1,"content":{"text":"from above","type":"text"},"message":"msg_1","streamed":true}
+    * block_finished {"block":1,"content":{"text":"from above","type":"text"},"message":"msg_1","source":{"cut_short":false,"writer":"model"},"streamed":true}
     * message_finished {"blocks":[1],"message":"msg_1"}
     "#);
 }
@@ -648,10 +648,7 @@ fn what_the_cli_said_before_it_was_ready_is_in_its_exit() {
     insta::assert_snapshot!(play(r#"
         cli {"type":"result","subtype":"error_during_execution","is_error":true,"errors":["No conversation found"]}
         exit 1
-    "#), @r#"
-    * turn_finished {"cause":"cli","outcome":{"ending":{"failed":"execution"},"errors":["No conversation found"],"subtype":"error_during_execution"}}
-    * ended {"exit":{"code":1,"errors":["No conversation found"],"reason":"by_itself"}}
-    "#);
+    "#), @r#"* ended {"exit":{"code":1,"errors":["No conversation found"],"reason":"by_itself"}}"#);
 }
 
 #[test]
@@ -717,7 +714,7 @@ fn type_may_come_late_and_surrogates_may_be_lone() {
     * message_started {"message":"msg_1","model":"m"}
     * block_started {"block":1,"content":{"type":"text"},"index":0,"kind":{"type":"text"},"message":"msg_1"}
     * block_grew {"at":0,"block":1,"delta":{"text":"half �","type":"text"}}
-    * {"type":"block_finished","block":1,"message":"msg_1","parent":null,"streamed":true,"content":{"text":"half \ud83d","type":"text"}}
+    * {"type":"block_finished","block":1,"message":"msg_1","parent":null,"streamed":true,"source":{"entry":null,"agent":null,"cut_short":false,"writer":"model"},"content":{"text":"half \ud83d","type":"text"}}
     * message_finished {"blocks":[1],"message":"msg_1"}
     * {"type":"turn_finished","cause":{"prompt":1},"outcome":{"ending":"completed","subtype":"success","terminal_reason":null,"result":"half �","errors":[],"structured_output":null,"deferred_tool":null,"permission_denials":[],"usage":{"input_tokens":0,"output_tokens":0,"cache_creation_input_tokens":0,"cache_read_input_tokens":0},"cost_usd":0.0,"total_cost_usd":0.0,"duration_ms":0.0,"num_turns":0,"detail":{"is_error":false,"result":"half \ud83d","subtype":"success","type":"result"}}}
     * became_idle
@@ -869,10 +866,10 @@ fn a_block_is_completed_by_one_of_its_kind() {
     * message_started {"message":"msg_1","model":"m"}
     * block_started {"block":1,"content":{"type":"text"},"index":0,"kind":{"type":"text"},"message":"msg_1"}
     * block_started {"block":2,"content":{"type":"text"},"index":1,"kind":{"type":"text"},"message":"msg_1"}
-    * block_finished {"block":2,"content":{"text":"second","type":"text"},"message":"msg_1","streamed":true}
+    * block_finished {"block":2,"content":{"text":"second","type":"text"},"message":"msg_1","source":{"cut_short":false,"writer":"model"},"streamed":true}
     * block_started {"block":3,"content":{"id":"toolu_1","name":"Bash","type":"tool_use"},"index":2,"kind":{"id":"toolu_1","name":"Bash","type":"tool_use"},"message":"msg_1"}
-    * block_finished {"block":3,"content":{"id":"toolu_1","name":"Bash","type":"tool_use"},"message":"msg_1","streamed":true}
-    * block_finished {"block":4,"content":{"id":"toolu_9","name":"Read","type":"tool_use"},"message":"msg_1","streamed":false}
+    * block_finished {"block":3,"content":{"id":"toolu_1","name":"Bash","type":"tool_use"},"message":"msg_1","source":{"cut_short":false,"writer":"model"},"streamed":true}
+    * block_finished {"block":4,"content":{"id":"toolu_9","name":"Read","type":"tool_use"},"message":"msg_1","source":{"cut_short":false,"writer":"model"},"streamed":false}
     * block_discarded {"block":1}
     * message_finished {"blocks":[2,3],"message":"msg_1"}
     "#);
@@ -1265,7 +1262,7 @@ fn what_a_future_cli_says_breaks_nothing() {
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"go","type":"text"}]},"parent_tool_use_id":null}
     * unknown {"frame":{"state":"dreaming","subtype":"session_state_changed","type":"system"}}
     * status_changed {"status":"levitating"}
-    * block_finished {"block":1,"content":{"depth":3,"type":"hologram"},"message":"m","streamed":false}
+    * block_finished {"block":1,"content":{"depth":3,"type":"hologram"},"message":"m","source":{"cut_short":false,"writer":"model"},"streamed":false}
     * message_started {"message":"m2","model":"m"}
     * block_started {"block":2,"content":{"type":"hologram"},"index":0,"kind":{"name":"hologram","type":"other"},"message":"m2"}
     * unknown {"frame":{"event":{"index":0,"type":"content_block_wobble"},"type":"stream_event"}}

@@ -52,11 +52,11 @@ pub use process::StartError;
 pub use query::{Query, query};
 pub use sink::Events;
 pub use watari_protocol::{
-    Answer, AskEnding, AskId, AskKind, BadId, Block, BlockId, BlockKind, CliInfo, Delta, DropReason, EntryId, Event,
-    Exit, ExitReason, Failure, FormAsk, Hook, HookAsk, HookId, HookNews, HookOutput, InterruptReceipt, MessageId,
-    NoticeKind, Outcome, PermissionAsk, PermissionMode, Prompt, PromptContent, PromptId, Raw, Refused, Request,
-    RequestFailed, RequestId, RequestReply, SessionId, SessionInfo, SystemPrompt, TaskNews, ToolUseId, TurnCause,
-    TurnEnding, Usage,
+    Answer, AskEnding, AskId, AskKind, BadId, Block, BlockId, BlockKind, BlockSource, CliInfo, Delta, DropReason,
+    EntryId, Event, Exit, ExitReason, Failure, FormAsk, Hook, HookAsk, HookId, HookNews, HookOutput, InterruptReceipt,
+    MessageId, NoticeKind, Outcome, PermissionAsk, PermissionMode, Prompt, PromptContent, PromptId, Raw, Refused,
+    Request, RequestFailed, RequestId, RequestReply, SessionId, SessionInfo, SystemPrompt, TaskNews, ToolUseId,
+    TurnCause, TurnEnding, Usage, Writer,
 };
 
 /// The program in the README is one that compiles.

@@ -4,6 +4,7 @@
 pub mod claude;
 pub mod fake_claude;
 pub mod processes;
+pub mod recorder;
 pub mod sandbox;
 pub mod stub_api;
 

@@ -78,6 +78,7 @@ fn the_events_are_listed_from_their_declarations() {
         ("event/ask.rs", "AskEnding"),
         ("event/block.rs", "BlockKind"),
         ("event/block.rs", "Delta"),
+        ("event/block.rs", "Writer"),
         ("event/outcome.rs", "TurnCause"),
         ("event/outcome.rs", "TurnEnding"),
         ("event/outcome.rs", "Failure"),

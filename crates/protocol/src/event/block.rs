@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::id::ToolUseId;
+use crate::id::{EntryId, ToolUseId};
 use crate::json::Raw;
 use crate::wire::repair::lone_surrogates;
 
@@ -50,6 +50,32 @@ impl Delta {
             Delta::Text(text) | Delta::Thinking(text) | Delta::Input(text) => text,
         }
     }
+}
+
+/// Where a complete block comes from.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct BlockSource {
+    /// Its id in the stored conversation: a session can be resumed at it.
+    pub entry: Option<EntryId>,
+    /// Set when a subagent wrote it: the CLI's id of the subagent.
+    pub agent: Option<String>,
+    /// True when it was interrupted before it was complete.
+    pub cut_short: bool,
+    /// Who wrote it.
+    pub writer: Writer,
+}
+
+/// Who wrote a block.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Writer {
+    /// The model.
+    #[default]
+    Model,
+    /// A slash command.
+    Command,
+    /// The CLI, because the API failed: by its word for the failure.
+    ApiError(String),
 }
 
 /// A complete block: what it is, and the API's own JSON of it.

@@ -13,7 +13,10 @@ impl Event {
             Event::Ready { cli } => cli.detail.as_str().len(),
             // The tools are listed again in the detail.
             Event::SessionOpened { session } => 2 * session.detail.as_str().len(),
-            Event::BlockStarted { content, .. } | Event::ToolReturned { content, .. } => content.as_str().len(),
+            Event::BlockStarted { content, .. } => content.as_str().len(),
+            Event::ToolReturned { content, result, .. } => {
+                content.as_str().len() + result.as_ref().map_or(0, |result| result.as_str().len())
+            }
             Event::BlockGrew { delta, .. } => delta.text().len(),
             Event::BlockFinished { content, .. } => content.raw.as_str().len(),
             Event::AskOpened { kind, .. } => match kind {
@@ -28,6 +31,7 @@ impl Event {
             }
             Event::TaskChanged { detail, .. }
             | Event::HookChanged { detail, .. }
+            | Event::StatusChanged { detail, .. }
             | Event::PermissionRefused { detail, .. }
             | Event::Compacted { detail }
             | Event::ConversationCleared { detail }
@@ -50,7 +54,7 @@ impl Event {
             | Event::BecameIdle
             | Event::ThinkingCounted { .. }
             | Event::EventsDropped { .. }
-            | Event::StatusChanged { .. }
+            | Event::MessageRetracted { .. }
             | Event::ApiRetried { .. }
             | Event::RequestAnswered { .. } => 0,
         }

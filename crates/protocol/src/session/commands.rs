@@ -78,7 +78,7 @@ impl Machine {
             self.tell(Event::RequestAnswered { request, reply });
             request
         } else {
-            let request = self.expect_answer(RequestKind::Interrupt { cancelled }, now);
+            let request = self.expect_answer(RequestKind::Interrupt { of: self.prompts.with_cli(), cancelled }, now);
             self.interrupt_sent = self.phase == Phase::Running;
             self.write(outgoing::interrupt(request));
             request

@@ -59,12 +59,16 @@ impl Machine {
 
     fn model_told(&mut self, frame: UserFrame<'_>) {
         let parent = frame.parent.map(|parent| ToolUseId(parent.into_string()));
+        if let Some(message) = frame.refused {
+            self.tell(Event::MessageRetracted { message });
+        }
         for result in frame.tool_results {
             self.tell(Event::ToolReturned {
                 tool_use: result.tool_use,
                 parent: parent.clone(),
                 is_error: result.is_error,
                 content: result.content,
+                result: frame.result.clone(),
             });
         }
         if let Some(remark) = frame.remark {
@@ -75,7 +79,9 @@ impl Machine {
 
     fn turn_finished(&mut self, mut frame: ResultFrame, now: Instant) {
         if self.phase == Phase::Starting {
-            self.start_errors.extend(frame.outcome.errors.iter().cloned());
+            // No turn was begun: this is how some versions say that they will not start.
+            self.start_errors.extend(frame.outcome.errors);
+            return;
         }
         // Older versions do not say that a turn was interrupted, only that it failed.
         let was_interrupted = std::mem::take(&mut self.interrupt_sent);
@@ -126,12 +132,13 @@ impl Machine {
         let event = match frame {
             SystemFrame::Init(session) => return self.turn_announced(session),
             SystemFrame::State(state) => return self.state_changed(state, now),
-            SystemFrame::Status { status, permission_mode } => Event::StatusChanged {
+            SystemFrame::Status { status, permission_mode, detail } => Event::StatusChanged {
                 status: status.map(Text::into_string),
                 permission_mode: permission_mode.map(Text::into_string),
+                detail: Raw::copied(detail),
             },
-            SystemFrame::ApiRetry { attempt, max_retries, delay_ms, status } => {
-                Event::ApiRetried { attempt, max_retries, delay_ms, status }
+            SystemFrame::ApiRetry { attempt, max_retries, delay_ms, status, error } => {
+                Event::ApiRetried { attempt, max_retries, delay_ms, status, error }
             }
             SystemFrame::Task { id, news, detail } => {
                 Event::TaskChanged { task: id.into_string(), news, detail: Raw::copied(detail) }
@@ -159,6 +166,7 @@ impl Machine {
         self.cli_state = Some(state);
         match state {
             CliState::Idle => {
+                self.runs_by_itself = false;
                 if self.ran_since_hand_over {
                     self.prompt_lost();
                 }
@@ -197,6 +205,7 @@ impl Machine {
     /// The CLI's word for idle may be about the turn before: it counts only when it has no prompt.
     fn went_idle(&mut self) {
         if self.prompts.with_cli().is_none() && self.step(Trigger::WentIdle).is_some() {
+            self.runs_by_itself = false;
             self.interrupt_sent = false;
             self.tell(Event::BecameIdle);
         }
@@ -259,8 +268,9 @@ impl Machine {
             (RequestKind::Initialize, body) => return self.initialized(body),
             (RequestKind::ClosingInterrupt, _) => return,
             (_, Err(failed)) => RequestReply::Failed(failed),
-            (RequestKind::Interrupt { cancelled }, Ok(_)) => {
-                if self.cli_state == Some(CliState::Idle) && !self.ran_since_hand_over {
+            (RequestKind::Interrupt { of, cancelled }, Ok(_)) => {
+                let is_idle = self.cli_state == Some(CliState::Idle) && !self.ran_since_hand_over;
+                if is_idle && of == self.prompts.with_cli() {
                     // It takes a prompt up before it answers an interrupt that came after it; this one it did not.
                     self.prompt_lost();
                     self.went_idle();

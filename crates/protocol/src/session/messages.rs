@@ -62,6 +62,9 @@ impl Messages {
 
     /// Whole blocks, of the streaming message or of one that was not streamed.
     pub(super) fn complete(&mut self, frame: AssistantFrame<'_>, mut tell: impl FnMut(Event)) {
+        if let Some(message) = frame.refused {
+            tell(Event::MessageRetracted { message });
+        }
         for content in frame.blocks {
             let streamed = match &frame.parent {
                 Some(_) => None,
@@ -72,6 +75,7 @@ impl Messages {
                 message: MessageId(frame.message_id.to_string()),
                 parent: frame.parent.as_ref().map(|parent| ToolUseId(parent.to_string())),
                 streamed: streamed.is_some(),
+                source: Box::new(frame.source.clone()),
                 content,
             });
         }
@@ -117,7 +121,8 @@ impl Messages {
     }
 
     fn grow_block(&mut self, index: u64, delta: StreamDelta<'_>, mut tell: impl FnMut(Event)) {
-        let Some(block) = self.block_at(index) else { return };
+        // What comes after a block was sent whole is in it already.
+        let Some(block) = self.block_at(index).filter(|block| !block.is_whole) else { return };
         let delta = match delta {
             StreamDelta::Text(text) => Delta::Text(text.into_string()),
             StreamDelta::Thinking(text) => Delta::Thinking(text.into_string()),

@@ -3,8 +3,8 @@
 use serde_json::value::RawValue;
 
 use super::{Frame, Incoming, Loose, Text};
-use crate::event::{Block, BlockKind};
-use crate::id::ToolUseId;
+use crate::event::{Block, BlockKind, BlockSource, Writer};
+use crate::id::{EntryId, MessageId, ToolUseId};
 use crate::json::Raw;
 
 /// What the assistant wrote: in practice one block a frame.
@@ -13,6 +13,8 @@ pub(crate) struct AssistantFrame<'a> {
     pub(crate) message_id: Text<'a>,
     pub(crate) parent: Option<Text<'a>>,
     pub(crate) blocks: Vec<Block>,
+    pub(crate) source: BlockSource,
+    pub(crate) refused: Option<MessageId>,
 }
 
 /// What the model was told: in practice one tool result a frame, or a remark.
@@ -22,6 +24,10 @@ pub(crate) struct UserFrame<'a> {
     pub(crate) tool_results: Vec<ToolResult>,
     /// Set when there is more in it than tool results.
     pub(crate) remark: Option<Remark>,
+    /// The tool's own result, when there is only one.
+    pub(crate) result: Option<Raw>,
+    /// A message that does not count any more.
+    pub(crate) refused: Option<MessageId>,
 }
 
 #[derive(Debug)]
@@ -82,7 +88,7 @@ pub(super) fn read_lifecycle(line: &str) -> Option<Incoming<'_>> {
     })
 }
 
-pub(super) fn read_assistant<'a>(frame: &Frame<'a>) -> Option<AssistantFrame<'a>> {
+pub(super) fn read_assistant<'a>(frame: &Frame<'a>, line: &'a str) -> Option<AssistantFrame<'a>> {
     #[derive(serde::Deserialize)]
     struct Message<'a> {
         #[serde(borrow)]
@@ -95,7 +101,56 @@ pub(super) fn read_assistant<'a>(frame: &Frame<'a>) -> Option<AssistantFrame<'a>
         message_id: message.id,
         parent: frame.parent_tool_use_id.clone(),
         blocks: message.content.into_iter().map(read_block).collect(),
+        source: read_source(line),
+        refused: read_refused(line),
     })
+}
+
+fn read_source(line: &str) -> BlockSource {
+    #[derive(Default, serde::Deserialize)]
+    struct Members {
+        #[serde(default)]
+        uuid: Loose<String>,
+        #[serde(default)]
+        agent_id: Loose<String>,
+        #[serde(default)]
+        aborted: Loose<bool>,
+        #[serde(default)]
+        is_api_error_message: Loose<bool>,
+        #[serde(default)]
+        error: Loose<String>,
+        #[serde(default)]
+        local_command_source: Loose<serde::de::IgnoredAny>,
+        #[serde(default)]
+        local_command_run: Loose<serde::de::IgnoredAny>,
+    }
+    let members: Members = serde_json::from_str(line).unwrap_or_default();
+    let error = members.error.into_option();
+    let is_command = members.local_command_source.into_option().or(members.local_command_run.into_option()).is_some();
+    let writer = if members.is_api_error_message.or_default() || error.is_some() {
+        Writer::ApiError(error.unwrap_or_default())
+    } else if is_command {
+        Writer::Command
+    } else {
+        Writer::Model
+    };
+    BlockSource {
+        entry: members.uuid.into_option().and_then(|uuid| EntryId::parse(&uuid).ok()),
+        agent: members.agent_id.into_option(),
+        cut_short: members.aborted.or_default(),
+        writer,
+    }
+}
+
+/// The message that a frame says was refused.
+fn read_refused(line: &str) -> Option<MessageId> {
+    #[derive(serde::Deserialize)]
+    struct Members {
+        #[serde(default)]
+        refused_message_id: Loose<String>,
+    }
+    let members: Members = serde_json::from_str(line).ok()?;
+    members.refused_message_id.into_option().map(MessageId)
 }
 
 pub(super) fn read_user<'a>(frame: &Frame<'a>, line: &'a str) -> Option<UserFrame<'a>> {
@@ -105,24 +160,28 @@ pub(super) fn read_user<'a>(frame: &Frame<'a>, line: &'a str) -> Option<UserFram
         content: &'a RawValue,
     }
     #[derive(serde::Deserialize)]
-    struct Marks {
+    struct Marks<'a> {
         #[serde(default, rename = "isSynthetic")]
         synthetic: Loose<bool>,
         #[serde(default, rename = "isReplay")]
         replayed: Loose<bool>,
+        #[serde(borrow, default)]
+        tool_use_result: Option<&'a RawValue>,
     }
     let message: Message<'a> = serde_json::from_str(frame.message?.get()).ok()?;
     // Plain text is a remark as a whole; a list may have results and remarks in it.
     let parts: Vec<&'a RawValue> = serde_json::from_str(message.content.get()).unwrap_or_default();
     let tool_results: Vec<ToolResult> = parts.iter().filter_map(|part| read_tool_result(part)).collect();
+    let marks: Marks<'_> = serde_json::from_str(line).ok()?;
     let remark = if tool_results.len() < parts.len() || parts.is_empty() {
-        let marks: Marks = serde_json::from_str(line).ok()?;
         let content = Raw::copied(message.content);
         Some(Remark { synthetic: marks.synthetic.or_default(), replayed: marks.replayed.or_default(), content })
     } else {
         None
     };
-    Some(UserFrame { parent: frame.parent_tool_use_id.clone(), tool_results, remark })
+    let result = marks.tool_use_result.filter(|_| tool_results.len() == 1).map(Raw::copied);
+    let parent = frame.parent_tool_use_id.clone();
+    Some(UserFrame { parent, tool_results, remark, result, refused: read_refused(line) })
 }
 
 fn read_tool_result(part: &RawValue) -> Option<ToolResult> {

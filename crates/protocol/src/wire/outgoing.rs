@@ -42,12 +42,16 @@ pub(crate) fn initialize(id: RequestId, settings: &Initialize) -> OutgoingLine {
 /// How much longer the CLI waits for a hook than we do, so that it is our answer that counts.
 const HOOK_MARGIN: Duration = Duration::from_secs(5);
 
+/// The longest wait the CLI can be told: 23 days. Its timers count milliseconds in 31 bits, and a longer one would be
+/// over at once.
+const HOOK_WAIT_MAX: Duration = Duration::from_secs(2_000_000);
+
 fn hooks(hooks: &[Hook]) -> BTreeMap<&str, Vec<Value>> {
     let mut by_event = BTreeMap::<&str, Vec<Value>>::new();
     for (id, hook) in (1..).map(HookId).zip(hooks) {
         let mut registration = json!({
             "hookCallbackIds": [hook_name(id)],
-            "timeout": (hook.answer_within + HOOK_MARGIN).as_secs(),
+            "timeout": hook.answer_within.saturating_add(HOOK_MARGIN).min(HOOK_WAIT_MAX).as_secs(),
         });
         if let Some(matcher) = &hook.matcher {
             registration["matcher"] = json!(matcher);

@@ -16,12 +16,14 @@ pub(crate) enum SystemFrame<'a> {
     Status {
         status: Option<Text<'a>>,
         permission_mode: Option<Text<'a>>,
+        detail: &'a RawValue,
     },
     ApiRetry {
         attempt: u64,
         max_retries: u64,
         delay_ms: f64,
         status: Option<u64>,
+        error: Option<String>,
     },
     Task {
         id: Text<'a>,
@@ -175,7 +177,8 @@ fn read_status(line: &str) -> Option<SystemFrame<'_>> {
         permission_mode: Option<Text<'a>>,
     }
     let members: Members<'_> = serde_json::from_str(line).ok()?;
-    Some(SystemFrame::Status { status: members.status, permission_mode: members.permission_mode })
+    let (status, permission_mode) = (members.status, members.permission_mode);
+    Some(SystemFrame::Status { status, permission_mode, detail: whole(line)? })
 }
 
 fn read_retry(line: &str) -> Option<SystemFrame<'_>> {
@@ -189,6 +192,8 @@ fn read_retry(line: &str) -> Option<SystemFrame<'_>> {
         retry_delay_ms: Loose<f64>,
         #[serde(default)]
         error_status: Loose<u64>,
+        #[serde(default)]
+        error: Loose<String>,
     }
     let members: Members = serde_json::from_str(line).ok()?;
     Some(SystemFrame::ApiRetry {
@@ -196,6 +201,7 @@ fn read_retry(line: &str) -> Option<SystemFrame<'_>> {
         max_retries: members.max_retries.or_default(),
         delay_ms: members.retry_delay_ms.or_default(),
         status: members.error_status.into_option(),
+        error: members.error.into_option(),
     })
 }
 

@@ -176,6 +176,7 @@ fn describe(event: &Event) -> Option<String> {
             format!("block {block} finished{by}{how}: {}", content.raw.as_str())
         }
         Event::BlockDiscarded { block } => format!("block {block} discarded"),
+        Event::MessageRetracted { message } => format!("message {message} retracted"),
         Event::MessageFinished { message, blocks, stop_reason } => {
             let blocks: Vec<u64> = blocks.iter().map(|block| block.0).collect();
             format!("message {message} finished with {blocks:?}, {}", stop_reason.as_deref().unwrap_or("no reason"))

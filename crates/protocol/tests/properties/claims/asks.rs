@@ -1,0 +1,187 @@
+//! Claims about questions: each is answered once, closed once, and closed before it is answered.
+
+use std::collections::BTreeMap;
+
+use watari_protocol::{Answer, AskEnding, AskId, AskKind, Command, Event, HookOutput, Output, Raw, Request};
+
+use super::ensure;
+use crate::conversation::record::{Line, Moment, Record, read_line};
+use crate::conversation::script::Step;
+
+pub(crate) fn every_ask_closes_once(record: &Record) -> Result<(), String> {
+    let mut is_open = BTreeMap::<AskId, bool>::new();
+    for event in record.events() {
+        if let Event::AskOpened { ask, .. } = event {
+            ensure(is_open.insert(*ask, true).is_none(), || format!("ask {ask} was opened twice"))?;
+        }
+        if let Event::AskClosed { ask, .. } = event {
+            let before = is_open.insert(*ask, false);
+            ensure(before == Some(true), || format!("ask {ask} was closed, which was not open"))?;
+        }
+    }
+    let open: Vec<&AskId> = is_open.iter().filter(|(_, is_open)| **is_open).map(|(ask, _)| ask).collect();
+    ensure(open.is_empty(), || format!("asks {open:?} were never closed"))
+}
+
+pub(crate) fn an_ask_ends_as_it_is_told(record: &Record) -> Result<(), String> {
+    for (moment, output) in record.outputs() {
+        let Output::Event(Event::AskClosed { ask, ending }) = output else { continue };
+        let fits = match (ending, &moment.step) {
+            (
+                AskEnding::Allowed | AskEnding::Denied | AskEnding::Answered,
+                Step::Client(Command::Answer { ask: answered, .. }),
+            ) => answered == ask,
+            (AskEnding::Expired, Step::Wait(_)) => true,
+            (AskEnding::Withdrawn, Step::Cli(line)) => line.contains("control_cancel_request"),
+            (AskEnding::SessionEnded, Step::Client(Command::Close | Command::Abort) | Step::Exit(_)) => true,
+            _ => false,
+        };
+        ensure(fits, || format!("ask {ask} was {ending:?} by:\n{moment}"))?;
+    }
+    Ok(())
+}
+
+/// What became of a question of the CLI.
+#[derive(Debug, Default)]
+struct Question {
+    ask: Option<AskId>,
+    ending: Option<AskEnding>,
+    answers: u32,
+}
+
+impl Question {
+    /// One that the CLI withdrew wants none; one that is open at the end is refused by the end itself.
+    fn answers_due(&self) -> u32 {
+        match self.ending {
+            Some(AskEnding::Withdrawn | AskEnding::SessionEnded) => 0,
+            Some(AskEnding::Allowed | AskEnding::Denied | AskEnding::Answered | AskEnding::Expired) | None => 1,
+        }
+    }
+}
+
+/// The questions of a conversation. With every answer that is written, `look` is given its question as it then is.
+fn questions(
+    record: &Record,
+    mut look: impl FnMut(&str, &Question) -> Result<(), String>,
+) -> Result<BTreeMap<String, Question>, String> {
+    let mut questions = BTreeMap::<String, Question>::new();
+    for moment in &record.moments {
+        let asked = moment.asks().filter(|_| moment.before.phase != watari_protocol::Phase::Ended);
+        if let Some(id) = &asked {
+            questions.insert(id.clone(), Question::default());
+        }
+        for output in &moment.outputs {
+            match output {
+                Output::Event(Event::AskOpened { ask, .. }) => {
+                    let question = asked.as_ref().and_then(|id| questions.get_mut(id));
+                    question.ok_or_else(|| format!("ask {ask} was opened by:\n{moment}"))?.ask = Some(*ask);
+                }
+                Output::Event(Event::AskClosed { ask, ending }) => {
+                    if let Some(question) = questions.values_mut().find(|question| question.ask == Some(*ask)) {
+                        question.ending = Some(*ending);
+                    }
+                }
+                Output::Write(line) => {
+                    let Some(Line::Answer(id)) = read_line(line) else { continue };
+                    let question = questions.get_mut(&id).ok_or_else(|| format!("{id} was answered but not asked"))?;
+                    question.answers += 1;
+                    look(&id, question)?;
+                }
+                Output::Event(_) | Output::Stop(_) => {}
+            }
+        }
+    }
+    Ok(questions)
+}
+
+pub(crate) fn every_question_has_one_answer(record: &Record) -> Result<(), String> {
+    let questions = questions(record, |id, question| {
+        ensure(question.answers <= question.answers_due(), || format!("one answer too many to {id}: {question:?}"))
+    })?;
+    let unanswered = questions.iter().find(|(_, question)| question.answers < question.answers_due());
+    ensure(unanswered.is_none(), || format!("no answer to {unanswered:?}"))
+}
+
+pub(crate) fn an_ask_is_told_closed_before_its_answer_is_written(record: &Record) -> Result<(), String> {
+    let told = |question: &Question| question.ask.is_none() || question.ending.is_some();
+    questions(record, |id, question| ensure(told(question), || format!("{id} was answered before it was closed")))?;
+    Ok(())
+}
+
+/// What a client gave as JSON is written as it came.
+pub(crate) fn what_a_client_gives_is_written_as_it_came(record: &Record) -> Result<(), String> {
+    for moment in &record.moments {
+        let given = match &moment.step {
+            Step::Client(Command::Answer { answer: Answer::Allow { input, permissions }, .. }) => {
+                let input = input.iter().filter(|input| input.as_str() != "{}");
+                input.chain(permissions).collect()
+            }
+            Step::Client(Command::Answer { answer: Answer::Hook(HookOutput::Other(given)), .. })
+            | Step::Client(Command::Answer {
+                answer: Answer::Hook(HookOutput::Allow { input: Some(given) }), ..
+            })
+            | Step::Client(Command::Answer { answer: Answer::Submit(given), .. }) => vec![given],
+            Step::Client(Command::Request(Request::SetMcpServers(servers))) => servers.values().collect(),
+            _ => Vec::new(),
+        };
+        all_written(moment, &given)?;
+    }
+    for (moment, output) in record.outputs() {
+        let Output::Event(Event::PromptAccepted { content, entry, .. }) = output else { continue };
+        let mut lines = record.outputs().filter_map(|(_, output)| match output {
+            Output::Write(line) if matches!(read_line(line), Some(Line::Prompt(id)) if id == entry.as_str()) => {
+                Some(line)
+            }
+            Output::Write(_) | Output::Event(_) | Output::Stop(_) => None,
+        });
+        let is_whole = lines.all(|line| holds(line, content));
+        ensure(is_whole, || format!("a prompt was written otherwise than it came:\n{moment}"))?;
+    }
+    Ok(())
+}
+
+/// An ask that is allowed as it is carries the input that it came with.
+pub(crate) fn an_allowed_input_is_the_one_that_was_asked_for(record: &Record) -> Result<(), String> {
+    let mut inputs = BTreeMap::<AskId, &Raw>::new();
+    for (moment, output) in record.outputs() {
+        match (output, &moment.step) {
+            (
+                Output::Event(Event::AskOpened {
+                    ask,
+                    kind: AskKind::Permission(asked) | AskKind::Question(asked) | AskKind::Plan(asked),
+                }),
+                _,
+            ) => {
+                inputs.insert(*ask, &asked.input);
+            }
+            (Output::Write(line), Step::Client(Command::Answer { ask, answer: Answer::Allow { input: None, .. } })) => {
+                let input = inputs.get(ask).ok_or_else(|| format!("ask {ask} was allowed, but has no input"))?;
+                let allowed = format!("\"updatedInput\":{}", input.as_str());
+                let is_own = String::from_utf8_lossy(line).contains(&allowed);
+                ensure(is_own, || format!("ask {ask} was allowed with another input than {input:?}:\n{moment}"))?;
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn all_written(moment: &Moment, given: &[&Raw]) -> Result<(), String> {
+    if !matches!(moment.reply, Some(Ok(_))) {
+        return Ok(());
+    }
+    for raw in given {
+        let is_written = moment.outputs.iter().any(|output| match output {
+            Output::Write(line) => holds(line, raw),
+            Output::Event(_) | Output::Stop(_) => false,
+        });
+        ensure(is_written, || format!("{raw:?} was not written as it came:\n{moment}"))?;
+    }
+    Ok(())
+}
+
+/// Whether a line has this JSON in it. A line end between values is written as a space.
+fn holds(line: &[u8], raw: &Raw) -> bool {
+    let given = raw.as_str().replace(['\n', '\r'], " ");
+    String::from_utf8_lossy(line).contains(&given)
+}

@@ -1,0 +1,224 @@
+//! Claims about prompts and requests: each has one outcome, and only one prompt is with the CLI at a time.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use watari_protocol::{Accepted, DropReason, Event, Output, Phase, PromptId, RequestId, TurnCause};
+
+use super::ensure;
+use crate::conversation::record::{Line, Record, read_line};
+use crate::conversation::script::Step;
+
+/// What became of a prompt.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Course {
+    accepted: u32,
+    started: u32,
+    outcomes: u32,
+}
+
+pub(crate) fn every_prompt_has_one_outcome(record: &Record) -> Result<(), String> {
+    let mut courses = BTreeMap::<PromptId, Course>::new();
+    for event in record.events() {
+        match event {
+            Event::PromptAccepted { prompt, .. } => courses.entry(*prompt).or_default().accepted += 1,
+            Event::TurnStarted { cause: TurnCause::Prompt(prompt) } => courses.entry(*prompt).or_default().started += 1,
+            Event::TurnFinished { cause: TurnCause::Prompt(prompt), .. } => {
+                let course = courses.entry(*prompt).or_default();
+                ensure(course.started == 1, || format!("prompt {prompt} finished a turn that had not started"))?;
+                course.outcomes += 1;
+            }
+            Event::PromptDropped { prompt, .. } => courses.entry(*prompt).or_default().outcomes += 1,
+            _ => {}
+        }
+    }
+    for (prompt, course) in &courses {
+        let is_right = course.accepted == 1 && course.started <= 1 && course.outcomes == 1;
+        ensure(is_right, || format!("prompt {prompt}: {course:?}"))?;
+    }
+    let told = |moment: &&Option<_>| if let Some(Ok(Accepted::Prompt(prompt))) = moment { Some(*prompt) } else { None };
+    let accepted: Vec<PromptId> =
+        record.moments.iter().map(|moment| &moment.reply).filter_map(|reply| told(&reply)).collect();
+    let known: Vec<PromptId> = courses.into_keys().collect();
+    ensure(accepted == known, || format!("clients were told of the prompts {accepted:?}, listeners of {known:?}"))
+}
+
+pub(crate) fn every_request_has_one_answer(record: &Record) -> Result<(), String> {
+    let mut open = BTreeSet::<RequestId>::new();
+    for moment in &record.moments {
+        if let Some(Ok(Accepted::Request(request))) = moment.reply {
+            ensure(open.insert(request), || format!("request {request} was given twice"))?;
+        }
+        for output in &moment.outputs {
+            let Output::Event(Event::RequestAnswered { request, .. }) = output else { continue };
+            ensure(open.remove(request), || {
+                format!("request {request} was answered, but nobody waits for it:\n{moment}")
+            })?;
+        }
+    }
+    ensure(open.is_empty(), || format!("requests {open:?} were never answered"))
+}
+
+/// Also: they go to the CLI in the order in which they were accepted.
+pub(crate) fn one_prompt_is_with_the_cli_at_a_time(record: &Record) -> Result<(), String> {
+    let mut names = BTreeMap::<String, PromptId>::new();
+    let mut with_cli = None;
+    let mut last = PromptId(0);
+    for (moment, output) in record.outputs() {
+        match output {
+            Output::Event(Event::PromptAccepted { prompt, entry, .. }) => {
+                names.insert(entry.to_string(), *prompt);
+            }
+            Output::Event(
+                Event::TurnFinished { cause: TurnCause::Prompt(prompt), .. } | Event::PromptDropped { prompt, .. },
+            ) if with_cli == Some(*prompt) => with_cli = None,
+            Output::Event(Event::TurnFinished { cause: TurnCause::Prompt(prompt), .. }) => {
+                return Err(format!("prompt {prompt} had a turn, but {with_cli:?} is with the CLI:\n{moment}"));
+            }
+            Output::Write(line) => {
+                let Some(Line::Prompt(name)) = read_line(line) else { continue };
+                let prompt = *names.get(&name).ok_or_else(|| format!("{name} was written, but is no prompt"))?;
+                ensure(with_cli.is_none(), || format!("{prompt} was written while {with_cli:?} is with the CLI"))?;
+                ensure(prompt > last, || format!("{prompt} was written after {last}"))?;
+                (with_cli, last) = (Some(prompt), prompt);
+            }
+            Output::Event(_) | Output::Stop(_) => {}
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn a_turn_is_told_before_its_prompt_is_written(record: &Record) -> Result<(), String> {
+    let mut started = BTreeSet::<PromptId>::new();
+    let mut names = BTreeMap::<String, PromptId>::new();
+    for (moment, output) in record.outputs() {
+        match output {
+            Output::Event(Event::PromptAccepted { prompt, entry, .. }) => {
+                names.insert(entry.to_string(), *prompt);
+            }
+            Output::Event(Event::TurnStarted { cause: TurnCause::Prompt(prompt) }) => {
+                started.insert(*prompt);
+            }
+            Output::Write(line) => {
+                let Some(Line::Prompt(name)) = read_line(line) else { continue };
+                let is_told = names.get(&name).is_some_and(|prompt| started.contains(prompt));
+                ensure(is_told, || format!("{name} was written before its turn was told:\n{moment}"))?;
+            }
+            Output::Event(_) | Output::Stop(_) => {}
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn an_idle_session_has_no_prompt(record: &Record) -> Result<(), String> {
+    let mut open = BTreeSet::<PromptId>::new();
+    for moment in &record.moments {
+        for output in &moment.outputs {
+            match output {
+                Output::Event(Event::PromptAccepted { prompt, .. }) => {
+                    open.insert(*prompt);
+                }
+                Output::Event(
+                    Event::TurnFinished { cause: TurnCause::Prompt(prompt), .. } | Event::PromptDropped { prompt, .. },
+                ) => {
+                    open.remove(prompt);
+                }
+                Output::Event(Event::BecameIdle) => {
+                    ensure(open.is_empty(), || format!("idle was told with {open:?} open:\n{moment}"))?;
+                }
+                Output::Event(_) | Output::Write(_) | Output::Stop(_) => {}
+            }
+        }
+        let is_idle = moment.after.phase == Phase::Idle;
+        ensure(!is_idle || open.is_empty(), || format!("the session is idle with {open:?} open:\n{moment}"))?;
+    }
+    Ok(())
+}
+
+/// What a claim about lost prompts has to know: what was written and said since when.
+#[derive(Debug, Default)]
+struct Since {
+    /// The prompt that the CLI has.
+    prompt: Option<String>,
+    /// The requests that were written after it.
+    requests: BTreeSet<String>,
+    /// True when the CLI ran after it was given the prompt, or was running by itself.
+    ran: bool,
+    runs_by_itself: bool,
+}
+
+impl Since {
+    /// Looks at every output; `lost` is called when a prompt was told as lost.
+    fn follow(record: &Record, mut lost: impl FnMut(&Since, &Step) -> Result<(), String>) -> Result<(), String> {
+        let mut since = Since::default();
+        for moment in &record.moments {
+            if matches!(moment.cli_state().as_deref(), Some("running" | "requires_action")) {
+                since.ran = true;
+            }
+            for output in &moment.outputs {
+                match output {
+                    Output::Event(Event::TurnStarted { cause: TurnCause::Cli }) => since.runs_by_itself = true,
+                    Output::Event(Event::TurnFinished { cause: TurnCause::Cli, .. } | Event::BecameIdle) => {
+                        since.runs_by_itself = false;
+                    }
+                    Output::Event(Event::PromptDropped { reason: DropReason::Lost, .. }) => {
+                        lost(&since, &moment.step).map_err(|why| format!("{why}:\n{moment}"))?;
+                    }
+                    Output::Write(line) => match read_line(line) {
+                        Some(Line::Prompt(name)) => {
+                            let by_itself = since.runs_by_itself;
+                            since = Since {
+                                prompt: Some(name),
+                                requests: BTreeSet::new(),
+                                ran: by_itself,
+                                runs_by_itself: by_itself,
+                            };
+                        }
+                        Some(Line::Request(name)) => {
+                            since.requests.insert(name);
+                        }
+                        Some(Line::Answer(_)) | None => {}
+                    },
+                    Output::Event(_) | Output::Stop(_) => {}
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The CLI answers in order: what it says to an interrupt that it got before a prompt says nothing of the prompt.
+pub(crate) fn a_prompt_is_lost_only_by_an_interrupt_that_came_after_it(record: &Record) -> Result<(), String> {
+    Since::follow(record, |since, step| {
+        let Step::Cli(line) = step else { return Err("a prompt was lost without a word of the CLI".to_owned()) };
+        let is_reply = line.contains("control_response");
+        let is_after = since.requests.iter().any(|name| line.contains(&format!("\"{name}\"")));
+        ensure(!is_reply || is_after, || format!("the CLI was given {:?} only after the interrupt", since.prompt))
+    })
+}
+
+pub(crate) fn a_prompt_is_lost_only_by_an_idle_after_it_ran(record: &Record) -> Result<(), String> {
+    Since::follow(record, |since, step| {
+        let is_idle = matches!(step, Step::Cli(line) if line.contains("session_state_changed"));
+        ensure(!is_idle || since.ran, || format!("the CLI never said that it runs with {:?}", since.prompt))
+    })
+}
+
+pub(crate) fn a_cli_that_wakes_from_idle_has_a_turn_of_its_own(record: &Record) -> Result<(), String> {
+    let mut was_idle = false;
+    for moment in &record.moments {
+        let has_own_turn = moment
+            .outputs
+            .iter()
+            .any(|output| matches!(output, Output::Event(Event::TurnStarted { cause: TurnCause::Cli })));
+        let wakes = was_idle && moment.before.phase == Phase::Idle && moment.says_init();
+        ensure(!wakes || has_own_turn, || format!("the CLI woke up, and no turn was told:\n{moment}"))?;
+        for output in &moment.outputs {
+            match output {
+                Output::Event(Event::BecameIdle) => was_idle = true,
+                Output::Event(Event::TurnStarted { .. }) => was_idle = false,
+                Output::Event(_) | Output::Write(_) | Output::Stop(_) => {}
+            }
+        }
+    }
+    Ok(())
+}

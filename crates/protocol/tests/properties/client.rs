@@ -1,0 +1,105 @@
+//! What a client wants: every command, with arguments of chance.
+
+use watari_protocol::{
+    Answer, AskId, Command, EntryId, HookOutput, PermissionMode, Prompt, PromptContent, Raw, Request,
+};
+
+use super::dice::{Dice, TEXTS};
+
+/// JSON as a client may give it: also what no Rust value can hold, and what goes over several lines.
+const GIVEN: &[&str] = &[
+    r#"{"command":"pwd"}"#,
+    "{}",
+    r#"{"b":1,"a":[2]}"#,
+    r#"{"n":1e400}"#,
+    r#"{"s":"\ud83d"}"#,
+    "{\"x\":\n\t1,\r\n\"y\":2}",
+    "7",
+    "null",
+    r#""text""#,
+];
+
+const BLOCKS: &[&str] = &[
+    r#"[{"type":"text","text":"hello"}]"#,
+    "[{\"type\":\"text\",\n\"text\":\"\\ud83d\"}]",
+    r#"[{"type":"image","source":{"n":1e400}},{"type":"text","text":""}]"#,
+    "[]",
+    "{}",
+    r#"[{"type":"text"}]"#,
+    r#"[{"text":"no type"}]"#,
+    "[7]",
+    "not JSON",
+];
+
+/// A command; `asked` is how many questions the CLI has asked so far.
+pub(super) fn command(dice: &mut Dice<'_>, asked: u64) -> Command {
+    match dice.roll(64) {
+        0..=15 => Command::Prompt(dice.pick(TEXTS).into()),
+        16..=20 => Command::Prompt(Prompt { content: PromptContent::Blocks(Raw::from(dice.pick(BLOCKS))) }),
+        21..=44 => Command::Answer { ask: AskId(dice.one_of(asked)), answer: answer(dice) },
+        45..=52 => Command::Interrupt { cancel_queued: false },
+        53..=54 => Command::Interrupt { cancel_queued: true },
+        55..=61 => Command::Request(request(dice)),
+        62 => Command::Close,
+        _ => Command::Abort,
+    }
+}
+
+fn given(dice: &mut Dice<'_>) -> Raw {
+    Raw::from(dice.pick(GIVEN))
+}
+
+fn answer(dice: &mut Dice<'_>) -> Answer {
+    match dice.roll(11) {
+        0 => Answer::allow(),
+        1 => Answer::deny(dice.pick(TEXTS)),
+        2 | 3 => Answer::Hook(hook_output(dice)),
+        4 => Answer::allow_with(given(dice)),
+        5 => Answer::Allow { input: dice.is_heads().then(|| given(dice)), permissions: Some(given(dice)) },
+        6 => Answer::Deny { message: dice.pick(TEXTS).to_owned(), interrupt: true },
+        7 => Answer::Choose([(dice.pick(TEXTS).to_owned(), dice.pick(TEXTS).to_owned())].into()),
+        8 => Answer::Submit(given(dice)),
+        9 => Answer::Decline,
+        _ => Answer::Dismiss,
+    }
+}
+
+fn hook_output(dice: &mut Dice<'_>) -> HookOutput {
+    let reason = dice.pick(TEXTS).to_owned();
+    match dice.roll(10) {
+        0 => HookOutput::NoOpinion,
+        1 => HookOutput::Allow { input: None },
+        2 => HookOutput::Allow { input: Some(given(dice)) },
+        3 => HookOutput::Deny { reason },
+        4 => HookOutput::Ask { reason },
+        5 => HookOutput::Defer,
+        6 => HookOutput::Block { reason },
+        7 => HookOutput::Context { text: reason },
+        8 => HookOutput::Halt { reason },
+        _ => HookOutput::Other(given(dice)),
+    }
+}
+
+fn request(dice: &mut Dice<'_>) -> Request {
+    let text = dice.pick(TEXTS).to_owned();
+    match dice.roll(14) {
+        0 => Request::McpStatus,
+        1 => Request::SetModel(dice.is_heads().then_some(text)),
+        2 => Request::SetPermissionMode(dice.pick(&PermissionMode::ALL)),
+        3 => Request::SetThinking(dice.is_heads().then_some(u32::MAX)),
+        4 => Request::SetMcpServers([(text, given(dice))].into()),
+        5 => Request::ReconnectMcp { server: text },
+        6 => Request::ToggleMcp { server: text, enabled: dice.is_heads() },
+        7 => Request::ContextUsage,
+        8 => Request::Rewind { entry: first_entry(), dry_run: dice.is_heads() },
+        9 => Request::StopTask { task: text },
+        10 => Request::ReadFile { path: text, max_bytes: dice.is_heads().then_some(u64::MAX) },
+        11 => Request::Rename { title: text },
+        12 => Request::Reinitialize,
+        _ => Request::Other { subtype: text.clone(), fields: [(text, serde_json::Value::Null)].into_iter().collect() },
+    }
+}
+
+fn first_entry() -> EntryId {
+    "00000000-0000-4000-8000-000000000001".parse().unwrap()
+}

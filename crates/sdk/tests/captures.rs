@@ -1,0 +1,67 @@
+//! Every capture of the real CLI that there is, played through decoding and machine: one snapshot of events each.
+//!
+//! The captures hold text of the CLI and are not in the repository; they lie beside it, where it was made. The
+//! snapshots are in it, because they hold none. `UPDATE_CAPTURES=1` writes them.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::wildcard_enum_match_arm,
+    reason = "a test picks what it looks for, and fails when it meets something else"
+)]
+
+mod replay;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use replay::line::{compared, lines, snapshots, unlisted};
+use replay::{Order, Recording};
+
+/// Snapshots of recordings that the tests make themselves.
+const FRESH: &str = "fresh-";
+
+fn captures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/captures")
+}
+
+/// The names of files that end so, without the ending.
+fn names(folder: &Path, ending: &str) -> BTreeSet<String> {
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    files.filter_map(|name| name.strip_suffix(ending).map(str::to_owned)).collect()
+}
+
+/// Whether the real CLI speaks in a capture: not in what its API was asked (`.api`), and not in what another SDK said
+/// to a fake CLI (`ts-`), which is in another form and has no line of the CLI.
+fn is_of_cli(name: &str) -> bool {
+    !name.ends_with(".api") && !name.starts_with("ts-")
+}
+
+/// Plays a capture; what is wrong with it, if anything.
+fn check(name: &str) -> Option<String> {
+    let played = Recording::read(&captures().join(format!("{name}.jsonl"))).play(&Order::AsRecorded);
+    let unlisted = unlisted(&played.events).into_iter();
+    let unlisted = unlisted.map(|(kind, subtype)| format!("{name}: {kind} {subtype} is unknown and not in the list"));
+    let faults = played.faults.iter().map(|fault| format!("{name}: {fault}"));
+    let wrong = unlisted.chain(faults).chain(compared(name, &lines(&played.events, &played.remarks)));
+    let wrong: Vec<String> = wrong.collect();
+    (!wrong.is_empty()).then(|| wrong.join("\n"))
+}
+
+#[test]
+fn every_capture_is_played_as_its_snapshot_says() {
+    let captures = captures();
+    if !captures.is_dir() {
+        eprintln!("{} is not there: no capture was played", captures.display());
+        return;
+    }
+    let names_of_cli: BTreeSet<String> =
+        names(&captures, ".jsonl").into_iter().filter(|name| is_of_cli(name)).collect();
+    let wrong: Vec<String> = names_of_cli.iter().filter_map(|name| check(name)).collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let of_captures: BTreeSet<String> =
+        names(&snapshots(), ".txt").into_iter().filter(|name| !name.starts_with(FRESH)).collect();
+    assert_eq!(of_captures, names_of_cli, "a snapshot without a capture");
+    eprintln!("{} captures were played", names_of_cli.len());
+}
