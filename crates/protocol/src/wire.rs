@@ -23,6 +23,7 @@ use serde_json::value::RawValue;
 use crate::event::NoticeKind;
 use control::{AskRequest, Gate, Response};
 use message::{AssistantFrame, ToolProgressFrame, UserFrame};
+use repair::Half;
 use result::ResultFrame;
 use stream::StreamFrame;
 use system::SystemFrame;
@@ -63,19 +64,28 @@ pub(crate) enum Incoming<'a> {
     Unknown(&'a RawValue),
 }
 
-/// Tells what a line means; none when it is not a JSON object. Lone surrogates, which JSON allows and Rust's strings do not, are replaced only
-/// when the line cannot be read otherwise; the line so made is kept in `repaired`.
+/// Tells what a line means; none when it is not a JSON object. Lone surrogates, which JSON allows and Rust's strings
+/// do not, are dealt with only when the line cannot be read otherwise; the line so made is kept in `repaired`.
 pub(crate) fn decode<'a>(line: &'a str, repaired: &'a mut String) -> Option<Incoming<'a>> {
     if let Some(known) = read(line) {
         return Some(known);
     }
-    match repair::lone_surrogates(line) {
+    // The other half of a character may come with the next piece of a stream, and nowhere else.
+    let half = if line.contains("\"stream_event\"") { Half::Kept } else { Half::Replaced };
+    match repair::lone_surrogates(line, half) {
         Some(readable) => {
             *repaired = readable;
-            read(repaired).or_else(|| unknown(line))
+            read(repaired).map(with_halves).or_else(|| unknown(line))
         }
         None => unknown(line),
     }
+}
+
+fn with_halves(mut frame: Incoming<'_>) -> Incoming<'_> {
+    if let Incoming::Stream(StreamFrame::BlockGrew { has_halves, .. }) = &mut frame {
+        *has_halves = true;
+    }
+    frame
 }
 
 fn read(line: &str) -> Option<Incoming<'_>> {
@@ -268,6 +278,6 @@ impl<'de, T: DeserializeOwned> Deserialize<'de> for Loose<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Loose<T>, D::Error> {
         let raw = <&'de RawValue>::deserialize(deserializer)?.get();
         let read = serde_json::from_str(raw).ok();
-        Ok(Loose(read.or_else(|| serde_json::from_str(&repair::lone_surrogates(raw)?).ok())))
+        Ok(Loose(read.or_else(|| serde_json::from_str(&repair::lone_surrogates(raw, Half::Replaced)?).ok())))
     }
 }

@@ -704,6 +704,7 @@ fn type_may_come_late_and_surrogates_may_be_lone() {
         cli event {"message":{"model":"m","id":"msg_1"},"type":"message_start"}
         cli event {"index":0,"content_block":{"text":"","type":"text"},"type":"content_block_start"}
         cli event {"delta":{"text":"half \ud83d","type":"text_delta"},"index":0,"type":"content_block_delta"}
+        cli event {"delta":{"text":"\ude00 joined","type":"text_delta"},"index":0,"type":"content_block_delta"}
         cli {"message":{"content":[{"text":"half \ud83d","type":"text"}],"id":"msg_1"},"type":"assistant"}
         cli {"is_error":false,"result":"half \ud83d","subtype":"success","type":"result"}
     "#), @r#"
@@ -713,7 +714,8 @@ fn type_may_come_late_and_surrogates_may_be_lone() {
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"go","type":"text"}]},"parent_tool_use_id":null}
     * message_started {"message":"msg_1","model":"m"}
     * block_started {"block":1,"content":{"type":"text"},"index":0,"kind":{"type":"text"},"message":"msg_1"}
-    * block_grew {"at":0,"block":1,"delta":{"text":"half �","type":"text"}}
+    * block_grew {"at":0,"block":1,"delta":{"text":"half ","type":"text"}}
+    * block_grew {"at":5,"block":1,"delta":{"text":"😀 joined","type":"text"}}
     * {"type":"block_finished","block":1,"message":"msg_1","parent":null,"streamed":true,"source":{"entry":null,"agent":null,"cut_short":false,"writer":"model"},"content":{"text":"half \ud83d","type":"text"}}
     * message_finished {"blocks":[1],"message":"msg_1"}
     * {"type":"turn_finished","cause":{"prompt":1},"outcome":{"ending":"completed","subtype":"success","terminal_reason":null,"result":"half �","errors":[],"structured_output":null,"deferred_tool":null,"permission_denials":[],"usage":{"input_tokens":0,"output_tokens":0,"cache_creation_input_tokens":0,"cache_read_input_tokens":0},"cost_usd":0.0,"total_cost_usd":0.0,"duration_ms":0.0,"num_turns":0,"detail":{"is_error":false,"result":"half \ud83d","subtype":"success","type":"result"}}}

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use crate::id::{EntryId, ToolUseId};
 use crate::json::Raw;
-use crate::wire::repair::lone_surrogates;
+use crate::wire::repair::{Half, lone_surrogates};
 
 /// What a block is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -107,7 +107,7 @@ impl Block {
         };
         let json = self.raw.as_str();
         // Half a character, which JSON can hold and a Rust string cannot, is shown as U+FFFD.
-        read(json).or_else(|| read(&lone_surrogates(json)?))
+        read(json).or_else(|| read(&lone_surrogates(json, Half::Replaced)?))
     }
 
     /// The input of a tool use, as the model wrote it.

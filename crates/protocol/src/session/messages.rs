@@ -8,7 +8,9 @@ use serde_json::value::RawValue;
 use crate::event::{BlockKind, Delta, Event};
 use crate::id::{BlockId, Counter, MessageId, ToolUseId};
 use crate::json::Raw;
+use crate::wire::Text;
 use crate::wire::message::{AssistantFrame, read_kind};
+use crate::wire::repair::Halves;
 use crate::wire::stream::{StreamDelta, StreamFrame};
 
 #[derive(Debug, Default)]
@@ -30,6 +32,7 @@ struct StreamingBlock {
     index: u64,
     kind: BlockKind,
     characters: u64,
+    halves: Halves,
     is_stopped: bool,
     is_whole: bool,
 }
@@ -44,7 +47,7 @@ impl Messages {
                 self.streaming = Some(Streaming { message, stop_reason: None, blocks: Vec::new() });
             }
             StreamFrame::BlockStarted { index, content } => self.start_block(index, content, tell),
-            StreamFrame::BlockGrew { index, delta } => self.grow_block(index, delta, tell),
+            StreamFrame::BlockGrew { index, delta, has_halves } => self.grow_block(index, delta, has_halves, tell),
             StreamFrame::MessageChanged { stop_reason } => {
                 if let Some(streaming) = &mut self.streaming {
                     streaming.stop_reason = stop_reason.map(|reason| reason.into_string());
@@ -108,6 +111,7 @@ impl Messages {
             index,
             kind: kind.clone(),
             characters: 0,
+            halves: Halves::default(),
             is_stopped: false,
             is_whole: false,
         });
@@ -120,14 +124,20 @@ impl Messages {
         });
     }
 
-    fn grow_block(&mut self, index: u64, delta: StreamDelta<'_>, mut tell: impl FnMut(Event)) {
+    fn grow_block(&mut self, index: u64, delta: StreamDelta<'_>, has_halves: bool, mut tell: impl FnMut(Event)) {
         // What comes after a block was sent whole is in it already.
         let Some(block) = self.block_at(index).filter(|block| !block.is_whole) else { return };
+        let must_join = has_halves || block.halves.is_waiting();
+        let mut whole = |text: Text<'_>| if must_join { block.halves.join(&text) } else { text.into_string() };
         let delta = match delta {
-            StreamDelta::Text(text) => Delta::Text(text.into_string()),
-            StreamDelta::Thinking(text) => Delta::Thinking(text.into_string()),
-            StreamDelta::Input(text) => Delta::Input(text.into_string()),
+            StreamDelta::Text(text) => Delta::Text(whole(text)),
+            StreamDelta::Thinking(text) => Delta::Thinking(whole(text)),
+            StreamDelta::Input(text) => Delta::Input(whole(text)),
         };
+        if must_join && delta.text().is_empty() {
+            // It was half a character, which is told with its other half.
+            return;
+        }
         let at = block.characters;
         block.characters += delta.text().chars().count() as u64;
         tell(Event::BlockGrew { block: block.id, at, delta });

@@ -1,9 +1,22 @@
-//! Lines that are valid JSON but not valid Rust strings: lone surrogates.
+//! Lines that are valid JSON but not valid Rust strings: lone surrogates, which are halves of a character.
 
-/// Replaces every `\uD800`…`\uDFFF` escape that has no partner by `\ufffd`. None when there is none.
-pub(crate) fn lone_surrogates(line: &str) -> Option<String> {
+/// What becomes of a half that has no partner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Half {
+    /// It becomes U+FFFD.
+    Replaced,
+    /// It becomes a stand-in, so that it can be joined with one that comes later: see [`Halves`].
+    Kept,
+}
+
+/// Where stand-ins for halves lie: in the last private plane of Unicode, each `0x10_0000` above its half.
+const STAND_IN: u32 = 0x10_0000;
+
+/// Makes a line readable that has halves without a partner in it. None when it has none.
+pub(crate) fn lone_surrogates(line: &str, half: Half) -> Option<String> {
     let bytes = line.as_bytes();
-    let mut lone = Vec::new();
+    let mut repaired = String::new();
+    let mut copied = 0;
     let mut place = 0;
     while place < bytes.len() {
         if bytes[place] != b'\\' {
@@ -12,22 +25,27 @@ pub(crate) fn lone_surrogates(line: &str) -> Option<String> {
         }
         match escape_at(bytes, place) {
             Some(0xD800..=0xDBFF) if matches!(escape_at(bytes, place + 6), Some(0xDC00..=0xDFFF)) => place += 12,
-            Some(0xD800..=0xDFFF) => {
-                lone.push(place);
+            Some(unit @ 0xD800..=0xDFFF) => {
+                repaired.push_str(&line[copied..place]);
+                repaired.push_str(&replacement(unit, half));
                 place += 6;
+                copied = place;
             }
             // Any other escape: the character after the backslash is not the start of one.
             Some(_) | None => place += 2,
         }
     }
-    if lone.is_empty() {
-        return None;
+    (copied > 0).then(|| repaired + &line[copied..])
+}
+
+fn replacement(unit: u16, half: Half) -> String {
+    match half {
+        Half::Replaced => "\\ufffd".to_owned(),
+        Half::Kept => {
+            let offset = STAND_IN + u32::from(unit) - 0x1_0000;
+            format!("\\u{:04x}\\u{:04x}", 0xD800 + (offset >> 10), 0xDC00 + (offset & 0x3FF))
+        }
     }
-    let mut repaired = line.to_owned();
-    for place in lone {
-        repaired.replace_range(place..place + 6, "\\ufffd");
-    }
-    Some(repaired)
 }
 
 /// The number of the `\uXXXX` escape at this place, if there is one.
@@ -37,9 +55,46 @@ fn escape_at(bytes: &[u8], place: usize) -> Option<u16> {
     u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
+/// Joins halves of characters that came in different pieces of a text.
+#[derive(Debug, Default)]
+pub(crate) struct Halves {
+    first: Option<u16>,
+}
+
+impl Halves {
+    /// The next piece, with stand-ins for halves in it. A first half at its end is kept for the next piece; a half that
+    /// finds no partner becomes U+FFFD.
+    pub(crate) fn join(&mut self, piece: &str) -> String {
+        let mut joined = String::with_capacity(piece.len());
+        for character in piece.chars() {
+            let unit = u32::from(character).checked_sub(STAND_IN).and_then(|unit| u16::try_from(unit).ok());
+            let unit = unit.filter(|unit| (0xD800..=0xDFFF).contains(unit));
+            match (self.first.take(), unit) {
+                (Some(first), Some(second @ 0xDC00..)) => {
+                    joined.extend(char::decode_utf16([first, second]).map(|joined| joined.unwrap_or('\u{fffd}')));
+                    continue;
+                }
+                (Some(_), _) => joined.push('\u{fffd}'),
+                (None, _) => {}
+            }
+            match unit {
+                Some(first @ ..0xDC00) => self.first = Some(first),
+                Some(_) => joined.push('\u{fffd}'),
+                None => joined.push(character),
+            }
+        }
+        joined
+    }
+
+    /// Whether a first half waits for its second.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.first.is_some()
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::lone_surrogates;
+    use super::*;
 
     #[test]
     fn only_halves_without_a_partner_are_replaced() {
@@ -52,7 +107,22 @@ mod tests {
             (r#"{"a":"\ud83d\ud83d\ude00"}"#, Some(r#"{"a":"\ufffd\ud83d\ude00"}"#)),
             (r#"{"a":"\\\ud83d"}"#, Some(r#"{"a":"\\\ufffd"}"#)),
         ] {
-            assert_eq!(lone_surrogates(line).as_deref(), repaired, "{line}");
+            assert_eq!(lone_surrogates(line, Half::Replaced).as_deref(), repaired, "{line}");
         }
+    }
+
+    #[test]
+    fn halves_in_different_pieces_are_joined_and_others_replaced() {
+        let mut halves = Halves::default();
+        let pieces = ["\"a\\ud83d\"", "\"\\ude00b\\ud83d\"", "\"c\\ude00\\ud83d\\ud83d\"", "\"\\ude00\""];
+        let joined: Vec<String> = pieces
+            .into_iter()
+            .map(|piece| {
+                let readable = lone_surrogates(piece, Half::Kept).unwrap();
+                halves.join(&serde_json::from_str::<String>(&readable).unwrap())
+            })
+            .collect();
+        assert_eq!(joined, ["a", "😀b", "\u{fffd}c\u{fffd}\u{fffd}", "😀"]);
+        assert!(!halves.is_waiting());
     }
 }

@@ -18,9 +18,11 @@ pub(crate) enum StreamFrame<'a> {
         index: u64,
         content: &'a RawValue,
     },
+    /// With stand-ins for halves of characters when it has any: they are to be joined.
     BlockGrew {
         index: u64,
         delta: StreamDelta<'a>,
+        has_halves: bool,
     },
     BlockStopped {
         index: u64,
@@ -56,7 +58,7 @@ pub(super) fn read<'a>(frame: &Frame<'a>) -> Option<StreamFrame<'a>> {
         }
         "content_block_start" => StreamFrame::BlockStarted { index: event.index?, content: event.content_block? },
         "content_block_delta" => match read_delta(event.delta.as_ref()?) {
-            Some(delta) => StreamFrame::BlockGrew { index: event.index?, delta },
+            Some(delta) => StreamFrame::BlockGrew { index: event.index?, delta, has_halves: false },
             None => StreamFrame::Nothing,
         },
         "content_block_stop" => StreamFrame::BlockStopped { index: event.index? },
