@@ -1291,3 +1291,27 @@ fn depth_and_size_that_no_rust_value_can_hold_are_carried_through() {
     assert_eq!(written.len(), 2);
     assert!(written.iter().all(|line| line.contains(&deep)));
 }
+
+#[test]
+fn a_question_asked_twice_is_asked_once_and_an_abort_does_not_change_why_a_session_ends() {
+    insta::assert_snapshot!(play(r#"
+        cli {"type":"control_response","response":{"subtype":"error","request_id":"watari_1","error":"bad schema"}}
+        abort
+        exit
+    "#), @r#"
+    ! Abort
+    ! Abort
+    * ended {"exit":{"reason":{"start_refused":{"refused":{"message":"bad schema"}}}}}
+    "#);
+    insta::assert_snapshot!(play("
+        cli ready
+        cli ask a
+        cli ask a
+        allow 1
+    "), @r#"
+    * ready {"cli":{"version":"2.1.325"}}
+    * ask_opened {"ask":1,"input":{"command":"ls"},"kind":"permission","needs_person":false,"tool":"Bash","tool_use":"toolu_a"}
+    * ask_closed {"ask":1,"ending":"allowed"}
+    > {"type":"control_response","response":{"subtype":"success","request_id":"a","response":{"behavior":"allow","updatedInput":{"command":"ls"}}}}
+    "#);
+}

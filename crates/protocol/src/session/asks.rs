@@ -40,6 +40,11 @@ impl Asks {
         self.open.iter().find(|ask| ask.id == id)
     }
 
+    /// Whether an ask with this id of the CLI's is open.
+    pub(super) fn is_asked(&self, request_id: &str) -> bool {
+        self.open.iter().any(|ask| ask.request_id == request_id)
+    }
+
     /// Takes an ask out by our id.
     pub(super) fn take(&mut self, id: AskId) -> Option<OpenAsk> {
         let place = self.open.iter().position(|ask| ask.id == id)?;

@@ -133,8 +133,10 @@ impl Machine {
     }
 
     fn abort(&mut self, now: Instant) {
-        self.step(Trigger::EndAsked);
-        self.exit_reason = ExitReason::Asked;
+        if self.step(Trigger::EndAsked).is_some() {
+            // Why a session ends that is ending already was decided before.
+            self.exit_reason = ExitReason::Asked;
+        }
         self.close_asks();
         self.stop(Stop::Abort);
         self.closing = Some(Closing::on(Rung::Killed, now));

@@ -221,6 +221,10 @@ impl Machine {
 
     fn asked(&mut self, request: AskRequest<'_>, now: Instant) {
         let id = &*request.request_id;
+        if self.asks.is_asked(id) {
+            // Asked twice is asked once.
+            return;
+        }
         match request.body {
             AskBody::Known(kind) if self.phase != Phase::Closing => {
                 let gate = Gate::of(&kind);
