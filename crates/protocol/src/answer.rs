@@ -72,7 +72,8 @@ pub enum HookOutput {
         reason: String,
     },
     /// `PreToolUse`: end the turn and keep the use of the tool for later; a session that resumes this one is
-    /// asked again at once.
+    /// asked again at once. Only when no other tool of the same message waits: of several that are deferred, the CLI
+    /// keeps the last.
     Defer,
     /// `UserPromptSubmit`: do not send the prompt. `Stop`: do not stop yet.
     Block {

@@ -51,6 +51,13 @@ pub enum PromptContent {
     Blocks(Raw),
 }
 
+impl Prompt {
+    /// A prompt of blocks in the API's shape: a JSON array of texts, images and documents.
+    pub fn blocks(blocks: impl Into<Raw>) -> Prompt {
+        Prompt { content: PromptContent::Blocks(blocks.into()) }
+    }
+}
+
 impl PromptContent {
     pub(crate) fn to_raw(&self) -> Raw {
         match self {

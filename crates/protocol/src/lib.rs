@@ -30,7 +30,7 @@ pub use event::{
     SessionInfo, TaskNews, TurnCause, TurnEnding, Usage, Writer,
 };
 pub use id::{AskId, BadId, BlockId, EntryId, HookId, MessageId, PromptId, RequestId, SessionId, ToolUseId};
-pub use initialize::{Hook, Initialize, SystemPrompt};
+pub use initialize::{HOOK_EVENTS, Hook, Initialize, SystemPrompt};
 pub use json::Raw;
 pub use session::{Config, Machine, Output, Phase, ProcessEnd, STEPS, Stop, Trigger};
 pub use wire::start_failure::{StartFailure, start_failure};

@@ -93,8 +93,10 @@ pub struct Machine {
     start_deadline: Option<Instant>,
     /// What the CLI last said it is doing, if it ever did: then its word decides when the session is idle.
     cli_state: Option<CliState>,
-    /// True when the CLI said that it runs after it was given the prompt that it has.
+    /// True when the CLI took up the prompt that it has.
     ran_since_hand_over: bool,
+    /// True once the CLI has told of a prompt by its id. Before that, its word that it runs has to do.
+    cli_tells_of_prompts: bool,
     /// True while a turn runs that no prompt asked for.
     runs_by_itself: bool,
     /// True when the running turn was told to end.
@@ -137,6 +139,7 @@ impl Machine {
             start_deadline: now.checked_add(config.start_within),
             cli_state: None,
             ran_since_hand_over: false,
+            cli_tells_of_prompts: false,
             runs_by_itself: false,
             interrupt_sent: false,
             start_errors: Vec::new(),

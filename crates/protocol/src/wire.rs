@@ -22,7 +22,7 @@ use serde_json::value::RawValue;
 
 use crate::event::NoticeKind;
 use control::{AskRequest, Gate, Response};
-use message::{AssistantFrame, ToolProgressFrame, UserFrame};
+use message::{AssistantFrame, PromptNews, ToolProgressFrame, UserFrame};
 use repair::Half;
 use result::ResultFrame;
 use stream::StreamFrame;
@@ -54,9 +54,10 @@ pub(crate) enum Incoming<'a> {
     },
     /// The CLI answers a request of ours.
     Response(Response<'a>),
-    /// A prompt that had been handed over was dropped by the CLI before its turn, by the id we gave it.
-    PromptCancelled {
+    /// What became of a prompt that was handed over, by the id we gave it.
+    Prompt {
         uuid: Text<'a>,
+        news: PromptNews,
     },
     /// A frame that carries nothing for a client: a sign of life, the CLI's own bookkeeping.
     Nothing,
@@ -97,7 +98,7 @@ fn read(line: &str) -> Option<Incoming<'_>> {
         "result" => result::read(line).map(|frame| Incoming::Result(Box::new(frame))),
         "system" => system::read(&frame, line).map(Incoming::System),
         "tool_progress" => message::read_tool_progress(line).map(Incoming::ToolProgress),
-        "control_request" => control::read_request(&frame).map(Incoming::Request),
+        "control_request" => control::read_request(&frame, line).map(Incoming::Request),
         "control_response" => control::read_response(&frame).map(Incoming::Response),
         "control_cancel_request" => frame.request_id.map(|request_id| Incoming::Cancel { request_id }),
         "command_lifecycle" => message::read_lifecycle(line),

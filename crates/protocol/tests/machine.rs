@@ -265,7 +265,9 @@ fn a_question_that_cannot_be_read_is_refused_and_one_that_is_not_known_is_declin
         cli {"type":"control_request","request_id":"b","request":{"subtype":"paint_the_house"}}
     "#), @r#"
     * ready {"cli":{"version":"2.1.325"}}
+    * unknown {"frame":{"request":{"subtype":"can_use_tool","tool":"?"},"request_id":"a","type":"control_request"}}
     > {"type":"control_response","response":{"subtype":"success","request_id":"a","response":{"behavior":"deny","interrupt":false,"message":"The request could not be read"}}}
+    * unknown {"frame":{"request":{"subtype":"paint_the_house"},"request_id":"b","type":"control_request"}}
     > {"response":{"error":"Unsupported control request subtype: paint_the_house","error_code":"unsupported_request","request_id":"b","subtype":"error"},"type":"control_response"}
     "#);
 }
@@ -935,7 +937,9 @@ fn a_frame_with_a_member_that_is_not_what_it_should_be_still_counts() {
     * turn_finished {"cause":{"prompt":2},"outcome":{"ending":"completed","result":"ok","subtype":"success"}}
     * became_idle
     * ask_opened {"ask":1,"kind":"permission","needs_person":false,"tool":"Bash"}
+    * unknown {"frame":{"request":{"no":"subtype"},"request_id":"b","type":"control_request"}}
     > {"response":{"error":"Unsupported control request subtype: ?","error_code":"unsupported_request","request_id":"b","subtype":"error"},"type":"control_response"}
+    * unknown {"frame":{"request_id":"c","type":"control_request"}}
     > {"response":{"error":"Unsupported control request subtype: ?","error_code":"unsupported_request","request_id":"c","subtype":"error"},"type":"control_response"}
     "#);
 }
@@ -1012,7 +1016,9 @@ fn hooks_are_asked_answered_and_fail_closed_where_they_are_gates() {
     > {"type":"control_response","response":{"subtype":"success","request_id":"k","response":{}}}
     * ask_closed {"ask":12,"ending":"expired"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"l","response":{}}}
+    * unknown {"frame":{"request":{"callback_id":"somebody_elses","input":{"hook_event_name":"PreToolUse"},"subtype":"hook_callback"},"request_id":"m","type":"control_request"}}
     > {"type":"control_response","response":{"subtype":"success","request_id":"m","response":{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"The request could not be read"}}}}
+    * unknown {"frame":{"request":{"callback_id":5,"subtype":"hook_callback"},"request_id":"n","type":"control_request"}}
     > {"response":{"error":"The request could not be read","error_code":"invalid_request","request_id":"n","subtype":"error"},"type":"control_response"}
     * ask_opened {"ask":13,"event":"PreToolUse","hook":1,"input":{"hook_event_name":"PreToolUse"},"kind":"hook"}
     x ask 13 is a hook and does not take this answer: answer it with a hook's output
@@ -1313,5 +1319,90 @@ fn a_question_asked_twice_is_asked_once_and_an_abort_does_not_change_why_a_sessi
     * ask_opened {"ask":1,"input":{"command":"ls"},"kind":"permission","needs_person":false,"tool":"Bash","tool_use":"toolu_a"}
     * ask_closed {"ask":1,"ending":"allowed"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"a","response":{"behavior":"allow","updatedInput":{"command":"ls"}}}}
+    "#);
+}
+
+#[test]
+fn an_answer_that_the_cli_would_take_for_no_opinion_is_refused() {
+    let hooks = vec![Hook::on("PreToolUse"), Hook::on("UserPromptSubmit"), Hook::on("PermissionRequest")];
+    let initialize = Initialize { hooks, ..Initialize::default() };
+    insta::assert_snapshot!(play_with(Config { initialize, ..Config::default() }, r#"
+        cli ready
+        cli hook a 2 UserPromptSubmit
+        hook 1 deny no
+        hook 1 ask
+        hook 1 allow
+        cli hook b 1 PreToolUse
+        hook 2 block no
+        hook 2 allow 5
+        cli hook c 3 PermissionRequest
+        hook 3 defer
+        wait 60
+    "#), @r#"
+    * ready {"cli":{"version":"2.1.325"}}
+    * ask_opened {"ask":1,"event":"UserPromptSubmit","hook":2,"input":{"hook_event_name":"UserPromptSubmit"},"kind":"hook"}
+    x ask 1 is a hook of an event that knows no such answer and does not take this answer: answer it with block
+    x ask 1 is a hook of an event that knows no such answer and does not take this answer: answer it with no opinion, block or deny
+    x ask 1 is a hook of an event that knows no such answer and does not take this answer: answer it with no opinion, block or deny
+    * ask_opened {"ask":2,"event":"PreToolUse","hook":1,"input":{"hook_event_name":"PreToolUse"},"kind":"hook"}
+    x ask 2 is a hook of an event that knows no such answer and does not take this answer: answer it with deny
+    x the edited input of a tool must be a JSON object
+    * ask_opened {"ask":3,"event":"PermissionRequest","hook":3,"input":{"hook_event_name":"PermissionRequest"},"kind":"hook"}
+    x ask 3 is a hook of an event that knows no such answer and does not take this answer: answer it with no opinion, block or deny
+    * ask_closed {"ask":1,"ending":"expired"}
+    > {"type":"control_response","response":{"subtype":"success","request_id":"a","response":{"decision":"block","reason":"Nobody answered in time"}}}
+    * ask_closed {"ask":2,"ending":"expired"}
+    > {"type":"control_response","response":{"subtype":"success","request_id":"b","response":{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"Nobody answered in time"}}}}
+    * ask_closed {"ask":3,"ending":"expired"}
+    > {"type":"control_response","response":{"subtype":"success","request_id":"c","response":{}}}
+    "#);
+}
+
+#[test]
+fn a_session_that_goes_on_before_it_answers_is_running() {
+    insta::assert_snapshot!(play(r#"
+        cli running
+        cli init
+        cli ready
+        close
+        cli result "subtype":"success","result":"gone on"
+        exit 0
+    "#), @r#"
+    * session_opened {"session":{"cwd":"/w","model":"m","permission_mode":"default","session_id":"11111111-1111-4111-8111-111111111111","tools":["Bash"],"version":"2.1.325"}}
+    * turn_started {"cause":"cli"}
+    * ready {"cli":{"version":"2.1.325"}}
+    > {"type":"control_request","request_id":"watari_2","request":{"subtype":"interrupt"}}
+    * turn_finished {"cause":"cli","outcome":{"ending":"completed","result":"gone on","subtype":"success"}}
+    ! CloseStdin
+    * ended {"exit":{"reason":"asked"}}
+    "#);
+}
+
+#[test]
+fn a_prompt_is_lost_by_what_the_cli_says_of_it_and_not_of_others() {
+    insta::assert_snapshot!(play(r#"
+        cli ready
+        prompt one
+        cli {"type":"command_lifecycle","command_uuid":"00000000-0000-4000-8000-000000000001","state":"started"}
+        cli running
+        cli result
+        prompt two
+        cli running
+        cli result "subtype":"success","result":"a task's","origin":{"kind":"task-notification"}
+        cli idle
+        cli {"type":"command_lifecycle","command_uuid":"00000000-0000-4000-8000-000000000002","state":"started"}
+        cli idle
+    "#), @r#"
+    * ready {"cli":{"version":"2.1.325"}}
+    * prompt_accepted {"content":"one","entry":"00000000-0000-4000-8000-000000000001","prompt":1}
+    * turn_started {"cause":{"prompt":1}}
+    > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"one","type":"text"}]},"parent_tool_use_id":null}
+    * turn_finished {"cause":{"prompt":1},"outcome":{"ending":"completed","result":"done","subtype":"success","terminal_reason":"completed"}}
+    * prompt_accepted {"content":"two","entry":"00000000-0000-4000-8000-000000000002","prompt":2}
+    * turn_started {"cause":{"prompt":2}}
+    > {"type":"user","uuid":"00000000-0000-4000-8000-000000000002","session_id":"","message":{"role":"user","content":[{"text":"two","type":"text"}]},"parent_tool_use_id":null}
+    * turn_finished {"cause":"cli","outcome":{"ending":"completed","result":"a task's","subtype":"success"}}
+    * prompt_dropped {"prompt":2,"reason":"lost"}
+    * became_idle
     "#);
 }

@@ -45,10 +45,16 @@ fn show(event: &Event, asked: &mut Vec<AskId>) -> std::io::Result<()> {
     if let Event::BlockGrew { delta: Delta::Text(text), .. } = event {
         write!(stdout, "{}", visible(text))?;
     }
-    if let Event::AskOpened { ask, kind: AskKind::Permission(permission) } = event {
+    if let Event::AskOpened { ask, kind } = event {
         asked.push(*ask);
-        let input = visible(permission.input.as_str());
-        writeln!(stdout, "\nmay {} run with {input}? y/n", visible(&permission.tool))?;
+        match kind {
+            AskKind::Permission(asks) | AskKind::Question(asks) | AskKind::Plan(asks) => {
+                let input = visible(asks.input.as_str());
+                writeln!(stdout, "\nmay {} run with {input}? y/n", visible(&asks.tool))?;
+            }
+            // There are none: no hook and no server was given.
+            AskKind::Hook(_) | AskKind::Form(_) => {}
+        }
     }
     if let Event::AskClosed { ask, .. } = event {
         asked.retain(|open| open != ask);

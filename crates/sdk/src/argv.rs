@@ -12,7 +12,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
-use watari_protocol::{Initialize, Raw};
+use watari_protocol::{HOOK_EVENTS, Initialize, Raw};
 
 use crate::options::{
     Effort, ExtraArgument, McpServers, Options, PermissionPrompts, Session, SettingSource, Settings, Thinking,
@@ -47,6 +47,12 @@ pub enum BadOption {
         flag: &'static str,
         /// What was given.
         value: String,
+    },
+    /// A hook for something that never happens. The CLI would take it without a word, and never call it.
+    #[error("{event:?} is not what a hook can be called for: use one of {}", HOOK_EVENTS.join(", "))]
+    HookEvent {
+        /// What was given.
+        event: String,
     },
     /// A variable that cannot be set.
     #[error(
@@ -117,8 +123,12 @@ pub(crate) fn initialize(options: &Options) -> Initialize {
     }
 }
 
-/// Checks what the caller wants in the environment.
-pub(crate) fn check_environment(options: &Options) -> Result<(), BadOption> {
+/// Checks what does not stand in the arguments.
+pub(crate) fn check(options: &Options) -> Result<(), BadOption> {
+    let unknown = options.hooks.iter().find(|hook| !HOOK_EVENTS.contains(&hook.event.as_str()));
+    if let Some(hook) = unknown {
+        return Err(BadOption::HookEvent { event: hook.event.clone() });
+    }
     let settable = |name: &str, value: Option<&str>| {
         !name.is_empty() && !name.contains(['=', '\0']) && !value.is_some_and(|value| value.contains('\0'))
     };

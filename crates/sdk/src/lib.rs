@@ -24,7 +24,7 @@
 //! Claude Code starts shells and servers of its own, in sessions of their own. With a [`Keeper`] all of
 //! them die with the session, also when the program is killed with SIGKILL. Without one, they die when
 //! the session is closed or its client dropped, found by process group and by a mark in their environment;
-//! but nobody is there to do it when the program itself is killed.
+//! but nobody is there to do it when the program itself is killed, also by Ctrl-C: the CLI then finishes its turn.
 
 mod argv;
 mod client;
@@ -54,9 +54,9 @@ pub use sink::Events;
 pub use watari_protocol::{
     Answer, AskEnding, AskId, AskKind, BadId, Block, BlockId, BlockKind, BlockSource, CliInfo, Delta, DropReason,
     EntryId, Event, Exit, ExitReason, Failure, FormAsk, Hook, HookAsk, HookId, HookNews, HookOutput, InterruptReceipt,
-    MessageId, NoticeKind, Outcome, PermissionAsk, PermissionMode, Prompt, PromptContent, PromptId, Raw, Refused,
-    Request, RequestFailed, RequestId, RequestReply, SessionId, SessionInfo, SystemPrompt, TaskNews, ToolUseId,
-    TurnCause, TurnEnding, Usage, Writer,
+    MessageId, NoticeKind, Outcome, PermissionAsk, PermissionMode, Phase, Prompt, PromptContent, PromptId, Raw,
+    Refused, Request, RequestFailed, RequestId, RequestReply, SessionId, SessionInfo, SystemPrompt, TaskNews,
+    ToolUseId, TurnCause, TurnEnding, UnknownPermissionMode, Usage, Writer,
 };
 
 /// The program in the README is one that compiles.

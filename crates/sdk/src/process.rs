@@ -207,7 +207,7 @@ fn this_program() -> Result<PathBuf, StartError> {
 }
 
 fn plan(options: &Options) -> Result<Plan, StartError> {
-    argv::check_environment(options)?;
+    argv::check(options)?;
     let mut environment = environment(options);
     let variable = |name: &str| environment.get(std::ffi::OsStr::new(name));
     let home = variable("HOME").map(PathBuf::from);

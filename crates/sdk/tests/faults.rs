@@ -186,6 +186,7 @@ async fn a_bad_option_starts_nothing() {
         Options { max_budget_usd: Some(f64::NAN), ..fake.options() },
         Options { max_budget_usd: Some(0.0), ..fake.options() },
         Options { tools: Some(watari_sdk::Tools::Only(vec!["A,B".into()])), ..fake.options() },
+        Options { hooks: vec![watari_sdk::Hook::on("PreTooluse")], ..fake.options() },
         Options { environment: Environment::only([("A=B".to_owned(), "x".to_owned())]), ..fake.options() },
         Options { environment: Environment::only([("A".to_owned(), "x\0y".to_owned())]), ..fake.options() },
     ] {
@@ -200,6 +201,7 @@ async fn a_bad_option_starts_nothing() {
                         | BadOption::Budget { .. }
                         | BadOption::Comma { .. }
                         | BadOption::Variable { .. }
+                        | BadOption::HookEvent { .. }
                 ))
             ),
             "{error}"
@@ -473,4 +475,16 @@ async fn asks_that_come_at_once_are_each_answered_once() {
     talk.client.close().await;
     let answers = fs::read_to_string(log).unwrap().lines().filter(|line| line.contains("\"control_response\"")).count();
     assert_eq!(answers, 50);
+}
+
+#[cfg(not(watari_portable))]
+#[tokio::test]
+async fn a_keeper_that_was_stopped_holds_nothing_up() {
+    let fake = Fake::new(&format!("{READY}\nexec tail -f /dev/null"));
+    let talk = Talk::connect(fake.options()).await;
+    let processes = marked(fake.path().to_str().unwrap());
+    let keeper = processes.iter().find(|process| process.command.contains("__keeper")).unwrap();
+    assert!(std::process::Command::new("kill").args(["-STOP", &keeper.pid.to_string()]).status().unwrap().success());
+    talk.client.abort().await;
+    assert_eq!(marked(fake.path().to_str().unwrap()), []);
 }

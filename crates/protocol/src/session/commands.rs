@@ -10,7 +10,7 @@ use super::closing::{Closing, Rung, Stop};
 use super::prompts::{PROMPT_BYTES_MAX, PROMPTS_WAITING_BYTES_MAX, PROMPTS_WAITING_MAX};
 use super::state::{Phase, Trigger};
 use super::{Machine, RequestKind};
-use crate::answer::Answer;
+use crate::answer::{Answer, HookOutput};
 use crate::command::{Accepted, Command, Prompt, PromptContent, Refused, Request};
 use crate::event::{AskEnding, AskKind, DropReason, Event, ExitReason, InterruptReceipt, RequestReply};
 use crate::id::{AskId, PromptId, RequestId};
@@ -191,7 +191,15 @@ fn spell(open: &OpenAsk, answer: &Answer) -> Result<(AskEnding, OutgoingLine), R
         (AskKind::Question(ask), Answer::Choose(choices)) => {
             Ok((AskEnding::Answered, answers::consent(id, &answers::chosen(&ask.input, choices), None)))
         }
-        (AskKind::Hook(ask), Answer::Hook(output)) => Ok((AskEnding::Answered, answers::hook(id, &ask.event, output))),
+        (AskKind::Hook(ask), Answer::Hook(output)) => {
+            if let HookOutput::Allow { input } = output {
+                edited(input.as_ref())?;
+            }
+            match answers::is_taken(&ask.event, output) {
+                Ok(()) => Ok((AskEnding::Answered, answers::hook(id, &ask.event, output))),
+                Err(takes) => wrong("a hook of an event that knows no such answer", takes),
+            }
+        }
         (AskKind::Form(_), Answer::Submit(content)) => {
             Ok((AskEnding::Answered, answers::form(id, "accept", Some(content))))
         }

@@ -10,11 +10,11 @@ use crate::event::{
     AskEnding, AskKind, CliInfo, DropReason, Event, ExitReason, Failure, RequestFailed, RequestReply, SessionInfo,
     TurnCause, TurnEnding,
 };
-use crate::id::ToolUseId;
+use crate::id::{PromptId, ToolUseId};
 use crate::json::Raw;
 use crate::wire::answers;
 use crate::wire::control::{AskBody, AskRequest, Gate, Response, read_version};
-use crate::wire::message::UserFrame;
+use crate::wire::message::{PromptNews, UserFrame};
 use crate::wire::outgoing;
 use crate::wire::result::ResultFrame;
 use crate::wire::system::{CliState, SystemFrame};
@@ -51,7 +51,7 @@ impl Machine {
                 }
             }
             Incoming::Response(response) => self.responded(&response),
-            Incoming::PromptCancelled { uuid } => self.prompt_cancelled(&uuid, now),
+            Incoming::Prompt { uuid, news } => self.prompt_told(&uuid, news, now),
             Incoming::Nothing => {}
             Incoming::Unknown(frame) => self.tell(Event::Unknown { frame: Raw::copied(frame) }),
         }
@@ -78,7 +78,7 @@ impl Machine {
     }
 
     fn turn_finished(&mut self, mut frame: ResultFrame, now: Instant) {
-        if self.phase == Phase::Starting {
+        if self.phase == Phase::Starting && !self.runs_by_itself {
             // No turn was begun: this is how some versions say that they will not start.
             self.start_errors.extend(frame.outcome.errors);
             return;
@@ -174,7 +174,9 @@ impl Machine {
                 self.interrupted_for_closing(now);
             }
             CliState::Running | CliState::RequiresAction => {
-                self.ran_since_hand_over = self.prompts.with_cli().is_some();
+                if !self.cli_tells_of_prompts {
+                    self.ran_since_hand_over = self.prompts.with_cli().is_some();
+                }
                 self.step(Trigger::TurnBegan);
             }
         }
@@ -234,8 +236,14 @@ impl Machine {
                 }
             }
             AskBody::Known(kind) => self.write(answers::safe(id, &Gate::of(&kind), "The session is closing")),
-            AskBody::Unreadable(gate) => self.write(answers::safe(id, &gate, "The request could not be read")),
-            AskBody::Unsupported(subtype) => self.write(answers::unsupported(id, &subtype)),
+            AskBody::Unreadable { gate, frame } => {
+                self.tell(Event::Unknown { frame });
+                self.write(answers::safe(id, &gate, "The request could not be read"));
+            }
+            AskBody::Unsupported { subtype, frame } => {
+                self.tell(Event::Unknown { frame });
+                self.write(answers::unsupported(id, &subtype));
+            }
         }
     }
 
@@ -256,10 +264,9 @@ impl Machine {
     fn responded(&mut self, response: &Response<'_>) {
         let body = match &response.body {
             Ok(body) => Ok(body.map_or_else(|| Raw::from("null"), Raw::copied)),
-            Err(refusal) => Err(RequestFailed::Refused {
-                message: refusal.message.to_string(),
-                code: refusal.code.as_ref().map(|code| code.to_string()),
-            }),
+            Err(refusal) => {
+                Err(RequestFailed::Refused { message: refusal.message.clone(), code: refusal.code.clone() })
+            }
         };
         self.answered(&response.request_id, body);
     }
@@ -293,6 +300,10 @@ impl Machine {
             Ok(detail) => {
                 if self.step(Trigger::Initialized).is_some() {
                     self.tell(Event::Ready { cli: CliInfo { version: read_version(&detail), detail } });
+                    if self.runs_by_itself {
+                        // A resumed session may have gone on by itself before it answered.
+                        self.step(Trigger::TurnBegan);
+                    }
                     self.hand_over_prompt();
                 }
             }
@@ -305,9 +316,18 @@ impl Machine {
         }
     }
 
-    fn prompt_cancelled(&mut self, uuid: &str, now: Instant) {
+    fn prompt_told(&mut self, uuid: &str, news: PromptNews, now: Instant) {
+        self.cli_tells_of_prompts = true;
         let with_cli = self.prompts.with_cli();
         let Some(prompt) = with_cli.filter(|prompt| self.prompts.entry(*prompt).as_str() == uuid) else { return };
+        match news {
+            PromptNews::Started => self.ran_since_hand_over = true,
+            PromptNews::Cancelled => self.prompt_cancelled(prompt, now),
+            PromptNews::Other => {}
+        }
+    }
+
+    fn prompt_cancelled(&mut self, prompt: PromptId, now: Instant) {
         self.prompts.finish();
         self.tell(Event::PromptDropped { prompt, reason: DropReason::Cancelled });
         self.hand_over_prompt();

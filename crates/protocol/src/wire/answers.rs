@@ -66,6 +66,21 @@ pub(super) fn is_gate(event: &str) -> bool {
     matches!(event, "PreToolUse" | "UserPromptSubmit")
 }
 
+/// Whether the CLI makes anything of an output for an event; if not, what to say instead. The CLI takes an output it
+/// can make nothing of for no opinion, which for a gate is a yes.
+pub(crate) fn is_taken(event: &str, output: &HookOutput) -> Result<(), &'static str> {
+    let decides_on_tool = matches!(event, "PreToolUse" | "PermissionRequest");
+    match output {
+        HookOutput::NoOpinion | HookOutput::Context { .. } | HookOutput::Halt { .. } | HookOutput::Other(_) => Ok(()),
+        HookOutput::Allow { .. } | HookOutput::Deny { .. } if decides_on_tool => Ok(()),
+        HookOutput::Ask { .. } | HookOutput::Defer if event == "PreToolUse" => Ok(()),
+        HookOutput::Block { .. } if !decides_on_tool => Ok(()),
+        HookOutput::Block { .. } => Err("deny"),
+        HookOutput::Deny { .. } => Err("block"),
+        HookOutput::Allow { .. } | HookOutput::Ask { .. } | HookOutput::Defer => Err("no opinion, block or deny"),
+    }
+}
+
 /// What a hook says, spelled for the event it was called for.
 pub(crate) fn hook(request_id: &str, event: &str, output: &HookOutput) -> OutgoingLine {
     match output {

@@ -19,9 +19,15 @@ pub(crate) struct AskRequest<'a> {
 pub(crate) enum AskBody<'a> {
     Known(AskKind),
     /// A question that could not be read, but which must have a no.
-    Unreadable(Gate),
+    Unreadable {
+        gate: Gate,
+        frame: Raw,
+    },
     /// A question this version cannot answer, by its name.
-    Unsupported(Text<'a>),
+    Unsupported {
+        subtype: Text<'a>,
+        frame: Raw,
+    },
 }
 
 /// What the CLI waits on, as far as it decides how a no is spelled.
@@ -46,16 +52,16 @@ impl Gate {
 #[derive(Debug)]
 pub(crate) struct Response<'a> {
     pub(crate) request_id: Text<'a>,
-    pub(crate) body: Result<Option<&'a RawValue>, Refusal<'a>>,
+    pub(crate) body: Result<Option<&'a RawValue>, Refusal>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Refusal<'a> {
-    pub(crate) message: Text<'a>,
-    pub(crate) code: Option<Text<'a>>,
+pub(crate) struct Refusal {
+    pub(crate) message: String,
+    pub(crate) code: Option<String>,
 }
 
-pub(super) fn read_request<'a>(frame: &Frame<'a>) -> Option<AskRequest<'a>> {
+pub(super) fn read_request<'a>(frame: &Frame<'a>, line: &str) -> Option<AskRequest<'a>> {
     #[derive(serde::Deserialize)]
     struct Head<'a> {
         #[serde(borrow)]
@@ -65,14 +71,18 @@ pub(super) fn read_request<'a>(frame: &Frame<'a>) -> Option<AskRequest<'a>> {
     let head = frame.request.and_then(|request| Some((request, serde_json::from_str::<Head<'a>>(request.get()).ok()?)));
     // The CLI waits for every question it asks, so one that says nothing has an answer too.
     let Some((request, head)) = head else {
-        return Some(AskRequest { request_id, body: AskBody::Unsupported(Text("?".into())) });
+        let body = AskBody::Unsupported { subtype: Text("?".into()), frame: Raw::from(line) };
+        return Some(AskRequest { request_id, body });
     };
-    let known = |ask: Option<AskKind>, gate| ask.map_or(AskBody::Unreadable(gate), AskBody::Known);
+    let known = |ask: Option<AskKind>, gate| match ask {
+        Some(ask) => AskBody::Known(ask),
+        None => AskBody::Unreadable { gate, frame: Raw::from(line) },
+    };
     let body = match &*head.subtype {
         "can_use_tool" => known(read_permission(request), Gate::Permission),
         "hook_callback" => known(read_hook(request), Gate::Hook { event: read_hook_event(request) }),
         "elicitation" => known(read_form(request), Gate::Form),
-        _ => AskBody::Unsupported(head.subtype),
+        _ => AskBody::Unsupported { subtype: head.subtype, frame: Raw::from(line) },
     };
     Some(AskRequest { request_id, body })
 }
@@ -194,17 +204,17 @@ pub(super) fn read_response<'a>(frame: &Frame<'a>) -> Option<Response<'a>> {
         request_id: Text<'a>,
         #[serde(borrow, default)]
         response: Option<&'a RawValue>,
-        #[serde(borrow, default)]
-        error: Option<Text<'a>>,
-        #[serde(borrow, default)]
-        error_code: Option<Text<'a>>,
+        #[serde(default)]
+        error: Loose<String>,
+        #[serde(default)]
+        error_code: Loose<String>,
     }
     let members: Members<'a> = serde_json::from_str(frame.response?.get()).ok()?;
     let body = if &*members.subtype == "success" {
         Ok(members.response)
     } else {
-        let message = members.error.unwrap_or(Text("no reason given".into()));
-        Err(Refusal { message, code: members.error_code })
+        let message = members.error.into_option().unwrap_or_else(|| "no reason given".to_owned());
+        Err(Refusal { message, code: members.error_code.into_option() })
     };
     Some(Response { request_id: members.request_id, body })
 }

@@ -71,8 +71,17 @@ pub(super) fn read_tool_progress(line: &str) -> Option<ToolProgressFrame<'_>> {
     serde_json::from_str(line).ok()
 }
 
-/// What became of a prompt, by the id we gave it. Only its cancellation says something new: the rest is
-/// told by its turn.
+/// What became of a prompt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PromptNews {
+    /// The CLI took it up.
+    Started,
+    /// The CLI dropped it.
+    Cancelled,
+    /// It waits, or is done: its turn says so better. (One that was folded into another turn is done before that.)
+    Other,
+}
+
 pub(super) fn read_lifecycle(line: &str) -> Option<Incoming<'_>> {
     #[derive(serde::Deserialize)]
     struct Members<'a> {
@@ -82,10 +91,12 @@ pub(super) fn read_lifecycle(line: &str) -> Option<Incoming<'_>> {
         state: Text<'a>,
     }
     let members: Members<'_> = serde_json::from_str(line).ok()?;
-    Some(match &*members.state {
-        "cancelled" => Incoming::PromptCancelled { uuid: members.command_uuid },
-        _ => Incoming::Nothing,
-    })
+    let news = match &*members.state {
+        "started" => PromptNews::Started,
+        "cancelled" => PromptNews::Cancelled,
+        _ => PromptNews::Other,
+    };
+    Some(Incoming::Prompt { uuid: members.command_uuid, news })
 }
 
 pub(super) fn read_assistant<'a>(frame: &Frame<'a>, line: &'a str) -> Option<AssistantFrame<'a>> {

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
+use tokio::time::Instant;
 use watari_protocol::Stop;
 
 use super::{Ending, GRACE, Plan, StartError, end_marked, marked_ended_within, start_error};
@@ -18,12 +19,17 @@ use crate::keeper::{FirstWords, KEEPER_ARGUMENT, Order, Report, Reports, send_fi
 /// How long a program that is no keeper may be silent before that is plain.
 const FIRST_REPORT_WITHIN: Duration = Duration::from_secs(10);
 
+/// How long a keeper may take to end everything, or to say that it cannot; it says so after five seconds.
+const ENDED_WITHIN: Duration = Duration::from_secs(8);
+
 /// A session's processes, below a keeper.
 pub(crate) struct Kept {
     socket: UnixStream,
     keeper: Child,
     reports: Reports,
     ending: Ending,
+    /// Until when the keeper must have ended everything, or have said that it cannot.
+    give_up_at: Option<Instant>,
     mark: String,
     /// Removed when everything is gone: by the keeper, or by this should the keeper not be able to.
     _folder: PrivateFolder,
@@ -54,6 +60,7 @@ impl Kept {
                 keeper: child,
                 reports,
                 ending: Ending::default(),
+                give_up_at: None,
                 mark: plan.mark,
                 _folder: plan.folder,
             }),
@@ -80,6 +87,9 @@ impl Kept {
             Stop::Kill => Order::Kill,
             Stop::Abort => Order::Abort,
         };
+        if order != Order::Terminate {
+            self.give_up_at.get_or_insert(Instant::now() + ENDED_WITHIN);
+        }
         // A byte always finds room: only a few are ever sent. A keeper who is gone is heard of by reading.
         let _sent = self.socket.try_write(&[order.byte()]);
     }
@@ -87,7 +97,20 @@ impl Kept {
     /// Cancel-safe: reports that have come stay in `reports`, and what they say stays in `ending`.
     pub(super) async fn gone(&mut self) -> Ending {
         loop {
-            match next_report(&self.socket, &mut self.reports).await {
+            let report = next_report(&self.socket, &mut self.reports);
+            let report = match self.give_up_at {
+                None => report.await,
+                Some(deadline) => match tokio::time::timeout_at(deadline, report).await {
+                    Ok(report) => report,
+                    Err(_) => {
+                        // It does not even say that it cannot: somebody stopped it. What it kept is found by its mark.
+                        let _killed = self.keeper.start_kill();
+                        self.give_up_at = None;
+                        continue;
+                    }
+                },
+            };
+            match report {
                 Ok(Some(Report::Exited(code))) => self.ending.code = Some(code),
                 Ok(Some(Report::Signalled(signal))) => self.ending.signal = Some(signal),
                 Ok(Some(Report::Left(count))) => {

@@ -22,8 +22,10 @@ use watari_protocol::{
 use spoken::{Head, Registration, Spoken};
 
 /// Frames that may be `Unknown`, by their type and subtype, each with the reason why nothing is made of it.
-pub(crate) const MAY_BE_UNKNOWN: &[(&str, &str, &str)] =
-    &[("control_response", "", "somebody asked without a name, which we never do, and the answer names nothing")];
+pub(crate) const MAY_BE_UNKNOWN: &[(&str, &str, &str)] = &[
+    ("control_response", "", "somebody asked without a name, which we never do, and the answer names nothing"),
+    ("control_request", "", "tools of this program are not served yet: it is refused, and told"),
+];
 
 /// A hook of a recording has no limit of ours: when nobody answered it, that is part of the recording.
 const HOOK_ANSWERED_WITHIN: Duration = Duration::from_secs(24 * 60 * 60);

@@ -141,37 +141,34 @@ struct Since {
     prompt: Option<String>,
     /// The requests that were written after it.
     requests: BTreeSet<String>,
-    /// True when the CLI ran after it was given the prompt, or was running by itself.
+    /// True when the CLI ran after it was given the prompt.
     ran: bool,
-    runs_by_itself: bool,
 }
 
 impl Since {
+    /// Whether the CLI says that it took the prompt up.
+    fn is_taken_up(&self, step: &Step) -> bool {
+        let Step::Cli(line) = step else { return false };
+        let named = self.prompt.as_ref().is_some_and(|prompt| line.contains(prompt.as_str()));
+        named && line.contains("command_lifecycle") && line.contains("started")
+    }
+
     /// Looks at every output; `lost` is called when a prompt was told as lost.
     fn follow(record: &Record, mut lost: impl FnMut(&Since, &Step) -> Result<(), String>) -> Result<(), String> {
         let mut since = Since::default();
         for moment in &record.moments {
-            if matches!(moment.cli_state().as_deref(), Some("running" | "requires_action")) {
+            let runs = matches!(moment.cli_state().as_deref(), Some("running" | "requires_action"));
+            if runs || since.is_taken_up(&moment.step) {
                 since.ran = true;
             }
             for output in &moment.outputs {
                 match output {
-                    Output::Event(Event::TurnStarted { cause: TurnCause::Cli }) => since.runs_by_itself = true,
-                    Output::Event(Event::TurnFinished { cause: TurnCause::Cli, .. } | Event::BecameIdle) => {
-                        since.runs_by_itself = false;
-                    }
                     Output::Event(Event::PromptDropped { reason: DropReason::Lost, .. }) => {
                         lost(&since, &moment.step).map_err(|why| format!("{why}:\n{moment}"))?;
                     }
                     Output::Write(line) => match read_line(line) {
                         Some(Line::Prompt(name)) => {
-                            let by_itself = since.runs_by_itself;
-                            since = Since {
-                                prompt: Some(name),
-                                requests: BTreeSet::new(),
-                                ran: by_itself,
-                                runs_by_itself: by_itself,
-                            };
+                            since = Since { prompt: Some(name), ..Since::default() };
                         }
                         Some(Line::Request(name)) => {
                             since.requests.insert(name);
