@@ -238,6 +238,19 @@ async fn an_api_that_stalls_is_seen_as_retries_and_then_as_a_failure() {
 }
 
 #[tokio::test]
+#[ignore = "takes five minutes, which is how long the CLI waits; ./check --full runs it"]
+async fn a_stream_that_goes_silent_is_given_up_and_asked_for_again() {
+    let room = Room::with_replies([Reply::hold(), Reply::text("whole")]).await;
+    let mut talk = Talk::connect(room.options()).await;
+    talk.client.send("go").await.unwrap();
+    let events = talk.until_idle().await;
+    let seen = transcript(&events);
+    assert!(events.iter().any(|event| matches!(event, Event::BlockDiscarded { .. })), "{seen}");
+    assert_eq!(told(&events).endings, [TurnEnding::Completed], "{seen}");
+    talk.client.close().await;
+}
+
+#[tokio::test]
 async fn a_stalled_stream_can_be_interrupted() {
     let room = Room::with_replies([Reply::hold(), Reply::text("again")]).await;
     let mut talk = Talk::connect(room.options()).await;
