@@ -33,4 +33,5 @@ pub use id::{AskId, BadId, BlockId, EntryId, HookId, MessageId, PromptId, Reques
 pub use initialize::{HOOK_EVENTS, Hook, Initialize, SystemPrompt};
 pub use json::Raw;
 pub use session::{Config, Machine, Output, Phase, ProcessEnd, STEPS, Stop, Trigger};
+pub use wire::login::{Login, read_login};
 pub use wire::start_failure::{StartFailure, start_failure};

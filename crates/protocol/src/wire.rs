@@ -6,6 +6,7 @@
 
 pub(crate) mod answers;
 pub(crate) mod control;
+pub(crate) mod login;
 pub(crate) mod message;
 pub(crate) mod outgoing;
 pub(crate) mod repair;

@@ -82,6 +82,11 @@ pub enum BadOption {
 const OWN_FLAGS: [&str; 6] =
     ["output-format", "input-format", "verbose", "print", "include-partial-messages", "await-initialize"];
 
+/// The arguments that have the CLI say its version, and whether it is logged in. Older ones than are supported may
+/// not know the second, and take it for a prompt.
+pub(crate) const VERSION_QUESTION: &[&str] = &["--version"];
+pub(crate) const LOGIN_QUESTION: &[&str] = &["auth", "status"];
+
 /// The arguments for a session's CLI. What may not stand in them is written into `folder`.
 pub(crate) fn arguments(options: &Options, folder: &mut PrivateFolder) -> Result<Vec<OsString>, BadOption> {
     let mut flags = Flags::default();

@@ -14,9 +14,10 @@ use watari_protocol::{
 use crate::argv;
 use crate::driver::{Answered, Driver, Envelope};
 use crate::options::{Options, PermissionPrompts, Session};
+use crate::probe::ClaudeProbe;
 use crate::process::{self, StartError};
 use crate::sink::{Events, Outbox, Sink, outbox};
-use crate::version::{self, Version};
+use crate::version::is_too_old;
 
 pub use crate::version::MINIMUM_CLI_VERSION;
 
@@ -123,7 +124,7 @@ impl Client {
     pub async fn connect(options: Options) -> Result<(Client, Events), ConnectError> {
         let start_within = options.start_within.unwrap_or(Duration::from_secs(60));
         let started = process::start(&options).await?;
-        let probe = version::Probe::of(&started);
+        let probe = ClaudeProbe::of(&started);
         let machine = Machine::start(config(&options, start_within), Instant::now());
         let (sink, events) = outbox();
         let (ready, is_ready) = oneshot::channel();
@@ -137,7 +138,7 @@ impl Client {
         let task = tokio::spawn(Driver::new(machine, started, receiver, sink).run());
         match is_ready.await {
             Ok(Ok(cli)) => {
-                let too_old = cli.version.clone().filter(|version| Version::is_too_old(version));
+                let too_old = cli.version.clone().filter(|version| is_too_old(version));
                 let client = Client { commands, exit: has_exited, cli, task };
                 match too_old {
                     None => Ok((client, events)),
@@ -304,7 +305,7 @@ impl StartWatch {
 }
 
 /// Why a CLI ended before it was ready, from what it said.
-async fn explain(exit: Exit, options: &Options, within: Duration, probe: &version::Probe) -> ConnectError {
+async fn explain(exit: Exit, options: &Options, within: Duration, probe: &ClaudeProbe) -> ConnectError {
     match exit.reason {
         ExitReason::StartTimedOut => return ConnectError::Silent { within },
         ExitReason::StartRefused(refusal) => return ConnectError::SetupRefused(refusal),
@@ -321,9 +322,9 @@ async fn explain(exit: Exit, options: &Options, within: Duration, probe: &versio
         (StartFailure::BypassAsRoot, _) => ConnectError::BypassAsRoot,
         (failure, _) => {
             // An old CLI ends on the first flag it does not know, so its age is the better explanation.
-            let version = probe.ask().await;
+            let version = probe.version().await.ok().map(|version| version.to_string());
             match version {
-                Some(found) if Version::is_too_old(&found) => ConnectError::TooOld { found },
+                Some(found) if is_too_old(&found) => ConnectError::TooOld { found },
                 version if failure == StartFailure::UnknownFlag => {
                     ConnectError::UnknownFlag { version, stderr: exit.stderr }
                 }

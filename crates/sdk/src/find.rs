@@ -1,10 +1,13 @@
 //! Where the CLI is.
 
-use std::ffi::OsStr;
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+
+use crate::options::Options;
 
 /// Why there is no CLI to run.
 #[derive(Debug, thiserror::Error)]
@@ -53,39 +56,63 @@ pub enum FindError {
     },
 }
 
-/// Finds the CLI: the given path, or the first `claude` in the search path and the usual places.
-pub(crate) fn claude(
-    given: Option<&Path>,
-    search_path: Option<&OsStr>,
-    home: Option<&Path>,
-) -> Result<PathBuf, FindError> {
-    match given {
-        Some(path) => check(path),
-        None => {
-            let looked = places(search_path, home);
-            let found = looked.iter().map(|place| place.join("claude")).find(|path| check(path).is_ok());
-            found.ok_or(FindError::NotFound { looked })
-        }
-    }
+/// Where to look for the CLI: at the given path, or in the search path and the usual places.
+#[derive(Debug, Default)]
+pub(crate) struct Search<'a> {
+    given: Option<&'a Path>,
+    search_path: Option<&'a OsStr>,
+    home: Option<&'a Path>,
 }
 
-fn places(search_path: Option<&OsStr>, home: Option<&Path>) -> Vec<PathBuf> {
-    // A relative entry would depend on the working directory, which may be somebody else's.
-    let searched = search_path.map(std::env::split_paths).into_iter().flatten().filter(|place| place.is_absolute());
-    let in_home = [".local/bin", ".claude/local", ".npm-global/bin", "node_modules/.bin", ".yarn/bin"];
-    let in_home = home.into_iter().flat_map(|home| in_home.map(|place| home.join(place)));
-    let usual = ["/usr/local/bin", "/opt/homebrew/bin"].map(PathBuf::from);
-    let mut places = Vec::new();
-    for place in searched.chain(in_home).chain(usual) {
-        if !places.contains(&place) {
-            places.push(place);
+impl<'a> Search<'a> {
+    /// The search for a session with these options, whose CLI gets this environment.
+    pub(crate) fn of(options: &'a Options, environment: &'a BTreeMap<OsString, OsString>) -> Search<'a> {
+        let variable = |name: &str| environment.get(OsStr::new(name)).map(OsString::as_os_str);
+        Search {
+            given: options.claude.as_deref(),
+            search_path: variable("PATH"),
+            home: variable("HOME").map(Path::new),
         }
     }
-    places
+
+    /// The path that was given, or the first `claude` that can be run.
+    pub(crate) fn find(&self) -> Result<PathBuf, FindError> {
+        match self.given {
+            Some(path) => check(path),
+            None => {
+                let found = self.candidates().into_iter().find(|path| check(path).is_ok());
+                found.ok_or_else(|| FindError::NotFound { looked: self.places() })
+            }
+        }
+    }
+
+    /// The files that are tried, in this order.
+    pub(crate) fn candidates(&self) -> Vec<PathBuf> {
+        match self.given {
+            Some(path) => vec![path.to_owned()],
+            None => self.places().into_iter().map(|place| place.join("claude")).collect(),
+        }
+    }
+
+    fn places(&self) -> Vec<PathBuf> {
+        let searched = self.search_path.map(std::env::split_paths).into_iter().flatten();
+        // A relative entry would depend on the working directory, which may be somebody else's.
+        let searched = searched.filter(|place| place.is_absolute());
+        let in_home = [".local/bin", ".claude/local", ".npm-global/bin", "node_modules/.bin", ".yarn/bin"];
+        let in_home = self.home.into_iter().flat_map(|home| in_home.map(|place| home.join(place)));
+        let usual = ["/usr/local/bin", "/opt/homebrew/bin"].map(PathBuf::from);
+        let mut places = Vec::new();
+        for place in searched.chain(in_home).chain(usual) {
+            if !places.contains(&place) {
+                places.push(place);
+            }
+        }
+        places
+    }
 }
 
 /// Checks that a path can be run, and makes it absolute.
-fn check(path: &Path) -> Result<PathBuf, FindError> {
+pub(crate) fn check(path: &Path) -> Result<PathBuf, FindError> {
     let metadata = match fs::metadata(path) {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -149,15 +176,17 @@ mod tests {
         let second = file(folder.path(), "b/claude", 0o755);
         file(folder.path(), "home/.local/bin/claude", 0o755);
         let search_path = std::env::join_paths([folder.path().join("a"), folder.path().join("b")]).unwrap();
-        let found = claude(None, Some(&search_path), Some(&folder.path().join("home"))).unwrap();
-        assert_eq!(found, second);
+        let home = folder.path().join("home");
+        let search = Search { search_path: Some(&search_path), home: Some(&home), ..Search::default() };
+        assert_eq!(search.find().unwrap(), second);
     }
 
     #[test]
     fn the_home_is_looked_in_when_the_search_path_has_none() {
         let folder = tempfile::tempdir().unwrap();
         let at_home = file(folder.path(), ".claude/local/claude", 0o755);
-        assert_eq!(claude(None, None, Some(folder.path())).unwrap(), at_home);
+        let search = Search { home: Some(folder.path()), ..Search::default() };
+        assert_eq!(search.find().unwrap(), at_home);
     }
 
     #[test]
@@ -172,7 +201,8 @@ mod tests {
             (plain, "chmod +x"),
             (damaged, "is not a program"),
         ] {
-            let error = claude(Some(&path), None, None).unwrap_err().to_string();
+            let search = Search { given: Some(&path), ..Search::default() };
+            let error = search.find().unwrap_err().to_string();
             assert!(error.contains(words) && error.contains(path.to_str().unwrap()), "{error}");
         }
     }

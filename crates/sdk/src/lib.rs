@@ -25,16 +25,20 @@
 //! them die with the session, also when the program is killed with SIGKILL. Without one, they die when
 //! the session is closed or its client dropped, found by process group and by a mark in their environment;
 //! but nobody is there to do it when the program itself is killed, also by Ctrl-C: the CLI then finishes its turn.
+//! [`leftovers`] finds what such a program has left, and [`end_leftovers`] ends it.
 
 mod argv;
 mod client;
 mod driver;
 mod find;
 mod keeper;
+mod leftovers;
 mod lines;
 mod options;
+mod probe;
 mod process;
 mod query;
+mod raw;
 mod sink;
 mod sweep;
 mod tail;
@@ -44,17 +48,21 @@ pub use argv::BadOption;
 pub use client::{Client, CommandError, ConnectError, MINIMUM_CLI_VERSION, RequestError};
 pub use find::FindError;
 pub use keeper::Keeper;
+pub use leftovers::{Leftover, LeftoversUnknown, end_leftovers, leftovers};
 pub use options::{
     Effort, Environment, ExtraArgument, McpServers, Options, PermissionPrompts, Plugin, Session, SettingSource,
     Settings, Thinking, ThinkingDisplay, Tools,
 };
+pub use probe::{ClaudeProbe, ProbeError};
 pub use process::StartError;
 pub use query::{Query, query};
+pub use raw::{RawProcess, RawStart};
 pub use sink::Events;
+pub use version::CliVersion;
 pub use watari_protocol::{
     Answer, AskEnding, AskId, AskKind, BadId, Block, BlockId, BlockKind, BlockSource, CliInfo, Delta, DropReason,
     EntryId, Event, Exit, ExitReason, Failure, FormAsk, Hook, HookAsk, HookId, HookNews, HookOutput, InterruptReceipt,
-    MessageId, NoticeKind, Outcome, PermissionAsk, PermissionMode, Phase, Prompt, PromptContent, PromptId, Raw,
+    Login, MessageId, NoticeKind, Outcome, PermissionAsk, PermissionMode, Phase, Prompt, PromptContent, PromptId, Raw,
     Refused, Request, RequestFailed, RequestId, RequestReply, SessionId, SessionInfo, SystemPrompt, TaskNews,
     ToolUseId, TurnCause, TurnEnding, UnknownPermissionMode, Usage, Writer,
 };

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::io::Errno;
@@ -15,10 +15,11 @@ use tokio::net::unix::pipe;
 use watari_protocol::Stop;
 
 use crate::argv::{self, BadOption, PrivateFolder};
-use crate::find::{self, FindError};
+use crate::find::{self, FindError, Search};
 use crate::keeper::{KEEPER_ARGUMENT, Keeper};
 use crate::options::Options;
-use crate::sweep::{self, mark_variable};
+use crate::raw::RawStart;
+use crate::sweep::{self, mark_variable, new_mark};
 use kept::Kept;
 use unkept::Unkept;
 
@@ -177,11 +178,27 @@ struct Streams {
 
 /// Starts the CLI.
 pub(crate) async fn start(options: &Options) -> Result<Started, StartError> {
-    let plan = plan(options)?;
+    start_plan(plan(options)?, &options.keeper).await
+}
+
+/// Starts the CLI as somebody says who knows its words.
+pub(crate) async fn start_raw(start: RawStart) -> Result<Started, StartError> {
+    let program = find::check(&start.program)?;
+    let directory = directory(Some(&start.directory))?;
+    let mut environment: BTreeMap<OsString, OsString> =
+        start.environment.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
+    let mark = new_mark();
+    environment.insert(mark_variable(&mark).into(), "1".into());
+    let folder = PrivateFolder::default();
+    let plan = Plan { program, arguments: start.arguments, directory, environment, mark, folder };
+    start_plan(plan, &start.keeper).await
+}
+
+async fn start_plan(plan: Plan, keeper: &Keeper) -> Result<Started, StartError> {
     let program = plan.program.clone();
     let environment = plan.environment.clone();
     let Streams { theirs, stdin, stdout, stderr } = streams().map_err(StartError::System)?;
-    let process = match &options.keeper {
+    let process = match keeper {
         Keeper::None => Process::Unkept(Unkept::start(plan, theirs)?),
         Keeper::ThisProgram => Process::Kept(Kept::start(plan, theirs, this_program()?).await?),
         Keeper::Program(path) => {
@@ -209,18 +226,17 @@ fn this_program() -> Result<PathBuf, StartError> {
 fn plan(options: &Options) -> Result<Plan, StartError> {
     argv::check(options)?;
     let mut environment = environment(options);
-    let variable = |name: &str| environment.get(std::ffi::OsStr::new(name));
-    let home = variable("HOME").map(PathBuf::from);
-    let program = find::claude(options.claude.as_deref(), variable("PATH").map(OsString::as_os_str), home.as_deref())?;
-    let directory = directory(options)?;
+    let program = Search::of(options, &environment).find()?;
+    let directory = directory(options.cwd.as_deref())?;
     let mut folder = PrivateFolder::default();
     let arguments = argv::arguments(options, &mut folder)?;
-    let mark = mark();
+    let mark = new_mark();
     environment.insert(mark_variable(&mark).into(), "1".into());
     Ok(Plan { program, arguments, directory, environment, mark, folder })
 }
 
-fn environment(options: &Options) -> BTreeMap<OsString, OsString> {
+/// The environment of a session's CLI, but for its mark.
+pub(crate) fn environment(options: &Options) -> BTreeMap<OsString, OsString> {
     let mut environment: BTreeMap<OsString, OsString> = BTreeMap::new();
     if options.environment.inherit {
         environment.extend(std::env::vars_os());
@@ -242,8 +258,8 @@ fn environment(options: &Options) -> BTreeMap<OsString, OsString> {
 
 /// A missing directory is told apart here, because the system's error for it is the same as for a missing
 /// program.
-fn directory(options: &Options) -> Result<PathBuf, StartError> {
-    let path = match &options.cwd {
+fn directory(given: Option<&Path>) -> Result<PathBuf, StartError> {
+    let path = match given {
         Some(path) => std::path::absolute(path).map_err(StartError::System)?,
         None => std::env::current_dir().map_err(StartError::System)?,
     };
@@ -255,11 +271,6 @@ fn directory(options: &Options) -> Result<PathBuf, StartError> {
         Ok(_) => Err(StartError::NotADirectory { path }),
         Err(_) => Err(StartError::NoDirectory { path }),
     }
-}
-
-/// A text that no other session's processes have in their environment.
-fn mark() -> String {
-    format!("{}_{:x}", std::process::id(), crate::client::chance())
 }
 
 fn streams() -> io::Result<Streams> {

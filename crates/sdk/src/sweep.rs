@@ -2,10 +2,28 @@
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// The variable that marks every process of a session, whoever its parent is. Each session has a variable of its
-/// own, so that a session within another carries both.
+/// What the variable begins with that marks every process of a session, whoever its parent is. Each session has a
+/// variable of its own, so that a session within another carries both.
+const MARK_PREFIX: &str = "WATARI_SESSION_";
+
+/// A text that no other session's processes have in their environment: it begins with the process that owns the
+/// session, which is this one.
+pub(crate) fn new_mark() -> String {
+    format!("{}_{:x}", std::process::id(), crate::client::chance())
+}
+
+/// The variable that carries a mark; its value is 1.
 pub(crate) fn mark_variable(mark: &str) -> String {
-    format!("WATARI_SESSION_{mark}")
+    format!("{MARK_PREFIX}{mark}")
+}
+
+/// The process that owns the session with this mark; none when the mark is not one that is made here.
+pub(crate) fn owner_of(mark: &str) -> Option<Pid> {
+    let (owner, chance) = mark.split_once('_')?;
+    let is_chance = !chance.is_empty() && chance.bytes().all(|byte| byte.is_ascii_hexdigit());
+    // A sign would be read as part of the number.
+    let is_number = owner.bytes().all(|byte| byte.is_ascii_digit());
+    if is_chance && is_number { Pid::from_raw(owner.parse().ok()?) } else { None }
 }
 
 /// Sends SIGKILL to every descendant of a process, and tells how many there were.
@@ -31,17 +49,21 @@ fn kill_all(victims: &[Pid]) -> usize {
 }
 
 /// A process and its parent.
-struct Process {
-    pid: Pid,
-    parent: Option<Pid>,
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Process {
+    pub(crate) pid: Pid,
+    pub(crate) parent: Option<Pid>,
 }
 
-fn descendants(ancestor: Pid, processes: &[Process]) -> Vec<Pid> {
+pub(crate) fn descendants(ancestor: Pid, processes: &[Process]) -> Vec<Pid> {
     let mut family = vec![ancestor];
     let mut looked = 0;
     while looked < family.len() {
         let parent = family[looked];
-        family.extend(processes.iter().filter(|process| process.parent == Some(parent)).map(|process| process.pid));
+        // The list is not of one moment: a number that was given away meanwhile can make a circle.
+        let is_new = |process: &&Process| process.parent == Some(parent) && !family.contains(&process.pid);
+        let children: Vec<Pid> = processes.iter().filter(is_new).map(|process| process.pid).collect();
+        family.extend(children);
         looked += 1;
     }
     family.remove(0);
@@ -50,21 +72,25 @@ fn descendants(ancestor: Pid, processes: &[Process]) -> Vec<Pid> {
 
 #[cfg(all(target_os = "linux", not(watari_portable)))]
 mod system {
-    use super::{Pid, Process, mark_variable};
+    use super::{MARK_PREFIX, Pid, Process};
 
     /// All processes that are alive, from /proc.
-    pub(super) fn processes() -> Vec<Process> {
+    pub(crate) fn processes() -> Vec<Process> {
         pids().filter_map(read).collect()
     }
 
     /// The living processes with a mark. Those of other users cannot be read, and cannot be ours.
     pub(super) fn marked(mark: &str) -> Vec<Pid> {
-        let wanted = format!("{}=1", mark_variable(mark));
-        let carries = |pid: &Pid| {
-            std::fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero()))
-                .is_ok_and(|environment| environment.split(|byte| *byte == 0).any(|entry| entry == wanted.as_bytes()))
-        };
+        let carries = |pid: &Pid| marks_of(*pid).iter().any(|carried| carried == mark);
         pids().filter(carries).filter(|pid| read(*pid).is_some()).collect()
+    }
+
+    /// The marks a process was started with. One that is not as it should be is given as it is, with its value.
+    pub(crate) fn marks_of(pid: Pid) -> Vec<String> {
+        let environment = std::fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero())).unwrap_or_default();
+        let entries = environment.split(|byte| *byte == 0).map(String::from_utf8_lossy);
+        let marks = entries.filter_map(|entry| entry.strip_prefix(MARK_PREFIX).map(str::to_owned));
+        marks.map(|mark| mark.strip_suffix("=1").map(str::to_owned).unwrap_or(mark)).collect()
     }
 
     fn pids() -> impl Iterator<Item = Pid> {
@@ -73,7 +99,7 @@ mod system {
     }
 
     /// None for one that has ended and only waits to be buried.
-    fn read(pid: Pid) -> Option<Process> {
+    pub(crate) fn read(pid: Pid) -> Option<Process> {
         let stat = std::fs::read(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
         // The name is in parentheses and may itself have some: what follows the last one is regular.
         let rest = &stat[stat.iter().rposition(|byte| *byte == b')')? + 1..];
@@ -108,4 +134,22 @@ mod system {
     }
 }
 
-use system::{marked, processes};
+#[cfg(not(all(target_os = "linux", not(watari_portable))))]
+use system::processes;
+#[cfg(all(target_os = "linux", not(watari_portable)))]
+pub(crate) use system::{marks_of, processes, read};
+
+use system::marked;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_says_who_owns_the_session() {
+        assert_eq!(owner_of(&new_mark()), Some(rustix::process::getpid()));
+        for wrong in ["", "12", "12_", "_ab", "0_ab", "-3_ab", "+3_ab", "12_ab=0", "12_xyz", "99999999999_ab"] {
+            assert_eq!(owner_of(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,65 +1,47 @@
-//! The CLI's version: which are known to work, and asking for it.
+//! The CLI's version: which are known to work.
 
-use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::path::PathBuf;
-use std::process::Stdio;
-use std::time::Duration;
-
-use crate::process::Started;
+use std::fmt;
 
 /// The oldest CLI that sessions work with.
 pub const MINIMUM_CLI_VERSION: &str = "2.1.42";
 
-/// How long a CLI may take to say its version.
-const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+/// The version of a CLI.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CliVersion {
+    numbers: [u32; 3],
+    /// As the CLI spells it.
+    text: String,
+}
 
-/// A version, as three numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Version([u32; 3]);
-
-impl Version {
+impl CliVersion {
     /// Reads the first word of a text as a version, such as `2.1.325 (Claude Code)`.
-    fn read(text: &str) -> Option<Version> {
+    pub fn read(text: &str) -> Option<CliVersion> {
         let word = text.split_whitespace().next()?;
         let mut numbers = word.split(['.', '-', '+']).map(|number| number.parse().ok());
-        Some(Version([numbers.next()??, numbers.next()??, numbers.next()??]))
+        let numbers = [numbers.next()??, numbers.next()??, numbers.next()??];
+        Some(CliVersion { numbers, text: word.to_owned() })
     }
 
-    /// Whether a CLI of this version is known not to work. One whose version cannot be read may.
-    pub(crate) fn is_too_old(text: &str) -> bool {
-        match (Version::read(text), Version::read(MINIMUM_CLI_VERSION)) {
-            (Some(found), Some(minimum)) => found < minimum,
-            (None, _) | (_, None) => false,
-        }
+    /// Whether this one is older than [`MINIMUM_CLI_VERSION`], and so known not to work.
+    pub fn is_too_old(&self) -> bool {
+        CliVersion::read(MINIMUM_CLI_VERSION).is_some_and(|minimum| minimum.is_newer_than(self))
+    }
+
+    /// Whether this one is newer than another. What follows the three numbers does not count.
+    pub fn is_newer_than(&self, other: &CliVersion) -> bool {
+        self.numbers > other.numbers
     }
 }
 
-/// How to ask a CLI for its version.
-pub(crate) struct Probe {
-    program: PathBuf,
-    environment: BTreeMap<OsString, OsString>,
+impl fmt::Display for CliVersion {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.text)
+    }
 }
 
-impl Probe {
-    pub(crate) fn of(started: &Started) -> Probe {
-        Probe { program: started.program.clone(), environment: started.environment.clone() }
-    }
-
-    /// What the CLI says; none when it says nothing that is a version.
-    pub(crate) async fn ask(&self) -> Option<String> {
-        let asked = tokio::process::Command::new(&self.program)
-            .arg("--version")
-            .env_clear()
-            .envs(&self.environment)
-            .stdin(Stdio::null())
-            .kill_on_drop(true)
-            .output();
-        let output = tokio::time::timeout(ANSWER_WITHIN, asked).await.ok()?.ok()?;
-        let text = String::from_utf8_lossy(&output.stdout);
-        let word = text.split_whitespace().next()?;
-        Version::read(word).map(|_| word.to_owned())
-    }
+/// Whether a CLI that says this version is known not to work. One whose version cannot be read may.
+pub(crate) fn is_too_old(text: &str) -> bool {
+    CliVersion::read(text).is_some_and(|version| version.is_too_old())
 }
 
 #[cfg(test)]
@@ -78,7 +60,7 @@ mod tests {
             ("unknown", false),
             ("", false),
         ] {
-            assert_eq!(Version::is_too_old(version), too_old, "{version}");
+            assert_eq!(is_too_old(version), too_old, "{version}");
         }
     }
 }

@@ -265,10 +265,11 @@ cat > /dev/null"#
 #[tokio::test]
 async fn a_session_is_closed_even_when_nobody_reads_its_events() {
     let fake = Fake::new(&format!(
-        r#"{READY}
+        r#"text=$(head -c 1000000 /dev/zero | tr '\0' x)
+{READY}
 trap 'exit 0' TERM
 i=0; while [ $i -lt 40 ]; do
-printf '{{"type":"assistant","message":{{"id":"m","content":[{{"type":"text","text":"%s "}}]}}}}\n' "$(head -c 1000000 /dev/zero | tr '\0' x)"
+printf '{{"type":"assistant","message":{{"id":"m","content":[{{"type":"text","text":"%s "}}]}}}}\n' "$text"
 i=$((i+1)); done
 cat > /dev/null"#
     ));

@@ -96,6 +96,22 @@ async fn a_hundred_sessions_leave_no_zombie_no_descriptor_and_no_file() {
     assert_eq!(private_folders(), Vec::<String>::new());
 }
 
+#[tokio::test]
+async fn what_a_keeper_is_still_ending_is_not_told_as_left_behind() {
+    let room = Room::with_replies([Reply::text("hello")]).await;
+    let mut program = Program::chat(&room);
+    program.say("hi").await;
+    program.hear("hello").await;
+    let owner = program.child.id().unwrap();
+    program.child.kill().await.unwrap();
+    // Where processes cannot be looked into there is nothing to tell.
+    if let Ok(left) = watari_sdk::leftovers().await {
+        let left: Vec<_> = left.into_iter().filter(|leftover| leftover.owners().contains(&owner)).collect();
+        assert_eq!(left, []);
+        assert_eq!(marked(room.marker()), []);
+    }
+}
+
 /// The private folders of this process's sessions.
 fn private_folders() -> Vec<String> {
     let prefix = format!("watari-{}-", std::process::id());
