@@ -1,6 +1,7 @@
 //! Finds the real CLIs that the tests run against.
 
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
 /// The version of Claude Code that the tests run against.
 pub const PINNED_CLAUDE_VERSION: &str = "2.1.325";
@@ -13,8 +14,9 @@ pub const OLDEST_CLAUDE_VERSION: &str = "2.1.42";
 /// # Panics
 /// When there is no such file: a test without the CLI has nothing to say, and must not pass.
 pub fn pinned_claude() -> PathBuf {
-    match variable("WATARI_TEST_CLAUDE") {
-        Some(path) => path,
+    // An empty variable counts as unset.
+    match std::env::var_os("WATARI_TEST_CLAUDE").filter(|path| !path.is_empty()) {
+        Some(path) => PathBuf::from(path),
         None => installed(PINNED_CLAUDE_VERSION),
     }
 }
@@ -29,25 +31,30 @@ pub fn oldest_claude() -> PathBuf {
 
 #[expect(clippy::panic, reason = "only tests call this, and the message tells what to do")]
 fn installed(version: &str) -> PathBuf {
-    let Some(cache) = cache_of(variable) else {
+    let Some(cache) = cache_of(|name| std::env::var_os(name)) else {
         panic!("cannot tell where the cache is: none of WATARI_CACHE, XDG_CACHE_HOME and HOME is set");
     };
-    let path = cache.join("claude-code").join(version).join("claude");
+    let path = installs_in(&cache).join(version).join("claude");
     if !path.is_file() {
-        panic!("the CLI {version} is not at {}: run ./check once, or scripts/install-claude {version}", path.display());
+        let command = "cargo run -p watari-testkit --bin fetch-claude --";
+        panic!("the CLI {version} is not at {}: run ./check once, or {command} {version}", path.display());
     }
     path
 }
 
-fn variable(name: &str) -> Option<PathBuf> {
-    // An empty variable counts as unset, as in the XDG base directory rules.
-    std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+/// The folder, outside of every checkout, for what is fetched once.
+pub(crate) fn cache_of(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    // By the XDG base directory rules an empty variable counts as unset, and so does a relative path.
+    let set = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let cache = set("WATARI_CACHE")
+        .or_else(|| set("XDG_CACHE_HOME").filter(|path| path.is_absolute()).map(|path| path.join("watari")))
+        .or_else(|| set("HOME").map(|path| path.join(".cache/watari")));
+    cache.and_then(|path| std::path::absolute(path).ok())
 }
 
-fn cache_of(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
-    variable("WATARI_CACHE")
-        .or_else(|| variable("XDG_CACHE_HOME").map(|path| path.join("watari")))
-        .or_else(|| variable("HOME").map(|path| path.join(".cache/watari")))
+/// The folder of a cache with one folder per version of the CLI.
+pub(crate) fn installs_in(cache: &Path) -> PathBuf {
+    cache.join("claude-code")
 }
 
 #[cfg(test)]
@@ -57,14 +64,14 @@ mod tests {
     #[test]
     fn the_nearest_variable_that_is_set_decides() {
         let cache = |variables: &[(&str, &str)]| {
-            let found =
-                |name: &str| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| PathBuf::from(value));
+            let found = |name: &str| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| value.into());
             cache_of(found).map_or_else(|| "nowhere".to_owned(), |path| path.display().to_string())
         };
         let (home, xdg, watari) = (("HOME", "/h"), ("XDG_CACHE_HOME", "/x"), ("WATARI_CACHE", "/w"));
         assert_eq!(cache(&[home, xdg, watari]), "/w");
         assert_eq!(cache(&[home, xdg]), "/x/watari");
         assert_eq!(cache(&[home]), "/h/.cache/watari");
+        assert_eq!(cache(&[home, ("XDG_CACHE_HOME", "relative"), ("WATARI_CACHE", "")]), "/h/.cache/watari");
         assert_eq!(cache(&[]), "nowhere");
     }
 }

@@ -3,10 +3,14 @@
 
 pub mod claude;
 pub mod fake_claude;
+pub mod fetch;
+mod hand_written;
 pub mod processes;
 pub mod recorder;
 pub mod sandbox;
+pub mod scenario;
 pub mod stub_api;
 
+pub use hand_written::BadFile;
 pub use sandbox::Sandbox;
-pub use stub_api::{RecordedRequest, Reply, Script, StartStubError, StubApi};
+pub use stub_api::{Fault, Point, RecordedRequest, Reply, Script, StartStubError, StubApi, StubOptions};

@@ -151,7 +151,7 @@ async fn subagents_have_their_own_list() -> Result<()> {
 async fn an_error_has_its_status_and_the_shape_of_the_api() -> Result<()> {
     let stub = StubApi::start(Script::new().reply(Reply::status(529, "overloaded"))).await?;
     let answer = post(&stub, MESSAGES, &streamed_model_call()).await?;
-    insta::assert_snapshot!(format!("{} {}", answer.status, answer.body), @r#"529 {"error":{"message":"overloaded","type":"api_error"},"type":"error"}"#);
+    insta::assert_snapshot!(format!("{} {}", answer.status, answer.body), @r#"529 {"error":{"message":"overloaded","type":"overloaded_error"},"type":"error"}"#);
     Ok(())
 }
 

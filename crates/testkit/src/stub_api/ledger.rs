@@ -1,34 +1,45 @@
 //! What the stub was asked so far, and how much of the script that has used up.
 
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
 use axum::body::Bytes;
 use axum::http::{HeaderMap, Method, Uri};
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 
+use super::script::{Reply, Script};
+
+/// How many bytes of requests are kept; the oldest go first. A file that is recorded to has them all.
+const KEPT_BYTES_MAX: usize = 512 * 1024 * 1024;
+
 /// One request as it came.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RecordedRequest {
+    /// The how-manieth request it is, from one on.
+    pub number: u64,
+    /// How long the stub had been there when it came.
+    #[serde(rename = "at_ms", serialize_with = "as_milliseconds")]
+    pub at: Duration,
+    /// Who asks for what.
+    pub call: Call,
     /// `GET`, `POST` and so on.
     pub method: String,
     /// The path with its query, such as `/v1/messages?beta=true`.
     pub path: String,
-    /// The headers in the order in which they came, their names in lower case.
+    /// The headers in the order in which they came, their names in lower case. A key or a token is not kept: its
+    /// value is `hidden`, unless it is the word that the stub's own environment has for one.
+    #[serde(serialize_with = "as_map")]
     pub headers: Vec<(String, String)>,
     /// The body: null if there was none, a string if it was not JSON.
     pub body: Value,
 }
 
-/// All that the stub has to remember.
-#[derive(Debug, Default)]
-pub(super) struct Ledger {
-    requests: Vec<RecordedRequest>,
-    main_calls: usize,
-    agent_calls: usize,
-    messages: usize,
-}
-
 /// What kind of request came, which decides who answers it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Call {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Call {
     /// A model call of the session itself.
     Main,
     /// A model call of a subagent.
@@ -37,10 +48,42 @@ pub(super) enum Call {
     Side,
     /// Messages, but the body is not a JSON object.
     Malformed,
+    /// Messages to be counted only.
     CountTokens,
     /// A `HEAD`, by which a client warms up its connection.
     Probe,
+    /// Something else.
     Unknown,
+}
+
+/// All that the stub has to remember.
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    script: Script,
+    requests: VecDeque<(usize, RecordedRequest)>,
+    kept_bytes: usize,
+    count: u64,
+    model_calls: usize,
+    main_calls: usize,
+    side_calls: usize,
+    agent_calls: BTreeMap<AgentKey, usize>,
+    messages: usize,
+}
+
+/// What tells one subagent from another: the id that newer CLIs send, or the list that an older one's prompt names.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum AgentKey {
+    Id(String),
+    List(usize),
+}
+
+/// Who answers a request, as far as the script decides it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Answerer {
+    Main,
+    Agent { key: AgentKey, list: Option<usize> },
+    Side,
+    Nobody,
 }
 
 impl RecordedRequest {
@@ -51,65 +94,117 @@ impl RecordedRequest {
             Err(_) if body.is_empty() => Value::Null,
             Err(_) => Value::String(text(body)),
         };
+        let headers = headers.iter().map(|(name, value)| (name.as_str(), text(value.as_bytes())));
         Self {
+            number: 0,
+            at: Duration::ZERO,
+            call: Call::Unknown,
             method: method.to_string(),
             path: uri.path_and_query().map_or_else(|| uri.path().to_owned(), ToString::to_string),
-            headers: headers.iter().map(|(name, value)| (name.to_string(), text(value.as_bytes()))).collect(),
+            headers: headers.map(|(name, value)| (name.to_owned(), without_secret(name, value))).collect(),
             body,
         }
     }
 
-    pub(super) fn call(&self) -> Call {
+    /// Who answers: by tools and not by order, because side calls run beside the main call and would take its reply.
+    pub(super) fn sort(&mut self, script: &Script) -> Answerer {
         let path = self.path.split('?').next().unwrap_or_default();
-        match (self.method.as_str(), path) {
-            ("HEAD", _) => Call::Probe,
-            ("POST", "/v1/messages/count_tokens") => Call::CountTokens,
-            ("POST", "/v1/messages") => self.messages_call(),
-            (_, _) => Call::Unknown,
+        let (call, answerer) = match (self.method.as_str(), path) {
+            ("HEAD", _) => (Call::Probe, Answerer::Nobody),
+            ("POST", "/v1/messages/count_tokens") => (Call::CountTokens, Answerer::Nobody),
+            ("POST", "/v1/messages") if !self.body.is_object() => (Call::Malformed, Answerer::Nobody),
+            ("POST", "/v1/messages") if !self.has_tools() => (Call::Side, Answerer::Side),
+            ("POST", "/v1/messages") => match self.agent(script) {
+                Some(agent) => (Call::Agent, agent),
+                None => (Call::Main, Answerer::Main),
+            },
+            (_, _) => (Call::Unknown, Answerer::Nobody),
+        };
+        self.call = call;
+        answerer
+    }
+
+    fn has_tools(&self) -> bool {
+        self.body["tools"].as_array().is_some_and(|tools| !tools.is_empty())
+    }
+
+    fn agent(&self, script: &Script) -> Option<Answerer> {
+        let prompt = self.first_prompt();
+        match self.headers.iter().find(|(name, _)| name == "x-claude-code-agent-id") {
+            Some((_, id)) => Some(Answerer::Agent { key: AgentKey::Id(id.clone()), list: script.agent_of(&prompt) }),
+            None => {
+                let list = script.agent_named_in(&prompt)?;
+                Some(Answerer::Agent { key: AgentKey::List(list), list: Some(list) })
+            }
         }
     }
 
-    fn messages_call(&self) -> Call {
-        if !self.body.is_object() {
-            return Call::Malformed;
-        }
-        // By tools and not by order: side calls run beside the main call and would take its reply.
-        let has_tools = self.body["tools"].as_array().is_some_and(|tools| !tools.is_empty());
-        let is_agent = self.headers.iter().any(|(name, _)| name == "x-claude-code-agent-id");
-        match (has_tools, is_agent) {
-            (false, _) => Call::Side,
-            (true, false) => Call::Main,
-            (true, true) => Call::Agent,
+    /// The texts of the first message of the user.
+    fn first_prompt(&self) -> String {
+        let mut messages = self.body["messages"].as_array().into_iter().flatten();
+        let Some(first) = messages.find(|message| message["role"] == "user") else {
+            return String::new();
+        };
+        match &first["content"] {
+            Value::String(text) => text.clone(),
+            Value::Array(blocks) => {
+                blocks.iter().filter_map(|block| block["text"].as_str()).collect::<Vec<_>>().join("\n")
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => String::new(),
         }
     }
 }
 
 impl Ledger {
-    pub(super) fn requests(&self) -> &[RecordedRequest] {
-        &self.requests
+    pub(super) fn new(script: Script) -> Self {
+        Self { script, ..Self::default() }
     }
 
+    pub(super) fn script(&self) -> &Script {
+        &self.script
+    }
+
+    pub(super) fn requests(&self) -> impl Iterator<Item = &RecordedRequest> {
+        self.requests.iter().map(|(_, request)| request)
+    }
+
+    /// The requests for messages with tools, those of subagents included, as far as they are kept.
     pub(super) fn model_calls(&self) -> impl Iterator<Item = &Value> {
-        let is_model_call = |request: &&RecordedRequest| matches!(request.call(), Call::Main | Call::Agent);
-        self.requests.iter().filter(is_model_call).map(|request| &request.body)
+        let is_model_call = |request: &&RecordedRequest| matches!(request.call, Call::Main | Call::Agent);
+        self.requests().filter(is_model_call).map(|request| &request.body)
     }
 
-    pub(super) fn record(&mut self, request: RecordedRequest) {
-        self.requests.push(request);
+    pub(super) fn model_call_count(&self) -> usize {
+        self.model_calls
     }
 
-    /// The place in the script that the next main call takes.
-    pub(super) fn take_main_turn(&mut self) -> usize {
-        take(&mut self.main_calls)
+    /// The number that the next request gets.
+    pub(super) fn next_number(&self) -> u64 {
+        self.count + 1
     }
 
-    /// The place in the list for subagents that the next of their calls takes.
-    pub(super) fn take_agent_turn(&mut self) -> usize {
-        take(&mut self.agent_calls)
+    pub(super) fn record(&mut self, request: RecordedRequest, bytes: usize) {
+        self.count += 1;
+        self.model_calls += usize::from(matches!(request.call, Call::Main | Call::Agent));
+        self.requests.push_back((bytes, request));
+        self.kept_bytes += bytes;
+        while self.kept_bytes > KEPT_BYTES_MAX {
+            let Some((bytes, _)) = self.requests.pop_front() else { break };
+            self.kept_bytes -= bytes;
+        }
     }
 
-    pub(super) fn take_message_id(&mut self) -> String {
-        format!("msg_stub_{}", take(&mut self.messages) + 1)
+    /// The reply that the script has for the next call of this kind, and an id for its message.
+    pub(super) fn take_reply(&mut self, answerer: &Answerer) -> Option<(Arc<Reply>, String)> {
+        let reply = match answerer {
+            Answerer::Main => self.script.main_reply(take(&mut self.main_calls)),
+            Answerer::Side => self.script.side_reply(take(&mut self.side_calls)),
+            Answerer::Agent { key, list } => {
+                self.script.agent_reply(*list, take(self.agent_calls.entry(key.clone()).or_default()))
+            }
+            Answerer::Nobody => return None,
+        };
+        Some((reply, format!("msg_stub_{}", take(&mut self.messages) + 1)))
     }
 }
 
@@ -117,4 +212,20 @@ fn take(counter: &mut usize) -> usize {
     let taken = *counter;
     *counter += 1;
     taken
+}
+
+/// The key that the stub's own environment has: it is no secret.
+pub(super) const STUB_KEY: &str = "stub";
+
+fn without_secret(name: &str, value: String) -> String {
+    let is_secret = ["x-api-key", "authorization", "cookie", "proxy-authorization"].contains(&name);
+    if is_secret && value != STUB_KEY { "hidden".to_owned() } else { value }
+}
+
+fn as_milliseconds<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u64(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
+}
+
+fn as_map<S: Serializer>(pairs: &[(String, String)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(pairs.iter().map(|(name, value)| (name, value)))
 }

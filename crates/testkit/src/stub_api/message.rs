@@ -37,7 +37,7 @@ pub(super) struct MessageBody<'a> {
 pub(super) enum Content<'a> {
     Text { text: &'a str },
     Thinking { thinking: &'a str, signature: &'a str },
-    ToolUse { id: &'a str, name: &'a str, input: Cow<'a, Value> },
+    ToolUse { id: Cow<'a, str>, name: &'a str, input: Cow<'a, Value> },
 }
 
 #[derive(Debug, Serialize)]
@@ -91,7 +91,13 @@ pub(super) struct OutputUsage {
 impl Message {
     pub(super) fn whole(&self) -> MessageBody<'_> {
         MessageBody {
-            content: self.reply.blocks.iter().map(Content::whole).collect(),
+            content: self
+                .reply
+                .blocks
+                .iter()
+                .enumerate()
+                .map(|(index, block)| self.whole_block(index, block))
+                .collect(),
             stop_reason: Some(self.stop_reason()),
             ..self.with_output(self.reply.usage.output_tokens)
         }
@@ -106,6 +112,35 @@ impl Message {
         Event::MessageDelta {
             delta: Stop { stop_reason: self.stop_reason(), stop_sequence: None },
             usage: OutputUsage { output_tokens: self.reply.usage.output_tokens },
+        }
+    }
+
+    /// A block as it is when its first event is sent: known by name, without what it says.
+    pub(super) fn empty_block<'a>(&self, index: usize, block: &'a Block) -> Content<'a> {
+        match block {
+            Block::Text(_) => Content::Text { text: "" },
+            Block::Thinking(_) => Content::Thinking { thinking: "", signature: "" },
+            Block::ToolUse { id, name, input: _ } => {
+                let input = Cow::Owned(Value::Object(Map::new()));
+                Content::ToolUse { id: self.tool_use_id(index, id.as_deref()), name, input }
+            }
+        }
+    }
+
+    fn whole_block<'a>(&self, index: usize, block: &'a Block) -> Content<'a> {
+        match block {
+            Block::Text(text) => Content::Text { text },
+            Block::Thinking(thinking) => Content::Thinking { thinking, signature: SIGNATURE },
+            Block::ToolUse { id, name, input } => {
+                Content::ToolUse { id: self.tool_use_id(index, id.as_deref()), name, input: Cow::Borrowed(input) }
+            }
+        }
+    }
+
+    fn tool_use_id<'a>(&self, index: usize, given: Option<&'a str>) -> Cow<'a, str> {
+        match given {
+            Some(id) => Cow::Borrowed(id),
+            None => Cow::Owned(format!("toolu_{}_{index}", self.id)),
         }
     }
 
@@ -132,27 +167,6 @@ impl Message {
             Some(reason) => reason,
             None if self.reply.calls_a_tool() => "tool_use",
             None => "end_turn",
-        }
-    }
-}
-
-impl<'a> Content<'a> {
-    /// The block as it is when its first event is sent: known by name, without what it says.
-    pub(super) fn empty(block: &'a Block) -> Self {
-        match block {
-            Block::Text(_) => Self::Text { text: "" },
-            Block::Thinking(_) => Self::Thinking { thinking: "", signature: "" },
-            Block::ToolUse { id, name, input: _ } => {
-                Self::ToolUse { id, name, input: Cow::Owned(Value::Object(Map::new())) }
-            }
-        }
-    }
-
-    fn whole(block: &'a Block) -> Self {
-        match block {
-            Block::Text(text) => Self::Text { text },
-            Block::Thinking(thinking) => Self::Thinking { thinking, signature: SIGNATURE },
-            Block::ToolUse { id, name, input } => Self::ToolUse { id, name, input: Cow::Borrowed(input) },
         }
     }
 }

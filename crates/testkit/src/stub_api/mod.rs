@@ -1,13 +1,20 @@
 //! A stub of the Anthropic Messages API on the loopback, which answers by a script and records what it was asked.
 
+mod desk;
+mod fault;
+mod inspect;
 mod ledger;
 mod message;
 mod script;
+mod script_file;
 mod server;
 mod sse;
 
+use std::collections::BTreeMap;
+use std::fs::File;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -15,10 +22,13 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
 
-use ledger::Ledger;
-pub use ledger::RecordedRequest;
+use crate::hand_written::BadFile;
+use desk::Desk;
+pub use fault::{Fault, Point};
+pub use ledger::{Call, RecordedRequest};
+use ledger::{Ledger, STUB_KEY};
 pub use script::{Reply, Script};
-use server::Desk;
+pub(crate) use script_file::ScriptFile;
 
 /// A running stub. Dropping it stops the server and cuts every open answer.
 #[derive(Debug)]
@@ -30,26 +40,70 @@ pub struct StubApi {
     thread: Option<JoinHandle<()>>,
 }
 
+/// How a stub is started.
+#[derive(Debug, Default)]
+pub struct StubOptions {
+    /// What it answers.
+    pub script: Script,
+    /// The port of 127.0.0.1 to listen on; zero means a free one.
+    pub port: u16,
+    /// A file to which every request is written, one JSON object a line.
+    pub record: Option<File>,
+}
+
 /// Why a stub did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartStubError {
+    /// Something else listens on the port.
+    #[error("port {port} of 127.0.0.1 is in use; choose another, or none for a free one")]
+    PortInUse {
+        /// The port.
+        port: u16,
+    },
     /// There is no port to listen on.
-    #[error("cannot listen on the loopback")]
-    Listen(#[source] io::Error),
+    #[error("cannot listen on port {port} of 127.0.0.1: {source}")]
+    Listen {
+        /// The port; zero means any.
+        port: u16,
+        /// What the system said.
+        source: io::Error,
+    },
     /// The system gives no thread, or the thread no runtime.
-    #[error("cannot start the thread of the stub")]
+    #[error("cannot start the thread of the stub: {0}")]
     Thread(#[source] io::Error),
+}
+
+impl Script {
+    /// Reads a script that somebody wrote; [`stub_script_schema`] says how.
+    pub fn load(path: &Path) -> Result<Script, BadFile> {
+        script_file::load_script(path)
+    }
+}
+
+/// The JSON Schema of script files.
+pub fn stub_script_schema() -> Value {
+    schemars::schema_for!(ScriptFile).into()
 }
 
 impl StubApi {
     /// Starts a stub on a free port of 127.0.0.1 that answers by `script`.
     pub async fn start(script: Script) -> Result<Self, StartStubError> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(StartStubError::Listen)?;
-        let address = listener.local_addr().map_err(StartStubError::Listen)?;
-        let listener = listener.into_std().map_err(StartStubError::Listen)?;
+        Self::start_with(StubOptions { script, ..StubOptions::default() }).await
+    }
 
-        let ledger = Arc::new(watch::Sender::new(Ledger::default()));
-        let desk = Desk::new(script, Arc::clone(&ledger));
+    /// Starts a stub.
+    pub async fn start_with(options: StubOptions) -> Result<Self, StartStubError> {
+        let port = options.port;
+        let cannot_listen = |source: io::Error| {
+            let is_in_use = source.kind() == io::ErrorKind::AddrInUse;
+            if is_in_use { StartStubError::PortInUse { port } } else { StartStubError::Listen { port, source } }
+        };
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.map_err(cannot_listen)?;
+        let address = listener.local_addr().map_err(cannot_listen)?;
+        let listener = listener.into_std().map_err(cannot_listen)?;
+
+        let ledger = Arc::new(watch::Sender::new(Ledger::new(options.script)));
+        let desk = Desk::new(Arc::clone(&ledger), options.record);
         let (stop, stopped) = oneshot::channel();
         let (started, start) = oneshot::channel();
         let thread = std::thread::Builder::new()
@@ -69,9 +123,28 @@ impl StubApi {
         format!("http://{}", self.address)
     }
 
-    /// All requests so far, in the order in which they came.
+    /// What a program needs in its environment so that the CLI it starts speaks with this stub and nobody else.
+    /// A failed request is not tried again, so that a test does not wait for minutes.
+    pub fn environment(&self) -> BTreeMap<String, String> {
+        let base_url = self.base_url();
+        let variables = [
+            ("ANTHROPIC_BASE_URL", base_url.as_str()),
+            ("ANTHROPIC_API_KEY", STUB_KEY),
+            ("DISABLE_TELEMETRY", "1"),
+            ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
+            ("CLAUDE_CODE_MAX_RETRIES", "0"),
+        ];
+        variables.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
+    }
+
+    /// Begins again with another script, as if nothing had been asked yet.
+    pub fn replace_script(&self, script: Script) {
+        self.ledger.send_replace(Ledger::new(script));
+    }
+
+    /// All requests so far, in the order in which they came; of very many, the newest.
     pub fn requests(&self) -> Vec<RecordedRequest> {
-        self.ledger.borrow().requests().to_vec()
+        self.ledger.borrow().requests().cloned().collect()
     }
 
     /// The bodies of all model calls so far, those of subagents included: messages asked for with tools.
@@ -83,7 +156,7 @@ impl StubApi {
     pub async fn wait_for_model_calls(&self, count: usize) {
         let mut changes = self.ledger.subscribe();
         // The sender lives in this stub, so this ends only by the count being reached.
-        drop(changes.wait_for(|ledger| ledger.model_calls().count() >= count).await);
+        drop(changes.wait_for(|ledger| ledger.model_call_count() >= count).await);
     }
 }
 

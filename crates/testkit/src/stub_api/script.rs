@@ -1,9 +1,11 @@
-//! What a test tells the stub to answer.
+//! What the stub is told to answer.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Map, Value, json};
+
+use super::fault::{Fault, Point};
 
 /// How many characters a text delta has unless the reply says otherwise.
 const CHUNK_CHARS: usize = 4;
@@ -12,14 +14,26 @@ const CHUNK_CHARS: usize = 4;
 #[derive(Debug, Clone, Default)]
 pub struct Script {
     replies: Vec<Arc<Reply>>,
-    agent_replies: Vec<Arc<Reply>>,
+    agents: Vec<AgentScript>,
+    side: Vec<Arc<Reply>>,
 }
 
-/// One answer of the model: a message of some blocks, an error, or one that never ends.
+/// The replies to one kind of subagent. Every subagent begins at the first of them.
+#[derive(Debug, Clone, Default)]
+pub(super) struct AgentScript {
+    /// A text in the prompt that the subagent was given; none means any.
+    prompt: Option<String>,
+    replies: Vec<Arc<Reply>>,
+}
+
+/// One answer of the model: a message of some blocks, or something of HTTP in its place.
 #[derive(Debug, Clone)]
 pub struct Reply {
+    pub(super) http: Option<HttpAnswer>,
     pub(super) blocks: Vec<Block>,
-    pub(super) ending: Ending,
+    /// Whether the last block is one that only begins.
+    dangling: bool,
+    pub(super) fault: Option<(Fault, Point)>,
     pub(super) stop_reason: Option<String>,
     pub(super) delay: Duration,
     pub(super) pace: Option<Duration>,
@@ -31,21 +45,21 @@ pub struct Reply {
 pub(super) enum Block {
     Text(String),
     Thinking(String),
-    ToolUse { id: String, name: String, input: Value },
+    /// A call without an id gets one that no other has.
+    ToolUse {
+        id: Option<String>,
+        name: String,
+        input: Value,
+    },
 }
 
+/// An answer that is no message of the model.
 #[derive(Debug, Clone)]
-pub(super) enum Ending {
-    /// The message ends as it should.
-    Stop,
-    /// There is no message, only an HTTP error.
-    Status { code: u16, message: String },
-    /// One more block begins and does not end.
-    Hold,
-    /// One more block begins, and the connection is cut.
-    Cut,
-    /// The stream says that there was an error.
-    StreamError { kind: String, message: String },
+pub(super) struct HttpAnswer {
+    pub(super) status: u16,
+    pub(super) headers: Vec<(String, String)>,
+    pub(super) content_type: String,
+    pub(super) body: String,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -55,7 +69,8 @@ pub(super) struct Usage {
 }
 
 impl Script {
-    /// A script that answers every model call with "Hello!" and those of subagents with "sub done".
+    /// A script that answers every model call with "Hello!", those of subagents with "sub done" and calls without
+    /// tools with "ok".
     pub fn new() -> Self {
         Self::default()
     }
@@ -67,10 +82,31 @@ impl Script {
         self
     }
 
-    /// Sets the replies to subagents, which do not take from the main list.
+    /// Adds replies to every subagent, none of which takes from the main list or from another's.
     #[must_use]
-    pub fn for_agents(mut self, replies: impl IntoIterator<Item = Reply>) -> Self {
-        self.agent_replies = replies.into_iter().map(Arc::new).collect();
+    pub fn for_agents(self, replies: impl IntoIterator<Item = Reply>) -> Self {
+        self.and_agent(None, replies)
+    }
+
+    /// Adds replies to every subagent whose prompt has this text in it. The first that fits is taken.
+    #[must_use]
+    pub fn for_agents_asked(self, prompt: impl Into<String>, replies: impl IntoIterator<Item = Reply>) -> Self {
+        self.and_agent(Some(prompt.into()), replies)
+    }
+
+    /// Adds replies to calls without tools, by which the CLI asks for a title or a command's prefix.
+    #[must_use]
+    pub fn for_side_calls(mut self, replies: impl IntoIterator<Item = Reply>) -> Self {
+        self.side.extend(replies.into_iter().map(Arc::new));
+        self
+    }
+
+    /// Adds all replies of another script behind those of this one.
+    #[must_use]
+    pub fn then(mut self, other: Script) -> Self {
+        self.replies.extend(other.replies);
+        self.agents.extend(other.agents);
+        self.side.extend(other.side);
         self
     }
 
@@ -78,52 +114,92 @@ impl Script {
         at_or_last(&self.replies, turn).unwrap_or_else(|| Arc::new(Reply::text("Hello!")))
     }
 
-    pub(super) fn agent_reply(&self, turn: usize) -> Arc<Reply> {
-        at_or_last(&self.agent_replies, turn).unwrap_or_else(|| Arc::new(Reply::text("sub done")))
+    pub(super) fn side_reply(&self, turn: usize) -> Arc<Reply> {
+        at_or_last(&self.side, turn).unwrap_or_else(|| Arc::new(Reply::text("ok")))
     }
 
-    pub(super) fn side_reply() -> Arc<Reply> {
-        Arc::new(Reply::text("ok"))
+    pub(super) fn agent_reply(&self, agent: Option<usize>, turn: usize) -> Arc<Reply> {
+        let replies = agent.and_then(|agent| self.agents.get(agent)).map(|agent| agent.replies.as_slice());
+        at_or_last(replies.unwrap_or_default(), turn).unwrap_or_else(|| Arc::new(Reply::text("sub done")))
+    }
+
+    /// Which list a subagent with this prompt takes its replies from.
+    pub(super) fn agent_of(&self, prompt: &str) -> Option<usize> {
+        self.agents.iter().position(|agent| agent.prompt.as_ref().is_none_or(|text| prompt.contains(text)))
+    }
+
+    /// Which list asks for this prompt by name: older CLIs do not say that a call is a subagent's.
+    pub(super) fn agent_named_in(&self, prompt: &str) -> Option<usize> {
+        self.agents.iter().position(|agent| agent.prompt.as_ref().is_some_and(|text| prompt.contains(text)))
+    }
+
+    fn and_agent(mut self, prompt: Option<String>, replies: impl IntoIterator<Item = Reply>) -> Self {
+        self.agents.push(AgentScript { prompt, replies: replies.into_iter().map(Arc::new).collect() });
+        self
     }
 }
 
 impl Reply {
     /// A message with one text.
     pub fn text(text: impl Into<String>) -> Self {
-        Self::ending(Ending::Stop).and_text(text)
+        Self::message().and_text(text)
     }
 
     /// A message with one piece of thinking.
     pub fn thinking(thinking: impl Into<String>) -> Self {
-        Self::ending(Ending::Stop).and_thinking(thinking)
+        Self::message().and_thinking(thinking)
     }
 
     /// A message that calls one tool.
     pub fn tool_use(id: impl Into<String>, name: impl Into<String>, input: Value) -> Self {
-        Self::ending(Ending::Stop).and_tool_use(id, name, input)
+        Self::message().and_tool_use(id, name, input)
     }
 
-    /// An HTTP error in place of a message. Blocks that are added to it are never sent.
+    /// A message without a block, to which blocks can be added.
+    pub fn message() -> Self {
+        Self {
+            http: None,
+            blocks: Vec::new(),
+            dangling: false,
+            fault: None,
+            stop_reason: None,
+            delay: Duration::ZERO,
+            pace: None,
+            chunk_chars: CHUNK_CHARS,
+            usage: Usage { input_tokens: 10, output_tokens: 5 },
+        }
+    }
+
+    /// An HTTP error in the API's shape in place of a message. Blocks that are added to it are never sent.
     pub fn status(code: u16, message: impl Into<String>) -> Self {
-        Self::ending(Ending::Status { code, message: message.into() })
+        Self::http(HttpAnswer::error(code, error_kind(code), &message.into()))
+    }
+
+    /// Any HTTP answer in place of a message: a page, a stream with a mistake in it, nothing at all.
+    pub fn raw(status: u16, content_type: impl Into<String>, body: impl Into<String>) -> Self {
+        Self::http(HttpAnswer { status, headers: Vec::new(), content_type: content_type.into(), body: body.into() })
+    }
+
+    pub(super) fn http(answer: HttpAnswer) -> Self {
+        Self { http: Some(answer), ..Self::message() }
     }
 
     /// A message that begins a text with "…" and then says nothing more, until the client goes or the stub is dropped.
     /// Blocks that are added to it come whole before that text. A client that does not stream gets no answer at all.
     pub fn hold() -> Self {
-        Self::ending(Ending::Hold)
+        Self { dangling: true, ..Self::text("…").fault(Fault::Stall { how_long: None }, Point::InBlock) }
     }
 
     /// A message that begins a text with "…", and then the connection is cut. Blocks that are added to it come whole
     /// before that text. A client that does not stream gets HTTP status 500.
     pub fn cut() -> Self {
-        Self::ending(Ending::Cut)
+        Self { dangling: true, ..Self::text("…").fault(Fault::Drop, Point::InBlock) }
     }
 
     /// A stream that ends with an error event, such as `overloaded_error`. Blocks that are added to it come whole
-    /// before that. A client that does not stream gets HTTP status 529.
+    /// before that. A client that does not stream gets the HTTP status that belongs to it.
     pub fn stream_error(kind: impl Into<String>, message: impl Into<String>) -> Self {
-        Self::ending(Ending::StreamError { kind: kind.into(), message: message.into() })
+        Self::message().fault(Fault::Error { kind: kind.into(), message: message.into() }, Point::AfterBlocks)
     }
 
     /// Adds a text to the same message.
@@ -141,7 +217,23 @@ impl Reply {
     /// Adds a call of a tool to the same message.
     #[must_use]
     pub fn and_tool_use(self, id: impl Into<String>, name: impl Into<String>, input: Value) -> Self {
-        self.and(Block::ToolUse { id: id.into(), name: name.into(), input })
+        self.and(Block::ToolUse { id: Some(id.into()), name: name.into(), input })
+    }
+
+    /// Lets something go wrong at one point of the stream.
+    #[must_use]
+    pub fn fault(mut self, fault: Fault, at: Point) -> Self {
+        self.fault = Some((fault, at));
+        self
+    }
+
+    /// Adds a header to an HTTP answer, such as `retry-after`; a message has none to add to.
+    #[must_use]
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        if let Some(http) = &mut self.http {
+            http.headers.push((name.into(), value.into()));
+        }
+        self
     }
 
     /// Waits this long before every text delta.
@@ -183,23 +275,48 @@ impl Reply {
         self.blocks.iter().any(|block| matches!(block, Block::ToolUse { .. }))
     }
 
-    fn ending(ending: Ending) -> Self {
-        Self {
-            blocks: Vec::new(),
-            ending,
-            stop_reason: None,
-            delay: Duration::ZERO,
-            pace: None,
-            chunk_chars: CHUNK_CHARS,
-            usage: Usage { input_tokens: 10, output_tokens: 5 },
-        }
-    }
-
-    fn and(mut self, block: Block) -> Self {
-        self.blocks.push(block);
+    pub(super) fn and(mut self, block: Block) -> Self {
+        let end = self.blocks.len() - usize::from(self.dangling);
+        self.blocks.insert(end, block);
         self
     }
 }
+
+impl Block {
+    pub(super) fn tool_use(id: Option<String>, name: String, input: Map<String, Value>) -> Self {
+        Block::ToolUse { id, name, input: Value::Object(input) }
+    }
+}
+
+impl HttpAnswer {
+    /// An error in the API's shape.
+    pub(super) fn error(status: u16, kind: &str, message: &str) -> Self {
+        let body = json!({"type": "error", "error": {"type": kind, "message": message}}).to_string();
+        Self { status, headers: Vec::new(), content_type: "application/json".to_owned(), body }
+    }
+}
+
+/// The status that the API gives an error of this kind when it does not stream.
+pub(super) fn error_status(kind: &str) -> u16 {
+    ERRORS.iter().find(|(_, found)| *found == kind).map_or(500, |(status, _)| *status)
+}
+
+pub(super) fn error_kind(status: u16) -> &'static str {
+    ERRORS.iter().find(|(found, _)| *found == status).map_or("api_error", |(_, kind)| kind)
+}
+
+/// The API's errors by their status.
+const ERRORS: [(u16, &str); 9] = [
+    (400, "invalid_request_error"),
+    (401, "authentication_error"),
+    (402, "billing_error"),
+    (403, "permission_error"),
+    (404, "not_found_error"),
+    (413, "request_too_large"),
+    (429, "rate_limit_error"),
+    (504, "timeout_error"),
+    (529, "overloaded_error"),
+];
 
 fn at_or_last(replies: &[Arc<Reply>], turn: usize) -> Option<Arc<Reply>> {
     replies.get(turn).or(replies.last()).map(Arc::clone)

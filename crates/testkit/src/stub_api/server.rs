@@ -9,26 +9,23 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{DefaultBodyLimit, State};
 use axum::http::header::CONTENT_TYPE;
-use axum::http::{HeaderMap, Method, StatusCode, Uri};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Json, Response};
+use axum::routing::{get, put};
 use axum::serve::ListenerExt;
 use serde_json::{Value, json};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::oneshot;
 
-use super::ledger::{Call, Ledger, RecordedRequest};
+use super::desk::{Desk, Noted};
+use super::fault::{Fault, Point};
+use super::inspect;
+use super::ledger::{Call, RecordedRequest};
 use super::message::Message;
-use super::script::{Ending, Reply, Script};
+use super::script::{HttpAnswer, error_kind, error_status};
 use super::sse::EventStream;
 
 /// A long session with pictures sends tens of megabytes; a test may send more.
 const REQUEST_BYTES_MAX: usize = 512 * 1024 * 1024;
-
-/// What every request needs: the script, and the ledger it is noted in.
-#[derive(Debug, Clone)]
-pub(super) struct Desk {
-    script: Arc<Script>,
-    ledger: Arc<watch::Sender<Ledger>>,
-}
 
 /// Serves until `stopped` comes. Runs on a thread and a runtime of its own: axum spawns a task per connection, and
 /// only the end of the runtime ends them all. A test that pauses its clock also leaves this one going.
@@ -59,78 +56,89 @@ async fn serve(listener: TcpListener, desk: Desk) -> Result<(), io::Error> {
         // Small deltas must not wait for one another. Without it they are only slower.
         drop(connection.set_nodelay(true));
     });
-    let router = Router::new().fallback(answer).layer(DefaultBodyLimit::max(REQUEST_BYTES_MAX)).with_state(desk);
+    let router = Router::new()
+        .route("/stub/requests", get(inspect::requests))
+        .route("/stub/script", put(inspect::replace_script))
+        .fallback(answer)
+        .layer(DefaultBodyLimit::max(REQUEST_BYTES_MAX))
+        .with_state(Arc::new(desk));
     axum::serve(listener, router).await
 }
 
-async fn answer(State(desk): State<Desk>, method: Method, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
+async fn answer(State(desk): State<Arc<Desk>>, method: Method, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
     let request = RecordedRequest::new(&method, &uri, &headers, &body);
+    let bytes = body.len();
     drop(body);
-    let call = request.call();
     let model = request.body["model"].as_str().unwrap_or("stub").to_owned();
     let wants_stream = request.body["stream"] == Value::Bool(true);
-    match desk.note(request, call) {
-        Some((reply, id)) => send(Message { id, model, reply }, wants_stream).await,
-        None => answer_without_model(call),
+    match desk.note(request, bytes) {
+        Ok(Noted::ForModel { reply, id }) => send(Message { id, model, reply }, wants_stream).await,
+        Ok(Noted::Other(call)) => answer_without_model(call),
+        Err(error) => {
+            // Whoever wants a record must not go on without one.
+            let message = format!("the stub cannot record this request: {error}");
+            refuse(500, &message)
+        }
     }
 }
 
 async fn send(message: Message, wants_stream: bool) -> Response {
     let reply = &message.reply;
     tokio::time::sleep(reply.delay).await;
-    match &reply.ending {
-        Ending::Status { code, message } => {
-            let status = StatusCode::from_u16(*code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-            error(status, "api_error", message)
-        }
-        Ending::Stop | Ending::Hold | Ending::Cut | Ending::StreamError { .. } if wants_stream => {
-            ([(CONTENT_TYPE, "text/event-stream")], Body::from_stream(EventStream::new(message))).into_response()
-        }
-        Ending::Cut => error(StatusCode::INTERNAL_SERVER_ERROR, "api_error", "cut"),
-        Ending::StreamError { kind, message } => {
-            let overloaded = StatusCode::from_u16(529).unwrap_or(StatusCode::SERVICE_UNAVAILABLE);
-            error(overloaded, kind, message)
-        }
-        // The client's going or the end of the stub drops this.
-        Ending::Hold => pending().await,
-        Ending::Stop => Json(message.whole()).into_response(),
+    if let Some(http) = &reply.http {
+        return send_http(http);
     }
+    if let Some((Fault::Stall { how_long }, Point::BeforeHeaders)) = &reply.fault {
+        wait(*how_long).await;
+    }
+    if wants_stream {
+        return ([(CONTENT_TYPE, "text/event-stream")], Body::from_stream(EventStream::new(message))).into_response();
+    }
+    match &reply.fault {
+        Some((Fault::Error { kind, message }, _)) => send_http(&HttpAnswer::error(error_status(kind), kind, message)),
+        Some((Fault::Drop, _)) => refuse(500, "cut"),
+        Some((Fault::Stall { how_long }, point)) => {
+            if *point != Point::BeforeHeaders {
+                wait(*how_long).await;
+            }
+            Json(message.whole()).into_response()
+        }
+        Some((Fault::End | Fault::Insert(_), _)) | None => Json(message.whole()).into_response(),
+    }
+}
+
+/// The client's going or the end of the stub drops this.
+async fn wait(how_long: Option<std::time::Duration>) {
+    match how_long {
+        Some(how_long) => tokio::time::sleep(how_long).await,
+        None => pending().await,
+    }
+}
+
+fn send_http(answer: &HttpAnswer) -> Response {
+    let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut response = (status, answer.body.clone()).into_response();
+    let content_type = [(CONTENT_TYPE.as_str(), answer.content_type.as_str())];
+    let others = answer.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    for (name, value) in content_type.into_iter().chain(others) {
+        // A script file is checked for this; a test that asks for an impossible header does without it.
+        if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
+            response.headers_mut().insert(name, value);
+        }
+    }
+    response
 }
 
 fn answer_without_model(call: Call) -> Response {
     match call {
         Call::CountTokens => Json(json!({"input_tokens": 10})).into_response(),
         Call::Probe => StatusCode::OK.into_response(),
-        Call::Malformed => error(StatusCode::BAD_REQUEST, "invalid_request_error", "the body is not a JSON object"),
-        Call::Unknown | Call::Main | Call::Agent | Call::Side => {
-            error(StatusCode::NOT_FOUND, "not_found_error", "the stub does not know this path")
-        }
+        Call::Malformed => refuse(400, "the body is not a JSON object"),
+        Call::Unknown | Call::Main | Call::Agent | Call::Side => refuse(404, "the stub does not know this path"),
     }
 }
 
-fn error(status: StatusCode, kind: &str, message: &str) -> Response {
-    (status, Json(json!({"type": "error", "error": {"type": kind, "message": message}}))).into_response()
-}
-
-impl Desk {
-    pub(super) fn new(script: Script, ledger: Arc<watch::Sender<Ledger>>) -> Self {
-        Self { script: Arc::new(script), ledger }
-    }
-
-    /// Notes a request and, if the model has to answer it, takes the reply and an id for its message: in one step, so
-    /// that replies go out in the order in which the requests are noted.
-    fn note(&self, request: RecordedRequest, call: Call) -> Option<(Arc<Reply>, String)> {
-        let mut taken = None;
-        self.ledger.send_modify(|ledger| {
-            let reply = match call {
-                Call::Main => Some(self.script.main_reply(ledger.take_main_turn())),
-                Call::Agent => Some(self.script.agent_reply(ledger.take_agent_turn())),
-                Call::Side => Some(Script::side_reply()),
-                Call::Malformed | Call::CountTokens | Call::Probe | Call::Unknown => None,
-            };
-            taken = reply.map(|reply| (reply, ledger.take_message_id()));
-            ledger.record(request);
-        });
-        taken
-    }
+/// An error in the API's shape.
+pub(super) fn refuse(status: u16, message: &str) -> Response {
+    send_http(&HttpAnswer::error(status, error_kind(status), message))
 }

@@ -9,13 +9,14 @@ use axum::body::Bytes;
 use futures_core::Stream;
 use tokio::time::Sleep;
 
-use super::message::{Content, Delta, ErrorBody, Event, Message, SIGNATURE};
-use super::script::{Block, Ending};
+use super::fault::{Fault, Point};
+use super::message::{Delta, ErrorBody, Event, Message, SIGNATURE};
+use super::script::Block;
 
 /// From this size on, events that need not wait go out as one piece of the body.
 const PIECE_BYTES: usize = 32 * 1024;
 
-/// How long a connection lives on before it is cut.
+/// How long a connection lives on before it is cut: what was written before must have left.
 const CUT_AFTER: Duration = Duration::from_millis(50);
 
 /// The body of a streamed answer.
@@ -29,6 +30,10 @@ struct Transcript {
     message: Message,
     block: usize,
     place: Place,
+    /// Whether what was to be waited for at this place is over.
+    waited: bool,
+    /// Whether the reply's fault is behind us.
+    fault_over: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -39,33 +44,34 @@ enum Place {
     Deltas {
         at: usize,
     },
-    Held,
-    Cut,
     MessageStop,
     Finished,
 }
 
 enum Progress {
     Written,
+    Wait(Duration),
     Held,
+    Cut,
     Finished,
 }
 
 impl EventStream {
     pub(super) fn new(message: Message) -> Self {
-        Self { transcript: Transcript { message, block: 0, place: Place::MessageStart }, pause: None }
+        let transcript = Transcript { message, block: 0, place: Place::MessageStart, waited: false, fault_over: false };
+        Self { transcript, pause: None }
     }
 
-    /// Whether the reply's pace keeps the next event back for now.
+    /// Whether a pause keeps the next event back for now.
     fn must_pause(&mut self, context: &mut Context<'_>) -> bool {
-        let Some(pace) = self.transcript.pace_of_next() else {
+        let Some(pause) = &mut self.pause else {
             return false;
         };
-        let pause = self.pause.get_or_insert_with(|| Box::pin(tokio::time::sleep(pace)));
         if pause.as_mut().poll(context).is_pending() {
             return true;
         }
         self.pause = None;
+        self.transcript.waited = true;
         false
     }
 }
@@ -82,8 +88,14 @@ impl Stream for EventStream {
             } else {
                 match this.transcript.write_next(&mut piece) {
                     Ok(Progress::Written) => continue,
+                    Ok(Progress::Wait(pause)) => {
+                        this.pause = Some(Box::pin(tokio::time::sleep(pause)));
+                        continue;
+                    }
                     // Nothing will ever wake this; the end of the connection drops it.
                     Ok(Progress::Held) => Poll::Pending,
+                    // An error of the body ends the connection without an end of the response.
+                    Ok(Progress::Cut) => Poll::Ready(Some(Err(io::ErrorKind::ConnectionAborted.into()))),
                     Ok(Progress::Finished) => Poll::Ready(None),
                     Err(error) => Poll::Ready(Some(Err(error))),
                 }
@@ -99,12 +111,57 @@ impl Stream for EventStream {
 }
 
 impl Transcript {
-    /// How long to wait before the next event: if it is a text delta and the reply has a pace, or before a cut.
-    fn pace_of_next(&self) -> Option<Duration> {
-        if let Place::Cut = self.place {
-            // What was written before must have left when the connection is cut.
-            return Some(CUT_AFTER);
+    fn write_next(&mut self, out: &mut Vec<u8>) -> Result<Progress, io::Error> {
+        let waited = std::mem::take(&mut self.waited);
+        if let Some(fault) = self.due_fault() {
+            match fault {
+                Fault::Error { kind, message } => {
+                    write_event(out, &Event::Error { error: ErrorBody { kind, message } })?;
+                    self.place = Place::Finished;
+                }
+                Fault::Drop if waited => return Ok(Progress::Cut),
+                Fault::Drop => return Ok(Progress::Wait(CUT_AFTER)),
+                Fault::End => self.place = Place::Finished,
+                Fault::Stall { how_long: None } => return Ok(Progress::Held),
+                Fault::Stall { how_long: Some(how_long) } if !waited => return Ok(Progress::Wait(*how_long)),
+                Fault::Stall { how_long: Some(_) } => {}
+                Fault::Insert(text) => out.extend_from_slice(text.as_bytes()),
+            }
+            self.fault_over = true;
+            return Ok(Progress::Written);
         }
+        if let Some(pace) = self.pace_of_next().filter(|_| !waited) {
+            return Ok(Progress::Wait(pace));
+        }
+        self.write_event_of_place(out)
+    }
+
+    /// The fault, if this is the place for it.
+    fn due_fault(&self) -> Option<&Fault> {
+        let (fault, point) = self.message.reply.fault.as_ref().filter(|_| !self.fault_over)?;
+        let blocks = &self.message.reply.blocks;
+        let is_due = match (point, self.place) {
+            (Point::BeforeStart, Place::MessageStart) | (Point::BeforeStop, Place::MessageStop) => true,
+            (Point::AfterStart, Place::BlockStart) => self.block == 0,
+            (Point::AfterBlocks, Place::BlockStart) => self.block == blocks.len(),
+            (Point::InBlock, Place::Deltas { at }) => {
+                self.block + 1 == blocks.len() && blocks.last().is_some_and(|block| is_half(block, at))
+            }
+            (
+                Point::BeforeHeaders
+                | Point::BeforeStart
+                | Point::AfterStart
+                | Point::InBlock
+                | Point::AfterBlocks
+                | Point::BeforeStop,
+                _,
+            ) => false,
+        };
+        is_due.then_some(fault)
+    }
+
+    /// How long to wait before the next event, if it is a text delta and the reply has a pace.
+    fn pace_of_next(&self) -> Option<Duration> {
         let Place::Deltas { at } = self.place else {
             return None;
         };
@@ -114,7 +171,7 @@ impl Transcript {
         }
     }
 
-    fn write_next(&mut self, out: &mut Vec<u8>) -> Result<Progress, io::Error> {
+    fn write_event_of_place(&mut self, out: &mut Vec<u8>) -> Result<Progress, io::Error> {
         let message = &self.message;
         let index = self.block;
         self.place = match self.place {
@@ -124,25 +181,16 @@ impl Transcript {
             }
             Place::BlockStart => match message.reply.blocks.get(index) {
                 Some(block) => {
-                    write_event(out, &Event::ContentBlockStart { index, content_block: Content::empty(block) })?;
+                    write_event(
+                        out,
+                        &Event::ContentBlockStart { index, content_block: message.empty_block(index, block) },
+                    )?;
                     Place::Deltas { at: 0 }
                 }
-                None => match &message.reply.ending {
-                    Ending::Hold | Ending::Cut => {
-                        let text = Content::Text { text: "" };
-                        write_event(out, &Event::ContentBlockStart { index, content_block: text })?;
-                        write_event(out, &Event::ContentBlockDelta { index, delta: Delta::TextDelta { text: "…" } })?;
-                        if matches!(message.reply.ending, Ending::Hold) { Place::Held } else { Place::Cut }
-                    }
-                    Ending::StreamError { kind, message } => {
-                        write_event(out, &Event::Error { error: ErrorBody { kind, message } })?;
-                        Place::Finished
-                    }
-                    Ending::Stop | Ending::Status { .. } => {
-                        write_event(out, &message.delta())?;
-                        Place::MessageStop
-                    }
-                },
+                None => {
+                    write_event(out, &message.delta())?;
+                    Place::MessageStop
+                }
             },
             Place::Deltas { at } => match self.write_delta(out, at)? {
                 Some(at) => Place::Deltas { at },
@@ -156,9 +204,6 @@ impl Transcript {
                 write_event(out, &Event::MessageStop)?;
                 Place::Finished
             }
-            Place::Held => return Ok(Progress::Held),
-            // An error of the body ends the connection without an end of the response.
-            Place::Cut => return Err(io::ErrorKind::ConnectionAborted.into()),
             Place::Finished => return Ok(Progress::Finished),
         };
         Ok(Progress::Written)
@@ -196,6 +241,14 @@ impl Transcript {
             }
             Some(Block::Text(_) | Block::Thinking(_)) | None => Ok(None),
         }
+    }
+}
+
+/// Whether at least half of a block is written; a block with nothing to write has only one place.
+fn is_half(block: &Block, at: usize) -> bool {
+    match block {
+        Block::Text(text) => at * 2 >= text.len(),
+        Block::Thinking(_) | Block::ToolUse { .. } => at > 0,
     }
 }
 

@@ -1,0 +1,63 @@
+//! The folder in which a CLI is installed before it is moved to its place.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use tempfile::TempDir;
+
+use super::FetchError;
+
+/// Names like `.aside-a1B2c3D4e5F6`. No version begins with a dot.
+const PREFIX: &str = ".aside-";
+const CHANCE_CHARS: usize = 12;
+
+/// No fetch takes as long as this.
+const LEFTOVER_AFTER: Duration = Duration::from_hours(24);
+
+/// A folder that is removed when it is dropped.
+pub(super) struct Aside(TempDir);
+
+impl Aside {
+    pub(super) fn new_in(installs: &Path) -> Result<Aside, FetchError> {
+        let disk = |source| FetchError::Disk { doing: "make a folder in", path: installs.to_owned(), source };
+        fs::create_dir_all(installs).map_err(disk)?;
+        let mut folder = tempfile::Builder::new();
+        // Nobody else's to write to, whatever the umask: what is in it will be run.
+        folder.prefix(PREFIX).rand_bytes(CHANCE_CHARS).permissions(fs::Permissions::from_mode(0o700));
+        folder.tempdir_in(installs).map(Aside).map_err(disk)
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// Moves the folder, or removes it if that cannot be done.
+    pub(super) fn rename_to(self, place: &Path) -> io::Result<()> {
+        fs::rename(self.path(), place)?;
+        let _moved = self.0.keep();
+        Ok(())
+    }
+}
+
+/// Removes what fetches left behind that were killed. What cannot be removed costs room and nothing else.
+pub(super) fn remove_leftovers(installs: &Path, now: SystemTime) {
+    let Ok(entries) = fs::read_dir(installs) else { return };
+    for entry in entries.flatten().filter(|entry| entry.file_name().to_str().is_some_and(is_name)) {
+        // Of the entry itself: a link is nothing of ours.
+        let is_leftover = entry.metadata().is_ok_and(|metadata| {
+            let age = metadata.modified().ok().and_then(|changed| now.duration_since(changed).ok());
+            metadata.is_dir() && age.is_some_and(|age| age > LEFTOVER_AFTER)
+        });
+        if is_leftover {
+            let _removed = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    let chance = name.strip_prefix(PREFIX);
+    chance.is_some_and(|chance| chance.len() == CHANCE_CHARS && chance.bytes().all(|byte| byte.is_ascii_alphanumeric()))
+}

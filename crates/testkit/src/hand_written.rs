@@ -1,0 +1,63 @@
+//! Files that a person writes by hand, as YAML or JSON: reading them, and saying where one is wrong.
+
+use std::io;
+use std::path::Path;
+
+use serde::de::DeserializeOwned;
+
+/// Why a file that somebody wrote cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum BadFile {
+    /// It cannot be read.
+    #[error("cannot read {name}: {source}; check the path")]
+    Unreadable {
+        /// Its name.
+        name: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// It says something that makes no sense.
+    #[error("{name}:{line}:{column}: {problem}{snippet}")]
+    Wrong {
+        /// Its name.
+        name: String,
+        /// The line that is wrong, from one on.
+        line: u64,
+        /// The column, from one on.
+        column: u64,
+        /// What is wrong with it.
+        problem: String,
+        /// The lines around it, with a mark below the place; begins a new line if there is any.
+        snippet: String,
+    },
+}
+
+pub(crate) fn load<T: DeserializeOwned>(path: &Path) -> Result<T, BadFile> {
+    read(&path.display().to_string(), &text_of(path)?)
+}
+
+pub(crate) fn text_of(path: &Path) -> Result<String, BadFile> {
+    let unreadable = |source| BadFile::Unreadable { name: path.display().to_string(), source };
+    std::fs::read_to_string(path).map_err(unreadable)
+}
+
+pub(crate) fn read<T: DeserializeOwned>(name: &str, text: &str) -> Result<T, BadFile> {
+    // An input of a tool that says `no` means the word.
+    let options = serde_saphyr::options! { strict_booleans: true };
+    serde_saphyr::from_str_with_options(text, options).map_err(|error| wrong(name, &error))
+}
+
+fn wrong(name: &str, error: &serde_saphyr::Error) -> BadFile {
+    let location = error.location();
+    let (line, column) = location.map_or((1, 1), |location| (location.line(), location.column()));
+    let bare = error.without_snippet().to_string();
+    let problem = match bare.rsplit_once(" at line ") {
+        Some((problem, _)) => problem.to_owned(),
+        None => bare,
+    };
+    let rendered = error.to_string();
+    // Behind the line with the arrow, which names the place once more.
+    let snippet = rendered.split_once("\n -->").and_then(|(_, rest)| rest.split_once('\n'));
+    let snippet = snippet.map_or_else(String::new, |(_, lines)| format!("\n{}", lines.trim_end()));
+    BadFile::Wrong { name: name.to_owned(), line, column, problem, snippet }
+}

@@ -1,0 +1,173 @@
+//! Scenarios as files.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::stub_api::ScriptFile;
+
+/// One conversation with the CLI: what the user says, what the model says, and what the CLI has to say then.
+///
+/// In every text `${cwd}` stands for the directory that the CLI runs in and `${stub}` for the address of the stub.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(title = "Scenario of watari check")]
+pub(super) struct ScenarioFile {
+    /// Its name, in lower case.
+    pub(super) name: String,
+    /// Its number, if it is one of the numbered ones.
+    pub(super) number: Option<u32>,
+    /// What it shows, in a few words.
+    pub(super) title: String,
+    /// What else is to be said of it.
+    pub(super) about: Option<String>,
+    /// Files in the directory that the CLI runs in.
+    #[serde(default)]
+    files: BTreeMap<String, String>,
+    /// Further flags of the CLI.
+    #[serde(default)]
+    flags: Vec<String>,
+    /// Whether tools run without being asked for, which most scenarios are not about. A newer form is as the first.
+    #[serde(default = "yes")]
+    skip_permissions: bool,
+    /// Further variables in the CLI's environment.
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+    /// What the model says, as in a script of `watari stub`.
+    #[serde(default)]
+    script: ScriptFile,
+    /// What is said to the CLI, and what it has to say.
+    transcript: Vec<Step>,
+    /// The tools that have to run, in the order in which they are called.
+    #[serde(default)]
+    tools: Vec<ToolRun>,
+    /// Files that have to be there in the end, and a text that is in each.
+    #[serde(default)]
+    leaves: BTreeMap<String, String>,
+    /// Texts that have to be in what the API is asked, each in a model call of its own, in this order.
+    #[serde(default)]
+    requested: Vec<String>,
+    /// Other ways to play it, for versions with which this one does not work. They are tried in order.
+    #[serde(default)]
+    newer_forms: Vec<NewerForm>,
+    /// How it comes out with the versions it was tried with; where nothing is said, it holds.
+    #[serde(default)]
+    pub(super) expected: BTreeMap<String, Expected>,
+}
+
+/// Another way to play a scenario: what it does not say is as in the first.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct NewerForm {
+    /// What is different about it, in a few words.
+    how: String,
+    files: Option<BTreeMap<String, String>>,
+    flags: Option<Vec<String>>,
+    env: Option<BTreeMap<String, String>>,
+    script: Option<ScriptFile>,
+    transcript: Option<Vec<Step>>,
+    tools: Option<Vec<ToolRun>>,
+    leaves: Option<BTreeMap<String, String>>,
+}
+
+/// One step of a transcript.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Step {
+    /// A prompt of the user's.
+    User(String),
+    /// A line that is sent to the CLI as it is.
+    Send(Map<String, Value>),
+    /// An answer to the CLI's last question.
+    Answer(Map<String, Value>),
+    /// A message that has to come before the turn ends. Every key of it must be there and match, lists match by
+    /// position, a word such as `<text>` or `<anything>` stands for any value of its kind, and messages that are not
+    /// expected are skipped.
+    Expect(Map<String, Value>),
+}
+
+/// A tool that has to run.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ToolRun {
+    /// Its name.
+    pub(super) name: String,
+    /// A text that is in its result.
+    pub(super) result: Option<String>,
+    /// Whether it has to fail.
+    #[serde(default)]
+    pub(super) fails: bool,
+}
+
+/// How a scenario comes out with one version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Expected {
+    /// A tool it is about is not there any more.
+    Gone,
+    /// Something else comes.
+    Changed,
+    /// It holds in a newer form.
+    NewerForm,
+    /// It holds.
+    Holds,
+}
+
+/// One way to play a scenario, whole.
+#[derive(Debug, Clone)]
+pub(super) struct Form {
+    pub(super) how: Option<String>,
+    pub(super) files: BTreeMap<String, String>,
+    pub(super) flags: Vec<String>,
+    pub(super) skip_permissions: bool,
+    pub(super) env: BTreeMap<String, String>,
+    pub(super) script: ScriptFile,
+    pub(super) transcript: Vec<Step>,
+    pub(super) tools: Vec<ToolRun>,
+    pub(super) leaves: BTreeMap<String, String>,
+    pub(super) requested: Vec<String>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl ScenarioFile {
+    /// The ways to play it, the oldest first.
+    pub(super) fn forms(&self) -> Vec<Form> {
+        let first = Form {
+            how: None,
+            files: self.files.clone(),
+            flags: self.flags.clone(),
+            skip_permissions: self.skip_permissions,
+            env: self.env.clone(),
+            script: self.script.clone(),
+            transcript: self.transcript.clone(),
+            tools: self.tools.clone(),
+            leaves: self.leaves.clone(),
+            requested: self.requested.clone(),
+        };
+        let newer: Vec<Form> = self.newer_forms.iter().map(|newer| newer.over(&first)).collect();
+        [first].into_iter().chain(newer).collect()
+    }
+}
+
+impl NewerForm {
+    fn over(&self, first: &Form) -> Form {
+        let NewerForm { how, files, flags, env, script, transcript, tools, leaves } = self.clone();
+        Form {
+            how: Some(how),
+            files: files.unwrap_or_else(|| first.files.clone()),
+            flags: flags.unwrap_or_else(|| first.flags.clone()),
+            skip_permissions: first.skip_permissions,
+            env: env.unwrap_or_else(|| first.env.clone()),
+            script: script.unwrap_or_else(|| first.script.clone()),
+            transcript: transcript.unwrap_or_else(|| first.transcript.clone()),
+            tools: tools.unwrap_or_else(|| first.tools.clone()),
+            leaves: leaves.unwrap_or_else(|| first.leaves.clone()),
+            requested: first.requested.clone(),
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! Playing one form of a scenario against a CLI: what came, and why it does not hold if it does not.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Component, Path};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::Instant;
+use watari_sdk::StartError;
+
+use super::file::{Form, Step, ToolRun};
+use super::pattern::matches;
+use super::shape;
+use super::talk::{Cli, Heard, Talk};
+use crate::hand_written::BadFile;
+use crate::sandbox::Sandbox;
+use crate::stub_api::{Script, StartStubError, StubApi};
+
+/// Why a scenario could not be played. It says nothing of the CLI's words.
+#[derive(Debug, thiserror::Error)]
+pub enum PlayError {
+    /// The stub of the API did not start.
+    #[error(transparent)]
+    Stub(#[from] StartStubError),
+    /// A folder or a file could not be made.
+    #[error("cannot make the folders of a scenario: {0}; check that there is room in the folder for temporary files")]
+    Folders(#[source] io::Error),
+    /// A file of the scenario is not within its directory.
+    #[error("the scenario {scenario} has a file {path}, which is not within its directory; use a relative path")]
+    FileOutside {
+        /// Its name.
+        scenario: String,
+        /// The path.
+        path: String,
+    },
+    /// The scenario makes no sense with the names of its stage in it.
+    #[error(transparent)]
+    File(#[from] BadFile),
+    /// The CLI did not start.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// Something of the CLI is left.
+    #[error("{0}; look for them with `watari doctor`")]
+    Left(#[source] io::Error),
+}
+
+/// What came of playing one form.
+#[derive(Debug, Clone)]
+pub(super) struct Played {
+    pub(super) how: Option<String>,
+    /// Every message of the CLI, in order.
+    pub(super) messages: Vec<Value>,
+    pub(super) breach: Option<Breach>,
+}
+
+/// Why a scenario does not hold.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Breach {
+    /// The CLI ended before it said anything: it cannot be started this way.
+    Mute { said: String },
+    /// It said nothing of what was expected within the time.
+    TooLate { expected: Value, limit: Duration },
+    /// A message that was expected did not come.
+    NotSaid { expected: Value },
+    /// None of the tools is there.
+    NoSuchTool { names: Vec<String> },
+    /// A tool did not do what it should.
+    Tool { name: String, what: ToolBreach, said: String },
+    /// A file is not as it should be.
+    File { path: String },
+    /// The API was not asked what it should be.
+    NotAsked { text: String },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ToolBreach {
+    Missing,
+    NotCalled,
+    NoResult,
+    Failed,
+    DidNotFail,
+    OtherResult,
+}
+
+/// A scenario's own stub and folders.
+pub(super) struct Stage {
+    stub: StubApi,
+    sandbox: Sandbox,
+}
+
+impl Stage {
+    pub(super) async fn build() -> Result<Stage, PlayError> {
+        let stub = StubApi::start(Script::new()).await?;
+        let sandbox = Sandbox::new(&stub.base_url()).map_err(PlayError::Folders)?;
+        Ok(Stage { stub, sandbox })
+    }
+
+    /// Puts the names of this stage into the text of a scenario.
+    pub(super) fn fill_in(&self, text: &str) -> String {
+        text.replace("${cwd}", &self.sandbox.cwd().to_string_lossy()).replace("${stub}", &self.stub.base_url())
+    }
+
+    pub(super) async fn play(
+        self,
+        scenario: &str,
+        form: Form,
+        cli: &Cli,
+        limit: Duration,
+    ) -> Result<Played, PlayError> {
+        let Stage { stub, mut sandbox } = self;
+        for (path, content) in &form.files {
+            write_file(&sandbox, scenario, path, content)?;
+        }
+        for (name, value) in &form.env {
+            sandbox = sandbox.with_env(name, value);
+        }
+        let mut talk = Talk::start(cli, &sandbox, &form, Instant::now() + limit).await?;
+        // The CLI asks nothing before it is spoken to.
+        stub.replace_script(Script::from(form.script));
+        let mut messages = Vec::new();
+        let told = follow(&mut talk, &form.transcript, limit, &mut messages).await;
+        let complaints = talk.end().await.map_err(PlayError::Left)?;
+        let breach = match told {
+            Err(_) if messages.is_empty() && !complaints.is_empty() => Some(Breach::Mute { said: complaints }),
+            Err(breach) => Some(tools_breach(&form.tools, &messages).filter(is_missing_tool).unwrap_or(breach)),
+            Ok(()) => tools_breach(&form.tools, &messages)
+                .or_else(|| file_breach(&form.leaves, &sandbox))
+                .or_else(|| request_breach(&form.requested, &stub.model_calls())),
+        };
+        Ok(Played { how: form.how, messages, breach })
+    }
+}
+
+/// Goes through a transcript; what is heard on the way is added to `messages`.
+async fn follow(talk: &mut Talk, steps: &[Step], limit: Duration, messages: &mut Vec<Value>) -> Result<(), Breach> {
+    for step in steps {
+        match step {
+            Step::User(text) => {
+                talk.send(&json!({"type": "user", "message": {"role": "user", "content": text}})).await;
+            }
+            Step::Send(line) => talk.send(&Value::Object(line.clone())).await,
+            Step::Answer(answer) => {
+                let asked = messages.iter().rev().find(|message| message["type"] == "control_request");
+                let id = asked.map_or(Value::Null, |asked| asked["request_id"].clone());
+                let response = json!({"subtype": "success", "request_id": id, "response": answer});
+                talk.send(&json!({"type": "control_response", "response": response})).await;
+            }
+            Step::Expect(expected) => expect(talk, &Value::Object(expected.clone()), limit, messages).await?,
+        }
+    }
+    Ok(())
+}
+
+/// Listens until the expected message comes. It has to come before the turn ends.
+async fn expect(talk: &mut Talk, expected: &Value, limit: Duration, messages: &mut Vec<Value>) -> Result<(), Breach> {
+    loop {
+        let message = match talk.hear().await {
+            Heard::Message(message) => message,
+            Heard::End => return Err(Breach::NotSaid { expected: expected.clone() }),
+            Heard::TooLate => return Err(Breach::TooLate { expected: expected.clone(), limit }),
+        };
+        let is_it = matches(expected, &message);
+        let ends_turn = message["type"] == "result";
+        messages.push(message);
+        match (is_it, ends_turn) {
+            (true, _) => return Ok(()),
+            (false, true) => return Err(Breach::NotSaid { expected: expected.clone() }),
+            (false, false) => {}
+        }
+    }
+}
+
+/// Why the tools did not run as they should: all of them that are missing, or the first that did something else.
+fn tools_breach(expected: &[ToolRun], messages: &[Value]) -> Option<Breach> {
+    let there = shape::tools_of_session(messages);
+    let uses = shape::tool_uses(messages);
+    let mut breaches = Vec::new();
+    for (run, place) in expected.iter().zip(places(expected)) {
+        let used = uses.iter().filter(|used| used.name == run.name).nth(place);
+        let what = match used.map(|used| used.result) {
+            None => Some((ToolBreach::NotCalled, String::new())),
+            Some(None) => Some((ToolBreach::NoResult, String::new())),
+            Some(Some(result)) => {
+                let said = shape::text_of_result(result);
+                tool_breach(run, result["is_error"] == true, &said, &there).map(|what| (what, said))
+            }
+        };
+        breaches.extend(what.map(|(what, said)| (run.name.clone(), what, said)));
+    }
+    let are_all_missing =
+        breaches.len() == expected.len() && breaches.iter().all(|(_, what, _)| *what == ToolBreach::Missing);
+    if are_all_missing && !breaches.is_empty() {
+        let mut names: Vec<String> = breaches.into_iter().map(|(name, _, _)| name).collect();
+        names.dedup();
+        return Some(Breach::NoSuchTool { names });
+    }
+    breaches.into_iter().next().map(|(name, what, said)| Breach::Tool { name, what, said })
+}
+
+fn tool_breach(run: &ToolRun, failed: bool, said: &str, there: &[&str]) -> Option<ToolBreach> {
+    match (failed, run.fails) {
+        (true, _) if !there.contains(&run.name.as_str()) => Some(ToolBreach::Missing),
+        (true, false) => Some(ToolBreach::Failed),
+        (false, true) => Some(ToolBreach::DidNotFail),
+        (true, true) | (false, false) => {
+            let differs = run.result.as_ref().is_some_and(|result| !said.contains(result));
+            differs.then_some(ToolBreach::OtherResult)
+        }
+    }
+}
+
+fn is_missing_tool(breach: &Breach) -> bool {
+    match breach {
+        Breach::NoSuchTool { .. } => true,
+        Breach::Tool { what, .. } => *what == ToolBreach::Missing,
+        Breach::Mute { .. }
+        | Breach::TooLate { .. }
+        | Breach::NotSaid { .. }
+        | Breach::File { .. }
+        | Breach::NotAsked { .. } => false,
+    }
+}
+
+/// For each tool, how many of the same name come before it.
+fn places(expected: &[ToolRun]) -> impl Iterator<Item = usize> {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    expected.iter().map(move |run| {
+        let count = counts.entry(&run.name).or_default();
+        *count += 1;
+        *count - 1
+    })
+}
+
+fn file_breach(leaves: &BTreeMap<String, String>, sandbox: &Sandbox) -> Option<Breach> {
+    let is_there = |path: &str, text: &str| {
+        std::fs::read_to_string(sandbox.cwd().join(path)).is_ok_and(|content| content.contains(text))
+    };
+    let missing = leaves.iter().find(|(path, text)| !is_there(path, text));
+    missing.map(|(path, _)| Breach::File { path: path.clone() })
+}
+
+fn request_breach(texts: &[String], calls: &[Value]) -> Option<Breach> {
+    let mut calls = calls.iter().map(Value::to_string);
+    // Every call is looked at once, so that the texts are in different ones.
+    let missing = texts.iter().find(|text| !calls.any(|call| call.contains(text.as_str())));
+    missing.map(|text| Breach::NotAsked { text: text.clone() })
+}
+
+fn write_file(sandbox: &Sandbox, scenario: &str, path: &str, content: &str) -> Result<(), PlayError> {
+    let is_within = Path::new(path).components().all(|part| matches!(part, Component::Normal(_)));
+    if !is_within {
+        return Err(PlayError::FileOutside { scenario: scenario.to_owned(), path: path.to_owned() });
+    }
+    let path = sandbox.cwd().join(path);
+    let folder = path.parent().map_or(Ok(()), std::fs::create_dir_all);
+    folder.and_then(|()| std::fs::write(path, content)).map_err(PlayError::Folders)
+}

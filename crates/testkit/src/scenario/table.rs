@@ -1,0 +1,92 @@
+//! What a check found, for people.
+
+use std::fmt::Write;
+
+use super::report::{ClaimReport, Report, ScenarioReport, Verdict};
+
+/// The report as a table: scenarios, then what is said of single messages.
+pub fn table(report: &Report) -> String {
+    let mut text = String::new();
+    let width = report.scenarios.iter().map(|scenario| scenario.name.len()).max().unwrap_or_default();
+    for scenario in &report.scenarios {
+        let number = scenario.number.map(|number| number.to_string()).unwrap_or_default();
+        let line = format!(
+            "{mark} {number:>2}  {name:width$}  {verdict:7}  {note}",
+            mark = mark(scenario.as_expected),
+            name = scenario.name,
+            verdict = scenario.verdict.word(),
+            note = note(scenario),
+        );
+        push_line(&mut text, &line);
+    }
+    if !report.claims.is_empty() {
+        push_line(&mut text, "");
+    }
+    let width = report.claims.iter().map(|claim| claim.message.len()).max().unwrap_or_default();
+    for claim in &report.claims {
+        let line = format!(
+            "{mark} {message:width$}  {verdict:7}  {says}{instead}{expected}",
+            mark = mark(claim.as_expected),
+            message = claim.message,
+            verdict = claim.verdict.word(),
+            says = claim.says,
+            instead = claim.instead.as_ref().map(|instead| format!(": {instead}")).unwrap_or_default(),
+            expected = expected(claim.as_expected, claim.expected),
+        );
+        push_line(&mut text, &line);
+    }
+    push_line(&mut text, "");
+    push_line(&mut text, &summary(report));
+    text
+}
+
+fn summary(report: &Report) -> String {
+    let Report { version, expected_of, as_expected, scenarios, claims } = report;
+    let [holds, changed, gone] = [Verdict::Holds, Verdict::Changed, Verdict::Gone].map(|verdict| report.count(verdict));
+    let claims_hold = claims.iter().filter(|claim| claim.verdict == Verdict::Holds).count();
+    let mut text =
+        format!("Claude Code {version}: of {} scenarios {holds} hold, {changed} changed, {gone} gone", scenarios.len());
+    if !claims.is_empty() {
+        // Writing to a string does not fail.
+        let _written = write!(text, "; of {} claims {claims_hold} hold", claims.len());
+    }
+    let worse = scenarios.iter().filter(|scenario| !scenario.as_expected).count()
+        + claims.iter().filter(|claim: &&ClaimReport| !claim.as_expected).count();
+    match (version == expected_of, as_expected) {
+        (true, true) => text += ", as expected.",
+        (true, false) => text += &format!(". {worse} not as expected: see the lines marked with !"),
+        (false, true) => text += &format!(". Untested version; as expected of {expected_of}, the nearest tested one."),
+        (false, false) => {
+            text += &format!(
+                ". Untested version; {worse} not as with {expected_of}, the nearest tested one: see the lines marked with !"
+            );
+        }
+    }
+    text
+}
+
+fn note(scenario: &ScenarioReport) -> String {
+    let came = || scenario.sequence.join(" → ");
+    let reason = scenario.reason.as_deref().unwrap_or_default();
+    let note = match (scenario.verdict, &scenario.form) {
+        (Verdict::Holds, None) => String::new(),
+        (Verdict::Holds, Some(form)) => format!("{form} (else: {reason})"),
+        (Verdict::Changed, _) if scenario.sequence.is_empty() => reason.to_owned(),
+        (Verdict::Changed, _) => format!("{reason}; came: {}", came()),
+        (Verdict::Gone, _) => reason.to_owned(),
+    };
+    note + &expected(scenario.as_expected, scenario.expected)
+}
+
+fn mark(as_expected: bool) -> char {
+    if as_expected { ' ' } else { '!' }
+}
+
+fn expected(as_expected: bool, expected: Verdict) -> String {
+    if as_expected { String::new() } else { format!(" (expected: {})", expected.word()) }
+}
+
+fn push_line(text: &mut String, line: &str) {
+    text.push_str(line.trim_end());
+    text.push('\n');
+}

@@ -1,0 +1,154 @@
+//! A conversation with one CLI in its own words: lines to it, messages from it.
+
+use std::io;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::unix::pipe;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout_at};
+use watari_sdk::{Keeper, RawProcess, RawStart, StartError};
+
+use super::file::Form;
+use crate::sandbox::Sandbox;
+
+/// The longest line that is read of a CLI in a scenario.
+const LINE_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// How much of what a CLI complains of is kept.
+const COMPLAINT_BYTES_MAX: usize = 2000;
+
+/// What every scenario is started with.
+const FLAGS: [&str; 7] =
+    ["-p", "--verbose", "--input-format", "stream-json", "--output-format", "stream-json", "--no-session-persistence"];
+
+/// What lets every tool run without a question.
+const SKIP_PERMISSIONS: &str = "--dangerously-skip-permissions";
+
+/// The CLI that is spoken with.
+#[derive(Debug, Clone)]
+pub struct Cli {
+    /// Its path.
+    pub program: PathBuf,
+    /// Who sees to it that nothing of it is left.
+    pub keeper: Keeper,
+    /// Turns true when no more is to be played; what runs is then ended in order.
+    pub stop: watch::Receiver<bool>,
+}
+
+impl Cli {
+    /// A CLI that is played to the end.
+    pub fn new(program: PathBuf, keeper: Keeper) -> Cli {
+        Cli { program, keeper, stop: watch::channel(false).1 }
+    }
+}
+
+/// A CLI that runs, and up to when.
+pub(super) struct Talk {
+    process: RawProcess,
+    stdin: Option<pipe::Sender>,
+    stdout: Option<BufReader<pipe::Receiver>>,
+    complaints: JoinSet<String>,
+    stop: watch::Receiver<bool>,
+    deadline: Instant,
+}
+
+/// What came when a message was waited for.
+#[derive(Debug)]
+pub(super) enum Heard {
+    Message(Value),
+    /// The CLI closed its output.
+    End,
+    /// The time for the scenario is over, or it is to be stopped.
+    TooLate,
+}
+
+impl Talk {
+    pub(super) async fn start(
+        cli: &Cli,
+        sandbox: &Sandbox,
+        form: &Form,
+        deadline: Instant,
+    ) -> Result<Talk, StartError> {
+        let skip = form.skip_permissions.then_some(SKIP_PERMISSIONS);
+        let flags = FLAGS.into_iter().chain(skip).chain(form.flags.iter().map(String::as_str));
+        let start = RawStart {
+            program: cli.program.clone(),
+            arguments: flags.map(Into::into).collect(),
+            directory: sandbox.cwd().to_owned(),
+            environment: sandbox.environment(),
+            keeper: cli.keeper.clone(),
+        };
+        let mut process = RawProcess::start(start).await?;
+        let stdin = process.stdin.take();
+        let stdout = process.stdout.take().map(BufReader::new);
+        let mut complaints = JoinSet::new();
+        if let Some(stderr) = process.stderr.take() {
+            complaints.spawn(keep_beginning(stderr));
+        }
+        Ok(Talk { process, stdin, stdout, complaints, stop: cli.stop.clone(), deadline })
+    }
+
+    /// Sends a line. A CLI that does not read it any more is heard of by listening.
+    pub(super) async fn send(&mut self, line: &Value) {
+        let Some(stdin) = &mut self.stdin else { return };
+        let line = format!("{line}\n");
+        let sent = timeout_at(self.deadline, stdin.write_all(line.as_bytes())).await;
+        if !matches!(sent, Ok(Ok(()))) {
+            self.stdin = None;
+        }
+    }
+
+    /// The next message. A line that is not JSON comes as a message of a type that no CLI has.
+    pub(super) async fn hear(&mut self) -> Heard {
+        let Some(stdout) = &mut self.stdout else { return Heard::End };
+        let mut line = Vec::new();
+        let mut stdout = stdout.take(LINE_BYTES_MAX);
+        let read = tokio::select! {
+            // All three may be dropped half-way: after any of them the conversation is over, or the line is whole.
+            read = stdout.read_until(b'\n', &mut line) => read,
+            () = tokio::time::sleep_until(self.deadline) => return Heard::TooLate,
+            () = told_to_stop(&mut self.stop) => return Heard::TooLate,
+        };
+        match read {
+            Err(_) | Ok(0) => Heard::End,
+            Ok(_) => Heard::Message(serde_json::from_slice(&line).unwrap_or_else(|_| {
+                let text = String::from_utf8_lossy(&line);
+                json!({"type": "not_json", "text": text.trim_end()})
+            })),
+        }
+    }
+
+    /// Ends the CLI with everything it started, and tells what it complained of.
+    pub(super) async fn end(mut self) -> Result<String, io::Error> {
+        drop((self.stdin.take(), self.stdout.take()));
+        let left = self.process.end().await;
+        if left > 0 {
+            return Err(io::Error::other(format!("{left} processes of the CLI could not be ended")));
+        }
+        // Everything that could hold its end of the pipe is gone.
+        match self.complaints.join_next().await {
+            Some(Ok(complaints)) => Ok(complaints),
+            Some(Err(_)) | None => Ok(String::new()),
+        }
+    }
+}
+
+/// Waits until it is said to stop; for ever if nobody is left who could say so.
+async fn told_to_stop(stop: &mut watch::Receiver<bool>) {
+    if stop.wait_for(|stop| *stop).await.is_err() {
+        std::future::pending().await
+    }
+}
+
+/// Reads to the end and keeps the beginning.
+async fn keep_beginning(mut stderr: pipe::Receiver) -> String {
+    let (mut kept, mut piece) = (Vec::new(), vec![0; 8192]);
+    while let Ok(count @ 1..) = stderr.read(&mut piece).await {
+        let room = COMPLAINT_BYTES_MAX.saturating_sub(kept.len());
+        kept.extend_from_slice(&piece[..count.min(room)]);
+    }
+    String::from_utf8_lossy(&kept).trim().to_owned()
+}

@@ -1,0 +1,67 @@
+//! Where requests are noted and replies are handed out, in one step.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::time::Instant;
+
+use tokio::sync::watch;
+
+use super::ledger::{Call, Ledger, RecordedRequest};
+use super::script::{Reply, Script};
+
+/// What every request needs: the ledger it is noted in, and the file it is recorded to.
+#[derive(Debug)]
+pub(super) struct Desk {
+    ledger: Arc<watch::Sender<Ledger>>,
+    record: Option<File>,
+    started: Instant,
+}
+
+/// What is to be done about a request that was noted.
+pub(super) enum Noted {
+    ForModel { reply: Arc<Reply>, id: String },
+    Other(Call),
+}
+
+impl Desk {
+    pub(super) fn new(ledger: Arc<watch::Sender<Ledger>>, record: Option<File>) -> Self {
+        Self { ledger, record, started: Instant::now() }
+    }
+
+    /// Notes a request and, if the model has to answer it, takes the reply and an id for its message: in one step, so
+    /// that replies go out in the order in which the requests are noted.
+    pub(super) fn note(&self, mut request: RecordedRequest, bytes: usize) -> Result<Noted, io::Error> {
+        request.at = self.started.elapsed();
+        let mut noted = Ok(Noted::Other(Call::Unknown));
+        self.ledger.send_modify(|ledger| {
+            request.number = ledger.next_number();
+            let answerer = request.sort(ledger.script());
+            noted = self.write_down(&request).map(|()| match ledger.take_reply(&answerer) {
+                Some((reply, id)) => Noted::ForModel { reply, id },
+                None => Noted::Other(request.call),
+            });
+            ledger.record(request, bytes);
+        });
+        noted
+    }
+
+    /// Begins again with another script, as if nothing had been asked yet.
+    pub(super) fn replace_script(&self, script: Script) {
+        self.ledger.send_replace(Ledger::new(script));
+    }
+
+    pub(super) fn with_requests<T>(&self, look: impl FnOnce(&mut dyn Iterator<Item = &RecordedRequest>) -> T) -> T {
+        look(&mut self.ledger.borrow().requests())
+    }
+
+    fn write_down(&self, request: &RecordedRequest) -> Result<(), io::Error> {
+        let Some(mut file) = self.record.as_ref() else {
+            return Ok(());
+        };
+        let mut line = serde_json::to_vec(request)?;
+        line.push(b'\n');
+        // One write, so that a reader sees whole lines.
+        file.write_all(&line)
+    }
+}
