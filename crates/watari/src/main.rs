@@ -1,23 +1,31 @@
 //! The `watari` program.
 
+mod command;
+
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
+use command::Command;
 use watari_sdk::Keeper;
 use watari_testkit::fake_claude;
 
 /// Drive Claude Code from any program as structured data.
 #[derive(Debug, Parser)]
 #[command(version, about, after_help = AFTER_HELP)]
-struct Watari {}
+struct Watari {
+    #[command(subcommand)]
+    command: Option<Command>,
+}
 
 const AFTER_HELP: &str = "\
-The bridges (stdio, UNIX socket, HTTP) are not in this version yet. What is: the crate watari-sdk, with
-which a Rust program holds a conversation with Claude Code, and the keeper of its sessions, which this
-program is when the crate starts it.
+The bridges (stdio, UNIX socket, HTTP) are not in this version yet. What is, beside these commands: the crate
+watari-sdk, with which a Rust program holds a conversation with Claude Code, and the keeper of its sessions,
+which this program is when the crate starts it.
 
 Examples:
-  watari --version
+  watari doctor                     # will it work here?
+  watari check --fetch              # what of the protocol holds with a version?
+  watari stub answers.yaml          # test without a key
   cargo run -p watari-sdk --example ask -- \"What is in this folder?\"
   cargo run -p watari-sdk --example chat";
 
@@ -31,10 +39,12 @@ fn main() -> ExitCode {
     if arguments.next().is_some_and(|argument| argument == FAKE_ARGUMENT) {
         return fake_claude::run(arguments);
     }
-    Watari::parse();
-    match Watari::command().print_help() {
-        Ok(()) => ExitCode::SUCCESS,
-        // Nobody reads what is printed.
-        Err(_) => ExitCode::FAILURE,
+    match Watari::parse().command {
+        Some(command) => command.run(),
+        None => match Watari::command().print_help() {
+            Ok(()) => ExitCode::SUCCESS,
+            // Nobody reads what is printed.
+            Err(_) => ExitCode::FAILURE,
+        },
     }
 }

@@ -4,27 +4,20 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
 
+mod common;
+
 use std::fmt::Write;
 use std::fs;
-use std::path::{Path, PathBuf};
 
+use common::{is_committed, root};
 use watari_protocol::{Phase, STEPS};
+use watari_testkit::scenario::scenario_schema;
+use watari_testkit::stub_api::stub_script_schema;
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
-}
-
-/// Compares a printed document with the committed one, or writes it when asked to.
-fn is_committed(name: &str, printed: &str) {
-    let path = root().join("docs").join(name);
-    if std::env::var_os("UPDATE_DOCS").is_some() {
-        fs::write(&path, printed).unwrap();
-    }
-    let committed = fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        committed == printed,
-        "docs/{name} is not what the code says; run UPDATE_DOCS=1 cargo nextest run -p watari --test docs"
-    );
+#[test]
+fn the_schemas_of_files_that_people_write_are_those_of_the_types_that_read_them() {
+    is_committed("schema/stub-script.json", &format!("{:#}\n", stub_script_schema()));
+    is_committed("schema/scenario.json", &format!("{:#}\n", scenario_schema()));
 }
 
 #[test]

@@ -18,18 +18,26 @@ fn without_arguments_it_prints_its_help() {
     insta::assert_snapshot!(stdout, @r#"
     Drive Claude Code from any program as structured data
 
-    Usage: watari
+    Usage: watari [COMMAND]
+
+    Commands:
+      stub    Stand in for the Anthropic Messages API, so that a program can be tested without a key
+      check   Play the protocol's scenarios against the installed Claude Code, and tell what holds
+      doctor  Look at this machine: is there a Claude Code, will it work, and what to do if not
+      help    Print this message or the help of the given subcommand(s)
 
     Options:
       -h, --help     Print help
       -V, --version  Print version
 
-    The bridges (stdio, UNIX socket, HTTP) are not in this version yet. What is: the crate watari-sdk, with
-    which a Rust program holds a conversation with Claude Code, and the keeper of its sessions, which this
-    program is when the crate starts it.
+    The bridges (stdio, UNIX socket, HTTP) are not in this version yet. What is, beside these commands: the crate
+    watari-sdk, with which a Rust program holds a conversation with Claude Code, and the keeper of its sessions,
+    which this program is when the crate starts it.
 
     Examples:
-      watari --version
+      watari doctor                     # will it work here?
+      watari check --fetch              # what of the protocol holds with a version?
+      watari stub answers.yaml          # test without a key
       cargo run -p watari-sdk --example ask -- "What is in this folder?"
       cargo run -p watari-sdk --example chat
     "#);

@@ -1,0 +1,129 @@
+//! The CLI: is there one, does it run, is it one that works, is it logged in.
+
+use std::path::Path;
+
+use watari_sdk::{ClaudeProbe, CliVersion, FindError, Login, MINIMUM_CLI_VERSION, Options, ProbeError};
+use watari_testkit::claude::PINNED_CLAUDE_VERSION;
+
+use super::plain::shortened;
+use super::report::{Check, Cli, Finding};
+
+/// How much is shown of what a CLI says on stderr.
+const SAID_CHARACTERS_MAX: usize = 200;
+
+pub(super) async fn examine(options: &Options) -> (Cli, Vec<Finding>) {
+    let text = |path: &Path| path.display().to_string();
+    let mut cli = Cli {
+        path: None,
+        version: None,
+        oldest_supported: MINIMUM_CLI_VERSION,
+        newest_tested: PINNED_CLAUDE_VERSION,
+        looked: ClaudeProbe::candidates(options).iter().map(|path| text(path)).collect(),
+    };
+    let probe = match ClaudeProbe::find(options) {
+        Ok(probe) => probe,
+        Err(error) => return (cli, vec![not_found(&error)]),
+    };
+    cli.path = Some(text(probe.program()));
+    let mut findings = vec![Finding::ok(Check::Cli, text(probe.program()))];
+    match probe.version().await {
+        Ok(version) => {
+            findings.push(version_finding(&version));
+            // An older one may take the question for a prompt.
+            if !version.is_too_old() {
+                findings.push(login_finding(probe.login().await));
+            }
+            cli.version = Some(version.to_string());
+        }
+        Err(error) => findings.push(no_version(&error)),
+    }
+    (cli, findings)
+}
+
+fn not_found(error: &FindError) -> Finding {
+    let (found, advice) = match error {
+        FindError::NotFound { .. } => (
+            "there is no `claude` that can be run in the search path and the usual places".to_owned(),
+            "install it with `npm install -g @anthropic-ai/claude-code`, or say where it is with --claude".to_owned(),
+        ),
+        FindError::NothingThere { path } => {
+            (format!("there is nothing at {}", path.display()), "check the path".to_owned())
+        }
+        FindError::Directory { path } => {
+            (format!("{} is a directory", path.display()), "give the path of the program itself".to_owned())
+        }
+        FindError::NotExecutable { path } => {
+            (format!("{} may not be run", path.display()), format!("make it executable: `chmod +x {}`", path.display()))
+        }
+        FindError::NotAProgram { path } => (
+            format!("{} is not a program", path.display()),
+            "it may be damaged or only half installed, so install it again".to_owned(),
+        ),
+        FindError::Unreadable { path, source } => {
+            (format!("cannot look at {}: {source}", path.display()), "give this user the right to read it".to_owned())
+        }
+    };
+    Finding::problem(Check::Cli, found, advice)
+}
+
+fn version_finding(version: &CliVersion) -> Finding {
+    let newest = CliVersion::read(PINNED_CLAUDE_VERSION);
+    if version.is_too_old() {
+        let found = format!("{version} is too old; the oldest that is supported is {MINIMUM_CLI_VERSION}");
+        Finding::problem(Check::Version, found, "update it with `claude update`")
+    } else if newest.is_some_and(|newest| version.is_newer_than(&newest)) {
+        let found = format!("{version} is untested; the newest that is tested is {PINNED_CLAUDE_VERSION}");
+        Finding::warning(Check::Version, found, "it may well work; run `watari check` to see what has changed")
+    } else {
+        let found = format!("{version} (tested: {MINIMUM_CLI_VERSION} to {PINNED_CLAUDE_VERSION})");
+        Finding::ok(Check::Version, found)
+    }
+}
+
+fn no_version(error: &ProbeError) -> Finding {
+    let (found, advice) = match error {
+        ProbeError::NotRunnable { path: _, source } => (
+            format!("it cannot be run: {source}"),
+            "it may be damaged or made for another machine, so install it again",
+        ),
+        ProbeError::Silent { path: _, within, stderr } => (
+            format!("it did not say its version within {} seconds{}", within.as_secs(), said(stderr)),
+            "run it with --version by hand and see what it waits for",
+        ),
+        ProbeError::Unreadable { path: _, status, stderr } => (
+            format!("it did not say its version ({status}){}", said(stderr)),
+            "run it with --version by hand, or install it again",
+        ),
+    };
+    Finding::problem(Check::Version, found, advice)
+}
+
+fn said(stderr: &str) -> String {
+    if stderr.is_empty() { String::new() } else { format!("; it said: {}", shortened(stderr, SAID_CHARACTERS_MAX)) }
+}
+
+/// What the CLI says on stderr is not shown here: it could name a person.
+fn login_finding(login: Result<Login, ProbeError>) -> Finding {
+    match login {
+        Ok(Login { logged_in: true, method }) => {
+            let by = method.map(|method| format!(" ({method})")).unwrap_or_default();
+            Finding::ok(Check::Login, format!("logged in{by}"))
+        }
+        Ok(Login { logged_in: false, method: _ }) => {
+            let advice = "run `claude` once and log in, or set ANTHROPIC_API_KEY";
+            Finding::problem(Check::Login, "not logged in", advice)
+        }
+        Err(error) => {
+            let found = match error {
+                ProbeError::NotRunnable { path: _, source } => format!("it cannot be asked: {source}"),
+                ProbeError::Silent { path: _, within, stderr: _ } => {
+                    format!("it did not say within {} seconds whether it is logged in", within.as_secs())
+                }
+                ProbeError::Unreadable { path: _, status, stderr: _ } => {
+                    format!("it did not say whether it is logged in ({status})")
+                }
+            };
+            Finding::warning(Check::Login, found, "run `claude auth status` by hand")
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! `watari stub`: the stub of the Messages API as a program, for tests in any language.
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use tokio::io::AsyncReadExt;
+use watari_testkit::stub_api::stub_script_schema;
+use watari_testkit::{Script, StubApi, StubOptions};
+
+use super::{fail, print, stopped};
+
+/// Stand in for the Anthropic Messages API, so that a program can be tested without a key.
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub(crate) struct Stub {
+    /// Files that say what to answer, one reply per model call; several files follow one another. Without any, every
+    /// answer is "Hello!"
+    #[arg(value_name = "SCRIPT")]
+    scripts: Vec<PathBuf>,
+    /// Write every request to this file, one JSON object a line
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+    /// The port of 127.0.0.1 to listen on; otherwise a free one
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    port: u16,
+    /// Stop when standard input ends, so that a test that dies takes the stub with it
+    #[arg(long)]
+    until_eof: bool,
+    /// Print the JSON Schema of script files, and do nothing else
+    #[arg(long, conflicts_with_all = ["scripts", "record", "port", "until_eof"])]
+    schema: bool,
+}
+
+const AFTER_HELP: &str = "\
+It prints the environment to set, one NAME=VALUE a line, closes its standard output, and answers until it is stopped
+(Ctrl-C, SIGTERM).
+
+A script is YAML or JSON:
+  replies:
+    - text: I will look.
+      tool: Bash
+      input: {command: ls}
+    - text: There are two files.
+    - status: 529
+      headers: {retry-after: \"1\"}
+
+What it was asked is at /stub/requests, as JSON. A new script can be put to /stub/script at any time.
+
+Examples:
+  watari stub
+  watari stub answers.yaml --record requests.jsonl
+  env $(cat stub.env) claude -p 'Say hello' # where stub.env is what it printed";
+
+impl Stub {
+    pub(crate) fn run(self) -> ExitCode {
+        if self.schema {
+            return print(&format!("{:#}\n", stub_script_schema()));
+        }
+        let mut script = Script::new();
+        for path in &self.scripts {
+            match Script::load(path) {
+                Ok(next) => script = script.then(next),
+                Err(error) => return fail(&format!("a bad script: {error}")),
+            }
+        }
+        let record = match self.record.as_deref().map(create).transpose() {
+            Ok(record) => record,
+            Err(error) => return fail(&error),
+        };
+        let options = StubOptions { script, port: self.port, record };
+        match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+            Ok(runtime) => runtime.block_on(serve(options, self.until_eof)),
+            Err(error) => fail(&format!("cannot start: {error}")),
+        }
+    }
+}
+
+async fn serve(options: StubOptions, until_eof: bool) -> ExitCode {
+    let stub = match StubApi::start_with(options).await {
+        Ok(stub) => stub,
+        Err(error) => return fail(&error.to_string()),
+    };
+    let environment: Vec<String> = stub.environment().iter().map(|(name, value)| format!("{name}={value}\n")).collect();
+    if print(&environment.concat()) != ExitCode::SUCCESS {
+        // Nobody can know the address.
+        return ExitCode::FAILURE;
+    }
+    close_stdout();
+    tokio::select! {
+        // Both may be dropped half-way: what comes first is the end.
+        () = stopped() => {}
+        () = end_of_input(), if until_eof => {}
+    }
+    ExitCode::SUCCESS
+}
+
+/// So that a test which reads what is printed knows when it has it all.
+fn close_stdout() {
+    if let Ok(nowhere) = OpenOptions::new().write(true).open("/dev/null") {
+        // Where this fails the reader has all lines too, only not their end.
+        let _closed = rustix::stdio::dup2_stdout(nowhere);
+    }
+}
+
+async fn end_of_input() {
+    let (mut input, mut piece) = (tokio::io::stdin(), [0; 1024]);
+    while let Ok(1..) = input.read(&mut piece).await {}
+}
+
+/// The requests may hold what is nobody else's business.
+fn create(path: &std::path::Path) -> Result<File, String> {
+    let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path);
+    file.map_err(|error| format!("cannot write to {}: {error}", path.display()))
+}

@@ -1,0 +1,559 @@
+//! `watari doctor` as a user meets it, with scripts in place of the CLI.
+
+#![allow(clippy::unwrap_used, reason = "a test that meets what it does not expect has failed")]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A machine with next to nothing on it.
+struct Machine {
+    folder: TempDir,
+    /// Variables beside HOME and PATH.
+    variables: Vec<(String, String)>,
+    open_files_max: u32,
+}
+
+/// What the doctor said.
+struct Said {
+    code: i32,
+    stdout: String,
+}
+
+/// A CLI that answers everything as it should.
+const HEALTHY: &str = r#"
+case "$*" in
+    --version) echo "2.1.325 (a script)" ;;
+    "auth status") echo '{"loggedIn": true, "authMethod": "api_key"}' ;;
+    *) exit 9 ;;
+esac"#;
+
+/// A process that no machine has, because numbers end below it.
+const NOBODY: u32 = 4_194_304 + 7;
+
+impl Machine {
+    fn new() -> Machine {
+        // A short path, whatever TMPDIR says: a socket's path has a limit.
+        let folder = tempfile::Builder::new().prefix("wd-").tempdir_in("/tmp").unwrap();
+        for name in ["home", "bin"] {
+            fs::create_dir(folder.path().join(name)).unwrap();
+        }
+        Machine { folder, variables: Vec::new(), open_files_max: 512 }
+    }
+
+    /// One with a CLI that does this.
+    fn with_claude(script: &str) -> Machine {
+        let machine = Machine::new();
+        machine.write_program("bin/claude", &format!("#!/bin/sh\n{script}\n"));
+        machine
+    }
+
+    /// One with a CLI that says this when it is asked for its login.
+    fn with_login(answer: &str) -> Machine {
+        Machine::with_claude(&format!("if [ \"$1\" = --version ]; then echo 2.1.325; else {answer}; fi"))
+    }
+
+    fn set(mut self, name: impl Into<String>, value: impl Into<String>) -> Machine {
+        self.variables.push((name.into(), value.into()));
+        self
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn text(&self, name: &str) -> String {
+        self.path(name).to_str().unwrap().to_owned()
+    }
+
+    fn write_program(&self, name: &str, content: &str) {
+        fs::write(self.path(name), content).unwrap();
+        fs::set_permissions(self.path(name), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    fn make_folder(&self, name: &str, mode: u32) {
+        fs::create_dir_all(self.path(name)).unwrap();
+        fs::set_permissions(self.path(name), fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    /// Runs the doctor. It looks for leftovers of nobody, unless it is told of whom: other tests have some.
+    fn doctor(&self, arguments: &[&str]) -> Said {
+        let nobody = NOBODY.to_string();
+        let of: &[&str] = if arguments.contains(&"--leftovers-of") { &[] } else { &["--leftovers-of", &nobody] };
+        let output = Command::new("/bin/sh")
+            .args(["-c", &format!("ulimit -n {} && exec \"$0\" doctor \"$@\"", self.open_files_max)])
+            .arg(env!("CARGO_BIN_EXE_watari"))
+            .args(arguments)
+            .args(of)
+            .env_clear()
+            .env("HOME", self.path("home"))
+            .env("PATH", self.path("bin"))
+            .envs(self.variables.iter().map(|(name, value)| (name, value)))
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+        let stdout = String::from_utf8(output.stdout).unwrap();
+        let stdout = stdout.replace(self.folder.path().to_str().unwrap(), "[machine]");
+        Said { code: output.status.code().unwrap(), stdout }
+    }
+
+    /// Everything there is below the home.
+    fn made_at_home(&self) -> Vec<PathBuf> {
+        fs::read_dir(self.path("home")).unwrap().map(|entry| entry.unwrap().path()).collect()
+    }
+}
+
+impl Said {
+    /// The exit code, and what is said about one thing.
+    fn about(&self, check: &str) -> String {
+        let is_head = |line: &str| !line.starts_with(' ');
+        let of_check = |line: &str| line.get(9..).is_some_and(|rest| rest.starts_with(&format!("{check} ")));
+        let mut lines = self.stdout.lines().skip_while(|line| !(is_head(line) && of_check(line)));
+        let head = lines.next().unwrap_or("nothing");
+        let rest: Vec<&str> = lines.take_while(|line| !is_head(line) && !line.is_empty()).collect();
+        format!("exit {}\n{head}\n{}", self.code, rest.join("\n"))
+    }
+
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap()
+    }
+}
+
+#[test]
+fn a_healthy_machine_has_no_problem_and_nothing_is_left_on_it() {
+    let machine = Machine::with_claude(HEALTHY);
+    let said = machine.doctor(&[]);
+    let runtime = machine.path("home/.local/state/watari/run");
+    let bytes = runtime.as_os_str().len() + "/0123456789ab.sock".len();
+    let (report, _) = said.stdout.split_once("ok       leftovers").unwrap();
+    let report = report.replace(&format!("{bytes} bytes of at most {SOCKET_PATH_BYTES_MAX}"), "[so many] bytes");
+    insta::assert_snapshot!(report, @"
+    ok       cli             [machine]/bin/claude
+    ok       version         2.1.325 (tested: 2.1.42 to 2.1.325)
+    ok       login           logged in (api_key)
+    ok       state folder    [machine]/home/.local/state/watari (not there yet; it can be made)
+    ok       runtime folder  [machine]/home/.local/state/watari/run (not there yet; it can be made)
+    ok       socket path     [so many] bytes
+    ok       open files      at most 512
+    ");
+    assert!(said.stdout.ends_with("\nno problem, no warning\n"), "{}", said.stdout);
+    assert_eq!((said.code, machine.made_at_home()), (0, Vec::new()));
+}
+
+const SOCKET_PATH_BYTES_MAX: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
+
+#[test]
+fn the_same_as_json() {
+    let machine = Machine::with_login("exit 1");
+    let said = machine.doctor(&["--json"]);
+    let mut json = said.json();
+    let findings = json["findings"].as_array_mut().unwrap();
+    // These depend on the system.
+    findings.retain(|finding| !["socket_path", "leftovers"].contains(&finding["check"].as_str().unwrap()));
+    assert!(json.as_object_mut().unwrap().remove("leftovers").is_some());
+    assert_eq!(said.code, 0);
+    insta::assert_snapshot!(serde_json::to_string_pretty(&json).unwrap(), @r#"
+    {
+      "cli": {
+        "looked": [
+          "[machine]/bin/claude",
+          "[machine]/home/.local/bin/claude",
+          "[machine]/home/.claude/local/claude",
+          "[machine]/home/.npm-global/bin/claude",
+          "[machine]/home/node_modules/.bin/claude",
+          "[machine]/home/.yarn/bin/claude",
+          "/usr/local/bin/claude",
+          "/opt/homebrew/bin/claude"
+        ],
+        "newest_tested": "2.1.325",
+        "oldest_supported": "2.1.42",
+        "path": "[machine]/bin/claude",
+        "version": "2.1.325"
+      },
+      "findings": [
+        {
+          "check": "cli",
+          "found": "[machine]/bin/claude",
+          "level": "ok"
+        },
+        {
+          "check": "version",
+          "found": "2.1.325 (tested: 2.1.42 to 2.1.325)",
+          "level": "ok"
+        },
+        {
+          "advice": "run `claude auth status` by hand",
+          "check": "login",
+          "found": "it did not say whether it is logged in (exit status: 1)",
+          "level": "warning"
+        },
+        {
+          "check": "state_folder",
+          "found": "[machine]/home/.local/state/watari (not there yet; it can be made)",
+          "level": "ok"
+        },
+        {
+          "check": "runtime_folder",
+          "found": "[machine]/home/.local/state/watari/run (not there yet; it can be made)",
+          "level": "ok"
+        },
+        {
+          "check": "open_files",
+          "found": "at most 512",
+          "level": "ok"
+        }
+      ]
+    }
+    "#);
+}
+
+#[test]
+fn without_a_cli_every_place_is_named() {
+    // Two places are fixed, and this machine may have a CLI there.
+    if ["/usr/local/bin/claude", "/opt/homebrew/bin/claude"].iter().any(|path| Path::new(path).exists()) {
+        return;
+    }
+    let said = Machine::new().doctor(&[]);
+    assert_eq!((said.about("version"), said.about("login")), ("exit 1\nnothing\n".into(), "exit 1\nnothing\n".into()));
+    insta::assert_snapshot!(said.about("cli"), @"
+    exit 1
+    problem  cli             there is no `claude` that can be run in the search path and the usual places:
+                               [machine]/bin/claude
+                               [machine]/home/.local/bin/claude
+                               [machine]/home/.claude/local/claude
+                               [machine]/home/.npm-global/bin/claude
+                               [machine]/home/node_modules/.bin/claude
+                               [machine]/home/.yarn/bin/claude
+                               /usr/local/bin/claude
+                               /opt/homebrew/bin/claude
+                             install it with `npm install -g @anthropic-ai/claude-code`, or say where it is with --claude
+    ");
+}
+
+#[test]
+fn a_wrong_path_says_what_is_wrong_with_it() {
+    let machine = Machine::new();
+    fs::write(machine.path("plain"), "#!/bin/sh\n").unwrap();
+    machine.write_program("damaged", "\x7fELF and no more");
+    let about = |name: &str| machine.doctor(&["--claude", &machine.text(name)]).about("cli");
+    insta::assert_snapshot!(["missing", "bin", "plain", "damaged"].map(about).join("\n"), @"
+    exit 1
+    problem  cli             there is nothing at [machine]/missing
+                             check the path
+    exit 1
+    problem  cli             [machine]/bin is a directory
+                             give the path of the program itself
+    exit 1
+    problem  cli             [machine]/plain may not be run
+                             make it executable: `chmod +x [machine]/plain`
+    exit 1
+    problem  cli             [machine]/damaged is not a program
+                             it may be damaged or only half installed, so install it again
+    ");
+}
+
+#[test]
+fn an_old_cli_is_a_problem_and_is_not_asked_more() {
+    let machine = Machine::with_claude("[ \"$*\" = --version ] && echo 2.1.41 || touch \"$HOME/asked\"");
+    let said = machine.doctor(&[]);
+    insta::assert_snapshot!(said.about("version"), @"
+    exit 1
+    problem  version         2.1.41 is too old; the oldest that is supported is 2.1.42
+                             update it with `claude update`
+    ");
+    assert_eq!((said.about("login"), machine.made_at_home()), ("exit 1\nnothing\n".into(), Vec::new()));
+}
+
+#[test]
+fn a_new_cli_is_a_warning() {
+    let machine = Machine::with_claude(&HEALTHY.replace("2.1.325", "2.2.0-beta.1"));
+    insta::assert_snapshot!(machine.doctor(&[]).about("version"), @"
+    exit 0
+    warning  version         2.2.0-beta.1 is untested; the newest that is tested is 2.1.325
+                             it may well work; run `watari check` to see what has changed
+    ");
+}
+
+#[test]
+fn a_cli_that_cannot_run_says_why() {
+    let machine = Machine::new();
+    machine.write_program("bin/claude", "#!/nowhere/node\n");
+    machine.write_program("broken", "#!/bin/sh\nprintf 'first\\n\\033[31msecond' >&2; exit 3\n");
+    machine.write_program("odd", "#!/bin/sh\necho hello\n");
+    let about = |name: &str| machine.doctor(&["--claude", &machine.text(name)]).about("version");
+    insta::assert_snapshot!(["bin/claude", "broken", "odd"].map(about).join("\n"), @r"
+    exit 1
+    problem  version         it cannot be run: No such file or directory (os error 2)
+                             it may be damaged or made for another machine, so install it again
+    exit 1
+    problem  version         it did not say its version (exit status: 3); it said: first \u{1b}[31msecond
+                             run it with --version by hand, or install it again
+    exit 1
+    problem  version         it did not say its version (exit status: 0)
+                             run it with --version by hand, or install it again
+    ");
+}
+
+#[test]
+fn a_cli_that_hangs_is_given_up_and_leaves_nothing() {
+    let machine = Machine::with_claude("echo 'waiting for a dog' >&2; sleep 60; echo 2.1.325");
+    // With `ps`, by which processes are found where there is nothing better.
+    let search_path = format!("{}:/usr/bin:/bin", machine.text("bin"));
+    let machine = machine.set("PATH", search_path);
+    insta::assert_snapshot!(machine.doctor(&[]).about("version"), @"
+    exit 1
+    problem  version         it did not say its version within 5 seconds; it said: waiting for a dog
+                             run it with --version by hand and see what it waits for
+    ");
+    let left = watari_testkit::processes::marked(machine.folder.path().to_str().unwrap());
+    assert_eq!(left, []);
+}
+
+#[test]
+fn the_login_is_told_without_who_it_is() {
+    let all = r#"{"loggedIn": true, "authMethod": "claude.ai", "email": "ann@example.com", "orgName": "Acme"}"#;
+    let machine = Machine::with_login(&format!("echo '{all}'; echo ann@example.com >&2"));
+    let said = machine.doctor(&[]);
+    insta::assert_snapshot!(said.about("login"), @"
+    exit 0
+    ok       login           logged in (claude.ai)
+    ");
+    for text in [said.stdout, machine.doctor(&["--json"]).stdout] {
+        assert!(!text.contains("ann") && !text.contains("Acme"), "{text}");
+    }
+}
+
+#[test]
+fn no_login_is_a_problem_and_an_answer_that_cannot_be_read_a_warning() {
+    let about = |answer: &str| Machine::with_login(answer).doctor(&[]).about("login");
+    let no = r#"echo '{"loggedIn": false, "authMethod": "none"}'; exit 1"#;
+    insta::assert_snapshot!([no, "echo 'ask me later'", "echo secret >&2; exit 4"].map(about).join("\n"), @"
+    exit 1
+    problem  login           not logged in
+                             run `claude` once and log in, or set ANTHROPIC_API_KEY
+    exit 0
+    warning  login           it did not say whether it is logged in (exit status: 0)
+                             run `claude auth status` by hand
+    exit 0
+    warning  login           it did not say whether it is logged in (exit status: 4)
+                             run `claude auth status` by hand
+    ");
+}
+
+#[test]
+fn nothing_of_the_working_directory_is_asked() {
+    let machine = Machine::with_login(r#"[ "$PWD" = / ] && echo '{"loggedIn": true}'"#);
+    insta::assert_snapshot!(machine.doctor(&[]).about("login"), @"
+    exit 0
+    ok       login           logged in
+    ");
+}
+
+#[test]
+fn a_socket_path_that_is_too_long_is_a_problem() {
+    let machine = Machine::with_claude(HEALTHY).set("XDG_RUNTIME_DIR", format!("/tmp/{}", "x".repeat(100)));
+    let said = machine.doctor(&[]).about("socket path");
+    let said = said.replace("may have 103", "may have 107").replace("at most 78", "at most 82");
+    insta::assert_snapshot!(said, @"
+    exit 1
+    problem  socket path     a socket's path would have 130 bytes, and may have 107
+                             set XDG_RUNTIME_DIR to a path of at most 82 bytes
+    ");
+}
+
+#[test]
+fn folders_that_are_open_to_others_are_told() {
+    let machine = Machine::with_claude(HEALTHY);
+    machine.make_folder("home/.local/state/watari", 0o750);
+    machine.make_folder("run/watari", 0o711);
+    let machine = machine.set("XDG_STATE_HOME", "not/absolute");
+    let runtime = machine.text("run");
+    let machine = machine.set("XDG_RUNTIME_DIR", runtime);
+    let said = machine.doctor(&[]);
+    insta::assert_snapshot!(format!("{}\n{}", said.about("state folder"), said.about("runtime folder")), @"
+    exit 1
+    warning  state folder    [machine]/home/.local/state/watari is open to others (mode 750)
+                             run `chmod 700 [machine]/home/.local/state/watari`
+    exit 1
+    problem  runtime folder  [machine]/run/watari is open to others (mode 711)
+                             run `chmod 700 [machine]/run/watari`
+    ");
+    machine.make_folder("home/.local/state/watari", 0o700);
+    machine.make_folder("run/watari", 0o700);
+    let said = machine.doctor(&[]);
+    insta::assert_snapshot!(format!("{}\n{}", said.about("state folder"), said.about("runtime folder")), @"
+    exit 0
+    ok       state folder    [machine]/home/.local/state/watari
+
+    exit 0
+    ok       runtime folder  [machine]/run/watari
+    ");
+}
+
+#[test]
+fn folders_that_cannot_be_made_are_told() {
+    let machine = Machine::with_claude(HEALTHY);
+    fs::write(machine.path("file"), "").unwrap();
+    std::os::unix::fs::symlink(machine.path("missing"), machine.path("link")).unwrap();
+    let (state, runtime) = (machine.text("file/state"), machine.text("link"));
+    let machine = machine.set("XDG_STATE_HOME", state).set("XDG_RUNTIME_DIR", runtime);
+    let said = machine.doctor(&[]);
+    insta::assert_snapshot!(format!("{}\n{}", said.about("state folder"), said.about("runtime folder")), @"
+    exit 1
+    problem  state folder    [machine]/file/state/watari cannot be a folder: [machine]/file is something else
+                             move that away, or set XDG_STATE_HOME to another folder
+    exit 1
+    problem  runtime folder  [machine]/link/watari cannot be made: [machine]/link is a link to nothing
+                             remove that link, or set XDG_RUNTIME_DIR to another folder
+    ");
+}
+
+#[test]
+fn without_a_home_there_is_no_folder() {
+    let machine = Machine::with_claude(HEALTHY).set("HOME", "");
+    let said = machine.doctor(&[]);
+    insta::assert_snapshot!(format!("{}\n{}", said.about("state folder"), said.about("runtime folder")), @"
+    exit 1
+    problem  state folder    neither XDG_STATE_HOME nor HOME is an absolute path
+                             set HOME
+    exit 1
+    problem  runtime folder  neither XDG_RUNTIME_DIR nor HOME is an absolute path
+                             set HOME
+    ");
+}
+
+#[test]
+fn few_open_files_are_a_warning() {
+    let machine = Machine { open_files_max: 100, ..Machine::with_claude(HEALTHY) };
+    insta::assert_snapshot!(machine.doctor(&[]).about("open files"), @"
+    exit 0
+    warning  open files      at most 100, which is few for several sessions
+                             raise it with `ulimit -n 1024` in the shell that starts watari
+    ");
+}
+
+#[cfg(all(target_os = "linux", not(watari_portable)))]
+mod leftovers {
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::Child;
+
+    use super::*;
+
+    /// A process that carries the marks of sessions with these owners, until it is dropped.
+    struct Marked(Child);
+
+    impl Marked {
+        fn start(owners: &[u32]) -> Marked {
+            let marks = owners.iter().map(|owner| (format!("WATARI_SESSION_{owner}_ab"), "1"));
+            Marked(Command::new("sleep").arg("600").envs(marks).spawn().unwrap())
+        }
+
+        fn is_alive(&mut self) -> bool {
+            self.0.try_wait().unwrap().is_none()
+        }
+    }
+
+    impl Drop for Marked {
+        fn drop(&mut self) {
+            self.0.kill().unwrap();
+            self.0.wait().unwrap();
+        }
+    }
+
+    fn leftovers_of(owner: u32, machine: &Machine, arguments: &[&str]) -> Said {
+        machine.doctor(&[&["--leftovers-of", &owner.to_string()], arguments].concat())
+    }
+
+    fn without_pid(said: &str, process: &Child) -> String {
+        said.replace(&format!(" {} ", process.id()), " [pid] ")
+    }
+
+    #[test]
+    fn what_a_dead_session_left_is_listed_and_ended_when_it_is_asked_for() {
+        let machine = Machine::with_claude(HEALTHY);
+        let owner = NOBODY + 1;
+        let mut left = Marked::start(&[owner]);
+
+        let said = leftovers_of(owner, &machine, &[]).about("leftovers");
+        insta::assert_snapshot!(without_pid(&said, &left.0), @"
+        exit 0
+        warning  leftovers       1 process of sessions whose program is dead:
+                                   [pid] sleep 600
+                                 end them with `watari doctor --end-leftovers`
+        ");
+        assert!(left.is_alive());
+
+        let said = leftovers_of(owner, &machine, &["--json"]).json();
+        assert_eq!(said["leftovers"][0]["owners"], serde_json::json!([owner]));
+        assert_eq!(said["leftovers"][0]["ended"], false);
+
+        let said = leftovers_of(owner, &machine, &["--end-leftovers"]).about("leftovers");
+        insta::assert_snapshot!(without_pid(&said, &left.0), @"
+        exit 0
+        ok       leftovers       ended 1 process of sessions whose program is dead:
+                                   [pid] sleep 600
+        ");
+        assert_eq!(left.0.wait().unwrap().signal(), Some(9));
+    }
+
+    #[test]
+    fn what_a_leftover_is_called_cannot_harm_the_terminal() {
+        let machine = Machine::with_claude(HEALTHY);
+        let owner = NOBODY + 2;
+        let script = format!("read -r line # \x1b]0;gotcha\x07 \u{202e} {}", "x".repeat(100));
+        let mut left = Command::new("/bin/sh")
+            .args(["-c", &script])
+            .env(format!("WATARI_SESSION_{owner}_ab"), "1")
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let said = leftovers_of(owner, &machine, &[]).about("leftovers");
+        drop(left.stdin.take());
+        left.wait().unwrap();
+        insta::assert_snapshot!(without_pid(&said, &left), @"
+        exit 0
+        warning  leftovers       1 process of sessions whose program is dead:
+                                   [pid] /bin/sh -c read -r line # �]0;gotcha� � xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…
+                                 end them with `watari doctor --end-leftovers`
+        ");
+    }
+
+    #[test]
+    fn what_a_living_session_needs_is_left_alone() {
+        let machine = Machine::with_claude(HEALTHY);
+        let owner = Marked::start(&[]);
+        let (alive, dead) = (owner.0.id(), NOBODY + 3);
+        let mut kept = [Marked::start(&[alive]), Marked::start(&[alive, dead]), Marked::start(&[dead, alive])];
+        for owner in [alive, dead] {
+            let said = leftovers_of(owner, &machine, &["--end-leftovers"]).about("leftovers");
+            assert_eq!(said, "exit 0\nok       leftovers       none\n");
+        }
+        assert!(kept.iter_mut().all(Marked::is_alive));
+    }
+
+    #[test]
+    fn the_session_that_the_doctor_sits_in_is_left_alone() {
+        let owner = NOBODY + 4;
+        let mut kept = Marked::start(&[owner]);
+        let machine = Machine::with_claude(HEALTHY).set(format!("WATARI_SESSION_{owner}_ab"), "1");
+        let said = leftovers_of(owner, &machine, &["--end-leftovers"]).about("leftovers");
+        assert_eq!(said, "exit 0\nok       leftovers       none\n");
+        assert!(kept.is_alive());
+    }
+}
+
+#[cfg(not(all(target_os = "linux", not(watari_portable))))]
+#[test]
+fn where_marks_cannot_be_read_that_is_said() {
+    let machine = Machine::with_claude(HEALTHY);
+    insta::assert_snapshot!(machine.doctor(&["--end-leftovers"]).about("leftovers"), @"
+    exit 0
+    ok       leftovers       not known: this system does not show the environment of other processes, by which what sessions left behind is found
+    ");
+    assert_eq!(machine.doctor(&["--json"]).json()["leftovers"], Value::Null);
+}
