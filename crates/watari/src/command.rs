@@ -7,7 +7,7 @@ mod stub;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// What the program is asked to do.
 #[derive(Debug, clap::Subcommand)]
@@ -47,16 +47,32 @@ fn print(text: &str) -> ExitCode {
     }
 }
 
-/// Waits until somebody wants the program to end: Ctrl-C, or SIGTERM.
-async fn stopped() {
-    let (interrupt, terminate) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()));
-    let (Ok(mut interrupt), Ok(mut terminate)) = (interrupt, terminate) else {
-        // Without handlers the signals end the program by themselves.
-        return std::future::pending().await;
-    };
-    tokio::select! {
-        // Both may be dropped half-way: one is enough.
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
+/// Listens for those who want the program to end: by Ctrl-C, by SIGTERM, or because the terminal is gone.
+struct StopSignals {
+    /// None if the system does not let us listen; then the signals end the program by themselves.
+    signals: Option<[Signal; 3]>,
+}
+
+impl StopSignals {
+    /// From here on no signal is missed.
+    fn listen() -> StopSignals {
+        let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
+        let [Ok(interrupt), Ok(terminate), Ok(hangup)] = kinds.map(signal) else {
+            return StopSignals { signals: None };
+        };
+        StopSignals { signals: Some([interrupt, terminate, hangup]) }
+    }
+
+    /// Waits for the next. Cancel-safe: a signal that has come stays until it is heard.
+    async fn heard(&mut self) {
+        let Some([interrupt, terminate, hangup]) = &mut self.signals else {
+            return std::future::pending().await;
+        };
+        tokio::select! {
+            // All may be dropped half-way: one is enough.
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            _ = hangup.recv() => {}
+        }
     }
 }

@@ -8,22 +8,16 @@
 mod common;
 
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Command;
 
 use watari_testkit::claude::{oldest_claude, pinned_claude};
 use watari_testkit::scenario::{Report, Verdict, document};
 
-fn check(claude: &Path, flags: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_watari"));
-    command.arg("check").arg("--claude").arg(claude).args(flags).output().unwrap()
-}
-
 fn report(claude: &Path) -> Report {
-    let output = check(claude, &["--json"]);
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{stderr}{}", String::from_utf8_lossy(&output.stdout));
-    assert_eq!(stderr, "", "where there is no terminal there is no progress bar");
-    serde_json::from_slice(&output.stdout).unwrap()
+    let mut command = Command::new(env!("CARGO_BIN_EXE_watari"));
+    let run = common::output_of(command.args(["check", "--json", "--claude"]).arg(claude));
+    assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""), "{}", run.stdout);
+    serde_json::from_str(&run.stdout).unwrap()
 }
 
 /// The numbers of the scenarios that came out so.
@@ -39,4 +33,27 @@ fn the_document_is_what_both_versions_say() {
     assert_eq!((numbers(&old, Verdict::Changed), numbers(&old, Verdict::Gone)), (vec![23], vec![]));
     assert_eq!(numbers(&new, Verdict::Holds).len() + 5, 29);
     common::is_committed("claude-stream-json.md", &document(&[new, old]).unwrap());
+}
+
+#[test]
+fn a_tool_that_is_missing_is_noticed_and_an_unknown_version_is_compared_with_the_nearest() {
+    let folder = tempfile::tempdir().unwrap();
+    let real = pinned_claude();
+    let script = format!(
+        "[ \"$1\" = --version ] && {{ echo 2.1.400; exit; }}\nexec '{}' \"$@\" --disallowedTools Bash",
+        real.display()
+    );
+    let claude = common::program(&folder.path().join("claude"), &script);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_watari"));
+    command.args(["check", "--scenario", "simple_text", "--scenario", "2", "--scenario", "read", "--claude"]);
+    let run = common::output_of(command.arg(claude));
+    let scenarios: Vec<&str> = run.stdout.lines().take_while(|line| !line.is_empty()).collect();
+    let summary = run.stdout.lines().find(|line| line.starts_with("Claude Code"));
+    insta::assert_snapshot!(format!("{}\n{}\nexit {:?}", scenarios.join("\n"), summary.unwrap(), run.code), @"
+       1  simple_text  holds
+    !  2  bash_single  gone     there is no tool Bash (expected: holds)
+       9  read         holds
+    Claude Code 2.1.400: of 3 scenarios 2 hold, 0 changed, 1 gone; of 15 claims 11 hold. Untested version; 2 not as with 2.1.325, the nearest tested one: see the lines marked with !
+    exit Some(1)
+    ");
 }

@@ -41,7 +41,7 @@ pub enum CheckError {
         source: PlayError,
     },
     /// The CLI holds no conversation at all.
-    #[error("the CLI holds no conversation, so nothing was checked: {reason}{}", .said.as_deref().map(|said| format!("; it said:\n{said}")).unwrap_or_default())]
+    #[error("the CLI holds no conversation, so nothing was checked: {reason}; {}", advice(.said.as_deref()))]
     NoConversation {
         /// How that was seen.
         reason: String,
@@ -54,6 +54,13 @@ pub enum CheckError {
     /// A scenario broke off in the middle: a mistake of ours.
     #[error("a scenario broke off; this is a mistake in watari")]
     BrokeOff,
+}
+
+fn advice(said: Option<&str>) -> String {
+    match said {
+        Some(said) => format!("it said:\n{said}"),
+        None => "try it by hand, or give it more time".to_owned(),
+    }
 }
 
 /// A scenario was played.

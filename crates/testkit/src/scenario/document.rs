@@ -69,12 +69,20 @@ impl Page {
             self.transcript(&form);
         }
         self.line("");
+        // Versions in which the same came are told together.
+        let mut outcomes: Vec<(String, Vec<&str>)> = Vec::new();
         for report in reports {
-            let found = report.scenarios.iter().find(|found| found.name == scenario.name());
-            if let Some(found) = found {
-                self.line(&format!("- {}: {}", report.version, outcome(found)));
+            let Some(found) = report.scenarios.iter().find(|found| found.name == scenario.name()) else { continue };
+            let outcome = outcome(found);
+            match outcomes.iter_mut().find(|(other, _)| *other == outcome) {
+                Some((_, versions)) => versions.push(&report.version),
+                None => outcomes.push((outcome, vec![&report.version])),
             }
         }
+        for (outcome, versions) in outcomes {
+            self.line(&format!("- {}: {outcome}", versions.join(", ")));
+        }
+        self.line(&format!("- [how it is played](../crates/testkit/scenarios/{})", scenario.source));
     }
 
     fn transcript(&mut self, form: &Form) {
@@ -148,6 +156,7 @@ fn linked(name: &str) -> String {
         "system/init" => "systeminit",
         "system/status" => "systemstatus",
         "result/success" if name.contains("is_error") => "resultsuccess-is_error",
+        "result/success" if name.contains("permission_denials") => "resultsuccess-permission_denials",
         "result/success" => "resultsuccess",
         "result/error_during_execution" => "resulterror_during_execution",
         "assistant" if name.contains("tool_use") => "assistanttool_use",

@@ -40,8 +40,15 @@ pub(super) fn name_of(message: &Value) -> String {
     let kind = word("type");
     match kind.as_str() {
         "system" | "result" => {
-            let mark = if message["is_error"] == true { "(is_error)" } else { "" };
-            format!("{kind}/{}{mark}", word("subtype"))
+            let has_denials = message["permission_denials"].as_array().is_some_and(|denials| !denials.is_empty());
+            let mark = match (message["is_error"] == true, has_denials) {
+                (true, _) => "(is_error)",
+                (false, true) => "(permission_denials)",
+                (false, false) => "",
+            };
+            let subtype = word("subtype");
+            let slash = if subtype.is_empty() { "" } else { "/" };
+            format!("{kind}{slash}{subtype}{mark}")
         }
         "assistant" | "user" => {
             let blocks: Vec<String> = blocks_of(message).map(block_name).collect();

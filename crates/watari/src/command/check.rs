@@ -2,8 +2,9 @@
 
 mod namespace;
 
+use std::ffi::OsString;
 use std::num::NonZero;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use watari_testkit::claude::PINNED_CLAUDE_VERSION;
 use watari_testkit::fetch::{WantedVersion, fetch_claude};
 use watari_testkit::scenario::{self, CheckError, Cli, Scenario, scenario_schema, table};
 
-use super::{fail, print, stopped};
+use super::{StopSignals, fail, print};
 
 /// Play the protocol's scenarios against the installed Claude Code, and tell what holds.
 #[derive(Debug, clap::Args)]
@@ -62,65 +63,72 @@ Examples:
   watari check --claude ./claude --scenario bash_single --json
   watari check --scenario my-scenario.yaml";
 
+/// Why there is no report.
+enum Trouble {
+    Stopped,
+    Because(String),
+}
+
 impl Check {
     pub(crate) fn run(self) -> ExitCode {
         if self.schema {
             return print(&format!("{:#}\n", scenario_schema()));
         }
-        match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-            Ok(runtime) => match runtime.block_on(self.check()) {
-                Ok(code) => code,
-                Err(why) => fail(&why),
-            },
-            Err(error) => fail(&format!("cannot start: {error}")),
+        let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+            Ok(runtime) => runtime,
+            Err(error) => return fail(&format!("cannot start: {error}")),
+        };
+        match runtime.block_on(self.check()) {
+            Ok(code) => code,
+            Err(Trouble::Stopped) => ExitCode::from(STOPPED),
+            Err(Trouble::Because(why)) => fail(&why),
         }
     }
 
-    async fn check(self) -> Result<ExitCode, String> {
+    async fn check(self) -> Result<ExitCode, Trouble> {
+        let mut signals = StopSignals::listen();
         let scenarios = self.chosen()?;
-        let program = self.program().await?;
-        let network = if self.within_namespace {
-            namespace::raise_loopback().map_err(|error| {
-                format!("cannot use the loopback of the namespace: {error}; try it with --share-network")
-            })?;
-            Network::Namespace
-        } else if self.share_network {
-            Network::Shared
-        } else {
-            // Only comes back if there can be none.
-            namespace::enter(&self.arguments(&program))
-        };
+        let program = self.program(&mut signals).await?;
+        let network = self.network(&program)?;
         let options = Options { claude: Some(program.clone()), ..Options::default() };
-        let probe = ClaudeProbe::find(&options).map_err(|error| error.to_string())?;
-        let version = probe.version().await.map_err(|error| error.to_string())?.to_string();
+        let version = match ClaudeProbe::find(&options).map_err(because)?.version().await {
+            Ok(version) => version,
+            Err(error) => return Err(because(format!("cannot ask for the version: {error}; see `watari doctor`"))),
+        };
         let (stop, told_to_stop) = watch::channel(false);
-        let cli = Cli { program: program.clone(), keeper: Keeper::ThisProgram, stop: told_to_stop };
-        let limit = Duration::from_secs(self.limit);
         let bar = progress_bar(scenarios.len());
-        let check = scenario::Check { cli, version: version.clone(), scenarios, limit, at_once: at_once() };
+        let check = scenario::Check {
+            cli: Cli { program, keeper: Keeper::ThisProgram, stop: told_to_stop },
+            version: version.to_string(),
+            scenarios,
+            limit: Duration::from_secs(self.limit),
+            at_once: at_once(),
+        };
         let run = check.run(|progress| {
             bar.set_message(progress.report.name.clone());
             bar.set_position(progress.done as u64);
         });
         tokio::pin!(run);
         let report = tokio::select! {
-            // Dropped when the other is first; it is then still waited for below.
+            // Not dropped when the other is first, but waited for.
             report = &mut run => report,
-            () = stopped() => {
-                // Everybody who listens is still there, or has ended by itself.
+            // Dropped when there is nothing left to stop.
+            () = signals.heard() => {
+                // If nobody listens any more, everything has ended by itself.
                 let _told = stop.send(true);
                 run.await
             }
         };
         bar.finish_and_clear();
-        let report = match report {
-            Ok(report) => report,
-            Err(CheckError::Stopped) => return Ok(ExitCode::from(STOPPED)),
-            Err(error) => return Err(error.to_string()),
-        };
+        let report = report.map_err(|error| match error {
+            CheckError::Stopped => Trouble::Stopped,
+            CheckError::File(_)
+            | CheckError::Play { .. }
+            | CheckError::NoConversation { .. }
+            | CheckError::BrokeOff => because(error),
+        })?;
         let text = if self.json {
-            let report = serde_json::to_string_pretty(&report).map_err(|error| error.to_string())?;
-            format!("{report}\n")
+            format!("{}\n", serde_json::to_string_pretty(&report).map_err(because)?)
         } else {
             format!("{}\nNetwork: {network}.\n", table(&report))
         };
@@ -129,60 +137,75 @@ impl Check {
     }
 
     /// The scenarios to play.
-    fn chosen(&self) -> Result<Vec<Scenario>, String> {
-        let all = Scenario::all().map_err(|error| error.to_string())?;
+    fn chosen(&self) -> Result<Vec<Scenario>, Trouble> {
+        let all = Scenario::all().map_err(because)?;
         if self.scenarios.is_empty() {
             return Ok(all);
         }
-        let one = |word: &String| {
-            let built_in = all.iter().find(|scenario| {
-                scenario.name() == word || scenario.number().is_some_and(|number| number.to_string() == *word)
-            });
-            match built_in {
-                Some(scenario) => Ok(scenario.clone()),
-                None if word.contains(['.', '/']) => Scenario::load(word.as_ref()).map_err(|error| error.to_string()),
-                None => {
-                    Err(format!("there is no scenario {word}; give a name, a number or a file, such as ./{word}.yaml"))
-                }
-            }
+        let is_meant = |scenario: &&Scenario, word: &str| {
+            scenario.name() == word || scenario.number().is_some_and(|number| number.to_string() == word)
+        };
+        let one = |word: &String| match all.iter().find(|scenario| is_meant(scenario, word)) {
+            Some(scenario) => Ok(scenario.clone()),
+            None if word.contains(['.', '/']) => Scenario::load(word.as_ref()).map_err(because),
+            None => Err(because(format!(
+                "there is no scenario {word}; give a name or a number from docs/claude-stream-json.md, or a file such as \
+                 ./{word}.yaml"
+            ))),
         };
         self.scenarios.iter().map(one).collect()
     }
 
     /// The CLI to check.
-    async fn program(&self) -> Result<PathBuf, String> {
-        match &self.fetch {
-            None => {
-                let options = Options { claude: self.claude.clone(), ..Options::default() };
-                match ClaudeProbe::find(&options) {
-                    Ok(probe) => Ok(probe.program().to_owned()),
-                    Err(error) => Err(format!("{error}; or fetch one for the check with `watari check --fetch`")),
+    async fn program(&self, signals: &mut StopSignals) -> Result<PathBuf, Trouble> {
+        let Some(wanted) = &self.fetch else {
+            let options = Options { claude: self.claude.clone(), ..Options::default() };
+            return match ClaudeProbe::find(&options) {
+                Ok(probe) => Ok(probe.program().to_owned()),
+                Err(error) if self.claude.is_some() => Err(because(error)),
+                Err(error) => {
+                    Err(because(format!("{error}; or let one be fetched for the check with `watari check --fetch`")))
                 }
-            }
-            Some(wanted) => {
-                let spinner = ProgressBar::new_spinner()
-                    .with_message(format!("fetching Claude Code {wanted} by npm (about 350 MB, once) {{elapsed}}"));
-                spinner.enable_steady_tick(Duration::from_millis(120));
-                let fetched = tokio::select! {
-                    // Dropping it ends npm and removes what it has installed so far.
-                    fetched = fetch_claude(wanted) => fetched.map_err(|error| error.to_string()),
-                    () = stopped() => Err("stopped while fetching".to_owned()),
-                };
-                spinner.finish_and_clear();
-                Ok(fetched?.path)
-            }
+            };
+        };
+        let spinner = spinner(format!("looking for Claude Code {wanted}, or fetching it by npm (350 MB, once)"));
+        let fetched = tokio::select! {
+            // Dropping it ends npm and removes what it has installed so far.
+            fetched = fetch_claude(wanted) => fetched.map_err(because),
+            // Dropped when there is nothing left to stop.
+            () = signals.heard() => Err(Trouble::Stopped),
+        };
+        spinner.finish_and_clear();
+        Ok(fetched?.path)
+    }
+
+    /// The network that the CLI is to see: a namespace if there can be one, and then this program goes on there.
+    fn network(&self, program: &Path) -> Result<Network, Trouble> {
+        match (self.within_namespace, self.share_network) {
+            (true, _) => match namespace::raise_loopback() {
+                Ok(()) => Ok(Network::Namespace),
+                Err(error) => Err(because(format!(
+                    "the loopback of the namespace cannot be used: {error}; try it with --share-network"
+                ))),
+            },
+            (false, true) => Ok(Network::Shared),
+            (false, false) => Ok(namespace::enter(&self.arguments(program))),
         }
     }
 
     /// The arguments of the program that goes on within a namespace.
-    fn arguments(&self, program: &std::path::Path) -> Vec<std::ffi::OsString> {
-        let mut arguments: Vec<std::ffi::OsString> = vec!["check".into(), "--within-namespace".into()];
+    fn arguments(&self, program: &Path) -> Vec<OsString> {
+        let mut arguments: Vec<OsString> = vec!["check".into(), "--within-namespace".into()];
         arguments.extend(["--claude".into(), program.into()]);
         arguments.extend(["--limit".into(), self.limit.to_string().into()]);
         arguments.extend(self.json.then(|| "--json".into()));
         arguments.extend(self.scenarios.iter().flat_map(|word| ["--scenario".into(), word.into()]));
         arguments
     }
+}
+
+fn because(why: impl ToString) -> Trouble {
+    Trouble::Because(why.to_string())
 }
 
 /// What the shell's own convention is for a program that was interrupted.
@@ -196,7 +219,20 @@ fn at_once() -> usize {
 /// On a terminal a bar; elsewhere nothing.
 fn progress_bar(count: usize) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some(count as u64), ProgressDrawTarget::stderr());
-    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg} {elapsed}");
-    // The template is a constant; were it wrong, the default is as good.
-    bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+    bar.enable_steady_tick(TICK);
+    bar.with_style(style("{spinner} {bar:30} {pos}/{len} {elapsed} {msg}"))
+}
+
+/// On a terminal something that moves; elsewhere nothing.
+fn spinner(message: String) -> ProgressBar {
+    let spinner = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+    spinner.enable_steady_tick(TICK);
+    spinner.with_style(style("{spinner} {elapsed} {msg}")).with_message(message)
+}
+
+const TICK: Duration = Duration::from_millis(120);
+
+fn style(template: &str) -> ProgressStyle {
+    // The templates are constants; were one wrong, the default is as good.
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }

@@ -9,7 +9,7 @@ use tokio::io::AsyncReadExt;
 use watari_testkit::stub_api::stub_script_schema;
 use watari_testkit::{Script, StubApi, StubOptions};
 
-use super::{fail, print, stopped};
+use super::{StopSignals, fail, print};
 
 /// Stand in for the Anthropic Messages API, so that a program can be tested without a key.
 #[derive(Debug, clap::Args)]
@@ -78,6 +78,7 @@ impl Stub {
 }
 
 async fn serve(options: StubOptions, until_eof: bool) -> ExitCode {
+    let mut signals = StopSignals::listen();
     let stub = match StubApi::start_with(options).await {
         Ok(stub) => stub,
         Err(error) => return fail(&error.to_string()),
@@ -90,7 +91,7 @@ async fn serve(options: StubOptions, until_eof: bool) -> ExitCode {
     close_stdout();
     tokio::select! {
         // Both may be dropped half-way: what comes first is the end.
-        () = stopped() => {}
+        () = signals.heard() => {}
         () = end_of_input(), if until_eof => {}
     }
     ExitCode::SUCCESS

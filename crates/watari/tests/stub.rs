@@ -1,0 +1,195 @@
+//! `watari stub` as a test in any language meets it.
+
+#![allow(clippy::unwrap_used, reason = "a test that meets what it does not expect has failed")]
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use common::output_of;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+/// A stub that runs; it is ended when this is dropped.
+struct Stub {
+    child: Child,
+    environment: BTreeMap<String, String>,
+}
+
+impl Stub {
+    fn start(arguments: &[&str]) -> Stub {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_watari"));
+        let command = command.arg("stub").args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        // It closes its output when it has said everything.
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+        let environment = lines.map(|line| line.split_once('=').map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap());
+        let environment = environment.collect();
+        Stub { child, environment }
+    }
+
+    /// Sends a request, and gives back the status and the body.
+    fn ask(&self, method: &str, path: &str, headers: &str, body: &str) -> (u16, String) {
+        let address = self.environment["ANTHROPIC_BASE_URL"].strip_prefix("http://").unwrap();
+        let mut connection = TcpStream::connect(address).unwrap();
+        let length = body.len();
+        write!(
+            connection,
+            "{method} {path} HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\ncontent-length: {length}\r\n{headers}\r\n{body}"
+        )
+        .unwrap();
+        let mut answer = String::new();
+        connection.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        (head[9..12].parse().unwrap(), body.to_owned())
+    }
+
+    /// What the model says, to a call that does not stream.
+    fn model_says(&self) -> String {
+        let call = json!({"model": "m", "tools": [{"name": "Bash"}], "messages": []}).to_string();
+        let (_, body) = self.ask("POST", "/v1/messages", "x-api-key: secret\r\n", &call);
+        serde_json::from_str::<Value>(&body).unwrap()["content"][0]["text"].as_str().unwrap_or("nothing").to_owned()
+    }
+}
+
+impl Drop for Stub {
+    fn drop(&mut self) {
+        self.child.kill().unwrap_or_default();
+        self.child.wait().unwrap();
+    }
+}
+
+fn write(folder: &Path, name: &str, text: &str) -> String {
+    let path = folder.join(name);
+    std::fs::write(&path, text).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn it_prints_the_environment_and_answers_by_its_scripts_one_after_the_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = write(folder.path(), "first.yaml", "replies: [{text: one}, {text: two}]");
+    let second = write(folder.path(), "second.json", r#"{"replies": [{"text": "three"}]}"#);
+    let stub = Stub::start(&[&first, &second]);
+    let names: Vec<&str> = stub.environment.keys().map(String::as_str).collect();
+    insta::assert_snapshot!(names.join(" "), @"ANTHROPIC_API_KEY ANTHROPIC_BASE_URL CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC CLAUDE_CODE_MAX_RETRIES DISABLE_TELEMETRY");
+    assert_eq!(stub.environment["ANTHROPIC_API_KEY"], "stub");
+    let said: Vec<String> = (0..4).map(|_| stub.model_says()).collect();
+    assert_eq!(said, ["one", "two", "three", "three"]);
+}
+
+#[test]
+fn what_it_was_asked_is_in_the_record_and_over_http_without_keys() {
+    let folder = tempfile::tempdir().unwrap();
+    let record = folder.path().join("requests.jsonl");
+    let stub = Stub::start(&["--record", record.to_str().unwrap()]);
+    stub.model_says();
+    stub.ask("HEAD", "/api/hello", "authorization: Bearer secret\r\n", "");
+    let lines = std::fs::read_to_string(&record).unwrap();
+    let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let (status, body) = stub.ask("GET", "/stub/requests", "", "");
+    assert_eq!((status, serde_json::from_str::<Vec<Value>>(&body).unwrap()), (200, lines.clone()));
+    assert_eq!(lines.iter().map(|line| &line["call"]).collect::<Vec<_>>(), ["main", "probe"]);
+    assert_eq!(
+        (&lines[0]["headers"]["x-api-key"], &lines[1]["headers"]["authorization"]),
+        (&json!("hidden"), &json!("hidden"))
+    );
+    assert_eq!((&lines[0]["number"], &lines[0]["body"]["model"]), (&json!(1), &json!("m")));
+    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&record).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
+fn a_script_is_replaced_whole_or_not_at_all() {
+    let stub = Stub::start(&[]);
+    assert_eq!(stub.model_says(), "Hello!");
+    let (status, body) = stub.ask("PUT", "/stub/script", "", "replies: [{text: other}]");
+    assert_eq!((status, body.as_str(), stub.model_says().as_str()), (204, "", "other"));
+    let (_, requests) = stub.ask("GET", "/stub/requests", "", "");
+    assert_eq!(serde_json::from_str::<Vec<Value>>(&requests).unwrap().len(), 1, "it began again");
+    let (status, body) = stub.ask("PUT", "/stub/script", "", "replies: [{txet: wrong}]");
+    assert_eq!((status, stub.model_says().as_str()), (400, "other"));
+    assert!(body.contains("the body:1:12: unknown field `txet`"), "{body}");
+}
+
+#[test]
+fn a_name_that_leads_here_by_a_trick_is_refused() {
+    let stub = Stub::start(&[]);
+    let address = stub.environment["ANTHROPIC_BASE_URL"].strip_prefix("http://").unwrap();
+    let mut connection = TcpStream::connect(address).unwrap();
+    write!(connection, "GET /stub/requests HTTP/1.1\r\nhost: evil.example\r\nconnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    connection.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
+}
+
+#[test]
+fn it_stops_by_a_signal_or_with_its_input() {
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+        let mut stub = Stub::start(&[]);
+        kill_process(Pid::from_child(&stub.child), signal).unwrap();
+        assert_eq!(stub.child.wait().unwrap().code(), Some(0), "{signal:?}");
+    }
+    let mut stub = Stub::start(&["--until-eof"]);
+    stub.child.stdin.as_mut().unwrap().write_all(b"not yet\n").unwrap();
+    assert_eq!(stub.model_says(), "Hello!");
+    drop(stub.child.stdin.take());
+    assert_eq!(stub.child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn each_thing_that_is_wrong_is_said_with_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let run = |arguments: &[&str]| {
+        let run = output_of(Command::new(env!("CARGO_BIN_EXE_watari")).arg("stub").args(arguments));
+        run.said(folder.path()).replace(&port, "PORT")
+    };
+    let wrong = write(folder.path(), "wrong.yaml", "replies:\n  - text: fine\n  - txet: wrong\n");
+    let both = write(folder.path(), "both.yaml", "replies:\n  - status: 500\n    text: and a text\n");
+    let runs = [
+        run(&[&wrong]),
+        run(&[&both]),
+        run(&[folder.path().join("missing.yaml").to_str().unwrap()]),
+        run(&["--port", &port]),
+        run(&["--port", "70000"]),
+        run(&["--record", folder.path().to_str().unwrap()]),
+    ];
+    insta::assert_snapshot!(runs.join("\n"), @"
+    watari: a bad script: FOLDER/wrong.yaml:3:5: unknown field `txet`, expected one of thinking, text, tool, input, id, blocks, stop_reason, usage, pace_ms, chunk_chars, delay_ms, fault, status, message, body, content_type, headers
+      |
+    1 | replies:
+    2 |   - text: fine
+    3 |   - txet: wrong
+      |     ^ unknown field `txet`, expected one of thinking, text, tool, input, id, blocks, stop_reason, usage, pace_ms, chunk_chars, delay_ms, fault, status, message, body, content_type, headers
+    exit Some(2)
+
+    watari: a bad script: FOLDER/both.yaml:2:5: a reply is a message or has a status, not both
+      |
+    1 | replies:
+    2 |   - status: 500
+      |     ^ a reply is a message or has a status, not both
+    3 |     text: and a text
+      |
+    exit Some(2)
+
+    watari: a bad script: cannot read FOLDER/missing.yaml: No such file or directory (os error 2); check the path
+    exit Some(2)
+
+    watari: port PORT of 127.0.0.1 is in use; choose another, or none for a free one
+    exit Some(2)
+
+    error: invalid value '70000' for '--port <N>': 70000 is not in 0..=65535
+
+    For more information, try '--help'.
+    exit Some(2)
+
+    watari: cannot write to FOLDER: Is a directory (os error 21)
+    exit Some(2)
+    ");
+}
