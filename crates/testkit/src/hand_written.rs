@@ -55,9 +55,15 @@ fn wrong(name: &str, error: &serde_saphyr::Error) -> BadFile {
         Some((problem, _)) => problem.to_owned(),
         None => bare,
     };
-    let rendered = error.to_string();
+    let problem = in_plain_words(&problem);
+    let rendered = in_plain_words(&error.to_string());
     // Behind the line with the arrow, which names the place once more.
     let snippet = rendered.split_once("\n -->").and_then(|(_, rest)| rest.split_once('\n'));
     let snippet = snippet.map_or_else(String::new, |(_, lines)| format!("\n{}", lines.trim_end()));
     BadFile::Wrong { name: name.to_owned(), line, column, problem, snippet }
+}
+
+/// The parser's words for what is expected are those of the YAML standard.
+fn in_plain_words(text: &str) -> String {
+    text.replace("expected sequence start", "expected a list").replace("expected mapping start", "expected a mapping")
 }

@@ -1,5 +1,7 @@
 //! Just enough of an HTTP client to see what the stub sends, byte by byte.
 
+#![allow(dead_code, reason = "every test program uses some of it")]
+
 use anyhow::{Context as _, Result};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
