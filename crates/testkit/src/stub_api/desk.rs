@@ -48,7 +48,7 @@ impl Desk {
 
     /// Begins again with another script, as if nothing had been asked yet.
     pub(super) fn replace_script(&self, script: Script) {
-        self.ledger.send_replace(Ledger::new(script));
+        self.ledger.send_modify(|ledger| ledger.begin_again(script));
     }
 
     pub(super) fn with_requests<T>(&self, look: impl FnOnce(&mut dyn Iterator<Item = &RecordedRequest>) -> T) -> T {

@@ -160,6 +160,11 @@ impl Ledger {
         Self { script, ..Self::default() }
     }
 
+    /// Begins again with another script. Only numbers go on, so that in a record no two requests have the same.
+    pub(super) fn begin_again(&mut self, script: Script) {
+        *self = Self { count: self.count, messages: self.messages, ..Self::new(script) };
+    }
+
     pub(super) fn script(&self) -> &Script {
         &self.script
     }

@@ -139,7 +139,7 @@ impl StubApi {
 
     /// Begins again with another script, as if nothing had been asked yet.
     pub fn replace_script(&self, script: Script) {
-        self.ledger.send_replace(Ledger::new(script));
+        self.ledger.send_modify(|ledger| ledger.begin_again(script));
     }
 
     /// All requests so far, in the order in which they came; of very many, the newest.

@@ -1,0 +1,84 @@
+//! A small agent and its test. The agent has Claude look at a folder and says in one line what is there; in the test a
+//! script answers in place of the model, so it needs no key and no network.
+//!
+//! ```text
+//! cargo run -p watari-testkit --example test_an_agent
+//! ```
+
+use std::error::Error;
+use std::io::Write;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use watari_sdk::{Environment, Event, Keeper, Options, TurnEnding, query};
+use watari_testkit::{Reply, Sandbox, Script, StubApi};
+
+/// The agent: what is in this folder, in one line.
+async fn summarize(folder: &Path, options: Options) -> Result<String, Box<dyn Error>> {
+    let options = Options { cwd: Some(folder.to_owned()), allowed_tools: vec!["Bash(ls)".to_owned()], ..options };
+    let mut answer = query("Look at this folder and say in one line what is in it.", options).await?;
+    let mut summary = Err("there was no answer".to_owned());
+    while let Some(event) = answer.next().await {
+        if let Event::TurnFinished { outcome, .. } = event {
+            let text = outcome.result.unwrap_or(outcome.subtype);
+            summary = match outcome.ending {
+                TurnEnding::Completed => Ok(text.lines().next().unwrap_or_default().to_owned()),
+                TurnEnding::Interrupted | TurnEnding::Failed(_) => Err(text),
+            };
+        }
+    }
+    Ok(summary?)
+}
+
+/// Its test: what the tool finds must reach the model, and an API that fails must be an error.
+#[tokio::main(flavor = "current_thread")]
+async fn test() -> Result<(), Box<dyn Error>> {
+    let look = Reply::tool_use("toolu_look", "Bash", json!({"command": "ls"}));
+    let stub = StubApi::start(Script::new().reply(look).reply(Reply::text("Two notes.\nNothing else."))).await?;
+    let sandbox = Sandbox::new(&stub.base_url())?;
+    for name in ["milk.txt", "bread.txt"] {
+        std::fs::write(sandbox.cwd().join(name), "two")?;
+    }
+    // Nothing of the developer's own: not the environment, not the home folder.
+    let options = Options {
+        environment: Environment::only(sandbox.environment()),
+        keeper: Keeper::ThisProgram,
+        ..Options::default()
+    };
+    let limit = Duration::from_secs(60);
+    let mut stdout = std::io::stdout().lock();
+
+    let summary = tokio::time::timeout(limit, summarize(sandbox.cwd(), options.clone())).await??;
+    writeln!(stdout, "the agent said: {summary}")?;
+    ensure(summary == "Two notes.", "the agent must say the first line of the answer")?;
+
+    let calls = stub.model_calls();
+    writeln!(stdout, "the model was asked {} times", calls.len())?;
+    let found = calls.last().and_then(|call| tool_result(call, "toolu_look")).unwrap_or_default();
+    writeln!(stdout, "the tool found: {found:?}")?;
+    ensure(found == "bread.txt\nmilk.txt", "what the tool found must reach the model")?;
+
+    stub.replace_script(Script::new().reply(Reply::status(529, "Overloaded")));
+    let failed = tokio::time::timeout(limit, summarize(sandbox.cwd(), options)).await?;
+    ensure(failed.is_err() && !stub.model_calls().is_empty(), "an API that fails must be an error")?;
+    writeln!(stdout, "with an API that fails there is an error")?;
+    Ok(())
+}
+
+/// What this tool call found, as a request tells it to the model.
+fn tool_result<'a>(call: &'a Value, id: &str) -> Option<&'a str> {
+    let messages = call["messages"].as_array().into_iter().flatten();
+    let mut blocks = messages.filter_map(|message| message["content"].as_array()).flatten();
+    blocks.find(|block| block["tool_use_id"] == id)?["content"].as_str()
+}
+
+fn ensure(holds: bool, what: &str) -> Result<(), String> {
+    if holds { Ok(()) } else { Err(what.to_owned()) }
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    // First of all: this program is also the keeper of its own sessions.
+    Keeper::run_if_asked();
+    test()
+}
