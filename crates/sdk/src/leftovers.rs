@@ -35,12 +35,6 @@ impl Leftover {
         let owners = self.marks.iter().filter_map(|mark| owner_of(mark));
         owners.map(|owner| owner.as_raw_nonzero().get().cast_unsigned()).collect()
     }
-
-    /// Whether a process with these marks belongs to every session that this one belongs to, as everything does
-    /// that this one starts.
-    fn is_akin(&self, marks: &[String]) -> bool {
-        self.marks.iter().all(|mark| marks.contains(mark))
-    }
 }
 
 /// Why it is not known what was left behind.

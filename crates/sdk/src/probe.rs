@@ -176,13 +176,14 @@ struct Asked {
 }
 
 impl Drop for Asked {
-    /// Nobody waits for the answer any more. The CLI itself is killed by its handle, what it has started here.
+    /// Nobody waits for the answer any more. The CLI itself is killed by its handle, what it has started here; also what
+    /// it has left behind when it ended by itself.
     fn drop(&mut self) {
         if !self.ended {
             let pid = self.child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
             pid.map(sweep::kill_descendants);
-            sweep::kill_marked(&self.mark);
         }
+        sweep::kill_marked(&self.mark);
     }
 }
 

@@ -183,6 +183,10 @@ pub(crate) async fn start(options: &Options) -> Result<Started, StartError> {
 
 /// Starts the CLI as somebody says who knows its words.
 pub(crate) async fn start_raw(start: RawStart) -> Result<Started, StartError> {
+    if start.arguments.iter().any(|argument| argument.as_encoded_bytes().contains(&0)) {
+        // It would end there for the system, and begin another for the keeper.
+        return Err(StartError::System(io::Error::new(io::ErrorKind::InvalidInput, "an argument has a NUL in it")));
+    }
     let program = find::check(&start.program)?;
     let directory = directory(Some(&start.directory))?;
     let mut environment: BTreeMap<OsString, OsString> =

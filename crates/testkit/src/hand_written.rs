@@ -42,8 +42,9 @@ pub(crate) fn text_of(path: &Path) -> Result<String, BadFile> {
 }
 
 pub(crate) fn read<T: DeserializeOwned>(name: &str, text: &str) -> Result<T, BadFile> {
-    // An input of a tool that says `no` means the word.
-    let options = serde_saphyr::options! { strict_booleans: true };
+    // An input of a tool that says `no` means the word. What looks like a number is none where a text is wanted, because
+    // an editor that goes by the schema says the same.
+    let options = serde_saphyr::options! { strict_booleans: true, no_schema: true };
     serde_saphyr::from_str_with_options(text, options).map_err(|error| wrong(name, &error))
 }
 
@@ -65,5 +66,7 @@ fn wrong(name: &str, error: &serde_saphyr::Error) -> BadFile {
 
 /// The parser's words for what is expected are those of the YAML standard.
 fn in_plain_words(text: &str) -> String {
-    text.replace("expected sequence start", "expected a list").replace("expected mapping start", "expected a mapping")
+    text.replace("expected sequence start", "expected a list")
+        .replace("expected mapping start", "expected a mapping")
+        .replace(", set DuplicateKeyPolicy in Options if acceptable", "")
 }

@@ -12,5 +12,5 @@ pub mod scenario;
 pub mod stub_api;
 
 pub use hand_written::BadFile;
-pub use sandbox::Sandbox;
+pub use sandbox::{Sandbox, SandboxError};
 pub use stub_api::{Fault, Point, RecordedRequest, Reply, Script, StartStubError, StubApi, StubOptions};

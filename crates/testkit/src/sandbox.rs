@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
+use crate::stub_api::stub_environment;
+
 /// Folders and an environment for one run; the folders are removed when it is dropped.
 #[derive(Debug)]
 pub struct Sandbox {
@@ -18,9 +20,26 @@ pub struct Sandbox {
     _folder: TempDir,
 }
 
+/// Why there is no clean room.
+#[derive(Debug, thiserror::Error)]
+pub enum SandboxError {
+    /// The folders cannot be made.
+    #[error("cannot make its folders: {0}; check that there is room in the folder for temporary files")]
+    Folders(#[from] io::Error),
+    /// The CLI would find no other program.
+    #[error("PATH is not set, or is no text; set it")]
+    NoPath,
+    /// The CLI takes only text for a path.
+    #[error("the path of the folder for temporary files is no text; set TMPDIR to another")]
+    NoText,
+}
+
 impl Sandbox {
     /// Makes the folders; the CLI will speak to `base_url` and to nothing else.
-    pub fn new(base_url: &str) -> Result<Self, io::Error> {
+    ///
+    /// The folders are in one that everybody can write to. The CLI reads settings, memories and servers also from the
+    /// folders above its own: start it with `--setting-sources user` unless they are what is tested.
+    pub fn new(base_url: &str) -> Result<Self, SandboxError> {
         let folder = short_temporary_folder()?;
         // The CLI names its transcripts after the real path of its folder; on macOS /tmp is a link.
         let root = folder.path().canonicalize()?;
@@ -73,25 +92,22 @@ fn short_temporary_folder() -> Result<TempDir, io::Error> {
     builder.tempdir_in("/tmp").or_else(|_| builder.tempdir())
 }
 
-fn environment_for(base_url: &str, home: &Path, tmp: &Path) -> Result<BTreeMap<String, String>, io::Error> {
+fn environment_for(base_url: &str, home: &Path, tmp: &Path) -> Result<BTreeMap<String, String>, SandboxError> {
     let (home, tmp) = (text_of(home)?, text_of(tmp)?);
-    let path = std::env::var("PATH").map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+    let path = std::env::var("PATH").map_err(|_| SandboxError::NoPath)?;
     let variables = [
         ("PATH", path.as_str()),
         ("HOME", home),
-        ("ANTHROPIC_BASE_URL", base_url),
-        ("ANTHROPIC_API_KEY", "stub"),
-        ("DISABLE_TELEMETRY", "1"),
-        ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
-        ("CLAUDE_CODE_MAX_RETRIES", "0"),
         ("CLAUDE_CODE_TMPDIR", tmp),
         // As root the CLI refuses bypassPermissions without this.
         ("IS_SANDBOX", "1"),
         ("TMPDIR", tmp),
     ];
-    Ok(variables.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect())
+    let mut environment = stub_environment(base_url);
+    environment.extend(variables.map(|(key, value)| (key.to_owned(), value.to_owned())));
+    Ok(environment)
 }
 
-fn text_of(path: &Path) -> Result<&str, io::Error> {
-    path.to_str().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "the temporary folder's path is not UTF-8"))
+fn text_of(path: &Path) -> Result<&str, SandboxError> {
+    path.to_str().ok_or(SandboxError::NoText)
 }

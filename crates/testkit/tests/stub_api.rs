@@ -176,7 +176,7 @@ async fn other_paths_are_answered_too() -> Result<()> {
     "#);
     let recorded = stub.requests();
     assert_eq!(recorded.last().map(|request| request.body.clone()), Some(json!("not json")));
-    assert!(recorded[0].headers.contains(&("host".to_owned(), "stub".to_owned())));
+    assert!(recorded[0].headers.contains(&("host".to_owned(), "127.0.0.1".to_owned())));
     Ok(())
 }
 

@@ -117,7 +117,7 @@ async fn a_client_that_does_not_stream_sees_faults_in_its_own_way() -> Result<()
 async fn a_status_has_its_headers_and_its_body() -> Result<()> {
     let script = "
 replies:
-  - {status: 429, message: slow down, headers: {retry-after: 1, x-should-retry: \"false\"}}
+  - {status: 429, message: slow down, headers: {retry-after: \"1\", x-should-retry: \"false\"}}
   - {status: 200, body: \"<p>hello</p>\", content_type: text/html}
   - {status: 503}
 ";

@@ -37,13 +37,12 @@ fn fail(why: &str) -> ExitCode {
     ExitCode::from(CANNOT)
 }
 
-/// Prints what a command found.
-fn print(text: &str) -> ExitCode {
+/// Prints what a command found, and ends with the code for what it found.
+fn print(text: &str, code: ExitCode) -> ExitCode {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Ok(()) => ExitCode::SUCCESS,
-        // Nobody reads what is printed.
-        Err(_) => ExitCode::FAILURE,
+        Ok(()) => code,
+        Err(error) => fail(&format!("cannot print the result: {error}")),
     }
 }
 

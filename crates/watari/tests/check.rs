@@ -26,7 +26,9 @@ fn check(arguments: &[&str], claude: &Path) -> Run {
 }
 
 /// A CLI that hangs, with a child that tries to get away.
-const HANGS: &str = "(setsid sleep 1000 &)\necho started > \"$(dirname \"$0\")/started\"\ncat > /dev/null";
+const HANGS: &str = "folder=$(dirname \"$0\")
+(FOLDER=$folder setsid sh -c 'echo \"$FOLDER\" > \"$FOLDER/started\"; exec sleep 1000' &)
+cat > /dev/null";
 
 #[test]
 fn a_cli_that_is_not_there_or_cannot_be_run_is_told() {
@@ -53,7 +55,7 @@ fn a_cli_that_cannot_start_ends_the_check_with_what_it_said() {
     let folder = tempfile::tempdir().unwrap();
     let claude = fake(folder.path(), "echo 'error: this machine has no soul' >&2\nexit 1");
     insta::assert_snapshot!(check(&[], &claude).said(folder.path()), @"
-    watari: the CLI holds no conversation, so nothing was checked: the CLI ended without a message; it said:
+    watari: the CLI holds no conversation, so nothing was checked: the CLI ended, or closed its output, without a message; it said:
     error: this machine has no soul
     exit Some(2)
     ");
@@ -103,6 +105,7 @@ fn a_scenario_that_is_wrong_is_told_with_its_line_before_anything_is_started() {
         std::fs::write(&scenario, text).unwrap();
         check(&["--scenario", scenario.to_str().unwrap()], &claude).said(folder.path())
     };
+    let mut wrongs = Vec::new();
     insta::assert_snapshot!(run("name: mine\ntitle: Mine\ntranscript:\n  - usr: hi\n"), @"
     watari: FOLDER/mine.yaml:4:5: unknown variant `usr`, expected one of user, send, answer, expect
       |
@@ -112,15 +115,114 @@ fn a_scenario_that_is_wrong_is_told_with_its_line_before_anything_is_started() {
       |     ^ unknown variant `usr`, expected one of user, send, answer, expect
     exit Some(2)
     ");
-    insta::assert_snapshot!(run("name: mine\ntitle: Mine\nfiles: {../outside: x}\ntranscript: []\n"), @"
-    watari: cannot play the scenario mine: the scenario mine has a file ../outside, which is not within its directory; use a relative path
-    exit Some(2)
-    ");
+    for wrong in [
+        "name: mine\ntitle: Mine\nfiles: {../outside: x}\ntranscript:\n  - expect: {type: result}\n",
+        "name: mine\ntitle: Mine\nleaves: {/dev/zero: x}\ntranscript:\n  - expect: {type: result}\n",
+        "name: mine\ntitle: Mine\ntranscript: []\n",
+        "name: mine\ntitle: Mine\ntranscript:\n  - answer: {behavior: allow}\n  - expect: {type: result}\n",
+        "name: mine\ntitle: Mine\ntools: [{name: Bash, fails: true}]\ntranscript:\n  - expect: {type: result}\n",
+        "name: mine\ntitle: Mine\nexpected: {newest: gone}\ntranscript:\n  - expect: {type: result}\n",
+        "name: mine\ntitle: Mine\nflags: [--max-turns, 1]\ntranscript:\n  - expect: {type: result}\n",
+    ] {
+        let said = run(wrong);
+        assert!(said.ends_with("exit Some(2)\n"), "{said}");
+        wrongs.push(said.lines().next().unwrap().to_owned());
+    }
+    insta::assert_snapshot!(wrongs.join("\n"), @r#"
+    watari: FOLDER/mine.yaml:3:8: "../outside" is not a path within the directory; use one such as notes/a.txt
+    watari: FOLDER/mine.yaml:3:9: "/dev/zero" is not a path within the directory; use one such as notes/a.txt
+    watari: FOLDER/mine.yaml:3:13: nothing is expected, so it would hold whatever comes; add an expect
+    watari: FOLDER/mine.yaml:4:3: an answer needs a control_request that is expected before it
+    watari: FOLDER/mine.yaml:3:9: Bash is to fail, but why? give a text that is in its result
+    watari: FOLDER/mine.yaml:3:12: "newest" is not a version; write one such as 2.1.325
+    watari: FOLDER/mine.yaml:3:22: The string value [1] must be quoted
+    "#);
     insta::assert_snapshot!(check(&["--scenario", "nothing"], &claude).said(folder.path()), @"
     watari: there is no scenario nothing; give a name or a number from docs/claude-stream-json.md, or a file such as ./nothing.yaml
     exit Some(2)
     ");
     assert!(!folder.path().join("started").exists());
+}
+
+#[test]
+fn the_cli_sees_no_key_no_home_and_no_proxy_of_the_users() {
+    let folder = tempfile::tempdir().unwrap();
+    let claude = common::program(&folder.path().join("claude"), "env >> \"$(dirname \"$0\")/seen\"\necho 2.1.325");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_watari"));
+    command.args(["check", "--scenario", "1", "--claude"]).arg(&claude).env("HOME", folder.path().join("home"));
+    command.env("ANTHROPIC_API_KEY", "sk-real").env("ANTHROPIC_AUTH_TOKEN", "token").env("HTTPS_PROXY", "http://proxy");
+    let run = output_of(&mut command);
+    assert_eq!(run.code, Some(2), "{}", run.stderr);
+    let seen = std::fs::read_to_string(folder.path().join("seen")).unwrap();
+    assert_eq!(seen.matches("ANTHROPIC_API_KEY=stub\n").count(), 2, "for its version and for the scenario: {seen}");
+    for secret in ["sk-real", "TOKEN", "HTTPS_PROXY", folder.path().join("home").to_str().unwrap()] {
+        assert!(!seen.contains(secret), "{secret} in {seen}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_cli_starts_when_it_is_asked_for_its_version_is_ended_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let escapes = "folder=$(dirname \"$0\")\n(FOLDER=$folder setsid sleep 1000 > /dev/null 2>&1 &)\necho 2.1.325";
+    let claude = common::program(&folder.path().join("claude"), escapes);
+    assert_eq!(check(&["--scenario", "1"], &claude).code, Some(2));
+    let gone = none_marked_within(folder.path().to_str().unwrap(), Duration::from_secs(3)).await;
+    assert!(gone.is_ok(), "{gone:?}");
+}
+
+#[test]
+fn a_result_that_cannot_be_printed_is_no_result() {
+    let folder = tempfile::tempdir().unwrap();
+    let scenario = folder.path().join("mine.yaml");
+    std::fs::write(&scenario, "name: mine\ntitle: Mine\ntranscript:\n  - expect: {type: result}\n").unwrap();
+    let claude = fake(folder.path(), "echo '{\"type\":\"result\"}'");
+    let run = |output: Stdio| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_watari"));
+        command.arg("check").arg("--scenario").arg(&scenario).arg("--claude").arg(&claude).stdout(output);
+        command.stderr(Stdio::null()).status().unwrap().code()
+    };
+    assert_eq!(run(Stdio::null()), Some(0));
+    assert_eq!(run(std::fs::File::create("/dev/full").unwrap().into()), Some(2));
+}
+
+#[test]
+fn whatever_a_cli_says_the_check_ends_in_time_and_in_bounds() {
+    let folder = tempfile::tempdir().unwrap();
+    let scenario = folder.path().join("mine.yaml");
+    std::fs::write(&scenario, "name: mine\ntitle: Mine\ntranscript:\n  - expect: {type: result}\n").unwrap();
+    let mut runs = Vec::new();
+    for script in [
+        "exec yes",
+        "exec cat /dev/zero",
+        "printf '\\377\\000\\n{\"type\":\"\\033[31m\"}\\n'; echo 'it broke' >&2; exit 7",
+        "echo warning >&2; sleep 1000",
+        "exec >&-; exec sleep 1000",
+    ] {
+        let claude = fake(folder.path(), script);
+        let run = check(&["--limit", "3", "--share-network", "--scenario", scenario.to_str().unwrap()], &claude);
+        let lines: Vec<&str> = run.stdout.lines().take_while(|line| !line.is_empty()).collect();
+        runs.push(format!("{script}\n{}", lines.join("\n")));
+        assert_eq!(run.code, Some(1));
+    }
+    insta::assert_snapshot!(runs.join("\n"), @r#"
+    exec yes
+    !     mine  changed  the CLI said more than a scenario can be about; came: not_json (expected: holds)
+    exec cat /dev/zero
+    !     mine  changed  the CLI said more than a scenario can be about (expected: holds)
+    printf '\377\000\n{"type":"\033[31m"}\n'; echo 'it broke' >&2; exit 7
+    !     mine  changed  result did not come; came: not_json (expected: holds)
+          it said: it broke
+    echo warning >&2; sleep 1000
+    !     mine  changed  result did not come within 3 s (expected: holds)
+          it said: warning
+    exec >&-; exec sleep 1000
+    !     mine  changed  the CLI ended, or closed its output, without a message (expected: holds)
+    "#);
+    let claude = fake(folder.path(), "echo Welcome\nsleep 1000");
+    insta::assert_snapshot!(check(&["--limit", "1"], &claude).said(folder.path()), @"
+    watari: the CLI holds no conversation, so nothing was checked: system/init did not come within 1 s; try it by hand, or give it more time
+    exit Some(2)
+    ");
 }
 
 #[tokio::test]
@@ -133,6 +235,10 @@ async fn a_check_that_is_told_to_stop_ends_what_it_started() {
         command.arg("check").arg("--claude").arg(&claude).stdout(Stdio::null()).stderr(Stdio::null());
         let mut check = command.spawn().unwrap();
         common::appears(&folder.path().join("started")).await;
+        let escaped = marked(folder.path().to_str().unwrap());
+        assert!(
+            escaped.iter().any(|process| process.command.contains("sleep 1000") || process.command.contains("sh -c"))
+        );
         kill_process(Pid::from_child(&check), signal).unwrap();
         assert_eq!(check.wait().unwrap().code(), code);
         let gone = none_marked_within(folder.path().to_str().unwrap(), Duration::from_secs(3)).await;

@@ -57,3 +57,69 @@ fn a_tool_that_is_missing_is_noticed_and_an_unknown_version_is_compared_with_the
     exit Some(1)
     ");
 }
+
+/// Scenarios that somebody wrote, each for something that was once judged wrongly.
+const OWN: [&str; 5] = [
+    r#"
+name: nothing_of_the_directory_runs
+title: What stands in the directory is not run
+files:
+  .mcp.json: '{"mcpServers": {"evil": {"command": "/bin/sh", "args": ["-c", "touch ${cwd}/ran; cat"]}}}'
+script: {replies: [{tool: Bash, input: {command: "sleep 1; test -e ran && echo it-ran || echo nothing-ran"}}, {text: Done.}]}
+transcript: [{user: Go.}, {expect: {type: result}}]
+tools: [{name: Bash, result: nothing-ran}]
+"#,
+    r#"
+name: there_in_a_newer_form
+title: A tool that is there in the newer form is not gone
+script: {replies: [{tool: Glob, input: {pattern: "*"}}, {text: Done.}]}
+transcript: [{user: Go.}, {expect: {type: result}}]
+tools: [{name: Glob, result: never-there}]
+newer_forms: [{how: by name, flags: [--allowedTools, Glob]}]
+"#,
+    r#"
+name: a_quoted_text
+title: A text with quotes is found in a request
+script: {replies: [{text: Done.}]}
+transcript: [{user: 'Say "hello" now.'}, {expect: {type: result}}]
+requested: ['Say "hello" now.']
+"#,
+    r#"
+name: fails_otherwise
+title: A tool that fails for another reason did not do what it should
+script: {replies: [{tool: Read, input: {nonsense: 1}}, {text: Done.}]}
+transcript: [{user: Go.}, {expect: {type: result}}]
+tools: [{name: Read, result: does not exist, fails: true}]
+"#,
+    r#"
+name: expected_of_this_version
+title: What is expected of the very version counts first
+transcript: [{user: Go.}, {expect: {type: never}}]
+expected: {2.1.325: changed, 2.1.400: holds}
+"#,
+];
+
+#[test]
+fn scenarios_of_ones_own_are_judged_by_what_really_happened() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_watari"));
+    command.arg("check").arg("--claude").arg(pinned_claude());
+    for (number, text) in OWN.iter().enumerate() {
+        let path = folder.path().join(format!("{number}.yaml"));
+        std::fs::write(&path, text).unwrap();
+        command.arg("--scenario").arg(path);
+    }
+    let run = common::output_of(&mut command);
+    insta::assert_snapshot!(run.said(folder.path()), @"
+          nothing_of_the_directory_runs  holds
+    !     there_in_a_newer_form          changed  Glob had another result; came: system/init → assistant(tool_use:Glob) → user(tool_result) → assistant(text) → result/success (expected: holds)
+          a_quoted_text                  holds
+    !     fails_otherwise                changed  Read had another result; came: system/init → assistant(tool_use:Read) → user(tool_result:error) → assistant(text) → result/success (expected: holds)
+          expected_of_this_version       changed  never did not come; came: system/init → assistant(text) → result/success
+
+    Claude Code 2.1.325: of 5 scenarios 2 hold, 3 changed, 0 gone. 2 not as expected: see the lines marked with !
+
+    Network: a namespace with nothing but the loopback.
+    exit Some(1)
+    ");
+}

@@ -32,6 +32,12 @@ impl Stub {
         Stub { child, environment }
     }
 
+    /// Where the stub itself is asked.
+    fn control(&self, what: &str) -> String {
+        let url = &self.environment["WATARI_STUB_URL"];
+        format!("{}/{what}", url.strip_prefix(&self.environment["ANTHROPIC_BASE_URL"]).unwrap())
+    }
+
     /// Sends a request, and gives back the status and the body.
     fn ask(&self, method: &str, path: &str, headers: &str, body: &str) -> (u16, String) {
         let address = self.environment["ANTHROPIC_BASE_URL"].strip_prefix("http://").unwrap();
@@ -76,7 +82,7 @@ fn it_prints_the_environment_and_answers_by_its_scripts_one_after_the_other() {
     let second = write(folder.path(), "second.json", r#"{"replies": [{"text": "three"}]}"#);
     let stub = Stub::start(&[&first, &second]);
     let names: Vec<&str> = stub.environment.keys().map(String::as_str).collect();
-    insta::assert_snapshot!(names.join(" "), @"ANTHROPIC_API_KEY ANTHROPIC_BASE_URL CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC CLAUDE_CODE_MAX_RETRIES DISABLE_TELEMETRY");
+    insta::assert_snapshot!(names.join(" "), @"ANTHROPIC_API_KEY ANTHROPIC_BASE_URL CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC CLAUDE_CODE_MAX_RETRIES DISABLE_TELEMETRY NO_PROXY WATARI_STUB_URL no_proxy");
     assert_eq!(stub.environment["ANTHROPIC_API_KEY"], "stub");
     let said: Vec<String> = (0..4).map(|_| stub.model_says()).collect();
     assert_eq!(said, ["one", "two", "three", "three"]);
@@ -91,7 +97,7 @@ fn what_it_was_asked_is_in_the_record_and_over_http_without_keys() {
     stub.ask("HEAD", "/api/hello", "authorization: Bearer secret\r\n", "");
     let lines = std::fs::read_to_string(&record).unwrap();
     let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let (status, body) = stub.ask("GET", "/stub/requests", "", "");
+    let (status, body) = stub.ask("GET", &stub.control("requests"), "", "");
     assert_eq!((status, serde_json::from_str::<Vec<Value>>(&body).unwrap()), (200, lines.clone()));
     assert_eq!(lines.iter().map(|line| &line["call"]).collect::<Vec<_>>(), ["main", "probe"]);
     assert_eq!(
@@ -107,32 +113,57 @@ fn what_it_was_asked_is_in_the_record_and_over_http_without_keys() {
 fn a_script_is_replaced_whole_or_not_at_all() {
     let stub = Stub::start(&[]);
     assert_eq!(stub.model_says(), "Hello!");
-    let (status, body) = stub.ask("PUT", "/stub/script", "", "replies: [{text: other}]");
+    let (status, body) = stub.ask("PUT", &stub.control("script"), "", "replies: [{text: other}]");
     assert_eq!((status, body.as_str(), stub.model_says().as_str()), (204, "", "other"));
-    let (_, requests) = stub.ask("GET", "/stub/requests", "", "");
+    let (_, requests) = stub.ask("GET", &stub.control("requests"), "", "");
     let requests = serde_json::from_str::<Vec<Value>>(&requests).unwrap();
     assert_eq!(requests.len(), 1, "it began again");
     assert_eq!(requests[0]["number"], 2, "but numbers go on");
-    let (status, body) = stub.ask("PUT", "/stub/script", "", "replies: [{txet: wrong}]");
+    let (status, body) = stub.ask("PUT", &stub.control("script"), "", "replies: [{txet: wrong}]");
     assert_eq!((status, stub.model_says().as_str()), (400, "other"));
     assert!(body.contains("the body:1:12: unknown field `txet`"), "{body}");
 }
 
 #[test]
-fn a_name_that_leads_here_by_a_trick_is_refused() {
+fn nobody_else_can_ask_it_anything() {
     let stub = Stub::start(&[]);
+    // Who does not know the secret gets no further than the API.
+    assert_eq!(stub.ask("PUT", "/stub/script", "", "replies: [{text: evil}]").0, 404);
+    assert_eq!(stub.ask("GET", "/stub/0123456789abcdef/requests", "", "").0, 404);
+    assert_eq!(stub.model_says(), "Hello!");
+    assert_eq!(stub.ask("POST", "/v1/messages", "origin: https://evil.example\r\n", "{}").0, 403);
     let address = stub.environment["ANTHROPIC_BASE_URL"].strip_prefix("http://").unwrap();
     let mut connection = TcpStream::connect(address).unwrap();
-    write!(connection, "GET /stub/requests HTTP/1.1\r\nhost: evil.example\r\nconnection: close\r\n\r\n").unwrap();
+    write!(connection, "GET /v1/messages HTTP/1.1\r\nhost: evil.example\r\nconnection: close\r\n\r\n").unwrap();
     let mut answer = String::new();
     connection.read_to_string(&mut answer).unwrap();
     assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
 }
 
 #[test]
+fn the_record_of_a_stub_that_has_the_port_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let record = folder.path().join("requests.jsonl");
+    std::fs::write(&record, "from before\n").unwrap();
+    let stub = Stub::start(&["--record", record.to_str().unwrap()]);
+    stub.model_says();
+    let port = stub.environment["ANTHROPIC_BASE_URL"].rsplit_once(':').unwrap().1;
+    let mut second = Command::new(env!("CARGO_BIN_EXE_watari"));
+    let second = output_of(second.args(["stub", "--port", port, "--record"]).arg(&record));
+    assert_eq!(second.code, Some(2), "{}", second.stderr);
+    stub.model_says();
+    let lines = std::fs::read_to_string(&record).unwrap();
+    let numbers: Vec<u64> =
+        lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["number"].as_u64().unwrap()).collect();
+    assert_eq!(numbers, [1, 2]);
+    let full = Stub::start(&["--record", "/dev/full"]);
+    assert_eq!(full.ask("POST", "/v1/messages", "", "{}").0, 500, "what cannot be recorded is not answered");
+}
+
+#[test]
 fn it_stops_by_a_signal_or_with_its_input() {
-    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
-        let mut stub = Stub::start(&[]);
+    for (signal, flags) in [(Signal::INT, vec![]), (Signal::TERM, vec!["--until-eof"]), (Signal::HUP, vec![])] {
+        let mut stub = Stub::start(&flags);
         kill_process(Pid::from_child(&stub.child), signal).unwrap();
         assert_eq!(stub.child.wait().unwrap().code(), Some(0), "{signal:?}");
     }
@@ -191,7 +222,7 @@ fn each_thing_that_is_wrong_is_said_with_what_to_do() {
     For more information, try '--help'.
     exit Some(2)
 
-    watari: cannot write to FOLDER: Is a directory (os error 21)
+    watari: cannot write to FOLDER: Is a directory (os error 21); give another file
     exit Some(2)
     ");
 }

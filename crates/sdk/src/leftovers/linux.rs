@@ -56,7 +56,9 @@ fn kill(found: &[Leftover]) -> usize {
 /// The leftovers that belong to the sessions of these.
 fn look_again_for(found: &[Leftover]) -> Vec<Leftover> {
     let mut now = look().unwrap_or_default();
-    now.retain(|leftover| found.iter().any(|known| known.is_akin(&leftover.marks)));
+    // Everything that one of them starts has all of its marks.
+    let is_akin = |known: &Leftover, found: &Leftover| known.marks.iter().all(|mark| found.marks.contains(mark));
+    now.retain(|leftover| found.iter().any(|known| is_akin(known, leftover)));
     now
 }
 

@@ -1,14 +1,14 @@
 //! Playing many scenarios against one CLI.
 
-use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::Value;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::report::{Report, ScenarioReport};
-use super::talk::Cli;
-use super::{PlayError, Scenario, claims, verdict, version};
+use super::talk::{Cli, Until};
+use super::{PlayError, Scenario, claims, version};
 use crate::hand_written::BadFile;
 
 /// What is to be checked.
@@ -48,7 +48,7 @@ pub enum CheckError {
         /// What it complained of.
         said: Option<String>,
     },
-    /// It was told to stop. Nothing of it runs any more.
+    /// It was told to stop.
     #[error("stopped before everything was checked")]
     Stopped,
     /// A scenario broke off in the middle: a mistake of ours.
@@ -78,57 +78,73 @@ pub struct Progress<'a> {
 struct Outcome {
     place: usize,
     report: ScenarioReport,
-    /// The messages of the form that holds, else of the first.
     messages: Vec<Value>,
-    /// Whether the CLI ended or waited without having said anything.
-    is_silent: bool,
 }
 
 impl Check {
-    /// Plays all scenarios. When this is dropped, what runs is ended.
-    pub async fn run(self, mut progress: impl FnMut(Progress<'_>)) -> Result<Report, CheckError> {
+    /// Plays all scenarios, until there is no more or `stop` comes. Whatever it returns, nothing of it runs any more.
+    pub async fn run(
+        self,
+        stop: impl Future<Output = ()>,
+        mut progress: impl FnMut(Progress<'_>),
+    ) -> Result<Report, CheckError> {
         let kinds = claims::message_kinds()?;
-        let all = self.scenarios.len();
-        let mut waiting = self.scenarios.iter().cloned().enumerate();
-        let mut outcomes: Vec<Outcome> = Vec::new();
+        let (tell_stop, told) = watch::channel(false);
+        let until = Until { limit: self.limit, stop: told };
         let mut running = JoinSet::new();
-        let start = |running: &mut JoinSet<_>, (place, scenario): (usize, Scenario)| {
-            let (cli, version, limit) = (self.cli.clone(), self.version.clone(), self.limit);
-            running.spawn(async move { play(place, &scenario, &cli, &version, limit).await });
-        };
-        // The first goes alone: a CLI that says nothing would keep all the others waiting.
-        if let Some(first) = waiting.next() {
-            start(&mut running, first);
-        }
-        while let Some(finished) = running.join_next().await {
-            let outcome = finished.map_err(|_| CheckError::BrokeOff)??;
-            if *self.cli.stop.borrow() {
-                // Those that still run have heard it too.
-                while running.join_next().await.is_some() {}
-                return Err(CheckError::Stopped);
+        let mut outcomes: Vec<Outcome> = Vec::new();
+        let played = {
+            let play = self.play(&until, &mut running, &mut outcomes, &mut progress);
+            tokio::select! {
+                // Dropping it loses nothing: what runs is in `running`.
+                played = play => played,
+                // Dropped when there is nothing left to stop.
+                () = stop => Err(CheckError::Stopped),
             }
-            if outcomes.is_empty() && outcome.is_silent && outcome.report.number.is_some() {
+        };
+        // In order: everybody who still plays ends its CLI and removes its folders.
+        let _told = tell_stop.send(true);
+        while running.join_next().await.is_some() {}
+        played?;
+        outcomes.sort_by_key(|outcome| outcome.place);
+        let heard = self.scenarios.iter().zip(&outcomes).filter(|(scenario, _)| scenario.is_built_in);
+        let heard = heard.map(|(scenario, outcome)| (scenario.name().to_owned(), outcome.messages.clone())).collect();
+        let claims = claims::test_all(&kinds, &heard, &self.version);
+        let scenarios: Vec<ScenarioReport> = outcomes.into_iter().map(|outcome| outcome.report).collect();
+        let as_expected =
+            scenarios.iter().all(|scenario| scenario.as_expected) && claims.iter().all(|claim| claim.as_expected);
+        let expected_of = version::nearest(&self.version).to_owned();
+        Ok(Report { version: self.version, expected_of, as_expected, scenarios, claims })
+    }
+
+    async fn play(
+        &self,
+        until: &Until,
+        running: &mut JoinSet<Result<Outcome, CheckError>>,
+        outcomes: &mut Vec<Outcome>,
+        progress: &mut impl FnMut(Progress<'_>),
+    ) -> Result<(), CheckError> {
+        let mut waiting = self.scenarios.iter().cloned().enumerate();
+        // The first goes alone: a CLI that says nothing would keep all the others waiting.
+        let mut at_once = 1;
+        loop {
+            while running.len() < at_once
+                && let Some((place, scenario)) = waiting.next()
+            {
+                let (cli, version, until) = (self.cli.clone(), self.version.clone(), until.clone());
+                running.spawn(async move { play(place, &scenario, &cli, &version, &until).await });
+            }
+            let Some(finished) = running.join_next().await else { return Ok(()) };
+            let outcome = finished.map_err(|_| CheckError::BrokeOff)??;
+            let is_built_in = self.scenarios.get(outcome.place).is_some_and(|scenario| scenario.is_built_in);
+            if outcomes.is_empty() && is_built_in && !outcome.messages.iter().any(is_of_the_protocol) {
                 let reason = outcome.report.reason.unwrap_or_default();
                 return Err(CheckError::NoConversation { reason, said: outcome.report.said });
             }
-            progress(Progress { done: outcomes.len() + 1, all, report: &outcome.report });
+            progress(Progress { done: outcomes.len() + 1, all: self.scenarios.len(), report: &outcome.report });
             outcomes.push(outcome);
-            while running.len() < self.at_once.max(1)
-                && let Some(next) = waiting.next()
-            {
-                start(&mut running, next);
-            }
+            at_once = self.at_once.max(1);
         }
-        outcomes.sort_by_key(|outcome| outcome.place);
-        let (scenarios, heard): (Vec<_>, BTreeMap<_, _>) = outcomes
-            .into_iter()
-            .map(|outcome| (outcome.report.clone(), (outcome.report.name, outcome.messages)))
-            .unzip();
-        let claims = claims::test_all(&kinds, &heard, &self.version);
-        let as_expected = scenarios.iter().all(|scenario: &ScenarioReport| scenario.as_expected)
-            && claims.iter().all(|claim| claim.as_expected);
-        let expected_of = version::nearest(&self.version).to_owned();
-        Ok(Report { version: self.version, expected_of, as_expected, scenarios, claims })
     }
 }
 
@@ -137,14 +153,15 @@ async fn play(
     scenario: &Scenario,
     cli: &Cli,
     version: &str,
-    limit: Duration,
+    until: &Until,
 ) -> Result<Outcome, CheckError> {
-    let started = Instant::now();
-    let played = scenario.play_forms(cli, limit).await;
-    let played = played.map_err(|source| CheckError::Play { scenario: scenario.name().to_owned(), source })?;
-    let report = verdict::judge(scenario, &played, version, started.elapsed());
-    let is_silent = played.iter().all(|played| played.messages.is_empty());
-    let shown = played.iter().position(|played| played.breach.is_none()).unwrap_or(0);
-    let messages = played.into_iter().nth(shown).map(|played| played.messages).unwrap_or_default();
-    Ok(Outcome { place, report, messages, is_silent })
+    let judged = scenario.judged(cli, version, until).await;
+    let (report, messages) =
+        judged.map_err(|source| CheckError::Play { scenario: scenario.name().to_owned(), source })?;
+    Ok(Outcome { place, report, messages })
+}
+
+/// Whether a message is one that every CLI says in every conversation.
+fn is_of_the_protocol(message: &Value) -> bool {
+    ["system", "assistant", "result"].iter().any(|kind| message["type"] == *kind)
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::file::Expected;
+use super::file::{Expected, VersionKey};
 use super::pattern::matches;
 use super::report::{ClaimReport, Verdict};
 use super::version;
@@ -28,26 +28,43 @@ pub(super) struct MessageKind {
 pub(super) struct Claim {
     says: String,
     /// What is so instead, where it is not so.
-    instead: Option<String>,
+    instead: Option<Instead>,
     /// The scenario in which it can be seen.
     scenario: String,
     holds_if: Test,
     #[serde(default)]
-    expected: BTreeMap<String, Expected>,
+    expected: BTreeMap<VersionKey, Expected>,
 }
 
-/// How it is seen whether a claim holds.
+/// What is so instead, and how that is seen.
 #[derive(Debug, Clone, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Test {
+#[serde(deny_unknown_fields)]
+struct Instead {
+    says: String,
+    if_seen: Vec<Map<String, Value>>,
+}
+
+/// How it is seen whether a claim holds: everything that is given must be so.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Test {
     /// The first message of all matches.
-    First(Map<String, Value>),
+    first: Option<Map<String, Value>>,
     /// Messages come that match, in this order.
-    Seen(Vec<Map<String, Value>>),
+    #[serde(default)]
+    seen: Vec<Map<String, Value>>,
     /// No message matches.
-    Never(Map<String, Value>),
+    never: Option<Map<String, Value>>,
     /// Just one message matches.
-    Once(Map<String, Value>),
+    once: Option<Map<String, Value>>,
+}
+
+#[cfg(test)]
+impl MessageKind {
+    /// The scenarios in which its claims are to be seen.
+    pub(super) fn scenarios(&self) -> impl Iterator<Item = &str> {
+        self.claims.iter().map(|claim| claim.scenario.as_str())
+    }
 }
 
 /// All kinds of messages that something is said of.
@@ -55,18 +72,24 @@ pub(super) fn message_kinds() -> Result<Vec<MessageKind>, BadFile> {
     hand_written::read("messages.yaml", include_str!("../../scenarios/messages.yaml"))
 }
 
-/// Tests every claim whose scenario was played; `heard` has the messages of each by its name.
+/// Tests every claim whose scenario was played to the end of a turn; `heard` has the messages of each by its name. What
+/// was not played says nothing.
 pub(super) fn test_all(kinds: &[MessageKind], heard: &BTreeMap<String, Vec<Value>>, version: &str) -> Vec<ClaimReport> {
     let claims = kinds.iter().flat_map(|kind| kind.claims.iter().map(move |claim| (kind, claim)));
     let tested = claims.filter_map(|(kind, claim)| {
-        let holds = claim.holds_if.passes(heard.get(&claim.scenario)?);
-        let (verdict, seen) =
-            if holds { (Verdict::Holds, Expected::Holds) } else { (Verdict::Changed, Expected::Changed) };
-        let expected = claim.expected.get(version::nearest(version)).copied().unwrap_or(Expected::Holds);
+        let messages = heard.get(&claim.scenario)?;
+        messages.iter().find(|message| message["type"] == "result")?;
+        let (verdict, seen) = match claim.holds_if.passes(messages) {
+            true => (Verdict::Holds, Expected::Holds),
+            false => (Verdict::Changed, Expected::Changed),
+        };
+        let is_so = |instead: &&Instead| verdict != Verdict::Holds && come(&instead.if_seen, messages);
+        let expected = claim.expected.get(&VersionKey(version::nearest(version).to_owned())).copied();
+        let expected = expected.unwrap_or(Expected::Holds);
         Some(ClaimReport {
             message: kind.name.clone(),
             says: claim.says.clone(),
-            instead: claim.instead.clone().filter(|_| verdict != Verdict::Holds),
+            instead: claim.instead.as_ref().filter(is_so).map(|instead| instead.says.clone()),
             verdict,
             expected: if expected == Expected::Holds { Verdict::Holds } else { Verdict::Changed },
             as_expected: seen >= expected,
@@ -77,23 +100,22 @@ pub(super) fn test_all(kinds: &[MessageKind], heard: &BTreeMap<String, Vec<Value
 
 impl Test {
     fn passes(&self, messages: &[Value]) -> bool {
-        let count = |pattern: &Map<String, Value>| {
-            let pattern = Value::Object(pattern.clone());
-            messages.iter().filter(|message| matches(&pattern, message)).count()
-        };
-        match self {
-            Test::First(pattern) => {
-                messages.first().is_some_and(|first| matches(&Value::Object(pattern.clone()), first))
-            }
-            Test::Seen(patterns) => {
-                let mut messages = messages.iter();
-                patterns.iter().all(|pattern| {
-                    let pattern = Value::Object(pattern.clone());
-                    messages.any(|message| matches(&pattern, message))
-                })
-            }
-            Test::Never(pattern) => count(pattern) == 0,
-            Test::Once(pattern) => count(pattern) == 1,
-        }
+        let Test { first, seen, never, once } = self;
+        let is_first = |pattern| messages.first().is_some_and(|message| fits(pattern, message));
+        let count = |pattern| messages.iter().filter(|message| fits(pattern, message)).count();
+        first.as_ref().is_none_or(is_first)
+            && come(seen, messages)
+            && never.as_ref().is_none_or(|pattern| count(pattern) == 0)
+            && once.as_ref().is_none_or(|pattern| count(pattern) == 1)
     }
+}
+
+/// Whether messages come that match, in this order.
+fn come(patterns: &[Map<String, Value>], messages: &[Value]) -> bool {
+    let mut messages = messages.iter();
+    patterns.iter().all(|pattern| messages.any(|message| fits(pattern, message)))
+}
+
+fn fits(pattern: &Map<String, Value>, message: &Value) -> bool {
+    matches(&Value::Object(pattern.clone()), message)
 }

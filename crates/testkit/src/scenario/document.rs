@@ -22,7 +22,9 @@ pub fn document(reports: &[Report]) -> Result<String, BadFile> {
     for scenario in Scenario::all()? {
         page.scenario(&scenario, reports);
     }
-    page.line("\n## Messages");
+    page.line(
+        "\n## Messages\n\nThe samples are shortened, with made-up values; the tables below them are printed from runs.",
+    );
     for kind in message_kinds()? {
         page.message(&kind, reports);
     }

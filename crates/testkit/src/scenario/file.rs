@@ -1,11 +1,13 @@
 //! Scenarios as files.
 
 use std::collections::BTreeMap;
+use std::path::{Component, Path};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use super::version;
 use crate::stub_api::ScriptFile;
 
 /// One conversation with the CLI: what the user says, what the model says, and what the CLI has to say then.
@@ -23,9 +25,9 @@ pub(super) struct ScenarioFile {
     pub(super) title: String,
     /// What else is to be said of it.
     pub(super) about: Option<String>,
-    /// Files in the directory that the CLI runs in.
+    /// Files in the directory that the CLI runs in, by their paths in it.
     #[serde(default)]
-    files: BTreeMap<String, String>,
+    files: Files,
     /// Further flags of the CLI.
     #[serde(default)]
     flags: Vec<String>,
@@ -39,22 +41,23 @@ pub(super) struct ScenarioFile {
     #[serde(default)]
     script: ScriptFile,
     /// What is said to the CLI, and what it has to say.
-    transcript: Vec<Step>,
+    transcript: Transcript,
     /// The tools that have to run, in the order in which they are called.
     #[serde(default)]
     tools: Vec<ToolRun>,
     /// Files that have to be there in the end, and a text that is in each.
     #[serde(default)]
-    leaves: BTreeMap<String, String>,
+    leaves: Files,
     /// Texts that have to be in what the API is asked, each in a model call of its own, in this order.
     #[serde(default)]
     requested: Vec<String>,
     /// Other ways to play it, for versions with which this one does not work. They are tried in order.
     #[serde(default)]
     newer_forms: Vec<NewerForm>,
-    /// How it comes out with the versions it was tried with; where nothing is said, it holds.
+    /// How it comes out with the versions it was tried with; where nothing is said, it holds. For a version that is not
+    /// here that of the nearest counts which Watari is tested with.
     #[serde(default)]
-    pub(super) expected: BTreeMap<String, Expected>,
+    pub(super) expected: BTreeMap<VersionKey, Expected>,
 }
 
 /// Another way to play a scenario: what it does not say is as in the first.
@@ -63,14 +66,29 @@ pub(super) struct ScenarioFile {
 struct NewerForm {
     /// What is different about it, in a few words.
     how: String,
-    files: Option<BTreeMap<String, String>>,
+    files: Option<Files>,
     flags: Option<Vec<String>>,
     env: Option<BTreeMap<String, String>>,
     script: Option<ScriptFile>,
-    transcript: Option<Vec<Step>>,
+    transcript: Option<Transcript>,
     tools: Option<Vec<ToolRun>>,
-    leaves: Option<BTreeMap<String, String>>,
+    leaves: Option<Files>,
 }
+
+/// Texts by the paths of files within a directory.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(try_from = "BTreeMap<String, String>")]
+struct Files(BTreeMap<String, String>);
+
+/// What is said to the CLI, and what it has to say: at least one message.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(try_from = "Vec<Step>")]
+struct Transcript(Vec<Step>);
+
+/// A version such as 2.1.325.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize, JsonSchema)]
+#[serde(try_from = "String")]
+pub(super) struct VersionKey(pub(super) String);
 
 /// One step of a transcript.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -90,15 +108,23 @@ pub(super) enum Step {
 
 /// A tool that has to run.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(try_from = "ToolRunFields")]
 pub(super) struct ToolRun {
-    /// Its name.
     pub(super) name: String,
-    /// A text that is in its result.
     pub(super) result: Option<String>,
-    /// Whether it has to fail.
-    #[serde(default)]
     pub(super) fails: bool,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ToolRunFields {
+    /// Its name.
+    name: String,
+    /// A text that is in its result.
+    result: Option<String>,
+    /// Whether it has to fail. Then a text of the result must be given, because a tool can fail for many reasons.
+    #[serde(default)]
+    fails: bool,
 }
 
 /// How a scenario comes out with one version.
@@ -139,14 +165,14 @@ impl ScenarioFile {
     pub(super) fn forms(&self) -> Vec<Form> {
         let first = Form {
             how: None,
-            files: self.files.clone(),
+            files: self.files.0.clone(),
             flags: self.flags.clone(),
             skip_permissions: self.skip_permissions,
             env: self.env.clone(),
             script: self.script.clone(),
-            transcript: self.transcript.clone(),
+            transcript: self.transcript.0.clone(),
             tools: self.tools.clone(),
-            leaves: self.leaves.clone(),
+            leaves: self.leaves.0.clone(),
             requested: self.requested.clone(),
         };
         let newer: Vec<Form> = self.newer_forms.iter().map(|newer| newer.over(&first)).collect();
@@ -159,15 +185,72 @@ impl NewerForm {
         let NewerForm { how, files, flags, env, script, transcript, tools, leaves } = self.clone();
         Form {
             how: Some(how),
-            files: files.unwrap_or_else(|| first.files.clone()),
+            files: files.map_or_else(|| first.files.clone(), |files| files.0),
             flags: flags.unwrap_or_else(|| first.flags.clone()),
             skip_permissions: first.skip_permissions,
             env: env.unwrap_or_else(|| first.env.clone()),
             script: script.unwrap_or_else(|| first.script.clone()),
-            transcript: transcript.unwrap_or_else(|| first.transcript.clone()),
+            transcript: transcript.map_or_else(|| first.transcript.clone(), |transcript| transcript.0),
             tools: tools.unwrap_or_else(|| first.tools.clone()),
-            leaves: leaves.unwrap_or_else(|| first.leaves.clone()),
+            leaves: leaves.map_or_else(|| first.leaves.clone(), |leaves| leaves.0),
             requested: first.requested.clone(),
         }
+    }
+}
+
+impl TryFrom<BTreeMap<String, String>> for Files {
+    type Error = String;
+
+    fn try_from(files: BTreeMap<String, String>) -> Result<Self, String> {
+        let is_part = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
+        let is_within = |path: &str| !path.is_empty() && Path::new(path).components().all(is_part);
+        match files.keys().find(|path| !is_within(path)) {
+            Some(path) => Err(format!("{path:?} is not a path within the directory; use one such as notes/a.txt")),
+            None => Ok(Files(files)),
+        }
+    }
+}
+
+impl TryFrom<Vec<Step>> for Transcript {
+    type Error = String;
+
+    fn try_from(steps: Vec<Step>) -> Result<Self, String> {
+        let mut has_question = false;
+        for step in &steps {
+            match step {
+                Step::Expect(expected) => has_question |= expected.get("type") == Some(&"control_request".into()),
+                Step::Answer(_) if !has_question => {
+                    return Err("an answer needs a control_request that is expected before it".to_owned());
+                }
+                Step::User(_) | Step::Send(_) | Step::Answer(_) => {}
+            }
+        }
+        if !steps.iter().any(|step| matches!(step, Step::Expect(_))) {
+            return Err("nothing is expected, so it would hold whatever comes; add an expect".to_owned());
+        }
+        Ok(Transcript(steps))
+    }
+}
+
+impl TryFrom<String> for VersionKey {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        match version::numbers(&text) {
+            Some(_) => Ok(VersionKey(text)),
+            None => Err(format!("{text:?} is not a version; write one such as 2.1.325")),
+        }
+    }
+}
+
+impl TryFrom<ToolRunFields> for ToolRun {
+    type Error = String;
+
+    fn try_from(fields: ToolRunFields) -> Result<Self, String> {
+        let ToolRunFields { name, result, fails } = fields;
+        if fails && result.is_none() {
+            return Err(format!("{name} is to fail, but why? give a text that is in its result"));
+        }
+        Ok(ToolRun { name, result, fails })
     }
 }

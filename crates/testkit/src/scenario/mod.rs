@@ -17,6 +17,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use tokio::sync::watch;
 
 pub use check::{Check, CheckError, Progress};
 pub use document::document;
@@ -26,6 +27,7 @@ use play::{Played, Stage};
 pub use report::{ClaimReport, Report, ScenarioReport, Verdict};
 pub use table::table;
 pub use talk::Cli;
+use talk::Until;
 
 use crate::hand_written::{self, BadFile};
 
@@ -37,6 +39,7 @@ pub const SCENARIO_LIMIT: Duration = Duration::from_secs(30);
 pub struct Scenario {
     /// What it was read from: a path, or the name of one that comes with this crate.
     source: String,
+    is_built_in: bool,
     text: String,
     file: ScenarioFile,
 }
@@ -50,7 +53,8 @@ impl Scenario {
 
     /// All scenarios that come with this crate, in their order.
     pub fn all() -> Result<Vec<Scenario>, BadFile> {
-        BUILT_IN.iter().map(|(name, text)| Scenario::read(name, text)).collect()
+        let built_in = |scenario| Scenario { is_built_in: true, ..scenario };
+        BUILT_IN.iter().map(|(name, text)| Scenario::read(name, text).map(built_in)).collect()
     }
 
     /// Its name.
@@ -63,33 +67,41 @@ impl Scenario {
         self.file.number
     }
 
-    /// Plays it against a CLI, in the first form that holds, and tells how it came out.
+    /// Plays it against a CLI of this version, in the first form that holds, and tells how it came out.
     pub async fn play(&self, cli: &Cli, version: &str, limit: Duration) -> Result<ScenarioReport, PlayError> {
-        let started = Instant::now();
-        let played = self.play_forms(cli, limit).await?;
-        Ok(verdict::judge(self, &played, version, started.elapsed()))
+        let until = Until { limit, stop: watch::channel(false).1 };
+        Ok(self.judged(cli, version, &until).await?.0)
     }
 
-    fn read(source: &str, text: &str) -> Result<Scenario, BadFile> {
-        let file = hand_written::read(source, text)?;
-        Ok(Scenario { source: source.to_owned(), text: text.to_owned(), file })
+    /// Plays it, and gives back what came as well: of the form that holds, else of the first.
+    async fn judged(&self, cli: &Cli, version: &str, until: &Until) -> Result<(ScenarioReport, Vec<Value>), PlayError> {
+        let started = Instant::now();
+        let played = self.play_forms(cli, until).await?;
+        let report = verdict::judge(self, &played, version, started.elapsed());
+        let shown = played.iter().position(|played| played.breach.is_none()).unwrap_or(0);
+        Ok((report, played.into_iter().nth(shown).map(|played| played.messages).unwrap_or_default()))
     }
 
     /// Plays forms until one holds.
-    async fn play_forms(&self, cli: &Cli, limit: Duration) -> Result<Vec<Played>, PlayError> {
+    async fn play_forms(&self, cli: &Cli, until: &Until) -> Result<Vec<Played>, PlayError> {
         let mut played = Vec::new();
         for place in 0..self.file.forms().len() {
             let stage = Stage::build().await?;
             let filled = Scenario::read(&self.source, &stage.fill_in(&self.text))?;
             let Some(form) = filled.file.forms().into_iter().nth(place) else { break };
-            let this = stage.play(self.name(), form, cli, limit).await?;
+            let this = stage.play(form, cli, until).await?;
             let holds = this.breach.is_none();
             played.push(this);
-            if holds {
+            if holds || *until.stop.borrow() {
                 break;
             }
         }
         Ok(played)
+    }
+
+    fn read(source: &str, text: &str) -> Result<Scenario, BadFile> {
+        let file = hand_written::read(source, text)?;
+        Ok(Scenario { source: source.to_owned(), is_built_in: false, text: text.to_owned(), file })
     }
 }
 
@@ -148,3 +160,28 @@ const BUILT_IN: [(&str, &str); 41] = built_in![
     "40-permission-asked.yaml",
     "41-interrupt.yaml",
 ];
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn all_files_of_the_folder_are_there_and_can_be_read() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios");
+        let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let files: BTreeSet<String> = files.filter(|name| name != "messages.yaml").collect();
+        assert_eq!(files, BUILT_IN.iter().map(|(name, _)| (*name).to_owned()).collect());
+        let scenarios = Scenario::all().unwrap();
+        let names: BTreeSet<&str> = scenarios.iter().map(Scenario::name).collect();
+        assert_eq!(names.len(), scenarios.len());
+        let numbers: Vec<u32> = scenarios.iter().filter_map(Scenario::number).collect();
+        assert_eq!(numbers, (1..=29).collect::<Vec<_>>());
+        let kinds = claims::message_kinds().unwrap();
+        assert_eq!(kinds.len(), 12);
+        for scenario in kinds.iter().flat_map(claims::MessageKind::scenarios) {
+            assert!(names.contains(scenario), "a claim is to be seen in {scenario}, which there is not");
+        }
+    }
+}

@@ -1,20 +1,20 @@
 //! Playing one form of a scenario against a CLI: what came, and why it does not hold if it does not.
 
 use std::collections::BTreeMap;
-use std::io;
-use std::path::{Component, Path};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::time::Instant;
 use watari_sdk::StartError;
 
 use super::file::{Form, Step, ToolRun};
 use super::pattern::matches;
 use super::shape;
-use super::talk::{Cli, Heard, Talk};
+use super::talk::{Cli, Heard, Talk, Until};
 use crate::hand_written::BadFile;
-use crate::sandbox::Sandbox;
+use crate::sandbox::{Sandbox, SandboxError};
 use crate::stub_api::{Script, StartStubError, StubApi};
 
 /// Why a scenario could not be played. It says nothing of the CLI's words.
@@ -24,19 +24,19 @@ pub enum PlayError {
     #[error(transparent)]
     Stub(#[from] StartStubError),
     /// A folder or a file could not be made.
-    #[error("cannot make the folders of a scenario: {0}; check that there is room in the folder for temporary files")]
-    Folders(#[source] io::Error),
-    /// A file of the scenario is not within its directory.
-    #[error("the scenario {scenario} has a file {path}, which is not within its directory; use a relative path")]
-    FileOutside {
-        /// Its name.
-        scenario: String,
-        /// The path.
+    #[error("cannot make a clean room for a scenario: {0}")]
+    Room(#[source] SandboxError),
+    /// A file of the scenario could not be made.
+    #[error("cannot make the file {path} of the scenario: {source}; check that no other file is in its way")]
+    File {
+        /// Its path.
         path: String,
+        /// What the system said.
+        source: io::Error,
     },
     /// The scenario makes no sense with the names of its stage in it.
     #[error(transparent)]
-    File(#[from] BadFile),
+    Text(#[from] BadFile),
     /// The CLI did not start.
     #[error(transparent)]
     Start(#[from] StartError),
@@ -52,17 +52,21 @@ pub(super) struct Played {
     /// Every message of the CLI, in order.
     pub(super) messages: Vec<Value>,
     pub(super) breach: Option<Breach>,
+    /// What the CLI complained of.
+    pub(super) complaints: String,
 }
 
 /// Why a scenario does not hold.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Breach {
-    /// The CLI ended before it said anything: it cannot be started this way.
-    Mute { said: String },
+    /// The CLI ended before it said anything.
+    Mute,
     /// It said nothing of what was expected within the time.
     TooLate { expected: Value, limit: Duration },
     /// A message that was expected did not come.
     NotSaid { expected: Value },
+    /// More came than a scenario can be about.
+    TooMuch,
     /// None of the tools is there.
     NoSuchTool { names: Vec<String> },
     /// A tool did not do what it should.
@@ -92,7 +96,7 @@ pub(super) struct Stage {
 impl Stage {
     pub(super) async fn build() -> Result<Stage, PlayError> {
         let stub = StubApi::start(Script::new()).await?;
-        let sandbox = Sandbox::new(&stub.base_url()).map_err(PlayError::Folders)?;
+        let sandbox = Sandbox::new(&stub.base_url()).map_err(PlayError::Room)?;
         Ok(Stage { stub, sandbox })
     }
 
@@ -101,34 +105,30 @@ impl Stage {
         text.replace("${cwd}", &self.sandbox.cwd().to_string_lossy()).replace("${stub}", &self.stub.base_url())
     }
 
-    pub(super) async fn play(
-        self,
-        scenario: &str,
-        form: Form,
-        cli: &Cli,
-        limit: Duration,
-    ) -> Result<Played, PlayError> {
+    pub(super) async fn play(self, form: Form, cli: &Cli, until: &Until) -> Result<Played, PlayError> {
         let Stage { stub, mut sandbox } = self;
         for (path, content) in &form.files {
-            write_file(&sandbox, scenario, path, content)?;
+            let made = write_file(&sandbox.cwd().join(path), content);
+            made.map_err(|source| PlayError::File { path: path.clone(), source })?;
         }
         for (name, value) in &form.env {
             sandbox = sandbox.with_env(name, value);
         }
-        let mut talk = Talk::start(cli, &sandbox, &form, Instant::now() + limit).await?;
+        let mut talk = Talk::start(cli, &sandbox, &form, until).await?;
         // The CLI asks nothing before it is spoken to.
         stub.replace_script(Script::from(form.script));
         let mut messages = Vec::new();
-        let told = follow(&mut talk, &form.transcript, limit, &mut messages).await;
+        let told = follow(&mut talk, &form.transcript, until.limit, &mut messages).await;
         let complaints = talk.end().await.map_err(PlayError::Left)?;
         let breach = match told {
-            Err(_) if messages.is_empty() && !complaints.is_empty() => Some(Breach::Mute { said: complaints }),
+            Err(Breach::NotSaid { .. }) if messages.is_empty() => Some(Breach::Mute),
+            // That a tool is not there is the better reason.
             Err(breach) => Some(tools_breach(&form.tools, &messages).filter(is_missing_tool).unwrap_or(breach)),
             Ok(()) => tools_breach(&form.tools, &messages)
-                .or_else(|| file_breach(&form.leaves, &sandbox))
+                .or_else(|| file_breach(&form.leaves, sandbox.cwd()))
                 .or_else(|| request_breach(&form.requested, &stub.model_calls())),
         };
-        Ok(Played { how: form.how, messages, breach })
+        Ok(Played { how: form.how, messages, breach, complaints })
     }
 }
 
@@ -159,6 +159,7 @@ async fn expect(talk: &mut Talk, expected: &Value, limit: Duration, messages: &m
             Heard::Message(message) => message,
             Heard::End => return Err(Breach::NotSaid { expected: expected.clone() }),
             Heard::TooLate => return Err(Breach::TooLate { expected: expected.clone(), limit }),
+            Heard::TooMuch => return Err(Breach::TooMuch),
         };
         let is_it = matches(expected, &message);
         let ends_turn = message["type"] == "result";
@@ -214,9 +215,10 @@ fn is_missing_tool(breach: &Breach) -> bool {
     match breach {
         Breach::NoSuchTool { .. } => true,
         Breach::Tool { what, .. } => *what == ToolBreach::Missing,
-        Breach::Mute { .. }
+        Breach::Mute
         | Breach::TooLate { .. }
         | Breach::NotSaid { .. }
+        | Breach::TooMuch
         | Breach::File { .. }
         | Breach::NotAsked { .. } => false,
     }
@@ -232,27 +234,44 @@ fn places(expected: &[ToolRun]) -> impl Iterator<Item = usize> {
     })
 }
 
-fn file_breach(leaves: &BTreeMap<String, String>, sandbox: &Sandbox) -> Option<Breach> {
-    let is_there = |path: &str, text: &str| {
-        std::fs::read_to_string(sandbox.cwd().join(path)).is_ok_and(|content| content.contains(text))
-    };
-    let missing = leaves.iter().find(|(path, text)| !is_there(path, text));
+fn file_breach(leaves: &BTreeMap<String, String>, directory: &Path) -> Option<Breach> {
+    let missing = leaves.iter().find(|(path, text)| !holds_text(&directory.join(path), text));
     missing.map(|(path, _)| Breach::File { path: path.clone() })
 }
 
+/// Whether a file is one, and has a text in its beginning.
+fn holds_text(path: &Path, text: &str) -> bool {
+    // A pipe would keep us waiting, and a device would never end.
+    let is_file = std::fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file());
+    is_file && beginning_of(path).is_ok_and(|beginning| String::from_utf8_lossy(&beginning).contains(text))
+}
+
+fn beginning_of(path: &Path) -> Result<Vec<u8>, io::Error> {
+    let mut beginning = Vec::new();
+    File::open(path)?.take(LEFT_BYTES_MAX).read_to_end(&mut beginning)?;
+    Ok(beginning)
+}
+
+/// How much of a file is looked at.
+const LEFT_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
 fn request_breach(texts: &[String], calls: &[Value]) -> Option<Breach> {
-    let mut calls = calls.iter().map(Value::to_string);
+    let mut calls = calls.iter();
     // Every call is looked at once, so that the texts are in different ones.
-    let missing = texts.iter().find(|text| !calls.any(|call| call.contains(text.as_str())));
+    let missing = texts.iter().find(|text| !calls.any(|call| has_text(call, text)));
     missing.map(|text| Breach::NotAsked { text: text.clone() })
 }
 
-fn write_file(sandbox: &Sandbox, scenario: &str, path: &str, content: &str) -> Result<(), PlayError> {
-    let is_within = Path::new(path).components().all(|part| matches!(part, Component::Normal(_)));
-    if !is_within {
-        return Err(PlayError::FileOutside { scenario: scenario.to_owned(), path: path.to_owned() });
+fn has_text(value: &Value, text: &str) -> bool {
+    match value {
+        Value::String(found) => found.contains(text),
+        Value::Array(items) => items.iter().any(|item| has_text(item, text)),
+        Value::Object(members) => members.values().any(|member| has_text(member, text)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
     }
-    let path = sandbox.cwd().join(path);
-    let folder = path.parent().map_or(Ok(()), std::fs::create_dir_all);
-    folder.and_then(|()| std::fs::write(path, content)).map_err(PlayError::Folders)
+}
+
+fn write_file(path: &Path, content: &str) -> Result<(), io::Error> {
+    path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
+    std::fs::write(path, content)
 }

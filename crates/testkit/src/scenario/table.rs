@@ -4,6 +4,9 @@ use std::fmt::Write;
 
 use super::report::{ClaimReport, Report, ScenarioReport, Verdict};
 
+/// How much is shown of what a CLI or a tool said.
+const SAID_CHARS_MAX: usize = 300;
+
 /// The report as a table: scenarios, then what is said of single messages.
 pub fn table(report: &Report) -> String {
     let mut text = String::new();
@@ -18,6 +21,10 @@ pub fn table(report: &Report) -> String {
             note = note(scenario),
         );
         push_line(&mut text, &line);
+        if let Some(said) = scenario.said.as_ref().filter(|_| !scenario.as_expected) {
+            let beginning: String = said.chars().take(SAID_CHARS_MAX).collect();
+            push_line(&mut text, &format!("      it said: {beginning}"));
+        }
     }
     if !report.claims.is_empty() {
         push_line(&mut text, "");
@@ -86,7 +93,8 @@ fn expected(as_expected: bool, expected: Verdict) -> String {
     if as_expected { String::new() } else { format!(" (expected: {})", expected.word()) }
 }
 
+/// Adds a line. What a CLI said may be in it: it must not draw on somebody's terminal.
 fn push_line(text: &mut String, line: &str) {
-    text.push_str(line.trim_end());
+    text.extend(line.trim_end().chars().map(|letter| if letter.is_control() { '\u{fffd}' } else { letter }));
     text.push('\n');
 }

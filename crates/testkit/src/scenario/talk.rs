@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -14,15 +15,26 @@ use watari_sdk::{Keeper, RawProcess, RawStart, StartError};
 use super::file::Form;
 use crate::sandbox::Sandbox;
 
-/// The longest line that is read of a CLI in a scenario.
-const LINE_BYTES_MAX: u64 = 16 * 1024 * 1024;
+/// How much a CLI may say in one form of a scenario, and in how many messages.
+const SAID_BYTES_MAX: u64 = 32 * 1024 * 1024;
+const MESSAGES_MAX: usize = 20_000;
 
 /// How much of what a CLI complains of is kept.
 const COMPLAINT_BYTES_MAX: usize = 2000;
 
-/// What every scenario is started with.
-const FLAGS: [&str; 7] =
-    ["-p", "--verbose", "--input-format", "stream-json", "--output-format", "stream-json", "--no-session-persistence"];
+/// What every scenario is started with. The setting sources keep out what stands in the directory and in those above
+/// it, of which one is a folder for temporary files that everybody can write to: a `.mcp.json` there would run.
+const FLAGS: [&str; 9] = [
+    "-p",
+    "--verbose",
+    "--input-format",
+    "stream-json",
+    "--output-format",
+    "stream-json",
+    "--no-session-persistence",
+    "--setting-sources",
+    "user",
+];
 
 /// What lets every tool run without a question.
 const SKIP_PERMISSIONS: &str = "--dangerously-skip-permissions";
@@ -34,15 +46,14 @@ pub struct Cli {
     pub program: PathBuf,
     /// Who sees to it that nothing of it is left.
     pub keeper: Keeper,
-    /// Turns true when no more is to be played; what runs is then ended in order.
-    pub stop: watch::Receiver<bool>,
 }
 
-impl Cli {
-    /// A CLI that is played to the end.
-    pub fn new(program: PathBuf, keeper: Keeper) -> Cli {
-        Cli { program, keeper, stop: watch::channel(false).1 }
-    }
+/// Up to when a conversation may go on.
+#[derive(Debug, Clone)]
+pub(super) struct Until {
+    pub(super) limit: Duration,
+    /// Turns true when it is to be ended before that.
+    pub(super) stop: watch::Receiver<bool>,
 }
 
 /// A CLI that runs, and up to when.
@@ -53,6 +64,8 @@ pub(super) struct Talk {
     complaints: JoinSet<String>,
     stop: watch::Receiver<bool>,
     deadline: Instant,
+    said_bytes: u64,
+    messages: usize,
 }
 
 /// What came when a message was waited for.
@@ -63,15 +76,12 @@ pub(super) enum Heard {
     End,
     /// The time for the scenario is over, or it is to be stopped.
     TooLate,
+    /// More came than a scenario can be about.
+    TooMuch,
 }
 
 impl Talk {
-    pub(super) async fn start(
-        cli: &Cli,
-        sandbox: &Sandbox,
-        form: &Form,
-        deadline: Instant,
-    ) -> Result<Talk, StartError> {
+    pub(super) async fn start(cli: &Cli, sandbox: &Sandbox, form: &Form, until: &Until) -> Result<Talk, StartError> {
         let skip = form.skip_permissions.then_some(SKIP_PERMISSIONS);
         let flags = FLAGS.into_iter().chain(skip).chain(form.flags.iter().map(String::as_str));
         let start = RawStart {
@@ -88,7 +98,8 @@ impl Talk {
         if let Some(stderr) = process.stderr.take() {
             complaints.spawn(keep_beginning(stderr));
         }
-        Ok(Talk { process, stdin, stdout, complaints, stop: cli.stop.clone(), deadline })
+        let deadline = Instant::now() + until.limit;
+        Ok(Talk { process, stdin, stdout, complaints, stop: until.stop.clone(), deadline, said_bytes: 0, messages: 0 })
     }
 
     /// Sends a line. A CLI that does not read it any more is heard of by listening.
@@ -105,14 +116,17 @@ impl Talk {
     pub(super) async fn hear(&mut self) -> Heard {
         let Some(stdout) = &mut self.stdout else { return Heard::End };
         let mut line = Vec::new();
-        let mut stdout = stdout.take(LINE_BYTES_MAX);
+        let mut stdout = stdout.take(SAID_BYTES_MAX - self.said_bytes);
         let read = tokio::select! {
             // All three may be dropped half-way: after any of them the conversation is over, or the line is whole.
             read = stdout.read_until(b'\n', &mut line) => read,
             () = tokio::time::sleep_until(self.deadline) => return Heard::TooLate,
             () = told_to_stop(&mut self.stop) => return Heard::TooLate,
         };
+        self.said_bytes += line.len() as u64;
+        self.messages += 1;
         match read {
+            Ok(_) if self.said_bytes >= SAID_BYTES_MAX || self.messages > MESSAGES_MAX => Heard::TooMuch,
             Err(_) | Ok(0) => Heard::End,
             Ok(_) => Heard::Message(serde_json::from_slice(&line).unwrap_or_else(|_| {
                 let text = String::from_utf8_lossy(&line);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::Scenario;
-use super::file::Expected;
+use super::file::{Expected, VersionKey};
 use super::play::{Breach, Played, ToolBreach};
 use super::report::{ScenarioReport, Verdict};
 use super::{shape, version};
@@ -13,13 +13,17 @@ use super::{shape, version};
 /// Judges a scenario by the forms that were played: all up to the first that holds.
 pub(super) fn judge(scenario: &Scenario, played: &[Played], version: &str, took: Duration) -> ScenarioReport {
     let held = played.iter().find(|played| played.breach.is_none());
-    let first_breach = played.iter().find_map(|played| played.breach.as_ref());
-    let shown = held.or(played.first());
-    let (verdict, seen) = match (held, first_breach) {
-        (Some(held), _) if held.how.is_some() => (Verdict::Holds, Expected::NewerForm),
-        (Some(_), _) => (Verdict::Holds, Expected::Holds),
-        (None, Some(Breach::NoSuchTool { .. })) => (Verdict::Gone, Expected::Gone),
-        (None, _) => (Verdict::Changed, Expected::Changed),
+    let is_gone = |played: &Played| matches!(played.breach, Some(Breach::NoSuchTool { .. }));
+    let (verdict, seen) = match held {
+        Some(held) if held.how.is_some() => (Verdict::Holds, Expected::NewerForm),
+        Some(_) => (Verdict::Holds, Expected::Holds),
+        None if !played.is_empty() && played.iter().all(is_gone) => (Verdict::Gone, Expected::Gone),
+        None => (Verdict::Changed, Expected::Changed),
+    };
+    // What the first form lacks is why a newer one is needed; what the last one lacks is why there is none.
+    let broken = match held {
+        Some(_) => played.first().filter(|played| played.breach.is_some()),
+        None => played.last(),
     };
     let expected = expected(scenario, version);
     ScenarioReport {
@@ -28,9 +32,9 @@ pub(super) fn judge(scenario: &Scenario, played: &[Played], version: &str, took:
         title: scenario.file.title.clone(),
         verdict,
         form: held.and_then(|held| held.how.clone()),
-        reason: first_breach.map(reason),
-        said: first_breach.and_then(said),
-        sequence: shown.map(|played| shape::sequence(&played.messages)).unwrap_or_default(),
+        reason: broken.and_then(|broken| broken.breach.as_ref()).map(reason),
+        said: broken.and_then(said),
+        sequence: held.or(broken).map(|played| shape::sequence(&played.messages)).unwrap_or_default(),
         expected: match expected {
             Expected::Gone => Verdict::Gone,
             Expected::Changed => Verdict::Changed,
@@ -41,14 +45,17 @@ pub(super) fn judge(scenario: &Scenario, played: &[Played], version: &str, took:
     }
 }
 
+/// What is said of this very version, else of the nearest that is tested, else that it holds.
 fn expected(scenario: &Scenario, version: &str) -> Expected {
-    scenario.file.expected.get(version::nearest(version)).copied().unwrap_or(Expected::Holds)
+    let of = |version: &str| scenario.file.expected.get(&VersionKey(version.to_owned())).copied();
+    of(version).or_else(|| of(version::nearest(version))).unwrap_or(Expected::Holds)
 }
 
 /// Why it does not hold, in our own words.
 fn reason(breach: &Breach) -> String {
     match breach {
-        Breach::Mute { .. } => "the CLI ended without a message".to_owned(),
+        Breach::Mute => "the CLI ended, or closed its output, without a message".to_owned(),
+        Breach::TooMuch => "the CLI said more than a scenario can be about".to_owned(),
         Breach::TooLate { expected, limit } => {
             format!("{} did not come within {} s", shape::name_of(expected), limit.as_secs())
         }
@@ -77,15 +84,20 @@ fn described(expected: &Value) -> String {
     }
 }
 
-fn said(breach: &Breach) -> Option<String> {
-    match breach {
-        Breach::Mute { said } | Breach::Tool { said, .. } if !said.is_empty() => Some(said.clone()),
-        Breach::Mute { .. }
-        | Breach::Tool { .. }
-        | Breach::TooLate { .. }
-        | Breach::NotSaid { .. }
-        | Breach::NoSuchTool { .. }
-        | Breach::File { .. }
-        | Breach::NotAsked { .. } => None,
-    }
+/// What the tool that broke it said, or else what the CLI complained of.
+fn said(broken: &Played) -> Option<String> {
+    let of_tool = match &broken.breach {
+        Some(Breach::Tool { said, .. }) => said.as_str(),
+        Some(
+            Breach::Mute
+            | Breach::TooLate { .. }
+            | Breach::NotSaid { .. }
+            | Breach::TooMuch
+            | Breach::NoSuchTool { .. }
+            | Breach::File { .. }
+            | Breach::NotAsked { .. },
+        )
+        | None => "",
+    };
+    [of_tool, broken.complaints.as_str()].into_iter().find(|said| !said.is_empty()).map(str::to_owned)
 }

@@ -17,7 +17,8 @@ pub(super) fn nearest(version: &str) -> &'static str {
     if wanted[2].abs_diff(old[2]) < wanted[2].abs_diff(new[2]) { oldest } else { newest }
 }
 
-fn numbers(version: &str) -> Option<[u64; 3]> {
+/// A version as its three numbers.
+pub(super) fn numbers(version: &str) -> Option<[u64; 3]> {
     let mut numbers = version.split(['.', '-', '+']).map(|number| number.parse().ok());
     Some([numbers.next()??, numbers.next()??, numbers.next()??])
 }

@@ -11,8 +11,14 @@ use serde_json::Value;
 
 use super::script::{Reply, Script};
 
-/// How many bytes of requests are kept; the oldest go first. A file that is recorded to has them all.
+/// How much memory requests may take, by an estimate; the oldest go first. A file that is recorded to has them all.
 const KEPT_BYTES_MAX: usize = 512 * 1024 * 1024;
+
+/// How much more memory JSON takes than text, at its worst.
+const BYTES_PER_BYTE_OF_JSON: usize = 8;
+
+/// What a request takes without anything in it.
+const BYTES_PER_REQUEST: usize = 512;
 
 /// One request as it came.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -188,7 +194,10 @@ impl Ledger {
         self.count + 1
     }
 
-    pub(super) fn record(&mut self, request: RecordedRequest, bytes: usize) {
+    /// Keeps a request whose body had this many bytes.
+    pub(super) fn record(&mut self, request: RecordedRequest, body_bytes: usize) {
+        let header_bytes: usize = request.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
+        let bytes = body_bytes * BYTES_PER_BYTE_OF_JSON + header_bytes + request.path.len() + BYTES_PER_REQUEST;
         self.count += 1;
         self.model_calls += usize::from(matches!(request.call, Call::Main | Call::Agent));
         self.requests.push_back((bytes, request));

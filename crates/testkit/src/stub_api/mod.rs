@@ -11,10 +11,12 @@ mod server;
 mod sse;
 
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{File, OpenOptions, Permissions};
+use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::Path;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -34,10 +36,28 @@ pub(crate) use script_file::ScriptFile;
 #[derive(Debug)]
 pub struct StubApi {
     address: SocketAddr,
+    /// What those know who may ask the stub itself.
+    secret: Option<String>,
     ledger: Arc<watch::Sender<Ledger>>,
     // Dropping the sender is the signal to stop.
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
+}
+
+/// The variables by which a CLI speaks with a stub at `base_url` and nobody else. A failed request is not tried again,
+/// so that a test does not wait for minutes.
+pub(crate) fn stub_environment(base_url: &str) -> BTreeMap<String, String> {
+    let variables = [
+        ("ANTHROPIC_BASE_URL", base_url),
+        ("ANTHROPIC_API_KEY", STUB_KEY),
+        ("DISABLE_TELEMETRY", "1"),
+        ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
+        ("CLAUDE_CODE_MAX_RETRIES", "0"),
+        // A proxy would get to see every prompt.
+        ("NO_PROXY", "127.0.0.1"),
+        ("no_proxy", "127.0.0.1"),
+    ];
+    variables.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
 }
 
 /// How a stub is started.
@@ -47,8 +67,10 @@ pub struct StubOptions {
     pub script: Script,
     /// The port of 127.0.0.1 to listen on; zero means a free one.
     pub port: u16,
-    /// A file to which every request is written, one JSON object a line.
-    pub record: Option<File>,
+    /// A file to which every request is written, one JSON object a line. It is emptied, and only this user can read it.
+    pub record: Option<PathBuf>,
+    /// Whether the stub can be asked over HTTP what it was asked, and be given another script, by those who know where.
+    pub can_be_asked: bool,
 }
 
 /// Why a stub did not start.
@@ -65,6 +87,14 @@ pub enum StartStubError {
     Listen {
         /// The port; zero means any.
         port: u16,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The file for the requests cannot be written.
+    #[error("cannot write to {}: {source}; give another file", .path.display())]
+    Record {
+        /// Its path.
+        path: PathBuf,
         /// What the system said.
         source: io::Error,
     },
@@ -102,15 +132,21 @@ impl StubApi {
         let address = listener.local_addr().map_err(cannot_listen)?;
         let listener = listener.into_std().map_err(cannot_listen)?;
 
+        // Only now: the record of a stub that has the port must not be emptied.
+        let record =
+            options.record.map(|path| open_record(&path).map_err(|source| StartStubError::Record { path, source }));
+        let record = record.transpose()?;
         let ledger = Arc::new(watch::Sender::new(Ledger::new(options.script)));
-        let desk = Desk::new(Arc::clone(&ledger), options.record);
+        let desk = Desk::new(Arc::clone(&ledger), record);
+        let secret = options.can_be_asked.then(secret);
+        let routes = server::routes(desk, secret.as_deref());
         let (stop, stopped) = oneshot::channel();
         let (started, start) = oneshot::channel();
         let thread = std::thread::Builder::new()
             .name("stub-api".to_owned())
-            .spawn(move || server::run(listener, desk, started, stopped))
+            .spawn(move || server::run(listener, routes, started, stopped))
             .map_err(StartStubError::Thread)?;
-        let stub = Self { address, ledger, stop: Some(stop), thread: Some(thread) };
+        let stub = Self { address, secret, ledger, stop: Some(stop), thread: Some(thread) };
         match start.await {
             Ok(Ok(())) => Ok(stub),
             Ok(Err(error)) => Err(StartStubError::Thread(error)),
@@ -123,18 +159,19 @@ impl StubApi {
         format!("http://{}", self.address)
     }
 
-    /// What a program needs in its environment so that the CLI it starts speaks with this stub and nobody else.
-    /// A failed request is not tried again, so that a test does not wait for minutes.
+    /// What a program needs in its environment so that the CLI it starts speaks with this stub and nobody else; and, if
+    /// there is one, where the stub itself can be asked.
+    ///
+    /// Variables that lead the CLI elsewhere, such as those for Bedrock or Vertex, must not be set.
     pub fn environment(&self) -> BTreeMap<String, String> {
-        let base_url = self.base_url();
-        let variables = [
-            ("ANTHROPIC_BASE_URL", base_url.as_str()),
-            ("ANTHROPIC_API_KEY", STUB_KEY),
-            ("DISABLE_TELEMETRY", "1"),
-            ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
-            ("CLAUDE_CODE_MAX_RETRIES", "0"),
-        ];
-        variables.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
+        let mut environment = stub_environment(&self.base_url());
+        environment.extend(self.control_url().map(|url| ("WATARI_STUB_URL".to_owned(), url)));
+        environment
+    }
+
+    /// Where `requests` and `script` are, if the stub can be asked: a path that nobody can guess.
+    pub fn control_url(&self) -> Option<String> {
+        self.secret.as_ref().map(|secret| format!("{}/stub/{secret}", self.base_url()))
     }
 
     /// Begins again with another script, as if nothing had been asked yet.
@@ -158,6 +195,22 @@ impl StubApi {
         // The sender lives in this stub, so this ends only by the count being reached.
         drop(changes.wait_for(|ledger| ledger.model_call_count() >= count).await);
     }
+}
+
+/// The requests may hold what is nobody else's business.
+fn open_record(path: &Path) -> Result<File, io::Error> {
+    let file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
+    if file.metadata()?.is_file() {
+        file.set_permissions(Permissions::from_mode(0o600))?;
+        file.set_len(0)?;
+    }
+    Ok(file)
+}
+
+/// A word that nobody can guess: the standard library seeds its hash maps with numbers of the system's.
+fn secret() -> String {
+    let draw = || RandomState::new().hash_one(std::process::id());
+    format!("{:016x}{:016x}", draw(), draw())
 }
 
 impl Drop for StubApi {

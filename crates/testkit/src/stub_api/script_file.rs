@@ -21,7 +21,8 @@ pub(crate) struct ScriptFile {
     /// Answers to the session itself, in order. The last one is repeated; without any it is "Hello!".
     #[serde(default)]
     replies: Vec<ReplyFile>,
-    /// Answers to subagents. Every subagent begins at the first reply of its list.
+    /// Answers to subagents. Every subagent begins at the first reply of its list. (A CLI as old as 2.1.42 does not tell
+    /// one subagent from another: there the next one goes on in the list, and a list needs a prompt.)
     #[serde(default)]
     agents: Vec<AgentFile>,
     /// Answers to calls without tools, by which the CLI asks for a title or a command's prefix. The last one is
@@ -258,6 +259,9 @@ fn http_reply(fields: ReplyFields) -> Result<Reply, String> {
         }
     };
     for (name, value) in fields.headers.into_iter().flatten() {
+        if ["content-length", "transfer-encoding", "content-type"].contains(&name.to_ascii_lowercase().as_str()) {
+            return Err(format!("the header {name} is told by the body and content_type"));
+        }
         if HeaderName::try_from(&name).is_err() || HeaderValue::try_from(&value).is_err() {
             return Err(format!("{name}: {value} is not a header"));
         }

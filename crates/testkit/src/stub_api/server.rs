@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::body::{Body, Bytes};
-use axum::extract::{DefaultBodyLimit, State};
-use axum::http::header::CONTENT_TYPE;
+use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::http::header::{CONTENT_TYPE, HOST, ORIGIN};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
+use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Json, Response};
 use axum::routing::{get, put};
 use axum::serve::ListenerExt;
@@ -31,14 +32,14 @@ const REQUEST_BYTES_MAX: usize = 512 * 1024 * 1024;
 /// only the end of the runtime ends them all. A test that pauses its clock also leaves this one going.
 pub(super) fn run(
     listener: TcpListener,
-    desk: Desk,
+    routes: Router,
     started: oneshot::Sender<Result<(), io::Error>>,
     stopped: oneshot::Receiver<()>,
 ) {
     // In both sends the receiver may be gone: whoever started the stub no longer wants it.
     match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime.block_on(async {
-            let served = serve(listener, desk);
+            let served = serve(listener, routes);
             drop(started.send(Ok(())));
             tokio::select! {
                 // Dropping it loses nothing: both ends are of no more use.
@@ -51,18 +52,45 @@ pub(super) fn run(
     }
 }
 
-async fn serve(listener: TcpListener, desk: Desk) -> Result<(), io::Error> {
+async fn serve(listener: TcpListener, routes: Router) -> Result<(), io::Error> {
     let listener = tokio::net::TcpListener::from_std(listener)?.tap_io(|connection| {
         // Small deltas must not wait for one another. Without it they are only slower.
         drop(connection.set_nodelay(true));
     });
-    let router = Router::new()
-        .route("/stub/requests", get(inspect::requests))
-        .route("/stub/script", put(inspect::replace_script))
-        .fallback(answer)
-        .layer(DefaultBodyLimit::max(REQUEST_BYTES_MAX))
-        .with_state(Arc::new(desk));
-    axum::serve(listener, router).await
+    axum::serve(listener, routes).await
+}
+
+/// Who answers what. Those who know the secret may ask the stub itself.
+pub(super) fn routes(desk: Desk, secret: Option<&str>) -> Router {
+    let routes = match secret {
+        Some(secret) => Router::new()
+            .route(&format!("/stub/{secret}/requests"), get(inspect::requests))
+            .route(&format!("/stub/{secret}/script"), put(inspect::replace_script)),
+        None => Router::new(),
+    };
+    let routes = routes.fallback(answer).layer(DefaultBodyLimit::max(REQUEST_BYTES_MAX));
+    routes.layer(middleware::from_fn(only_this_machine)).with_state(Arc::new(desk))
+}
+
+/// Refuses what a page in a browser sends.
+async fn only_this_machine(request: Request, next: Next) -> Response {
+    if is_of_this_machine(request.headers()) {
+        next.run(request).await
+    } else {
+        refuse(403, "the stub is only for programs of this machine; ask it by 127.0.0.1 or localhost")
+    }
+}
+
+/// A page in a browser is from elsewhere, or asks for a name that was made to lead here.
+fn is_of_this_machine(headers: &HeaderMap) -> bool {
+    let is_here = |header: HeaderName| {
+        let Some(value) = headers.get(header) else { return true };
+        let text = value.to_str().unwrap_or_default();
+        let text = text.split_once("://").map_or(text, |(_, rest)| rest);
+        let name = text.rsplit_once(':').map_or(text, |(name, _)| name);
+        ["127.0.0.1", "localhost"].contains(&name)
+    };
+    is_here(HOST) && is_here(ORIGIN)
 }
 
 async fn answer(State(desk): State<Arc<Desk>>, method: Method, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {

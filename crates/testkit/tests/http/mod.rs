@@ -35,7 +35,7 @@ pub(crate) async fn send(stub: &StubApi, request: &str) -> Result<TcpStream> {
 pub(crate) fn request(method: &str, path: &str, extra: &str, body: &str) -> String {
     let length = body.len();
     format!(
-        "{method} {path} HTTP/1.1\r\nhost: stub\r\nconnection: close\r\n{extra}content-length: {length}\r\n\r\n{body}"
+        "{method} {path} HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n{extra}content-length: {length}\r\n\r\n{body}"
     )
 }
 

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use namespace::Network;
-use tokio::sync::watch;
-use watari_sdk::{ClaudeProbe, Keeper, Options};
+use watari_sdk::{ClaudeProbe, Environment, Keeper, Options};
+use watari_testkit::Sandbox;
 use watari_testkit::claude::PINNED_CLAUDE_VERSION;
 use watari_testkit::fetch::{WantedVersion, fetch_claude};
 use watari_testkit::scenario::{self, CheckError, Cli, Scenario, scenario_schema, table};
@@ -33,7 +33,7 @@ pub(crate) struct Check {
     #[arg(long = "scenario", value_name = "SCENARIO")]
     scenarios: Vec<String>,
     /// How many seconds a scenario may take
-    #[arg(long, value_name = "SECONDS", default_value_t = scenario::SCENARIO_LIMIT.as_secs(), value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "SECONDS", default_value_t = scenario::SCENARIO_LIMIT.as_secs(), value_parser = clap::value_parser!(u64).range(1..=86_400))]
     limit: u64,
     /// Print the report as JSON
     #[arg(long)]
@@ -47,11 +47,14 @@ pub(crate) struct Check {
     /// Says that this is the program within the namespace.
     #[arg(long, hide = true)]
     within_namespace: bool,
+    /// Says that this only finds out whether a namespace can be used.
+    #[arg(long, hide = true)]
+    try_namespace: bool,
 }
 
 const AFTER_HELP: &str = "\
-Nothing leaves the machine: the CLI speaks with a stub of the API on the loopback, with a home and a directory of its
-own, and sees neither your login nor your settings.
+The CLI speaks with a stub of the API on the loopback, has a home and a directory of its own, and sees neither your login
+nor your settings. Where the system allows it, it has a network of its own with nothing else in it.
 
 Exit codes: 0 everything is as expected of this version, 1 something that should hold does not, 2 nothing could be
 checked.
@@ -72,7 +75,10 @@ enum Trouble {
 impl Check {
     pub(crate) fn run(self) -> ExitCode {
         if self.schema {
-            return print(&format!("{:#}\n", scenario_schema()));
+            return print(&format!("{:#}\n", scenario_schema()), ExitCode::SUCCESS);
+        }
+        if self.try_namespace {
+            return namespace::try_here();
         }
         let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
             Ok(runtime) => runtime,
@@ -90,35 +96,20 @@ impl Check {
         let scenarios = self.chosen()?;
         let program = self.program(&mut signals).await?;
         let network = self.network(&program)?;
-        let options = Options { claude: Some(program.clone()), ..Options::default() };
-        let version = match ClaudeProbe::find(&options).map_err(because)?.version().await {
-            Ok(version) => version,
-            Err(error) => return Err(because(format!("cannot ask for the version: {error}; see `watari doctor`"))),
-        };
-        let (stop, told_to_stop) = watch::channel(false);
+        let version = version_of(&program).await?;
         let bar = progress_bar(scenarios.len());
         let check = scenario::Check {
-            cli: Cli { program, keeper: Keeper::ThisProgram, stop: told_to_stop },
-            version: version.to_string(),
+            cli: Cli { program, keeper: Keeper::ThisProgram },
+            version,
             scenarios,
             limit: Duration::from_secs(self.limit),
             at_once: at_once(),
         };
-        let run = check.run(|progress| {
+        let report = check.run(signals.heard(), |progress| {
             bar.set_message(progress.report.name.clone());
             bar.set_position(progress.done as u64);
         });
-        tokio::pin!(run);
-        let report = tokio::select! {
-            // Not dropped when the other is first, but waited for.
-            report = &mut run => report,
-            // Dropped when there is nothing left to stop.
-            () = signals.heard() => {
-                // If nobody listens any more, everything has ended by itself.
-                let _told = stop.send(true);
-                run.await
-            }
-        };
+        let report = report.await;
         bar.finish_and_clear();
         let report = report.map_err(|error| match error {
             CheckError::Stopped => Trouble::Stopped,
@@ -128,12 +119,13 @@ impl Check {
             | CheckError::BrokeOff => because(error),
         })?;
         let text = if self.json {
-            format!("{}\n", serde_json::to_string_pretty(&report).map_err(because)?)
+            let mut report = serde_json::to_value(&report).map_err(because)?;
+            report["network"] = network.word().into();
+            format!("{report:#}\n")
         } else {
-            format!("{}\nNetwork: {network}.\n", table(&report))
+            format!("{}\nNetwork: {}.\n", table(&report), network.words())
         };
-        let code = print(&text);
-        Ok(if report.as_expected { code } else { ExitCode::from(1) })
+        Ok(print(&text, ExitCode::from(u8::from(!report.as_expected))))
     }
 
     /// The scenarios to play.
@@ -199,8 +191,21 @@ impl Check {
         arguments.extend(["--claude".into(), program.into()]);
         arguments.extend(["--limit".into(), self.limit.to_string().into()]);
         arguments.extend(self.json.then(|| "--json".into()));
-        arguments.extend(self.scenarios.iter().flat_map(|word| ["--scenario".into(), word.into()]));
+        // In one word, because a file may be called like a flag.
+        arguments.extend(self.scenarios.iter().map(|word| format!("--scenario={word}").into()));
         arguments
+    }
+}
+
+/// Asks a CLI for its version, in a clean room: it sees neither a key nor a home.
+async fn version_of(program: &Path) -> Result<String, Trouble> {
+    // Nobody listens there, and nobody is to be spoken with.
+    let sandbox = Sandbox::new("http://127.0.0.1:9").map_err(because)?;
+    let environment = Environment::only(sandbox.environment());
+    let options = Options { claude: Some(program.to_owned()), environment, ..Options::default() };
+    match ClaudeProbe::find(&options).map_err(because)?.version().await {
+        Ok(version) => Ok(version.to_string()),
+        Err(error) => Err(because(format!("cannot ask for the version: {error}; see `watari doctor`"))),
     }
 }
 

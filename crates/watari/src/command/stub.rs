@@ -1,7 +1,6 @@
 //! `watari stub`: the stub of the Messages API as a program, for tests in any language.
 
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::OpenOptions;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -9,7 +8,7 @@ use tokio::io::AsyncReadExt;
 use watari_testkit::stub_api::stub_script_schema;
 use watari_testkit::{Script, StubApi, StubOptions};
 
-use super::{StopSignals, fail, print};
+use super::{CANNOT, StopSignals, fail, print};
 
 /// Stand in for the Anthropic Messages API, so that a program can be tested without a key.
 #[derive(Debug, clap::Args)]
@@ -46,7 +45,8 @@ A script is YAML or JSON:
     - status: 529
       headers: {retry-after: \"1\"}
 
-What it was asked is at /stub/requests, as JSON. A new script can be put to /stub/script at any time.
+What it was asked is at $WATARI_STUB_URL/requests, as JSON. A new script can be put to $WATARI_STUB_URL/script at any
+time. The address has a secret in it: others on this machine could otherwise have the CLI run what they like.
 
 Examples:
   watari stub
@@ -56,7 +56,7 @@ Examples:
 impl Stub {
     pub(crate) fn run(self) -> ExitCode {
         if self.schema {
-            return print(&format!("{:#}\n", stub_script_schema()));
+            return print(&format!("{:#}\n", stub_script_schema()), ExitCode::SUCCESS);
         }
         let mut script = Script::new();
         for path in &self.scripts {
@@ -65,13 +65,14 @@ impl Stub {
                 Err(error) => return fail(&format!("a bad script: {error}")),
             }
         }
-        let record = match self.record.as_deref().map(create).transpose() {
-            Ok(record) => record,
-            Err(error) => return fail(&error),
-        };
-        let options = StubOptions { script, port: self.port, record };
+        let options = StubOptions { script, port: self.port, record: self.record, can_be_asked: true };
         match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-            Ok(runtime) => runtime.block_on(serve(options, self.until_eof)),
+            Ok(runtime) => {
+                let code = runtime.block_on(serve(options, self.until_eof));
+                // A read of the input that waits would keep the runtime, and with it the program.
+                runtime.shutdown_background();
+                code
+            }
             Err(error) => fail(&format!("cannot start: {error}")),
         }
     }
@@ -84,9 +85,9 @@ async fn serve(options: StubOptions, until_eof: bool) -> ExitCode {
         Err(error) => return fail(&error.to_string()),
     };
     let environment: Vec<String> = stub.environment().iter().map(|(name, value)| format!("{name}={value}\n")).collect();
-    if print(&environment.concat()) != ExitCode::SUCCESS {
+    if print(&environment.concat(), ExitCode::SUCCESS) != ExitCode::SUCCESS {
         // Nobody can know the address.
-        return ExitCode::FAILURE;
+        return ExitCode::from(CANNOT);
     }
     close_stdout();
     tokio::select! {
@@ -108,10 +109,4 @@ fn close_stdout() {
 async fn end_of_input() {
     let (mut input, mut piece) = (tokio::io::stdin(), [0; 1024]);
     while let Ok(1..) = input.read(&mut piece).await {}
-}
-
-/// The requests may hold what is nobody else's business.
-fn create(path: &std::path::Path) -> Result<File, String> {
-    let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path);
-    file.map_err(|error| format!("cannot write to {}: {error}", path.display()))
 }
