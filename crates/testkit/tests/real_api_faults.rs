@@ -3,6 +3,9 @@
 //! In the tables the requests stand before the bar: `s` is for one that streams, `n` for one that does not. Behind it
 //! are the messages of the CLI up to the result; a text in quotes is one of the script.
 
+// Nothing in it depends on the system.
+#![cfg(not(watari_portable))]
+
 mod faults;
 
 use anyhow::{Context as _, Result};
