@@ -18,7 +18,7 @@ fn shown(sandbox: &Sandbox, environment: &BTreeMap<String, String>) -> String {
 #[test]
 fn the_environment_is_exactly_this() -> Result<()> {
     let sandbox = Sandbox::new("http://127.0.0.1:1")?.with_env("EXTRA", "more");
-    insta::assert_snapshot!(shown(&sandbox, &sandbox.environment()), @r#"
+    insta::assert_snapshot!(shown(&sandbox, &sandbox.environment()), @"
     ANTHROPIC_API_KEY=stub
     ANTHROPIC_BASE_URL=http://127.0.0.1:1
     CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1
@@ -28,9 +28,11 @@ fn the_environment_is_exactly_this() -> Result<()> {
     EXTRA=more
     HOME=[root]/home
     IS_SANDBOX=1
+    NO_PROXY=127.0.0.1
     PATH=[PATH]
     TMPDIR=[root]/tmp
-    "#);
+    no_proxy=127.0.0.1
+    ");
     Ok(())
 }
 
