@@ -16,7 +16,7 @@ pub use outcome::{
 use serde::Serialize;
 
 use crate::id::{AskId, BlockId, EntryId, MessageId, PromptId, RequestId, SessionId, ToolUseId};
-use crate::json::Raw;
+use crate::json::{Raw, member};
 
 /// Something that happened in a session.
 #[derive(Debug, Clone, Serialize)]
@@ -375,4 +375,11 @@ pub struct SessionInfo {
     pub version: String,
     /// The whole description.
     pub detail: Raw,
+}
+
+impl SessionInfo {
+    /// The MCP servers and how they are, as the CLI wrote them; an empty list when it wrote none.
+    pub fn mcp_servers(&self) -> Raw {
+        member(&self.detail, "mcp_servers").unwrap_or_else(|| Raw::from("[]"))
+    }
 }

@@ -1,5 +1,7 @@
 //! JSON that is carried as it came: a tool's input, a message's content, a frame nobody knows.
 
+use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fmt;
 
 use serde::{Serialize, Serializer};
@@ -30,6 +32,13 @@ impl Raw {
     pub(crate) fn copied(value: &RawValue) -> Raw {
         Raw(value.to_owned())
     }
+}
+
+/// One member of an object, as it came; none if there is none, or if it is null.
+pub(crate) fn member(object: &Raw, name: &str) -> Option<Raw> {
+    let members: HashMap<Cow<'_, str>, &RawValue> = object.parse().ok()?;
+    let value = members.get(name)?;
+    (value.get() != "null").then(|| Raw::copied(value))
 }
 
 /// Text that is not one JSON value is kept as a JSON string, so that it is shown rather than lost.

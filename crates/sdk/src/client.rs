@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc::OwnedPermit;
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::task::JoinHandle;
 use watari_protocol::{
     Accepted, Answer, AskId, CliInfo, Command, Config, Event, Exit, ExitReason, InterruptReceipt, Machine,
     PermissionMode, Prompt, PromptId, Raw, Refused, Request, RequestFailed, RequestReply, StartFailure, start_failure,
@@ -33,8 +32,6 @@ pub struct Client {
     commands: mpsc::Sender<Envelope>,
     exit: watch::Receiver<Option<Exit>>,
     cli: CliInfo,
-    /// The session's task. It ends by itself when the client is dropped, after it has ended the CLI.
-    task: JoinHandle<()>,
 }
 
 /// Why there is no session.
@@ -133,13 +130,13 @@ impl Client {
         let (commands, receiver) = mpsc::channel(COMMANDS_WAITING_MAX);
         #[expect(
             clippy::disallowed_methods,
-            reason = "the client awaits it in `close`; when the client is dropped it ends by itself, and must not be aborted while it ends the CLI"
+            reason = "it ends by itself when the client is dropped or closed, which waits for its last word; it must not be aborted while it ends the CLI"
         )]
-        let task = tokio::spawn(Driver::new(machine, started, receiver, sink).run());
+        let _task = tokio::spawn(Driver::new(machine, started, receiver, sink).run());
         match is_ready.await {
             Ok(Ok(cli)) => {
                 let too_old = cli.version.clone().filter(|version| is_too_old(version));
-                let client = Client { commands, exit: has_exited, cli, task };
+                let client = Client { commands, exit: has_exited, cli };
                 match too_old {
                     None => Ok((client, events)),
                     Some(found) => {
@@ -203,13 +200,13 @@ impl Client {
 
     /// Ends the session in good order, and waits until nothing of it is left: the running turn is
     /// interrupted, the conversation is stored, and what does not end by itself is ended.
-    pub async fn close(self) -> Exit {
+    pub async fn close(&self) -> Exit {
         self.end(Command::Close).await
     }
 
     /// Ends the session now, and waits until nothing of it is left. The CLI has half a second to store the
     /// conversation.
-    pub async fn abort(self) -> Exit {
+    pub async fn abort(&self) -> Exit {
         self.end(Command::Abort).await
     }
 
@@ -218,12 +215,13 @@ impl Client {
         self.commands.clone().try_reserve_owned().ok()
     }
 
-    async fn end(self, command: Command) -> Exit {
+    async fn end(&self, command: Command) -> Exit {
         // Refused when the session has ended by itself; then how it ended is already known.
         let _ended = self.command(command).await;
-        // An error is a panic in the task, after which there is nothing to wait for.
-        let _ended = self.task.await;
-        self.exit.borrow().clone().unwrap_or_default()
+        let mut exit = self.exit.clone();
+        // An error is a panic in the session's task, after which there is nothing to wait for.
+        let exit = exit.wait_for(Option::is_some).await.map(|exit| exit.clone());
+        exit.unwrap_or_default().unwrap_or_default()
     }
 
     async fn interrupt_with(&self, command: Command) -> Result<InterruptReceipt, RequestError> {

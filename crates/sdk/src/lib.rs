@@ -49,6 +49,7 @@ pub use client::{Client, CommandError, ConnectError, MINIMUM_CLI_VERSION, Reques
 pub use find::FindError;
 pub use keeper::Keeper;
 pub use leftovers::{Leftover, LeftoversUnknown, end_leftovers, leftovers};
+pub use lines::{Line, Lines};
 pub use options::{
     Effort, Environment, ExtraArgument, McpServers, Options, PermissionPrompts, Plugin, Session, SettingSource,
     Settings, Thinking, ThinkingDisplay, Tools,

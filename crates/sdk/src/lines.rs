@@ -13,7 +13,7 @@ const BEGINNING_BYTES: usize = 4096;
 
 /// A line cutter.
 #[derive(Debug)]
-pub(crate) struct Lines {
+pub struct Lines {
     buffer: Vec<u8>,
     /// Where the first line that was not taken yet begins.
     start: usize,
@@ -26,15 +26,27 @@ pub(crate) struct Lines {
 
 /// One line.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Line<'a> {
+pub enum Line<'a> {
     /// Without its line end.
     Whole(&'a [u8]),
     /// It was longer than the limit.
-    TooLong { beginning: Vec<u8>, bytes: u64 },
+    TooLong {
+        /// How it begins.
+        beginning: Vec<u8>,
+        /// How long it was.
+        bytes: u64,
+    },
+}
+
+impl Default for Lines {
+    fn default() -> Lines {
+        Lines::new()
+    }
 }
 
 impl Lines {
-    pub(crate) fn new() -> Lines {
+    /// A cutter for lines of up to 64 MiB.
+    pub fn new() -> Lines {
         Lines::with_limit(LINE_BYTES_MAX)
     }
 
@@ -43,7 +55,7 @@ impl Lines {
     }
 
     /// Where the next bytes are to be read to: at its end, up to its capacity.
-    pub(crate) fn space(&mut self) -> &mut Vec<u8> {
+    pub fn space(&mut self) -> &mut Vec<u8> {
         self.forget_taken_lines();
         self.skip_overlong_line();
         self.buffer.reserve(CHUNK_BYTES);
@@ -51,7 +63,8 @@ impl Lines {
     }
 
     /// The next whole line.
-    pub(crate) fn next(&mut self) -> Option<Line<'_>> {
+    #[expect(clippy::should_implement_trait, reason = "a line is borrowed from the cutter")]
+    pub fn next(&mut self) -> Option<Line<'_>> {
         let found = memchr::memchr(b'\n', &self.buffer[self.searched..]);
         let Some(end) = found.map(|place| self.searched + place) else {
             self.searched = self.buffer.len();
@@ -71,7 +84,7 @@ impl Lines {
     }
 
     /// What is left when the stream has ended: a last line without an end.
-    pub(crate) fn last(&mut self) -> Option<Line<'_>> {
+    pub fn last(&mut self) -> Option<Line<'_>> {
         self.buffer.push(b'\n');
         if self.start + 1 == self.buffer.len() && self.skipping.is_none() {
             self.buffer.clear();

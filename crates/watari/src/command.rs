@@ -2,6 +2,7 @@
 
 mod check;
 mod doctor;
+mod stdio;
 mod stub;
 
 use std::io::{self, Write};
@@ -12,6 +13,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 /// What the program is asked to do.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
+    Stdio(stdio::Stdio),
     Stub(stub::Stub),
     Check(check::Check),
     Doctor(doctor::Doctor),
@@ -20,6 +22,7 @@ pub(crate) enum Command {
 impl Command {
     pub(crate) fn run(self) -> ExitCode {
         match self {
+            Command::Stdio(stdio) => stdio.run(),
             Command::Stub(stub) => stub.run(),
             Command::Check(check) => check.run(),
             Command::Doctor(doctor) => doctor.run(),
@@ -31,7 +34,7 @@ impl Command {
 const CANNOT: u8 = 2;
 
 /// Says why a command cannot do what it was asked to.
-fn fail(why: &str) -> ExitCode {
+pub(crate) fn fail(why: &str) -> ExitCode {
     // If nobody reads it, the code still tells.
     let _written = writeln!(io::stderr().lock(), "watari: {why}");
     ExitCode::from(CANNOT)
@@ -47,14 +50,14 @@ fn print(text: &str, code: ExitCode) -> ExitCode {
 }
 
 /// Listens for those who want the program to end: by Ctrl-C, by SIGTERM, or because the terminal is gone.
-struct StopSignals {
+pub(crate) struct StopSignals {
     /// None if the system does not let us listen; then the signals end the program by themselves.
     signals: Option<[Signal; 3]>,
 }
 
 impl StopSignals {
     /// From here on no signal is missed.
-    fn listen() -> StopSignals {
+    pub(crate) fn listen() -> StopSignals {
         let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
         let [Ok(interrupt), Ok(terminate), Ok(hangup)] = kinds.map(signal) else {
             return StopSignals { signals: None };
@@ -63,7 +66,7 @@ impl StopSignals {
     }
 
     /// Waits for the next. Cancel-safe: a signal that has come stays until it is heard.
-    async fn heard(&mut self) {
+    pub(crate) async fn heard(&mut self) {
         let Some([interrupt, terminate, hangup]) = &mut self.signals else {
             return std::future::pending().await;
         };

@@ -1,6 +1,8 @@
 //! The `watari` program.
 
 mod command;
+mod dialect;
+mod frontend;
 
 use std::process::ExitCode;
 
@@ -18,7 +20,7 @@ struct Watari {
 }
 
 const AFTER_HELP: &str = "\
-The bridges (stdio, UNIX socket, HTTP) are not in this version yet. What is, beside these commands: the crate
+The bridges over a UNIX socket and HTTP are not in this version yet. What is, beside these commands: the crate
 watari-sdk, with which a Rust program holds a conversation with Claude Code, and the keeper of its sessions,
 which this program is when the crate starts it.
 
@@ -26,6 +28,7 @@ Examples:
   watari doctor                     # will it work here?
   watari check --fetch              # what of the protocol holds with a version?
   watari stub answers.yaml          # test without a key
+  watari stdio                      # one session over standard input and output
   cargo run -p watari-sdk --example ask -- \"What is in this folder?\"
   cargo run -p watari-sdk --example chat";
 

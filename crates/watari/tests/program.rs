@@ -21,6 +21,7 @@ fn without_arguments_it_prints_its_help() {
     Usage: watari [COMMAND]
 
     Commands:
+      stdio   Hold one session over standard input and output, one JSON object a line
       stub    Stand in for the Anthropic Messages API, so that a program can be tested without a key
       check   Play the protocol's scenarios against the installed Claude Code, and tell what holds
       doctor  Look at this machine: is there a Claude Code, will it work, and what to do if not
@@ -30,7 +31,7 @@ fn without_arguments_it_prints_its_help() {
       -h, --help     Print help
       -V, --version  Print version
 
-    The bridges (stdio, UNIX socket, HTTP) are not in this version yet. What is, beside these commands: the crate
+    The bridges over a UNIX socket and HTTP are not in this version yet. What is, beside these commands: the crate
     watari-sdk, with which a Rust program holds a conversation with Claude Code, and the keeper of its sessions,
     which this program is when the crate starts it.
 
@@ -38,6 +39,7 @@ fn without_arguments_it_prints_its_help() {
       watari doctor                     # will it work here?
       watari check --fetch              # what of the protocol holds with a version?
       watari stub answers.yaml          # test without a key
+      watari stdio                      # one session over standard input and output
       cargo run -p watari-sdk --example ask -- "What is in this folder?"
       cargo run -p watari-sdk --example chat
     "#);

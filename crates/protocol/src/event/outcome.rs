@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::id::PromptId;
-use crate::json::Raw;
+use crate::json::{Raw, member};
 
 /// What a turn runs for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -50,6 +50,11 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// This turn's tokens as the CLI wrote them, with whatever else it counts; an empty object when it wrote none.
+    pub fn raw_usage(&self) -> Raw {
+        member(&self.detail, "usage").unwrap_or_else(|| Raw::from("{}"))
+    }
+
     /// Reads what the model wrote to fit a schema into a type of the caller's.
     pub fn structured<T: serde::de::DeserializeOwned>(&self) -> Option<Result<T, serde_json::Error>> {
         self.structured_output.as_ref().map(|output| serde_json::from_str(output.as_str()))

@@ -1,0 +1,3 @@
+//! How events and commands are spelled for one kind of client each.
+
+pub(crate) mod bridge;

@@ -1,0 +1,11 @@
+//! The dialect of the bridge: JSON lines for one session, as a client of the Node bridge knows them.
+//!
+//! Pure: lines to commands, events to lines. Reading is tolerant, writing is exact.
+
+mod incoming;
+mod options;
+mod outgoing;
+
+pub(crate) use incoming::{Incoming, read};
+pub(crate) use options::StartOptions;
+pub(crate) use outgoing::{Encoder, Fatal, error, ready};

@@ -1,0 +1,223 @@
+//! The options of `start`, in the client's words.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use watari_sdk::{
+    Effort, Environment, McpServers, Options, PermissionMode, PermissionPrompts, Plugin, Raw, Session, SessionId,
+    SettingSource, Settings, SystemPrompt, Thinking,
+};
+
+/// After how long an unanswered permission request is a no, unless the client says otherwise.
+const ANSWER_WITHIN: Duration = Duration::from_secs(60);
+
+/// What a session is started with.
+#[derive(Debug)]
+pub(crate) struct StartOptions {
+    pub(crate) session: Options,
+    /// Whether the client wants to see text as it is written.
+    pub(crate) streams: bool,
+    /// Why no session can be started with it, although it is well spelled.
+    pub(crate) unstartable: Option<String>,
+    /// Options that nobody knows: they change nothing, and are told.
+    pub(crate) unknown: Vec<String>,
+}
+
+/// The options as they came, each taken once.
+struct Members {
+    members: Map<String, Value>,
+}
+
+impl Members {
+    /// One option; null counts as absent.
+    fn take<T: DeserializeOwned>(&mut self, name: &str, what: &str) -> Result<Option<T>, String> {
+        match self.members.remove(name) {
+            None | Some(Value::Null) => Ok(None),
+            Some(value) => match serde_json::from_value(value) {
+                Ok(value) => Ok(Some(value)),
+                Err(_) => Err(format!("options.{name} must be {what}")),
+            },
+        }
+    }
+
+    fn text(&mut self, name: &str) -> Result<Option<String>, String> {
+        self.take(name, "a string")
+    }
+
+    fn texts(&mut self, name: &str) -> Result<Vec<String>, String> {
+        Ok(self.take(name, "a list of strings")?.unwrap_or_default())
+    }
+
+    fn switch(&mut self, name: &str) -> Result<Option<bool>, String> {
+        self.take(name, "true or false")
+    }
+}
+
+/// Reads the options of a `start`; says which one is wrong, and how.
+pub(super) fn read(members: Map<String, Value>) -> Result<StartOptions, String> {
+    let mut members = Members { members };
+    let mut unstartable = None;
+    let mut session = Options {
+        cwd: members.text("cwd")?.map(PathBuf::from),
+        session: conversation(&mut members, &mut unstartable)?,
+        model: members.text("model")?,
+        system_prompt: system_prompt(&mut members)?,
+        permission_mode: Some(permission_mode(&mut members)?),
+        allowed_tools: members.texts("allowedTools")?,
+        disallowed_tools: members.texts("disallowedTools")?,
+        max_turns: members.take("maxTurns", "a whole number")?,
+        thinking: members.take("maxThinkingTokens", "a whole number")?.map(thinking),
+        max_budget_usd: members.take("maxBudgetUsd", "a number")?,
+        effort: effort(&mut members)?,
+        setting_sources: Some(setting_sources(&mut members)?),
+        environment: environment(&mut members)?,
+        additional_directories: members.texts("additionalDirectories")?.into_iter().map(PathBuf::from).collect(),
+        mcp_servers: mcp_servers(&mut members)?,
+        agents: raws(members.take("agents", "an object")?),
+        plugins: plugins(&mut members)?,
+        settings: settings(&mut members)?,
+        output_schema: output_schema(&mut members)?,
+        forward_subagent_text: true,
+        ..Options::default()
+    };
+    let limit: Option<u64> = members.take("permissionTimeoutMs", "a whole number")?;
+    let answer_within = match limit {
+        None => Some(ANSWER_WITHIN),
+        Some(0) => None,
+        Some(milliseconds) => Some(Duration::from_millis(milliseconds)),
+    };
+    session.permission_prompts = PermissionPrompts::Ask { answer_within };
+    let streams = members.switch("includePartialMessages")?.unwrap_or(true);
+    Ok(StartOptions {
+        session,
+        streams,
+        unstartable,
+        unknown: members.members.into_iter().map(|(name, _)| name).collect(),
+    })
+}
+
+fn conversation(members: &mut Members, unstartable: &mut Option<String>) -> Result<Session, String> {
+    let resume = members.text("resume")?;
+    let forks = members.switch("forkSession")?.unwrap_or(false);
+    let continues = members.switch("continue")?.unwrap_or(false);
+    match (resume, forks, continues) {
+        (Some(_), _, true) => Err("options.resume and options.continue exclude one another".to_owned()),
+        (Some(id), forks, false) => match id.parse::<SessionId>() {
+            Ok(id) if forks => Ok(Session::Fork { from: id, into: None }),
+            Ok(id) => Ok(Session::Resume(id)),
+            Err(error) => {
+                *unstartable = Some(format!("options.resume: {error}"));
+                Ok(Session::New)
+            }
+        },
+        (None, true, _) => Err("options.forkSession needs options.resume".to_owned()),
+        (None, false, true) => Ok(Session::Continue),
+        (None, false, false) => Ok(Session::New),
+    }
+}
+
+fn system_prompt(members: &mut Members) -> Result<SystemPrompt, String> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Given {
+        Text(String),
+        Preset { preset: String, append: Option<String> },
+    }
+    match members.take("systemPrompt", "a string, or an object with a preset")? {
+        None => Ok(SystemPrompt::Empty),
+        Some(Given::Text(text)) => Ok(SystemPrompt::Only(text)),
+        Some(Given::Preset { preset, append }) if preset == "claude_code" => {
+            Ok(append.map_or(SystemPrompt::ClaudeCode, SystemPrompt::ClaudeCodeAnd))
+        }
+        Some(Given::Preset { .. }) => Err("options.systemPrompt.preset must be claude_code".to_owned()),
+    }
+}
+
+fn permission_mode(members: &mut Members) -> Result<PermissionMode, String> {
+    match members.text("permissionMode")? {
+        None => Ok(PermissionMode::Default),
+        Some(mode) => mode.parse().map_err(|error| format!("options.permissionMode: {error}")),
+    }
+}
+
+fn thinking(tokens: u32) -> Thinking {
+    if tokens == 0 { Thinking::Disabled } else { Thinking::Budget(tokens) }
+}
+
+fn effort(members: &mut Members) -> Result<Option<Effort>, String> {
+    let words = [
+        ("low", Effort::Low),
+        ("medium", Effort::Medium),
+        ("high", Effort::High),
+        ("xhigh", Effort::ExtraHigh),
+        ("max", Effort::Max),
+    ];
+    let Some(word) = members.text("effort")? else { return Ok(None) };
+    match words.into_iter().find(|(known, _)| *known == word) {
+        Some((_, effort)) => Ok(Some(effort)),
+        None => Err("options.effort must be one of low, medium, high, xhigh, max".to_owned()),
+    }
+}
+
+fn setting_sources(members: &mut Members) -> Result<Vec<SettingSource>, String> {
+    let all = [("user", SettingSource::User), ("project", SettingSource::Project), ("local", SettingSource::Local)];
+    let Some(words): Option<Vec<String>> = members.take("settingSources", "a list of strings")? else {
+        return Ok(all.map(|(_, source)| source).to_vec());
+    };
+    let one = |word: &String| all.iter().find(|(known, _)| known == word).map(|(_, source)| *source);
+    let sources: Option<Vec<SettingSource>> = words.iter().map(one).collect();
+    sources.ok_or_else(|| "options.settingSources must be a list of user, project, local".to_owned())
+}
+
+fn environment(members: &mut Members) -> Result<Environment, String> {
+    let set: Option<BTreeMap<String, Option<String>>> = members.take("env", "an object of strings")?;
+    Ok(Environment { inherit: true, set: set.unwrap_or_default() })
+}
+
+fn mcp_servers(members: &mut Members) -> Result<McpServers, String> {
+    let servers: Option<Map<String, Value>> = members.take("mcpServers", "an object")?;
+    Ok(servers.map_or(McpServers::None, |servers| McpServers::Inline(raws(Some(servers)))))
+}
+
+fn plugins(members: &mut Members) -> Result<Vec<Plugin>, String> {
+    #[derive(Deserialize)]
+    struct Given {
+        path: PathBuf,
+    }
+    let given: Option<Vec<Given>> = members.take("plugins", "a list of objects with a path")?;
+    let plugin = |given: Given| Plugin { directory: given.path, without_mcp: false };
+    Ok(given.unwrap_or_default().into_iter().map(plugin).collect())
+}
+
+fn settings(members: &mut Members) -> Result<Option<Settings>, String> {
+    match members.take("settings", "a path or an object")? {
+        None => Ok(None),
+        Some(Value::String(path)) => Ok(Some(Settings::File(path.into()))),
+        Some(object @ Value::Object(_)) => Ok(Some(Settings::Inline(object.into()))),
+        Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_)) => {
+            Err("options.settings must be a path or an object".to_owned())
+        }
+    }
+}
+
+fn output_schema(members: &mut Members) -> Result<Option<Raw>, String> {
+    #[derive(Deserialize)]
+    struct Given {
+        r#type: String,
+        schema: Map<String, Value>,
+    }
+    let what = "an object with type json_schema and a schema";
+    match members.take::<Given>("outputFormat", what)? {
+        None => Ok(None),
+        Some(given) if given.r#type == "json_schema" => Ok(Some(Value::Object(given.schema).into())),
+        Some(_) => Err(format!("options.outputFormat must be {what}")),
+    }
+}
+
+fn raws(members: Option<Map<String, Value>>) -> BTreeMap<String, Raw> {
+    members.into_iter().flatten().map(|(name, value)| (name, value.into())).collect()
+}

@@ -1,0 +1,393 @@
+//! Events as lines for the client.
+
+use std::io::Write;
+
+use serde::Serialize;
+use watari_sdk::{
+    AskEnding, AskId, AskKind, BlockId, BlockKind, Delta, DropReason, Event, MessageId, Outcome, PermissionAsk, Raw,
+    SessionInfo, TaskNews, TurnCause, TurnEnding,
+};
+
+/// One line to the client.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
+enum Line<'a> {
+    Ready,
+    SessionInit {
+        session_id: &'a str,
+        model: &'a str,
+        claude_code_version: &'a str,
+        tools: &'a [String],
+        mcp_servers: Raw,
+        permission_mode: &'a str,
+    },
+    StreamMessageStart {
+        session_id: &'a str,
+    },
+    StreamContentStart {
+        session_id: &'a str,
+        index: u64,
+        block_type: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        block_id: Option<&'a str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        tool_name: Option<&'a str>,
+    },
+    StreamContentDelta {
+        session_id: &'a str,
+        index: u64,
+        delta_type: &'static str,
+        text: &'a str,
+    },
+    StreamContentStop {
+        session_id: &'a str,
+        index: u64,
+    },
+    StreamMessageStop {
+        session_id: &'a str,
+    },
+    AssistantMessage {
+        session_id: &'a str,
+        parent_tool_use_id: Option<&'a str>,
+        content: &'a [Raw],
+    },
+    PermissionRequest {
+        request_id: RequestId,
+        tool_name: &'a str,
+        tool_input: &'a Raw,
+        tool_use_id: &'a str,
+    },
+    PermissionClosed {
+        request_id: RequestId,
+        reason: &'static str,
+    },
+    ToolProgress {
+        session_id: &'a str,
+        tool_name: &'a str,
+        tool_use_id: &'a str,
+        elapsed_seconds: f64,
+    },
+    ToolResult {
+        tool_use_id: &'a str,
+        content: &'a Raw,
+        is_error: bool,
+    },
+    Task {
+        session_id: &'a str,
+        task_id: &'a str,
+        news: &'static str,
+        detail: &'a Raw,
+    },
+    Status {
+        session_id: &'a str,
+        status: Option<&'a str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        permission_mode: Option<&'a str>,
+    },
+    TurnResult {
+        session_id: &'a str,
+        subtype: &'a str,
+        total_cost_usd: f64,
+        num_turns: u64,
+        is_error: bool,
+        usage: Raw,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        result: Option<&'a str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        errors: Option<&'a [String]>,
+        origin: &'static str,
+    },
+    Error {
+        message: &'a str,
+        fatal: bool,
+    },
+}
+
+/// An ask as the client names it: `req_1`, `req_2` and so on.
+#[derive(Debug, Clone, Copy)]
+struct RequestId(AskId);
+
+impl Serialize for RequestId {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("req_{}", self.0))
+    }
+}
+
+/// Whether an error ends the session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fatal {
+    Yes,
+    No,
+}
+
+/// The first line of all.
+pub(crate) fn ready(out: &mut Vec<u8>) {
+    write(&Line::Ready, out);
+}
+
+/// A line that says what went wrong.
+pub(crate) fn error(message: &str, fatal: Fatal, out: &mut Vec<u8>) {
+    write(&Line::Error { message, fatal: fatal == Fatal::Yes }, out);
+}
+
+/// How many events may wait for the session to have a name. The CLI says it before anything else; one that does not
+/// cannot be followed anyway.
+const UNNAMED_MAX: usize = 1024;
+
+/// What has to be remembered from one event to the next.
+#[derive(Debug)]
+pub(crate) struct Encoder {
+    /// Whether the client wants to see text as it is written.
+    streams: bool,
+    session_id: Option<String>,
+    /// Events that name the session, from before it had a name.
+    unnamed: Vec<Event>,
+    streaming: Option<Streaming>,
+    /// Asks that the client was told of and that are open.
+    open_asks: Vec<AskId>,
+}
+
+/// The message that is being streamed.
+#[derive(Debug)]
+struct Streaming {
+    message: MessageId,
+    /// The open blocks and their places in the message.
+    places: Vec<(BlockId, u64)>,
+    /// The blocks that are complete.
+    content: Vec<Raw>,
+}
+
+impl Encoder {
+    pub(crate) fn new(streams: bool) -> Encoder {
+        Encoder { streams, session_id: None, unnamed: Vec::new(), streaming: None, open_asks: Vec::new() }
+    }
+
+    /// Adds the lines for an event.
+    pub(crate) fn tell(&mut self, event: Event, out: &mut Vec<u8>) {
+        if let Event::SessionOpened { session } = &event {
+            write_session(session, out);
+            self.session_id = Some(session.session_id.to_string());
+            for event in std::mem::take(&mut self.unnamed) {
+                self.tell_named(event, out);
+            }
+        } else if self.session_id.is_some() || !names_session(&event) {
+            self.tell_named(event, out);
+        } else if self.unnamed.len() < UNNAMED_MAX {
+            self.unnamed.push(event);
+        }
+    }
+
+    fn tell_named(&mut self, event: Event, out: &mut Vec<u8>) {
+        let session_id = self.session_id.as_deref().unwrap_or_default();
+        match event {
+            Event::BlockGrew { block, delta, .. } => {
+                let Some(index) = self.place_of(block) else { return };
+                if self.streams {
+                    let (delta_type, text) = match &delta {
+                        Delta::Text(text) => ("text_delta", text),
+                        Delta::Thinking(text) => ("thinking_delta", text),
+                        Delta::Input(text) => ("input_json_delta", text),
+                    };
+                    write(&Line::StreamContentDelta { session_id, index, delta_type, text }, out);
+                }
+            }
+            Event::MessageStarted { message, .. } => {
+                if self.streams {
+                    write(&Line::StreamMessageStart { session_id }, out);
+                }
+                self.streaming = Some(Streaming { message, places: Vec::new(), content: Vec::new() });
+            }
+            Event::BlockStarted { block, index, kind, .. } => {
+                if self.streams {
+                    write(&start_of_block(session_id, index, &kind), out);
+                }
+                self.streaming.iter_mut().for_each(|streaming| streaming.places.push((block, index)));
+            }
+            Event::BlockFinished { block, message, parent, content, .. } => {
+                self.stop_block(block, out);
+                match &mut self.streaming {
+                    Some(streaming) if parent.is_none() && streaming.message == message => {
+                        streaming.content.push(content.raw);
+                    }
+                    Some(_) | None => {
+                        let parent = parent.as_ref().map(|parent| parent.0.as_str());
+                        self.tell_message(parent, &[content.raw], out);
+                    }
+                }
+            }
+            Event::BlockDiscarded { block } => self.stop_block(block, out),
+            Event::MessageFinished { .. } => {
+                let Some(streaming) = self.streaming.take() else { return };
+                if self.streams {
+                    write(&Line::StreamMessageStop { session_id }, out);
+                }
+                if !streaming.content.is_empty() {
+                    self.tell_message(None, &streaming.content, out);
+                }
+            }
+            Event::ToolReturned { tool_use, is_error, content, .. } => {
+                write(&Line::ToolResult { tool_use_id: &tool_use.0, content: &content, is_error }, out);
+            }
+            Event::ToolProgressed { tool_use, tool, elapsed_seconds } => {
+                let (tool_name, tool_use_id) = (&tool, &tool_use.0);
+                write(&Line::ToolProgress { session_id, tool_name, tool_use_id, elapsed_seconds }, out);
+            }
+            Event::AskOpened { ask, kind } => self.tell_ask(ask, &kind, out),
+            Event::AskClosed { ask, ending } => self.tell_end_of_ask(ask, ending, out),
+            Event::TurnFinished { cause, outcome } => write(&turn_result(session_id, cause, &outcome), out),
+            Event::StatusChanged { status, permission_mode, .. } => {
+                let (status, permission_mode) = (status.as_deref(), permission_mode.as_deref());
+                write(&Line::Status { session_id, status, permission_mode }, out);
+            }
+            Event::TaskChanged { task, news, detail } => {
+                let news = match news {
+                    TaskNews::Started => "started",
+                    TaskNews::Progressed => "progressed",
+                    TaskNews::Updated => "updated",
+                    TaskNews::Ended => "ended",
+                };
+                write(&Line::Task { session_id, task_id: &task, news, detail: &detail }, out);
+            }
+            Event::PromptDropped { reason: DropReason::Lost, .. } => {
+                error("a message was lost by the CLI: it gave no result; send it again", Fatal::No, out);
+            }
+            Event::EventsDropped { count } => {
+                error(&format!("{count} events were dropped, because nobody read them"), Fatal::No, out);
+            }
+            // What the dialect has no word for.
+            Event::SessionOpened { .. }
+            | Event::Ready { .. }
+            | Event::PromptAccepted { .. }
+            | Event::TurnStarted { .. }
+            | Event::MessageRetracted { .. }
+            | Event::ModelTold { .. }
+            | Event::PromptDropped { reason: DropReason::Cancelled | DropReason::SessionEnded, .. }
+            | Event::BecameIdle
+            | Event::ApiRetried { .. }
+            | Event::TasksListed { .. }
+            | Event::HookChanged { .. }
+            | Event::PermissionRefused { .. }
+            | Event::ThinkingCounted { .. }
+            | Event::Compacted { .. }
+            | Event::ConversationCleared { .. }
+            | Event::TitleChanged { .. }
+            | Event::CommandsListed { .. }
+            | Event::PromptSuggested { .. }
+            | Event::TranscriptWritten { .. }
+            | Event::Noticed { .. }
+            | Event::RequestAnswered { .. }
+            | Event::Unknown { .. }
+            | Event::NoiseSkipped { .. }
+            | Event::Ended { .. } => {}
+        }
+    }
+
+    fn place_of(&self, block: BlockId) -> Option<u64> {
+        let places = &self.streaming.as_ref()?.places;
+        // The newest is the one that grows.
+        places.iter().rev().find(|(open, _)| *open == block).map(|(_, index)| *index)
+    }
+
+    /// Tells the end of a block once, if its beginning was told.
+    fn stop_block(&mut self, block: BlockId, out: &mut Vec<u8>) {
+        let Some(index) = self.place_of(block) else { return };
+        if let Some(streaming) = &mut self.streaming {
+            streaming.places.retain(|(open, _)| *open != block);
+        }
+        if self.streams {
+            let session_id = self.session_id.as_deref().unwrap_or_default();
+            write(&Line::StreamContentStop { session_id, index }, out);
+        }
+    }
+
+    fn tell_message(&self, parent_tool_use_id: Option<&str>, content: &[Raw], out: &mut Vec<u8>) {
+        let session_id = self.session_id.as_deref().unwrap_or_default();
+        write(&Line::AssistantMessage { session_id, parent_tool_use_id, content }, out);
+    }
+
+    fn tell_ask(&mut self, ask: AskId, kind: &AskKind, out: &mut Vec<u8>) {
+        let PermissionAsk { tool, input, tool_use, .. } = match kind {
+            AskKind::Permission(asked) | AskKind::Question(asked) | AskKind::Plan(asked) => &**asked,
+            // Nobody registered a hook, and a form is put away by the front end.
+            AskKind::Hook(_) | AskKind::Form(_) => return,
+        };
+        self.open_asks.push(ask);
+        let tool_use_id = tool_use.as_ref().map(|id| id.0.as_str()).unwrap_or_default();
+        let request_id = RequestId(ask);
+        write(&Line::PermissionRequest { request_id, tool_name: tool, tool_input: input, tool_use_id }, out);
+    }
+
+    fn tell_end_of_ask(&mut self, ask: AskId, ending: AskEnding, out: &mut Vec<u8>) {
+        if !self.open_asks.contains(&ask) {
+            return;
+        }
+        self.open_asks.retain(|open| *open != ask);
+        let reason = match ending {
+            AskEnding::Expired => "expired",
+            AskEnding::Withdrawn | AskEnding::SessionEnded => "cancelled",
+            // The client itself ended it.
+            AskEnding::Allowed | AskEnding::Denied | AskEnding::Answered => return,
+        };
+        write(&Line::PermissionClosed { request_id: RequestId(ask), reason }, out);
+    }
+}
+
+fn names_session(event: &Event) -> bool {
+    !matches!(
+        event,
+        Event::AskOpened { .. }
+            | Event::AskClosed { .. }
+            | Event::ToolReturned { .. }
+            | Event::PromptDropped { .. }
+            | Event::EventsDropped { .. }
+    )
+}
+
+fn write_session(session: &SessionInfo, out: &mut Vec<u8>) {
+    let line = Line::SessionInit {
+        session_id: session.session_id.as_str(),
+        model: &session.model,
+        claude_code_version: &session.version,
+        tools: &session.tools,
+        mcp_servers: session.mcp_servers(),
+        permission_mode: &session.permission_mode,
+    };
+    write(&line, out);
+}
+
+fn start_of_block<'a>(session_id: &'a str, index: u64, kind: &'a BlockKind) -> Line<'a> {
+    let (block_type, block_id, tool_name) = match kind {
+        BlockKind::Text => ("text", None, None),
+        BlockKind::Thinking => ("thinking", None, None),
+        BlockKind::ToolUse { id, name } => ("tool_use", Some(id.0.as_str()), Some(name.as_str())),
+        BlockKind::Other { name } => (name.as_str(), None, None),
+    };
+    Line::StreamContentStart { session_id, index, block_type, block_id, tool_name }
+}
+
+fn turn_result<'a>(session_id: &'a str, cause: TurnCause, outcome: &'a Outcome) -> Line<'a> {
+    let succeeded = outcome.subtype == "success";
+    Line::TurnResult {
+        session_id,
+        subtype: &outcome.subtype,
+        total_cost_usd: outcome.total_cost_usd,
+        num_turns: outcome.num_turns,
+        is_error: outcome.ending != TurnEnding::Completed,
+        usage: outcome.raw_usage(),
+        result: succeeded.then_some(outcome.result.as_deref().unwrap_or_default()),
+        errors: (!succeeded).then_some(outcome.errors.as_slice()),
+        origin: match cause {
+            TurnCause::Prompt(_) => "prompt",
+            TurnCause::Cli => "task",
+        },
+    }
+}
+
+fn write(line: &Line<'_>, out: &mut Vec<u8>) {
+    // Writing to memory does not fail, and no line has a key that is no text.
+    let _written = serde_json::to_writer(&mut *out, line);
+    let _written = out.write_all(b"\n");
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,186 @@
+//! What a client reads, from what the CLI says.
+
+use std::time::{Duration, Instant};
+
+use watari_protocol::{Command, Config, Machine, Output};
+
+use super::*;
+
+const SESSION: &str = "11111111-1111-4111-8111-111111111111";
+
+/// Plays lines of the CLI, and writes down the lines for the client. A line that begins with `wait` lets time pass, one
+/// with `prompt` sends a prompt.
+fn play(streams: bool, script: &str) -> String {
+    let mut now = Instant::now();
+    let config = Config { answer_within: Some(Duration::from_secs(60)), ..Config::default() };
+    let mut machine = Machine::start(config, now);
+    let mut encoder = Encoder::new(streams);
+    let mut out = Vec::new();
+    for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+        let message = match word {
+            "ready" => {
+                r#"{"type":"control_response","response":{"subtype":"success","request_id":"watari_1","response":{}}}"#
+                    .to_owned()
+            }
+            "init" => format!(
+                r#"{{"type":"system","subtype":"init","session_id":"{SESSION}","cwd":"/w","tools":["Bash"],"model":"m","permissionMode":"default","claude_code_version":"2.1.325","mcp_servers":[{{"name":"a","status":"connected"}}]}}"#
+            ),
+            "event" => format!(r#"{{"type":"stream_event","parent_tool_use_id":null,"event":{rest}}}"#),
+            "block" => format!(
+                r#"{{"type":"assistant","message":{{"id":"m1","content":[{rest}]}},"parent_tool_use_id":null}}"#
+            ),
+            "prompt" => {
+                machine.handle_command(Command::Prompt("go".into()), now).unwrap();
+                String::new()
+            }
+            "wait" => {
+                now += Duration::from_secs(rest.parse().unwrap());
+                machine.handle_timeout(now);
+                String::new()
+            }
+            _ => line.to_owned(),
+        };
+        if !message.is_empty() {
+            machine.handle_line(message.as_bytes(), now);
+        }
+        while let Some(output) = machine.poll_output() {
+            if let Output::Event(event) = output {
+                encoder.tell(event, &mut out);
+            }
+        }
+    }
+    String::from_utf8(out).unwrap().replace(SESSION, "S")
+}
+
+const MESSAGE: &str = r#"
+    ready
+    prompt
+    init
+    event {"type":"message_start","message":{"id":"m1","model":"m"}}
+    event {"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":""}}
+    event {"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"Let me"}}
+    event {"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"c2ln"}}
+    block {"type":"thinking","thinking":"Let me","signature":"c2ln"}
+    event {"type":"content_block_stop","index":0}
+    event {"type":"content_block_start","index":1,"content_block":{"type":"text","text":""}}
+    event {"type":"content_block_delta","index":1,"delta":{"type":"text_delta","text":"He\"re\n渡"}}
+    block {"type":"text","text":"He\"re\n渡"}
+    event {"type":"content_block_stop","index":1}
+    event {"type":"content_block_start","index":2,"content_block":{"type":"tool_use","id":"tool_01","name":"Edit","input":{}}}
+    event {"type":"content_block_delta","index":2,"delta":{"type":"input_json_delta","partial_json":"{\"n\":1e400}"}}
+    block {"type":"tool_use","id":"tool_01","name":"Edit","input":{"n":1e400}}
+    event {"type":"content_block_stop","index":2}
+    event {"type":"message_delta","delta":{"stop_reason":"tool_use"}}
+    event {"type":"message_stop"}
+    {"type":"user","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"tool_01","content":"done","is_error":false}]},"parent_tool_use_id":null}
+    {"type":"result","subtype":"success","is_error":false,"result":"He","num_turns":2,"total_cost_usd":0.5,"usage":{"input_tokens":1,"service_tier":"x"},"terminal_reason":"completed"}
+"#;
+
+#[test]
+fn a_message_is_streamed_and_then_told_whole() {
+    insta::assert_snapshot!(play(true, MESSAGE), @r#"
+    {"type":"session_init","sessionId":"S","model":"m","claudeCodeVersion":"2.1.325","tools":["Bash"],"mcpServers":[{"name":"a","status":"connected"}],"permissionMode":"default"}
+    {"type":"stream_message_start","sessionId":"S"}
+    {"type":"stream_content_start","sessionId":"S","index":0,"blockType":"thinking"}
+    {"type":"stream_content_delta","sessionId":"S","index":0,"deltaType":"thinking_delta","text":"Let me"}
+    {"type":"stream_content_stop","sessionId":"S","index":0}
+    {"type":"stream_content_start","sessionId":"S","index":1,"blockType":"text"}
+    {"type":"stream_content_delta","sessionId":"S","index":1,"deltaType":"text_delta","text":"He\"re\n渡"}
+    {"type":"stream_content_stop","sessionId":"S","index":1}
+    {"type":"stream_content_start","sessionId":"S","index":2,"blockType":"tool_use","blockId":"tool_01","toolName":"Edit"}
+    {"type":"stream_content_delta","sessionId":"S","index":2,"deltaType":"input_json_delta","text":"{\"n\":1e400}"}
+    {"type":"stream_content_stop","sessionId":"S","index":2}
+    {"type":"stream_message_stop","sessionId":"S"}
+    {"type":"assistant_message","sessionId":"S","parentToolUseId":null,"content":[{"type":"thinking","thinking":"Let me","signature":"c2ln"},{"type":"text","text":"He\"re\n渡"},{"type":"tool_use","id":"tool_01","name":"Edit","input":{"n":1e400}}]}
+    {"type":"tool_result","toolUseId":"tool_01","content":"done","isError":false}
+    {"type":"turn_result","sessionId":"S","subtype":"success","totalCostUsd":0.5,"numTurns":2,"isError":false,"usage":{"input_tokens":1,"service_tier":"x"},"result":"He","origin":"prompt"}
+    "#);
+}
+
+#[test]
+fn without_streaming_the_same_messages_come() {
+    let without_stream = |lines: &str| {
+        lines.lines().filter(|line| !line.contains(r#""type":"stream_"#)).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let silent = play(false, MESSAGE);
+    assert_eq!(silent.lines().collect::<Vec<_>>(), without_stream(&play(true, MESSAGE)));
+    assert!(silent.contains("assistant_message"));
+}
+
+#[test]
+fn what_is_not_streamed_is_told_as_it_comes() {
+    insta::assert_snapshot!(play(true, r#"
+        ready
+        prompt
+        init
+        {"type":"assistant","message":{"id":"s1","content":[{"type":"text","text":"from a subagent"}]},"parent_tool_use_id":"toolu_1"}
+        {"type":"assistant","message":{"id":"e1","model":"<synthetic>","content":[{"type":"text","text":"API Error"}]},"parent_tool_use_id":null,"error":"server_error"}
+        {"type":"result","subtype":"success","is_error":true,"result":"API Error","num_turns":1,"total_cost_usd":0}
+    "#), @r#"
+    {"type":"session_init","sessionId":"S","model":"m","claudeCodeVersion":"2.1.325","tools":["Bash"],"mcpServers":[{"name":"a","status":"connected"}],"permissionMode":"default"}
+    {"type":"assistant_message","sessionId":"S","parentToolUseId":"toolu_1","content":[{"type":"text","text":"from a subagent"}]}
+    {"type":"assistant_message","sessionId":"S","parentToolUseId":null,"content":[{"type":"text","text":"API Error"}]}
+    {"type":"turn_result","sessionId":"S","subtype":"success","totalCostUsd":0.0,"numTurns":1,"isError":true,"usage":{},"result":"API Error","origin":"prompt"}
+    "#);
+}
+
+#[test]
+fn an_abandoned_message_has_its_stops_and_no_whole() {
+    insta::assert_snapshot!(play(true, r#"
+        ready
+        prompt
+        init
+        event {"type":"message_start","message":{"id":"m1","model":"m"}}
+        event {"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}
+        event {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Half"}}
+        {"type":"result","subtype":"error_during_execution","is_error":true,"errors":["stopped"],"terminal_reason":"aborted_streaming"}
+    "#), @r#"
+    {"type":"session_init","sessionId":"S","model":"m","claudeCodeVersion":"2.1.325","tools":["Bash"],"mcpServers":[{"name":"a","status":"connected"}],"permissionMode":"default"}
+    {"type":"stream_message_start","sessionId":"S"}
+    {"type":"stream_content_start","sessionId":"S","index":0,"blockType":"text"}
+    {"type":"stream_content_delta","sessionId":"S","index":0,"deltaType":"text_delta","text":"Half"}
+    {"type":"stream_content_stop","sessionId":"S","index":0}
+    {"type":"stream_message_stop","sessionId":"S"}
+    {"type":"turn_result","sessionId":"S","subtype":"error_during_execution","totalCostUsd":0.0,"numTurns":0,"isError":true,"usage":{},"errors":["stopped"],"origin":"prompt"}
+    "#);
+}
+
+#[test]
+fn asks_are_numbered_and_told_when_they_end_without_the_client() {
+    let ask = |id: &str| {
+        format!(
+            r#"{{"type":"control_request","request_id":"{id}","request":{{"subtype":"can_use_tool","tool_name":"Bash","input":{{"command":"ls"}},"tool_use_id":"toolu_{id}"}}}}"#
+        )
+    };
+    let script = format!(
+        "ready\nprompt\ninit\n{}\n{}\n{}\nwait 61",
+        ask("a"),
+        ask("b"),
+        r#"{"type":"control_cancel_request","request_id":"a"}"#
+    );
+    insta::assert_snapshot!(play(true, &script), @r#"
+    {"type":"session_init","sessionId":"S","model":"m","claudeCodeVersion":"2.1.325","tools":["Bash"],"mcpServers":[{"name":"a","status":"connected"}],"permissionMode":"default"}
+    {"type":"permission_request","requestId":"req_1","toolName":"Bash","toolInput":{"command":"ls"},"toolUseId":"toolu_a"}
+    {"type":"permission_request","requestId":"req_2","toolName":"Bash","toolInput":{"command":"ls"},"toolUseId":"toolu_b"}
+    {"type":"permission_closed","requestId":"req_1","reason":"cancelled"}
+    {"type":"permission_closed","requestId":"req_2","reason":"expired"}
+    "#);
+}
+
+#[test]
+fn what_names_the_session_waits_for_its_name() {
+    insta::assert_snapshot!(play(true, r#"
+        ready
+        prompt
+        {"type":"system","subtype":"status","status":"compacting"}
+        {"type":"tool_progress","tool_use_id":"toolu_1-heartbeat-0","parent_tool_use_id":"toolu_1","tool_name":"Bash","elapsed_time_seconds":3.5}
+        init
+        {"type":"system","subtype":"status","status":null,"permissionMode":"plan"}
+    "#), @r#"
+    {"type":"session_init","sessionId":"S","model":"m","claudeCodeVersion":"2.1.325","tools":["Bash"],"mcpServers":[{"name":"a","status":"connected"}],"permissionMode":"default"}
+    {"type":"status","sessionId":"S","status":"compacting"}
+    {"type":"tool_progress","sessionId":"S","toolName":"Bash","toolUseId":"toolu_1","elapsedSeconds":3.5}
+    {"type":"status","sessionId":"S","status":null,"permissionMode":"plan"}
+    "#);
+}

@@ -1,0 +1,3 @@
+//! The ways in.
+
+pub(crate) mod stdio;

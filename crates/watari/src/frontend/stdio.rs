@@ -1,0 +1,393 @@
+//! One session on standard input and output, in the dialect of the bridge.
+
+mod ends;
+mod outbox;
+mod running;
+
+use std::future::{Future, pending};
+use std::path::PathBuf;
+use std::pin::{Pin, pin};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use ends::{Input, Output};
+use outbox::Outbox;
+use running::{Ending, Running, STARTED, gone};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use watari_sdk::{
+    Client, ConnectError, Event, Events, Exit, Keeper, Line, Lines, PermissionMode, PermissionPrompts, Prompt,
+};
+
+use crate::command::StopSignals;
+use crate::dialect::bridge::{self, Encoder, Fatal, Incoming, StartOptions};
+
+/// How many messages of the client may wait while the CLI starts.
+const EARLY_PROMPTS_MAX: usize = 256;
+
+/// How long background work may go on when the client has closed its end.
+const BACKGROUND_WITHIN: Duration = Duration::from_secs(60);
+
+/// How long a client that takes nothing may keep the last lines waiting.
+const LAST_LINES_WITHIN: Duration = Duration::from_secs(60);
+
+/// What the command line says.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    pub(crate) claude: Option<PathBuf>,
+    pub(crate) allow_bypass: bool,
+    /// After how long an unanswered permission request is a no, if the client does not say; none means what the dialect
+    /// says, zero never.
+    pub(crate) permission_timeout: Option<Duration>,
+}
+
+/// Serves one session, and returns what to exit with.
+pub(crate) async fn serve(settings: Settings, signals: StopSignals) -> ExitCode {
+    let (input, output) = match (Input::open(), Output::open()) {
+        (Ok(input), Ok(output)) => (input, output),
+        (Err(error), _) | (_, Err(error)) => {
+            return crate::command::fail(&format!("standard input and output cannot be used: {error}"));
+        }
+    };
+    let mut bridge = Bridge {
+        settings,
+        input: Some(input),
+        lines: Lines::new(),
+        output,
+        outbox: Outbox::default(),
+        signals,
+        state: State::Waiting,
+        requests: JoinSet::new(),
+        code: None,
+    };
+    bridge.run().await
+}
+
+/// A client, and the session it has or will have.
+struct Bridge {
+    settings: Settings,
+    /// None once the client has closed it.
+    input: Option<Input>,
+    lines: Lines,
+    output: Output,
+    outbox: Outbox,
+    signals: StopSignals,
+    state: State,
+    /// Requests that the CLI has not answered yet, and the end of the session; each gives what went wrong.
+    requests: JoinSet<Option<String>>,
+    /// Set once there is nothing more to do.
+    code: Option<u8>,
+}
+
+type Connecting = Pin<Box<dyn Future<Output = Result<(Client, Events), ConnectError>>>>;
+
+enum State {
+    /// For `start`.
+    Waiting,
+    /// The CLI is being started; what the client has said since waits.
+    Starting {
+        connecting: Connecting,
+        prompts: Vec<Prompt>,
+        encoder: Encoder,
+    },
+    Running(Box<Running>),
+    /// Nothing of a session is left, or never was.
+    Over,
+}
+
+/// What one wait brought.
+enum Happened {
+    Read(std::io::Result<usize>),
+    Wrote(std::io::Result<usize>),
+    Connected(Box<Result<(Client, Events), ConnectError>>),
+    Event(Option<Box<Event>>),
+    Answered(Option<String>),
+    Signal,
+    Time,
+}
+
+impl Bridge {
+    async fn run(&mut self) -> ExitCode {
+        bridge::ready(self.outbox.lines());
+        loop {
+            if let Some(code) = self.code {
+                self.write_last_lines().await;
+                return ExitCode::from(code);
+            }
+            match self.wait().await {
+                Happened::Read(Ok(0) | Err(_)) => self.input_ended().await,
+                Happened::Read(Ok(_)) => self.take_lines().await,
+                Happened::Wrote(Ok(count)) => self.outbox.written(count),
+                Happened::Wrote(Err(_)) => self.abort(),
+                Happened::Connected(connected) => self.connected(*connected).await,
+                Happened::Event(Some(event)) => self.take_events(*event).await,
+                Happened::Event(None) => self.code = Some(self.code.unwrap_or(0)),
+                Happened::Answered(problem) => self.tell_problem(problem),
+                Happened::Signal => self.abort(),
+                Happened::Time => self.close(),
+            }
+        }
+    }
+
+    /// Waits for the next thing to do. Every arm may be dropped half-way: a read or a write that was dropped took
+    /// nothing, an event or a signal that was not heard stays, and what connects or answers is kept and goes on.
+    async fn wait(&mut self) -> Happened {
+        let Bridge { input, lines, output, outbox, signals, state, requests, .. } = self;
+        let has_lines = !outbox.is_empty();
+        let has_room = outbox.has_room();
+        tokio::select! {
+            written = output.write(outbox.unwritten()), if has_lines => Happened::Wrote(written),
+            read = read_more(input, lines) => Happened::Read(read),
+            happened = next_of(state, has_room) => happened,
+            Some(answered) = requests.join_next() => Happened::Answered(answered.ok().flatten()),
+            () = signals.heard() => Happened::Signal,
+        }
+    }
+
+    async fn take_lines(&mut self) {
+        // The lines are borrowed from the cutter, and what they want needs the rest of us.
+        let mut lines = std::mem::take(&mut self.lines);
+        while let Some(line) = lines.next() {
+            self.take_line(line).await;
+        }
+        self.lines = lines;
+    }
+
+    async fn take_line(&mut self, line: Line<'_>) {
+        let read = match line {
+            Line::Whole(line) => bridge::read(line),
+            Line::TooLong { bytes, .. } => Err(format!("a line of {bytes} bytes is too long")),
+        };
+        match read {
+            Ok(None) => {}
+            Ok(Some(incoming)) => self.take_message(incoming).await,
+            Err(problem) => bridge::error(&problem, Fatal::No, self.outbox.lines()),
+        }
+    }
+
+    async fn take_message(&mut self, incoming: Incoming) {
+        if let Incoming::Abort = incoming {
+            return self.abort();
+        }
+        match &mut self.state {
+            State::Waiting => match incoming {
+                Incoming::Start { prompt, options } => self.start(prompt, *options),
+                Incoming::UserMessage(_)
+                | Incoming::PermissionResponse { .. }
+                | Incoming::Interrupt { .. }
+                | Incoming::SetModel(_)
+                | Incoming::SetPermissionMode(_)
+                | Incoming::Abort => self.tell_problem(Some("there is no session yet: send start first".to_owned())),
+            },
+            State::Starting { prompts, .. } => match incoming {
+                Incoming::UserMessage(prompt) if prompts.len() < EARLY_PROMPTS_MAX => prompts.push(prompt),
+                Incoming::Start { .. } => self.tell_problem(Some(STARTED.to_owned())),
+                Incoming::UserMessage(_)
+                | Incoming::PermissionResponse { .. }
+                | Incoming::Interrupt { .. }
+                | Incoming::SetModel(_)
+                | Incoming::SetPermissionMode(_)
+                | Incoming::Abort => {
+                    self.tell_problem(Some("the session is only starting: wait for session_init".to_owned()));
+                }
+            },
+            State::Running(running) => {
+                let problem = running.take_message(incoming, &mut self.requests).await;
+                self.tell_problem(problem);
+            }
+            State::Over => {}
+        }
+    }
+
+    fn start(&mut self, prompt: Prompt, options: StartOptions) {
+        let StartOptions { mut session, streams, unstartable, unknown } = options;
+        if let Some(why) = unstartable {
+            return self.fail(&why);
+        }
+        for name in unknown {
+            self.tell_problem(Some(format!("options.{name} is not known, and was ignored")));
+        }
+        if session.permission_mode == Some(PermissionMode::BypassPermissions) && !self.settings.allow_bypass {
+            return self.fail("bypassPermissions is only allowed when watari is started with --allow-bypass");
+        }
+        session.allow_bypass = self.settings.allow_bypass;
+        session.claude.clone_from(&self.settings.claude);
+        session.keeper = Keeper::ThisProgram;
+        if let Some(limit) = self.settings.permission_timeout {
+            session.permission_prompts =
+                PermissionPrompts::Ask { answer_within: Some(limit).filter(|limit| !limit.is_zero()) };
+        }
+        let connecting: Connecting = Box::pin(Client::connect(session));
+        self.state = State::Starting { connecting, prompts: vec![prompt], encoder: Encoder::new(streams) };
+    }
+
+    async fn connected(&mut self, connected: Result<(Client, Events), ConnectError>) {
+        let State::Starting { prompts, encoder, .. } = std::mem::replace(&mut self.state, State::Over) else { return };
+        let (client, events) = match connected {
+            Ok(connected) => connected,
+            Err(error) => return self.fail(&error.to_string()),
+        };
+        let mut running = Running::new(client, events, encoder);
+        for prompt in prompts {
+            let problem = running.send(prompt).await;
+            self.tell_problem(problem);
+        }
+        self.state = State::Running(Box::new(running));
+        if self.input.is_none() {
+            self.drain().await;
+        }
+    }
+
+    /// Takes an event and all that have come with it, so that they go out together.
+    async fn take_events(&mut self, first: Event) {
+        let mut next = Some(first);
+        while let Some(event) = next {
+            let State::Running(running) = &mut self.state else { return };
+            let exit = running.take_event(event, &mut self.outbox).await;
+            if let Some(exit) = exit {
+                return self.ended(&exit);
+            }
+            next = if self.outbox.has_room() { poll_once(running.events.next()).flatten() } else { None };
+        }
+        self.look_for_the_end();
+    }
+
+    /// The CLI has gone, because it was told to or by itself.
+    fn ended(&mut self, exit: &Exit) {
+        let State::Running(running) = &self.state else { return };
+        if running.ending == Ending::No || running.ending == Ending::Draining {
+            return self.fail(&gone(exit));
+        }
+        self.state = State::Over;
+        self.code = Some(0);
+    }
+
+    async fn input_ended(&mut self) {
+        self.input = None;
+        let mut lines = std::mem::take(&mut self.lines);
+        if let Some(line) = lines.last() {
+            self.take_line(line).await;
+        }
+        match self.state {
+            State::Waiting => self.code = Some(0),
+            // What the client has said is done when it has started.
+            State::Starting { .. } | State::Over => {}
+            State::Running(_) => self.drain().await,
+        }
+    }
+
+    /// Nobody answers any more, and what was asked for is done to its end.
+    async fn drain(&mut self) {
+        let State::Running(running) = &mut self.state else { return };
+        running.drain().await;
+        self.look_for_the_end();
+    }
+
+    /// A client that has closed its end waits only for what it has asked for.
+    fn look_for_the_end(&mut self) {
+        let State::Running(running) = &mut self.state else { return };
+        if running.ending != Ending::Draining || running.open_prompts > 0 {
+            return;
+        }
+        if running.is_idle {
+            self.close();
+        } else {
+            running.give_up_at.get_or_insert_with(|| Instant::now() + BACKGROUND_WITHIN);
+        }
+    }
+
+    fn close(&mut self) {
+        let State::Running(running) = &mut self.state else { return };
+        running.give_up_at = None;
+        running.ending = Ending::Closing;
+        let client = Arc::clone(&running.client);
+        self.requests.spawn(async move {
+            client.close().await;
+            None
+        });
+    }
+
+    fn abort(&mut self) {
+        match &mut self.state {
+            State::Running(running) if running.ending != Ending::Aborting => {
+                running.ending = Ending::Aborting;
+                let client = Arc::clone(&running.client);
+                self.requests.spawn(async move {
+                    client.abort().await;
+                    None
+                });
+            }
+            State::Running(_) => {}
+            // A CLI that is being started is ended by its keeper when nobody wants it any more.
+            State::Waiting | State::Starting { .. } | State::Over => {
+                self.state = State::Over;
+                self.code = Some(self.code.unwrap_or(0));
+            }
+        }
+    }
+
+    fn fail(&mut self, why: &str) {
+        bridge::error(why, Fatal::Yes, self.outbox.lines());
+        self.state = State::Over;
+        self.code = Some(1);
+    }
+
+    fn tell_problem(&mut self, problem: Option<String>) {
+        if let Some(problem) = problem {
+            bridge::error(&problem, Fatal::No, self.outbox.lines());
+        }
+    }
+
+    /// What was said is never cut, as long as the client takes something now and then.
+    async fn write_last_lines(&mut self) {
+        while !self.outbox.is_empty() {
+            let written = tokio::time::timeout(LAST_LINES_WITHIN, self.output.write(self.outbox.unwritten())).await;
+            match written {
+                Ok(Ok(count)) => self.outbox.written(count),
+                Ok(Err(_)) | Err(_) => return,
+            }
+        }
+        // Where output goes through another thread, it is there when this returns.
+        let _flushed = tokio::time::timeout(LAST_LINES_WITHIN, self.output.flush()).await;
+    }
+}
+
+/// What a session brings next; nothing while the client has to take what there is first.
+async fn next_of(state: &mut State, has_room: bool) -> Happened {
+    match state {
+        State::Waiting | State::Over => pending().await,
+        State::Starting { connecting, .. } => Happened::Connected(Box::new(connecting.await)),
+        State::Running(running) => {
+            let give_up_at = running.give_up_at;
+            tokio::select! {
+                // Both may be dropped half-way: an event that was not taken stays, and the timer is made anew.
+                event = running.events.next(), if has_room => Happened::Event(event.map(Box::new)),
+                () = sleep_until(give_up_at) => Happened::Time,
+            }
+        }
+    }
+}
+
+async fn sleep_until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
+        None => pending().await,
+    }
+}
+
+async fn read_more(input: &mut Option<Input>, lines: &mut Lines) -> std::io::Result<usize> {
+    match input {
+        Some(input) => input.read(lines.space()).await,
+        None => pending().await,
+    }
+}
+
+/// What is there at once.
+fn poll_once<T>(future: impl Future<Output = T>) -> Option<T> {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(value) => Some(value),
+        Poll::Pending => None,
+    }
+}

@@ -1,0 +1,142 @@
+//! A client of `watari stdio` in a clean room, with the real CLI and a stub of the API.
+
+#![allow(dead_code, reason = "every test program uses some of it")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
+
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use watari_testkit::claude::pinned_claude;
+use watari_testkit::processes::none_marked_within;
+use watari_testkit::{Reply, Sandbox, Script, StubApi};
+
+/// How long a line may take.
+const WITHIN: Duration = Duration::from_secs(30);
+
+/// A stub and folders, in which clients can be started one after the other.
+pub(crate) struct Room {
+    pub(crate) stub: StubApi,
+    pub(crate) sandbox: Sandbox,
+}
+
+/// A client with its `watari stdio`.
+pub(crate) struct Bridge {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Room {
+    pub(crate) async fn with_replies(replies: impl IntoIterator<Item = Reply>) -> Room {
+        let stub = StubApi::start(replies.into_iter().fold(Script::new(), Script::reply)).await.unwrap();
+        let sandbox = Sandbox::new(&stub.base_url()).unwrap();
+        Room { stub, sandbox }
+    }
+
+    pub(crate) fn bridge(&self) -> Bridge {
+        self.bridge_with(&["--claude", pinned_claude().to_str().unwrap()])
+    }
+
+    pub(crate) fn bridge_with(&self, flags: &[&str]) -> Bridge {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_watari"))
+            .arg("stdio")
+            .args(flags)
+            .env_clear()
+            .envs(self.sandbox.environment())
+            .current_dir(self.sandbox.cwd())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let (stdin, stdout) = (child.stdin.take(), child.stdout.take().unwrap());
+        Bridge { child, stdin, lines: BufReader::new(stdout).lines() }
+    }
+
+    /// Nothing of any session is left.
+    pub(crate) async fn is_empty_within(&self, limit: Duration) {
+        let left = none_marked_within(self.sandbox.root().to_str().unwrap(), limit).await;
+        assert!(left.is_ok(), "{left:?}");
+    }
+}
+
+impl Bridge {
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id().unwrap()
+    }
+
+    pub(crate) async fn write(&mut self, text: &str) {
+        self.stdin.as_mut().unwrap().write_all(text.as_bytes()).await.unwrap();
+    }
+
+    pub(crate) async fn send(&mut self, message: Value) {
+        self.write(&format!("{message}\n")).await;
+    }
+
+    /// Starts a session with a prompt and the options that most tests need.
+    pub(crate) async fn start(&mut self, prompt: &str, options: Value) {
+        let mut all = json!({"settingSources": ["user"]});
+        all.as_object_mut().unwrap().extend(options.as_object().unwrap().clone());
+        self.send(json!({"type": "start", "prompt": prompt, "options": all})).await;
+    }
+
+    /// The next line; none at the end.
+    pub(crate) async fn next(&mut self) -> Option<Value> {
+        let line = tokio::time::timeout(WITHIN, self.lines.next_line()).await;
+        let line = line.unwrap_or_else(|_| panic!("no line came within {WITHIN:?}")).unwrap()?;
+        Some(serde_json::from_str(&line).unwrap_or_else(|_| panic!("not JSON: {line}")))
+    }
+
+    /// All lines up to one of a type, that one included.
+    pub(crate) async fn until(&mut self, kind: &str) -> Vec<Value> {
+        let mut seen = Vec::new();
+        while let Some(line) = self.next().await {
+            let is_it = line["type"] == kind;
+            seen.push(line);
+            if is_it {
+                return seen;
+            }
+        }
+        panic!("it ended without {kind}: {seen:#?}");
+    }
+
+    pub(crate) async fn rest(&mut self) -> Vec<Value> {
+        let mut seen = Vec::new();
+        while let Some(line) = self.next().await {
+            seen.push(line);
+        }
+        seen
+    }
+
+    pub(crate) fn close_input(&mut self) {
+        self.stdin = None;
+    }
+
+    pub(crate) async fn exit(&mut self) -> ExitStatus {
+        tokio::time::timeout(WITHIN, self.child.wait()).await.unwrap().unwrap()
+    }
+}
+
+/// Lines as a transcript, in which what differs from run to run has its name in the place of its value.
+pub(crate) fn transcript(lines: &[Value]) -> String {
+    let shown = lines.iter().filter(|line| line["type"] != "status").map(|line| {
+        let mut line = line.clone();
+        for name in ["sessionId", "model", "claudeCodeVersion", "tools", "totalCostUsd", "usage"] {
+            if let Some(value) = line.get_mut(name) {
+                *value = json!(name);
+            }
+        }
+        line.to_string()
+    });
+    shown.collect::<Vec<_>>().join("\n")
+}
+
+/// The types of lines, those in a row once.
+pub(crate) fn types(lines: &[Value]) -> String {
+    let mut names: Vec<&str> = lines.iter().map(|line| line["type"].as_str().unwrap()).collect();
+    names.dedup();
+    names.join(" ")
+}
