@@ -3,13 +3,13 @@
 mod ends;
 mod outbox;
 mod running;
+mod wait;
 
-use std::future::{Future, pending};
+use std::future::Future;
 use std::path::PathBuf;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use ends::{Input, Output};
@@ -17,6 +17,7 @@ use outbox::Outbox;
 use running::{Ending, Running, STARTED, gone};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
+use wait::{Happened, next_of, poll_once, read_more};
 use watari_sdk::{
     Client, ConnectError, Event, Events, Exit, Keeper, Line, Lines, PermissionMode, PermissionPrompts, Prompt,
 };
@@ -90,22 +91,11 @@ enum State {
     Starting {
         connecting: Connecting,
         prompts: Vec<Prompt>,
-        encoder: Encoder,
+        encoder: Box<Encoder>,
     },
     Running(Box<Running>),
     /// Nothing of a session is left, or never was.
     Over,
-}
-
-/// What one wait brought.
-enum Happened {
-    Read(std::io::Result<usize>),
-    Wrote(std::io::Result<usize>),
-    Connected(Box<Result<(Client, Events), ConnectError>>),
-    Event(Option<Box<Event>>),
-    Answered(Option<String>),
-    Signal,
-    Time,
 }
 
 impl Bridge {
@@ -116,11 +106,14 @@ impl Bridge {
                 self.write_last_lines().await;
                 return ExitCode::from(code);
             }
+            // At once, so that what one read of the CLI brought goes out in one write, and a lone delta does not wait.
+            while let Some(written) = self.write_what_goes() {
+                self.wrote(written);
+            }
             match self.wait().await {
                 Happened::Read(Ok(0) | Err(_)) => self.input_ended().await,
                 Happened::Read(Ok(_)) => self.take_lines().await,
-                Happened::Wrote(Ok(count)) => self.outbox.written(count),
-                Happened::Wrote(Err(_)) => self.abort(),
+                Happened::Wrote(written) => self.wrote(written),
                 Happened::Connected(connected) => self.connected(*connected).await,
                 Happened::Event(Some(event)) => self.take_events(*event).await,
                 Happened::Event(None) => self.code = Some(self.code.unwrap_or(0)),
@@ -143,6 +136,31 @@ impl Bridge {
             happened = next_of(state, has_room) => happened,
             Some(answered) = requests.join_next() => Happened::Answered(answered.ok().flatten()),
             () = signals.heard() => Happened::Signal,
+        }
+    }
+
+    /// Writes without waiting; none if there is nothing, or if the client does not take it.
+    fn write_what_goes(&mut self) -> Option<std::io::Result<usize>> {
+        if self.outbox.is_empty() {
+            return None;
+        }
+        poll_once(self.output.write(self.outbox.unwritten()))
+    }
+
+    fn wrote(&mut self, written: std::io::Result<usize>) {
+        match written {
+            Ok(count) => {
+                if self.outbox.written(count)
+                    && let State::Running(running) = &mut self.state
+                {
+                    running.encoder.lines_moved();
+                }
+            }
+            Err(_) => {
+                // The client is gone. What waits for it would be tried again for ever.
+                self.outbox = Outbox::default();
+                self.abort();
+            }
         }
     }
 
@@ -220,7 +238,7 @@ impl Bridge {
                 PermissionPrompts::Ask { answer_within: Some(limit).filter(|limit| !limit.is_zero()) };
         }
         let connecting: Connecting = Box::pin(Client::connect(session));
-        self.state = State::Starting { connecting, prompts: vec![prompt], encoder: Encoder::new(streams) };
+        self.state = State::Starting { connecting, prompts: vec![prompt], encoder: Box::new(Encoder::new(streams)) };
     }
 
     async fn connected(&mut self, connected: Result<(Client, Events), ConnectError>) {
@@ -229,7 +247,7 @@ impl Bridge {
             Ok(connected) => connected,
             Err(error) => return self.fail(&error.to_string()),
         };
-        let mut running = Running::new(client, events, encoder);
+        let mut running = Running::new(client, events, *encoder);
         for prompt in prompts {
             let problem = running.send(prompt).await;
             self.tell_problem(problem);
@@ -242,6 +260,10 @@ impl Bridge {
 
     /// Takes an event and all that have come with it, so that they go out together.
     async fn take_events(&mut self, first: Event) {
+        let behind = self.outbox.behind();
+        if let State::Running(running) = &mut self.state {
+            running.encoder.client_is_at(behind);
+        }
         let mut next = Some(first);
         while let Some(event) = next {
             let State::Running(running) = &mut self.state else { return };
@@ -345,49 +367,13 @@ impl Bridge {
         while !self.outbox.is_empty() {
             let written = tokio::time::timeout(LAST_LINES_WITHIN, self.output.write(self.outbox.unwritten())).await;
             match written {
-                Ok(Ok(count)) => self.outbox.written(count),
+                Ok(Ok(count)) => {
+                    self.outbox.written(count);
+                }
                 Ok(Err(_)) | Err(_) => return,
             }
         }
         // Where output goes through another thread, it is there when this returns.
         let _flushed = tokio::time::timeout(LAST_LINES_WITHIN, self.output.flush()).await;
-    }
-}
-
-/// What a session brings next; nothing while the client has to take what there is first.
-async fn next_of(state: &mut State, has_room: bool) -> Happened {
-    match state {
-        State::Waiting | State::Over => pending().await,
-        State::Starting { connecting, .. } => Happened::Connected(Box::new(connecting.await)),
-        State::Running(running) => {
-            let give_up_at = running.give_up_at;
-            tokio::select! {
-                // Both may be dropped half-way: an event that was not taken stays, and the timer is made anew.
-                event = running.events.next(), if has_room => Happened::Event(event.map(Box::new)),
-                () = sleep_until(give_up_at) => Happened::Time,
-            }
-        }
-    }
-}
-
-async fn sleep_until(deadline: Option<Instant>) {
-    match deadline {
-        Some(deadline) => tokio::time::sleep_until(deadline).await,
-        None => pending().await,
-    }
-}
-
-async fn read_more(input: &mut Option<Input>, lines: &mut Lines) -> std::io::Result<usize> {
-    match input {
-        Some(input) => input.read(lines.space()).await,
-        None => pending().await,
-    }
-}
-
-/// What is there at once.
-fn poll_once<T>(future: impl Future<Output = T>) -> Option<T> {
-    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(value) => Some(value),
-        Poll::Pending => None,
     }
 }

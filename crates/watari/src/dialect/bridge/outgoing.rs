@@ -1,117 +1,15 @@
 //! Events as lines for the client.
 
-use std::io::Write;
+mod delta;
+mod line;
 
-use serde::Serialize;
+use delta::{LastDelta, join};
+use line::{Line, RequestId, write};
+
 use watari_sdk::{
     AskEnding, AskId, AskKind, BlockId, BlockKind, Delta, DropReason, Event, MessageId, Outcome, PermissionAsk, Raw,
     SessionInfo, TaskNews, TurnCause, TurnEnding,
 };
-
-/// One line to the client.
-#[derive(Debug, Serialize)]
-#[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
-enum Line<'a> {
-    Ready,
-    SessionInit {
-        session_id: &'a str,
-        model: &'a str,
-        claude_code_version: &'a str,
-        tools: &'a [String],
-        mcp_servers: Raw,
-        permission_mode: &'a str,
-    },
-    StreamMessageStart {
-        session_id: &'a str,
-    },
-    StreamContentStart {
-        session_id: &'a str,
-        index: u64,
-        block_type: &'a str,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        block_id: Option<&'a str>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        tool_name: Option<&'a str>,
-    },
-    StreamContentDelta {
-        session_id: &'a str,
-        index: u64,
-        delta_type: &'static str,
-        text: &'a str,
-    },
-    StreamContentStop {
-        session_id: &'a str,
-        index: u64,
-    },
-    StreamMessageStop {
-        session_id: &'a str,
-    },
-    AssistantMessage {
-        session_id: &'a str,
-        parent_tool_use_id: Option<&'a str>,
-        content: &'a [Raw],
-    },
-    PermissionRequest {
-        request_id: RequestId,
-        tool_name: &'a str,
-        tool_input: &'a Raw,
-        tool_use_id: &'a str,
-    },
-    PermissionClosed {
-        request_id: RequestId,
-        reason: &'static str,
-    },
-    ToolProgress {
-        session_id: &'a str,
-        tool_name: &'a str,
-        tool_use_id: &'a str,
-        elapsed_seconds: f64,
-    },
-    ToolResult {
-        tool_use_id: &'a str,
-        content: &'a Raw,
-        is_error: bool,
-    },
-    Task {
-        session_id: &'a str,
-        task_id: &'a str,
-        news: &'static str,
-        detail: &'a Raw,
-    },
-    Status {
-        session_id: &'a str,
-        status: Option<&'a str>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        permission_mode: Option<&'a str>,
-    },
-    TurnResult {
-        session_id: &'a str,
-        subtype: &'a str,
-        total_cost_usd: f64,
-        num_turns: u64,
-        is_error: bool,
-        usage: Raw,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        result: Option<&'a str>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        errors: Option<&'a [String]>,
-        origin: &'static str,
-    },
-    Error {
-        message: &'a str,
-        fatal: bool,
-    },
-}
-
-/// An ask as the client names it: `req_1`, `req_2` and so on.
-#[derive(Debug, Clone, Copy)]
-struct RequestId(AskId);
-
-impl Serialize for RequestId {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&format_args!("req_{}", self.0))
-    }
-}
 
 /// Whether an error ends the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -145,6 +43,9 @@ pub(crate) struct Encoder {
     streaming: Option<Streaming>,
     /// Asks that the client was told of and that are open.
     open_asks: Vec<AskId>,
+    last_delta: Option<LastDelta>,
+    /// Where the client is in what was written, if it takes nothing at the moment.
+    behind: Option<usize>,
 }
 
 /// The message that is being streamed.
@@ -159,7 +60,19 @@ struct Streaming {
 
 impl Encoder {
     pub(crate) fn new(streams: bool) -> Encoder {
-        Encoder { streams, session_id: None, unnamed: Vec::new(), streaming: None, open_asks: Vec::new() }
+        let (session_id, streaming, last_delta, behind) = (None, None, None, None);
+        let (unnamed, open_asks) = (Vec::new(), Vec::new());
+        Encoder { streams, session_id, unnamed, streaming, open_asks, last_delta, behind }
+    }
+
+    /// Says where the client is in what was written, if it takes nothing at the moment: deltas behind that are joined.
+    pub(crate) fn client_is_at(&mut self, behind: Option<usize>) {
+        self.behind = behind;
+    }
+
+    /// What was written is now elsewhere, or gone.
+    pub(crate) fn lines_moved(&mut self) {
+        self.last_delta = None;
     }
 
     /// Adds the lines for an event.
@@ -188,7 +101,11 @@ impl Encoder {
                         Delta::Thinking(text) => ("thinking_delta", text),
                         Delta::Input(text) => ("input_json_delta", text),
                     };
-                    write(&Line::StreamContentDelta { session_id, index, delta_type, text }, out);
+                    if !join(&mut self.last_delta, (block, delta_type), text, out, self.behind) {
+                        let start = out.len();
+                        write(&Line::StreamContentDelta { session_id, index, delta_type, text }, out);
+                        self.last_delta = Some(LastDelta { block, delta_type, start, end: out.len() });
+                    }
                 }
             }
             Event::MessageStarted { message, .. } => {
@@ -381,12 +298,6 @@ fn turn_result<'a>(session_id: &'a str, cause: TurnCause, outcome: &'a Outcome) 
             TurnCause::Cli => "task",
         },
     }
-}
-
-fn write(line: &Line<'_>, out: &mut Vec<u8>) {
-    // Writing to memory does not fail, and no line has a key that is no text.
-    let _written = serde_json::to_writer(&mut *out, line);
-    let _written = out.write_all(b"\n");
 }
 
 #[cfg(test)]

@@ -27,17 +27,26 @@ impl Outbox {
         self.unwritten().len() < WAITING_BYTES_MAX
     }
 
-    /// The client took this many bytes.
-    pub(super) fn written(&mut self, count: usize) {
+    /// Where the client is, if it takes nothing at the moment: everything that can be written is.
+    pub(super) fn behind(&self) -> Option<usize> {
+        (!self.is_empty()).then_some(self.start)
+    }
+
+    /// The client took this many bytes. Tells whether what waits is now elsewhere.
+    pub(super) fn written(&mut self, count: usize) -> bool {
         self.start += count;
         if self.start == self.bytes.len() {
             self.bytes.clear();
             self.start = 0;
             // A huge line leaves a huge buffer; it is given back once the line is gone.
             self.bytes.shrink_to(2 * WAITING_BYTES_MAX);
-        } else if self.start > WAITING_BYTES_MAX {
+            return true;
+        }
+        let moves = self.start > WAITING_BYTES_MAX;
+        if moves {
             self.bytes.drain(..self.start);
             self.start = 0;
         }
+        moves
     }
 }

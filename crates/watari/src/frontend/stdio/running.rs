@@ -15,7 +15,7 @@ use crate::dialect::bridge::{Encoder, Incoming};
 pub(super) struct Running {
     pub(super) client: Arc<Client>,
     pub(super) events: Events,
-    encoder: Encoder,
+    pub(super) encoder: Encoder,
     open_asks: Vec<AskId>,
     /// Prompts that have no outcome yet.
     pub(super) open_prompts: usize,

@@ -184,3 +184,36 @@ fn what_names_the_session_waits_for_its_name() {
     {"type":"status","sessionId":"S","status":null,"permissionMode":"plan"}
     "#);
 }
+
+#[test]
+fn deltas_that_wait_are_joined_and_those_that_are_taken_are_not() {
+    let (one, two) = (BlockId(1), BlockId(2));
+    let mut encoder = Encoder::new(true);
+    encoder.session_id = Some("S".to_owned());
+    let places = vec![(one, 0), (two, 1)];
+    encoder.streaming = Some(Streaming { message: MessageId("m".to_owned()), places, content: Vec::new() });
+    let mut out = Vec::new();
+    let mut grow = |encoder: &mut Encoder, block, text: &str, behind| {
+        encoder.client_is_at(behind);
+        encoder.tell(Event::BlockGrew { block, at: 0, delta: Delta::Text(text.to_owned()) }, &mut out);
+        out.len()
+    };
+    grow(&mut encoder, one, "read as it comes", None);
+    let waits_at = grow(&mut encoder, one, " and so is this", None);
+    grow(&mut encoder, one, " \"this\"", Some(waits_at));
+    grow(&mut encoder, one, " has\nto wait", Some(waits_at));
+    grow(&mut encoder, two, "another", Some(waits_at));
+    let begun = grow(&mut encoder, two, " block", Some(waits_at)) - 5;
+    grow(&mut encoder, two, " that was begun", Some(begun));
+    grow(&mut encoder, two, ", joined", Some(begun));
+    encoder.lines_moved();
+    grow(&mut encoder, two, " and moved", Some(begun));
+    insta::assert_snapshot!(String::from_utf8(out).unwrap(), @r#"
+    {"type":"stream_content_delta","sessionId":"S","index":0,"deltaType":"text_delta","text":"read as it comes"}
+    {"type":"stream_content_delta","sessionId":"S","index":0,"deltaType":"text_delta","text":" and so is this"}
+    {"type":"stream_content_delta","sessionId":"S","index":0,"deltaType":"text_delta","text":" \"this\" has\nto wait"}
+    {"type":"stream_content_delta","sessionId":"S","index":1,"deltaType":"text_delta","text":"another block"}
+    {"type":"stream_content_delta","sessionId":"S","index":1,"deltaType":"text_delta","text":" that was begun, joined"}
+    {"type":"stream_content_delta","sessionId":"S","index":1,"deltaType":"text_delta","text":" and moved"}
+    "#);
+}

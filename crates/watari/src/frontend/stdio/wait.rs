@@ -1,0 +1,60 @@
+//! What the front end waits for.
+
+use std::future::{Future, pending};
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+use tokio::time::Instant;
+use watari_sdk::{Client, ConnectError, Event, Events, Lines};
+
+use super::State;
+use super::ends::Input;
+
+/// What one wait brought.
+pub(super) enum Happened {
+    Read(std::io::Result<usize>),
+    Wrote(std::io::Result<usize>),
+    Connected(Box<Result<(Client, Events), ConnectError>>),
+    Event(Option<Box<Event>>),
+    Answered(Option<String>),
+    Signal,
+    Time,
+}
+
+/// What a session brings next; nothing while the client has to take what there is first.
+pub(super) async fn next_of(state: &mut State, has_room: bool) -> Happened {
+    match state {
+        State::Waiting | State::Over => pending().await,
+        State::Starting { connecting, .. } => Happened::Connected(Box::new(connecting.await)),
+        State::Running(running) => {
+            let give_up_at = running.give_up_at;
+            tokio::select! {
+                // Both may be dropped half-way: an event that was not taken stays, and the timer is made anew.
+                event = running.events.next(), if has_room => Happened::Event(event.map(Box::new)),
+                () = sleep_until(give_up_at) => Happened::Time,
+            }
+        }
+    }
+}
+
+async fn sleep_until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
+        None => pending().await,
+    }
+}
+
+pub(super) async fn read_more(input: &mut Option<Input>, lines: &mut Lines) -> std::io::Result<usize> {
+    match input {
+        Some(input) => input.read(lines.space()).await,
+        None => pending().await,
+    }
+}
+
+/// What is there at once.
+pub(super) fn poll_once<T>(future: impl Future<Output = T>) -> Option<T> {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(value) => Some(value),
+        Poll::Pending => None,
+    }
+}
