@@ -9,7 +9,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::unix::pipe;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 use watari_sdk::{Keeper, RawProcess, RawStart, StartError};
 
 use super::file::Form;
@@ -21,6 +21,9 @@ const MESSAGES_MAX: usize = 20_000;
 
 /// How much of what a CLI complains of is kept.
 const COMPLAINT_BYTES_MAX: usize = 2000;
+
+/// How long the end of what a CLI complains of is waited for when it is gone.
+const COMPLAINTS_WITHIN: Duration = Duration::from_secs(1);
 
 /// What every scenario is started with. The setting sources keep out what stands in the directory and in those above
 /// it, of which one is a folder for temporary files that everybody can write to: a `.mcp.json` there would run.
@@ -142,10 +145,10 @@ impl Talk {
         if left > 0 {
             return Err(io::Error::other(format!("{left} processes of the CLI could not be ended")));
         }
-        // Everything that could hold its end of the pipe is gone.
-        match self.complaints.join_next().await {
-            Some(Ok(complaints)) => Ok(complaints),
-            Some(Err(_)) | None => Ok(String::new()),
+        // Everything that could hold its end of the pipe is gone; but for what got away where that cannot be helped.
+        match timeout(COMPLAINTS_WITHIN, self.complaints.join_next()).await {
+            Ok(Some(Ok(complaints))) => Ok(complaints),
+            Ok(Some(Err(_)) | None) | Err(_) => Ok(String::new()),
         }
     }
 }
