@@ -17,8 +17,8 @@ pub(crate) struct Stdio {
     /// Let a client ask for the mode in which everything runs without a question; only in a sandbox
     #[arg(long)]
     allow_bypass: bool,
-    /// After how many seconds a permission request that nobody answers is a no; 0 means never [default: 60, or what
-    /// the client says]
+    /// After how many seconds a permission request that nobody answers is a no, whatever the client says; 0 means never
+    /// [default: what the client says, or 60]
     #[arg(long, value_name = "SECONDS")]
     permission_timeout: Option<u32>,
 }

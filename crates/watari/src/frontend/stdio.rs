@@ -14,10 +14,10 @@ use std::time::Duration;
 
 use ends::{Input, Output};
 use outbox::Outbox;
-use running::{Ending, Running, STARTED, gone};
+use running::{Answered, Ending, Running, STARTED, gone};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
-use wait::{Happened, next_of, poll_once, read_more};
+use wait::{Happened, next_of, poll_once, read_more, write_more};
 use watari_sdk::{
     Client, ConnectError, Event, Events, Exit, Keeper, Line, Lines, PermissionMode, PermissionPrompts, Prompt,
 };
@@ -56,7 +56,7 @@ pub(crate) async fn serve(settings: Settings, signals: StopSignals) -> ExitCode 
         settings,
         input: Some(input),
         lines: Lines::new(),
-        output,
+        output: Some(output),
         outbox: Outbox::default(),
         signals,
         state: State::Waiting,
@@ -72,12 +72,13 @@ struct Bridge {
     /// None once the client has closed it.
     input: Option<Input>,
     lines: Lines,
-    output: Output,
+    /// None once the client is gone.
+    output: Option<Output>,
     outbox: Outbox,
     signals: StopSignals,
     state: State,
-    /// Requests that the CLI has not answered yet, and the end of the session; each gives what went wrong.
-    requests: JoinSet<Option<String>>,
+    /// Requests that the CLI has not answered yet, and the end of the session.
+    requests: JoinSet<Answered>,
     /// Set once there is nothing more to do.
     code: Option<u8>,
 }
@@ -117,7 +118,7 @@ impl Bridge {
                 Happened::Connected(connected) => self.connected(*connected).await,
                 Happened::Event(Some(event)) => self.take_events(*event).await,
                 Happened::Event(None) => self.code = Some(self.code.unwrap_or(0)),
-                Happened::Answered(problem) => self.tell_problem(problem),
+                Happened::Answered(answered) => self.answered(answered),
                 Happened::Signal => self.abort(),
                 Happened::Time => self.close(),
             }
@@ -128,23 +129,21 @@ impl Bridge {
     /// nothing, an event or a signal that was not heard stays, and what connects or answers is kept and goes on.
     async fn wait(&mut self) -> Happened {
         let Bridge { input, lines, output, outbox, signals, state, requests, .. } = self;
-        let has_lines = !outbox.is_empty();
-        let has_room = outbox.has_room();
+        // For a client that is gone nothing is kept.
+        let has_room = outbox.has_room() || output.is_none();
         tokio::select! {
-            written = output.write(outbox.unwritten()), if has_lines => Happened::Wrote(written),
+            written = write_more(output, outbox.unwritten()) => Happened::Wrote(written),
             read = read_more(input, lines) => Happened::Read(read),
             happened = next_of(state, has_room) => happened,
-            Some(answered) = requests.join_next() => Happened::Answered(answered.ok().flatten()),
+            Some(answered) = requests.join_next() => Happened::Answered(answered.unwrap_or(Answered::Well)),
             () = signals.heard() => Happened::Signal,
         }
     }
 
     /// Writes without waiting; none if there is nothing, or if the client does not take it.
     fn write_what_goes(&mut self) -> Option<std::io::Result<usize>> {
-        if self.outbox.is_empty() {
-            return None;
-        }
-        poll_once(self.output.write(self.outbox.unwritten()))
+        let output = self.output.as_mut().filter(|_| !self.outbox.is_empty())?;
+        poll_once(output.write(self.outbox.unwritten()))
     }
 
     fn wrote(&mut self, written: std::io::Result<usize>) {
@@ -157,8 +156,7 @@ impl Bridge {
                 }
             }
             Err(_) => {
-                // The client is gone. What waits for it would be tried again for ever.
-                self.outbox = Outbox::default();
+                self.output = None;
                 self.abort();
             }
         }
@@ -303,7 +301,7 @@ impl Bridge {
     /// Nobody answers any more, and what was asked for is done to its end.
     async fn drain(&mut self) {
         let State::Running(running) = &mut self.state else { return };
-        running.drain().await;
+        running.drain(&mut self.outbox).await;
         self.look_for_the_end();
     }
 
@@ -313,7 +311,7 @@ impl Bridge {
         if running.ending != Ending::Draining || running.open_prompts > 0 {
             return;
         }
-        if running.is_idle {
+        if running.is_idle && !running.has_tasks {
             self.close();
         } else {
             running.give_up_at.get_or_insert_with(|| Instant::now() + BACKGROUND_WITHIN);
@@ -327,7 +325,7 @@ impl Bridge {
         let client = Arc::clone(&running.client);
         self.requests.spawn(async move {
             client.close().await;
-            None
+            Answered::Well
         });
     }
 
@@ -338,7 +336,7 @@ impl Bridge {
                 let client = Arc::clone(&running.client);
                 self.requests.spawn(async move {
                     client.abort().await;
-                    None
+                    Answered::Well
                 });
             }
             State::Running(_) => {}
@@ -356,6 +354,16 @@ impl Bridge {
         self.code = Some(1);
     }
 
+    fn answered(&mut self, answered: Answered) {
+        match (answered, &mut self.state) {
+            (Answered::Badly(problem), _) => self.tell_problem(Some(problem)),
+            (Answered::ModelChanged(model), State::Running(running)) => {
+                running.encoder.tell_model(model.as_deref(), self.outbox.lines());
+            }
+            (Answered::Well | Answered::ModelChanged(_), _) => {}
+        }
+    }
+
     fn tell_problem(&mut self, problem: Option<String>) {
         if let Some(problem) = problem {
             bridge::error(&problem, Fatal::No, self.outbox.lines());
@@ -364,8 +372,9 @@ impl Bridge {
 
     /// What was said is never cut, as long as the client takes something now and then.
     async fn write_last_lines(&mut self) {
+        let Some(output) = &mut self.output else { return };
         while !self.outbox.is_empty() {
-            let written = tokio::time::timeout(LAST_LINES_WITHIN, self.output.write(self.outbox.unwritten())).await;
+            let written = tokio::time::timeout(LAST_LINES_WITHIN, output.write(self.outbox.unwritten())).await;
             match written {
                 Ok(Ok(count)) => {
                     self.outbox.written(count);
@@ -374,6 +383,6 @@ impl Bridge {
             }
         }
         // Where output goes through another thread, it is there when this returns.
-        let _flushed = tokio::time::timeout(LAST_LINES_WITHIN, self.output.flush()).await;
+        let _flushed = tokio::time::timeout(LAST_LINES_WITHIN, output.flush()).await;
     }
 }

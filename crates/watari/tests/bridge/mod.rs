@@ -6,6 +6,7 @@
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
+use rustix::io::ioctl_fionread;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
@@ -26,12 +27,17 @@ pub(crate) struct Room {
 pub(crate) struct Bridge {
     child: Child,
     stdin: Option<ChildStdin>,
-    lines: Lines<BufReader<ChildStdout>>,
+    /// None once the client has closed it.
+    lines: Option<Lines<BufReader<ChildStdout>>>,
 }
 
 impl Room {
     pub(crate) async fn with_replies(replies: impl IntoIterator<Item = Reply>) -> Room {
-        let stub = StubApi::start(replies.into_iter().fold(Script::new(), Script::reply)).await.unwrap();
+        Room::with_script(replies.into_iter().fold(Script::new(), Script::reply)).await
+    }
+
+    pub(crate) async fn with_script(script: Script) -> Room {
+        let stub = StubApi::start(script).await.unwrap();
         let sandbox = Sandbox::new(&stub.base_url()).unwrap();
         Room { stub, sandbox }
     }
@@ -53,7 +59,7 @@ impl Room {
             .spawn()
             .unwrap();
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take().unwrap());
-        Bridge { child, stdin, lines: BufReader::new(stdout).lines() }
+        Bridge { child, stdin, lines: Some(BufReader::new(stdout).lines()) }
     }
 
     /// Nothing of any session is left.
@@ -83,24 +89,38 @@ impl Bridge {
         self.send(json!({"type": "start", "prompt": prompt, "options": all})).await;
     }
 
+    /// Answers a permission request.
+    pub(crate) async fn answer(&mut self, request_id: &str, result: Value) {
+        self.send(json!({"type": "permission_response", "requestId": request_id, "result": result})).await;
+    }
+
+    pub(crate) async fn allow(&mut self, request_id: &str) {
+        self.answer(request_id, json!({"behavior": "allow"})).await;
+    }
+
     /// The next line; none at the end.
     pub(crate) async fn next(&mut self) -> Option<Value> {
-        let line = tokio::time::timeout(WITHIN, self.lines.next_line()).await;
+        let line = tokio::time::timeout(WITHIN, self.lines.as_mut().unwrap().next_line()).await;
         let line = line.unwrap_or_else(|_| panic!("no line came within {WITHIN:?}")).unwrap()?;
         Some(serde_json::from_str(&line).unwrap_or_else(|_| panic!("not JSON: {line}")))
     }
 
     /// All lines up to one of a type, that one included.
     pub(crate) async fn until(&mut self, kind: &str) -> Vec<Value> {
+        self.until_one_of(&[kind]).await
+    }
+
+    /// All lines up to one of some types, that one included.
+    pub(crate) async fn until_one_of(&mut self, kinds: &[&str]) -> Vec<Value> {
         let mut seen = Vec::new();
         while let Some(line) = self.next().await {
-            let is_it = line["type"] == kind;
+            let is_it = kinds.iter().any(|kind| line["type"] == *kind);
             seen.push(line);
             if is_it {
                 return seen;
             }
         }
-        panic!("it ended without {kind}: {seen:#?}");
+        panic!("it ended without {kinds:?}: {seen:#?}");
     }
 
     pub(crate) async fn rest(&mut self) -> Vec<Value> {
@@ -115,8 +135,23 @@ impl Bridge {
         self.stdin = None;
     }
 
+    /// The client reads no more, and says so by closing its end.
+    pub(crate) fn close_output(&mut self) {
+        self.lines = None;
+    }
+
+    /// How many bytes wait in the pipe for the client.
+    pub(crate) fn waiting_bytes(&mut self) -> u64 {
+        ioctl_fionread(self.lines.as_mut().unwrap().get_ref().get_ref()).unwrap()
+    }
+
     pub(crate) async fn exit(&mut self) -> ExitStatus {
-        tokio::time::timeout(WITHIN, self.child.wait()).await.unwrap().unwrap()
+        self.exit_within(WITHIN).await
+    }
+
+    pub(crate) async fn exit_within(&mut self, limit: Duration) -> ExitStatus {
+        let ended = tokio::time::timeout(limit, self.child.wait()).await;
+        ended.unwrap_or_else(|_| panic!("it still runs after {limit:?}")).unwrap()
     }
 }
 
@@ -132,6 +167,11 @@ pub(crate) fn transcript(lines: &[Value]) -> String {
         line.to_string()
     });
     shown.collect::<Vec<_>>().join("\n")
+}
+
+/// The lines of one type.
+pub(crate) fn of_type<'a>(lines: &'a [Value], kind: &str) -> Vec<&'a Value> {
+    lines.iter().filter(|line| line["type"] == kind).collect()
 }
 
 /// The types of lines, those in a row once.

@@ -125,7 +125,7 @@ fn permission_response(message: &Message<'_>) -> Result<Incoming, String> {
     let answer = match given.behavior.as_deref() {
         Some("allow") => Answer::Allow {
             input: object("result.updatedInput", given.updated_input)?,
-            permissions: given.updated_permissions.filter(|value| value.get() != "null").map(raw),
+            permissions: list("result.updatedPermissions", given.updated_permissions)?,
         },
         Some("deny") => Answer::Deny {
             message: given.message.unwrap_or_else(|| "User denied".to_owned()),
@@ -144,6 +144,14 @@ fn object(name: &str, value: Option<&RawValue>) -> Result<Option<Raw>, String> {
     }
     let is_empty = value.get()[1..].trim_ascii_start().starts_with('}');
     Ok((!is_empty).then(|| raw(value)))
+}
+
+fn list(name: &str, value: Option<&RawValue>) -> Result<Option<Raw>, String> {
+    match value.filter(|value| value.get() != "null") {
+        Some(value) if value.get().starts_with('[') => Ok(Some(raw(value))),
+        Some(_) => Err(format!("{name} must be a list")),
+        None => Ok(None),
+    }
 }
 
 fn raw(value: &RawValue) -> Raw {

@@ -70,6 +70,18 @@ impl Encoder {
         self.behind = behind;
     }
 
+    /// An ask that the client was told of was answered for it.
+    pub(crate) fn cancel_ask(&mut self, ask: AskId, out: &mut Vec<u8>) {
+        self.tell_end_of_ask(ask, AskEnding::Withdrawn, out);
+    }
+
+    /// The model was changed; none means to the CLI's own choice.
+    pub(crate) fn tell_model(&mut self, model: Option<&str>, out: &mut Vec<u8>) {
+        let Some(session_id) = self.session_id.as_deref() else { return };
+        let model = Some(model.unwrap_or("default"));
+        write(&Line::Status { session_id, status: None, permission_mode: None, model }, out);
+    }
+
     /// What was written is now elsewhere, or gone.
     pub(crate) fn lines_moved(&mut self) {
         self.last_delta = None;
@@ -154,7 +166,7 @@ impl Encoder {
             Event::TurnFinished { cause, outcome } => write(&turn_result(session_id, cause, &outcome), out),
             Event::StatusChanged { status, permission_mode, .. } => {
                 let (status, permission_mode) = (status.as_deref(), permission_mode.as_deref());
-                write(&Line::Status { session_id, status, permission_mode }, out);
+                write(&Line::Status { session_id, status, permission_mode, model: None }, out);
             }
             Event::TaskChanged { task, news, detail } => {
                 let news = match news {

@@ -5,7 +5,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream as StdUnixStream;
 
 use rustix::fs::FileType;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+#[cfg(target_os = "linux")]
+use tokio::io::Interest;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 
@@ -13,7 +15,12 @@ use tokio::net::unix::pipe;
 pub(super) struct Input(Box<dyn AsyncRead + Unpin>);
 
 /// Where the lines for the client go.
-pub(super) struct Output(Box<dyn AsyncWrite + Unpin>);
+pub(super) enum Output {
+    Pipe(pipe::Sender),
+    Socket(UnixStream),
+    /// A file or a terminal, through a thread.
+    Other(tokio::io::Stdout),
+}
 
 impl Input {
     pub(super) fn open() -> io::Result<Input> {
@@ -38,22 +45,46 @@ impl Output {
     pub(super) fn open() -> io::Result<Output> {
         let stdout = io::stdout();
         let kind = kind_of(&stdout)?;
-        Ok(Output(if kind == FileType::Fifo {
-            Box::new(pipe::Sender::from_owned_fd(stdout.as_fd().try_clone_to_owned()?)?)
+        Ok(if kind == FileType::Fifo {
+            Output::Pipe(pipe::Sender::from_owned_fd(stdout.as_fd().try_clone_to_owned()?)?)
         } else if kind == FileType::Socket {
-            Box::new(socket(stdout.as_fd().try_clone_to_owned()?)?)
+            Output::Socket(socket(stdout.as_fd().try_clone_to_owned()?)?)
         } else {
-            Box::new(tokio::io::stdout())
-        }))
+            Output::Other(tokio::io::stdout())
+        })
     }
 
-    /// Writes what can be written now. Dropping the future loses nothing.
+    /// Writes what can be written now; with nothing to write, waits until the client has closed its end, which is an
+    /// error. Dropping the future loses nothing.
     pub(super) async fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write(bytes).await
+        if bytes.is_empty() {
+            return Err(self.closed().await);
+        }
+        match self {
+            Output::Pipe(pipe) => pipe.write(bytes).await,
+            Output::Socket(socket) => socket.write(bytes).await,
+            Output::Other(stdout) => stdout.write(bytes).await,
+        }
     }
 
     pub(super) async fn flush(&mut self) -> io::Result<()> {
-        self.0.flush().await
+        match self {
+            Output::Pipe(pipe) => pipe.flush().await,
+            Output::Socket(socket) => socket.flush().await,
+            Output::Other(stdout) => stdout.flush().await,
+        }
+    }
+
+    /// A pipe tells when nobody is left to read it. Of the others that is only heard when something is written.
+    async fn closed(&self) -> io::Error {
+        #[cfg(target_os = "linux")]
+        if let Output::Pipe(pipe) = self {
+            return match pipe.ready(Interest::ERROR).await {
+                Ok(_) => io::ErrorKind::BrokenPipe.into(),
+                Err(error) => error,
+            };
+        }
+        std::future::pending().await
     }
 }
 

@@ -1,7 +1,9 @@
 //! A session while it runs: what the client wants of it, and what it tells.
 
+use std::future::Future;
 use std::sync::Arc;
 
+use serde_json::value::RawValue;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use watari_sdk::{
@@ -9,6 +11,7 @@ use watari_sdk::{
 };
 
 use super::outbox::Outbox;
+use super::wait::poll_once;
 use crate::dialect::bridge::{Encoder, Incoming};
 
 /// A session that runs, and what is known of it.
@@ -20,6 +23,8 @@ pub(super) struct Running {
     /// Prompts that have no outcome yet.
     pub(super) open_prompts: usize,
     pub(super) is_idle: bool,
+    /// Whether the CLI lists work in the background, which it does not count as running.
+    pub(super) has_tasks: bool,
     pub(super) ending: Ending,
     /// Until when background work may go on.
     pub(super) give_up_at: Option<Instant>,
@@ -37,6 +42,13 @@ pub(super) enum Ending {
     Aborting,
 }
 
+/// What became of something that the CLI was asked for.
+pub(super) enum Answered {
+    Well,
+    Badly(String),
+    ModelChanged(Option<String>),
+}
+
 /// What a second `start` is told.
 pub(super) const STARTED: &str = "the session was started already; send user_message";
 
@@ -49,18 +61,20 @@ impl Running {
             open_asks: Vec::new(),
             open_prompts: 0,
             is_idle: true,
+            has_tasks: false,
             ending: Ending::No,
             give_up_at: None,
         }
     }
 
     /// Nobody answers any more, and what was asked for is done to its end.
-    pub(super) async fn drain(&mut self) {
+    pub(super) async fn drain(&mut self, outbox: &mut Outbox) {
         if self.ending != Ending::No {
             return;
         }
         self.ending = Ending::Draining;
         for ask in std::mem::take(&mut self.open_asks) {
+            self.encoder.cancel_ask(ask, outbox.lines());
             // One that was closed in the meantime needs no answer.
             let _refused = self.client.respond(ask, nobody()).await;
         }
@@ -70,34 +84,34 @@ impl Running {
     pub(super) async fn take_message(
         &mut self,
         incoming: Incoming,
-        requests: &mut JoinSet<Option<String>>,
+        requests: &mut JoinSet<Answered>,
     ) -> Option<String> {
         let client = Arc::clone(&self.client);
         match incoming {
-            Incoming::Start { .. } => return Some(STARTED.to_owned()),
-            Incoming::UserMessage(prompt) => return self.send(prompt).await,
+            Incoming::Start { .. } => Some(STARTED.to_owned()),
+            Incoming::UserMessage(prompt) => self.send(prompt).await,
             Incoming::PermissionResponse { ask, answer } => {
                 let answered = client.respond(ask, answer).await;
-                return answered.err().map(|error| format!("requestId req_{ask}: {error}"));
+                answered.err().map(|error| format!("requestId req_{ask}: {error}"))
             }
-            // The CLI may take its time to answer these, and nobody waits for it here.
-            Incoming::Interrupt { cancel_queued } => {
-                requests.spawn(async move {
-                    let receipt = if cancel_queued { client.interrupt_all().await } else { client.interrupt().await };
-                    receipt.err().and_then(|error| unless_idle(&error))
-                });
-            }
-            Incoming::SetModel(model) => {
-                requests.spawn(async move { problem("set_model", client.request(Request::SetModel(model)).await) });
-            }
-            Incoming::SetPermissionMode(mode) => {
-                requests.spawn(async move {
-                    problem("set_permission_mode", client.request(Request::SetPermissionMode(mode)).await)
-                });
-            }
-            Incoming::Abort => {}
+            Incoming::Interrupt { cancel_queued } => in_order(requests, async move {
+                let receipt = if cancel_queued { client.interrupt_all().await } else { client.interrupt().await };
+                receipt.err().and_then(|error| unless_idle(&error)).map_or(Answered::Well, Answered::Badly)
+            }),
+            Incoming::SetModel(model) => in_order(requests, async move {
+                match client.request(Request::SetModel(model.clone())).await {
+                    Ok(_) => Answered::ModelChanged(model),
+                    Err(error) => Answered::Badly(format!("set_model: {error}")),
+                }
+            }),
+            Incoming::SetPermissionMode(mode) => in_order(requests, async move {
+                match client.request(Request::SetPermissionMode(mode)).await {
+                    Ok(_) => Answered::Well,
+                    Err(error) => Answered::Badly(format!("set_permission_mode: {error}")),
+                }
+            }),
+            Incoming::Abort => None,
         }
-        None
     }
 
     pub(super) async fn send(&mut self, prompt: Prompt) -> Option<String> {
@@ -119,7 +133,7 @@ impl Running {
             return Some(exit);
         }
         self.note(&event);
-        self.answer_for_the_client(&event).await;
+        let cancelled = self.answer_for_the_client(&event).await;
         let is_told = match self.ending {
             Ending::No | Ending::Draining | Ending::Closing => true,
             Ending::Aborting => matches!(event, Event::TurnFinished { .. }),
@@ -127,12 +141,18 @@ impl Running {
         if is_told {
             self.encoder.tell(event, outbox.lines());
         }
+        if let Some(ask) = cancelled {
+            self.encoder.cancel_ask(ask, outbox.lines());
+        }
         None
     }
 
     fn note(&mut self, event: &Event) {
         if let Event::BecameIdle = event {
             self.is_idle = true;
+        }
+        if let Event::TasksListed { tasks } = event {
+            self.has_tasks = tasks.parse::<Vec<&RawValue>>().is_ok_and(|tasks| !tasks.is_empty());
         }
         if let Event::TurnStarted { .. } = event {
             self.is_idle = false;
@@ -145,25 +165,45 @@ impl Running {
         }
     }
 
-    /// Answers what the client cannot: a form, for which the dialect has no word, and anything when it has gone.
-    async fn answer_for_the_client(&mut self, event: &Event) {
-        let Event::AskOpened { ask, kind } = event else { return };
+    /// Answers what the client cannot: a form, for which the dialect has no word, and anything when it has gone. Gives
+    /// back the ask that the client will not answer.
+    async fn answer_for_the_client(&mut self, event: &Event) -> Option<AskId> {
+        let Event::AskOpened { ask, kind } = event else { return None };
         let answer = match (kind, self.ending) {
             (AskKind::Form(_), _) => Answer::Dismiss,
             (_, Ending::Draining) => nobody(),
-            (_, Ending::No | Ending::Closing | Ending::Aborting) => return self.open_asks.push(*ask),
+            (_, Ending::No | Ending::Closing | Ending::Aborting) => {
+                self.open_asks.push(*ask);
+                return None;
+            }
         };
         // One that was closed in the meantime needs no answer.
         let _refused = self.client.respond(*ask, answer).await;
+        Some(*ask)
+    }
+}
+
+/// Asks the CLI for something that it may take its time to answer. It is asked before anything that the client says
+/// next, and nobody waits for the answer here.
+fn in_order(
+    requests: &mut JoinSet<Answered>,
+    request: impl Future<Output = Answered> + Send + 'static,
+) -> Option<String> {
+    let mut request = Box::pin(request);
+    // The first step puts it into the session's queue.
+    match poll_once(request.as_mut()) {
+        None => {
+            requests.spawn(request);
+            None
+        }
+        Some(Answered::Badly(problem)) => Some(problem),
+        // Nothing is answered before it was asked.
+        Some(Answered::Well | Answered::ModelChanged(_)) => None,
     }
 }
 
 fn nobody() -> Answer {
     Answer::deny("The client has gone, so nobody can answer")
-}
-
-fn problem<T>(what: &str, answered: Result<T, RequestError>) -> Option<String> {
-    answered.err().map(|error| format!("{what}: {error}"))
 }
 
 /// An interrupt of nothing has no effect, and that is no error.

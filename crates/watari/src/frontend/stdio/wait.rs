@@ -8,7 +8,8 @@ use tokio::time::Instant;
 use watari_sdk::{Client, ConnectError, Event, Events, Lines};
 
 use super::State;
-use super::ends::Input;
+use super::ends::{Input, Output};
+use super::running::Answered;
 
 /// What one wait brought.
 pub(super) enum Happened {
@@ -16,7 +17,7 @@ pub(super) enum Happened {
     Wrote(std::io::Result<usize>),
     Connected(Box<Result<(Client, Events), ConnectError>>),
     Event(Option<Box<Event>>),
-    Answered(Option<String>),
+    Answered(Answered),
     Signal,
     Time,
 }
@@ -47,6 +48,14 @@ async fn sleep_until(deadline: Option<Instant>) {
 pub(super) async fn read_more(input: &mut Option<Input>, lines: &mut Lines) -> std::io::Result<usize> {
     match input {
         Some(input) => input.read(lines.space()).await,
+        None => pending().await,
+    }
+}
+
+/// Writes, or waits until the client is gone.
+pub(super) async fn write_more(output: &mut Option<Output>, bytes: &[u8]) -> std::io::Result<usize> {
+    match output {
+        Some(output) => output.write(bytes).await,
         None => pending().await,
     }
 }

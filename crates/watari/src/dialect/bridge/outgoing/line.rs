@@ -80,6 +80,8 @@ pub(super) enum Line<'a> {
         status: Option<&'a str>,
         #[serde(skip_serializing_if = "Option::is_none")]
         permission_mode: Option<&'a str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        model: Option<&'a str>,
     },
     TurnResult {
         session_id: &'a str,

@@ -1,0 +1,664 @@
+//! The bridge on the real CLI: what its clients can send, how their answers are taken, and how it ends.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
+
+mod bridge;
+
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use bridge::{Bridge, Room, of_type, transcript, types};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use tokio::process::Command;
+use watari_testkit::claude::{oldest_claude, pinned_claude};
+use watari_testkit::processes::marked;
+use watari_testkit::{Reply, Script};
+
+/// A command that no mode runs unasked.
+const TOUCH: &str = "sh -c 'touch made && echo made it'";
+
+/// A command that says nothing and does not end, with a child that tries to get away.
+const ENDLESS: &str = "setsid tail -f /dev/null & tail -f /dev/null";
+
+/// How long something may take that is waited for by looking again and again.
+const SEEN_WITHIN: Duration = Duration::from_secs(20);
+
+fn bash(command: &str) -> Reply {
+    Reply::tool_use("toolu_1", "Bash", json!({"command": command, "description": "a test"}))
+}
+
+/// What came of tools: the id of each call, its text, and whether it went wrong.
+fn tool_results(lines: &[Value]) -> Value {
+    let result = |line: &Value| json!([line["toolUseId"], line["content"], line["isError"]]);
+    of_type(lines, "tool_result").into_iter().map(result).collect()
+}
+
+/// What the turns came to, in their order.
+fn results(lines: &[Value]) -> Vec<&str> {
+    of_type(lines, "turn_result").into_iter().map(|line| line["result"].as_str().unwrap()).collect()
+}
+
+/// Looks until something is so. For what nobody tells of.
+async fn until_seen(what: &str, mut is_so: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < SEEN_WITHIN, "not seen: {what}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// A session in the middle of a command that does not end.
+async fn in_an_endless_command(room: &Room) -> Bridge {
+    let mut bridge = room.bridge();
+    bridge.start("go", json!({"allowedTools": ["Bash"]})).await;
+    let root = room.sandbox.root().to_str().unwrap();
+    let tails = || marked(root).into_iter().filter(|process| process.command.starts_with("tail -f")).count();
+    until_seen("two children of the command", || tails() == 2).await;
+    bridge
+}
+
+/// Runs the CLI by itself in the room, and gives back the one object that it prints.
+async fn claude_alone(room: &Room, arguments: &[&str]) -> Value {
+    let run = Command::new(pinned_claude())
+        .args(["-p", "--output-format", "json", "--setting-sources", "user"])
+        .args(arguments)
+        .env_clear()
+        .envs(room.sandbox.environment())
+        .current_dir(room.sandbox.cwd())
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .output();
+    let output = tokio::time::timeout(Duration::from_secs(30), run).await.unwrap().unwrap();
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"))
+}
+
+#[tokio::test]
+async fn every_mode_that_asks_asks_the_client() {
+    for mode in ["default", "acceptEdits", "plan"] {
+        let Room { stub, sandbox } = Room::with_replies([]).await;
+        let made = sandbox.cwd().join("made");
+        // For commands, the mode that plans asks a model instead of the client.
+        let asks = if mode == "plan" {
+            Reply::tool_use("toolu_1", "Write", json!({"file_path": made, "content": "made it"}))
+        } else {
+            bash(TOUCH)
+        };
+        stub.replace_script(Script::new().reply(asks).reply(Reply::text("Done.")));
+        let room = Room { stub, sandbox };
+        let mut bridge = room.bridge();
+        bridge.start("go", json!({"permissionMode": mode})).await;
+        let mut seen = bridge.until_one_of(&["permission_request", "turn_result"]).await;
+        assert_eq!(types(&seen[seen.len() - 1..]), "permission_request", "{mode}: {}", transcript(&seen));
+        assert_eq!(of_type(&seen, "session_init")[0]["permissionMode"], mode);
+        assert!(!made.exists());
+        bridge.allow("req_1").await;
+        seen.extend(bridge.until("turn_result").await);
+        assert_eq!(of_type(&seen, "tool_result")[0]["isError"], false, "{mode}: {}", transcript(&seen));
+        assert_eq!(results(&seen), ["Done."]);
+        assert!(made.exists());
+    }
+}
+
+#[tokio::test]
+async fn the_mode_that_never_asks_runs_only_what_was_allowed_before() {
+    let room = Room::with_replies([bash(TOUCH), Reply::text("Well.")]).await;
+    let mut bridge = room.bridge();
+    bridge.start("go", json!({"permissionMode": "dontAsk"})).await;
+    let seen = bridge.until("turn_result").await;
+    assert!(of_type(&seen, "permission_request").is_empty());
+    assert_eq!(of_type(&seen, "tool_result")[0]["isError"], true);
+    assert_eq!(results(&seen), ["Well."]);
+    assert!(!room.sandbox.cwd().join("made").exists());
+}
+
+#[tokio::test]
+async fn the_mode_for_sandboxes_asks_nothing_when_the_flag_allows_it() {
+    let room = Room::with_replies([bash(TOUCH), Reply::text("Done.")]).await;
+    let mut bridge = room.bridge_with(&["--allow-bypass", "--claude", pinned_claude().to_str().unwrap()]);
+    bridge.start("go", json!({"permissionMode": "bypassPermissions"})).await;
+    let seen = bridge.until("turn_result").await;
+    assert!(of_type(&seen, "permission_request").is_empty());
+    assert_eq!(tool_results(&seen), json!([["toolu_1", "made it", false]]));
+}
+
+#[tokio::test]
+async fn variables_are_added_to_what_is_inherited_and_null_takes_one_away() {
+    let print = r#"sh -c 'echo "$OURS_KEPT/$OURS_CHANGED/$OURS_ADDED/${OURS_GONE-unset}/${OURS_EMPTY-unset}"'"#;
+    let Room { stub, sandbox } = Room::with_replies([bash(print), Reply::text("Done.")]).await;
+    let sandbox = sandbox.with_env("OURS_KEPT", "kept").with_env("OURS_CHANGED", "old").with_env("OURS_GONE", "there");
+    let room = Room { stub, sandbox };
+    let mut bridge = room.bridge();
+    let env = json!({"OURS_CHANGED": "new", "OURS_ADDED": "added", "OURS_GONE": null, "OURS_EMPTY": ""});
+    bridge.start("go", json!({"allowedTools": ["Bash"], "env": env})).await;
+    let seen = bridge.until("turn_result").await;
+    assert_eq!(tool_results(&seen), json!([["toolu_1", "kept/new/added/unset/", false]]));
+}
+
+#[tokio::test]
+async fn a_text_with_images_and_documents_reaches_the_model_as_one_block_and_them_after_it() {
+    // One pixel.
+    let png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+    let image = json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": png}});
+    let source = json!({"type": "text", "media_type": "text/plain", "data": "a heron stood there"});
+    let document = json!({"type": "document", "source": source});
+    let room = Room::with_replies([Reply::text("one"), Reply::text("two")]).await;
+    let mut bridge = room.bridge();
+    bridge.start("go", json!({})).await;
+    bridge.until("turn_result").await;
+    let message =
+        json!({"type": "user_message", "text": "look at these", "images": [image, image], "documents": [document]});
+    bridge.send(message).await;
+    assert_eq!(bridge.until("turn_result").await.pop().unwrap()["result"], "two");
+    let asked = room.stub.model_calls().pop().unwrap();
+    let messages = asked["messages"].as_array().unwrap();
+    let mut contents = messages.iter().filter_map(|message| message["content"].as_array());
+    let content = contents.rfind(|blocks| blocks.iter().any(|block| block["text"] == "look at these"));
+    let content = content.unwrap_or_else(|| panic!("{messages:#?}"));
+    let first = content.iter().position(|block| block["text"] == "look at these").unwrap();
+    let kinds: Vec<_> = content[first..].iter().map(|block| block["type"].as_str().unwrap()).collect();
+    assert_eq!(kinds[..4], ["text", "image", "image", "document"]);
+    assert_eq!(content[first + 3]["source"], document["source"]);
+}
+
+#[tokio::test]
+async fn two_permissions_open_at_once_are_answered_in_the_other_order() {
+    let outside = tempfile::tempdir().unwrap();
+    let read = |name: &str| {
+        std::fs::write(outside.path().join(name), format!("the heron of {name}")).unwrap();
+        json!({"file_path": outside.path().join(name)})
+    };
+    let reads = Reply::tool_use("toolu_a", "Read", read("a.txt")).and_tool_use("toolu_b", "Read", read("b.txt"));
+    let room = Room::with_replies([reads, Reply::text("read")]).await;
+    let mut bridge = room.bridge();
+    bridge.start("read both", json!({})).await;
+    let mut seen = bridge.until("permission_request").await;
+    seen.extend(bridge.until("permission_request").await);
+    let asked: Value =
+        of_type(&seen, "permission_request").iter().map(|line| json!([line["requestId"], line["toolUseId"]])).collect();
+    assert_eq!(asked, json!([["req_1", "toolu_a"], ["req_2", "toolu_b"]]));
+    bridge.answer("req_2", json!({"behavior": "deny", "message": "not this one"})).await;
+    bridge.allow("req_1").await;
+    let rest = bridge.until("turn_result").await;
+    let mut told: Vec<_> = of_type(&rest, "tool_result");
+    told.sort_by_key(|line| line["toolUseId"].to_string());
+    assert!(told[0]["content"].to_string().contains("the heron of a.txt"), "{told:#?}");
+    assert_eq!((&told[1]["content"], &told[1]["isError"]), (&json!("not this one"), &json!(true)));
+    assert!(of_type(&rest, "permission_closed").is_empty() && of_type(&rest, "error").is_empty());
+}
+
+#[tokio::test]
+async fn messages_sent_during_a_turn_are_turns_of_their_own_in_their_order() {
+    let slow = Reply::text("one").after(Duration::from_millis(500));
+    let room = Room::with_replies([slow, Reply::text("two"), Reply::text("three"), Reply::text("four")]).await;
+    let mut bridge = room.bridge();
+    bridge.start("a stork", json!({})).await;
+    room.stub.wait_for_model_calls(1).await;
+    for text in ["a crane", "an egret", "a bittern"] {
+        bridge.send(json!({"type": "user_message", "text": text})).await;
+    }
+    let mut seen = Vec::new();
+    for _ in 0..4 {
+        seen.extend(bridge.until("turn_result").await);
+    }
+    assert_eq!(results(&seen), ["one", "two", "three", "four"]);
+    assert!(of_type(&seen, "turn_result").iter().all(|line| line["origin"] == "prompt"));
+    let birds = ["a stork", "a crane", "an egret", "a bittern"];
+    let calls = room.stub.model_calls();
+    let heard: Vec<Vec<bool>> =
+        calls.iter().map(|call| birds.iter().map(|bird| call.to_string().contains(bird)).collect()).collect();
+    let expected: Vec<Vec<bool>> = (0..4).map(|turn| (0..4).map(|bird| bird <= turn).collect()).collect();
+    assert_eq!(heard, expected);
+}
+
+#[tokio::test]
+async fn a_message_sent_between_two_tools_of_a_turn_is_not_part_of_it() {
+    let room = Room::with_replies([bash(TOUCH), Reply::text("one"), Reply::text("two")]).await;
+    let mut bridge = room.bridge();
+    bridge.start("a stork", json!({})).await;
+    let mut seen = bridge.until("permission_request").await;
+    bridge.send(json!({"type": "user_message", "text": "a crane"})).await;
+    bridge.allow("req_1").await;
+    seen.extend(bridge.until("turn_result").await);
+    seen.extend(bridge.until("turn_result").await);
+    assert_eq!(results(&seen), ["one", "two"]);
+    let heard: Vec<bool> = room.stub.model_calls().iter().map(|call| call.to_string().contains("a crane")).collect();
+    assert_eq!(heard, [false, false, true]);
+}
+
+#[tokio::test]
+async fn what_a_subagent_says_and_asks_comes_with_its_parent_and_is_not_streamed() {
+    let agent = json!({
+        "description": "look", "prompt": "look around", "subagent_type": "general-purpose", "run_in_background": false,
+    });
+    let looks = Reply::text("I am below.").and_tool_use("toolu_below", "Bash", json!({"command": TOUCH}));
+    let script = Script::new()
+        .reply(Reply::tool_use("toolu_agent", "Agent", agent))
+        .reply(Reply::text("It is back."))
+        .for_agents([looks, Reply::text("A heron.")]);
+    let room = Room::with_script(script).await;
+    let mut bridge = room.bridge();
+    bridge.start("go", json!({})).await;
+    let mut seen = bridge.until("permission_request").await;
+    assert_eq!(seen.last().unwrap()["toolUseId"], "toolu_below");
+    bridge.allow("req_1").await;
+    seen.extend(bridge.until("turn_result").await);
+    let said: Vec<String> = of_type(&seen, "assistant_message")
+        .iter()
+        .map(|line| {
+            let blocks = line["content"].as_array().unwrap();
+            let words: Vec<&str> =
+                blocks.iter().filter_map(|block| block["text"].as_str().or(block["id"].as_str())).collect();
+            format!("{}: {}", line["parentToolUseId"].as_str().unwrap_or("main"), words.join(", "))
+        })
+        .collect();
+    insta::assert_snapshot!(said.join("\n"), @"
+    main: toolu_agent
+    toolu_agent: I am below.
+    toolu_agent: toolu_below
+    toolu_agent: A heron.
+    main: It is back.
+    ");
+    let streamed: String =
+        of_type(&seen, "stream_content_delta").iter().filter_map(|line| line["text"].as_str()).collect();
+    assert!(!streamed.contains("below") && !streamed.contains("heron"), "{streamed}");
+    assert_eq!(of_type(&seen, "stream_message_start").len(), 2);
+    assert_eq!(of_type(&seen, "stream_message_stop").len(), 2);
+    assert_eq!(results(&seen), ["It is back."]);
+}
+
+#[tokio::test]
+async fn a_question_to_the_user_is_a_permission_request_that_is_allowed_with_the_answers() {
+    let questions = json!([{"question": "Which bird?", "header": "Bird", "multiSelect": false, "options": [
+        {"label": "Heron", "description": "grey"}, {"label": "Egret", "description": "white"},
+    ]}]);
+    let ask = Reply::tool_use("toolu_1", "AskUserQuestion", json!({"questions": questions}));
+    let room = Room::with_replies([ask, Reply::text("Good.")]).await;
+    let mut bridge = room.bridge();
+    bridge.start("ask me", json!({})).await;
+    let asked = bridge.until("permission_request").await.pop().unwrap();
+    assert_eq!(asked["toolName"], "AskUserQuestion");
+    assert_eq!(asked["toolInput"]["questions"], questions);
+    let mut input = asked["toolInput"].clone();
+    input["answers"] = json!({"Which bird?": "Egret"});
+    bridge.answer("req_1", json!({"behavior": "allow", "updatedInput": input})).await;
+    let seen = bridge.until("turn_result").await;
+    let told = of_type(&seen, "tool_result")[0];
+    assert_eq!(told["isError"], false);
+    let words = told["content"].to_string();
+    assert!(words.contains("Egret") && !words.contains("Heron"), "{told}");
+    assert_eq!(results(&seen), ["Good."]);
+}
+
+#[tokio::test]
+async fn a_no_reaches_the_model_with_its_words_and_an_edited_yes_runs_what_was_edited() {
+    let second = Reply::tool_use("toolu_2", "Bash", json!({"command": TOUCH, "description": "a test"}));
+    let third = Reply::tool_use("toolu_3", "Bash", json!({"command": TOUCH, "description": "a test"}));
+    let room = Room::with_replies([bash(TOUCH), second, third, Reply::text("Done.")]).await;
+    let mut bridge = room.bridge();
+    bridge.start("go", json!({})).await;
+    let mut seen = bridge.until("permission_request").await;
+    bridge.answer("req_1", json!({"behavior": "deny", "message": "the heron sleeps"})).await;
+    seen.extend(bridge.until("permission_request").await);
+    bridge.answer("req_2", json!({"behavior": "deny"})).await;
+    seen.extend(bridge.until("permission_request").await);
+    let edited = json!({"command": "sh -c 'touch other && echo edited'"});
+    bridge.answer("req_3", json!({"behavior": "allow", "updatedInput": edited})).await;
+    seen.extend(bridge.until("turn_result").await);
+    let expected =
+        json!([["toolu_1", "the heron sleeps", true], ["toolu_2", "User denied", true], ["toolu_3", "edited", false],]);
+    assert_eq!(tool_results(&seen), expected);
+    assert!(room.stub.model_calls()[1].to_string().contains("the heron sleeps"));
+    let exists = |name: &str| room.sandbox.cwd().join(name).exists();
+    assert_eq!((exists("made"), exists("other")), (false, true));
+}
+
+#[tokio::test]
+async fn a_no_that_interrupts_ends_the_turn_and_the_session_lives() {
+    let room = Room::with_replies([bash(TOUCH), Reply::text("Fresh.")]).await;
+    let mut bridge = room.bridge();
+    bridge.start("go", json!({})).await;
+    bridge.until("permission_request").await;
+    bridge.answer("req_1", json!({"behavior": "deny", "message": "stop", "interrupt": true})).await;
+    let ended = bridge.until("turn_result").await.pop().unwrap();
+    assert_eq!((&ended["subtype"], &ended["isError"]), (&json!("error_during_execution"), &json!(true)));
+    assert!(ended.get("result").is_none() && ended["errors"].is_array(), "{ended}");
+    bridge.send(json!({"type": "user_message", "text": "and?"})).await;
+    assert_eq!(results(&bridge.until("turn_result").await), ["Fresh."]);
+}
+
+#[tokio::test]
+async fn an_answer_with_a_wrong_field_is_an_error_and_the_permission_stays_open() {
+    let room = Room::with_replies([bash(TOUCH), Reply::text("Done.")]).await;
+    let mut bridge = room.bridge();
+    bridge.start("go", json!({})).await;
+    bridge.until("permission_request").await;
+    for result in [
+        json!({"behavior": "perhaps"}),
+        json!({"behavior": "allow", "updatedInput": "ls"}),
+        json!({"behavior": "deny", "message": 5}),
+        json!({"behavior": "deny", "interrupt": "yes"}),
+    ] {
+        bridge.answer("req_1", result.clone()).await;
+        let told = bridge.until("error").await.pop().unwrap();
+        assert_eq!(told["fatal"], false, "{result}: {told}");
+    }
+    bridge.allow("req_1").await;
+    let seen = bridge.until("turn_result").await;
+    assert!(of_type(&seen, "error").is_empty(), "{}", transcript(&seen));
+    assert_eq!(tool_results(&seen), json!([["toolu_1", "made it", false]]));
+}
+
+#[tokio::test]
+async fn permissions_that_are_no_list_are_an_error_and_the_permission_stays_open() {
+    let room = Room::with_replies([bash(TOUCH), Reply::text("Done.")]).await;
+    let mut bridge = room.bridge();
+    bridge.start("go", json!({})).await;
+    bridge.until("permission_request").await;
+    bridge.answer("req_1", json!({"behavior": "allow", "updatedPermissions": 5})).await;
+    bridge.allow("req_1").await;
+    let seen = bridge.until("turn_result").await;
+    let errors: Vec<_> = of_type(&seen, "error").iter().map(|line| line["message"].as_str().unwrap()).collect();
+    assert!(errors.len() == 1 && errors[0].contains("updatedPermissions"), "{errors:?}");
+    assert_eq!(tool_results(&seen), json!([["toolu_1", "made it", false]]));
+}
+
+#[tokio::test]
+async fn a_permission_that_an_interrupt_takes_back_is_told() {
+    let room = Room::with_replies([bash(TOUCH), Reply::text("Fresh.")]).await;
+    let mut bridge = room.bridge();
+    bridge.start("go", json!({})).await;
+    bridge.until("permission_request").await;
+    bridge.send(json!({"type": "interrupt"})).await;
+    let seen = bridge.until("turn_result").await;
+    let closed = json!({"type": "permission_closed", "requestId": "req_1", "reason": "cancelled"});
+    assert_eq!(of_type(&seen, "permission_closed"), [&closed]);
+    assert_eq!(seen.last().unwrap()["subtype"], "error_during_execution");
+}
+
+#[tokio::test]
+async fn a_session_of_the_cli_is_continued_here_and_one_of_ours_by_the_cli() {
+    let room = Room::with_replies([Reply::text("one"), Reply::text("two"), Reply::text("three")]).await;
+    let first = claude_alone(&room, &["a stork"]).await;
+    let id = first["session_id"].as_str().unwrap();
+    let mut bridge = room.bridge();
+    bridge.start("a crane", json!({"resume": id})).await;
+    let seen = bridge.until("turn_result").await;
+    assert_eq!(of_type(&seen, "session_init")[0]["sessionId"], id);
+    assert_eq!(results(&seen), ["two"]);
+    bridge.close_input();
+    assert_eq!(bridge.exit().await.code(), Some(0));
+    let third = claude_alone(&room, &["--resume", id, "an egret"]).await;
+    assert_eq!((&third["result"], &third["session_id"]), (&json!("three"), &json!(id)));
+    let heard = room.stub.model_calls().pop().unwrap().to_string();
+    for words in ["a stork", "one", "a crane", "two", "an egret"] {
+        assert!(heard.contains(&format!("\"{words}\"")), "{words}: {heard}");
+    }
+}
+
+#[tokio::test]
+async fn output_is_not_cut_at_the_end_however_late_the_client_reads() {
+    let text: String = (0..200_000).map(|number| format!("line {number:06}\n")).collect();
+    let room = Room::with_replies([Reply::text(text.as_str()).chunks_of(256)]).await;
+    let mut bridge = room.bridge();
+    bridge.start("go", json!({})).await;
+    bridge.close_input();
+    // The client reads only when the pipe takes no more.
+    let mut before = 0;
+    let mut is_full = || {
+        let now = bridge.waiting_bytes();
+        now > 16_000 && std::mem::replace(&mut before, now) == now
+    };
+    until_seen("a full pipe", &mut is_full).await;
+    let seen = bridge.rest().await;
+    let streamed: String =
+        of_type(&seen, "stream_content_delta").iter().map(|line| line["text"].as_str().unwrap()).collect();
+    assert!(streamed == text, "{} of {} bytes", streamed.len(), text.len());
+    assert!(of_type(&seen, "assistant_message")[0]["content"][0]["text"] == text);
+    assert!(seen.last().unwrap()["result"] == text);
+    assert_eq!(types(&seen[seen.len() - 4..]), "stream_content_stop stream_message_stop assistant_message turn_result");
+    assert_eq!(bridge.exit().await.code(), Some(0));
+    room.is_empty_within(Duration::from_secs(1)).await;
+}
+
+#[tokio::test]
+async fn a_client_that_closes_its_end_of_the_output_ends_everything_while_text_comes() {
+    let text = Reply::text("x".repeat(10_000)).paced(Duration::from_millis(20));
+    let room = Room::with_replies([text]).await;
+    let mut bridge = room.bridge();
+    bridge.start("go", json!({})).await;
+    bridge.until("stream_content_delta").await;
+    bridge.close_output();
+    bridge.exit_within(Duration::from_secs(3)).await;
+    room.is_empty_within(Duration::from_secs(1)).await;
+}
+
+#[tokio::test]
+async fn a_client_that_closes_its_end_of_the_output_ends_everything_while_nothing_comes() {
+    let room = Room::with_replies([bash(ENDLESS)]).await;
+    let mut bridge = in_an_endless_command(&room).await;
+    bridge.until("assistant_message").await;
+    bridge.close_output();
+    bridge.exit_within(Duration::from_secs(3)).await;
+    room.is_empty_within(Duration::from_secs(1)).await;
+}
+
+#[tokio::test]
+async fn a_client_that_is_gone_ends_everything_in_the_middle_of_a_silent_tool() {
+    let room = Room::with_replies([bash(ENDLESS)]).await;
+    let mut bridge = in_an_endless_command(&room).await;
+    bridge.until("assistant_message").await;
+    // As the kernel does it for a process that was killed.
+    bridge.close_input();
+    bridge.close_output();
+    bridge.exit_within(Duration::from_secs(3)).await;
+    room.is_empty_within(Duration::from_secs(1)).await;
+}
+
+#[tokio::test]
+async fn a_killed_bridge_leaves_nothing_behind() {
+    let room = Room::with_replies([bash(ENDLESS)]).await;
+    let mut bridge = in_an_endless_command(&room).await;
+    kill_process(Pid::from_raw(bridge.pid().cast_signed()).unwrap(), Signal::KILL).unwrap();
+    assert_eq!(bridge.exit().await.code(), None);
+    room.is_empty_within(Duration::from_secs(3)).await;
+}
+
+#[tokio::test]
+async fn the_end_of_the_input_denies_what_is_asked_then_and_later_and_finishes_the_turn() {
+    let again = Reply::tool_use("toolu_2", "Bash", json!({"command": TOUCH, "description": "a test"}));
+    let room = Room::with_replies([bash(TOUCH), again, Reply::text("Well.")]).await;
+    let mut bridge = room.bridge();
+    bridge.start("go", json!({})).await;
+    bridge.until("permission_request").await;
+    let closed = Instant::now();
+    bridge.close_input();
+    let seen = bridge.rest().await;
+    assert_eq!(bridge.exit().await.code(), Some(0));
+    assert!(closed.elapsed() < Duration::from_secs(5), "{:?}", closed.elapsed());
+    let failed: Vec<_> = of_type(&seen, "tool_result").iter().map(|line| line["isError"].clone()).collect();
+    assert_eq!(failed, [true, true]);
+    assert_eq!(results(&seen), ["Well."]);
+    assert!(of_type(&seen, "error").is_empty());
+    assert!(!room.sandbox.cwd().join("made").exists());
+    room.is_empty_within(Duration::from_secs(1)).await;
+}
+
+#[tokio::test]
+async fn a_permission_that_the_end_of_the_input_denies_is_told_as_closed() {
+    let again = Reply::tool_use("toolu_2", "Bash", json!({"command": TOUCH, "description": "a test"}));
+    let room = Room::with_replies([bash(TOUCH), again, Reply::text("Well.")]).await;
+    let mut bridge = room.bridge();
+    bridge.start("go", json!({})).await;
+    let mut seen = bridge.until("permission_request").await;
+    bridge.close_input();
+    seen.extend(bridge.rest().await);
+    let asked: Vec<_> = of_type(&seen, "permission_request").iter().map(|line| &line["requestId"]).collect();
+    let closed: Vec<_> = of_type(&seen, "permission_closed").iter().map(|line| &line["requestId"]).collect();
+    assert_eq!(asked, closed, "{}", transcript(&seen));
+}
+
+#[tokio::test]
+async fn the_end_of_the_input_while_nothing_runs_ends_everything_quickly() {
+    let room = Room::with_replies([Reply::text("one")]).await;
+    let mut bridge = room.bridge();
+    bridge.start("go", json!({})).await;
+    bridge.until("turn_result").await;
+    bridge.close_input();
+    let status = bridge.exit_within(Duration::from_secs(3)).await;
+    assert_eq!(status.code(), Some(0));
+    assert_eq!(types(&bridge.rest().await).replace("status", ""), "");
+    room.is_empty_within(Duration::from_secs(1)).await;
+}
+
+#[tokio::test]
+async fn a_session_whose_id_changes_is_told_again() {
+    let room = Room::with_replies([Reply::text("one"), Reply::text("two")]).await;
+    let mut bridge = room.bridge();
+    bridge.start("a stork", json!({})).await;
+    let mut seen = bridge.until("turn_result").await;
+    bridge.send(json!({"type": "user_message", "text": "/clear"})).await;
+    seen.extend(bridge.until("turn_result").await);
+    bridge.send(json!({"type": "user_message", "text": "a crane"})).await;
+    seen.extend(bridge.until("turn_result").await);
+    let opened: Vec<_> = of_type(&seen, "session_init").iter().map(|line| &line["sessionId"]).collect();
+    assert_eq!(opened.len(), 2, "{}", transcript(&seen));
+    assert_ne!(opened[0], opened[1]);
+    // From then on every line has the new name.
+    let place = seen.iter().rposition(|line| line["type"] == "session_init").unwrap();
+    let named = seen[place..].iter().filter_map(|line| line.get("sessionId"));
+    assert!(named.clone().count() > 5 && named.clone().all(|id| id == opened[1]), "{seen:#?}");
+    assert_eq!(seen.last().unwrap()["result"], "two");
+    assert!(!room.stub.model_calls().pop().unwrap().to_string().contains("a stork"));
+}
+
+/// What a change between two turns is told as, and which model answers the message right after it.
+async fn told_after(change: Value) -> (Value, Value) {
+    let room = Room::with_replies([Reply::text("one"), Reply::text("two")]).await;
+    let mut bridge = room.bridge();
+    bridge.start("a stork", json!({})).await;
+    bridge.until("turn_result").await;
+    bridge.send(change).await;
+    bridge.send(json!({"type": "user_message", "text": "a crane"})).await;
+    let seen = bridge.until("turn_result").await;
+    assert!(of_type(&seen, "session_init").is_empty() && of_type(&seen, "error").is_empty(), "{}", transcript(&seen));
+    let mut told = of_type(&seen, "status").into_iter().filter(|line| line["status"].is_null()).cloned();
+    (told.next().unwrap_or_default(), room.stub.model_calls().pop().unwrap()["model"].clone())
+}
+
+#[tokio::test]
+async fn a_mode_that_changes_between_turns_is_told_as_a_status() {
+    let (told, _) = told_after(json!({"type": "set_permission_mode", "mode": "plan"})).await;
+    assert_eq!(told["permissionMode"], "plan");
+}
+
+#[tokio::test]
+async fn a_model_that_changes_between_turns_is_told_as_a_status() {
+    let (told, _) = told_after(json!({"type": "set_model", "model": "claude-sonnet-4-5"})).await;
+    assert_eq!(told["model"], "claude-sonnet-4-5");
+}
+
+#[tokio::test]
+async fn a_model_that_is_set_before_a_message_answers_it() {
+    let (_, model) = told_after(json!({"type": "set_model", "model": "claude-sonnet-4-5"})).await;
+    assert_eq!(model, "claude-sonnet-4-5");
+}
+
+#[tokio::test]
+async fn a_conversation_that_is_compacted_says_so_by_a_status() {
+    let room = Room::with_replies([Reply::text("one"), Reply::text("a summary of birds"), Reply::text("two")]).await;
+    let mut bridge = room.bridge();
+    bridge.start("a stork", json!({})).await;
+    let opened = bridge.until("turn_result").await.pop().unwrap()["sessionId"].clone();
+    bridge.send(json!({"type": "user_message", "text": "/compact"})).await;
+    let seen = bridge.until("turn_result").await;
+    let expected = json!({"type": "status", "sessionId": opened, "status": "compacting"});
+    assert!(of_type(&seen, "status").contains(&&expected), "{seen:#?}");
+    bridge.send(json!({"type": "user_message", "text": "a crane"})).await;
+    assert_eq!(bridge.until("turn_result").await.pop().unwrap()["subtype"], "success");
+}
+
+#[tokio::test]
+async fn an_abort_while_the_cli_starts_leaves_nothing() {
+    let room = Room::with_replies([Reply::hold()]).await;
+    let mut bridge = room.bridge();
+    bridge.start("go", json!({})).await;
+    let root = room.sandbox.root().to_str().unwrap();
+    let runs = || marked(root).iter().any(|process| process.command.contains("stream-json"));
+    until_seen("the CLI", runs).await;
+    bridge.send(json!({"type": "abort"})).await;
+    assert_eq!(bridge.exit_within(Duration::from_secs(3)).await.code(), Some(0));
+    let seen = bridge.rest().await;
+    assert!(of_type(&seen, "error").is_empty(), "{seen:#?}");
+    room.is_empty_within(Duration::from_secs(1)).await;
+}
+
+#[tokio::test]
+async fn bad_lines_in_a_turn_get_an_error_each_and_never_reach_the_cli() {
+    let room = Room::with_replies([Reply::text("one").after(Duration::from_millis(500)), Reply::text("two")]).await;
+    let mut bridge = room.bridge();
+    bridge.start("a stork", json!({})).await;
+    room.stub.wait_for_model_calls(1).await;
+    let bad = [
+        "{\"type\":\"user_message\",\"text\":\"half of a cra",
+        "{\"type\":\"user_message\",\"text\":5}",
+        "{\"type\":\"user_message\",\"text\":\"a wombat\",\"images\":[1]}",
+        "{\"type\":\"user\",\"message\":{\"role\":\"user\",\"content\":\"a wombat\"}}",
+        "{\"type\":\"control_request\",\"request_id\":\"1\",\"request\":{\"subtype\":\"interrupt\"}}",
+        "[]",
+        "\u{feff}{\"type\":\"abort\"}",
+    ];
+    bridge.write(&format!("{}\r\n\r\n  \n", bad.join("\r\n"))).await;
+    bridge.send(json!({"type": "user_message", "text": "an egret"})).await;
+    let mut seen = bridge.until("turn_result").await;
+    seen.extend(bridge.until("turn_result").await);
+    assert_eq!(of_type(&seen, "error").len(), bad.len(), "{}", transcript(&seen));
+    assert!(of_type(&seen, "error").iter().all(|line| line["fatal"] == false));
+    assert_eq!(results(&seen), ["one", "two"]);
+    assert_eq!(room.stub.model_calls().len(), 2);
+    assert!(!room.stub.model_calls()[1].to_string().contains("wombat"));
+}
+
+#[tokio::test]
+async fn the_oldest_cli_holds_a_conversation_with_a_permission() {
+    let room = Room::with_replies([bash(TOUCH), Reply::text("Done."), Reply::text("Again.")]).await;
+    let mut bridge = room.bridge_with(&["--claude", oldest_claude().to_str().unwrap()]);
+    bridge.start("go", json!({})).await;
+    let mut seen = bridge.until("permission_request").await;
+    bridge.allow("req_1").await;
+    seen.extend(bridge.until("turn_result").await);
+    bridge.send(json!({"type": "user_message", "text": "more"})).await;
+    seen.extend(bridge.until("turn_result").await);
+    bridge.close_input();
+    assert_eq!(bridge.exit().await.code(), Some(0));
+    let asked = json!({
+        "type": "permission_request", "requestId": "req_1", "toolName": "Bash", "toolUseId": "toolu_1",
+        "toolInput": {"command": TOUCH, "description": "a test"},
+    });
+    assert_eq!(of_type(&seen, "permission_request"), [&asked]);
+    assert_eq!(tool_results(&seen), json!([["toolu_1", "made it", false]]));
+    assert_eq!(results(&seen), ["Done.", "Again."]);
+    assert_eq!(of_type(&seen, "session_init").len(), 1);
+    assert_eq!((of_type(&seen, "stream_message_stop").len(), of_type(&seen, "assistant_message").len()), (3, 3));
+    assert!(room.sandbox.cwd().join("made").exists());
+    room.is_empty_within(Duration::from_secs(1)).await;
+}
+
+#[tokio::test]
+async fn what_runs_in_the_background_is_waited_for_when_the_input_has_ended() {
+    let command = json!({"command": "sleep 2; touch made", "run_in_background": true});
+    let room = Room::with_replies([
+        Reply::tool_use("toolu_1", "Bash", command),
+        Reply::text("Started."),
+        Reply::text("Over."),
+    ])
+    .await;
+    let mut bridge = room.bridge();
+    bridge.start("go", json!({"allowedTools": ["Bash"]})).await;
+    bridge.until("turn_result").await;
+    bridge.close_input();
+    bridge.rest().await;
+    assert_eq!(bridge.exit().await.code(), Some(0));
+    assert!(room.sandbox.cwd().join("made").exists());
+    room.is_empty_within(Duration::from_secs(1)).await;
+}

@@ -1,0 +1,223 @@
+//! The page about clients of `watari stdio`: its programs are run as a reader would run them.
+
+// Nothing in it depends on the system.
+#![cfg(not(watari_portable))]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use watari_testkit::claude::pinned_claude;
+use watari_testkit::processes::none_marked_within;
+use watari_testkit::{Sandbox, Script, StubApi};
+
+const WATARI: &str = env!("CARGO_BIN_EXE_watari");
+
+/// How long a program of the page may take: it takes two seconds, and fails sooner.
+const WITHIN: Duration = Duration::from_secs(60);
+
+/// How long a compiler may take.
+const COMPILED_WITHIN: Duration = Duration::from_secs(300);
+
+fn page() -> String {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/clients/stdio.md");
+    fs::read_to_string(page).unwrap()
+}
+
+/// The code blocks of the page in this language.
+fn blocks(language: &str) -> Vec<String> {
+    let page = page();
+    let fenced = page.split("\n```").skip(1).step_by(2);
+    fenced
+        .filter_map(|block| block.strip_prefix(language)?.strip_prefix('\n'))
+        .map(|code| format!("{code}\n"))
+        .collect()
+}
+
+/// The only code block of the page in this language.
+fn block(language: &str) -> String {
+    let [block] = blocks(language).try_into().unwrap_or_else(|found: Vec<_>| panic!("{} of {language}", found.len()));
+    block
+}
+
+/// What the page says that its programs print: the last block of plain text.
+fn shown() -> String {
+    blocks("text").pop().unwrap()
+}
+
+/// The programs that those of the page start.
+#[derive(Debug)]
+struct Programs {
+    watari: OsString,
+    claude: OsString,
+}
+
+impl Programs {
+    fn real() -> Programs {
+        Programs { watari: WATARI.into(), claude: pinned_claude().into() }
+    }
+}
+
+/// What a program did.
+#[derive(Debug)]
+struct Run {
+    success: bool,
+    stdout: String,
+    stderr: String,
+}
+
+/// A reader with the stub of the page, in a clean room.
+struct Reader {
+    _stub: StubApi,
+    sandbox: Sandbox,
+}
+
+impl Reader {
+    async fn new() -> Reader {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("answers.yaml");
+        fs::write(&path, block("yaml")).unwrap();
+        let stub = StubApi::start(Script::load(&path).unwrap()).await.unwrap();
+        let sandbox = Sandbox::new(&stub.base_url()).unwrap();
+        Reader { _stub: stub, sandbox }
+    }
+
+    fn save(&self, name: &str, code: &str) {
+        fs::write(self.sandbox.cwd().join(name), code).unwrap();
+    }
+
+    async fn run<A: AsRef<OsStr>>(&self, programs: Programs, within: Duration, command: &[A]) -> Run {
+        let mut child = tokio::process::Command::new(&command[0]);
+        child.args(&command[1..]).current_dir(self.sandbox.cwd()).env_clear().envs(self.sandbox.environment());
+        child.env("WATARI", programs.watari).env("CLAUDE", programs.claude);
+        child.stdin(Stdio::null()).kill_on_drop(true);
+        let output = tokio::time::timeout(within, child.output()).await;
+        let output = output.unwrap_or_else(|_| panic!("it hangs")).unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        Run { success: output.status.success(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    }
+
+    /// Nothing of any session is left, nor a folder that the program made for itself.
+    async fn is_left_alone(&self) {
+        none_marked_within(self.sandbox.root().to_str().unwrap(), Duration::from_secs(2)).await.unwrap();
+        // The CLI has these two of its own.
+        let left = names_in(self.sandbox.tmp()).into_iter().filter(|name| {
+            let name = name.to_str().unwrap();
+            !name.starts_with("claude-") && name != "cc-socks" && !name.starts_with("hsperfdata_")
+        });
+        assert_eq!(left.collect::<Vec<_>>(), Vec::<OsString>::new());
+    }
+}
+
+/// Runs a program of the page with programs that do as they should and with others.
+async fn try_out<A: AsRef<OsStr>>(reader: &Reader, command: &[A], prints: &str) {
+    let run = reader.run(Programs::real(), WITHIN, command).await;
+    assert_eq!((run.success, run.stdout.as_str(), run.stderr.as_str()), (true, prints, ""));
+    reader.is_left_alone().await;
+    let others = [
+        (Programs { claude: "/nowhere/claude".into(), ..Programs::real() }, "Claude Code CLI not found"),
+        (Programs { watari: "/nowhere/watari".into(), ..Programs::real() }, "/nowhere/watari"),
+        // One that says nothing and ends.
+        (Programs { watari: "true".into(), ..Programs::real() }, "it has ended"),
+    ];
+    for (programs, why) in others {
+        let case = format!("{programs:?}");
+        let run = reader.run(programs, WITHIN, command).await;
+        assert!(!run.success && run.stderr.contains(why), "{case}: {run:?}");
+        reader.is_left_alone().await;
+    }
+}
+
+fn names_in(folder: &Path) -> Vec<OsString> {
+    fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name()).collect()
+}
+
+/// Whether this program is on the `PATH`.
+fn is_installed(program: &str) -> bool {
+    std::env::split_paths(&std::env::var_os("PATH").unwrap()).any(|folder| folder.join(program).is_file())
+}
+
+#[expect(clippy::print_stderr, reason = "who runs the tests should know what was not tested")]
+fn not_run(why: &str) {
+    eprintln!("{why}: its program of the page was not run");
+}
+
+/// The Python program, in which a part has been replaced.
+fn python_with(part: &str, replacement: &str) -> String {
+    let program = block("python");
+    assert_eq!(program.matches(part).count(), 1, "{part}");
+    program.replace(part, replacement)
+}
+
+/// Says whether there is a Python; where the tests must run, there is.
+fn has_python() -> bool {
+    let found = is_installed("python3");
+    assert!(found || std::env::var("CI").as_deref() != Ok("true"), "there must be a python3");
+    if !found {
+        not_run("python3 is not on the PATH");
+    }
+    found
+}
+
+const PYTHON: [&str; 4] = ["python3", "-W", "error", "stdio_client.py"];
+
+#[tokio::test]
+async fn the_python_program_prints_what_the_page_says() {
+    if !has_python() {
+        return;
+    }
+    let reader = Reader::new().await;
+    reader.save("stdio_client.py", &block("python"));
+    try_out(&reader, &PYTHON, &shown()).await;
+}
+
+#[tokio::test]
+async fn a_python_program_that_fails_in_the_middle_does_not_hang_and_leaves_nothing() {
+    if !has_python() {
+        return;
+    }
+    let cases = [
+        // In a turn, with a session that waits for an answer.
+        ("show(session.messages())\n        show(session.ask(\"Now", "assert False\n        show(session.ask(\"Now"),
+        // While the story is told.
+        ("on_text=session.interrupt", "on_text=lambda: [][0]"),
+        // A client that does not interrupt: the story is told to its end.
+        ("on_text=session.interrupt", "on_text=lambda: None"),
+    ];
+    for (part, replacement) in cases {
+        let reader = Reader::new().await;
+        reader.save("stdio_client.py", &python_with(part, replacement));
+        let run = reader.run(Programs::real(), WITHIN, &PYTHON).await;
+        let tells_it_whole = replacement.ends_with("None");
+        assert_eq!(run.success, tells_it_whole, "{run:?}");
+        assert_ne!(run.stdout, shown());
+        reader.is_left_alone().await;
+    }
+}
+
+/// Needs a compiler, and the folder with the two jars of kotlinx.serialization in `WATARI_TEST_KOTLIN_LIBRARIES`.
+#[tokio::test]
+async fn the_kotlin_program_prints_the_same() {
+    if !is_installed("kotlinc") {
+        return not_run("kotlinc is not on the PATH");
+    }
+    let Some(libraries) = std::env::var_os("WATARI_TEST_KOTLIN_LIBRARIES") else {
+        return not_run("WATARI_TEST_KOTLIN_LIBRARIES is not set");
+    };
+    let jars = names_in(Path::new(&libraries)).into_iter().map(|name| Path::new(&libraries).join(name));
+    let jars = std::env::join_paths(jars.chain(["client.jar".into()])).unwrap().into_string().unwrap();
+    let reader = Reader::new().await;
+    reader.save("StdioClient.kt", &block("kotlin"));
+    let compile = ["kotlinc", "StdioClient.kt", "-cp", &jars, "-include-runtime", "-d", "client.jar"];
+    let run = reader.run(Programs::real(), COMPILED_WITHIN, &compile).await;
+    assert!(run.success, "{run:?}");
+    // Java does not ask the environment where temporary files go.
+    let folder = format!("-Djava.io.tmpdir={}", reader.sandbox.tmp().display());
+    let command = ["java", &folder, "-cp", &jars, "StdioClientKt"];
+    let prints = shown().replace("{'command': '", "{\"command\":\"").replace("'}", "\"}");
+    let prints = prints.replace("exit code 0\n", "").replace("['list.txt']", "[list.txt]");
+    try_out(&reader, &command, &prints).await;
+}
