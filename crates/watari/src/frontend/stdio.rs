@@ -117,7 +117,8 @@ impl Bridge {
                 Happened::Wrote(written) => self.wrote(written),
                 Happened::Connected(connected) => self.connected(*connected).await,
                 Happened::Event(Some(event)) => self.take_events(*event).await,
-                Happened::Event(None) => self.code = Some(self.code.unwrap_or(0)),
+                // Only a panic in the session's task ends the events without a last one.
+                Happened::Event(None) => self.fail("the session broke off; this is a mistake in watari"),
                 Happened::Answered(answered) => self.answered(answered),
                 Happened::Signal => self.abort(),
                 Happened::Time => self.close(),
