@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
 
 mod bridge;
+mod common;
 
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -662,5 +663,20 @@ async fn what_runs_in_the_background_is_waited_for_when_the_input_has_ended() {
     bridge.rest().await;
     assert_eq!(bridge.exit().await.code(), Some(0));
     assert!(room.sandbox.cwd().join("made").exists());
+    room.is_empty_within(Duration::from_secs(1)).await;
+}
+
+#[tokio::test]
+async fn abort_ends_everything_though_nobody_reads() {
+    // One kind after the other, so that the lines cannot be joined; the tool runs when all of it was said.
+    let thought = |reply: Reply, _| reply.and_thinking("y".repeat(30_000)).and_text("x".repeat(30_000));
+    let long = (0..60).fold(Reply::message().chunks_of(10_000), thought);
+    let long = long.and_tool_use("toolu_1", "Bash", json!({"command": "touch made; tail -f /dev/null"}));
+    let room = Room::with_replies([long]).await;
+    let mut bridge = room.bridge();
+    bridge.start("go", json!({"allowedTools": ["Bash"]})).await;
+    common::appears(&room.sandbox.cwd().join("made")).await;
+    bridge.send(json!({"type": "abort"})).await;
+    assert_eq!(bridge.exit_within(Duration::from_secs(5)).await.code(), Some(0));
     room.is_empty_within(Duration::from_secs(1)).await;
 }

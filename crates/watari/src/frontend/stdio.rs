@@ -3,11 +3,10 @@
 mod ends;
 mod outbox;
 mod running;
+mod state;
 mod wait;
 
-use std::future::Future;
 use std::path::PathBuf;
-use std::pin::Pin;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +14,7 @@ use std::time::Duration;
 use ends::{Input, Output};
 use outbox::Outbox;
 use running::{Answered, Ending, Running, STARTED, gone};
+use state::{Connecting, State};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use wait::{Happened, next_of, poll_once, read_more, write_more};
@@ -31,15 +31,19 @@ const EARLY_PROMPTS_MAX: usize = 256;
 /// How long background work may go on when the client has closed its end.
 const BACKGROUND_WITHIN: Duration = Duration::from_secs(60);
 
-/// How long a client that takes nothing may keep the last lines waiting.
+/// How long a client that takes nothing may keep the last lines waiting; and one that has aborted.
 const LAST_LINES_WITHIN: Duration = Duration::from_secs(60);
+const LAST_LINES_AFTER_ABORT: Duration = Duration::from_secs(1);
+
+/// How much may wait for a client before no more of its lines are read: each could be one more error line.
+const UNREAD_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// What the command line says.
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub(crate) claude: Option<PathBuf>,
     pub(crate) allow_bypass: bool,
-    /// After how long an unanswered permission request is a no, if the client does not say; none means what the dialect
+    /// After how long an unanswered permission request is a no, whatever the client says; none means what the client
     /// says, zero never.
     pub(crate) permission_timeout: Option<Duration>,
 }
@@ -62,6 +66,7 @@ pub(crate) async fn serve(settings: Settings, signals: StopSignals) -> ExitCode 
         state: State::Waiting,
         requests: JoinSet::new(),
         code: None,
+        last_lines_within: LAST_LINES_WITHIN,
     };
     bridge.run().await
 }
@@ -81,22 +86,7 @@ struct Bridge {
     requests: JoinSet<Answered>,
     /// Set once there is nothing more to do.
     code: Option<u8>,
-}
-
-type Connecting = Pin<Box<dyn Future<Output = Result<(Client, Events), ConnectError>>>>;
-
-enum State {
-    /// For `start`.
-    Waiting,
-    /// The CLI is being started; what the client has said since waits.
-    Starting {
-        connecting: Connecting,
-        prompts: Vec<Prompt>,
-        encoder: Box<Encoder>,
-    },
-    Running(Box<Running>),
-    /// Nothing of a session is left, or never was.
-    Over,
+    last_lines_within: Duration,
 }
 
 impl Bridge {
@@ -130,11 +120,11 @@ impl Bridge {
     /// nothing, an event or a signal that was not heard stays, and what connects or answers is kept and goes on.
     async fn wait(&mut self) -> Happened {
         let Bridge { input, lines, output, outbox, signals, state, requests, .. } = self;
-        // For a client that is gone nothing is kept.
-        let has_room = outbox.has_room() || output.is_none();
+        let has_room = outbox.has_room() || state.is_aborting();
+        let reads = outbox.unwritten().len() < UNREAD_BYTES_MAX;
         tokio::select! {
             written = write_more(output, outbox.unwritten()) => Happened::Wrote(written),
-            read = read_more(input, lines) => Happened::Read(read),
+            read = read_more(input, lines), if reads => Happened::Read(read),
             happened = next_of(state, has_room) => happened,
             Some(answered) = requests.join_next() => Happened::Answered(answered.unwrap_or(Answered::Well)),
             () = signals.heard() => Happened::Signal,
@@ -270,7 +260,8 @@ impl Bridge {
             if let Some(exit) = exit {
                 return self.ended(&exit);
             }
-            next = if self.outbox.has_room() { poll_once(running.events.next()).flatten() } else { None };
+            let has_room = self.outbox.has_room() || running.ending == Ending::Aborting;
+            next = if has_room { poll_once(running.events.next()).flatten() } else { None };
         }
         self.look_for_the_end();
     }
@@ -281,6 +272,10 @@ impl Bridge {
         if running.ending == Ending::No || running.ending == Ending::Draining {
             return self.fail(&gone(exit));
         }
+        self.last_lines_within = match running.ending {
+            Ending::Aborting => LAST_LINES_AFTER_ABORT,
+            Ending::No | Ending::Draining | Ending::Closing => LAST_LINES_WITHIN,
+        };
         self.state = State::Over;
         self.code = Some(0);
     }
@@ -375,7 +370,7 @@ impl Bridge {
     async fn write_last_lines(&mut self) {
         let Some(output) = &mut self.output else { return };
         while !self.outbox.is_empty() {
-            let written = tokio::time::timeout(LAST_LINES_WITHIN, output.write(self.outbox.unwritten())).await;
+            let written = tokio::time::timeout(self.last_lines_within, output.write(self.outbox.unwritten())).await;
             match written {
                 Ok(Ok(count)) => {
                     self.outbox.written(count);
@@ -384,6 +379,6 @@ impl Bridge {
             }
         }
         // Where output goes through another thread, it is there when this returns.
-        let _flushed = tokio::time::timeout(LAST_LINES_WITHIN, output.flush()).await;
+        let _flushed = tokio::time::timeout(self.last_lines_within, output.flush()).await;
     }
 }

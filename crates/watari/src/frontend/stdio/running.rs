@@ -49,6 +49,10 @@ pub(super) enum Answered {
     ModelChanged(Option<String>),
 }
 
+/// How many requests may wait for an answer of the CLI: fewer than the session's queue has places, so that each is asked
+/// at once.
+const REQUESTS_MAX: usize = 32;
+
 /// What a second `start` is told.
 pub(super) const STARTED: &str = "the session was started already; send user_message";
 
@@ -189,6 +193,9 @@ fn in_order(
     requests: &mut JoinSet<Answered>,
     request: impl Future<Output = Answered> + Send + 'static,
 ) -> Option<String> {
+    if requests.len() >= REQUESTS_MAX {
+        return Some("too many requests wait for an answer of the CLI; wait for them".to_owned());
+    }
     let mut request = Box::pin(request);
     // The first step puts it into the session's queue.
     match poll_once(request.as_mut()) {

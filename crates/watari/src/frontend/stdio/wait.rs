@@ -7,9 +7,9 @@ use std::task::{Context, Poll, Waker};
 use tokio::time::Instant;
 use watari_sdk::{Client, ConnectError, Event, Events, Lines};
 
-use super::State;
 use super::ends::{Input, Output};
 use super::running::Answered;
+use super::state::State;
 
 /// What one wait brought.
 pub(super) enum Happened {
