@@ -11,6 +11,7 @@ mod messages;
 mod prompts;
 mod state;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
@@ -166,7 +167,11 @@ impl Machine {
         if line.is_empty() || self.phase == Phase::Ended {
             return;
         }
-        let text = String::from_utf8_lossy(line);
+        // Checked at once, because that is much faster than looking for what is to be replaced.
+        let text = match std::str::from_utf8(line) {
+            Ok(text) => Cow::Borrowed(text),
+            Err(_) => String::from_utf8_lossy(line),
+        };
         let mut repaired = String::new();
         match wire::decode(&text, &mut repaired) {
             Some(frame) => self.handle_frame(frame, now),

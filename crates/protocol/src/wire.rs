@@ -91,9 +91,14 @@ fn with_halves(mut frame: Incoming<'_>) -> Incoming<'_> {
 }
 
 fn read(line: &str) -> Option<Incoming<'_>> {
+    if line.starts_with(stream::BEGINNING)
+        && let Some(frame) = stream::read(line)
+    {
+        return Some(Incoming::Stream(frame));
+    }
     let frame = serde_json::from_str::<Frame<'_>>(line).ok().or_else(|| Frame::loosely(line))?;
     match frame.kind.as_deref()? {
-        "stream_event" => stream::read(&frame).map(Incoming::Stream),
+        "stream_event" => stream::read(line).map(Incoming::Stream),
         "assistant" => message::read_assistant(&frame, line).map(Incoming::Assistant),
         "user" => message::read_user(&frame, line).map(Incoming::User),
         "result" => result::read(line).map(|frame| Incoming::Result(Box::new(frame))),
@@ -150,8 +155,7 @@ fn unknown(line: &str) -> Option<Incoming<'_>> {
     value.get().starts_with('{').then_some(Incoming::Unknown(value))
 }
 
-/// The members that more than one family has. Structured ones stay raw until their family reads them,
-/// except the stream event, which is read in the same pass because it is the hot path.
+/// The members that more than one family has. Structured ones stay raw until their family reads them.
 #[derive(Debug, serde::Deserialize)]
 pub(crate) struct Frame<'a> {
     #[serde(borrow, default, rename = "type")]
@@ -162,10 +166,6 @@ pub(crate) struct Frame<'a> {
     request_id: Option<Text<'a>>,
     #[serde(borrow, default)]
     parent_tool_use_id: Option<Text<'a>>,
-    #[serde(borrow, default)]
-    event: stream::MaybeEvent<'a>,
-    #[serde(borrow, default)]
-    message: Option<&'a RawValue>,
     #[serde(borrow, default)]
     request: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -187,10 +187,6 @@ impl<'a> Frame<'a> {
             #[serde(borrow, default)]
             parent_tool_use_id: Option<&'a RawValue>,
             #[serde(borrow, default)]
-            event: Option<&'a RawValue>,
-            #[serde(borrow, default)]
-            message: Option<&'a RawValue>,
-            #[serde(borrow, default)]
             request: Option<&'a RawValue>,
             #[serde(borrow, default)]
             response: Option<&'a RawValue>,
@@ -204,8 +200,6 @@ impl<'a> Frame<'a> {
             subtype: read(members.subtype),
             request_id: read(members.request_id),
             parent_tool_use_id: read(members.parent_tool_use_id),
-            event: read(members.event).unwrap_or_default(),
-            message: members.message,
             request: members.request,
             response: members.response,
         })

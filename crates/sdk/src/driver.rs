@@ -100,7 +100,13 @@ impl<S: Sink> Driver<S> {
                 return;
             }
             match self.wait().await {
-                Happened::Readable => self.read_stdout(),
+                Happened::Readable => {
+                    self.read_stdout();
+                    self.carry_out_outputs();
+                    // Whoever listens has its turn before more is read. Otherwise a CLI that writes a lot would be read
+                    // until the runtime says stop, and all of it would wait in memory.
+                    tokio::task::yield_now().await;
+                }
                 Happened::Writable => self.write_stdin(),
                 Happened::Stderr => self.read_stderr(),
                 Happened::Command(Some(envelope)) => self.take_command(*envelope),

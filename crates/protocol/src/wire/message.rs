@@ -1,5 +1,6 @@
 //! Whole messages: what the assistant wrote, what tools returned, tools that are still running.
 
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use super::{Frame, Incoming, Loose, Text};
@@ -99,27 +100,14 @@ pub(super) fn read_lifecycle(line: &str) -> Option<Incoming<'_>> {
     Some(Incoming::Prompt { uuid: members.command_uuid, news })
 }
 
+/// A message may be long, so that all that is needed is read in one pass.
 pub(super) fn read_assistant<'a>(frame: &Frame<'a>, line: &'a str) -> Option<AssistantFrame<'a>> {
     #[derive(serde::Deserialize)]
-    struct Message<'a> {
+    struct Line<'a> {
         #[serde(borrow)]
-        id: Text<'a>,
-        #[serde(borrow)]
-        content: Vec<&'a RawValue>,
-    }
-    let message: Message<'a> = serde_json::from_str(frame.message?.get()).ok()?;
-    Some(AssistantFrame {
-        message_id: message.id,
-        parent: frame.parent_tool_use_id.clone(),
-        blocks: message.content.into_iter().map(read_block).collect(),
-        source: read_source(line),
-        refused: read_refused(line),
-    })
-}
-
-fn read_source(line: &str) -> BlockSource {
-    #[derive(Default, serde::Deserialize)]
-    struct Members {
+        message: Message<'a>,
+        #[serde(default)]
+        refused_message_id: Loose<String>,
         #[serde(default)]
         uuid: Loose<String>,
         #[serde(default)]
@@ -131,68 +119,75 @@ fn read_source(line: &str) -> BlockSource {
         #[serde(default)]
         error: Loose<String>,
         #[serde(default)]
-        local_command_source: Loose<serde::de::IgnoredAny>,
+        local_command_source: Loose<IgnoredAny>,
         #[serde(default)]
-        local_command_run: Loose<serde::de::IgnoredAny>,
+        local_command_run: Loose<IgnoredAny>,
     }
-    let members: Members = serde_json::from_str(line).unwrap_or_default();
-    let error = members.error.into_option();
-    let is_command = members.local_command_source.into_option().or(members.local_command_run.into_option()).is_some();
-    let writer = if members.is_api_error_message.or_default() || error.is_some() {
+    #[derive(serde::Deserialize)]
+    struct Message<'a> {
+        #[serde(borrow)]
+        id: Text<'a>,
+        #[serde(borrow)]
+        content: Vec<&'a RawValue>,
+    }
+    let line: Line<'a> = serde_json::from_str(line).ok()?;
+    let error = line.error.into_option();
+    let is_command = line.local_command_source.into_option().or(line.local_command_run.into_option()).is_some();
+    let writer = if line.is_api_error_message.or_default() || error.is_some() {
         Writer::ApiError(error.unwrap_or_default())
     } else if is_command {
         Writer::Command
     } else {
         Writer::Model
     };
-    BlockSource {
-        entry: members.uuid.into_option().and_then(|uuid| EntryId::parse(&uuid).ok()),
-        agent: members.agent_id.into_option(),
-        cut_short: members.aborted.or_default(),
+    let source = BlockSource {
+        entry: line.uuid.into_option().and_then(|uuid| EntryId::parse(&uuid).ok()),
+        agent: line.agent_id.into_option(),
+        cut_short: line.aborted.or_default(),
         writer,
-    }
-}
-
-/// The message that a frame says was refused.
-fn read_refused(line: &str) -> Option<MessageId> {
-    #[derive(serde::Deserialize)]
-    struct Members {
-        #[serde(default)]
-        refused_message_id: Loose<String>,
-    }
-    let members: Members = serde_json::from_str(line).ok()?;
-    members.refused_message_id.into_option().map(MessageId)
+    };
+    Some(AssistantFrame {
+        message_id: line.message.id,
+        parent: frame.parent_tool_use_id.clone(),
+        blocks: line.message.content.into_iter().map(read_block).collect(),
+        source,
+        refused: line.refused_message_id.into_option().map(MessageId),
+    })
 }
 
 pub(super) fn read_user<'a>(frame: &Frame<'a>, line: &'a str) -> Option<UserFrame<'a>> {
     #[derive(serde::Deserialize)]
-    struct Message<'a> {
+    struct Line<'a> {
         #[serde(borrow)]
-        content: &'a RawValue,
-    }
-    #[derive(serde::Deserialize)]
-    struct Marks<'a> {
+        message: Message<'a>,
         #[serde(default, rename = "isSynthetic")]
         synthetic: Loose<bool>,
         #[serde(default, rename = "isReplay")]
         replayed: Loose<bool>,
         #[serde(borrow, default)]
         tool_use_result: Option<&'a RawValue>,
+        #[serde(default)]
+        refused_message_id: Loose<String>,
     }
-    let message: Message<'a> = serde_json::from_str(frame.message?.get()).ok()?;
+    #[derive(serde::Deserialize)]
+    struct Message<'a> {
+        #[serde(borrow)]
+        content: &'a RawValue,
+    }
+    let line: Line<'a> = serde_json::from_str(line).ok()?;
+    let content = line.message.content;
     // Plain text is a remark as a whole; a list may have results and remarks in it.
-    let parts: Vec<&'a RawValue> = serde_json::from_str(message.content.get()).unwrap_or_default();
+    let parts: Vec<&'a RawValue> = serde_json::from_str(content.get()).unwrap_or_default();
     let tool_results: Vec<ToolResult> = parts.iter().filter_map(|part| read_tool_result(part)).collect();
-    let marks: Marks<'_> = serde_json::from_str(line).ok()?;
     let remark = if tool_results.len() < parts.len() || parts.is_empty() {
-        let content = Raw::copied(message.content);
-        Some(Remark { synthetic: marks.synthetic.or_default(), replayed: marks.replayed.or_default(), content })
+        let (synthetic, replayed) = (line.synthetic.or_default(), line.replayed.or_default());
+        Some(Remark { synthetic, replayed, content: Raw::copied(content) })
     } else {
         None
     };
-    let result = marks.tool_use_result.filter(|_| tool_results.len() == 1).map(Raw::copied);
-    let parent = frame.parent_tool_use_id.clone();
-    Some(UserFrame { parent, tool_results, remark, result, refused: read_refused(line) })
+    let result = line.tool_use_result.filter(|_| tool_results.len() == 1).map(Raw::copied);
+    let refused = line.refused_message_id.into_option().map(MessageId);
+    Some(UserFrame { parent: frame.parent_tool_use_id.clone(), tool_results, remark, result, refused })
 }
 
 fn read_tool_result(part: &RawValue) -> Option<ToolResult> {
@@ -251,6 +246,10 @@ pub(crate) fn read_kind(raw: &RawValue) -> BlockKind {
         id: Option<Text<'a>>,
         #[serde(borrow, default)]
         name: Option<Text<'a>>,
+    }
+    // Enough of a text, which may be long.
+    if raw.get().starts_with(r#"{"type":"text","#) {
+        return BlockKind::Text;
     }
     let Ok(head) = serde_json::from_str::<Head<'_>>(raw.get()) else {
         return BlockKind::Other { name: String::new() };

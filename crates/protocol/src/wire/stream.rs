@@ -1,11 +1,9 @@
 //! Stream events: a message while it is being written. The hot path.
 
-use std::fmt;
-
-use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor, value::MapAccessDeserializer};
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
-use super::{Frame, Text};
+use super::Text;
 
 /// One step of a streaming message.
 #[derive(Debug)]
@@ -43,61 +41,60 @@ pub(crate) enum StreamDelta<'a> {
     Input(Text<'a>),
 }
 
-pub(super) fn read<'a>(frame: &Frame<'a>) -> Option<StreamFrame<'a>> {
-    let MaybeEvent(Some(event)) = &frame.event else {
-        return None;
-    };
+/// How a line with a stream event begins, unless a CLI ever changes the order of its keys. Most lines do: to look for this
+/// first saves them a pass in which nothing but their type is found out.
+pub(super) const BEGINNING: &str = r#"{"type":"stream_event","#;
+
+pub(super) fn read(line: &str) -> Option<StreamFrame<'_>> {
+    let StreamLine { event, parent_tool_use_id } = serde_json::from_str(line).ok()?;
     // A subagent's stream, should a CLI ever send one, must not be mixed into the main one.
-    if frame.parent_tool_use_id.is_some() {
+    if parent_tool_use_id.is_some() {
         return None;
     }
-    let read = match &*event.kind {
-        "message_start" => {
-            let message: MessageHead<'a> = serde_json::from_str(event.message?.get()).ok()?;
-            StreamFrame::MessageStarted { id: message.id, model: message.model }
-        }
-        "content_block_start" => StreamFrame::BlockStarted { index: event.index?, content: event.content_block? },
-        "content_block_delta" => match read_delta(event.delta.as_ref()?) {
+    Some(match event.kind {
+        EventKind::ContentBlockDelta => match read_delta(event.delta?) {
             Some(delta) => StreamFrame::BlockGrew { index: event.index?, delta, has_halves: false },
             None => StreamFrame::Nothing,
         },
-        "content_block_stop" => StreamFrame::BlockStopped { index: event.index? },
-        "message_delta" => StreamFrame::MessageChanged {
-            stop_reason: event.delta.as_ref().and_then(|delta| delta.stop_reason.clone()),
-        },
-        "message_stop" => StreamFrame::MessageStopped,
-        "ping" => StreamFrame::Nothing,
-        _ => return None,
-    };
-    Some(read)
+        EventKind::MessageStart => {
+            let message: MessageHead<'_> = serde_json::from_str(event.message?.get()).ok()?;
+            StreamFrame::MessageStarted { id: message.id, model: message.model }
+        }
+        EventKind::ContentBlockStart => {
+            StreamFrame::BlockStarted { index: event.index?, content: event.content_block? }
+        }
+        EventKind::ContentBlockStop => StreamFrame::BlockStopped { index: event.index? },
+        EventKind::MessageDelta => {
+            StreamFrame::MessageChanged { stop_reason: event.delta.and_then(|delta| delta.stop_reason) }
+        }
+        EventKind::MessageStop => StreamFrame::MessageStopped,
+        EventKind::Ping => StreamFrame::Nothing,
+        EventKind::Unknown => return None,
+    })
 }
 
 /// A kind of delta that is not text is none: the finished block carries what it added.
-fn read_delta<'a>(delta: &DeltaMembers<'a>) -> Option<StreamDelta<'a>> {
-    match delta.kind.as_deref()? {
-        "text_delta" => delta.text.clone().map(StreamDelta::Text),
-        "thinking_delta" => delta.thinking.clone().map(StreamDelta::Thinking),
-        "input_json_delta" => delta.partial_json.clone().map(StreamDelta::Input),
-        _ => None,
+fn read_delta(delta: DeltaMembers<'_>) -> Option<StreamDelta<'_>> {
+    match delta.kind? {
+        DeltaKind::TextDelta => delta.text.map(StreamDelta::Text),
+        DeltaKind::ThinkingDelta => delta.thinking.map(StreamDelta::Thinking),
+        DeltaKind::InputJsonDelta => delta.partial_json.map(StreamDelta::Input),
+        DeltaKind::Other => None,
     }
 }
 
-#[derive(Debug, serde::Deserialize)]
-struct MessageHead<'a> {
+#[derive(serde::Deserialize)]
+struct StreamLine<'a> {
     #[serde(borrow)]
-    id: Text<'a>,
-    #[serde(borrow)]
-    model: Text<'a>,
+    event: EventMembers<'a>,
+    #[serde(default)]
+    parent_tool_use_id: Option<IgnoredAny>,
 }
 
-/// The API's event, if the frame has one: other frames use the same key for something else.
-#[derive(Debug, Default)]
-pub(crate) struct MaybeEvent<'a>(Option<EventMembers<'a>>);
-
-#[derive(Debug, serde::Deserialize)]
+#[derive(serde::Deserialize)]
 struct EventMembers<'a> {
-    #[serde(borrow, rename = "type")]
-    kind: Text<'a>,
+    #[serde(rename = "type")]
+    kind: EventKind,
     #[serde(default)]
     index: Option<u64>,
     #[serde(borrow, default)]
@@ -108,10 +105,24 @@ struct EventMembers<'a> {
     content_block: Option<&'a RawValue>,
 }
 
-#[derive(Debug, serde::Deserialize)]
+#[derive(serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum EventKind {
+    MessageStart,
+    ContentBlockStart,
+    ContentBlockDelta,
+    ContentBlockStop,
+    MessageDelta,
+    MessageStop,
+    Ping,
+    #[serde(other)]
+    Unknown,
+}
+
+#[derive(serde::Deserialize)]
 struct DeltaMembers<'a> {
-    #[serde(borrow, default, rename = "type")]
-    kind: Option<Text<'a>>,
+    #[serde(default, rename = "type")]
+    kind: Option<DeltaKind>,
     #[serde(borrow, default)]
     text: Option<Text<'a>>,
     #[serde(borrow, default)]
@@ -122,28 +133,20 @@ struct DeltaMembers<'a> {
     stop_reason: Option<Text<'a>>,
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for MaybeEvent<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<MaybeEvent<'a>, D::Error> {
-        struct EventVisitor;
-        impl<'de> Visitor<'de> for EventVisitor {
-            type Value = MaybeEvent<'de>;
+#[derive(serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum DeltaKind {
+    TextDelta,
+    ThinkingDelta,
+    InputJsonDelta,
+    #[serde(other)]
+    Other,
+}
 
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("a stream event or anything else")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<MaybeEvent<'de>, A::Error> {
-                EventMembers::deserialize(MapAccessDeserializer::new(map)).map(|event| MaybeEvent(Some(event)))
-            }
-
-            fn visit_str<E: de::Error>(self, _: &str) -> Result<MaybeEvent<'de>, E> {
-                Ok(MaybeEvent(None))
-            }
-
-            fn visit_unit<E: de::Error>(self) -> Result<MaybeEvent<'de>, E> {
-                Ok(MaybeEvent(None))
-            }
-        }
-        deserializer.deserialize_any(EventVisitor)
-    }
+#[derive(serde::Deserialize)]
+struct MessageHead<'a> {
+    #[serde(borrow)]
+    id: Text<'a>,
+    #[serde(borrow)]
+    model: Text<'a>,
 }
