@@ -429,7 +429,7 @@ fn a_bad_script_is_told_with_its_line_and_its_word() {
     stderr: fake-claude: <folder>/script:1: prompt: `now` is too much
     stderr: fake-claude: <folder>/script:1: deltas: `many` is not a number that fits
     stderr: fake-claude: <folder>/script:1: deltas: `3` is not a rate such as 500/s
-    stderr: fake-claude: <folder>/script:1: deltas: `off` is not `of` or `at`
+    stderr: fake-claude: <folder>/script:1: deltas: `off` is not `of`, `at` or `timed`
     stderr: fake-claude: <folder>/script:1: deltas: `0` is not a size of a delta
     stderr: fake-claude: <folder>/script:1: tool: NAME is missing
     stderr: fake-claude: <folder>/script:1: tool: `{"a":}` is not a JSON object: expected value at line 1 column 6

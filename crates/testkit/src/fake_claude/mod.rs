@@ -36,7 +36,7 @@
 //! | `text WORDS…` | a whole assistant message is streamed, one delta a word |
 //! | `thinking WORDS…` | the same with a thinking block, which is signed |
 //! | `tool ID NAME {input}` | the same with a tool call |
-//! | `deltas N [of BYTES] [at RATE/s]` | the same with a text of N deltas of BYTES bytes (20), as fast as it goes or at that rate; each is its number and a space; the assistant frame holds the whole text, so use `repeat` where that is too long |
+//! | `deltas N [of BYTES] [at RATE/s] [timed]` | the same with a text of N deltas of BYTES bytes (20), as fast as it goes or at that rate; each is its number and a space, or if they are timed the nanoseconds of the machine's monotonic clock when it was written; the assistant frame holds the whole text, so use `repeat` where that is too long |
 //! | `message` … `end` | the blocks between them belong to one message |
 //! | `tool_result ID TEXT` | the result of a tool call |
 //! | `ask ID TOOL {input}` | `can_use_tool` with ID as request id and as tool use id; waits for the answer, then a `tool_result` says `allowed {updatedInput}` or `denied MESSAGE` |

@@ -94,21 +94,26 @@ impl Player {
         let block = Block::Text(String::new());
         self.memory.turn.last_text.clear();
         self.in_message(&block, |player, index| {
-            player.stream_deltas(deltas, index)?;
-            player.send_whole(deltas)
+            let times = player.stream_deltas(deltas, index)?;
+            player.send_whole(deltas, &times)
         })
     }
 
-    fn stream_deltas(&mut self, deltas: Deltas, index: u64) -> Result<(), Ending> {
+    /// What was said, if it is not simply counted.
+    fn stream_deltas(&mut self, deltas: Deltas, index: u64) -> Result<Vec<u8>, Ending> {
         let uuid = self.frames.next_uuid();
         let delta = Fields::default().text("type", "text_delta").text("text", HOLE);
         let frame = self.frames.delta(index, delta).to_string();
         let mut line = DeltaLine::new(&frame, &uuid, deltas.bytes);
         let started = Instant::now();
+        let mut times = Vec::new();
         let mut sent = 0;
         while sent < deltas.count {
             let due = deltas.per_second.map_or(deltas.count, |rate| due(started.elapsed(), rate).min(deltas.count));
             while sent < due {
+                if deltas.timed {
+                    times.extend_from_slice(line.say_the_time());
+                }
                 self.say(line.bytes())?;
                 line.count_up();
                 sent += 1;
@@ -122,16 +127,17 @@ impl Player {
         }
         // The template has taken one, and every delta has one.
         self.frames.count_uuids(deltas.count.saturating_sub(1));
-        Ok(())
+        Ok(times)
     }
 
     /// The whole text of many deltas, which may be too long to be held.
-    fn send_whole(&mut self, deltas: Deltas) -> Result<(), Ending> {
+    fn send_whole(&mut self, deltas: Deltas, times: &[u8]) -> Result<(), Ending> {
         let frame = self.frames.assistant(&Block::Text(HOLE.to_owned())).to_string();
         let (head, tail) = frame.split_once(HOLE).unwrap_or_default();
         self.say(head.as_bytes())?;
+        self.say(times)?;
         let mut text = Counted::new(deltas.bytes);
-        for _ in 0..deltas.count {
+        for _ in 0..if deltas.timed { 0 } else { deltas.count } {
             self.say(text.bytes())?;
             text.count_up();
         }

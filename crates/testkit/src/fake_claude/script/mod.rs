@@ -104,6 +104,8 @@ pub(super) struct Deltas {
     pub(super) count: u64,
     pub(super) bytes: usize,
     pub(super) per_second: Option<u64>,
+    /// Whether each says when it was written, and not which one it is.
+    pub(super) timed: bool,
 }
 
 /// A control request of the fake's.

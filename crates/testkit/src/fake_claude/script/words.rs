@@ -152,7 +152,7 @@ fn doing(word: &str, arguments: &mut Arguments<'_>) -> Result<Step, Complaint> {
 }
 
 fn deltas(arguments: &mut Arguments<'_>) -> Result<Deltas, Complaint> {
-    let mut deltas = Deltas { count: arguments.number("N")?, bytes: DELTA_BYTES, per_second: None };
+    let mut deltas = Deltas { count: arguments.number("N")?, bytes: DELTA_BYTES, per_second: None, timed: false };
     while let Some(word) = arguments.next() {
         match word {
             "of" => deltas.bytes = arguments.number("BYTES")?,
@@ -162,7 +162,8 @@ fn deltas(arguments: &mut Arguments<'_>) -> Result<Deltas, Complaint> {
                 let per_second = rate.strip_suffix("/s").and_then(|digits| number(digits).ok());
                 deltas.per_second = Some(per_second.filter(|rate| *rate > 0).ok_or_else(wrong)?);
             }
-            _ => return Err(Complaint::Wrong { found: word.to_owned(), wanted: "`of` or `at`" }),
+            "timed" => deltas.timed = true,
+            _ => return Err(Complaint::Wrong { found: word.to_owned(), wanted: "`of`, `at` or `timed`" }),
         }
     }
     if deltas.bytes == 0 {

@@ -1,0 +1,148 @@
+//! What is measured, in which unit, and what is to be reached.
+
+/// A row of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Figure {
+    /// From the start of the program to its first line.
+    Ready,
+    /// From the start of the program to the first piece of the first answer.
+    FirstDelta,
+    /// Memory after the first turn.
+    IdleMemory,
+    /// Memory after a hundred thousand deltas.
+    UsedMemory,
+    /// Deltas of 20 bytes a second.
+    ShortRate,
+    /// Processor time for a million of them.
+    ShortCpu,
+    /// Deltas of 2 KB a second.
+    LongRate,
+    /// Processor time for a million of them.
+    LongCpu,
+    /// The most memory in that run.
+    LongPeak,
+    /// From the CLI's write to the client's read, at 100 deltas a second: the middle one.
+    LatencyMiddle,
+    /// The 99th of a hundred.
+    LatencyLate,
+    /// From one permission request to the next, when the client answers at once: the middle one.
+    PermissionMiddle,
+    /// The 99th of a hundred.
+    PermissionLate,
+    /// Several sessions at once: memory of all together.
+    CrowdMemory(u32),
+    /// Several sessions at once: the 99th of a hundred latencies.
+    CrowdLate(u32),
+    /// Several sessions at once: until all have answered their first prompt.
+    CrowdUp(u32),
+    /// The most memory while the client does not read and 200 MB wait.
+    StallPeak,
+    /// The time one line of 50 MB takes.
+    LineTime,
+    /// The most memory with it.
+    LinePeak,
+}
+
+/// How a value is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// Given in seconds.
+    Milliseconds,
+    /// Given in seconds.
+    Microseconds,
+    /// Given in seconds.
+    Seconds,
+    /// Given in bytes.
+    Megabytes,
+    /// Given as it is.
+    PerSecond,
+}
+
+/// What is to be reached.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Goal {
+    /// Nothing was set.
+    None,
+    /// At most this part of Node's.
+    PartOfNode(f64),
+    /// At least so many times Node's.
+    TimesNode(f64),
+    /// At most so many bytes.
+    Bytes(f64),
+}
+
+impl Figure {
+    /// What it is called.
+    pub fn name(self) -> String {
+        match self {
+            Figure::Ready => "start → `ready`".to_owned(),
+            Figure::FirstDelta => "start → first delta".to_owned(),
+            Figure::IdleMemory => "idle memory (PSS)".to_owned(),
+            Figure::UsedMemory => "memory after 100k deltas (PSS)".to_owned(),
+            Figure::ShortRate => "deltas/s, 20 bytes".to_owned(),
+            Figure::ShortCpu => "CPU per 1 M deltas, 20 bytes".to_owned(),
+            Figure::LongRate => "deltas/s, 2 KB".to_owned(),
+            Figure::LongCpu => "CPU per 1 M deltas, 2 KB".to_owned(),
+            Figure::LongPeak => "peak memory in that run".to_owned(),
+            Figure::LatencyMiddle => "latency at 100/s, p50".to_owned(),
+            Figure::LatencyLate => "latency at 100/s, p99".to_owned(),
+            Figure::PermissionMiddle => "permission round trip, p50".to_owned(),
+            Figure::PermissionLate => "permission round trip, p99".to_owned(),
+            Figure::CrowdMemory(count) => format!("{}: memory in all (PSS)", sessions(count)),
+            Figure::CrowdLate(count) => format!("{}: latency at 20/s each, p99", sessions(count)),
+            Figure::CrowdUp(count) => format!("{}: time to bring up", sessions(count)),
+            Figure::StallPeak => "reader stalled behind 200 MB, peak".to_owned(),
+            Figure::LineTime => "one line of 50 MB".to_owned(),
+            Figure::LinePeak => "… peak memory".to_owned(),
+        }
+    }
+
+    /// How it is written.
+    pub fn unit(self) -> Unit {
+        match self {
+            Figure::Ready | Figure::FirstDelta | Figure::CrowdUp(_) | Figure::LineTime => Unit::Milliseconds,
+            Figure::IdleMemory
+            | Figure::UsedMemory
+            | Figure::LongPeak
+            | Figure::CrowdMemory(_)
+            | Figure::StallPeak
+            | Figure::LinePeak => Unit::Megabytes,
+            Figure::ShortRate | Figure::LongRate => Unit::PerSecond,
+            Figure::ShortCpu | Figure::LongCpu => Unit::Seconds,
+            Figure::LatencyMiddle
+            | Figure::LatencyLate
+            | Figure::PermissionMiddle
+            | Figure::PermissionLate
+            | Figure::CrowdLate(_) => Unit::Microseconds,
+        }
+    }
+
+    /// What is to be reached.
+    pub fn goal(self) -> Goal {
+        const MB: f64 = 1e6;
+        match self {
+            Figure::Ready => Goal::PartOfNode(1.0 / 50.0),
+            Figure::FirstDelta => Goal::PartOfNode(1.0 / 30.0),
+            Figure::IdleMemory => Goal::Bytes(3.0 * MB),
+            Figure::UsedMemory => Goal::Bytes(4.0 * MB),
+            Figure::ShortRate => Goal::TimesNode(6.0),
+            Figure::ShortCpu => Goal::PartOfNode(1.0 / 7.0),
+            Figure::LongRate => Goal::TimesNode(10.0),
+            Figure::LongPeak => Goal::Bytes(10.0 * MB),
+            Figure::LatencyMiddle => Goal::PartOfNode(0.45),
+            Figure::PermissionMiddle => Goal::PartOfNode(0.4),
+            Figure::LatencyLate | Figure::PermissionLate => Goal::PartOfNode(0.2),
+            Figure::CrowdMemory(10 | 100) => Goal::PartOfNode(1.0 / 20.0),
+            Figure::CrowdLate(10) => Goal::PartOfNode(0.25),
+            Figure::CrowdLate(100) => Goal::PartOfNode(1.0 / 50.0),
+            Figure::CrowdUp(100) => Goal::PartOfNode(1.0 / 10.0),
+            Figure::StallPeak => Goal::Bytes(16.0 * MB),
+            Figure::LineTime | Figure::LinePeak => Goal::PartOfNode(0.5),
+            Figure::LongCpu | Figure::CrowdMemory(_) | Figure::CrowdLate(_) | Figure::CrowdUp(_) => Goal::None,
+        }
+    }
+}
+
+fn sessions(count: u32) -> String {
+    if count == 1 { "1 session".to_owned() } else { format!("{count} sessions") }
+}

@@ -1,0 +1,90 @@
+//! The bench: `bench/run`.
+
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, ensure};
+use clap::Parser;
+use watari_bench::measure::{self, Scale};
+use watari_bench::subject::{Programs, SPLICE, Subject};
+use watari_bench::table::Sheet;
+use watari_bench::{node, splice};
+
+/// Measure watari beside a bridge on Node and a plain copy of bytes.
+#[derive(Debug, Parser)]
+#[command(name = "bench/run", after_help = AFTER_HELP)]
+struct Bench {
+    /// What to measure, by name; without any, everything
+    #[arg(value_name = "NAME", value_parser = measure::ALL.map(|(name, _, _)| name))]
+    names: Vec<String>,
+    /// How often, instead of each measurement's own number
+    #[arg(long, value_name = "N")]
+    repeats: Option<u32>,
+    /// Leave the bridge on Node out; then nothing is installed
+    #[arg(long)]
+    without_node: bool,
+}
+
+const AFTER_HELP: &str = "\
+All of them start the same fake CLI. Runs are interleaved, and the table shows medians. It takes about ten minutes;
+nothing else should run beside it. The SDK for Node is installed by npm into the cache, once.
+
+Examples:
+  bench/run                             # everything
+  bench/run short latency --repeats 3   # a quick look";
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args_os().skip(1);
+    let done = if arguments.next().is_some_and(|argument| argument == SPLICE) {
+        splice::run(arguments).context("the splice failed")
+    } else {
+        Bench::parse().run().map(|()| ExitCode::SUCCESS)
+    };
+    done.unwrap_or_else(|error| {
+        say(&format!("bench: {error:#}"));
+        ExitCode::FAILURE
+    })
+}
+
+impl Bench {
+    fn run(self) -> Result<()> {
+        let bench = std::env::current_exe()?;
+        let beside = bench.parent().unwrap_or(Path::new("."));
+        let programs = Programs {
+            watari: beside.join("watari"),
+            fake_claude: beside.join("fake-claude"),
+            node_bridge: if self.without_node { None } else { Some(node::install()?) },
+            bench: bench.clone(),
+        };
+        for program in [&programs.watari, &programs.fake_claude] {
+            ensure!(program.is_file(), "{} is not there: start the bench by bench/run", program.display());
+        }
+        let subjects = Subject::ALL.into_iter().filter(|subject| subject.command(&programs).is_some());
+        let subjects: Vec<Subject> = subjects.collect();
+        let mut sheet = Sheet::default();
+        for (name, repeats, measurement) in measure::ALL {
+            if !self.names.is_empty() && !self.names.iter().any(|wanted| wanted == name) {
+                continue;
+            }
+            let repeats = self.repeats.unwrap_or(repeats);
+            for repeat in 0..repeats as usize {
+                say(&format!("{name} {} of {repeats}", repeat + 1));
+                // Each time another begins, so that none always has the machine that the other left.
+                for place in 0..subjects.len() {
+                    let subject = subjects[(place + repeat) % subjects.len()];
+                    measurement(&programs, subject, Scale::Full, &mut sheet)
+                        .with_context(|| format!("{name} with {}", subject.name()))?;
+                }
+            }
+        }
+        io::stdout().write_all(sheet.markdown().as_bytes())?;
+        Ok(())
+    }
+}
+
+/// Progress, for people.
+fn say(words: &str) {
+    // Nobody reads it when stderr is closed.
+    let _written = writeln!(io::stderr(), "{words}");
+}

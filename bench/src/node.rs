@@ -1,0 +1,49 @@
+//! Installs the Node bridge into the cache.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+
+const PACKAGE: &str = include_str!("../node/package.json");
+const BRIDGE: &str = include_str!("../node/bridge.mjs");
+
+/// The folder below the cache.
+const FOLDER: &str = "bench-node";
+
+/// Sees to it that the bridge and the SDK it is written on are there, and gives the bridge's path.
+pub fn install() -> Result<PathBuf> {
+    let folder = cache().context("cannot tell where the cache is: set WATARI_CACHE")?.join(FOLDER);
+    let (package, bridge) = (folder.join("package.json"), folder.join("bridge.mjs"));
+    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    fs::write(&bridge, BRIDGE)?;
+    // Written last, so that it says what is installed.
+    if fs::read_to_string(&package).is_ok_and(|installed| installed == PACKAGE) {
+        return Ok(bridge);
+    }
+    let wanted = folder.join("wanted");
+    fs::create_dir_all(&wanted)?;
+    fs::write(wanted.join("package.json"), PACKAGE)?;
+    // Without the CLI, which the SDK brings as an optional package: the bench has one of its own.
+    let flags = ["install", "--omit=optional", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
+    let npm = Command::new("npm").args(flags).current_dir(&wanted).stdin(Stdio::null()).status();
+    let status = npm.context("cannot run npm; install Node, or leave it out with --without-node")?;
+    ensure!(status.success(), "npm could not install the SDK for Node; leave it out with --without-node");
+    let modules = folder.join("node_modules");
+    if modules.exists() {
+        fs::remove_dir_all(&modules)?;
+    }
+    fs::rename(wanted.join("node_modules"), &modules)?;
+    fs::rename(wanted.join("package.json"), &package)?;
+    fs::remove_dir_all(&wanted)?;
+    Ok(bridge)
+}
+
+/// The same folder as everywhere in the project: see `./check`.
+fn cache() -> Option<PathBuf> {
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    set("WATARI_CACHE")
+        .or_else(|| set("XDG_CACHE_HOME").map(|path| path.join("watari")))
+        .or_else(|| set("HOME").map(|path| path.join(".cache/watari")))
+}
