@@ -75,14 +75,16 @@ fn table(room: &Room) -> Vec<(&'static str, Options)> {
             Options { managed_settings: Some(Raw::from(r#"{"permissions":{"deny":["WebFetch"]}}"#)), ..base() },
         ),
         ("project root", Options { project_config_root: Some(room.sandbox.cwd().to_owned()), ..base() }),
+        // These two read what stands above the folder; at least no server that is named there is run.
         (
             "all sources",
             Options {
                 setting_sources: Some(vec![SettingSource::User, SettingSource::Project, SettingSource::Local]),
+                strict_mcp_config: true,
                 ..base()
             },
         ),
-        ("usual sources", Options { setting_sources: None, ..base() }),
+        ("usual sources", Options { setting_sources: None, strict_mcp_config: true, ..base() }),
         ("hook events", Options { hook_events: true, ..base() }),
         ("replay", Options { replay_prompts: true, ..base() }),
         ("subagent text", Options { forward_subagent_text: true, ..base() }),
@@ -113,6 +115,7 @@ fn id(text: &str) -> SessionId {
 #[tokio::test]
 async fn no_flag_is_refused() {
     let room = Room::with_replies([Reply::text("hello")]).await;
+    let bait = room.bait();
     let table = table(&room);
     for batch in table.chunks(3) {
         let mut starts = tokio::task::JoinSet::new();
@@ -134,6 +137,7 @@ async fn no_flag_is_refused() {
             assert!(stderr.is_empty() || expected, "{name}: {stderr}");
         }
     }
+    assert!(!bait.exists());
 }
 
 #[tokio::test]

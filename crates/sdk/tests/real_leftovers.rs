@@ -13,7 +13,6 @@ use common::{Program, Room, Talk, example};
 use serde_json::json;
 use watari_sdk::Options;
 use watari_testkit::Reply;
-use watari_testkit::claude::pinned_claude;
 use watari_testkit::processes::{children_of, marked, open_files_of_this_process};
 
 #[tokio::test]
@@ -31,6 +30,7 @@ async fn nothing_is_alive_when_an_idle_session_was_closed() {
 async fn the_chat_example_asks_obeys_and_ends_with_its_input() {
     let touch = json!({"command": "touch made.txt && echo made", "description": "make a file"});
     let room = Room::with_replies([Reply::tool_use("toolu_1", "Bash", touch), Reply::text("It is made.")]).await;
+    let bait = room.bait();
     let mut program = Program::chat(&room);
     program.say("make a file").await;
     program.hear("may Bash run with").await;
@@ -38,24 +38,25 @@ async fn the_chat_example_asks_obeys_and_ends_with_its_input() {
     program.hear("It is made.").await;
     drop(program.stdin);
     assert!(program.child.wait().await.unwrap().success());
-    assert!(room.sandbox.cwd().join("made.txt").exists());
+    assert!(room.sandbox.cwd().join("made.txt").exists() && !bait.exists());
     assert_eq!(marked(room.marker()), []);
 }
 
 #[tokio::test]
 async fn the_ask_example_prints_the_answer() {
     let room = Room::with_replies([Reply::text("Forty-two.")]).await;
-    let path = format!("{}:{}", pinned_claude().parent().unwrap().display(), std::env::var("PATH").unwrap());
+    let bait = room.bait();
     let output = tokio::process::Command::new(example("ask"))
         .arg("what is it?")
         .env_clear()
         .envs(room.sandbox.environment())
-        .env("PATH", path)
+        .env("PATH", room.path_with_claude())
         .current_dir(room.sandbox.cwd())
         .output()
         .await
         .unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stdout), "Forty-two.\n");
+    assert!(!bait.exists());
     assert_eq!(marked(room.marker()), []);
 }
 

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use watari_sdk::{Environment, Event, Keeper, Options, TurnEnding, query};
+use watari_sdk::{Environment, Event, Keeper, Options, SettingSource, TurnEnding, query};
 use watari_testkit::{Reply, Sandbox, Script, StubApi};
 
 /// The agent: what is in this folder, in one line.
@@ -40,8 +40,9 @@ async fn test() -> Result<(), Box<dyn Error>> {
     for name in ["milk.txt", "bread.txt"] {
         std::fs::write(sandbox.cwd().join(name), "two")?;
     }
-    // Nothing of the developer's own: not the environment, not the home folder.
+    // Nothing of the developer's own: not the environment, not the home folder, nor what stands in the folders above.
     let options = Options {
+        setting_sources: Some(vec![SettingSource::User]),
         environment: Environment::only(sandbox.environment()),
         keeper: Keeper::ThisProgram,
         ..Options::default()

@@ -1,12 +1,31 @@
 //! A clean room for one run of the CLI: its own folders, and an environment that holds nothing of ours.
 
 use std::collections::BTreeMap;
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
 use crate::stub_api::stub_environment;
+
+/// The flags for a conversation with the CLI in its own words, in a clean room. The setting sources keep out what stands
+/// in its directory and in those above it, of which one is a folder for temporary files that everybody can write to: a
+/// `.mcp.json` there would run.
+pub const ROOM_FLAGS: [&str; 9] = [
+    "-p",
+    "--verbose",
+    "--input-format",
+    "stream-json",
+    "--output-format",
+    "stream-json",
+    "--no-session-persistence",
+    "--setting-sources",
+    "user",
+];
+
+/// The flag with which every tool runs without a question.
+pub const SKIP_PERMISSIONS: &str = "--dangerously-skip-permissions";
 
 /// Folders and an environment for one run; the folders are removed when it is dropped.
 #[derive(Debug)]
@@ -38,7 +57,8 @@ impl Sandbox {
     /// Makes the folders; the CLI will speak to `base_url` and to nothing else.
     ///
     /// The folders are in one that everybody can write to. The CLI reads settings, memories and servers also from the
-    /// folders above its own: start it with `--setting-sources user` unless they are what is tested.
+    /// folders above its own: start it with `--setting-sources user` ([`ROOM_FLAGS`]) unless they are what is tested, and
+    /// give [`claude_without_project`] to a program that starts it by itself.
     pub fn new(base_url: &str) -> Result<Self, SandboxError> {
         let folder = short_temporary_folder()?;
         // The CLI names its transcripts after the real path of its folder; on macOS /tmp is a link.
@@ -82,6 +102,23 @@ impl Sandbox {
     pub fn tmp(&self) -> &Path {
         &self.tmp
     }
+}
+
+/// Makes a program `claude` in a folder that is this one, with `--setting-sources user` whatever it is started with: it
+/// reads nothing of its directory and those above it.
+pub fn claude_without_project(program: &Path, folder: &Path) -> Result<PathBuf, io::Error> {
+    let path = folder.join("claude");
+    let text = |path: &Path| path.to_str().map(str::to_owned).ok_or(io::ErrorKind::InvalidFilename);
+    let quoted = text(program)?.replace('\'', r"'\''");
+    let script = format!("#!/bin/sh\nexec '{quoted}' \"$@\" --setting-sources user\n");
+    // Another process writes it: a fork of this one at the wrong moment would hold it open, and it could not be run.
+    let mut writer = Command::new("/bin/sh");
+    writer.args(["-c", "cat > \"$0\" && chmod +x \"$0\"", &text(&path)?]).stdin(Stdio::piped());
+    let mut writer = writer.spawn()?;
+    let written = writer.stdin.take().map_or(Ok(()), |mut stdin| stdin.write_all(script.as_bytes()));
+    let ended = writer.wait()?;
+    written?;
+    if ended.success() { Ok(path) } else { Err(io::Error::other(format!("cannot write {}", path.display()))) }
 }
 
 /// The CLI makes UNIX sockets below its temporary folder, and their paths may have 107 bytes at most;

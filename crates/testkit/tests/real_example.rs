@@ -1,5 +1,7 @@
 //! The example of an agent with its test passes, and says so when it does not.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -52,5 +54,17 @@ async fn the_example_passes_and_says_what_it_saw() -> Result<()> {
 async fn the_example_fails_with_a_cli_that_does_nothing() -> Result<()> {
     let (code, printed) = run(Path::new("/bin/true")).await?;
     assert_eq!(code, Some(1), "{printed}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_example_has_the_cli_read_nothing_above_its_folders() -> Result<()> {
+    let room = Sandbox::new("http://127.0.0.1:9")?;
+    let claude = room.root().join("complains-of-its-flags");
+    std::fs::write(&claude, "#!/bin/sh\necho \"$@\" >&2\nexit 1\n")?;
+    std::fs::set_permissions(&claude, Permissions::from_mode(0o755))?;
+    let (code, printed) = run(&claude).await?;
+    assert_eq!(code, Some(1));
+    assert!(printed.contains("--setting-sources=user"), "{printed}");
     Ok(())
 }

@@ -1,9 +1,11 @@
 //! A sandbox gives the CLI its own folders and nothing of ours.
 
 use std::collections::BTreeMap;
+use std::process::Command;
 
 use anyhow::Result;
 use watari_testkit::Sandbox;
+use watari_testkit::sandbox::claude_without_project;
 
 fn shown(sandbox: &Sandbox, environment: &BTreeMap<String, String>) -> String {
     let root = sandbox.root().display().to_string();
@@ -46,5 +48,18 @@ fn the_folders_are_there_until_the_sandbox_is_dropped() -> Result<()> {
     assert!(root.as_os_str().len() <= 24, "{} is long for a socket's path", root.display());
     drop(sandbox);
     assert!(!root.exists());
+    Ok(())
+}
+
+#[test]
+fn a_claude_without_project_is_the_same_with_two_more_words() -> Result<()> {
+    let sandbox = Sandbox::new("http://127.0.0.1:1")?;
+    let program = sandbox.root().join("Claude's $HOME");
+    std::os::unix::fs::symlink("/bin/echo", &program)?;
+    let claude = claude_without_project(&program, sandbox.cwd())?;
+    assert_eq!(claude, sandbox.cwd().join("claude"));
+    let printed = Command::new(claude).args(["-p", "a  b", "--setting-sources=project"]).output()?.stdout;
+    assert_eq!(String::from_utf8(printed)?, "-p a  b --setting-sources=project --setting-sources user\n");
+    assert!(claude_without_project(&program, &sandbox.root().join("nowhere")).is_err());
     Ok(())
 }

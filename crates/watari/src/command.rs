@@ -2,6 +2,7 @@
 
 mod check;
 mod doctor;
+mod schema;
 mod stdio;
 mod stub;
 
@@ -14,6 +15,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
     Stdio(stdio::Stdio),
+    Schema(schema::Schema),
     Stub(stub::Stub),
     Check(check::Check),
     Doctor(doctor::Doctor),
@@ -23,6 +25,7 @@ impl Command {
     pub(crate) fn run(self) -> ExitCode {
         match self {
             Command::Stdio(stdio) => stdio.run(),
+            Command::Schema(schema) => schema.run(),
             Command::Stub(stub) => stub.run(),
             Command::Check(check) => check.run(),
             Command::Doctor(doctor) => doctor.run(),

@@ -8,8 +8,9 @@ mod common;
 
 use std::fmt::Write;
 use std::fs;
+use std::process::Command;
 
-use common::{is_committed, root};
+use common::{is_committed, output_of, root};
 use watari_protocol::{Phase, STEPS};
 use watari_testkit::scenario::scenario_schema;
 use watari_testkit::stub_api::stub_script_schema;
@@ -18,6 +19,13 @@ use watari_testkit::stub_api::stub_script_schema;
 fn the_schemas_of_files_that_people_write_are_those_of_the_types_that_read_them() {
     is_committed("schema/stub-script.json", &format!("{:#}\n", stub_script_schema()));
     is_committed("schema/scenario.json", &format!("{:#}\n", scenario_schema()));
+}
+
+#[test]
+fn the_schema_of_a_dialect_is_what_the_program_prints() {
+    let run = output_of(Command::new(env!("CARGO_BIN_EXE_watari")).args(["schema", "bridge"]));
+    assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
+    is_committed("schema/bridge.json", &run.stdout);
 }
 
 #[test]

@@ -22,6 +22,7 @@ fn without_arguments_it_prints_its_help() {
 
     Commands:
       stdio   Hold one session over standard input and output, one JSON object a line
+      schema  Print the JSON Schema of the messages that clients write and read, to generate code from
       stub    Stand in for the Anthropic Messages API, so that a program can be tested without a key
       check   Play the protocol's scenarios against the installed Claude Code, and tell what holds
       doctor  Look at this machine: is there a Claude Code, will it work, and what to do if not

@@ -342,7 +342,8 @@ async fn an_answer_with_a_wrong_field_is_an_error_and_the_permission_stays_open(
         json!({"behavior": "deny", "message": 5}),
         json!({"behavior": "deny", "interrupt": "yes"}),
     ] {
-        bridge.answer("req_1", result.clone()).await;
+        let answer = json!({"type": "permission_response", "requestId": "req_1", "result": result});
+        bridge.write(&format!("{answer}\n")).await;
         let told = bridge.until("error").await.pop().unwrap();
         assert_eq!(told["fatal"], false, "{result}: {told}");
     }
@@ -358,7 +359,9 @@ async fn permissions_that_are_no_list_are_an_error_and_the_permission_stays_open
     let mut bridge = room.bridge();
     bridge.start("go", json!({})).await;
     bridge.until("permission_request").await;
-    bridge.answer("req_1", json!({"behavior": "allow", "updatedPermissions": 5})).await;
+    let result = json!({"behavior": "allow", "updatedPermissions": 5});
+    let answer = json!({"type": "permission_response", "requestId": "req_1", "result": result});
+    bridge.write(&format!("{answer}\n")).await;
     bridge.allow("req_1").await;
     let seen = bridge.until("turn_result").await;
     let errors: Vec<_> = of_type(&seen, "error").iter().map(|line| line["message"].as_str().unwrap()).collect();

@@ -4,17 +4,17 @@
 #![cfg(not(watari_portable))]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
 
+mod common;
+
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use watari_testkit::claude::pinned_claude;
+use common::{Page, Programs, is_installed, names_in, not_run};
 use watari_testkit::processes::none_marked_within;
 use watari_testkit::{Sandbox, Script, StubApi};
-
-const WATARI: &str = env!("CARGO_BIN_EXE_watari");
 
 /// How long a program of the page may take: it takes two seconds, and fails sooner.
 const WITHIN: Duration = Duration::from_secs(60);
@@ -22,43 +22,11 @@ const WITHIN: Duration = Duration::from_secs(60);
 /// How long a compiler may take.
 const COMPILED_WITHIN: Duration = Duration::from_secs(300);
 
-fn page() -> String {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/clients/stdio.md");
-    fs::read_to_string(page).unwrap()
-}
-
-/// The code blocks of the page in this language.
-fn blocks(language: &str) -> Vec<String> {
-    let page = page();
-    let fenced = page.split("\n```").skip(1).step_by(2);
-    fenced
-        .filter_map(|block| block.strip_prefix(language)?.strip_prefix('\n'))
-        .map(|code| format!("{code}\n"))
-        .collect()
-}
-
-/// The only code block of the page in this language.
-fn block(language: &str) -> String {
-    let [block] = blocks(language).try_into().unwrap_or_else(|found: Vec<_>| panic!("{} of {language}", found.len()));
-    block
-}
+const PAGE: Page = Page("clients/stdio.md");
 
 /// What the page says that its programs print: the last block of plain text.
 fn shown() -> String {
-    blocks("text").pop().unwrap()
-}
-
-/// The programs that those of the page start.
-#[derive(Debug)]
-struct Programs {
-    watari: OsString,
-    claude: OsString,
-}
-
-impl Programs {
-    fn real() -> Programs {
-        Programs { watari: WATARI.into(), claude: pinned_claude().into() }
-    }
+    PAGE.blocks("text").pop().unwrap()
 }
 
 /// What a program did.
@@ -73,26 +41,32 @@ struct Run {
 struct Reader {
     _stub: StubApi,
     sandbox: Sandbox,
+    programs: Programs,
 }
 
 impl Reader {
     async fn new() -> Reader {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("answers.yaml");
-        fs::write(&path, block("yaml")).unwrap();
+        fs::write(&path, PAGE.block("yaml")).unwrap();
         let stub = StubApi::start(Script::load(&path).unwrap()).await.unwrap();
         let sandbox = Sandbox::new(&stub.base_url()).unwrap();
-        Reader { _stub: stub, sandbox }
+        let programs = Programs::real(sandbox.root());
+        Reader { _stub: stub, sandbox, programs }
     }
 
     fn save(&self, name: &str, code: &str) {
         fs::write(self.sandbox.cwd().join(name), code).unwrap();
     }
 
-    async fn run<A: AsRef<OsStr>>(&self, programs: Programs, within: Duration, command: &[A]) -> Run {
+    async fn run<A: AsRef<OsStr>>(&self, within: Duration, command: &[A]) -> Run {
+        self.run_with(&self.programs, within, command).await
+    }
+
+    async fn run_with<A: AsRef<OsStr>>(&self, programs: &Programs, within: Duration, command: &[A]) -> Run {
         let mut child = tokio::process::Command::new(&command[0]);
         child.args(&command[1..]).current_dir(self.sandbox.cwd()).env_clear().envs(self.sandbox.environment());
-        child.env("WATARI", programs.watari).env("CLAUDE", programs.claude);
+        child.env("WATARI", &programs.watari).env("CLAUDE", &programs.claude);
         child.stdin(Stdio::null()).kill_on_drop(true);
         let output = tokio::time::timeout(within, child.output()).await;
         let output = output.unwrap_or_else(|_| panic!("it hangs")).unwrap();
@@ -109,45 +83,32 @@ impl Reader {
             !name.starts_with("claude-") && name != "cc-socks" && !name.starts_with("hsperfdata_")
         });
         assert_eq!(left.collect::<Vec<_>>(), Vec::<OsString>::new());
+        self.programs.kept_to_themselves();
     }
 }
 
 /// Runs a program of the page with programs that do as they should and with others.
 async fn try_out<A: AsRef<OsStr>>(reader: &Reader, command: &[A], prints: &str) {
-    let run = reader.run(Programs::real(), WITHIN, command).await;
+    let run = reader.run(WITHIN, command).await;
     assert_eq!((run.success, run.stdout.as_str(), run.stderr.as_str()), (true, prints, ""));
     reader.is_left_alone().await;
     let others = [
-        (Programs { claude: "/nowhere/claude".into(), ..Programs::real() }, "Claude Code CLI not found"),
-        (Programs { watari: "/nowhere/watari".into(), ..Programs::real() }, "/nowhere/watari"),
+        (Programs { claude: "/nowhere/claude".into(), ..reader.programs.clone() }, "Claude Code CLI not found"),
+        (Programs { watari: "/nowhere/watari".into(), ..reader.programs.clone() }, "/nowhere/watari"),
         // One that says nothing and ends.
-        (Programs { watari: "true".into(), ..Programs::real() }, "it has ended"),
+        (Programs { watari: "true".into(), ..reader.programs.clone() }, "it has ended"),
     ];
     for (programs, why) in others {
         let case = format!("{programs:?}");
-        let run = reader.run(programs, WITHIN, command).await;
+        let run = reader.run_with(&programs, WITHIN, command).await;
         assert!(!run.success && run.stderr.contains(why), "{case}: {run:?}");
         reader.is_left_alone().await;
     }
 }
 
-fn names_in(folder: &Path) -> Vec<OsString> {
-    fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name()).collect()
-}
-
-/// Whether this program is on the `PATH`.
-fn is_installed(program: &str) -> bool {
-    std::env::split_paths(&std::env::var_os("PATH").unwrap()).any(|folder| folder.join(program).is_file())
-}
-
-#[expect(clippy::print_stderr, reason = "who runs the tests should know what was not tested")]
-fn not_run(why: &str) {
-    eprintln!("{why}: its program of the page was not run");
-}
-
 /// The Python program, in which a part has been replaced.
 fn python_with(part: &str, replacement: &str) -> String {
-    let program = block("python");
+    let program = PAGE.block("python");
     assert_eq!(program.matches(part).count(), 1, "{part}");
     program.replace(part, replacement)
 }
@@ -170,7 +131,7 @@ async fn the_python_program_prints_what_the_page_says() {
         return;
     }
     let reader = Reader::new().await;
-    reader.save("stdio_client.py", &block("python"));
+    reader.save("stdio_client.py", &PAGE.block("python"));
     try_out(&reader, &PYTHON, &shown()).await;
 }
 
@@ -190,7 +151,7 @@ async fn a_python_program_that_fails_in_the_middle_does_not_hang_and_leaves_noth
     for (part, replacement) in cases {
         let reader = Reader::new().await;
         reader.save("stdio_client.py", &python_with(part, replacement));
-        let run = reader.run(Programs::real(), WITHIN, &PYTHON).await;
+        let run = reader.run(WITHIN, &PYTHON).await;
         let tells_it_whole = replacement.ends_with("None");
         assert_eq!(run.success, tells_it_whole, "{run:?}");
         assert_ne!(run.stdout, shown());
@@ -210,9 +171,9 @@ async fn the_kotlin_program_prints_the_same() {
     let jars = names_in(Path::new(&libraries)).into_iter().map(|name| Path::new(&libraries).join(name));
     let jars = std::env::join_paths(jars.chain(["client.jar".into()])).unwrap().into_string().unwrap();
     let reader = Reader::new().await;
-    reader.save("StdioClient.kt", &block("kotlin"));
+    reader.save("StdioClient.kt", &PAGE.block("kotlin"));
     let compile = ["kotlinc", "StdioClient.kt", "-cp", &jars, "-include-runtime", "-d", "client.jar"];
-    let run = reader.run(Programs::real(), COMPILED_WITHIN, &compile).await;
+    let run = reader.run(COMPILED_WITHIN, &compile).await;
     assert!(run.success, "{run:?}");
     // Java does not ask the environment where temporary files go.
     let folder = format!("-Djava.io.tmpdir={}", reader.sandbox.tmp().display());

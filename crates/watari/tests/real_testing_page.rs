@@ -4,61 +4,35 @@
 #![cfg(not(watari_portable))]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
 
+mod common;
+
 use std::ffi::OsString;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
+use common::{Page, Programs, WATARI, is_installed, names_in, not_run};
 use serde_json::{Map, Value};
 use tempfile::TempDir;
 use watari_testkit::Script;
-use watari_testkit::claude::pinned_claude;
 use watari_testkit::processes::none_marked_within;
-
-const WATARI: &str = env!("CARGO_BIN_EXE_watari");
 
 /// How long a program may take: longer than the limit that those of the page set themselves.
 const WITHIN: Duration = Duration::from_secs(75);
 
-/// The code blocks of the page in this language.
-fn blocks(language: &str) -> Vec<String> {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/testing-without-a-key.md");
-    let page = fs::read_to_string(page).unwrap();
-    let fenced = page.split("\n```").skip(1).step_by(2);
-    fenced
-        .filter_map(|block| block.strip_prefix(language)?.strip_prefix('\n'))
-        .map(|code| format!("{code}\n"))
-        .collect()
-}
-
-/// The only code block of the page in this language.
-fn block(language: &str) -> String {
-    let [block] = blocks(language).try_into().unwrap_or_else(|found: Vec<_>| panic!("{} of {language}", found.len()));
-    block
-}
-
-/// The programs that those of the page start.
-#[derive(Debug)]
-struct Programs {
-    watari: OsString,
-    claude: OsString,
-}
-
-impl Programs {
-    fn real() -> Programs {
-        Programs { watari: WATARI.into(), claude: pinned_claude().into() }
-    }
-}
+const PAGE: Page = Page("testing-without-a-key.md");
 
 /// Where a reader tries a program of the page.
 struct Reader {
     root: TempDir,
+    programs: Programs,
 }
 
 impl Reader {
     fn new() -> Reader {
-        let reader = Reader { root: tempfile::Builder::new().prefix("wt-").tempdir().unwrap() };
+        let root = tempfile::Builder::new().prefix("wt-").tempdir().unwrap();
+        let reader = Reader { programs: Programs::real(root.path()), root };
         for name in ["code", "tmp", "own"] {
             fs::create_dir(reader.folder(name)).unwrap();
         }
@@ -74,10 +48,14 @@ impl Reader {
     }
 
     /// Runs a command of the page: whether it succeeds, and what it prints.
-    async fn run<const COUNT: usize>(&self, programs: Programs, command: [&str; COUNT]) -> (bool, String) {
+    async fn run<const COUNT: usize>(&self, command: [&str; COUNT]) -> (bool, String) {
+        self.run_with(&self.programs, command).await
+    }
+
+    async fn run_with<const COUNT: usize>(&self, programs: &Programs, command: [&str; COUNT]) -> (bool, String) {
         let mut child = tokio::process::Command::new(command[0]);
         child.args(&command[1..]).current_dir(self.folder("code"));
-        child.env("WATARI", programs.watari).env("CLAUDE", programs.claude);
+        child.env("WATARI", &programs.watari).env("CLAUDE", &programs.claude);
         // The reader's own login and settings, which no test may touch.
         child.env("CLAUDE_CONFIG_DIR", self.folder("own")).env("TMPDIR", self.folder("tmp"));
         // Nobody listens there, and the loopback needs no proxy.
@@ -92,13 +70,13 @@ impl Reader {
     /// nothing behind.
     async fn run_test<const COUNT: usize>(&self, command: [&str; COUNT]) {
         let cases = [
-            (Programs::real(), true),
-            (Programs { claude: "true".into(), ..Programs::real() }, false),
-            (Programs { watari: "there-is-no-watari".into(), ..Programs::real() }, false),
+            (self.programs.clone(), true),
+            (Programs { claude: "true".into(), ..self.programs.clone() }, false),
+            (Programs { watari: "there-is-no-watari".into(), ..self.programs.clone() }, false),
         ];
         for (programs, succeeds) in cases {
             let case = format!("{programs:?}");
-            let (success, printed) = self.run(programs, command).await;
+            let (success, printed) = self.run_with(&programs, command).await;
             assert_eq!(success, succeeds, "{case}: {printed}");
             assert_eq!(names_in(&self.folder("tmp")), Vec::<OsString>::new(), "{case}");
             self.is_left_alone().await;
@@ -108,26 +86,22 @@ impl Reader {
     async fn is_left_alone(&self) {
         none_marked_within(self.root.path().to_str().unwrap(), Duration::from_secs(5)).await.unwrap();
         assert_eq!(names_in(&self.folder("own")), Vec::<OsString>::new());
+        self.programs.kept_to_themselves();
     }
 }
 
-fn names_in(folder: &Path) -> Vec<OsString> {
-    fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name()).collect()
-}
-
 /// Whether this program is on the `PATH`; says so if not.
-#[expect(clippy::print_stderr, reason = "who runs the tests should know what was not tested")]
-fn is_installed(program: &str) -> bool {
-    let found = std::env::split_paths(&std::env::var_os("PATH").unwrap()).any(|folder| folder.join(program).is_file());
+fn can_run(program: &str) -> bool {
+    let found = is_installed(program);
     if !found {
-        eprintln!("{program} is not on the PATH: its program of the page was not run");
+        not_run(&format!("{program} is not on the PATH"));
     }
     found
 }
 
 #[test]
 fn every_script_of_the_page_is_one() {
-    let scripts = blocks("yaml");
+    let scripts = PAGE.blocks("yaml");
     assert!(scripts.len() > 5, "only {} scripts were found", scripts.len());
     let folder = tempfile::tempdir().unwrap();
     for script in scripts {
@@ -142,27 +116,27 @@ fn every_script_of_the_page_is_one() {
 #[tokio::test]
 async fn the_variables_of_the_page_are_those_that_are_printed() {
     let reader = Reader::new();
-    let (success, printed) = reader.run(Programs::real(), [WATARI, "stub", "--until-eof"]).await;
+    let (success, printed) = reader.run([WATARI, "stub", "--until-eof"]).await;
     let without_port = |text: &str| {
         let lines = text.lines().map(|line| line.split_once("127.0.0.1:").map_or(line, |(before, _)| before));
         lines.map(str::to_owned).collect::<Vec<_>>()
     };
     assert!(success);
-    assert_eq!(without_port(&printed), without_port(&block("text")));
+    assert_eq!(without_port(&printed), without_port(&PAGE.block("text")));
 }
 
 #[tokio::test]
 async fn the_shell_program_prints_the_answer_and_keeps_a_record() {
     let reader = Reader::new();
-    reader.save("try.sh", &block("bash"));
-    let (success, printed) = reader.run(Programs::real(), ["bash", "try.sh"]).await;
+    reader.save("try.sh", &PAGE.block("bash"));
+    let (success, printed) = reader.run(["bash", "try.sh"]).await;
     assert_eq!((success, printed.as_str()), (true, "You have to buy milk.\n"));
     reader.is_left_alone().await;
 
     let folders = names_in(&reader.folder("tmp"));
     let record = fs::read_to_string(reader.folder("tmp").join(&folders[0]).join("requests.jsonl")).unwrap();
     let requests: Vec<Map<String, Value>> = record.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let shown: Map<String, Value> = serde_json::from_str(&block("json")).unwrap();
+    let shown: Map<String, Value> = serde_json::from_str(&PAGE.block("json")).unwrap();
     let second = &requests[1];
     assert_eq!(shown.keys().collect::<Vec<_>>(), second.keys().collect::<Vec<_>>());
     for name in ["number", "call", "method", "path"] {
@@ -176,41 +150,41 @@ async fn the_shell_program_prints_the_answer_and_keeps_a_record() {
 
 #[tokio::test]
 async fn the_python_program_is_a_test() {
-    if !is_installed("python3") {
+    if !can_run("python3") {
         assert!(std::env::var("CI").as_deref() != Ok("true"), "there must be a python3");
         return;
     }
     let reader = Reader::new();
-    reader.save("test_agent.py", &block("python"));
+    reader.save("test_agent.py", &PAGE.block("python"));
     reader.run_test(["python3", "-W", "error", "test_agent.py"]).await;
 }
 
 #[tokio::test]
 async fn the_node_program_is_a_test() {
     let reader = Reader::new();
-    reader.save("agent.test.mjs", &block("js"));
+    reader.save("agent.test.mjs", &PAGE.block("js"));
     reader.run_test(["node", "--test", "agent.test.mjs"]).await;
 }
 
 #[tokio::test]
 async fn the_go_program_is_a_test() {
-    if !is_installed("go") {
+    if !can_run("go") {
         return;
     }
     let reader = Reader::new();
-    reader.save("agent_test.go", &block("go"));
+    reader.save("agent_test.go", &PAGE.block("go"));
     reader.run_test(["go", "test", "agent_test.go"]).await;
 }
 
 #[tokio::test]
 async fn the_kotlin_program_is_a_test() {
-    if !is_installed("kotlinc") {
+    if !can_run("kotlinc") {
         return;
     }
     let reader = Reader::new();
-    reader.save("AgentTest.kt", &block("kotlin"));
+    reader.save("AgentTest.kt", &PAGE.block("kotlin"));
     let compile = ["kotlinc", "AgentTest.kt", "-include-runtime", "-d", "test.jar"];
-    let (success, printed) = reader.run(Programs::real(), compile).await;
+    let (success, printed) = reader.run(compile).await;
     assert!(success, "{printed}");
     // Java does not ask the environment where temporary files go.
     let folder = format!("-Djava.io.tmpdir={}", reader.folder("tmp").display());

@@ -2,11 +2,15 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
 
+#[path = "bridge/schema.rs"]
+mod schema;
+
 use std::process::Stdio;
 use std::time::Duration;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
+use schema::BRIDGE;
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
@@ -47,8 +51,7 @@ async fn told_of(lines: &[Vec<u8>]) -> Vec<Value> {
 
 /// Whether something is an error line of the document that does not end the session.
 fn is_small_error(line: &Value) -> bool {
-    let fields: Vec<&str> = line.as_object().unwrap().keys().map(String::as_str).collect();
-    fields == ["fatal", "message", "type"]
+    BRIDGE.judge("from_watari", line).is_ok()
         && line["type"] == "error"
         && line["fatal"] == false
         && line["message"].as_str().is_some_and(|message| !message.is_empty())

@@ -9,6 +9,7 @@ use std::process::Stdio;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use watari_sdk::{AskEnding, AskId, AskKind, Client, Delta, Environment, Event, Events, Keeper, Options, TurnEnding};
 use watari_testkit::claude::pinned_claude;
+use watari_testkit::sandbox::claude_without_project;
 use watari_testkit::{Reply, Sandbox, Script, StubApi};
 
 /// A clean room with a stub of the API.
@@ -43,6 +44,22 @@ impl Room {
     /// The same, with every permission asked of the test.
     pub(crate) fn asking_options(&self) -> Options {
         Options { permission_prompts: watari_sdk::PermissionPrompts::Ask { answer_within: None }, ..self.options() }
+    }
+
+    /// A `PATH` for programs that start the CLI by themselves, and would have it read what stands above its folder.
+    pub(crate) fn path_with_claude(&self) -> String {
+        let folder = self.sandbox.root().join("bin");
+        std::fs::create_dir(&folder).unwrap();
+        claude_without_project(&pinned_claude(), &folder).unwrap();
+        format!("{}:{}", folder.display(), std::env::var("PATH").unwrap())
+    }
+
+    /// Puts a server into the folder above that of the CLI; gives back the file that it makes when it is run.
+    pub(crate) fn bait(&self) -> PathBuf {
+        let made = self.sandbox.root().join("made-by-the-bait");
+        let servers = serde_json::json!({"mcpServers": {"above": {"command": "touch", "args": [made]}}});
+        std::fs::write(self.sandbox.root().join(".mcp.json"), servers.to_string()).unwrap();
+        made
     }
 
     pub(crate) async fn connect(&self) -> Talk {
@@ -239,11 +256,10 @@ pub(crate) struct Program {
 
 impl Program {
     pub(crate) fn chat(room: &Room) -> Program {
-        let path = format!("{}:{}", pinned_claude().parent().unwrap().display(), std::env::var("PATH").unwrap());
         let mut child = tokio::process::Command::new(example("chat"))
             .env_clear()
             .envs(room.sandbox.environment())
-            .env("PATH", path)
+            .env("PATH", room.path_with_claude())
             .current_dir(room.sandbox.cwd())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use watari_sdk::{Keeper, RawProcess, RawStart, StartError};
 
 use super::file::Form;
-use crate::sandbox::Sandbox;
+use crate::sandbox::{ROOM_FLAGS, SKIP_PERMISSIONS, Sandbox};
 
 /// How much a CLI may say in one form of a scenario, and in how many messages.
 const SAID_BYTES_MAX: u64 = 32 * 1024 * 1024;
@@ -24,23 +24,6 @@ const COMPLAINT_BYTES_MAX: usize = 2000;
 
 /// How long the end of what a CLI complains of is waited for when it is gone.
 const COMPLAINTS_WITHIN: Duration = Duration::from_secs(1);
-
-/// What every scenario is started with. The setting sources keep out what stands in the directory and in those above
-/// it, of which one is a folder for temporary files that everybody can write to: a `.mcp.json` there would run.
-const FLAGS: [&str; 9] = [
-    "-p",
-    "--verbose",
-    "--input-format",
-    "stream-json",
-    "--output-format",
-    "stream-json",
-    "--no-session-persistence",
-    "--setting-sources",
-    "user",
-];
-
-/// What lets every tool run without a question.
-const SKIP_PERMISSIONS: &str = "--dangerously-skip-permissions";
 
 /// The CLI that is spoken with.
 #[derive(Debug, Clone)]
@@ -86,7 +69,7 @@ pub(super) enum Heard {
 impl Talk {
     pub(super) async fn start(cli: &Cli, sandbox: &Sandbox, form: &Form, until: &Until) -> Result<Talk, StartError> {
         let skip = form.skip_permissions.then_some(SKIP_PERMISSIONS);
-        let flags = FLAGS.into_iter().chain(skip).chain(form.flags.iter().map(String::as_str));
+        let flags = ROOM_FLAGS.into_iter().chain(skip).chain(form.flags.iter().map(String::as_str));
         let start = RawStart {
             program: cli.program.clone(),
             arguments: flags.map(Into::into).collect(),

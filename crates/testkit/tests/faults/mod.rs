@@ -12,22 +12,12 @@ use tokio::net::unix::pipe;
 use tokio::task::JoinSet;
 use watari_sdk::{Keeper, RawProcess, RawStart};
 use watari_testkit::claude::{OLDEST_CLAUDE_VERSION, PINNED_CLAUDE_VERSION, oldest_claude, pinned_claude};
+use watari_testkit::sandbox::{ROOM_FLAGS, SKIP_PERMISSIONS};
 use watari_testkit::stub_api::Call;
 use watari_testkit::{RecordedRequest, Sandbox, Script, StubApi, processes};
 
 /// How long one turn of one CLI may take; the longest here takes five seconds.
 const TURN_WITHIN: Duration = Duration::from_secs(30);
-
-const FLAGS: [&str; 8] = [
-    "-p",
-    "--verbose",
-    "--input-format",
-    "stream-json",
-    "--output-format",
-    "stream-json",
-    "--dangerously-skip-permissions",
-    "--no-session-persistence",
-];
 
 /// Something that goes wrong on the side of the API.
 #[derive(Debug, Clone)]
@@ -109,6 +99,8 @@ async fn meet(fault: &Fault, program: &Path, gaps_ms: &[u64]) -> Result<String> 
         Api::Refuses => "replies: []".to_owned(),
     };
     stub.replace_script(load(&sandbox, &script)?);
+    // What stands above the folder of the CLI, which anybody may have put there, is not to be run.
+    std::fs::write(sandbox.root().join(".mcp.json"), r#"{"mcpServers": {"above": {"command": "true"}}}"#)?;
     let messages = with_results_at_their_calls(turn(program.to_owned(), &sandbox).await?);
     let requests = in_short(&stub.requests(), gaps_ms);
     Ok(format!("{requests} | {}", counted(messages.iter().map(|message| name_of(message, &script)))))
@@ -125,7 +117,7 @@ fn load(sandbox: &Sandbox, script: &str) -> Result<Script> {
 async fn turn(program: PathBuf, sandbox: &Sandbox) -> Result<Vec<Value>> {
     let start = RawStart {
         program,
-        arguments: FLAGS.map(Into::into).to_vec(),
+        arguments: ROOM_FLAGS.into_iter().chain([SKIP_PERMISSIONS]).map(Into::into).collect(),
         directory: sandbox.cwd().to_owned(),
         environment: sandbox.environment(),
         keeper: Keeper::None,
@@ -140,12 +132,15 @@ async fn turn(program: PathBuf, sandbox: &Sandbox) -> Result<Vec<Value>> {
         stderr.read_to_end(&mut bytes).await.map(|_| String::from_utf8_lossy(&bytes).into_owned())
     });
 
-    let mut messages = Vec::new();
+    let mut messages: Vec<Value> = Vec::new();
     let outcome = tokio::time::timeout(TURN_WITHIN, converse(stdin, stdout, &mut messages)).await;
     let left = process.end().await;
     ensure!(left == 0, "{left} processes could not be ended");
     let marker = sandbox.root().to_string_lossy();
     ensure!(processes::marked(&marker).is_empty(), "left behind: {:?}", processes::marked(&marker));
+    let servers: Vec<&Value> =
+        messages.iter().filter_map(|message| message["mcp_servers"].as_array()).flatten().collect();
+    ensure!(servers.is_empty(), "started: {servers:?}");
     let problem = match outcome {
         Ok(Ok(())) => return Ok(messages),
         Ok(Err(error)) => error.to_string(),

@@ -239,5 +239,10 @@ const TICK: Duration = Duration::from_millis(120);
 
 fn style(template: &str) -> ProgressStyle {
     // The templates are constants; were one wrong, the default is as good.
-    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
+    ProgressStyle::with_template(&format!("{template}{ROOM_FOR_CTRL_C}"))
+        .unwrap_or_else(|_| ProgressStyle::default_bar())
 }
+
+/// The line is filled up to the edge of the terminal, so that the `^C` which the terminal shows would begin the next line,
+/// and the wrong one would be cleared. These take no place, but are counted as if they did.
+const ROOM_FOR_CTRL_C: &str = "    \u{8}\u{8}\u{8}\u{8}";

@@ -3,9 +3,17 @@
 //! Pure: lines to commands, events to lines. Reading is tolerant, writing is exact.
 
 mod incoming;
+mod members;
 mod options;
 mod outgoing;
+mod schema;
 
 pub(crate) use incoming::{Incoming, read};
 pub(crate) use options::StartOptions;
 pub(crate) use outgoing::{Encoder, Fatal, error, ready};
+pub(crate) use schema::schema;
+
+// Tests of the whole program use it too, and they share no other code with those in here.
+#[cfg(test)]
+#[path = "../../tests/bridge/schema.rs"]
+mod judge;

@@ -3,10 +3,13 @@
 #![allow(dead_code, reason = "every test program uses some of it")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
 
+mod schema;
+
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use rustix::io::ioctl_fionread;
+use schema::BRIDGE;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
@@ -14,7 +17,7 @@ use watari_testkit::claude::pinned_claude;
 use watari_testkit::processes::none_marked_within;
 use watari_testkit::{Reply, Sandbox, Script, StubApi};
 
-/// How long a line may take.
+/// How long a line may take, and the end.
 const WITHIN: Duration = Duration::from_secs(30);
 
 /// A stub and folders, in which clients can be started one after the other.
@@ -29,6 +32,8 @@ pub(crate) struct Bridge {
     stdin: Option<ChildStdin>,
     /// None once the client has closed it.
     lines: Option<Lines<BufReader<ChildStdout>>>,
+    /// How long a line may take.
+    pub(crate) within: Duration,
 }
 
 impl Room {
@@ -59,7 +64,7 @@ impl Room {
             .spawn()
             .unwrap();
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take().unwrap());
-        Bridge { child, stdin, lines: Some(BufReader::new(stdout).lines()) }
+        Bridge { child, stdin, lines: Some(BufReader::new(stdout).lines()), within: WITHIN }
     }
 
     /// Nothing of any session is left.
@@ -74,11 +79,14 @@ impl Bridge {
         self.child.id().unwrap()
     }
 
+    /// Writes a text as it is, such as lines that are not right.
     pub(crate) async fn write(&mut self, text: &str) {
         self.stdin.as_mut().unwrap().write_all(text.as_bytes()).await.unwrap();
     }
 
+    /// Sends a message that is right.
     pub(crate) async fn send(&mut self, message: Value) {
+        BRIDGE.judge("to_watari", &message).unwrap();
         self.write(&format!("{message}\n")).await;
     }
 
@@ -100,9 +108,12 @@ impl Bridge {
 
     /// The next line; none at the end.
     pub(crate) async fn next(&mut self) -> Option<Value> {
-        let line = tokio::time::timeout(WITHIN, self.lines.as_mut().unwrap().next_line()).await;
-        let line = line.unwrap_or_else(|_| panic!("no line came within {WITHIN:?}")).unwrap()?;
-        Some(serde_json::from_str(&line).unwrap_or_else(|_| panic!("not JSON: {line}")))
+        let within = self.within;
+        let line = tokio::time::timeout(within, self.lines.as_mut().unwrap().next_line()).await;
+        let line = line.unwrap_or_else(|_| panic!("no line came within {within:?}")).unwrap()?;
+        let line = serde_json::from_str(&line).unwrap_or_else(|_| panic!("not JSON: {line}"));
+        BRIDGE.judge("from_watari", &line).unwrap();
+        Some(line)
     }
 
     /// All lines up to one of a type, that one included.
@@ -157,9 +168,15 @@ impl Bridge {
 
 /// Lines as a transcript, in which what differs from run to run has its name in the place of its value.
 pub(crate) fn transcript(lines: &[Value]) -> String {
-    let shown = lines.iter().filter(|line| line["type"] != "status").map(|line| {
+    let lines = lines.iter().filter(|line| line["type"] != "status");
+    transcript_without(&["sessionId", "model", "claudeCodeVersion", "tools", "totalCostUsd", "usage"], lines)
+}
+
+/// Lines as a transcript, in which some fields have their name in the place of their value.
+pub(crate) fn transcript_without<'a>(names: &[&str], lines: impl IntoIterator<Item = &'a Value>) -> String {
+    let shown = lines.into_iter().map(|line| {
         let mut line = line.clone();
-        for name in ["sessionId", "model", "claudeCodeVersion", "tools", "totalCostUsd", "usage"] {
+        for name in names {
             if let Some(value) = line.get_mut(name) {
                 *value = json!(name);
             }

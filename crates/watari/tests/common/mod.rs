@@ -1,13 +1,20 @@
 //! What the tests of the program share.
 
 #![allow(dead_code, reason = "every test program uses some of it")]
-#![allow(clippy::unwrap_used, reason = "a test that meets what it does not expect has failed")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
 
+use std::ffi::OsString;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
+
+use serde_json::json;
+use watari_testkit::claude::pinned_claude;
+use watari_testkit::sandbox::claude_without_project;
+
+pub(crate) const WATARI: &str = env!("CARGO_BIN_EXE_watari");
 
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
@@ -68,4 +75,67 @@ pub(crate) async fn appears(path: &Path) {
         }
     };
     assert!(tokio::time::timeout(Duration::from_secs(30), found).await.is_ok(), "{} did not appear", path.display());
+}
+
+/// A page of the documentation whose programs are run; its path below `docs`.
+pub(crate) struct Page(pub(crate) &'static str);
+
+impl Page {
+    /// The code blocks of the page in this language.
+    pub(crate) fn blocks(&self, language: &str) -> Vec<String> {
+        let page = fs::read_to_string(root().join("docs").join(self.0)).unwrap();
+        let fenced = page.split("\n```").skip(1).step_by(2);
+        fenced
+            .filter_map(|block| block.strip_prefix(language)?.strip_prefix('\n'))
+            .map(|code| format!("{code}\n"))
+            .collect()
+    }
+
+    /// The only code block of the page in this language.
+    pub(crate) fn block(&self, language: &str) -> String {
+        let blocks = self.blocks(language);
+        let [block] = blocks.try_into().unwrap_or_else(|found: Vec<_>| panic!("{} of {language}", found.len()));
+        block
+    }
+}
+
+/// The programs that those of a page start.
+#[derive(Debug, Clone)]
+pub(crate) struct Programs {
+    pub(crate) watari: OsString,
+    pub(crate) claude: OsString,
+    /// Made by whoever runs what stands in a folder above that of the CLI.
+    pub(crate) bait: PathBuf,
+}
+
+impl Programs {
+    /// The real ones, for a reader whose folders are all in this one. The CLI reads nothing of it or those above it: a
+    /// reader has folders of her own, but here one of them is for everybody's temporary files.
+    pub(crate) fn real(folder: &Path) -> Programs {
+        let bait = folder.join("made-by-the-bait");
+        let servers = json!({"mcpServers": {"above": {"command": "touch", "args": [bait]}}});
+        fs::write(folder.join(".mcp.json"), servers.to_string()).unwrap();
+        let claude = claude_without_project(&pinned_claude(), folder).unwrap();
+        Programs { watari: WATARI.into(), claude: claude.into(), bait }
+    }
+
+    /// Nothing of a folder above that of the CLI was run.
+    pub(crate) fn kept_to_themselves(&self) {
+        assert!(!self.bait.exists());
+    }
+}
+
+pub(crate) fn names_in(folder: &Path) -> Vec<OsString> {
+    fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name()).collect()
+}
+
+/// Whether this program is on the `PATH`.
+pub(crate) fn is_installed(program: &str) -> bool {
+    std::env::split_paths(&std::env::var_os("PATH").unwrap()).any(|folder| folder.join(program).is_file())
+}
+
+/// Says that the program of a page was not run.
+#[expect(clippy::print_stderr, reason = "who runs the tests should know what was not tested")]
+pub(crate) fn not_run(why: &str) {
+    eprintln!("{why}: its program of the page was not run");
 }

@@ -1,12 +1,9 @@
 //! Lines of the client as what it wants.
 
-use std::borrow::Cow;
-use std::collections::BTreeMap;
-
-use serde::Deserialize;
 use serde_json::value::RawValue;
 use watari_sdk::{Answer, AskId, PermissionMode, Prompt, Raw};
 
+use super::members::Members;
 use super::options::{self, StartOptions};
 
 /// What a client wants.
@@ -30,25 +27,32 @@ pub(crate) fn read(line: &[u8]) -> Result<Option<Incoming>, String> {
         return Ok(None);
     }
     let Ok(text) = std::str::from_utf8(line) else { return Err("the line is not UTF-8".to_owned()) };
-    let members = match serde_json::from_str::<BTreeMap<Cow<'_, str>, &RawValue>>(text) {
-        Ok(members) => Message(members),
-        Err(_) if text.starts_with('{') => return Err("the line is not JSON".to_owned()),
-        Err(_) => return Err("the line is not a JSON object".to_owned()),
-    };
+    match Members::read(text) {
+        Ok(mut members) => message(&mut members).map(Some),
+        Err(_) if text.starts_with('{') => Err("the line is not JSON".to_owned()),
+        Err(_) => Err("the line is not a JSON object".to_owned()),
+    }
+}
+
+pub(super) fn message(members: &mut Members<'_>) -> Result<Incoming, String> {
     let kind: String = members.required("type", "a string")?;
-    let incoming = match kind.as_str() {
+    Ok(match kind.as_str() {
         "start" => {
             let prompt: String = members.required("prompt", "a string")?;
-            let options = members.optional("options", "an object")?.unwrap_or_default();
-            Incoming::Start { prompt: prompt.into(), options: Box::new(options::read(options)?) }
+            let mut given = members.object("options", "options.", "an object")?.unwrap_or_default();
+            Incoming::Start { prompt: prompt.into(), options: Box::new(options::read(&mut given)?) }
         }
-        "user_message" => Incoming::UserMessage(user_message(&members)?),
-        "permission_response" => permission_response(&members)?,
-        "interrupt" => {
-            let cancel_queued = members.optional("cancelQueued", "true or false")?.unwrap_or(false);
-            Incoming::Interrupt { cancel_queued }
+        "user_message" => Incoming::UserMessage(user_message(members)?),
+        "permission_response" => {
+            let ask = ask_id(members)?;
+            let what = "an object with behavior allow or deny";
+            let Some(mut result) = members.object("result", "result.", what)? else {
+                return Err(format!("result is missing; it must be {what}"));
+            };
+            Incoming::PermissionResponse { ask, answer: answer(&mut result)? }
         }
-        "set_model" => Incoming::SetModel(members.optional("model", "a string")?),
+        "interrupt" => Incoming::Interrupt { cancel_queued: members.switch("cancelQueued")?.unwrap_or(false) },
+        "set_model" => Incoming::SetModel(members.text("model")?),
         "set_permission_mode" => {
             let mode: String = members.required("mode", "a string")?;
             Incoming::SetPermissionMode(mode.parse().map_err(|error| format!("mode: {error}"))?)
@@ -58,43 +62,18 @@ pub(crate) fn read(line: &[u8]) -> Result<Option<Incoming>, String> {
             let beginning: String = kind.chars().take(60).collect();
             return Err(format!("unknown type {beginning:?}; it is one of {TYPES}"));
         }
-    };
-    Ok(Some(incoming))
-}
-
-/// The members of a line, each still as it came.
-struct Message<'a>(BTreeMap<Cow<'a, str>, &'a RawValue>);
-
-impl<'a> Message<'a> {
-    /// One member; null counts as absent.
-    fn optional<T: Deserialize<'a>>(&self, name: &str, what: &str) -> Result<Option<T>, String> {
-        match self.raw(name) {
-            None => Ok(None),
-            Some(value) => match serde_json::from_str(value.get()) {
-                Ok(value) => Ok(Some(value)),
-                Err(_) => Err(format!("{name} must be {what}")),
-            },
-        }
-    }
-
-    fn required<T: Deserialize<'a>>(&self, name: &str, what: &str) -> Result<T, String> {
-        self.optional(name, what)?.ok_or_else(|| format!("{name} is missing; it must be {what}"))
-    }
-
-    fn raw(&self, name: &str) -> Option<&'a RawValue> {
-        self.0.get(name).copied().filter(|value| value.get() != "null")
-    }
+    })
 }
 
 /// A text, and after it images and documents in the API's shape, which pass as they are.
-fn user_message(message: &Message<'_>) -> Result<Prompt, String> {
-    let text: String = message.required("text", "a string")?;
+fn user_message(members: &mut Members<'_>) -> Result<Prompt, String> {
+    let text: String = members.required("text", "a string")?;
     let mut blocks: Vec<&RawValue> = Vec::new();
     for name in ["images", "documents"] {
-        let given: Option<Vec<&RawValue>> = message.optional(name, "a list of content blocks")?;
-        let given = given.unwrap_or_default();
+        let what = "a list of content blocks";
+        let given: Vec<&RawValue> = members.optional(name, what)?.unwrap_or_default();
         if !given.iter().all(|block| block.get().starts_with('{')) {
-            return Err(format!("{name} must be a list of content blocks"));
+            return Err(format!("{name} must be {what}"));
         }
         blocks.extend(given);
     }
@@ -106,56 +85,39 @@ fn user_message(message: &Message<'_>) -> Result<Prompt, String> {
     Ok(Prompt::blocks(format!("[{}]", blocks.join(",")).as_str()))
 }
 
-fn permission_response(message: &Message<'_>) -> Result<Incoming, String> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Given<'a> {
-        behavior: Option<String>,
-        #[serde(borrow)]
-        updated_input: Option<&'a RawValue>,
-        #[serde(borrow)]
-        updated_permissions: Option<&'a RawValue>,
-        message: Option<String>,
-        interrupt: Option<bool>,
-    }
-    let request_id: String = message.required("requestId", "a string")?;
-    let given: Given<'_> = message.required("result", "an object with behavior allow or deny")?;
+fn ask_id(members: &mut Members<'_>) -> Result<AskId, String> {
+    let request_id: String = members.required("requestId", "a string")?;
     let number = request_id.strip_prefix("req_").and_then(|number| number.parse().ok());
-    let Some(number) = number else { return Err(format!("requestId {request_id:?} is not one of ours")) };
-    let answer = match given.behavior.as_deref() {
-        Some("allow") => Answer::Allow {
-            input: object("result.updatedInput", given.updated_input)?,
-            permissions: list("result.updatedPermissions", given.updated_permissions)?,
-        },
-        Some("deny") => Answer::Deny {
-            message: given.message.unwrap_or_else(|| "User denied".to_owned()),
-            interrupt: given.interrupt.unwrap_or(false),
-        },
-        Some(_) | None => return Err("result.behavior must be allow or deny".to_owned()),
-    };
-    Ok(Incoming::PermissionResponse { ask: AskId(number), answer })
+    number.map(AskId).ok_or_else(|| format!("requestId {request_id:?} is not one of ours"))
+}
+
+pub(super) fn answer(result: &mut Members<'_>) -> Result<Answer, String> {
+    match result.text("behavior")?.as_deref() {
+        Some("allow") => Ok(Answer::Allow { input: updated_input(result)?, permissions: updated_permissions(result)? }),
+        Some("deny") => Ok(Answer::Deny {
+            message: result.text("message")?.unwrap_or_else(|| "User denied".to_owned()),
+            interrupt: result.switch("interrupt")?.unwrap_or(false),
+        }),
+        Some(_) | None => Err("result.behavior must be allow or deny".to_owned()),
+    }
 }
 
 /// An object as it came; an empty one means that there is none.
-fn object(name: &str, value: Option<&RawValue>) -> Result<Option<Raw>, String> {
-    let Some(value) = value.filter(|value| value.get() != "null") else { return Ok(None) };
-    if !value.get().starts_with('{') {
-        return Err(format!("{name} must be an object"));
-    }
-    let is_empty = value.get()[1..].trim_ascii_start().starts_with('}');
-    Ok((!is_empty).then(|| raw(value)))
+fn updated_input(result: &mut Members<'_>) -> Result<Option<Raw>, String> {
+    let Some(value): Option<&RawValue> = result.optional("updatedInput", "an object")? else { return Ok(None) };
+    let Some(members) = value.get().strip_prefix('{') else {
+        return Err("result.updatedInput must be an object".to_owned());
+    };
+    let is_empty = members.trim_ascii_start().starts_with('}');
+    Ok((!is_empty).then(|| Raw::from(value.get())))
 }
 
-fn list(name: &str, value: Option<&RawValue>) -> Result<Option<Raw>, String> {
-    match value.filter(|value| value.get() != "null") {
-        Some(value) if value.get().starts_with('[') => Ok(Some(raw(value))),
-        Some(_) => Err(format!("{name} must be a list")),
+fn updated_permissions(result: &mut Members<'_>) -> Result<Option<Raw>, String> {
+    match result.optional::<&RawValue>("updatedPermissions", "a list")? {
+        Some(value) if value.get().starts_with('[') => Ok(Some(Raw::from(value.get()))),
+        Some(_) => Err("result.updatedPermissions must be a list".to_owned()),
         None => Ok(None),
     }
-}
-
-fn raw(value: &RawValue) -> Raw {
-    Raw::from(value.get())
 }
 
 #[cfg(test)]

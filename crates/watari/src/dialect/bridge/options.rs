@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use watari_sdk::{
     Effort, Environment, McpServers, Options, PermissionMode, PermissionPrompts, Plugin, Raw, Session, SessionId,
     SettingSource, Settings, SystemPrompt, Thinking,
 };
+
+use super::members::Members;
 
 /// After how long an unanswered permission request is a no, unless the client says otherwise.
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
@@ -27,64 +28,33 @@ pub(crate) struct StartOptions {
     pub(crate) unknown: Vec<String>,
 }
 
-/// The options as they came, each taken once.
-struct Members {
-    members: Map<String, Value>,
-}
-
-impl Members {
-    /// One option; null counts as absent.
-    fn take<T: DeserializeOwned>(&mut self, name: &str, what: &str) -> Result<Option<T>, String> {
-        match self.members.remove(name) {
-            None | Some(Value::Null) => Ok(None),
-            Some(value) => match serde_json::from_value(value) {
-                Ok(value) => Ok(Some(value)),
-                Err(_) => Err(format!("options.{name} must be {what}")),
-            },
-        }
-    }
-
-    fn text(&mut self, name: &str) -> Result<Option<String>, String> {
-        self.take(name, "a string")
-    }
-
-    fn texts(&mut self, name: &str) -> Result<Vec<String>, String> {
-        Ok(self.take(name, "a list of strings")?.unwrap_or_default())
-    }
-
-    fn switch(&mut self, name: &str) -> Result<Option<bool>, String> {
-        self.take(name, "true or false")
-    }
-}
-
 /// Reads the options of a `start`; says which one is wrong, and how.
-pub(super) fn read(members: Map<String, Value>) -> Result<StartOptions, String> {
-    let mut members = Members { members };
+pub(super) fn read(members: &mut Members<'_>) -> Result<StartOptions, String> {
     let mut unstartable = None;
     let mut session = Options {
         cwd: members.text("cwd")?.map(PathBuf::from),
-        session: conversation(&mut members, &mut unstartable)?,
+        session: conversation(members, &mut unstartable)?,
         model: members.text("model")?,
-        system_prompt: system_prompt(&mut members)?,
-        permission_mode: Some(permission_mode(&mut members)?),
+        system_prompt: system_prompt(members)?,
+        permission_mode: Some(permission_mode(members)?),
         allowed_tools: members.texts("allowedTools")?,
         disallowed_tools: members.texts("disallowedTools")?,
-        max_turns: members.take("maxTurns", "a whole number")?,
-        thinking: members.take("maxThinkingTokens", "a whole number")?.map(thinking),
-        max_budget_usd: members.take("maxBudgetUsd", "a number")?,
-        effort: effort(&mut members)?,
-        setting_sources: Some(setting_sources(&mut members)?),
-        environment: environment(&mut members)?,
+        max_turns: members.whole("maxTurns")?,
+        thinking: members.whole("maxThinkingTokens")?.map(thinking),
+        max_budget_usd: members.optional("maxBudgetUsd", "a number")?,
+        effort: effort(members)?,
+        setting_sources: Some(setting_sources(members)?),
+        environment: environment(members)?,
         additional_directories: members.texts("additionalDirectories")?.into_iter().map(PathBuf::from).collect(),
-        mcp_servers: mcp_servers(&mut members)?,
-        agents: raws(members.take("agents", "an object")?),
-        plugins: plugins(&mut members)?,
-        settings: settings(&mut members)?,
-        output_schema: output_schema(&mut members)?,
+        mcp_servers: mcp_servers(members)?,
+        agents: objects(members, "agents")?,
+        plugins: plugins(members)?,
+        settings: settings(members)?,
+        output_schema: output_schema(members)?,
         forward_subagent_text: true,
         ..Options::default()
     };
-    let limit: Option<u64> = members.take("permissionTimeoutMs", "a whole number")?;
+    let limit: Option<u64> = members.whole("permissionTimeoutMs")?;
     let answer_within = match limit {
         None => Some(ANSWER_WITHIN),
         Some(0) => None,
@@ -92,15 +62,10 @@ pub(super) fn read(members: Map<String, Value>) -> Result<StartOptions, String> 
     };
     session.permission_prompts = PermissionPrompts::Ask { answer_within };
     let streams = members.switch("includePartialMessages")?.unwrap_or(true);
-    Ok(StartOptions {
-        session,
-        streams,
-        unstartable,
-        unknown: members.members.into_iter().map(|(name, _)| name).collect(),
-    })
+    Ok(StartOptions { session, streams, unstartable, unknown: members.unknown() })
 }
 
-fn conversation(members: &mut Members, unstartable: &mut Option<String>) -> Result<Session, String> {
+fn conversation(members: &mut Members<'_>, unstartable: &mut Option<String>) -> Result<Session, String> {
     let resume = members.text("resume")?;
     let forks = members.switch("forkSession")?.unwrap_or(false);
     let continues = members.switch("continue")?.unwrap_or(false);
@@ -120,14 +85,14 @@ fn conversation(members: &mut Members, unstartable: &mut Option<String>) -> Resu
     }
 }
 
-fn system_prompt(members: &mut Members) -> Result<SystemPrompt, String> {
+fn system_prompt(members: &mut Members<'_>) -> Result<SystemPrompt, String> {
     #[derive(Deserialize)]
     #[serde(untagged)]
     enum Given {
         Text(String),
         Preset { preset: String, append: Option<String> },
     }
-    match members.take("systemPrompt", "a string, or an object with a preset")? {
+    match members.optional("systemPrompt", "a string, or an object with a preset")? {
         None => Ok(SystemPrompt::Empty),
         Some(Given::Text(text)) => Ok(SystemPrompt::Only(text)),
         Some(Given::Preset { preset, append }) if preset == "claude_code" => {
@@ -137,7 +102,7 @@ fn system_prompt(members: &mut Members) -> Result<SystemPrompt, String> {
     }
 }
 
-fn permission_mode(members: &mut Members) -> Result<PermissionMode, String> {
+fn permission_mode(members: &mut Members<'_>) -> Result<PermissionMode, String> {
     match members.text("permissionMode")? {
         None => Ok(PermissionMode::Default),
         Some(mode) => mode.parse().map_err(|error| format!("options.permissionMode: {error}")),
@@ -148,7 +113,7 @@ fn thinking(tokens: u32) -> Thinking {
     if tokens == 0 { Thinking::Disabled } else { Thinking::Budget(tokens) }
 }
 
-fn effort(members: &mut Members) -> Result<Option<Effort>, String> {
+fn effort(members: &mut Members<'_>) -> Result<Option<Effort>, String> {
     let words = [
         ("low", Effort::Low),
         ("medium", Effort::Medium),
@@ -163,9 +128,9 @@ fn effort(members: &mut Members) -> Result<Option<Effort>, String> {
     }
 }
 
-fn setting_sources(members: &mut Members) -> Result<Vec<SettingSource>, String> {
+fn setting_sources(members: &mut Members<'_>) -> Result<Vec<SettingSource>, String> {
     let all = [("user", SettingSource::User), ("project", SettingSource::Project), ("local", SettingSource::Local)];
-    let Some(words): Option<Vec<String>> = members.take("settingSources", "a list of strings")? else {
+    let Some(words): Option<Vec<String>> = members.optional("settingSources", "a list of strings")? else {
         return Ok(all.map(|(_, source)| source).to_vec());
     };
     let one = |word: &String| all.iter().find(|(known, _)| known == word).map(|(_, source)| *source);
@@ -173,28 +138,28 @@ fn setting_sources(members: &mut Members) -> Result<Vec<SettingSource>, String> 
     sources.ok_or_else(|| "options.settingSources must be a list of user, project, local".to_owned())
 }
 
-fn environment(members: &mut Members) -> Result<Environment, String> {
-    let set: Option<BTreeMap<String, Option<String>>> = members.take("env", "an object of strings")?;
+fn environment(members: &mut Members<'_>) -> Result<Environment, String> {
+    let set: Option<BTreeMap<String, Option<String>>> = members.optional("env", "an object of strings")?;
     Ok(Environment { inherit: true, set: set.unwrap_or_default() })
 }
 
-fn mcp_servers(members: &mut Members) -> Result<McpServers, String> {
-    let servers: Option<Map<String, Value>> = members.take("mcpServers", "an object")?;
-    Ok(servers.map_or(McpServers::None, |servers| McpServers::Inline(raws(Some(servers)))))
+fn mcp_servers(members: &mut Members<'_>) -> Result<McpServers, String> {
+    let servers = objects(members, "mcpServers")?;
+    Ok(if servers.is_empty() { McpServers::None } else { McpServers::Inline(servers) })
 }
 
-fn plugins(members: &mut Members) -> Result<Vec<Plugin>, String> {
+fn plugins(members: &mut Members<'_>) -> Result<Vec<Plugin>, String> {
     #[derive(Deserialize)]
     struct Given {
         path: PathBuf,
     }
-    let given: Option<Vec<Given>> = members.take("plugins", "a list of objects with a path")?;
+    let given: Option<Vec<Given>> = members.optional("plugins", "a list of objects with a path")?;
     let plugin = |given: Given| Plugin { directory: given.path, without_mcp: false };
     Ok(given.unwrap_or_default().into_iter().map(plugin).collect())
 }
 
-fn settings(members: &mut Members) -> Result<Option<Settings>, String> {
-    match members.take("settings", "a path or an object")? {
+fn settings(members: &mut Members<'_>) -> Result<Option<Settings>, String> {
+    match members.optional("settings", "a path or an object")? {
         None => Ok(None),
         Some(Value::String(path)) => Ok(Some(Settings::File(path.into()))),
         Some(object @ Value::Object(_)) => Ok(Some(Settings::Inline(object.into()))),
@@ -204,20 +169,22 @@ fn settings(members: &mut Members) -> Result<Option<Settings>, String> {
     }
 }
 
-fn output_schema(members: &mut Members) -> Result<Option<Raw>, String> {
+fn output_schema(members: &mut Members<'_>) -> Result<Option<Raw>, String> {
     #[derive(Deserialize)]
     struct Given {
         r#type: String,
         schema: Map<String, Value>,
     }
     let what = "an object with type json_schema and a schema";
-    match members.take::<Given>("outputFormat", what)? {
+    match members.optional::<Given>("outputFormat", what)? {
         None => Ok(None),
         Some(given) if given.r#type == "json_schema" => Ok(Some(Value::Object(given.schema).into())),
         Some(_) => Err(format!("options.outputFormat must be {what}")),
     }
 }
 
-fn raws(members: Option<Map<String, Value>>) -> BTreeMap<String, Raw> {
-    members.into_iter().flatten().map(|(name, value)| (name, value.into())).collect()
+/// Objects by their names.
+fn objects(members: &mut Members<'_>, name: &'static str) -> Result<BTreeMap<String, Raw>, String> {
+    let given: Option<BTreeMap<String, Map<String, Value>>> = members.optional(name, "an object of objects")?;
+    Ok(given.unwrap_or_default().into_iter().map(|(name, object)| (name, Value::Object(object).into())).collect())
 }

@@ -4,7 +4,8 @@ mod delta;
 mod line;
 
 use delta::{LastDelta, join};
-use line::{Line, RequestId, write};
+pub(super) use line::Line;
+use line::{ClosedReason, DeltaType, DroppedReason, Origin, RequestId, TaskWord, write};
 
 use watari_sdk::{
     AskEnding, AskId, AskKind, BlockId, BlockKind, Delta, DropReason, Event, MessageId, Outcome, PermissionAsk, Raw,
@@ -109,9 +110,9 @@ impl Encoder {
                 let Some(index) = self.place_of(block) else { return };
                 if self.streams {
                     let (delta_type, text) = match &delta {
-                        Delta::Text(text) => ("text_delta", text),
-                        Delta::Thinking(text) => ("thinking_delta", text),
-                        Delta::Input(text) => ("input_json_delta", text),
+                        Delta::Text(text) => (DeltaType::Text, text),
+                        Delta::Thinking(text) => (DeltaType::Thinking, text),
+                        Delta::Input(text) => (DeltaType::InputJson, text),
                     };
                     if !join(&mut self.last_delta, (block, delta_type), text, out, self.behind) {
                         let start = out.len();
@@ -155,6 +156,8 @@ impl Encoder {
                 }
             }
             Event::ToolReturned { tool_use, is_error, content, .. } => {
+                // A tool that gave nothing back gave an empty text: no client has to look for null.
+                let content = if content.as_str() == "null" { Raw::of("") } else { content };
                 write(&Line::ToolResult { tool_use_id: &tool_use.0, content: &content, is_error }, out);
             }
             Event::ToolProgressed { tool_use, tool, elapsed_seconds } => {
@@ -170,15 +173,19 @@ impl Encoder {
             }
             Event::TaskChanged { task, news, detail } => {
                 let news = match news {
-                    TaskNews::Started => "started",
-                    TaskNews::Progressed => "progressed",
-                    TaskNews::Updated => "updated",
-                    TaskNews::Ended => "ended",
+                    TaskNews::Started => TaskWord::Started,
+                    TaskNews::Progressed => TaskWord::Progressed,
+                    TaskNews::Updated => TaskWord::Updated,
+                    TaskNews::Ended => TaskWord::Ended,
                 };
                 write(&Line::Task { session_id, task_id: &task, news, detail: &detail }, out);
             }
+            Event::PromptDropped { reason: DropReason::Cancelled, .. } => {
+                write(&Line::MessageDropped { reason: DroppedReason::Cancelled }, out);
+            }
             Event::PromptDropped { reason: DropReason::Lost, .. } => {
                 error("a message was lost by the CLI: it gave no result; send it again", Fatal::No, out);
+                write(&Line::MessageDropped { reason: DroppedReason::Lost }, out);
             }
             Event::EventsDropped { count } => {
                 error(&format!("{count} events were dropped, because nobody read them"), Fatal::No, out);
@@ -190,7 +197,7 @@ impl Encoder {
             | Event::TurnStarted { .. }
             | Event::MessageRetracted { .. }
             | Event::ModelTold { .. }
-            | Event::PromptDropped { reason: DropReason::Cancelled | DropReason::SessionEnded, .. }
+            | Event::PromptDropped { reason: DropReason::SessionEnded, .. }
             | Event::BecameIdle
             | Event::ApiRetried { .. }
             | Event::TasksListed { .. }
@@ -252,8 +259,8 @@ impl Encoder {
         }
         self.open_asks.retain(|open| *open != ask);
         let reason = match ending {
-            AskEnding::Expired => "expired",
-            AskEnding::Withdrawn | AskEnding::SessionEnded => "cancelled",
+            AskEnding::Expired => ClosedReason::Expired,
+            AskEnding::Withdrawn | AskEnding::SessionEnded => ClosedReason::Cancelled,
             // The client itself ended it.
             AskEnding::Allowed | AskEnding::Denied | AskEnding::Answered => return,
         };
@@ -306,8 +313,8 @@ fn turn_result<'a>(session_id: &'a str, cause: TurnCause, outcome: &'a Outcome) 
         result: succeeded.then_some(outcome.result.as_deref().unwrap_or_default()),
         errors: (!succeeded).then_some(outcome.errors.as_slice()),
         origin: match cause {
-            TurnCause::Prompt(_) => "prompt",
-            TurnCause::Cli => "task",
+            TurnCause::Prompt(_) => Origin::Prompt,
+            TurnCause::Cli => Origin::Task,
         },
     }
 }

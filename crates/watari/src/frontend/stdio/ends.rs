@@ -17,7 +17,12 @@ pub(super) struct Input(Box<dyn AsyncRead + Unpin>);
 /// Where the lines for the client go.
 pub(super) enum Output {
     Pipe(pipe::Sender),
-    Socket(UnixStream),
+    Socket {
+        socket: UnixStream,
+        /// The same socket once more, on which nothing is written: only its end is waited for.
+        #[cfg(target_os = "linux")]
+        watched: UnixStream,
+    },
     /// A file or a terminal, through a thread.
     Other(tokio::io::Stdout),
 }
@@ -48,7 +53,11 @@ impl Output {
         Ok(if kind == FileType::Fifo {
             Output::Pipe(pipe::Sender::from_owned_fd(stdout.as_fd().try_clone_to_owned()?)?)
         } else if kind == FileType::Socket {
-            Output::Socket(socket(stdout.as_fd().try_clone_to_owned()?)?)
+            Output::Socket {
+                socket: socket(stdout.as_fd().try_clone_to_owned()?)?,
+                #[cfg(target_os = "linux")]
+                watched: socket(stdout.as_fd().try_clone_to_owned()?)?,
+            }
         } else {
             Output::Other(tokio::io::stdout())
         })
@@ -62,7 +71,7 @@ impl Output {
         }
         match self {
             Output::Pipe(pipe) => pipe.write(bytes).await,
-            Output::Socket(socket) => socket.write(bytes).await,
+            Output::Socket { socket, .. } => socket.write(bytes).await,
             Output::Other(stdout) => stdout.write(bytes).await,
         }
     }
@@ -70,22 +79,38 @@ impl Output {
     pub(super) async fn flush(&mut self) -> io::Result<()> {
         match self {
             Output::Pipe(pipe) => pipe.flush().await,
-            Output::Socket(socket) => socket.flush().await,
+            Output::Socket { socket, .. } => socket.flush().await,
             Output::Other(stdout) => stdout.flush().await,
         }
     }
 
-    /// A pipe tells when nobody is left to read it. Of the others that is only heard when something is written.
+    /// A pipe tells when nobody is left to read it. A socket tells when its other end is closed, or shut down both ways:
+    /// one that is shut down for writing only is no more than the end of the input, and one that is shut down for
+    /// reading only is, as of a file or a terminal, only heard of when something is written.
     async fn closed(&self) -> io::Error {
         #[cfg(target_os = "linux")]
-        if let Output::Pipe(pipe) = self {
-            return match pipe.ready(Interest::ERROR).await {
-                Ok(_) => io::ErrorKind::BrokenPipe.into(),
-                Err(error) => error,
+        {
+            let closed = match self {
+                Output::Pipe(pipe) => pipe.ready(Interest::ERROR).await.map(drop),
+                Output::Socket { watched, .. } => end_of(watched).await,
+                Output::Other(_) => std::future::pending().await,
             };
+            closed.err().unwrap_or_else(|| io::ErrorKind::BrokenPipe.into())
         }
+        #[cfg(not(target_os = "linux"))]
         std::future::pending().await
     }
+}
+
+/// Waits until a socket is closed in both directions.
+#[cfg(target_os = "linux")]
+async fn end_of(socket: &UnixStream) -> io::Result<()> {
+    while !socket.ready(Interest::WRITABLE).await?.is_write_closed() {
+        // There is room to write, which is what is waited for elsewhere: here it is put aside until there is news.
+        let put_aside = || Err::<(), _>(io::ErrorKind::WouldBlock.into());
+        let _nothing = socket.try_io(Interest::WRITABLE, put_aside);
+    }
+    Ok(())
 }
 
 fn kind_of(end: impl AsFd) -> io::Result<FileType> {

@@ -2,11 +2,13 @@
 
 use watari_sdk::BlockId;
 
+use super::line::DeltaType;
+
 /// The last line that was added, if it is a delta.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct LastDelta {
     pub(super) block: BlockId,
-    pub(super) delta_type: &'static str,
+    pub(super) delta_type: DeltaType,
     /// Where the line begins and ends.
     pub(super) start: usize,
     pub(super) end: usize,
@@ -19,7 +21,7 @@ const LINE_END: &[u8] = b"\"}\n";
 /// is where the client is, if it takes nothing at the moment.
 pub(super) fn join(
     last: &mut Option<LastDelta>,
-    (block, delta_type): (BlockId, &'static str),
+    (block, delta_type): (BlockId, DeltaType),
     text: &str,
     out: &mut Vec<u8>,
     behind: Option<usize>,

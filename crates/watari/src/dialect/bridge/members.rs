@@ -1,0 +1,82 @@
+//! An object that a client wrote, whose members are asked for by name.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// The members of an object, each still as it came.
+#[derive(Default)]
+pub(super) struct Members<'a> {
+    /// What stands before a name where something is wrong with it.
+    place: &'static str,
+    values: BTreeMap<Cow<'a, str>, &'a RawValue>,
+    /// The names that were asked for; all others mean nothing.
+    pub(super) known: Vec<&'static str>,
+}
+
+impl<'a> Members<'a> {
+    pub(super) fn read(text: &'a str) -> Result<Members<'a>, serde_json::Error> {
+        Ok(Members { place: "", values: serde_json::from_str(text)?, known: Vec::new() })
+    }
+
+    /// One member; null counts as absent.
+    pub(super) fn optional<T: Deserialize<'a>>(&mut self, name: &'static str, what: &str) -> Result<Option<T>, String> {
+        self.known.push(name);
+        match self.values.get(name).filter(|value| value.get() != "null") {
+            None => Ok(None),
+            Some(value) => match serde_json::from_str(value.get()) {
+                Ok(value) => Ok(Some(value)),
+                Err(_) => Err(format!("{}{name} must be {what}", self.place)),
+            },
+        }
+    }
+
+    pub(super) fn required<T: Deserialize<'a>>(&mut self, name: &'static str, what: &str) -> Result<T, String> {
+        let place = self.place;
+        self.optional(name, what)?.ok_or_else(|| format!("{place}{name} is missing; it must be {what}"))
+    }
+
+    /// A member that is an object; `place` stands before the names in it.
+    pub(super) fn object(
+        &mut self,
+        name: &'static str,
+        place: &'static str,
+        what: &str,
+    ) -> Result<Option<Members<'a>>, String> {
+        let values = self.optional(name, what)?;
+        Ok(values.map(|values| Members { place, values, known: Vec::new() }))
+    }
+
+    pub(super) fn text(&mut self, name: &'static str) -> Result<Option<String>, String> {
+        self.optional(name, "a string")
+    }
+
+    pub(super) fn texts(&mut self, name: &'static str) -> Result<Vec<String>, String> {
+        Ok(self.optional(name, "a list of strings")?.unwrap_or_default())
+    }
+
+    pub(super) fn switch(&mut self, name: &'static str) -> Result<Option<bool>, String> {
+        self.optional(name, "true or false")
+    }
+
+    /// A whole number; `10.0` is one too, as which some languages write it.
+    pub(super) fn whole<T: TryFrom<u64>>(&mut self, name: &'static str) -> Result<Option<T>, String> {
+        let what = "a whole number";
+        let Some(number) = self.optional::<serde_json::Number>(name, what)? else { return Ok(None) };
+        let rounded = number.as_f64().filter(|number| number.fract() == 0.0 && (0.0..=EXACT_MAX).contains(number));
+        let number =
+            number.as_u64().or(rounded.map(|number| number as u64)).and_then(|number| T::try_from(number).ok());
+        number.map(Some).ok_or_else(|| format!("{}{name} must be {what}", self.place))
+    }
+
+    /// The members that nobody asked for.
+    pub(super) fn unknown(&self) -> Vec<String> {
+        let names = self.values.keys().map(AsRef::as_ref);
+        names.filter(|name| !self.known.contains(name)).map(str::to_owned).collect()
+    }
+}
+
+/// Up to here a floating-point number has no neighbour that it could have been.
+const EXACT_MAX: f64 = 9_007_199_254_740_991.0;
