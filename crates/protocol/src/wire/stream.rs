@@ -1,6 +1,8 @@
 //! Stream events: a message while it is being written. The hot path.
 
-use serde::de::IgnoredAny;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::Text;
@@ -75,10 +77,12 @@ pub(super) fn read(line: &str) -> Option<StreamFrame<'_>> {
 
 /// A kind of delta that is not text is none: the finished block carries what it added.
 fn read_delta(delta: DeltaMembers<'_>) -> Option<StreamDelta<'_>> {
-    match delta.kind? {
-        DeltaKind::TextDelta => delta.text.map(StreamDelta::Text),
-        DeltaKind::ThinkingDelta => delta.thinking.map(StreamDelta::Thinking),
-        DeltaKind::InputJsonDelta => delta.partial_json.map(StreamDelta::Input),
+    let kind = delta.kind?;
+    let (_, text) = delta.text.filter(|(text_of, _)| *text_of == kind)?;
+    match kind {
+        DeltaKind::TextDelta => Some(StreamDelta::Text(text)),
+        DeltaKind::ThinkingDelta => Some(StreamDelta::Thinking(text)),
+        DeltaKind::InputJsonDelta => Some(StreamDelta::Input(text)),
         DeltaKind::Other => None,
     }
 }
@@ -119,21 +123,15 @@ enum EventKind {
     Unknown,
 }
 
-#[derive(serde::Deserialize)]
+/// The members of a delta that are needed: of the texts it may have, the one that its kind asks for.
+#[derive(Default)]
 struct DeltaMembers<'a> {
-    #[serde(default, rename = "type")]
     kind: Option<DeltaKind>,
-    #[serde(borrow, default)]
-    text: Option<Text<'a>>,
-    #[serde(borrow, default)]
-    thinking: Option<Text<'a>>,
-    #[serde(borrow, default)]
-    partial_json: Option<Text<'a>>,
-    #[serde(borrow, default)]
+    text: Option<(DeltaKind, Text<'a>)>,
     stop_reason: Option<Text<'a>>,
 }
 
-#[derive(serde::Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum DeltaKind {
     TextDelta,
@@ -141,6 +139,62 @@ enum DeltaKind {
     InputJsonDelta,
     #[serde(other)]
     Other,
+}
+
+#[derive(serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum DeltaMember {
+    Type,
+    Text,
+    Thinking,
+    PartialJson,
+    StopReason,
+    #[serde(other)]
+    Other,
+}
+
+/// By hand, because a member for each text would make it twice as large, and it is moved several times.
+impl<'de: 'a, 'a> Deserialize<'de> for DeltaMembers<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<DeltaMembers<'a>, D::Error> {
+        struct DeltaVisitor;
+        impl<'de> Visitor<'de> for DeltaVisitor {
+            type Value = DeltaMembers<'de>;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("a delta")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<DeltaMembers<'de>, A::Error> {
+                let mut delta = DeltaMembers::default();
+                while let Some(member) = map.next_key()? {
+                    let text_of = match member {
+                        DeltaMember::Type => {
+                            delta.kind = map.next_value()?;
+                            continue;
+                        }
+                        DeltaMember::StopReason => {
+                            delta.stop_reason = map.next_value()?;
+                            continue;
+                        }
+                        DeltaMember::Other => {
+                            map.next_value::<IgnoredAny>()?;
+                            continue;
+                        }
+                        DeltaMember::Text => DeltaKind::TextDelta,
+                        DeltaMember::Thinking => DeltaKind::ThinkingDelta,
+                        DeltaMember::PartialJson => DeltaKind::InputJsonDelta,
+                    };
+                    if let Some(text) = map.next_value::<Option<Text<'_>>>()?
+                        && delta.kind.is_none_or(|kind| kind == text_of)
+                    {
+                        delta.text = Some((text_of, text));
+                    }
+                }
+                Ok(delta)
+            }
+        }
+        deserializer.deserialize_map(DeltaVisitor)
+    }
 }
 
 #[derive(serde::Deserialize)]

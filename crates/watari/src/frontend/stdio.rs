@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use ends::{Input, Output};
 use outbox::Outbox;
-use running::{Answered, Ending, Running, STARTED, gone};
+use running::{Answered, Ending, Running, STARTED, Taken, gone};
 use state::{Connecting, State};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -256,9 +256,13 @@ impl Bridge {
         let mut next = Some(first);
         while let Some(event) = next {
             let State::Running(running) = &mut self.state else { return };
-            let exit = running.take_event(event, &mut self.outbox).await;
-            if let Some(exit) = exit {
-                return self.ended(&exit);
+            match running.take_event(event, &mut self.outbox) {
+                Taken::Told => {}
+                Taken::ToAnswer(ask, answer) => {
+                    // One that was closed in the meantime needs no answer.
+                    let _refused = running.client.respond(ask, answer).await;
+                }
+                Taken::Ended(exit) => return self.ended(&exit),
             }
             let has_room = self.outbox.has_room() || running.ending == Ending::Aborting;
             next = if has_room { poll_once(running.events.next()).flatten() } else { None };

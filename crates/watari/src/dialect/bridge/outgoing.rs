@@ -2,8 +2,9 @@
 
 mod delta;
 mod line;
+mod text;
 
-use delta::{LastDelta, join};
+use delta::Deltas;
 pub(super) use line::Line;
 use line::{ClosedReason, DeltaType, DroppedReason, Origin, RequestId, TaskWord, write};
 
@@ -44,7 +45,8 @@ pub(crate) struct Encoder {
     streaming: Option<Streaming>,
     /// Asks that the client was told of and that are open.
     open_asks: Vec<AskId>,
-    last_delta: Option<LastDelta>,
+    /// The deltas of the block that grows.
+    deltas: Option<Deltas>,
     /// Where the client is in what was written, if it takes nothing at the moment.
     behind: Option<usize>,
 }
@@ -61,9 +63,9 @@ struct Streaming {
 
 impl Encoder {
     pub(crate) fn new(streams: bool) -> Encoder {
-        let (session_id, streaming, last_delta, behind) = (None, None, None, None);
+        let (session_id, streaming, deltas, behind) = (None, None, None, None);
         let (unnamed, open_asks) = (Vec::new(), Vec::new());
-        Encoder { streams, session_id, unnamed, streaming, open_asks, last_delta, behind }
+        Encoder { streams, session_id, unnamed, streaming, open_asks, deltas, behind }
     }
 
     /// Says where the client is in what was written, if it takes nothing at the moment: deltas behind that are joined.
@@ -85,7 +87,7 @@ impl Encoder {
 
     /// What was written is now elsewhere, or gone.
     pub(crate) fn lines_moved(&mut self) {
-        self.last_delta = None;
+        self.deltas.iter_mut().for_each(Deltas::lines_moved);
     }
 
     /// Adds the lines for an event.
@@ -93,6 +95,7 @@ impl Encoder {
         if let Event::SessionOpened { session } = &event {
             write_session(session, out);
             self.session_id = Some(session.session_id.to_string());
+            self.deltas = None;
             for event in std::mem::take(&mut self.unnamed) {
                 self.tell_named(event, out);
             }
@@ -114,11 +117,10 @@ impl Encoder {
                         Delta::Thinking(text) => (DeltaType::Thinking, text),
                         Delta::Input(text) => (DeltaType::InputJson, text),
                     };
-                    if !join(&mut self.last_delta, (block, delta_type), text, out, self.behind) {
-                        let start = out.len();
-                        write(&Line::StreamContentDelta { session_id, index, delta_type, text }, out);
-                        self.last_delta = Some(LastDelta { block, delta_type, start, end: out.len() });
-                    }
+                    let known = self.deltas.take().filter(|deltas| deltas.are_of(block, delta_type));
+                    let mut deltas = known.unwrap_or_else(|| Deltas::of(block, session_id, index, delta_type));
+                    deltas.write(text, self.behind, out);
+                    self.deltas = Some(deltas);
                 }
             }
             Event::MessageStarted { message, .. } => {

@@ -42,6 +42,16 @@ pub(super) enum Ending {
     Aborting,
 }
 
+/// What is to be done with an event that was taken.
+pub(super) enum Taken {
+    /// Nothing more.
+    Told,
+    /// The CLI is to have an answer that the client cannot give.
+    ToAnswer(AskId, Answer),
+    /// It was the last.
+    Ended(Box<Exit>),
+}
+
 /// What became of something that the CLI was asked for.
 pub(super) enum Answered {
     Well,
@@ -131,13 +141,13 @@ impl Running {
         }
     }
 
-    /// Takes note of an event and tells it; gives back how the CLI ended, if it is the last.
-    pub(super) async fn take_event(&mut self, event: Event, outbox: &mut Outbox) -> Option<Exit> {
+    /// Takes note of an event and tells it.
+    pub(super) fn take_event(&mut self, event: Event, outbox: &mut Outbox) -> Taken {
         if let Event::Ended { exit } = event {
-            return Some(exit);
+            return Taken::Ended(Box::new(exit));
         }
         self.note(&event);
-        let cancelled = self.answer_for_the_client(&event).await;
+        let unanswerable = self.answer_for_the_client(&event);
         let is_told = match self.ending {
             Ending::No | Ending::Draining | Ending::Closing => true,
             Ending::Aborting => matches!(event, Event::TurnFinished { .. }),
@@ -145,10 +155,13 @@ impl Running {
         if is_told {
             self.encoder.tell(event, outbox.lines());
         }
-        if let Some(ask) = cancelled {
-            self.encoder.cancel_ask(ask, outbox.lines());
+        match unanswerable {
+            None => Taken::Told,
+            Some((ask, answer)) => {
+                self.encoder.cancel_ask(ask, outbox.lines());
+                Taken::ToAnswer(ask, answer)
+            }
         }
-        None
     }
 
     fn note(&mut self, event: &Event) {
@@ -169,21 +182,18 @@ impl Running {
         }
     }
 
-    /// Answers what the client cannot: a form, for which the dialect has no word, and anything when it has gone. Gives
-    /// back the ask that the client will not answer.
-    async fn answer_for_the_client(&mut self, event: &Event) -> Option<AskId> {
+    /// The answer to what the client cannot answer: a form, for which the dialect has no word, and anything when it has
+    /// gone.
+    fn answer_for_the_client(&mut self, event: &Event) -> Option<(AskId, Answer)> {
         let Event::AskOpened { ask, kind } = event else { return None };
-        let answer = match (kind, self.ending) {
-            (AskKind::Form(_), _) => Answer::Dismiss,
-            (_, Ending::Draining) => nobody(),
+        match (kind, self.ending) {
+            (AskKind::Form(_), _) => Some((*ask, Answer::Dismiss)),
+            (_, Ending::Draining) => Some((*ask, nobody())),
             (_, Ending::No | Ending::Closing | Ending::Aborting) => {
                 self.open_asks.push(*ask);
-                return None;
+                None
             }
-        };
-        // One that was closed in the meantime needs no answer.
-        let _refused = self.client.respond(*ask, answer).await;
-        Some(*ask)
+        }
     }
 }
 

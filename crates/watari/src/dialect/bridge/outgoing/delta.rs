@@ -1,44 +1,59 @@
-//! Deltas of a block that wait for a client which does not read are joined into one.
+//! Deltas: nearly all of what is written. The beginning of a block's lines is made once; those that wait for a client
+//! which does not read are joined into one.
 
 use watari_sdk::BlockId;
 
-use super::line::DeltaType;
+use super::line::{self, DeltaType, Line};
+use super::text;
 
-/// The last line that was added, if it is a delta.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct LastDelta {
-    pub(super) block: BlockId,
-    pub(super) delta_type: DeltaType,
-    /// Where the line begins and ends.
-    pub(super) start: usize,
-    pub(super) end: usize,
+/// The deltas of one block, one after the other.
+#[derive(Debug)]
+pub(super) struct Deltas {
+    block: BlockId,
+    delta_type: DeltaType,
+    /// How their lines begin, up to the text.
+    head: Vec<u8>,
+    /// Where the last line begins and ends, while it can be added to.
+    last: Option<(usize, usize)>,
 }
 
 /// How such a line ends, behind its text.
 const LINE_END: &[u8] = b"\"}\n";
 
-/// Adds a text to the last line, if that is a delta of the same block which the client has not begun to take; `behind`
-/// is where the client is, if it takes nothing at the moment.
-pub(super) fn join(
-    last: &mut Option<LastDelta>,
-    (block, delta_type): (BlockId, DeltaType),
-    text: &str,
-    out: &mut Vec<u8>,
-    behind: Option<usize>,
-) -> bool {
-    let Some(last) = last.as_mut().filter(|last| last.block == block && last.delta_type == delta_type) else {
-        return false;
-    };
-    let is_last = last.end == out.len() && out.ends_with(LINE_END);
-    if !is_last || behind.is_none_or(|client| client > last.start) {
-        return false;
+impl Deltas {
+    pub(super) fn of(block: BlockId, session_id: &str, index: u64, delta_type: DeltaType) -> Deltas {
+        let mut head = Vec::new();
+        line::write(&Line::StreamContentDelta { session_id, index, delta_type, text: "" }, &mut head);
+        head.truncate(head.len() - LINE_END.len());
+        Deltas { block, delta_type, head, last: None }
     }
-    out.truncate(out.len() - LINE_END.len());
-    let quote = out.len();
-    // Writing to memory does not fail. The text comes in quotes, of which the first is in the way.
-    let _written = serde_json::to_writer(&mut *out, text);
-    out.remove(quote);
-    out.extend_from_slice(b"}\n");
-    last.end = out.len();
-    true
+
+    pub(super) fn are_of(&self, block: BlockId, delta_type: DeltaType) -> bool {
+        self.block == block && self.delta_type == delta_type
+    }
+
+    /// What was written is now elsewhere, or gone.
+    pub(super) fn lines_moved(&mut self) {
+        self.last = None;
+    }
+
+    /// Adds a text: to the last line, if nothing was written after it and the client has not begun to take it, else as
+    /// a line of its own. `behind` is where the client is, if it takes nothing at the moment.
+    pub(super) fn write(&mut self, text: &str, behind: Option<usize>, out: &mut Vec<u8>) {
+        let open = self.last.filter(|(start, end)| *end == out.len() && behind.is_some_and(|client| client <= *start));
+        let start = match open {
+            Some((start, end)) => {
+                out.truncate(end - LINE_END.len());
+                start
+            }
+            None => {
+                let start = out.len();
+                out.extend_from_slice(&self.head);
+                start
+            }
+        };
+        text::write(text, out);
+        out.extend_from_slice(LINE_END);
+        self.last = Some((start, out.len()));
+    }
 }
