@@ -34,7 +34,7 @@ use system::SystemFrame;
 pub(crate) enum Incoming<'a> {
     Stream(StreamFrame<'a>),
     Assistant(AssistantFrame<'a>),
-    User(UserFrame<'a>),
+    User(UserFrame),
     Result(Box<ResultFrame>),
     System(SystemFrame<'a>),
     ToolProgress(ToolProgressFrame<'a>),
@@ -91,16 +91,28 @@ fn with_halves(mut frame: Incoming<'_>) -> Incoming<'_> {
 }
 
 fn read(line: &str) -> Option<Incoming<'_>> {
-    if line.starts_with(stream::BEGINNING)
-        && let Some(frame) = stream::read(line)
-    {
-        return Some(Incoming::Stream(frame));
-    }
+    let read = match first_type(line) {
+        Some("stream_event") => stream::read(line).map(Incoming::Stream),
+        Some("assistant") => message::read_assistant(line).map(Incoming::Assistant),
+        Some("user") => message::read_user(line).map(Incoming::User),
+        Some(_) | None => None,
+    };
+    read.or_else(|| read_by_frame(line))
+}
+
+/// The type of a line that begins with it, as most do. That saves those that are many, or long, a pass in which nothing
+/// but their type is found out.
+fn first_type(line: &str) -> Option<&str> {
+    let (kind, _) = line.strip_prefix(r#"{"type":""#)?.split_once('"')?;
+    Some(kind)
+}
+
+fn read_by_frame(line: &str) -> Option<Incoming<'_>> {
     let frame = serde_json::from_str::<Frame<'_>>(line).ok().or_else(|| Frame::loosely(line))?;
     match frame.kind.as_deref()? {
         "stream_event" => stream::read(line).map(Incoming::Stream),
-        "assistant" => message::read_assistant(&frame, line).map(Incoming::Assistant),
-        "user" => message::read_user(&frame, line).map(Incoming::User),
+        "assistant" => message::read_assistant(line).map(Incoming::Assistant),
+        "user" => message::read_user(line).map(Incoming::User),
         "result" => result::read(line).map(|frame| Incoming::Result(Box::new(frame))),
         "system" => system::read(&frame, line).map(Incoming::System),
         "tool_progress" => message::read_tool_progress(line).map(Incoming::ToolProgress),
@@ -165,8 +177,6 @@ pub(crate) struct Frame<'a> {
     #[serde(borrow, default)]
     request_id: Option<Text<'a>>,
     #[serde(borrow, default)]
-    parent_tool_use_id: Option<Text<'a>>,
-    #[serde(borrow, default)]
     request: Option<&'a RawValue>,
     #[serde(borrow, default)]
     response: Option<&'a RawValue>,
@@ -185,8 +195,6 @@ impl<'a> Frame<'a> {
             #[serde(borrow, default)]
             request_id: Option<&'a RawValue>,
             #[serde(borrow, default)]
-            parent_tool_use_id: Option<&'a RawValue>,
-            #[serde(borrow, default)]
             request: Option<&'a RawValue>,
             #[serde(borrow, default)]
             response: Option<&'a RawValue>,
@@ -199,7 +207,6 @@ impl<'a> Frame<'a> {
             kind: read(members.kind),
             subtype: read(members.subtype),
             request_id: read(members.request_id),
-            parent_tool_use_id: read(members.parent_tool_use_id),
             request: members.request,
             response: members.response,
         })

@@ -57,8 +57,8 @@ impl Machine {
         }
     }
 
-    fn model_told(&mut self, frame: UserFrame<'_>) {
-        let parent = frame.parent.map(|parent| ToolUseId(parent.into_string()));
+    fn model_told(&mut self, frame: UserFrame) {
+        let parent = frame.parent;
         if let Some(message) = frame.refused {
             self.tell(Event::MessageRetracted { message });
         }

@@ -6,7 +6,7 @@
 use serde_json::value::RawValue;
 
 use crate::event::{BlockKind, Delta, Event};
-use crate::id::{BlockId, Counter, MessageId, ToolUseId};
+use crate::id::{BlockId, Counter, MessageId};
 use crate::json::Raw;
 use crate::wire::Text;
 use crate::wire::message::{AssistantFrame, read_kind};
@@ -76,7 +76,7 @@ impl Messages {
             tell(Event::BlockFinished {
                 block: streamed.unwrap_or_else(|| BlockId(self.blocks.next())),
                 message: MessageId(frame.message_id.to_string()),
-                parent: frame.parent.as_ref().map(|parent| ToolUseId(parent.to_string())),
+                parent: frame.parent.clone(),
                 streamed: streamed.is_some(),
                 source: Box::new(frame.source.clone()),
                 content,

@@ -3,7 +3,7 @@
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
-use super::{Frame, Incoming, Loose, Text};
+use super::{Incoming, Loose, Text};
 use crate::event::{Block, BlockKind, BlockSource, Writer};
 use crate::id::{EntryId, MessageId, ToolUseId};
 use crate::json::Raw;
@@ -12,7 +12,7 @@ use crate::json::Raw;
 #[derive(Debug)]
 pub(crate) struct AssistantFrame<'a> {
     pub(crate) message_id: Text<'a>,
-    pub(crate) parent: Option<Text<'a>>,
+    pub(crate) parent: Option<ToolUseId>,
     pub(crate) blocks: Vec<Block>,
     pub(crate) source: BlockSource,
     pub(crate) refused: Option<MessageId>,
@@ -20,8 +20,8 @@ pub(crate) struct AssistantFrame<'a> {
 
 /// What the model was told: in practice one tool result a frame, or a remark.
 #[derive(Debug)]
-pub(crate) struct UserFrame<'a> {
-    pub(crate) parent: Option<Text<'a>>,
+pub(crate) struct UserFrame {
+    pub(crate) parent: Option<ToolUseId>,
     pub(crate) tool_results: Vec<ToolResult>,
     /// Set when there is more in it than tool results.
     pub(crate) remark: Option<Remark>,
@@ -101,11 +101,13 @@ pub(super) fn read_lifecycle(line: &str) -> Option<Incoming<'_>> {
 }
 
 /// A message may be long, so that all that is needed is read in one pass.
-pub(super) fn read_assistant<'a>(frame: &Frame<'a>, line: &'a str) -> Option<AssistantFrame<'a>> {
+pub(super) fn read_assistant(line: &str) -> Option<AssistantFrame<'_>> {
     #[derive(serde::Deserialize)]
     struct Line<'a> {
         #[serde(borrow)]
         message: Message<'a>,
+        #[serde(default)]
+        parent_tool_use_id: Loose<String>,
         #[serde(default)]
         refused_message_id: Loose<String>,
         #[serde(default)]
@@ -130,7 +132,7 @@ pub(super) fn read_assistant<'a>(frame: &Frame<'a>, line: &'a str) -> Option<Ass
         #[serde(borrow)]
         content: Vec<&'a RawValue>,
     }
-    let line: Line<'a> = serde_json::from_str(line).ok()?;
+    let line: Line<'_> = serde_json::from_str(line).ok()?;
     let error = line.error.into_option();
     let is_command = line.local_command_source.into_option().or(line.local_command_run.into_option()).is_some();
     let writer = if line.is_api_error_message.or_default() || error.is_some() {
@@ -148,18 +150,20 @@ pub(super) fn read_assistant<'a>(frame: &Frame<'a>, line: &'a str) -> Option<Ass
     };
     Some(AssistantFrame {
         message_id: line.message.id,
-        parent: frame.parent_tool_use_id.clone(),
+        parent: line.parent_tool_use_id.into_option().map(ToolUseId),
         blocks: line.message.content.into_iter().map(read_block).collect(),
         source,
         refused: line.refused_message_id.into_option().map(MessageId),
     })
 }
 
-pub(super) fn read_user<'a>(frame: &Frame<'a>, line: &'a str) -> Option<UserFrame<'a>> {
+pub(super) fn read_user(line: &str) -> Option<UserFrame> {
     #[derive(serde::Deserialize)]
     struct Line<'a> {
         #[serde(borrow)]
         message: Message<'a>,
+        #[serde(default)]
+        parent_tool_use_id: Loose<String>,
         #[serde(default, rename = "isSynthetic")]
         synthetic: Loose<bool>,
         #[serde(default, rename = "isReplay")]
@@ -174,10 +178,10 @@ pub(super) fn read_user<'a>(frame: &Frame<'a>, line: &'a str) -> Option<UserFram
         #[serde(borrow)]
         content: &'a RawValue,
     }
-    let line: Line<'a> = serde_json::from_str(line).ok()?;
+    let line: Line<'_> = serde_json::from_str(line).ok()?;
     let content = line.message.content;
     // Plain text is a remark as a whole; a list may have results and remarks in it.
-    let parts: Vec<&'a RawValue> = serde_json::from_str(content.get()).unwrap_or_default();
+    let parts: Vec<&RawValue> = serde_json::from_str(content.get()).unwrap_or_default();
     let tool_results: Vec<ToolResult> = parts.iter().filter_map(|part| read_tool_result(part)).collect();
     let remark = if tool_results.len() < parts.len() || parts.is_empty() {
         let (synthetic, replayed) = (line.synthetic.or_default(), line.replayed.or_default());
@@ -187,7 +191,8 @@ pub(super) fn read_user<'a>(frame: &Frame<'a>, line: &'a str) -> Option<UserFram
     };
     let result = line.tool_use_result.filter(|_| tool_results.len() == 1).map(Raw::copied);
     let refused = line.refused_message_id.into_option().map(MessageId);
-    Some(UserFrame { parent: frame.parent_tool_use_id.clone(), tool_results, remark, result, refused })
+    let parent = line.parent_tool_use_id.into_option().map(ToolUseId);
+    Some(UserFrame { parent, tool_results, remark, result, refused })
 }
 
 fn read_tool_result(part: &RawValue) -> Option<ToolResult> {

@@ -43,10 +43,6 @@ pub(crate) enum StreamDelta<'a> {
     Input(Text<'a>),
 }
 
-/// How a line with a stream event begins, unless a CLI ever changes the order of its keys. Most lines do: to look for this
-/// first saves them a pass in which nothing but their type is found out.
-pub(super) const BEGINNING: &str = r#"{"type":"stream_event","#;
-
 pub(super) fn read(line: &str) -> Option<StreamFrame<'_>> {
     let StreamLine { event, parent_tool_use_id } = serde_json::from_str(line).ok()?;
     // A subagent's stream, should a CLI ever send one, must not be mixed into the main one.
