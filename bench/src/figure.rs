@@ -9,6 +9,8 @@ pub enum Figure {
     FirstDelta,
     /// Memory after the first turn.
     IdleMemory,
+    /// Of that, what is not mapped from files.
+    IdleOwnMemory,
     /// Memory after a hundred thousand deltas.
     UsedMemory,
     /// Deltas of 20 bytes a second.
@@ -78,6 +80,7 @@ impl Figure {
             Figure::Ready => "start → `ready`".to_owned(),
             Figure::FirstDelta => "start → first delta".to_owned(),
             Figure::IdleMemory => "idle memory (PSS)".to_owned(),
+            Figure::IdleOwnMemory => "… of that not mapped from files".to_owned(),
             Figure::UsedMemory => "memory after 100k deltas (PSS)".to_owned(),
             Figure::ShortRate => "deltas/s, 20 bytes".to_owned(),
             Figure::ShortCpu => "CPU per 1 M deltas, 20 bytes".to_owned(),
@@ -102,6 +105,7 @@ impl Figure {
         match self {
             Figure::Ready | Figure::FirstDelta | Figure::CrowdUp(_) | Figure::LineTime => Unit::Milliseconds,
             Figure::IdleMemory
+            | Figure::IdleOwnMemory
             | Figure::UsedMemory
             | Figure::LongPeak
             | Figure::CrowdMemory(_)
@@ -138,7 +142,11 @@ impl Figure {
             Figure::CrowdUp(100) => Goal::PartOfNode(1.0 / 10.0),
             Figure::StallPeak => Goal::Bytes(16.0 * MB),
             Figure::LineTime | Figure::LinePeak => Goal::PartOfNode(0.5),
-            Figure::LongCpu | Figure::CrowdMemory(_) | Figure::CrowdLate(_) | Figure::CrowdUp(_) => Goal::None,
+            Figure::IdleOwnMemory
+            | Figure::LongCpu
+            | Figure::CrowdMemory(_)
+            | Figure::CrowdLate(_)
+            | Figure::CrowdUp(_) => Goal::None,
         }
     }
 }

@@ -60,7 +60,9 @@ fn start(programs: &Programs, subject: Subject, _scale: Scale, sheet: &mut Sheet
     session.wait_for(|said| matches!(said, Said::Delta(_)))?;
     sheet.add(Figure::FirstDelta, subject, session.spawned().elapsed().as_secs_f64());
     session.wait_for(|said| matches!(said, Said::TurnEnded))?;
-    sheet.add(Figure::IdleMemory, subject, session.usage()?.memory_bytes as f64);
+    let usage = session.usage()?;
+    sheet.add(Figure::IdleMemory, subject, usage.memory_bytes as f64);
+    sheet.add(Figure::IdleOwnMemory, subject, usage.own_bytes as f64);
     session.end()
 }
 

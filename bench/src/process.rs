@@ -10,7 +10,9 @@ use anyhow::{Context, Result};
 pub struct Usage {
     /// Memory now, where shared pages count in part (PSS).
     pub memory_bytes: u64,
-    /// The most memory each had at a time, added up (RSS: shared pages count in full).
+    /// Of that, what is not mapped from files: what a further process of the same program takes.
+    pub own_bytes: u64,
+    /// The most memory each had at a time, added up: its own at its peak, and its share of what is mapped from files.
     pub peak_bytes: u64,
     /// Processor time so far.
     pub cpu_seconds: f64,
@@ -22,6 +24,7 @@ pub fn usage(pid: u32, cli: &Path) -> Result<Usage> {
     for pid in tree(pid)?.into_iter().filter(|pid| !runs(*pid, cli)) {
         let one = usage_of(pid).with_context(|| format!("process {pid} cannot be measured"))?;
         all.memory_bytes += one.memory_bytes;
+        all.own_bytes += one.own_bytes;
         all.peak_bytes += one.peak_bytes;
         all.cpu_seconds += one.cpu_seconds;
     }
@@ -38,9 +41,14 @@ fn usage_of(pid: u32) -> Result<Usage> {
         let running = schedstat.split(' ').next().and_then(|word| word.parse::<u64>().ok());
         nanoseconds += running.context("schedstat has no time")?;
     }
+    let of_memory = |name| kilobytes(&memory, name).with_context(|| format!("no {name}"));
+    let of_status = |name| kilobytes(&status, name).with_context(|| format!("no {name}"));
+    // The peak is only known with files in full; what of them is mapped hardly changes once a program has started.
+    let own_peak = of_status("VmHWM:")?.saturating_sub(of_status("RssFile:")?);
     Ok(Usage {
-        memory_bytes: kilobytes(&memory, "Pss:").context("no Pss")? * 1024,
-        peak_bytes: kilobytes(&status, "VmHWM:").context("no VmHWM")? * 1024,
+        memory_bytes: of_memory("Pss:")? * 1024,
+        own_bytes: of_memory("Pss_Anon:")? * 1024,
+        peak_bytes: (own_peak + of_memory("Pss_File:")?) * 1024,
         cpu_seconds: nanoseconds as f64 / 1e9,
     })
 }

@@ -36,7 +36,7 @@ fn every_measurement_works_with_watari_and_with_the_splice() {
         }
     }
     let table = sheet.markdown();
-    assert_eq!(table.lines().count(), 2 + 22, "{table}");
+    assert_eq!(table.lines().count(), 2 + 23, "{table}");
     for figure in [Figure::ShortRate, Figure::ShortCpu, Figure::LongPeak, Figure::IdleMemory, Figure::LatencyLate] {
         let value = sheet.median(figure, Subject::Watari).unwrap();
         assert!(value > 0.0, "{figure:?} is {value}");

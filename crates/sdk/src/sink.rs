@@ -12,6 +12,9 @@ use watari_protocol::Event;
 /// is then dropped, and how much is told before the last event.
 const WAITING_BYTES_MAX: usize = 8 * 1024 * 1024;
 
+/// How many events an empty queue may have room for: those of one read of the CLI.
+const EMPTY_EVENTS_MAX: usize = 4096;
+
 /// Who is told what happens in a session. The driver calls it and never waits for it.
 pub(crate) trait Sink: Send + 'static {
     /// Something happened.
@@ -121,6 +124,10 @@ impl Events {
         match queue.events.pop_front() {
             Some((event, bytes)) => {
                 queue.bytes -= bytes;
+                if queue.events.is_empty() && queue.events.capacity() > EMPTY_EVENTS_MAX {
+                    // Somebody had not read for long; what that took is given back.
+                    queue.events = VecDeque::new();
+                }
                 let writer = if queue.bytes < WAITING_BYTES_MAX { queue.writer.take() } else { None };
                 drop(queue);
                 wake(writer);

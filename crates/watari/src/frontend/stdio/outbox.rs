@@ -3,6 +3,9 @@
 /// How much may wait before no more events are taken; then they wait in the session, and then in the CLI.
 const WAITING_BYTES_MAX: usize = 1024 * 1024;
 
+/// How large an empty buffer may be: what one read of the CLI becomes has room in it.
+const EMPTY_BYTES_MAX: usize = 512 * 1024;
+
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
     bytes: Vec<u8>,
@@ -38,11 +41,14 @@ impl Outbox {
         if self.start == self.bytes.len() {
             self.bytes.clear();
             self.start = 0;
-            // A huge line leaves a huge buffer; it is given back once the line is gone.
-            self.bytes.shrink_to(2 * WAITING_BYTES_MAX);
+            // A huge line, or a client that did not read, leaves a huge buffer; it is given back once it is empty.
+            if self.bytes.capacity() > EMPTY_BYTES_MAX {
+                self.bytes.shrink_to(EMPTY_BYTES_MAX / 2);
+            }
             return true;
         }
-        let moves = self.start > WAITING_BYTES_MAX;
+        // What is moved is never more than what was written meanwhile, however much waits.
+        let moves = self.start > WAITING_BYTES_MAX.max(self.unwritten().len());
         if moves {
             self.bytes.drain(..self.start);
             self.start = 0;
