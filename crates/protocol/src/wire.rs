@@ -13,6 +13,7 @@ pub(crate) mod repair;
 pub(crate) mod result;
 pub(crate) mod start_failure;
 pub(crate) mod stream;
+mod strings;
 pub(crate) mod system;
 
 use std::borrow::Cow;

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::Text;
+use super::{Text, strings};
 
 /// One step of a streaming message.
 #[derive(Debug)]
@@ -50,8 +50,11 @@ pub(super) fn read(line: &str) -> Option<StreamFrame<'_>> {
         return None;
     }
     Some(match event.kind {
-        EventKind::ContentBlockDelta => match read_delta(event.delta?) {
-            Some(delta) => StreamFrame::BlockGrew { index: event.index?, delta, has_halves: false },
+        EventKind::ContentBlockDelta => match delta_text(event.delta?) {
+            Some((kind, text)) => {
+                let delta = read_delta(kind, strings::read(text)?)?;
+                StreamFrame::BlockGrew { index: event.index?, delta, has_halves: false }
+            }
             None => StreamFrame::Nothing,
         },
         EventKind::MessageStart => {
@@ -71,10 +74,12 @@ pub(super) fn read(line: &str) -> Option<StreamFrame<'_>> {
     })
 }
 
-/// A kind of delta that is not text is none: the finished block carries what it added.
-fn read_delta(delta: DeltaMembers<'_>) -> Option<StreamDelta<'_>> {
-    let kind = delta.kind?;
-    let (_, text) = delta.text.filter(|(text_of, _)| *text_of == kind)?;
+/// The text of a delta, if it is of a kind that has one. What others add, the finished block carries.
+fn delta_text<'a>(delta: DeltaMembers<'a>) -> Option<(DeltaKind, &'a RawValue)> {
+    delta.text.filter(|(text_of, _)| delta.kind == Some(*text_of))
+}
+
+fn read_delta(kind: DeltaKind, text: Text<'_>) -> Option<StreamDelta<'_>> {
     match kind {
         DeltaKind::TextDelta => Some(StreamDelta::Text(text)),
         DeltaKind::ThinkingDelta => Some(StreamDelta::Thinking(text)),
@@ -123,7 +128,7 @@ enum EventKind {
 #[derive(Default)]
 struct DeltaMembers<'a> {
     kind: Option<DeltaKind>,
-    text: Option<(DeltaKind, Text<'a>)>,
+    text: Option<(DeltaKind, &'a RawValue)>,
     stop_reason: Option<Text<'a>>,
 }
 
@@ -180,7 +185,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for DeltaMembers<'a> {
                         DeltaMember::Thinking => DeltaKind::ThinkingDelta,
                         DeltaMember::PartialJson => DeltaKind::InputJsonDelta,
                     };
-                    if let Some(text) = map.next_value::<Option<Text<'_>>>()?
+                    if let Some(text) = map.next_value::<Option<&RawValue>>()?
                         && delta.kind.is_none_or(|kind| kind == text_of)
                     {
                         delta.text = Some((text_of, text));

@@ -228,3 +228,34 @@ fn deltas_that_wait_are_joined_and_those_that_are_taken_are_not() {
     {"type":"stream_content_delta","sessionId":"S","index":1,"deltaType":"text_delta","text":" and moved"}
     "#);
 }
+
+/// Decoding, the machine and encoding; the session between them is counted in `crates/sdk/tests/allocations.rs`.
+#[test]
+fn a_delta_costs_at_most_two_allocations() {
+    const DELTAS: u64 = 1000;
+    let now = Instant::now();
+    for text in ["twenty bytes of text", r#"a \"quoted\" line\n\ttwo"#, r"渡り \u6e21\u308a", &"long ".repeat(400)] {
+        let mut machine = Machine::start(Config::default(), now);
+        let mut encoder = Encoder::new(true);
+        let mut out = Vec::with_capacity(4 * 1024 * 1024);
+        let mut say = |line: &str| {
+            machine.handle_line(line.as_bytes(), now);
+            while let Some(output) = machine.poll_output() {
+                if let Output::Event(event) = output {
+                    encoder.tell(event, &mut out);
+                }
+            }
+        };
+        say(&format!(r#"{{"type":"system","subtype":"init","session_id":"{SESSION}","model":"m"}}"#));
+        let event = |event: &str| format!(r#"{{"type":"stream_event","event":{event},"parent_tool_use_id":null}}"#);
+        say(&event(r#"{"type":"message_start","message":{"id":"m1","model":"m"}}"#));
+        say(&event(r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#));
+        let delta =
+            format!(r#"{{"type":"content_block_delta","index":0,"delta":{{"type":"text_delta","text":"{text}"}}}}"#);
+        let delta = event(&delta);
+        say(&delta);
+        let counted = allocation_counter::measure(|| (0..DELTAS).for_each(|_| say(&delta)));
+        assert_eq!(out.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).count() as u64, 4 + DELTAS);
+        assert!(counted.count_total <= 2 * DELTAS, "{} for {DELTAS} deltas of {text:?}", counted.count_total);
+    }
+}
