@@ -3,6 +3,7 @@
 pub mod figure;
 pub mod measure;
 pub mod node;
+pub mod page;
 pub mod process;
 pub mod session;
 pub mod splice;

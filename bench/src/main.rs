@@ -1,7 +1,7 @@
 //! The bench: `bench/run`.
 
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
@@ -9,7 +9,7 @@ use clap::Parser;
 use watari_bench::measure::{self, Scale};
 use watari_bench::subject::{Programs, SPLICE, Subject};
 use watari_bench::table::Sheet;
-use watari_bench::{node, splice};
+use watari_bench::{node, page, splice};
 
 /// Measure watari beside a bridge on Node and a plain copy of bytes.
 #[derive(Debug, Parser)]
@@ -21,6 +21,9 @@ struct Bench {
     /// How often, instead of each measurement's own number
     #[arg(long, value_name = "N")]
     repeats: Option<u32>,
+    /// Put the table into this page too, between the lines that are there for it
+    #[arg(long, value_name = "PAGE")]
+    write: Option<PathBuf>,
     /// Leave the bridge on Node out; then nothing is installed
     #[arg(long)]
     without_node: bool,
@@ -32,6 +35,7 @@ nothing else should run beside it. The SDK for Node is installed by npm into the
 
 Examples:
   bench/run                             # everything
+  bench/run --write docs/performance.md # … and note it down
   bench/run short latency --repeats 3   # a quick look";
 
 fn main() -> ExitCode {
@@ -79,7 +83,10 @@ impl Bench {
             }
         }
         io::stdout().write_all(sheet.markdown().as_bytes())?;
-        Ok(())
+        match self.write {
+            Some(page) => page::write(&page, &sheet.markdown()),
+            None => Ok(()),
+        }
     }
 }
 

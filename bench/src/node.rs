@@ -6,7 +6,8 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
-const PACKAGE: &str = include_str!("../node/package.json");
+/// What is installed.
+pub(crate) const PACKAGE: &str = include_str!("../node/package.json");
 const BRIDGE: &str = include_str!("../node/bridge.mjs");
 
 /// The folder below the cache.

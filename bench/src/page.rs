@@ -1,0 +1,68 @@
+//! Puts a table, with when and where it was measured, into a page that people have written.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+/// Between these lines stands what was measured.
+const BEGINNING: &str = "<!-- measured: bench/run --write -->\n";
+const END: &str = "<!-- end -->\n";
+
+/// Replaces what was measured before.
+pub fn write(page: &Path, table: &str) -> Result<()> {
+    let text = fs::read_to_string(page).with_context(|| format!("cannot read {}", page.display()))?;
+    let text = replaced(&text, &format!("{}\n\n{table}", circumstances()?))
+        .with_context(|| format!("{} has no lines {BEGINNING:?} and {END:?}", page.display()))?;
+    fs::write(page, text).with_context(|| format!("cannot write {}", page.display()))
+}
+
+fn replaced(page: &str, measured: &str) -> Option<String> {
+    let (before, rest) = page.split_once(BEGINNING)?;
+    let (_, after) = rest.split_once(END)?;
+    Some(format!("{before}{BEGINNING}{measured}{END}{after}"))
+}
+
+/// The day and the machine.
+fn circumstances() -> Result<String> {
+    let cores = std::thread::available_parallelism()?;
+    let of_file = |path: &str, name: &str| {
+        let text = fs::read_to_string(path).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix(name).map(str::to_owned));
+        line.map_or_else(|| "unknown".to_owned(), |line| line.trim_start_matches([':', ' ', '\t']).to_owned())
+    };
+    let processor = of_file("/proc/cpuinfo", "model name");
+    let kibibytes = of_file("/proc/meminfo", "MemTotal");
+    let gibibytes = kibibytes.trim_end_matches(" kB").parse().map_or(0.0, |kibibytes: f64| kibibytes / 1024.0 / 1024.0);
+    let (day, linux) = (said_by("date", &["-u", "+%Y-%m-%d"])?, said_by("uname", &["-r"])?);
+    let node = said_by("node", &["--version"]).unwrap_or_else(|_| "none".to_owned());
+    Ok(format!(
+        "{day}, {cores} cores ({processor}), {gibibytes:.0} GiB, Linux {linux}, Node {node}, \
+         `@anthropic-ai/claude-agent-sdk` {}.",
+        sdk_version()
+    ))
+}
+
+fn said_by(program: &str, arguments: &[&str]) -> Result<String> {
+    let output = Command::new(program).args(arguments).output().with_context(|| format!("cannot run {program}"))?;
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+fn sdk_version() -> &'static str {
+    let behind_name = crate::node::PACKAGE.split_once("claude-agent-sdk\": \"").map(|(_, rest)| rest);
+    behind_name.and_then(|rest| rest.split('"').next()).unwrap_or("unknown")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_stands_between_the_lines_is_replaced() {
+        let page = format!("# Title\n{BEGINNING}old\n{END}the rest\n");
+        assert_eq!(replaced(&page, "new\n").unwrap(), format!("# Title\n{BEGINNING}new\n{END}the rest\n"));
+        assert_eq!(replaced("# Title\n", "new\n"), None);
+        assert_eq!(sdk_version(), "0.3.325");
+    }
+}
