@@ -5,6 +5,7 @@ use std::future::poll_fn;
 use std::io;
 use std::time::{Duration, Instant};
 
+use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
 use tokio::sync::{mpsc, oneshot};
 use watari_protocol::{
@@ -61,7 +62,7 @@ pub(crate) struct Driver<S> {
 
 /// What one wait brought.
 enum Happened {
-    Readable,
+    Read(io::Result<usize>),
     Writable,
     Stderr,
     Command(Option<Box<Envelope>>),
@@ -100,13 +101,7 @@ impl<S: Sink> Driver<S> {
                 return;
             }
             match self.wait().await {
-                Happened::Readable => {
-                    self.read_stdout();
-                    self.carry_out_outputs();
-                    // Whoever listens has its turn before more is read. Otherwise a CLI that writes a lot would be read
-                    // until the runtime says stop, and all of it would wait in memory.
-                    tokio::task::yield_now().await;
-                }
+                Happened::Read(read) => self.take_lines(read),
                 Happened::Writable => self.write_stdin(),
                 Happened::Stderr => self.read_stderr(),
                 Happened::Command(Some(envelope)) => self.take_command(*envelope),
@@ -117,8 +112,8 @@ impl<S: Sink> Driver<S> {
         }
     }
 
-    /// Waits for the next thing to do. Every arm may be dropped half-way: the arms on pipes wait for
-    /// readiness only and take no byte, a command is taken from its queue when its arm has won and not
+    /// Waits for the next thing to do. Every arm may be dropped half-way: reading takes its bytes
+    /// only when its arm has won, the other arms on pipes wait for readiness only, a command is taken from its queue when its arm has won and not
     /// before, `gone` keeps what it has heard in the process, and the timer is made anew.
     async fn wait(&mut self) -> Happened {
         let deadline = [self.machine.poll_timeout(), self.exit_deadline].into_iter().flatten().min();
@@ -137,17 +132,14 @@ impl<S: Sink> Driver<S> {
             command = next_command(&mut self.commands) => Happened::Command(command.map(Box::new)),
             () = writable(self.stdin.as_ref()), if has_unwritten => Happened::Writable,
             () = readable(self.stderr.as_ref()) => Happened::Stderr,
-            () = readable_with_room(self.stdout.as_ref(), &mut self.sink, is_gone), if reads => Happened::Readable,
+            read = read_with_room(&mut self.stdout, &mut self.lines, &mut self.sink, is_gone), if reads => {
+                Happened::Read(read)
+            }
         }
     }
 
-    fn read_stdout(&mut self) {
-        let Some(stdout) = &self.stdout else { return };
-        let ended = match stdout.try_read_buf(self.lines.space()) {
-            Ok(count) => count == 0,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.ending.is_some(),
-            Err(_) => true,
-        };
+    fn take_lines(&mut self, read: io::Result<usize>) {
+        let ended = matches!(read, Ok(0) | Err(_));
         let now = Instant::now();
         while let Some(line) = self.lines.next() {
             hand_over(&mut self.machine, line, now);
@@ -334,10 +326,19 @@ async fn readable(pipe: Option<&pipe::Receiver>) {
     }
 }
 
-async fn readable_with_room(pipe: Option<&pipe::Receiver>, sink: &mut impl Sink, is_gone: bool) {
+/// Reads what the CLI wrote, once there is room for it. A pipe that was read empty is waited for before it is read again, so
+/// that whoever listens has its turn in between. When everything has ended, an empty pipe is an error and not waited for.
+async fn read_with_room(
+    pipe: &mut Option<pipe::Receiver>,
+    lines: &mut Lines,
+    sink: &mut impl Sink,
+    is_gone: bool,
+) -> io::Result<usize> {
     poll_fn(|context| sink.poll_room(context)).await;
-    if !is_gone || pipe.is_none() {
-        readable(pipe).await;
+    match pipe {
+        Some(pipe) if is_gone => pipe.try_read_buf(lines.space()),
+        Some(pipe) => pipe.read_buf(lines.space()).await,
+        None => std::future::pending().await,
     }
 }
 

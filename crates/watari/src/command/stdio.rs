@@ -43,7 +43,9 @@ impl Stdio {
         };
         match tokio::runtime::Builder::new_current_thread().enable_all().build() {
             Ok(runtime) => {
-                let code = runtime.block_on(async { stdio::serve(settings, StopSignals::listen()).await });
+                // A task like the session's own: the one runs right after the other, without a look at the system between.
+                let served = runtime.spawn(async { stdio::serve(settings, StopSignals::listen()).await });
+                let code = runtime.block_on(served).unwrap_or_else(|panic| fail(&format!("broke off: {panic}")));
                 // A read of the input that waits in a thread would keep the runtime, and with it the program.
                 runtime.shutdown_background();
                 code

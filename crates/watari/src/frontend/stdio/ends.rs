@@ -12,7 +12,7 @@ use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 
 /// Where the client's lines come from.
-pub(super) struct Input(Box<dyn AsyncRead + Unpin>);
+pub(super) struct Input(Box<dyn AsyncRead + Send + Unpin>);
 
 /// Where the lines for the client go.
 pub(super) enum Output {

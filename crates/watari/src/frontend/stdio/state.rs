@@ -9,7 +9,7 @@ use super::running::{Ending, Running};
 use crate::dialect::bridge::Encoder;
 
 /// A CLI that is being started.
-pub(super) type Connecting = Pin<Box<dyn Future<Output = Result<(Client, Events), ConnectError>>>>;
+pub(super) type Connecting = Pin<Box<dyn Future<Output = Result<(Client, Events), ConnectError>> + Send>>;
 
 /// How far the session is.
 pub(super) enum State {
