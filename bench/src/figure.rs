@@ -92,7 +92,7 @@ impl Figure {
             Figure::PermissionMiddle => "permission round trip, p50".to_owned(),
             Figure::PermissionLate => "permission round trip, p99".to_owned(),
             Figure::CrowdMemory(count) => format!("{}: memory in all (PSS)", sessions(count)),
-            Figure::CrowdLate(count) => format!("{}: latency at 20/s each, p99", sessions(count)),
+            Figure::CrowdLate(count) => format!("{}: latency at 50/s each, p99", sessions(count)),
             Figure::CrowdUp(count) => format!("{}: time to bring up", sessions(count)),
             Figure::StallPeak => "reader stalled behind 200 MB, peak".to_owned(),
             Figure::LineTime => "one line of 50 MB".to_owned(),

@@ -191,12 +191,12 @@ fn sessions(programs: &Programs, subject: Subject, scale: Scale, sheet: &mut She
         Scale::Full => &[1, 10, 50, 100],
         Scale::Small => &[1, 3],
     };
-    counts.iter().try_for_each(|count| crowd(programs, subject, *count, scale.of(100), sheet))
+    counts.iter().try_for_each(|count| crowd(programs, subject, *count, scale.of(250), sheet))
 }
 
-/// Several sessions at once, each with so many deltas, 20 a second.
+/// Several sessions at once, each with so many deltas, 50 a second.
 fn crowd(programs: &Programs, subject: Subject, count: u32, deltas: u64, sheet: &mut Sheet) -> Result<()> {
-    let script = format!("prompt\ntext hello\nresult\nprompt\ndeltas {deltas} at 20/s timed\nresult done\n");
+    let script = format!("prompt\ntext hello\nresult\nprompt\ndeltas {deltas} at 50/s timed\nresult done\n");
     let started = Instant::now();
     let mut sessions = Vec::new();
     for _ in 0..count {
