@@ -30,7 +30,7 @@ struct Bench {
 }
 
 const AFTER_HELP: &str = "\
-All of them start the same fake CLI. Runs are interleaved, and the table shows medians. It takes about ten minutes;
+All of them start the same fake CLI. Runs are interleaved, and the table shows medians. It takes about seven minutes;
 nothing else should run beside it. The SDK for Node is installed by npm into the cache, once.
 
 Examples:

@@ -25,15 +25,15 @@ pub type Measurement = fn(&Programs, Subject, Scale, &mut Sheet) -> Result<()>;
 
 /// All of them: a name, how often it is repeated, and what it does.
 pub const ALL: [(&str, u32, Measurement); 9] = [
-    ("start", 21, start),
-    ("memory", 5, memory),
-    ("short", 7, short_deltas),
-    ("long", 7, long_deltas),
-    ("latency", 7, latency),
-    ("permission", 7, permission),
+    ("start", 11, start),
+    ("memory", 3, memory),
+    ("short", 5, short_deltas),
+    ("long", 5, long_deltas),
+    ("latency", 5, latency),
+    ("permission", 5, permission),
     ("sessions", 3, sessions),
     ("stall", 3, stall),
-    ("line", 7, long_line),
+    ("line", 5, long_line),
 ];
 
 impl Scale {

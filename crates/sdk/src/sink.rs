@@ -10,7 +10,7 @@ use watari_protocol::Event;
 /// How much may wait for a reader before the CLI is no longer read. (The CLI then keeps its output for
 /// itself.) Commands and time limits go on. A session that is being closed is read to its end; what does not fit
 /// is then dropped, and how much is told before the last event.
-const WAITING_BYTES_MAX: usize = 8 * 1024 * 1024;
+const WAITING_BYTES_MAX: usize = 2 * 1024 * 1024;
 
 /// How many events an empty queue may have room for: those of one read of the CLI.
 const EMPTY_EVENTS_MAX: usize = 4096;
@@ -41,7 +41,7 @@ pub(crate) struct Outbox {
 
 /// The events of a session, in order. They end when the session has.
 ///
-/// Keep reading: when more than 8 MiB wait, the CLI is not read any more, and so its answers to requests
+/// Keep reading: when more than 2 MiB wait, the CLI is not read any more, and so its answers to requests
 /// do not arrive either. (Closing works all the same.) Dropping this loses the events and nothing else.
 #[derive(Debug)]
 pub struct Events {

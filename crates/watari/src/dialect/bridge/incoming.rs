@@ -87,7 +87,10 @@ fn user_message(members: &mut Members<'_>) -> Result<Prompt, String> {
 
 fn ask_id(members: &mut Members<'_>) -> Result<AskId, String> {
     let request_id: String = members.required("requestId", "a string")?;
-    let number = request_id.strip_prefix("req_").and_then(|number| number.parse().ok());
+    let number = request_id
+        .strip_prefix("req_")
+        .filter(|number| !number.starts_with('+'))
+        .and_then(|number| number.parse().ok());
     number.map(AskId).ok_or_else(|| format!("requestId {request_id:?} is not one of ours"))
 }
 
@@ -205,6 +208,7 @@ mod tests {
             r#"{"type":"user_message","text":"a","documents":[5]}"#,
             r#"{"type":"permission_response","requestId":"req_1"}"#,
             r#"{"type":"permission_response","requestId":"other","result":{"behavior":"deny"}}"#,
+            r#"{"type":"permission_response","requestId":"req_+1","result":{"behavior":"deny"}}"#,
             r#"{"type":"permission_response","requestId":"req_1","result":{"behavior":"ALLOW"}}"#,
             r#"{"type":"permission_response","requestId":"req_1","result":{"behavior":"allow","updatedInput":[]}}"#,
             r#"{"type":"set_permission_mode","mode":"fly"}"#,
@@ -232,6 +236,7 @@ mod tests {
         error: documents must be a list of content blocks
         error: result is missing; it must be an object with behavior allow or deny
         error: requestId "other" is not one of ours
+        error: requestId "req_+1" is not one of ours
         error: result.behavior must be allow or deny
         error: result.updatedInput must be an object
         error: mode: "fly" is not a permission mode: use one of default, acceptEdits, plan, dontAsk, auto, bypassPermissions
