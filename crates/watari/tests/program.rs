@@ -41,6 +41,7 @@ fn without_arguments_it_prints_its_help() {
       watari check --fetch              # what of the protocol holds with a version?
       watari stub answers.yaml          # test without a key
       watari stdio                      # one session over standard input and output
+      watari schema bridge              # … and the JSON Schema of its messages
       cargo run -p watari-sdk --example ask -- "What is in this folder?"
       cargo run -p watari-sdk --example chat
     "#);
