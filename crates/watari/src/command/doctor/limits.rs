@@ -5,7 +5,8 @@ use std::path::Path;
 
 use rustix::process::{Resource, getrlimit};
 
-use super::folders::runtime_folder;
+use watari_hub::folders::runtime_folder;
+
 use super::report::{Check, Finding};
 
 /// How many bytes the path of a UNIX socket may have.

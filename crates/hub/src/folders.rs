@@ -1,0 +1,202 @@
+//! The folders of Watari: what is kept of sessions, and the sockets of those that live.
+
+use std::ffi::OsString;
+use std::fs::{self, DirBuilder, Metadata};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Access, access};
+use rustix::process::geteuid;
+
+/// Where the sockets of living sessions are.
+pub fn runtime_folder(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    match absolute("XDG_RUNTIME_DIR", &variable) {
+        Some(runtime) => Some(runtime.join("watari")),
+        None => state_folder(variable).map(|state| state.join("run")),
+    }
+}
+
+/// Where what is kept of sessions is.
+pub fn state_folder(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    let state = absolute("XDG_STATE_HOME", &variable)
+        .or_else(|| absolute("HOME", &variable).map(|home| home.join(".local/state")));
+    state.map(|state| state.join("watari"))
+}
+
+/// By the XDG base directory rules a variable that is empty or no absolute path counts as unset.
+fn absolute(name: &str, variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    variable(name).map(PathBuf::from).filter(|path| path.is_absolute())
+}
+
+/// Why a folder cannot be used as it is.
+#[derive(Debug)]
+pub enum Trouble {
+    /// It, or what it would be made in, is something else than a folder.
+    NotAFolder {
+        /// Which of them.
+        path: PathBuf,
+    },
+    /// It, or what it would be made in, is a link to nothing.
+    LinkToNothing {
+        /// Which of them.
+        path: PathBuf,
+    },
+    /// Somebody else owns it.
+    NotOurs {
+        /// The number of that user.
+        owner: u32,
+    },
+    /// Others may look into it, or more.
+    OpenToOthers {
+        /// What they may.
+        mode: u32,
+    },
+    /// It, or what it would be made in, may not be written.
+    NotWritable {
+        /// Which of them.
+        path: PathBuf,
+        /// The system's word.
+        source: io::Error,
+    },
+    /// The system does not tell.
+    Hidden {
+        /// Of what.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// How a folder can be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Usable {
+    /// It is there.
+    AsItIs,
+    /// It is not there, but can be made.
+    OnceMade,
+}
+
+impl Trouble {
+    /// What is wrong with a folder, and what to do; the variable says where it is.
+    pub fn words(&self, folder: &Path, variable: &str) -> (String, String) {
+        let folder = folder.display();
+        match self {
+            Trouble::NotAFolder { path } => (
+                format!("{folder} cannot be a folder: {} is something else", path.display()),
+                format!("move that away, or set {variable} to another folder"),
+            ),
+            Trouble::LinkToNothing { path } => (
+                format!("{folder} cannot be made: {} is a link to nothing", path.display()),
+                format!("remove that link, or set {variable} to another folder"),
+            ),
+            Trouble::NotOurs { owner } => (
+                format!("{folder} is owned by user {owner}, not by this one ({})", geteuid().as_raw()),
+                format!("set {variable} to a folder of this user's"),
+            ),
+            Trouble::OpenToOthers { mode } => {
+                (format!("{folder} is open to others (mode {mode:o})"), format!("run `chmod 700 {folder}`"))
+            }
+            Trouble::NotWritable { path, source } => (
+                format!("{folder} cannot be written: {}: {source}", path.display()),
+                format!("give this user the right to, or set {variable} to another folder"),
+            ),
+            Trouble::Hidden { path, source } => (
+                format!("cannot look at {}: {source}", path.display()),
+                format!("give this user the right to, or set {variable} to another folder"),
+            ),
+        }
+    }
+}
+
+/// Sees to it that a folder is there, for this user alone.
+pub fn make(folder: &Path) -> Result<(), Trouble> {
+    if examine(folder)? == Usable::AsItIs {
+        return Ok(());
+    }
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    made.map_err(|source| Trouble::NotWritable { path: folder.to_owned(), source })?;
+    // Somebody else may have been faster.
+    examine(folder).map(drop)
+}
+
+/// Looks at a folder, or at what it would be made in, and changes nothing.
+pub fn examine(folder: &Path) -> Result<Usable, Trouble> {
+    let (nearest, metadata) = nearest_existing(folder)?;
+    if !metadata.is_dir() {
+        return Err(Trouble::NotAFolder { path: nearest.to_owned() });
+    }
+    let is_there = nearest == folder;
+    if is_there && metadata.uid() != geteuid().as_raw() {
+        return Err(Trouble::NotOurs { owner: metadata.uid() });
+    }
+    access(nearest, Access::WRITE_OK | Access::EXEC_OK)
+        .map_err(|errno| Trouble::NotWritable { path: nearest.to_owned(), source: errno.into() })?;
+    if !is_there {
+        return Ok(Usable::OnceMade);
+    }
+    let mode = metadata.mode() & 0o777;
+    if mode & 0o077 == 0 { Ok(Usable::AsItIs) } else { Err(Trouble::OpenToOthers { mode }) }
+}
+
+/// The folder itself or the nearest of those it would be in.
+fn nearest_existing(folder: &Path) -> Result<(&Path, Metadata), Trouble> {
+    let mut missing = io::Error::from(io::ErrorKind::NotFound);
+    for path in folder.ancestors() {
+        match fs::metadata(path) {
+            Ok(metadata) => return Ok((path, metadata)),
+            Err(_) if fs::symlink_metadata(path).is_ok_and(|link| link.is_symlink()) => {
+                return Err(Trouble::LinkToNothing { path: path.to_owned() });
+            }
+            // Below a file there is nothing, which is not the same word to the system.
+            Err(error) if [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory].contains(&error.kind()) => {
+                missing = error;
+            }
+            Err(source) => return Err(Trouble::Hidden { path: path.to_owned(), source }),
+        }
+    }
+    // Not even the first directory is there.
+    Err(Trouble::Hidden { path: folder.to_owned(), source: missing })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_made_for_its_user_alone_and_a_strange_one_is_not_used() {
+        use std::os::unix::fs::PermissionsExt;
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("state/watari");
+        make(&folder).unwrap();
+        make(&folder).unwrap();
+        assert_eq!(fs::metadata(&folder).unwrap().mode() & 0o777, 0o700);
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
+        assert!(matches!(make(&folder), Err(Trouble::OpenToOthers { mode: 0o755 })));
+        fs::write(root.path().join("file"), "").unwrap();
+        assert!(matches!(make(&root.path().join("file/watari")), Err(Trouble::NotAFolder { .. })));
+        std::os::unix::fs::symlink("nothing", root.path().join("link")).unwrap();
+        assert!(matches!(make(&root.path().join("link")), Err(Trouble::LinkToNothing { .. })));
+    }
+
+    #[test]
+    fn the_nearest_variable_that_is_an_absolute_path_decides() {
+        let (home, state, runtime) = (("HOME", "/h"), ("XDG_STATE_HOME", "/s"), ("XDG_RUNTIME_DIR", "/r"));
+        let folders = |variables: &[(&str, &str)]| {
+            let variable = |name: &str| {
+                let set = variables.iter().rev().find(|(key, _)| *key == name);
+                set.map(|(_, value)| OsString::from(value))
+            };
+            let text = |path: Option<PathBuf>| path.map_or("nowhere".to_owned(), |path| path.display().to_string());
+            [text(state_folder(variable)), text(runtime_folder(variable))]
+        };
+        assert_eq!(folders(&[home, state, runtime]), ["/s/watari", "/r/watari"]);
+        assert_eq!(folders(&[home, state]), ["/s/watari", "/s/watari/run"]);
+        assert_eq!(folders(&[home]), ["/h/.local/state/watari", "/h/.local/state/watari/run"]);
+        assert_eq!(folders(&[runtime]), ["nowhere", "/r/watari"]);
+        assert_eq!(folders(&[]), ["nowhere", "nowhere"]);
+        let relative = [home, ("XDG_STATE_HOME", "s"), ("XDG_RUNTIME_DIR", "")];
+        assert_eq!(folders(&relative), ["/h/.local/state/watari", "/h/.local/state/watari/run"]);
+        assert_eq!(folders(&[("HOME", "h")]), ["nowhere", "nowhere"]);
+    }
+}

@@ -1,0 +1,107 @@
+//! Locks that keep a session one session: at most one process has it, and everybody else is told who.
+//!
+//! The system gives a lock back when its holder has ended, however it ended. What stands in the file is only for people.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+
+/// A lock that is held, until it is dropped.
+#[derive(Debug)]
+pub struct Lock {
+    _file: File,
+}
+
+/// Why a lock was not had.
+#[derive(Debug, thiserror::Error)]
+pub enum LockError {
+    /// Somebody else has it.
+    #[error("it is in use by {holder}")]
+    Held {
+        /// In the holder's own words.
+        holder: String,
+    },
+    /// The system says no.
+    #[error("cannot lock {}: {source}", .path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// How much of a holder's words is shown.
+const HOLDER_BYTES_MAX: u64 = 200;
+
+impl Lock {
+    /// Takes a lock without waiting. `holder` is what others are told who want it too.
+    pub fn take(path: &Path, holder: &str) -> Result<Lock, LockError> {
+        let io = |source| LockError::Io { path: path.to_owned(), source };
+        loop {
+            let options = File::options().read(true).write(true).create(true).truncate(false).mode(0o600).open(path);
+            let mut file = options.map_err(io)?;
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => {}
+                Err(Errno::WOULDBLOCK) => return Err(LockError::Held { holder: words_in(&mut file) }),
+                Err(error) => return Err(io(error.into())),
+            }
+            // Somebody may have removed it between the two, and another may have made and locked a new one.
+            if !is_at(&file, path) {
+                continue;
+            }
+            file.set_len(0).and_then(|()| file.write_all(holder.as_bytes())).map_err(io)?;
+            return Ok(Lock { _file: file });
+        }
+    }
+}
+
+fn words_in(file: &mut File) -> String {
+    let mut words = Vec::new();
+    // A holder that has not yet said who it is, is somebody all the same.
+    let _read = file.rewind().and_then(|()| file.take(HOLDER_BYTES_MAX).read_to_end(&mut words));
+    let words = String::from_utf8_lossy(&words).trim().replace(char::is_control, " ");
+    if words.is_empty() { "another process".to_owned() } else { words }
+}
+
+fn is_at(file: &File, path: &Path) -> bool {
+    let same = |one: std::fs::Metadata, other: std::fs::Metadata| (one.dev(), one.ino()) == (other.dev(), other.ino());
+    file.metadata().and_then(|held| Ok(same(held, std::fs::symlink_metadata(path)?))).unwrap_or(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_is_held_once_and_says_by_whom() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        let lock = Lock::take(&path, "watari socket, process 17").unwrap();
+        let error = Lock::take(&path, "another").unwrap_err();
+        assert_eq!(error.to_string(), "it is in use by watari socket, process 17");
+        drop(lock);
+        let _lock = Lock::take(&path, "x").unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "x");
+    }
+
+    #[test]
+    fn a_lock_that_was_removed_under_its_holder_is_another_lock() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        let _old = Lock::take(&path, "old").unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let _new = Lock::take(&path, "new").unwrap();
+        assert_eq!(Lock::take(&path, "third").unwrap_err().to_string(), "it is in use by new");
+    }
+
+    #[test]
+    fn a_folder_that_is_not_there_is_told() {
+        let error = Lock::take(Path::new("/nowhere/lock"), "x").unwrap_err();
+        assert!(error.to_string().starts_with("cannot lock /nowhere/lock: "), "{error}");
+    }
+}

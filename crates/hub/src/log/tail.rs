@@ -1,0 +1,54 @@
+//! The end of a log that was broken off: what of it is whole.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+use super::read::position_of;
+use crate::position::Position;
+
+/// How much is read at once.
+const CHUNK_BYTES: u64 = 64 * 1024;
+
+/// Up to where a log is whole.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Tail {
+    pub(super) bytes: u64,
+    pub(super) last: Position,
+}
+
+/// Looks from the end for the last line that is whole. `floor` is where the first line begins.
+pub(super) fn find(file: &File, bytes: u64, floor: u64) -> io::Result<Tail> {
+    let mut end = end_of_line_before(file, bytes, floor)?;
+    while end > floor {
+        let start = end_of_line_before(file, end - 1, floor)?;
+        if let Some(last) = whole_line(file, start, end)? {
+            return Ok(Tail { bytes: end, last });
+        }
+        end = start;
+    }
+    Ok(Tail { bytes: floor, last: Position::default() })
+}
+
+/// Behind which byte the last line end at or before a place stands; the floor if there is none.
+fn end_of_line_before(file: &File, place: u64, floor: u64) -> io::Result<u64> {
+    let mut end = place;
+    while end > floor {
+        let start = end.saturating_sub(CHUNK_BYTES).max(floor);
+        let mut chunk = vec![0; usize::try_from(end - start).unwrap_or(0)];
+        file.read_exact_at(&mut chunk, start)?;
+        if let Some(line_end) = memchr::memrchr(b'\n', &chunk) {
+            return Ok(start + line_end as u64 + 1);
+        }
+        end = start;
+    }
+    Ok(floor)
+}
+
+/// The position of a line that is what a line should be. After the end of the machine there may be zeros in its place.
+fn whole_line(file: &File, start: u64, end: u64) -> io::Result<Option<Position>> {
+    let mut line = vec![0; usize::try_from(end - start).unwrap_or(0)];
+    file.read_exact_at(&mut line, start)?;
+    let is_object = serde_json::from_slice::<&serde_json::value::RawValue>(&line).is_ok();
+    Ok(position_of(&line).filter(|_| is_object))
+}

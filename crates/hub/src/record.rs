@@ -1,0 +1,172 @@
+//! What is known of a session without asking it: one small file, replaced as a whole.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::key::Key;
+use crate::position::Position;
+
+/// What is known of a session. It holds no environment and no prompt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    /// The format of this file.
+    pub version: u32,
+    /// Watari's own name of the session.
+    pub key: Key,
+    /// The CLI's id of the conversation, once it is known; it may change.
+    pub session_id: Option<String>,
+    /// The directory the CLI works in.
+    pub cwd: PathBuf,
+    /// When it began, in milliseconds since 1970.
+    pub started_ms: u64,
+    /// Whether it runs or how it ended, as far as its host could write it down.
+    pub state: State,
+    /// Where each epoch of the log ended, the oldest first: a position behind its epoch's end was lost.
+    pub epochs: Vec<Position>,
+}
+
+/// How far a session is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// A host has it; if nobody holds its lock, the host was killed.
+    Running,
+    /// It ended in good order, and can be resumed.
+    Ended,
+    /// Its host was killed.
+    Interrupted,
+}
+
+/// The version of records that is written.
+pub const VERSION: u32 = 1;
+
+/// Why a record cannot be had or kept.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// The system says no.
+    #[error("cannot use the record {}: {source}", .path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// It is not what a record should be.
+    #[error("the record {} cannot be read: {source}", .path.display())]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: serde_json::Error,
+    },
+    /// A newer Watari wrote it.
+    #[error("the record {} has version {version}, and this Watari knows {VERSION}; use a newer one", .path.display())]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        version: u32,
+    },
+}
+
+impl Record {
+    /// Reads a record.
+    pub fn read(path: &Path) -> Result<Record, RecordError> {
+        #[derive(Deserialize)]
+        struct Version {
+            version: u32,
+        }
+        let malformed = |source| RecordError::Malformed { path: path.to_owned(), source };
+        let text = fs::read(path).map_err(|source| RecordError::Io { path: path.to_owned(), source })?;
+        let Version { version } = serde_json::from_slice(&text).map_err(malformed)?;
+        if version > VERSION {
+            return Err(RecordError::Newer { path: path.to_owned(), version });
+        }
+        serde_json::from_slice(&text).map_err(malformed)
+    }
+
+    /// Replaces a record as a whole: whoever reads it sees the old one or the new one. Only the holder of the session's
+    /// lock may do this.
+    pub fn write(&self, path: &Path) -> Result<(), RecordError> {
+        let io = |source| RecordError::Io { path: path.to_owned(), source };
+        let text = serde_json::to_vec_pretty(self).map_err(|error| io(error.into()))?;
+        let aside = path.with_extension("new");
+        let written =
+            File::options().write(true).create(true).truncate(true).mode(0o600).open(&aside).and_then(|mut file| {
+                file.write_all(&text)?;
+                // Else the end of the machine could leave an empty file under the name.
+                file.sync_data()
+            });
+        written.and_then(|()| fs::rename(&aside, path)).map_err(io)
+    }
+
+    /// Whether a position is behind the end of its epoch: its events were lost with the machine. `current` is the last
+    /// position of the epoch that runs.
+    pub fn is_lost(&self, position: Position, current: Position) -> bool {
+        let ends = self.epochs.iter().chain([&current]);
+        ends.into_iter().find(|end| end.epoch == position.epoch).is_none_or(|end| position.seq > end.seq)
+            && position != Position::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record() -> Record {
+        Record {
+            version: VERSION,
+            key: Key::from_chance(17),
+            session_id: None,
+            cwd: "/p".into(),
+            started_ms: 1_790_000_000_000,
+            state: State::Running,
+            epochs: vec![Position { epoch: 1, seq: 10 }, Position { epoch: 2, seq: 15 }],
+        }
+    }
+
+    #[test]
+    fn a_record_is_read_as_it_was_written_and_replaced_as_a_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("record.json");
+        let mut record = record();
+        record.write(&path).unwrap();
+        assert_eq!(Record::read(&path).unwrap(), record);
+        record.session_id = Some("11111111-1111-4111-8111-111111111111".to_owned());
+        record.state = State::Ended;
+        record.write(&path).unwrap();
+        assert_eq!(Record::read(&path).unwrap(), record);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_cannot_be_read_says_why() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("record.json");
+        let error = |text: &str| {
+            fs::write(&path, text).unwrap();
+            Record::read(&path).unwrap_err().to_string().replace(folder.path().to_str().unwrap(), "F")
+        };
+        assert_eq!(
+            error("{"),
+            "the record F/record.json cannot be read: EOF while parsing an object at line 1 column 1"
+        );
+        assert_eq!(
+            error("{\"version\":2}"),
+            "the record F/record.json has version 2, and this Watari knows 1; use a newer one"
+        );
+        assert!(error("{\"version\":1}").contains("missing field `key`"));
+    }
+
+    #[test]
+    fn a_position_behind_its_epochs_end_was_lost() {
+        let (record, current) = (record(), Position { epoch: 3, seq: 20 });
+        let is_lost = |text: &str| record.is_lost(text.parse().unwrap(), current);
+        assert_eq!(["0:0", "1:1", "1:10", "2:15", "3:15", "3:20"].map(is_lost), [false; 6]);
+        assert_eq!(["1:11", "2:16", "3:21", "4:1", "0:1"].map(is_lost), [true; 5]);
+    }
+}
