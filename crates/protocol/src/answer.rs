@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::json::Raw;
 
 /// The answer to an ask. Which ones an ask takes is told by its kind: permissions and plans take a yes or a no,
-/// questions also a choice, hooks a hook's output, forms a submission or a refusal.
+/// questions also a choice, hooks a hook's output, forms a submission or a refusal, calls of a tool its result or a no.
 #[derive(Debug, Clone)]
 pub enum Answer {
     /// Run the tool.
@@ -32,6 +32,13 @@ pub enum Answer {
     Decline,
     /// A form that was put away without a decision.
     Dismiss,
+    /// What a tool of this program gives back.
+    ToolResult {
+        /// Blocks in MCP's shape, such as `[{"type": "text", "text": "5"}]`.
+        content: Raw,
+        /// Whether the tool failed: then the blocks say why.
+        is_error: bool,
+    },
 }
 
 impl Answer {

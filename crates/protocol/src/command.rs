@@ -274,6 +274,9 @@ pub enum Refused {
     /// The edited input is not a JSON object.
     #[error("the edited input of a tool must be a JSON object")]
     BadInput,
+    /// The result of a tool is not a list.
+    #[error("the result of a tool must be a list of blocks in MCP's shape")]
+    BadToolResult,
 }
 
 impl Command {

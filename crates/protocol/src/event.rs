@@ -6,7 +6,7 @@ mod notice;
 mod outcome;
 mod weight;
 
-pub use ask::{AskEnding, AskKind, FormAsk, HookAsk, PermissionAsk};
+pub use ask::{AskEnding, AskKind, FormAsk, HookAsk, PermissionAsk, ToolCallAsk};
 pub use block::{Block, BlockKind, BlockSource, Delta, Writer};
 pub use notice::NoticeKind;
 pub use outcome::{

@@ -16,6 +16,8 @@ pub struct Initialize {
     pub agents: BTreeMap<String, Raw>,
     /// Hooks that this program runs. The first has the id 1, and so on.
     pub hooks: Vec<Hook>,
+    /// Tools that this program runs.
+    pub tools: Vec<Tool>,
     /// Also pass on what subagents say.
     pub forward_subagent_text: bool,
     /// Any further field, by the CLI's own name.
@@ -32,6 +34,21 @@ pub struct Hook {
     /// After how long no answer counts as the safe one.
     pub answer_within: Duration,
 }
+
+/// A tool that this program runs: it is asked with an ask of kind `ToolCall`. For the model it is
+/// `mcp__client__` and its name; it sees it from the start, and whether it may be used is asked as of any other.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tool {
+    /// Its name.
+    pub name: String,
+    /// What the model is told of it.
+    pub description: String,
+    /// What it is run with, as a JSON Schema of an object.
+    pub input_schema: Raw,
+}
+
+/// The name under which the CLI knows the tools of this program, as those of a server.
+pub const TOOL_SERVER: &str = "client";
 
 /// What a hook can be called for.
 pub const HOOK_EVENTS: [&str; 33] = [

@@ -27,10 +27,10 @@ pub use command::{Accepted, Command, PermissionMode, Prompt, PromptContent, Refu
 pub use event::{
     AskEnding, AskKind, Block, BlockKind, BlockSource, CliInfo, Delta, DropReason, Event, Exit, ExitReason, Failure,
     FormAsk, HookAsk, HookNews, InterruptReceipt, NoticeKind, Outcome, PermissionAsk, RequestFailed, RequestReply,
-    SessionInfo, TaskNews, TurnCause, TurnEnding, Usage, Writer,
+    SessionInfo, TaskNews, ToolCallAsk, TurnCause, TurnEnding, Usage, Writer,
 };
 pub use id::{AskId, BadId, BlockId, EntryId, HookId, MessageId, PromptId, RequestId, SessionId, ToolUseId};
-pub use initialize::{HOOK_EVENTS, Hook, Initialize, SystemPrompt};
+pub use initialize::{HOOK_EVENTS, Hook, Initialize, SystemPrompt, TOOL_SERVER, Tool};
 pub use json::Raw;
 pub use session::{Config, Machine, Output, Phase, ProcessEnd, STEPS, Stop, Trigger};
 pub use wire::login::{Login, read_login};

@@ -212,7 +212,7 @@ impl Machine {
             let gate = Gate::of(&ask.kind);
             let why = match gate {
                 Gate::Permission => "Permission request timed out",
-                Gate::Hook { .. } | Gate::Form => "Nobody answered in time",
+                Gate::Hook { .. } | Gate::Form | Gate::ToolCall { .. } => "Nobody answered in time",
             };
             self.write(answers::safe(&ask.request_id, &gate, why));
         }

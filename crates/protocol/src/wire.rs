@@ -7,6 +7,7 @@
 pub(crate) mod answers;
 pub(crate) mod control;
 pub(crate) mod login;
+pub(crate) mod mcp;
 pub(crate) mod message;
 pub(crate) mod outgoing;
 pub(crate) mod repair;
@@ -134,7 +135,7 @@ fn read_by_frame(line: &str) -> Option<Incoming<'_>> {
 }
 
 /// What can be told of a line that was too long to keep, from its beginning.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub(crate) enum Overlong {
     /// The CLI waits for an answer to it.
     Ask { request_id: String, gate: Gate },

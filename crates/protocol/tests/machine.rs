@@ -12,7 +12,12 @@ mod play;
 use std::time::Duration;
 
 use play::{opening, play, play_with};
-use watari_protocol::{Config, Hook, Initialize, Raw, SystemPrompt};
+use watari_protocol::{Config, Hook, Initialize, Raw, SystemPrompt, Tool};
+
+/// A tool that a program has.
+fn add() -> Tool {
+    Tool { name: "add".into(), description: "Adds.".into(), input_schema: Raw::from(r#"{"type":"object"}"#) }
+}
 
 #[test]
 fn the_opening_carries_what_may_not_stand_in_arguments() {
@@ -25,10 +30,11 @@ fn the_opening_carries_what_may_not_stand_in_arguments() {
             Hook::on("Stop"),
             Hook { matcher: Some("Bash".into()), answer_within: Duration::from_secs(3), ..Hook::on("PreToolUse") },
         ],
+        tools: vec![add()],
         forward_subagent_text: true,
         more: [("title".to_owned(), Raw::from(r#""a title""#)), ("subtype".to_owned(), Raw::from("1"))].into(),
     };
-    insta::assert_snapshot!(opening(everything), @r#"> {"type":"control_request","request_id":"watari_1","request":{"agents":{"rev":{"prompt":"p"}},"forwardSubagentText":true,"hooks":{"PreToolUse":[{"hookCallbackIds":["watari_hook_2"],"matcher":"Bash","onFailure":"block","timeout":8}],"Stop":[{"hookCallbackIds":["watari_hook_1"],"timeout":65}]},"jsonSchema":{"type":"object"},"subtype":"initialize","systemPrompt":[""],"title":"a title"}}"#);
+    insta::assert_snapshot!(opening(everything), @r#"> {"type":"control_request","request_id":"watari_1","request":{"agents":{"rev":{"prompt":"p"}},"forwardSubagentText":true,"hooks":{"PreToolUse":[{"hookCallbackIds":["watari_hook_2"],"matcher":"Bash","onFailure":"block","timeout":8}],"Stop":[{"hookCallbackIds":["watari_hook_1"],"timeout":65}]},"jsonSchema":{"type":"object"},"sdkMcpServers":["client"],"subtype":"initialize","systemPrompt":[""],"title":"a title"}}"#);
 }
 
 #[test]
@@ -1405,4 +1411,48 @@ fn a_prompt_is_lost_by_what_the_cli_says_of_it_and_not_of_others() {
     * prompt_dropped {"prompt":2,"reason":"lost"}
     * became_idle
     "#);
+}
+
+#[test]
+fn tools_of_the_program_are_served_and_each_call_is_an_ask() {
+    let script = r#"
+        cli {"type":"control_request","request_id":"a","request":{"subtype":"mcp_message","server_name":"client","message":{"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{}},"jsonrpc":"2.0","id":0}}}
+        cli {"type":"control_request","request_id":"b","request":{"subtype":"mcp_message","server_name":"client","message":{"jsonrpc":"2.0","method":"notifications/initialized"}}}
+        cli {"type":"control_request","request_id":"c","request":{"subtype":"mcp_message","server_name":"client","message":{"method":"tools/list","jsonrpc":"2.0","id":1}}}
+        cli {"type":"control_request","request_id":"d","request":{"subtype":"mcp_message","server_name":"client","message":{"method":"resources/list","jsonrpc":"2.0","id":"x"}}}
+        cli ready
+        cli {"type":"control_request","request_id":"e","request":{"subtype":"mcp_message","server_name":"client","message":{"method":"tools/call","params":{"name":"add","arguments":{"a":1e400},"_meta":{"claudecode/toolUseId":"toolu_1"}},"jsonrpc":"2.0","id":2}}}
+        wait 100000
+        allow 1
+        result 1 {"type":"text"}
+        result 1 [{"type":"text","text":"5"}]
+        cli {"type":"control_request","request_id":"f","request":{"subtype":"mcp_message","server_name":"client","message":{"method":"tools/call","params":{"name":"add"},"jsonrpc":"2.0","id":3}}}
+        deny 2 not now
+        cli {"type":"control_request","request_id":"g","request":{"subtype":"mcp_message","server_name":"client","message":{"method":"tools/call","params":{"name":"add"},"jsonrpc":"2.0","id":4}}}
+        cli {"type":"control_cancel_request","request_id":"g"}
+        cli {"type":"control_request","request_id":"h","request":{"subtype":"mcp_message","server_name":"other","message":{"method":"ping","jsonrpc":"2.0","id":5}}}
+    "#;
+    let initialize = Initialize { tools: vec![add()], ..Initialize::default() };
+    let config = Config { initialize, answer_within: Some(Duration::from_secs(60)), ..Config::default() };
+    insta::assert_snapshot!(play_with(config, script), @r#"
+    > {"type":"control_response","response":{"subtype":"success","request_id":"a","response":{"mcp_response":{"jsonrpc":"2.0","id":0,"result":{"capabilities":{"tools":{}},"protocolVersion":"2025-06-18","serverInfo":{"name":"client","version":"0.1.0"}}}}}}
+    > {"type":"control_response","response":{"subtype":"success","request_id":"b","response":{"mcp_response":{"jsonrpc":"2.0","result":{}}}}}
+    > {"type":"control_response","response":{"subtype":"success","request_id":"c","response":{"mcp_response":{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"add","description":"Adds.","inputSchema":{"type":"object"},"_meta":{"anthropic/alwaysLoad":true}}]}}}}}
+    > {"type":"control_response","response":{"subtype":"success","request_id":"d","response":{"mcp_response":{"jsonrpc":"2.0","id":"x","error":{"code":-32601,"message":"Method not found: resources/list"}}}}}
+    * ready {"cli":{"version":"2.1.325"}}
+    * {"type":"ask_opened","ask":1,"kind":"tool_call","tool":"add","input":{"a":1e400},"tool_use":"toolu_1"}
+    x ask 1 is a call of a tool and does not take this answer: answer it with a tool's result or deny
+    x the result of a tool must be a list of blocks in MCP's shape
+    * ask_closed {"ask":1,"ending":"answered"}
+    > {"type":"control_response","response":{"subtype":"success","request_id":"e","response":{"mcp_response":{"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"5"}],"isError":false}}}}}
+    * ask_opened {"ask":2,"kind":"tool_call","tool":"add"}
+    * ask_closed {"ask":2,"ending":"denied"}
+    > {"type":"control_response","response":{"subtype":"success","request_id":"f","response":{"mcp_response":{"jsonrpc":"2.0","id":3,"result":{"content":[{"text":"not now","type":"text"}],"isError":true}}}}}
+    * ask_opened {"ask":3,"kind":"tool_call","tool":"add"}
+    * ask_closed {"ask":3,"ending":"withdrawn"}
+    * unknown {"frame":{"request":{"message":{"id":5,"jsonrpc":"2.0","method":"ping"},"server_name":"other","subtype":"mcp_message"},"request_id":"h","type":"control_request"}}
+    > {"response":{"error":"Unsupported control request subtype: mcp_message","error_code":"unsupported_request","request_id":"h","subtype":"error"},"type":"control_response"}
+    "#);
+    // Without tools the name is somebody else's.
+    insta::assert_snapshot!(play(script.lines().nth(1).unwrap()), @r#"> {"response":{"error":"Unsupported control request subtype: mcp_message","error_code":"unsupported_request","request_id":"a","subtype":"error"},"type":"control_response"}"#);
 }

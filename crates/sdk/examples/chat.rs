@@ -53,7 +53,7 @@ fn show(event: &Event, asked: &mut Vec<AskId>) -> std::io::Result<()> {
                 writeln!(stdout, "\nmay {} run with {input}? y/n", visible(&asks.tool))?;
             }
             // There are none: no hook and no server was given.
-            AskKind::Hook(_) | AskKind::Form(_) => {}
+            AskKind::Hook(_) | AskKind::Form(_) | AskKind::ToolCall(_) => {}
         }
     }
     if let Event::AskClosed { ask, .. } = event {

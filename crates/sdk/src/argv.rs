@@ -123,6 +123,7 @@ pub(crate) fn initialize(options: &Options) -> Initialize {
         json_schema: options.output_schema.clone(),
         agents: options.agents.clone(),
         hooks: options.hooks.clone(),
+        tools: options.own_tools.clone(),
         forward_subagent_text: options.forward_subagent_text,
         more,
     }

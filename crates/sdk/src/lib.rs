@@ -64,8 +64,8 @@ pub use watari_protocol::{
     Answer, AskEnding, AskId, AskKind, BadId, Block, BlockId, BlockKind, BlockSource, CliInfo, Delta, DropReason,
     EntryId, Event, Exit, ExitReason, Failure, FormAsk, Hook, HookAsk, HookId, HookNews, HookOutput, InterruptReceipt,
     Login, MessageId, NoticeKind, Outcome, PermissionAsk, PermissionMode, Phase, Prompt, PromptContent, PromptId, Raw,
-    Refused, Request, RequestFailed, RequestId, RequestReply, SessionId, SessionInfo, SystemPrompt, TaskNews,
-    ToolUseId, TurnCause, TurnEnding, UnknownPermissionMode, Usage, Writer,
+    Refused, Request, RequestFailed, RequestId, RequestReply, SessionId, SessionInfo, SystemPrompt, TOOL_SERVER,
+    TaskNews, Tool, ToolCallAsk, ToolUseId, TurnCause, TurnEnding, UnknownPermissionMode, Usage, Writer,
 };
 
 /// The program in the README is one that compiles.

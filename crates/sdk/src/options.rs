@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use watari_protocol::{EntryId, Hook, PermissionMode, Raw, SessionId, SystemPrompt};
+use watari_protocol::{EntryId, Hook, PermissionMode, Raw, SessionId, SystemPrompt, Tool};
 
 use crate::keeper::Keeper;
 
@@ -85,6 +85,9 @@ pub struct Options {
     pub permission_prompts: PermissionPrompts,
     /// Hooks that this program runs: each is asked with an ask of kind `Hook`. The first has the id 1, and so on.
     pub hooks: Vec<Hook>,
+    /// Tools that this program runs: each call is asked with an ask of kind `ToolCall`. For the model a tool is
+    /// `mcp__client__` and its name; allow it by that name, or be asked.
+    pub own_tools: Vec<Tool>,
     /// Directories it may work in beside the first.
     pub additional_directories: Vec<PathBuf>,
 

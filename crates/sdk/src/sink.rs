@@ -7,10 +7,13 @@ use std::task::{Context, Poll, Waker};
 
 use watari_protocol::Event;
 
-/// How much may wait for a reader before the CLI is no longer read. (The CLI then keeps its output for
-/// itself.) Commands and time limits go on. A session that is being closed is read to its end; what does not fit
-/// is then dropped, and how much is told before the last event.
+/// How much may wait for a reader before the CLI is no longer read. (The CLI then keeps its output for itself.) Commands
+/// and time limits go on.
 const WAITING_BYTES_MAX: usize = 2 * 1024 * 1024;
+
+/// How much may wait when the session is being closed, which is read to its end; what does not fit is then dropped, and how
+/// much is told before the last event.
+const LAST_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// How many events an empty queue may have room for: those of one read of the CLI.
 const EMPTY_EVENTS_MAX: usize = 4096;
@@ -75,7 +78,7 @@ impl Sink for Outbox {
             return;
         }
         let is_last = matches!(event, Event::Ended { .. });
-        if queue.hurries && queue.bytes >= WAITING_BYTES_MAX && !is_last {
+        if queue.hurries && queue.bytes >= LAST_BYTES_MAX && !is_last {
             queue.dropped += 1;
             return;
         }

@@ -250,7 +250,7 @@ async fn a_session_that_breaks_off_and_one_that_cannot_start() {
 #[test]
 fn every_type_of_the_schema_has_its_line() {
     let schema: Value = serde_json::from_str(include_str!("../../../docs/schema/bridge.json")).unwrap();
-    let shown = include_str!("real_stdio_types.rs");
+    let shown = concat!(include_str!("real_stdio_types.rs"), include_str!("real_stdio_tools.rs"));
     for message in schema["$defs"]["from_watari"]["oneOf"].as_array().unwrap() {
         let name = message["$ref"].as_str().unwrap().strip_prefix("#/$defs/").unwrap();
         assert!(shown.contains(&format!("\"type\":\"{name}\"")), "{name}");

@@ -19,6 +19,8 @@ pub enum AskKind {
     Hook(HookAsk),
     /// A server wants a form filled in.
     Form(Box<FormAsk>),
+    /// A tool of this program is to run.
+    ToolCall(Box<ToolCallAsk>),
 }
 
 /// The use of a tool that needs somebody's consent.
@@ -68,6 +70,20 @@ pub struct FormAsk {
     pub detail: Raw,
 }
 
+/// A tool of this program that is to run. Whether it may was decided before.
+#[derive(Debug, Clone, Serialize)]
+pub struct ToolCallAsk {
+    /// The tool's name, as it was registered.
+    pub tool: String,
+    /// What it is to be run with: what the model wrote, not checked against the tool's schema.
+    pub input: Raw,
+    /// The use it is about.
+    pub tool_use: Option<ToolUseId>,
+    /// The CLI's own number of the call, which its answer must carry.
+    #[serde(skip)]
+    pub(crate) call: Raw,
+}
+
 /// How an ask ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -76,7 +92,7 @@ pub enum AskEnding {
     Allowed,
     /// Somebody said no.
     Denied,
-    /// Somebody gave an answer that is neither: a hook's output, a form.
+    /// Somebody gave an answer that is neither: a hook's output, a form, a tool's result.
     Answered,
     /// Nobody answered in time, which is a no.
     Expired,

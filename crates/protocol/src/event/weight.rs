@@ -25,6 +25,7 @@ impl Event {
                 }
                 AskKind::Hook(ask) => ask.input.as_str().len(),
                 AskKind::Form(ask) => ask.detail.as_str().len(),
+                AskKind::ToolCall(ask) => ask.input.as_str().len(),
             },
             Event::TurnFinished { outcome, .. } => {
                 outcome.detail.as_str().len() + outcome.result.as_ref().map_or(0, String::len)

@@ -16,6 +16,7 @@ use crate::event::{AskEnding, AskKind, DropReason, Event, ExitReason, InterruptR
 use crate::id::{AskId, PromptId, RequestId};
 use crate::json::Raw;
 use crate::wire::answers::{self, Interrupts};
+use crate::wire::mcp;
 use crate::wire::outgoing::{self, OutgoingLine};
 
 /// How many requests of ours the CLI may leave unanswered. One more is refused.
@@ -205,6 +206,15 @@ fn spell(open: &OpenAsk, answer: &Answer) -> Result<(AskEnding, OutgoingLine), R
         }
         (AskKind::Form(_), Answer::Decline) => Ok((AskEnding::Denied, answers::form(id, "decline", None))),
         (AskKind::Form(_), Answer::Dismiss) => Ok((AskEnding::Denied, answers::form(id, "cancel", None))),
+        (AskKind::ToolCall(ask), Answer::ToolResult { content, is_error }) => {
+            // Something else than a list would reach the model as a broken tool.
+            content.parse::<Vec<&RawValue>>().map_err(|_| Refused::BadToolResult)?;
+            Ok((AskEnding::Answered, mcp::result(id, &ask.call, content, *is_error)))
+        }
+        (AskKind::ToolCall(ask), Answer::Deny { message, .. }) => {
+            Ok((AskEnding::Denied, mcp::failure(id, &ask.call, message)))
+        }
+        (AskKind::ToolCall(_), _) => wrong("a call of a tool", "a tool's result or deny"),
         (AskKind::Permission(_), _) => wrong("a permission", "allow or deny"),
         (AskKind::Question(_), _) => wrong("a question", "choose, allow or deny"),
         (AskKind::Plan(_), _) => wrong("a plan", "allow or deny"),

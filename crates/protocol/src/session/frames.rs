@@ -14,6 +14,7 @@ use crate::id::{PromptId, ToolUseId};
 use crate::json::Raw;
 use crate::wire::answers;
 use crate::wire::control::{AskBody, AskRequest, Gate, Response, read_version};
+use crate::wire::mcp;
 use crate::wire::message::{PromptNews, UserFrame};
 use crate::wire::outgoing;
 use crate::wire::result::ResultFrame;
@@ -227,6 +228,11 @@ impl Machine {
             // Asked twice is asked once.
             return;
         }
+        let is_for_tools = matches!(request.body, AskBody::OfToolServer(_) | AskBody::Known(AskKind::ToolCall(_)));
+        if is_for_tools && self.config.initialize.tools.is_empty() {
+            // A server of somebody else's has that name, and is none of ours.
+            return self.write(answers::unsupported(id, "mcp_message"));
+        }
         match request.body {
             AskBody::Known(kind) if self.phase != Phase::Closing => {
                 let gate = Gate::of(&kind);
@@ -239,6 +245,9 @@ impl Machine {
             AskBody::Unreadable { gate, frame } => {
                 self.tell(Event::Unknown { frame });
                 self.write(answers::safe(id, &gate, "The request could not be read"));
+            }
+            AskBody::OfToolServer(question) => {
+                self.write(mcp::answer(id, &question, &self.config.initialize.tools));
             }
             AskBody::Unsupported { subtype, frame } => {
                 self.tell(Event::Unknown { frame });
@@ -257,6 +266,8 @@ impl Machine {
                 let place = usize::try_from(ask.hook.0).ok().and_then(|number| number.checked_sub(1));
                 place.and_then(|place| self.config.initialize.hooks.get(place)).map(|hook| hook.answer_within)
             }
+            // A tool takes as long as it takes; the CLI has a limit of its own.
+            AskKind::ToolCall(_) => None,
         };
         limit.and_then(|limit| now.checked_add(limit))
     }

@@ -6,6 +6,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::control::Gate;
+use super::mcp;
 use super::outgoing::{Fields, OutgoingLine, to_line};
 use crate::answer::HookOutput;
 use crate::json::Raw;
@@ -51,6 +52,7 @@ pub(crate) fn safe(request_id: &str, gate: &Gate, why: &str) -> OutgoingLine {
     match gate {
         Gate::Permission => denial(request_id, why, Interrupts::No),
         Gate::Form => form(request_id, "cancel", None),
+        Gate::ToolCall { call } => mcp::failure(request_id, call, why),
         Gate::Hook { event } => match event.as_str() {
             "PreToolUse" => hook(request_id, event, &HookOutput::Deny { reason: why.to_owned() }),
             "UserPromptSubmit" => hook(request_id, event, &HookOutput::Block { reason: why.to_owned() }),
@@ -137,7 +139,7 @@ fn error(request_id: &str, message: &str, code: &str) -> OutgoingLine {
     }}))
 }
 
-fn success<T: serde::Serialize>(request_id: &str, body: &T) -> OutgoingLine {
+pub(super) fn success<T: serde::Serialize>(request_id: &str, body: &T) -> OutgoingLine {
     #[derive(serde::Serialize)]
     struct AnswerLine<'a, T> {
         r#type: &'static str,

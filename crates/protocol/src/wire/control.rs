@@ -2,6 +2,7 @@
 
 use serde_json::value::RawValue;
 
+use super::mcp::{self, Message, Question};
 use super::{Frame, Loose, Text};
 use crate::event::{AskKind, FormAsk, HookAsk, PermissionAsk};
 use crate::id::{HookId, ToolUseId};
@@ -23,6 +24,8 @@ pub(crate) enum AskBody<'a> {
         gate: Gate,
         frame: Raw,
     },
+    /// A question to the server of this program's tools that is no call.
+    OfToolServer(Question),
     /// A question this version cannot answer, by its name.
     Unsupported {
         subtype: Text<'a>,
@@ -31,11 +34,12 @@ pub(crate) enum AskBody<'a> {
 }
 
 /// What the CLI waits on, as far as it decides how a no is spelled.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Gate {
     Permission,
     Hook { event: String },
     Form,
+    ToolCall { call: Raw },
 }
 
 impl Gate {
@@ -44,6 +48,7 @@ impl Gate {
             AskKind::Permission(_) | AskKind::Question(_) | AskKind::Plan(_) => Gate::Permission,
             AskKind::Hook(ask) => Gate::Hook { event: ask.event.clone() },
             AskKind::Form(_) => Gate::Form,
+            AskKind::ToolCall(ask) => Gate::ToolCall { call: ask.call.clone() },
         }
     }
 }
@@ -82,6 +87,10 @@ pub(super) fn read_request<'a>(frame: &Frame<'a>, line: &str) -> Option<AskReque
         "can_use_tool" => known(read_permission(request), Gate::Permission),
         "hook_callback" => known(read_hook(request), Gate::Hook { event: read_hook_event(request) }),
         "elicitation" => known(read_form(request), Gate::Form),
+        "mcp_message" if let Some(message) = mcp::read(request) => match message {
+            Message::Call(call) => AskBody::Known(AskKind::ToolCall(Box::new(call))),
+            Message::Question(question) => AskBody::OfToolServer(question),
+        },
         _ => AskBody::Unsupported { subtype: head.subtype, frame: Raw::from(line) },
     };
     Some(AskRequest { request_id, body })

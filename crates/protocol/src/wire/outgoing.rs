@@ -10,7 +10,7 @@ use super::answers::is_gate;
 use super::control::hook_name;
 use crate::command::{PromptContent, Request};
 use crate::id::{EntryId, HookId, RequestId};
-use crate::initialize::{Hook, Initialize, SystemPrompt};
+use crate::initialize::{Hook, Initialize, SystemPrompt, TOOL_SERVER};
 use crate::json::Raw;
 
 /// A line for the CLI, with its newline.
@@ -32,6 +32,9 @@ pub(crate) fn initialize(id: RequestId, settings: &Initialize) -> OutgoingLine {
     }
     if !settings.hooks.is_empty() {
         set(&mut fields, "hooks", &hooks(&settings.hooks));
+    }
+    if !settings.tools.is_empty() {
+        set(&mut fields, "sdkMcpServers", &[TOOL_SERVER]);
     }
     if !settings.agents.is_empty() {
         set(&mut fields, "agents", &settings.agents);

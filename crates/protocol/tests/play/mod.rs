@@ -84,6 +84,9 @@ fn command(word: &str, rest: &str) -> Command {
         "choose" => Command::Answer { ask: ask(), answer: Answer::Choose(serde_json::from_str(more).unwrap()) },
         "hook" => Command::Answer { ask: ask(), answer: Answer::Hook(hook_output(more)) },
         "submit" => Command::Answer { ask: ask(), answer: Answer::Submit(Raw::from(more)) },
+        "result" => {
+            Command::Answer { ask: ask(), answer: Answer::ToolResult { content: Raw::from(more), is_error: false } }
+        }
         "decline" => Command::Answer { ask: ask(), answer: Answer::Decline },
         "dismiss" => Command::Answer { ask: ask(), answer: Answer::Dismiss },
         "model" => Command::Request(Request::SetModel(Some(rest.to_owned()))),

@@ -50,7 +50,7 @@ fn given(dice: &mut Dice<'_>) -> Raw {
 }
 
 fn answer(dice: &mut Dice<'_>) -> Answer {
-    match dice.roll(11) {
+    match dice.roll(12) {
         0 => Answer::allow(),
         1 => Answer::deny(dice.pick(TEXTS)),
         2 | 3 => Answer::Hook(hook_output(dice)),
@@ -60,6 +60,7 @@ fn answer(dice: &mut Dice<'_>) -> Answer {
         7 => Answer::Choose([(dice.pick(TEXTS).to_owned(), dice.pick(TEXTS).to_owned())].into()),
         8 => Answer::Submit(given(dice)),
         9 => Answer::Decline,
+        10 => Answer::ToolResult { content: Raw::from("[]"), is_error: false },
         _ => Answer::Dismiss,
     }
 }

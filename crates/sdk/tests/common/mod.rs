@@ -209,6 +209,7 @@ fn describe(event: &Event) -> Option<String> {
             AskKind::Question(question) => format!("ask {ask} opened: question {}", question.input.as_str()),
             AskKind::Plan(_) => format!("ask {ask} opened: plan"),
             AskKind::Hook(hook) => format!("ask {ask} opened: hook {} {}", hook.hook, hook.event),
+            AskKind::ToolCall(call) => format!("ask {ask} opened: {} of ours with {:?}", call.tool, call.input),
             AskKind::Form(form) => format!("ask {ask} opened: form of {}: {}", form.server, form.message),
         },
         Event::AskClosed { ask, ending } => format!("ask {ask} closed: {ending:?}"),
@@ -316,6 +317,7 @@ pub(crate) fn open_asks(events: &[Event]) -> BTreeMap<&'static str, AskId> {
                 AskKind::Plan(_) => "plan",
                 AskKind::Hook(_) => "hook",
                 AskKind::Form(_) => "form",
+                AskKind::ToolCall(_) => "tool call",
             };
             asks.insert(kind, *ask);
         }

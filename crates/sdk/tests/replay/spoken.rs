@@ -105,6 +105,8 @@ impl Spoken {
                 "cancel" => Some(Answer::Dismiss),
                 _ => None,
             },
+            // The captures' servers have other names than ours.
+            AskKind::ToolCall(_) => None,
             AskKind::Permission(_) | AskKind::Question(_) | AskKind::Plan(_) => match body["behavior"].as_str()? {
                 "allow" => {
                     let choices = serde_json::from_value(body["updatedInput"]["answers"].clone()).ok();

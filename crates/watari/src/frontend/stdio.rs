@@ -13,13 +13,13 @@ use std::time::Duration;
 
 use ends::{Input, Output};
 use outbox::Outbox;
-use running::{Answered, Ending, Running, STARTED, Taken, gone};
+use running::{Answered, Ending, Running, STARTED, TOOLS_TOO_LATE, Taken, gone};
 use state::{Connecting, State};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use wait::{Happened, next_of, poll_once, read_more, write_more};
 use watari_sdk::{
-    Client, ConnectError, Event, Events, Exit, Keeper, Line, Lines, PermissionMode, PermissionPrompts, Prompt,
+    Client, ConnectError, Event, Events, Exit, Keeper, Line, Lines, PermissionMode, PermissionPrompts, Prompt, Tool,
 };
 
 use crate::command::StopSignals;
@@ -64,6 +64,7 @@ pub(crate) async fn serve(settings: Settings, signals: StopSignals) -> ExitCode 
         outbox: Outbox::default(),
         signals,
         state: State::Waiting,
+        tools: Vec::new(),
         requests: JoinSet::new(),
         code: None,
         last_lines_within: LAST_LINES_WITHIN,
@@ -82,6 +83,8 @@ struct Bridge {
     outbox: Outbox,
     signals: StopSignals,
     state: State,
+    /// Tools of the client, until it starts.
+    tools: Vec<Tool>,
     /// Requests that the CLI has not answered yet, and the end of the session.
     requests: JoinSet<Answered>,
     /// Set once there is nothing more to do.
@@ -181,21 +184,25 @@ impl Bridge {
         match &mut self.state {
             State::Waiting => match incoming {
                 Incoming::Start { prompt, options } => self.start(prompt, *options),
+                Incoming::RegisterTools(tools) => self.tools = tools,
                 Incoming::UserMessage(_)
                 | Incoming::PermissionResponse { .. }
                 | Incoming::Interrupt { .. }
                 | Incoming::SetModel(_)
                 | Incoming::SetPermissionMode(_)
+                | Incoming::ToolCallResult { .. }
                 | Incoming::Abort => self.tell_problem(Some("there is no session yet: send start first".to_owned())),
             },
             State::Starting { prompts, .. } => match incoming {
                 Incoming::UserMessage(prompt) if prompts.len() < EARLY_PROMPTS_MAX => prompts.push(prompt),
                 Incoming::Start { .. } => self.tell_problem(Some(STARTED.to_owned())),
+                Incoming::RegisterTools(_) => self.tell_problem(Some(TOOLS_TOO_LATE.to_owned())),
                 Incoming::UserMessage(_)
                 | Incoming::PermissionResponse { .. }
                 | Incoming::Interrupt { .. }
                 | Incoming::SetModel(_)
                 | Incoming::SetPermissionMode(_)
+                | Incoming::ToolCallResult { .. }
                 | Incoming::Abort => {
                     self.tell_problem(Some("the session is only starting: wait for session_init".to_owned()));
                 }
@@ -222,6 +229,7 @@ impl Bridge {
         session.allow_bypass = self.settings.allow_bypass;
         session.claude.clone_from(&self.settings.claude);
         session.keeper = Keeper::ThisProgram;
+        session.own_tools = std::mem::take(&mut self.tools);
         if let Some(limit) = self.settings.permission_timeout {
             session.permission_prompts =
                 PermissionPrompts::Ask { answer_within: Some(limit).filter(|limit| !limit.is_zero()) };

@@ -1,7 +1,7 @@
 //! Lines of the client as what it wants.
 
 use serde_json::value::RawValue;
-use watari_sdk::{Answer, AskId, PermissionMode, Prompt, Raw};
+use watari_sdk::{Answer, AskId, PermissionMode, Prompt, Raw, Tool};
 
 use super::members::Members;
 use super::options::{self, StartOptions};
@@ -15,10 +15,13 @@ pub(crate) enum Incoming {
     Interrupt { cancel_queued: bool },
     SetModel(Option<String>),
     SetPermissionMode(PermissionMode),
+    RegisterTools(Vec<Tool>),
+    ToolCallResult { ask: AskId, answer: Answer },
     Abort,
 }
 
-const TYPES: &str = "start, user_message, permission_response, interrupt, set_model, set_permission_mode, abort";
+const TYPES: &str = "start, user_message, permission_response, interrupt, set_model, set_permission_mode, \
+                     register_tools, tool_call_result, abort";
 
 /// Reads a line; none for a blank one. An error says what is wrong with it, and nothing else is to happen.
 pub(crate) fn read(line: &[u8]) -> Result<Option<Incoming>, String> {
@@ -44,7 +47,7 @@ pub(super) fn message(members: &mut Members<'_>) -> Result<Incoming, String> {
         }
         "user_message" => Incoming::UserMessage(user_message(members)?),
         "permission_response" => {
-            let ask = ask_id(members)?;
+            let ask = ask_id(members, "requestId", "req_")?;
             let what = "an object with behavior allow or deny";
             let Some(mut result) = members.object("result", "result.", what)? else {
                 return Err(format!("result is missing; it must be {what}"));
@@ -56,6 +59,13 @@ pub(super) fn message(members: &mut Members<'_>) -> Result<Incoming, String> {
         "set_permission_mode" => {
             let mode: String = members.required("mode", "a string")?;
             Incoming::SetPermissionMode(mode.parse().map_err(|error| format!("mode: {error}"))?)
+        }
+        "register_tools" => Incoming::RegisterTools(tools(members)?),
+        "tool_call_result" => {
+            let ask = ask_id(members, "callId", "call_")?;
+            let content = tool_content(members)?;
+            let is_error = members.switch("isError")?.unwrap_or(false);
+            Incoming::ToolCallResult { ask, answer: Answer::ToolResult { content, is_error } }
         }
         "abort" => Incoming::Abort,
         _ => {
@@ -85,13 +95,57 @@ fn user_message(members: &mut Members<'_>) -> Result<Prompt, String> {
     Ok(Prompt::blocks(format!("[{}]", blocks.join(",")).as_str()))
 }
 
-fn ask_id(members: &mut Members<'_>) -> Result<AskId, String> {
-    let request_id: String = members.required("requestId", "a string")?;
+/// The tools of the client. What the model calls them has a limit, and so has the API.
+fn tools(members: &mut Members<'_>) -> Result<Vec<Tool>, String> {
+    let mut tools: Vec<Tool> = Vec::new();
+    for mut given in members.objects("tools", "tools[].", "a list of tools with a name")? {
+        let tool = tool(&mut given)?;
+        if tools.iter().any(|other| other.name == tool.name) {
+            return Err(format!("two of the tools are called {:?}", tool.name));
+        }
+        tools.push(tool);
+    }
+    Ok(tools)
+}
+
+pub(super) fn tool(given: &mut Members<'_>) -> Result<Tool, String> {
+    let name: String = given.required("name", "a string")?;
+    let description = given.text("description")?.unwrap_or_default();
+    let schema: Option<&RawValue> = given.optional("inputSchema", "an object")?;
+    if schema.is_some_and(|schema| !schema.get().starts_with('{')) {
+        return Err("tools[].inputSchema must be an object".to_owned());
+    }
+    let fits = |letter: char| letter.is_ascii_alphanumeric() || letter == '_' || letter == '-';
+    if name.is_empty() || name.len() > TOOL_NAME_MAX || !name.chars().all(fits) {
+        return Err(format!("tools[].name must have 1 to {TOOL_NAME_MAX} letters, digits, _ and -"));
+    }
+    let input_schema = Raw::from(schema.map_or(r#"{"type":"object"}"#, |schema| schema.get()));
+    Ok(Tool { name, description, input_schema })
+}
+
+/// With what stands before it for the model, 64, as the API has it.
+const TOOL_NAME_MAX: usize = 64 - "mcp__client__".len();
+
+/// What a tool gives back: a text, or blocks in MCP's shape, which pass as they are.
+fn tool_content(members: &mut Members<'_>) -> Result<Raw, String> {
+    let what = "a string or a list of blocks";
+    let content: &RawValue = members.required("content", what)?;
+    if let Ok(text) = serde_json::from_str::<String>(content.get()) {
+        return Ok(Raw::of(&serde_json::json!([{"type": "text", "text": text}])));
+    }
+    match serde_json::from_str::<Vec<&RawValue>>(content.get()) {
+        Ok(blocks) if blocks.iter().all(|block| block.get().starts_with('{')) => Ok(Raw::from(content.get())),
+        Ok(_) | Err(_) => Err(format!("content must be {what}")),
+    }
+}
+
+fn ask_id(members: &mut Members<'_>, name: &'static str, before: &str) -> Result<AskId, String> {
+    let request_id: String = members.required(name, "a string")?;
     let number = request_id
-        .strip_prefix("req_")
+        .strip_prefix(before)
         .filter(|number| !number.starts_with('+'))
         .and_then(|number| number.parse().ok());
-    number.map(AskId).ok_or_else(|| format!("requestId {request_id:?} is not one of ours"))
+    number.map(AskId).ok_or_else(|| format!("{name} {request_id:?} is not one of ours"))
 }
 
 pub(super) fn answer(result: &mut Members<'_>) -> Result<Answer, String> {
@@ -159,6 +213,9 @@ mod tests {
             r#"{"type":"interrupt","cancelQueued":true}"#,
             r#"{"type":"set_model","model":"opus"}"#,
             r#"{"type":"set_permission_mode","mode":"plan"}"#,
+            r#"{"type":"register_tools","tools":[{"name":"add","description":"Adds.","inputSchema":{"type":"object","n":1e400}},{"name":"now"}]}"#,
+            r#"{"type":"tool_call_result","callId":"call_7","content":"5"}"#,
+            r#"{"type":"tool_call_result","callId":"call_7","content":[{"type":"image"}],"isError":true}"#,
             r#"  {"type":"abort"}  "#,
             "",
             " \r",
@@ -176,6 +233,9 @@ mod tests {
         Interrupt { cancel_queued: true }
         SetModel(Some("opus"))
         SetPermissionMode(Plan)
+        RegisterTools([Tool { name: "add", description: "Adds.", input_schema: {"type":"object","n":1e400} }, Tool { name: "now", description: "", input_schema: {"type":"object"} }])
+        ToolCallResult { ask: AskId(7), answer: ToolResult { content: [{"text":"5","type":"text"}], is_error: false } }
+        ToolCallResult { ask: AskId(7), answer: ToolResult { content: [{"type":"image"}], is_error: true } }
         Abort
         nothing
         nothing
@@ -212,13 +272,22 @@ mod tests {
             r#"{"type":"permission_response","requestId":"req_1","result":{"behavior":"ALLOW"}}"#,
             r#"{"type":"permission_response","requestId":"req_1","result":{"behavior":"allow","updatedInput":[]}}"#,
             r#"{"type":"set_permission_mode","mode":"fly"}"#,
+            r#"{"type":"register_tools"}"#,
+            r#"{"type":"register_tools","tools":[5]}"#,
+            r#"{"type":"register_tools","tools":[{}]}"#,
+            r#"{"type":"register_tools","tools":[{"name":"a b"}]}"#,
+            r#"{"type":"register_tools","tools":[{"name":"a"},{"name":"a"}]}"#,
+            r#"{"type":"register_tools","tools":[{"name":"a","inputSchema":[]}]}"#,
+            r#"{"type":"tool_call_result","callId":"req_7","content":"5"}"#,
+            r#"{"type":"tool_call_result","callId":"call_7"}"#,
+            r#"{"type":"tool_call_result","callId":"call_7","content":[5]}"#,
         ]), @r#"
         error: the line is not a JSON object
         error: the line is not a JSON object
         error: the line is not JSON
         error: type is missing; it must be a string
         error: type must be a string
-        error: unknown type "fly"; it is one of start, user_message, permission_response, interrupt, set_model, set_permission_mode, abort
+        error: unknown type "fly"; it is one of start, user_message, permission_response, interrupt, set_model, set_permission_mode, register_tools, tool_call_result, abort
         error: prompt is missing; it must be a string
         error: prompt must be a string
         error: options must be an object
@@ -240,6 +309,15 @@ mod tests {
         error: result.behavior must be allow or deny
         error: result.updatedInput must be an object
         error: mode: "fly" is not a permission mode: use one of default, acceptEdits, plan, dontAsk, auto, bypassPermissions
+        error: tools is missing; it must be a list of tools with a name
+        error: tools must be a list of tools with a name
+        error: tools[].name is missing; it must be a string
+        error: tools[].name must have 1 to 51 letters, digits, _ and -
+        error: two of the tools are called "a"
+        error: tools[].inputSchema must be an object
+        error: callId "req_7" is not one of ours
+        error: content is missing; it must be a string or a list of blocks
+        error: content must be a string or a list of blocks
         "#);
         assert_eq!(read(b"{\"type\":\"abort\xff\"}").unwrap_err(), "the line is not UTF-8");
     }

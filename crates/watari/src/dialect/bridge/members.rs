@@ -49,6 +49,17 @@ impl<'a> Members<'a> {
         Ok(values.map(|values| Members { place, values, known: Vec::new() }))
     }
 
+    /// A member that is a list of objects; `place` stands before the names in them.
+    pub(super) fn objects(
+        &mut self,
+        name: &'static str,
+        place: &'static str,
+        what: &str,
+    ) -> Result<Vec<Members<'a>>, String> {
+        let values: Vec<_> = self.required(name, what)?;
+        Ok(values.into_iter().map(|values| Members { place, values, known: Vec::new() }).collect())
+    }
+
     pub(super) fn text(&mut self, name: &'static str) -> Result<Option<String>, String> {
         self.optional(name, "a string")
     }

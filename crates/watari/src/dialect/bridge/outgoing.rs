@@ -6,7 +6,7 @@ mod text;
 
 use delta::Deltas;
 pub(super) use line::Line;
-use line::{ClosedReason, DeltaType, DroppedReason, Origin, RequestId, TaskWord, write};
+use line::{CallId, ClosedReason, DeltaType, DroppedReason, Origin, RequestId, TaskWord, write};
 
 use watari_sdk::{
     AskEnding, AskId, AskKind, BlockId, BlockKind, Delta, DropReason, Event, MessageId, Outcome, PermissionAsk, Raw,
@@ -246,6 +246,10 @@ impl Encoder {
     fn tell_ask(&mut self, ask: AskId, kind: &AskKind, out: &mut Vec<u8>) {
         let PermissionAsk { tool, input, tool_use, .. } = match kind {
             AskKind::Permission(asked) | AskKind::Question(asked) | AskKind::Plan(asked) => &**asked,
+            AskKind::ToolCall(call) => {
+                write(&Line::ToolCall { call_id: CallId(ask), name: &call.tool, input: &call.input }, out);
+                return;
+            }
             // Nobody registered a hook, and a form is put away by the front end.
             AskKind::Hook(_) | AskKind::Form(_) => return,
         };

@@ -66,6 +66,9 @@ const REQUESTS_MAX: usize = 32;
 /// What a second `start` is told.
 pub(super) const STARTED: &str = "the session was started already; send user_message";
 
+/// What tools are told that come after the start.
+pub(super) const TOOLS_TOO_LATE: &str = "the session was started already; register_tools comes before start";
+
 impl Running {
     pub(super) fn new(client: Client, events: Events, encoder: Encoder) -> Running {
         Running {
@@ -103,7 +106,12 @@ impl Running {
         let client = Arc::clone(&self.client);
         match incoming {
             Incoming::Start { .. } => Some(STARTED.to_owned()),
+            Incoming::RegisterTools(_) => Some(TOOLS_TOO_LATE.to_owned()),
             Incoming::UserMessage(prompt) => self.send(prompt).await,
+            Incoming::ToolCallResult { ask, answer } => {
+                let answered = client.respond(ask, answer).await;
+                answered.err().map(|error| format!("callId call_{ask}: {error}"))
+            }
             Incoming::PermissionResponse { ask, answer } => {
                 let answered = client.respond(ask, answer).await;
                 answered.err().map(|error| format!("requestId req_{ask}: {error}"))

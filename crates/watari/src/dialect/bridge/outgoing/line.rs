@@ -119,6 +119,17 @@ pub(crate) enum Line<'a> {
         /// For how long it has run.
         elapsed_seconds: f64,
     },
+    /// Extension: a tool of the client is to run. It is waited for a `tool_call_result`.
+    ToolCall {
+        /// Extension: names this call in its answer.
+        #[schemars(with = "String")]
+        call_id: CallId,
+        /// Extension: the name of the tool, as it was registered.
+        name: &'a str,
+        /// Extension: what it is to be run with: what the model wrote, not checked.
+        #[schemars(with = "Map<String, Value>")]
+        input: &'a Raw,
+    },
     /// Extension: what a tool gave back.
     ToolResult {
         /// The id of the use of the tool.
@@ -256,6 +267,16 @@ enum ToolContent {
     Text(String),
     /// Blocks, as the API has them.
     Blocks(Vec<Map<String, Value>>),
+}
+
+/// A call as the client names it: `call_1`, `call_2` and so on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CallId(pub(super) AskId);
+
+impl Serialize for CallId {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("call_{}", self.0))
+    }
 }
 
 /// An ask as the client names it: `req_1`, `req_2` and so on.

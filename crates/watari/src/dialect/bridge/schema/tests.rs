@@ -20,11 +20,17 @@ fn messages() -> Vec<Value> {
         json!({"type": "interrupt", "cancelQueued": true}),
         json!({"type": "set_model", "model": "opus"}),
         json!({"type": "set_permission_mode", "mode": "plan"}),
+        json!({"type": "register_tools", "tools": [tool()]}),
+        json!({"type": "tool_call_result", "callId": "call_1", "content": "5", "isError": true}),
     ]
 }
 
 fn allow() -> Value {
     json!({"behavior": "allow", "updatedInput": {"command": "ls"}, "updatedPermissions": [{"type": "addRules"}]})
+}
+
+fn tool() -> Value {
+    json!({"name": "add", "description": "Adds.", "inputSchema": {"type": "object"}})
 }
 
 fn deny() -> Value {
@@ -131,6 +137,7 @@ fn the_schema_names_what_the_reader_asks_for_and_nothing_else() {
     let answers = &definitions["PermissionResult"]["oneOf"];
     assert_eq!(names_in(&answers[0]), asked_for(&allow(), incoming::answer));
     assert_eq!(names_in(&answers[1]), asked_for(&deny(), incoming::answer));
+    assert_eq!(names_in(&definitions["ClientTool"]), asked_for(&tool(), incoming::tool));
 }
 
 /// Puts values in the place of every member of an object, and takes it away; `around` makes a message of the object.
@@ -159,6 +166,7 @@ fn the_reader_takes_a_line_exactly_if_the_schema_does() {
         let answer = |result| json!({"type": "permission_response", "requestId": "req_1", "result": result});
         lines.extend(variations(&result, &values, answer));
     }
+    lines.extend(variations(&tool(), &values, |tool| json!({"type": "register_tools", "tools": [tool]})));
     for name in names_in(&document["$defs"]["StartOptions"]) {
         // A copy needs something to be copied.
         let more = if name == "forkSession" { json!({"resume": SESSION}) } else { json!({}) };
@@ -172,7 +180,11 @@ fn the_reader_takes_a_line_exactly_if_the_schema_does() {
     let (mut taken, mut refused) = (0, 0);
     for line in lines {
         // Which requests there are, a schema cannot say.
-        let is_ours = line["requestId"].as_str().is_none_or(|id| id.starts_with("req_"));
+        let is_request = line["requestId"].as_str().is_none_or(|id| id.starts_with("req_"));
+        let is_call = line["callId"].as_str().is_none_or(|id| id.starts_with("call_"));
+        // What a tool may be called, it says in words.
+        let fits = |name: &str| !name.is_empty() && !name.contains(' ');
+        let is_ours = is_request && is_call && line["tools"][0]["name"].as_str().is_none_or(fits);
         let (judged, heard) = (judge.judge("to_watari", &line), read(line.to_string().as_bytes()));
         assert_eq!(judged.is_ok() && is_ours, heard.is_ok(), "{line}: {judged:?}, {heard:?}");
         *if heard.is_ok() { &mut taken } else { &mut refused } += 1;
@@ -236,11 +248,14 @@ fn every_message_and_every_field_is_described() {
     interrupt
     message_dropped
     permission_closed
+    register_tools
     set_model
     set_permission_mode
     status.model
     status.permissionMode
     task
+    tool_call
+    tool_call_result
     tool_result
     turn_result.origin
     ");

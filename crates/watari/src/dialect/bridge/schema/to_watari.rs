@@ -51,6 +51,42 @@ pub(super) enum ToWatari {
         /// Extension: the mode.
         mode: PermissionMode,
     },
+    /// Extension: tools that the client runs itself. Before `start`; the last one counts.
+    RegisterTools {
+        /// Extension: the tools.
+        tools: Vec<ClientTool>,
+    },
+    /// Extension: answers a `tool_call`.
+    ToolCallResult {
+        /// Extension: the call, as it was named there.
+        call_id: String,
+        /// Extension: what the tool gives back.
+        content: CallContent,
+        /// Extension: whether it failed; then the content says why.
+        is_error: Option<bool>,
+    },
+}
+
+/// A tool that the client runs itself. The model knows it as `mcp__client__` and its name.
+#[derive(JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ClientTool {
+    /// Its name: up to 51 letters, digits, `_` and `-`.
+    name: String,
+    /// What the model is told of it.
+    description: Option<String>,
+    /// What it is run with, as a JSON Schema of an object; any object if there is nothing.
+    input_schema: Option<Map<String, Value>>,
+}
+
+/// What a tool gives back.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+pub(super) enum CallContent {
+    /// A text.
+    Text(String),
+    /// Blocks in the shape of MCP.
+    Blocks(Vec<Map<String, Value>>),
 }
 
 /// The answer to a permission request.

@@ -1,0 +1,173 @@
+//! The tools of this program, which the CLI knows as those of an MCP server that it talks with over us.
+//!
+//! Only what a server of tools must say: who it is, which tools it has, what a call gave. Calls are asks; all else is
+//! answered at once, because the CLI waits for it before it is ready.
+
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::answers::success;
+use super::outgoing::OutgoingLine;
+use super::{Loose, Text};
+use crate::event::ToolCallAsk;
+use crate::id::ToolUseId;
+use crate::initialize::{TOOL_SERVER, Tool};
+use crate::json::Raw;
+
+/// What the CLI says to the server of our tools.
+#[derive(Debug)]
+pub(crate) enum Message {
+    Call(ToolCallAsk),
+    Question(Question),
+}
+
+/// What is asked that is no call. Without an id it is a notice, which wants to be acknowledged all the same.
+#[derive(Debug)]
+pub(crate) struct Question {
+    id: Option<Raw>,
+    method: String,
+    /// The version of the protocol that the CLI speaks, where it says so.
+    protocol_version: Option<String>,
+}
+
+/// Reads a message to our server; none if it is to another, or is no message.
+pub(super) fn read(request: &RawValue) -> Option<Message> {
+    #[derive(serde::Deserialize)]
+    struct Members<'a> {
+        #[serde(borrow)]
+        server_name: Text<'a>,
+        #[serde(borrow)]
+        message: Rpc<'a>,
+    }
+    #[derive(serde::Deserialize)]
+    struct Rpc<'a> {
+        #[serde(borrow)]
+        method: Text<'a>,
+        #[serde(borrow, default)]
+        id: Option<&'a RawValue>,
+        #[serde(borrow, default)]
+        params: Option<&'a RawValue>,
+    }
+    let Members { server_name, message } = serde_json::from_str(request.get()).ok()?;
+    if &*server_name != TOOL_SERVER {
+        return None;
+    }
+    if let (Some(id), Some(params), "tools/call") = (message.id, message.params, &*message.method) {
+        return read_call(id, params).map(Message::Call);
+    }
+    #[derive(Default, serde::Deserialize)]
+    struct Params {
+        #[serde(default, rename = "protocolVersion")]
+        protocol_version: Loose<String>,
+    }
+    let params: Params = message.params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default();
+    Some(Message::Question(Question {
+        id: message.id.map(Raw::copied),
+        method: message.method.into_string(),
+        protocol_version: params.protocol_version.into_option(),
+    }))
+}
+
+fn read_call(id: &RawValue, params: &RawValue) -> Option<ToolCallAsk> {
+    #[derive(serde::Deserialize)]
+    struct Params<'a> {
+        #[serde(borrow)]
+        name: Text<'a>,
+        #[serde(borrow, default)]
+        arguments: Option<&'a RawValue>,
+        #[serde(default, rename = "_meta")]
+        meta: Loose<Meta>,
+    }
+    #[derive(Default, serde::Deserialize)]
+    struct Meta {
+        #[serde(default, rename = "claudecode/toolUseId")]
+        tool_use: Loose<String>,
+    }
+    let params: Params<'_> = serde_json::from_str(params.get()).ok()?;
+    Some(ToolCallAsk {
+        tool: params.name.into_string(),
+        input: params.arguments.map_or_else(|| Raw::from("{}"), Raw::copied),
+        tool_use: params.meta.or_default().tool_use.into_option().map(ToolUseId),
+        call: Raw::copied(id),
+    })
+}
+
+/// The version of the protocol for a CLI that does not say which it speaks.
+const PROTOCOL_VERSION: &str = "2025-11-25";
+
+/// What our server says to a question.
+pub(crate) fn answer(request_id: &str, question: &Question, tools: &[Tool]) -> OutgoingLine {
+    let Some(id) = &question.id else {
+        return success(request_id, &json!({"mcp_response": {"jsonrpc": "2.0", "result": {}}}));
+    };
+    match question.method.as_str() {
+        "initialize" => {
+            let version = question.protocol_version.as_deref().unwrap_or(PROTOCOL_VERSION);
+            let server = json!({"name": TOOL_SERVER, "version": env!("CARGO_PKG_VERSION")});
+            let body = json!({"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": server});
+            reply(request_id, id, &Raw::of(&body))
+        }
+        "tools/list" => {
+            #[derive(serde::Serialize)]
+            #[serde(rename_all = "camelCase")]
+            struct Listed<'a> {
+                name: &'a str,
+                description: &'a str,
+                input_schema: &'a Raw,
+                /// The model sees them from the start: otherwise the CLI lets it look for tools of servers first.
+                #[serde(rename = "_meta")]
+                meta: Value,
+            }
+            #[derive(serde::Serialize)]
+            struct List<'a> {
+                tools: Vec<Listed<'a>>,
+            }
+            let listed = tools.iter().map(|Tool { name, description, input_schema }| {
+                let meta = json!({"anthropic/alwaysLoad": true});
+                Listed { name, description, input_schema, meta }
+            });
+            reply(request_id, id, &Raw::of(&List { tools: listed.collect() }))
+        }
+        "ping" => reply(request_id, id, &Raw::from("{}")),
+        method => {
+            let error = json!({"code": -32601, "message": format!("Method not found: {method}")});
+            let response = Response { jsonrpc: "2.0", id, result: None, error: Some(Raw::of(&error)) };
+            success(request_id, &Answer { mcp_response: response })
+        }
+    }
+}
+
+/// What a tool gave back.
+pub(crate) fn result(request_id: &str, call: &Raw, content: &Raw, is_error: bool) -> OutgoingLine {
+    #[derive(serde::Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct CallResult<'a> {
+        content: &'a Raw,
+        is_error: bool,
+    }
+    reply(request_id, call, &Raw::of(&CallResult { content, is_error }))
+}
+
+/// That a tool gave nothing back, and why.
+pub(crate) fn failure(request_id: &str, call: &Raw, why: &str) -> OutgoingLine {
+    result(request_id, call, &Raw::of(&json!([{"type": "text", "text": why}])), true)
+}
+
+#[derive(serde::Serialize)]
+struct Answer<'a> {
+    mcp_response: Response<'a>,
+}
+
+#[derive(serde::Serialize)]
+struct Response<'a> {
+    jsonrpc: &'static str,
+    id: &'a Raw,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<&'a Raw>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<Raw>,
+}
+
+fn reply(request_id: &str, id: &Raw, result: &Raw) -> OutgoingLine {
+    success(request_id, &Answer { mcp_response: Response { jsonrpc: "2.0", id, result: Some(result), error: None } })
+}

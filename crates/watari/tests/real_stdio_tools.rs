@@ -1,0 +1,118 @@
+//! The bridge on the real CLI: tools that the client runs itself.
+
+#![allow(clippy::unwrap_used, reason = "a test that meets what it does not expect has failed")]
+
+mod bridge;
+
+use bridge::{Bridge, Room, of_type, transcript_without};
+use serde_json::{Value, json};
+use watari_testkit::Reply;
+use watari_testkit::claude::oldest_claude;
+
+/// The model uses the client's tool, and says something.
+async fn room() -> Room {
+    let uses = Reply::tool_use("toolu_1", "mcp__client__add", json!({"a": 2, "b": 3}));
+    Room::with_replies([uses, Reply::text("Done.")]).await
+}
+
+async fn session(room: &Room, options: Value) -> Bridge {
+    let mut bridge = room.bridge();
+    let schema = json!({"type": "object", "properties": {"a": {"type": "number"}, "b": {"type": "number"}}});
+    let add = json!({"name": "add", "description": "Adds two numbers.", "inputSchema": schema});
+    bridge.send(json!({"type": "register_tools", "tools": [add]})).await;
+    bridge.start("go", options).await;
+    bridge
+}
+
+async fn give(bridge: &mut Bridge, content: Value, is_error: bool) {
+    bridge.send(json!({"type": "tool_call_result", "callId": "call_1", "content": content, "isError": is_error})).await;
+}
+
+/// What the model was told by the last request.
+fn told(room: &Room) -> Value {
+    room.stub.model_calls().last().unwrap()["messages"].as_array().unwrap().last().unwrap()["content"][0].clone()
+}
+
+#[tokio::test]
+async fn a_tool_of_the_client_is_offered_called_and_answered() {
+    let room = room().await;
+    let mut bridge = session(&room, json!({"allowedTools": ["mcp__client__add"]})).await;
+    let seen = bridge.until("tool_call").await;
+    let init = of_type(&seen, "session_init")[0];
+    assert!(init["tools"].as_array().unwrap().contains(&json!("mcp__client__add")), "{init}");
+    insta::assert_snapshot!(transcript_without(&[], seen.last()), @r#"{"callId":"call_1","input":{"a":2,"b":3},"name":"add","type":"tool_call"}"#);
+    give(&mut bridge, json!("5"), false).await;
+    let seen = bridge.until("turn_result").await;
+    insta::assert_snapshot!(transcript_without(&[], of_type(&seen, "tool_result")), @r#"{"content":[{"text":"5","type":"text"}],"isError":false,"toolUseId":"toolu_1","type":"tool_result"}"#);
+    let calls = room.stub.model_calls();
+    let offered = calls[0]["tools"].as_array().unwrap().iter().find(|tool| tool["name"] == "mcp__client__add").unwrap();
+    assert_eq!(offered["description"], "Adds two numbers.");
+    assert_eq!(offered["input_schema"]["properties"]["a"]["type"], "number");
+    assert_eq!(told(&room)["content"], json!([{"type": "text", "text": "5"}]));
+    // A second answer is one too many, and tools cannot be changed any more.
+    give(&mut bridge, json!("6"), false).await;
+    bridge.send(json!({"type": "register_tools", "tools": []})).await;
+    let errors = [bridge.next().await.unwrap(), bridge.next().await.unwrap()];
+    insta::assert_snapshot!(transcript_without(&[], &errors), @r#"
+    {"fatal":false,"message":"callId call_1: ask 1 is not open: it was answered, withdrawn, has expired or never was","type":"error"}
+    {"fatal":false,"message":"the session was started already; register_tools comes before start","type":"error"}
+    "#);
+    bridge.close_input();
+    assert!(bridge.exit().await.success());
+}
+
+#[tokio::test]
+async fn a_tool_of_the_client_that_is_not_allowed_is_asked_about_and_may_fail() {
+    let room = room().await;
+    let mut bridge = session(&room, json!({})).await;
+    let seen = bridge.until("permission_request").await;
+    assert_eq!(seen.last().unwrap()["toolName"], "mcp__client__add");
+    bridge.allow("req_1").await;
+    let call = bridge.until("tool_call").await.pop().unwrap();
+    assert_eq!(call["input"], json!({"a": 2, "b": 3}));
+    let id = call["callId"].clone();
+    let blocks = json!([{"type": "text", "text": "the heron "}, {"type": "text", "text": "is away"}]);
+    bridge.send(json!({"type": "tool_call_result", "callId": id, "content": blocks, "isError": true})).await;
+    let seen = bridge.until("turn_result").await;
+    assert_eq!(of_type(&seen, "tool_result")[0]["isError"], true);
+    assert_eq!(told(&room)["is_error"], true);
+    assert!(told(&room)["content"].to_string().contains("the heron"), "{}", told(&room));
+}
+
+#[tokio::test]
+async fn the_oldest_version_calls_them_too() {
+    let room = room().await;
+    let mut bridge = room.bridge_with(&["--claude", oldest_claude().to_str().unwrap()]);
+    bridge.send(json!({"type": "register_tools", "tools": [{"name": "add"}]})).await;
+    bridge.start("go", json!({"allowedTools": ["mcp__client__add"]})).await;
+    bridge.until("tool_call").await;
+    give(&mut bridge, json!("5"), false).await;
+    bridge.until("turn_result").await;
+    assert_eq!(told(&room)["content"], json!([{"type": "text", "text": "5"}]));
+}
+
+#[tokio::test]
+async fn a_client_that_goes_leaves_no_call_open() {
+    let room = room().await;
+    let mut bridge = session(&room, json!({"allowedTools": ["mcp__client__add"]})).await;
+    bridge.until("tool_call").await;
+    bridge.close_input();
+    let seen = bridge.until("turn_result").await;
+    assert_eq!(of_type(&seen, "tool_result")[0]["isError"], true);
+    assert!(bridge.exit().await.success());
+    assert!(told(&room)["content"].to_string().contains("nobody can answer"), "{}", told(&room));
+}
+
+#[tokio::test]
+async fn a_turn_that_is_interrupted_takes_its_call_back() {
+    let room = room().await;
+    let mut bridge = session(&room, json!({"allowedTools": ["mcp__client__add"]})).await;
+    bridge.until("tool_call").await;
+    bridge.send(json!({"type": "interrupt"})).await;
+    let end = bridge.until("turn_result").await.pop().unwrap();
+    assert_eq!(end["subtype"], "error_during_execution");
+    // Whether the CLI still waits or not, the session goes on.
+    bridge.send(json!({"type": "user_message", "text": "go on"})).await;
+    let seen = bridge.until("turn_result").await;
+    assert_eq!(seen.last().unwrap()["subtype"], "success");
+}
