@@ -1,7 +1,7 @@
 //! A session of Claude Code that others can watch.
 //!
 //! So far, what is on disk: the events it keeps ([`log`]), each at its [`Position`]; what is known of it without asking
-//! ([`record`]); and the locks that keep it one session ([`lock`]). The host that serves it follows.
+//! ([`record`]); the locks that keep it one session ([`lock`]), and its socket. The host that serves it follows.
 
 pub mod folders;
 mod key;
