@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
+use watari_testkit::fetch::is_for_npm;
 
 /// What is installed.
 pub(crate) const PACKAGE: &str = include_str!("../node/package.json");
@@ -15,7 +16,8 @@ const FOLDER: &str = "bench-node";
 
 /// Sees to it that the bridge and the SDK it is written on are there, and gives the bridge's path.
 pub fn install() -> Result<PathBuf> {
-    let folder = cache().context("cannot tell where the cache is: set WATARI_CACHE")?.join(FOLDER);
+    let folder =
+        watari_testkit::claude::cache().context("cannot tell where the cache is: set WATARI_CACHE")?.join(FOLDER);
     let (package, bridge) = (folder.join("package.json"), folder.join("bridge.mjs"));
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     fs::write(&bridge, BRIDGE)?;
@@ -28,7 +30,9 @@ pub fn install() -> Result<PathBuf> {
     fs::write(wanted.join("package.json"), PACKAGE)?;
     // Without the CLI, which the SDK brings as an optional package: the bench has one of its own.
     let flags = ["install", "--omit=optional", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
-    let npm = Command::new("npm").args(flags).current_dir(&wanted).stdin(Stdio::null()).status();
+    let environment = std::env::vars_os().filter(|(name, _)| is_for_npm(name));
+    let mut npm = Command::new("npm");
+    let npm = npm.args(flags).current_dir(&wanted).env_clear().envs(environment).stdin(Stdio::null()).status();
     let status = npm.context("cannot run npm; install Node, or leave it out with --without-node")?;
     ensure!(status.success(), "npm could not install the SDK for Node; leave it out with --without-node");
     let modules = folder.join("node_modules");
@@ -39,12 +43,4 @@ pub fn install() -> Result<PathBuf> {
     fs::rename(wanted.join("package.json"), &package)?;
     fs::remove_dir_all(&wanted)?;
     Ok(bridge)
-}
-
-/// The same folder as everywhere in the project: see `./check`.
-fn cache() -> Option<PathBuf> {
-    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    set("WATARI_CACHE")
-        .or_else(|| set("XDG_CACHE_HOME").map(|path| path.join("watari")))
-        .or_else(|| set("HOME").map(|path| path.join(".cache/watari")))
 }

@@ -9,7 +9,6 @@ pub mod lock;
 pub mod log;
 mod position;
 pub mod record;
-#[cfg(target_os = "linux")]
 pub mod socket;
 
 pub use key::{Key, NotAKey};

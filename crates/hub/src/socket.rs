@@ -6,6 +6,7 @@
 
 use std::fs::{self, Permissions};
 use std::io;
+#[cfg(target_os = "linux")]
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -13,11 +14,11 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::geteuid;
 
-/// How many bytes the path of a UNIX socket may have.
-pub const PATH_BYTES_MAX: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
-
 /// What the name of a socket gets while it is made.
 const ASIDE: &str = "~";
+
+/// How many bytes the path of a socket may have: what the system takes, with room for the name under which it is made.
+pub const PATH_BYTES_MAX: usize = if cfg!(target_os = "linux") { 107 } else { 103 } - ASIDE.len();
 
 /// A socket that is listened on. It is removed when this is dropped, if it is still ours.
 #[derive(Debug)]
@@ -69,7 +70,7 @@ impl Socket {
         let io = |source| SocketError::Io { path: path.to_owned(), source };
         let mut aside = path.as_os_str().to_owned();
         aside.push(ASIDE);
-        let (aside, bytes) = (PathBuf::from(aside), path.as_os_str().len() + ASIDE.len());
+        let (aside, bytes) = (PathBuf::from(aside), path.as_os_str().len());
         if bytes > PATH_BYTES_MAX {
             return Err(SocketError::TooLong { path: path.to_owned(), bytes });
         }

@@ -31,7 +31,7 @@ pub fn oldest_claude() -> PathBuf {
 
 #[expect(clippy::panic, reason = "only tests call this, and the message tells what to do")]
 fn installed(version: &str) -> PathBuf {
-    let Some(cache) = cache_of(|name| std::env::var_os(name)) else {
+    let Some(cache) = cache() else {
         panic!("cannot tell where the cache is: none of WATARI_CACHE, XDG_CACHE_HOME and HOME is set");
     };
     let path = installs_in(&cache).join(version).join("claude");
@@ -42,7 +42,11 @@ fn installed(version: &str) -> PathBuf {
     path
 }
 
-/// The folder, outside of every checkout, for what is fetched once.
+/// The folder, outside of every checkout, for what is fetched once; none if no variable says where.
+pub fn cache() -> Option<PathBuf> {
+    cache_of(|name| std::env::var_os(name))
+}
+
 pub(crate) fn cache_of(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     // By the XDG base directory rules an empty variable counts as unset, and so does a relative path.
     let set = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);

@@ -138,7 +138,7 @@ fn a_healthy_machine_has_no_problem_and_nothing_is_left_on_it() {
     ok       login           logged in (api_key)
     ok       state folder    [machine]/home/.local/state/watari (not there yet; it can be made)
     ok       runtime folder  [machine]/home/.local/state/watari/run (not there yet; it can be made)
-    ok       socket path     [so many] bytes
+    ok       socket path     61 bytes of at most 106
     ok       open files      at most 512
     ");
     assert!(said.stdout.ends_with("\nno problem, no warning\n"), "{}", said.stdout);
@@ -361,8 +361,8 @@ fn a_socket_path_that_is_too_long_is_a_problem() {
     let said = said.replace("may have 103", "may have 107").replace("at most 78", "at most 82");
     insta::assert_snapshot!(said, @"
     exit 1
-    problem  socket path     a socket's path would have 130 bytes, and may have 107
-                             set XDG_RUNTIME_DIR to a path of at most 82 bytes
+    problem  socket path     a socket's path would have 130 bytes, and may have 106
+                             set XDG_RUNTIME_DIR to a path of at most 81 bytes
     ");
 }
 

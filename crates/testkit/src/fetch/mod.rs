@@ -21,6 +21,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 pub use error::{FetchError, PackageProblem, StartProblem};
+pub use npm::is_for_npm;
 use tokio::process::Command;
 pub use wanted::{DistTag, ExactVersion, NotAVersion, WantedVersion};
 

@@ -43,7 +43,7 @@ fn find(environment: &Environment) -> Option<PathBuf> {
 }
 
 /// npm has the user's settings and proxies, and nobody's key for the API.
-fn is_for_npm(name: &OsStr) -> bool {
+pub fn is_for_npm(name: &OsStr) -> bool {
     let name = name.as_encoded_bytes();
     !name.starts_with(b"ANTHROPIC_") && !name.starts_with(b"CLAUDE")
 }

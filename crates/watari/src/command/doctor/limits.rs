@@ -4,13 +4,10 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use rustix::process::{Resource, getrlimit};
-
 use watari_hub::folders::runtime_folder;
+use watari_hub::socket::PATH_BYTES_MAX;
 
 use super::report::{Check, Finding};
-
-/// How many bytes the path of a UNIX socket may have.
-const SOCKET_PATH_BYTES_MAX: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
 
 /// What follows the runtime folder in the path of a session's socket: a slash, a key of twelve characters, `.sock`.
 const SOCKET_NAME_BYTES: usize = 1 + 12 + 5;
@@ -26,11 +23,11 @@ pub(super) fn examine(variable: impl Fn(&str) -> Option<OsString>) -> Vec<Findin
 
 fn socket_path(runtime: &Path) -> Finding {
     let bytes = runtime.as_os_str().len() + SOCKET_NAME_BYTES;
-    if bytes <= SOCKET_PATH_BYTES_MAX {
-        return Finding::ok(Check::SocketPath, format!("{bytes} bytes of at most {SOCKET_PATH_BYTES_MAX}"));
+    if bytes <= PATH_BYTES_MAX {
+        return Finding::ok(Check::SocketPath, format!("{bytes} bytes of at most {PATH_BYTES_MAX}"));
     }
-    let found = format!("a socket's path would have {bytes} bytes, and may have {SOCKET_PATH_BYTES_MAX}");
-    let room = SOCKET_PATH_BYTES_MAX - SOCKET_NAME_BYTES - "/watari".len();
+    let found = format!("a socket's path would have {bytes} bytes, and may have {PATH_BYTES_MAX}");
+    let room = PATH_BYTES_MAX - SOCKET_NAME_BYTES - "/watari".len();
     Finding::problem(Check::SocketPath, found, format!("set XDG_RUNTIME_DIR to a path of at most {room} bytes"))
 }
 
@@ -54,7 +51,7 @@ mod tests {
     #[test]
     fn the_longest_path_that_fits_is_fine_and_one_byte_more_is_not() {
         let level = |bytes: usize| socket_path(Path::new(&"x".repeat(bytes))).level;
-        let longest = SOCKET_PATH_BYTES_MAX - "/0123456789ab.sock".len();
+        let longest = PATH_BYTES_MAX - "/0123456789ab.sock".len();
         assert_eq!((level(longest), level(longest + 1)), (Level::Ok, Level::Problem));
     }
 
