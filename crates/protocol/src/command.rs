@@ -6,6 +6,7 @@ use std::fmt;
 use serde_json::{Map, Value};
 
 use crate::answer::Answer;
+use crate::event::AskEnding;
 use crate::id::{AskId, EntryId, PromptId, RequestId};
 use crate::json::Raw;
 use crate::session::Phase;
@@ -26,6 +27,8 @@ pub enum Command {
         ask: AskId,
         /// What to say.
         answer: Answer,
+        /// Who says it, when several could.
+        by: Option<String>,
     },
     /// Ask the CLI for something.
     Request(Request),
@@ -224,6 +227,22 @@ pub enum Refused {
         command: &'static str,
         /// Where the session is.
         phase: Phase,
+    },
+    /// Somebody was faster.
+    #[error("ask {ask} is closed already: {by} {}", ending.words())]
+    AskAnswered {
+        /// The ask.
+        ask: AskId,
+        /// Who.
+        by: String,
+        /// With what.
+        ending: AskEnding,
+    },
+    /// What happens cannot be kept at the moment, so nothing may begin.
+    #[error("the session's log cannot be written, so that nothing new can begin: {why}")]
+    NotKept {
+        /// What the matter is, and what to do.
+        why: String,
     },
     /// There never was such an ask, or it is closed.
     #[error("ask {ask} is not open: it was answered, withdrawn, has expired or never was")]

@@ -157,6 +157,8 @@ pub enum Event {
         ask: AskId,
         /// How it ended.
         ending: AskEnding,
+        /// Whose answer it was, when several could give one.
+        by: Option<String>,
     },
     /// A turn ended.
     TurnFinished {

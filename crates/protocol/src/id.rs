@@ -144,6 +144,11 @@ counted_id! {
 pub(crate) struct Counter(u64);
 
 impl Counter {
+    /// Goes on behind a number.
+    pub(crate) fn after(last: u64) -> Counter {
+        Counter(last)
+    }
+
     pub(crate) fn next(&mut self) -> u64 {
         self.0 += 1;
         self.0

@@ -37,6 +37,10 @@ pub struct Config {
     pub initialize: Initialize,
     /// After how long an unanswered ask is a no; none means never.
     pub answer_within: Option<Duration>,
+    /// What the model is told of a permission for which nobody answered in time.
+    pub expired_words: String,
+    /// Ids of prompts, asks, blocks and requests go on behind this number: in one log no id stands for two things.
+    pub ids_after: u64,
     /// After how long a CLI that does not answer is given up.
     pub start_within: Duration,
     /// What the conversation has cost before, in US dollars: nothing for a new one, none when it is not known.
@@ -50,6 +54,8 @@ impl Default for Config {
         Config {
             initialize: Initialize::default(),
             answer_within: None,
+            expired_words: "Permission request timed out".to_owned(),
+            ids_after: 0,
             start_within: Duration::from_secs(60),
             cost_so_far_usd: Some(0.0),
             uuid_seed: 0,
@@ -147,11 +153,11 @@ impl Machine {
             cost_so_far_usd: config.cost_so_far_usd,
             closing: None,
             exit_reason: ExitReason::ByItself,
-            request_ids: Counter::default(),
+            request_ids: Counter::after(config.ids_after),
             requests: BTreeMap::new(),
-            prompts: Prompts::new(config.uuid_seed),
-            asks: Asks::default(),
-            messages: Messages::default(),
+            prompts: Prompts::new(config.uuid_seed, Counter::after(config.ids_after)),
+            asks: Asks::new(Counter::after(config.ids_after)),
+            messages: Messages::new(Counter::after(config.ids_after)),
             outputs: VecDeque::new(),
             config,
         };
@@ -208,10 +214,10 @@ impl Machine {
     /// Time has passed.
     pub fn handle_timeout(&mut self, now: Instant) {
         while let Some(ask) = self.asks.take_expired(now) {
-            self.tell(Event::AskClosed { ask: ask.id, ending: AskEnding::Expired });
+            self.tell(Event::AskClosed { ask: ask.id, ending: AskEnding::Expired, by: None });
             let gate = Gate::of(&ask.kind);
             let why = match gate {
-                Gate::Permission => "Permission request timed out",
+                Gate::Permission => self.config.expired_words.as_str(),
                 Gate::Hook { .. } | Gate::Form | Gate::ToolCall { .. } => "Nobody answered in time",
             };
             self.write(answers::safe(&ask.request_id, &gate, why));
@@ -308,7 +314,7 @@ impl Machine {
 
     fn close_asks(&mut self) {
         while let Some(ask) = self.asks.take_oldest() {
-            self.tell(Event::AskClosed { ask: ask.id, ending: AskEnding::SessionEnded });
+            self.tell(Event::AskClosed { ask: ask.id, ending: AskEnding::SessionEnded, by: None });
         }
     }
 

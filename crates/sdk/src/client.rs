@@ -1,27 +1,21 @@
 //! A live session, and how to get one.
 
-use std::hash::{BuildHasher, RandomState};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::sync::mpsc::OwnedPermit;
 use tokio::sync::{mpsc, oneshot, watch};
 use watari_protocol::{
-    Accepted, Answer, AskId, CliInfo, Command, Config, Event, Exit, ExitReason, InterruptReceipt, Machine,
-    PermissionMode, Prompt, PromptId, Raw, Refused, Request, RequestFailed, RequestReply, StartFailure, start_failure,
+    Accepted, Answer, AskId, CliInfo, Command, Exit, InterruptReceipt, PermissionMode, Prompt, PromptId, Raw, Refused,
+    Request, RequestFailed, RequestReply,
 };
 
-use crate::argv;
-use crate::driver::{Answered, Driver, Envelope};
-use crate::options::{Options, PermissionPrompts, Session};
-use crate::probe::ClaudeProbe;
-use crate::process::{self, StartError};
-use crate::sink::{Events, Outbox, Sink, outbox};
-use crate::version::is_too_old;
+use crate::driver::{Answered, Envelope, WaitsFor};
+use crate::opening::open;
+use crate::options::Options;
+use crate::process::StartError;
+use crate::sink::{Events, outbox};
 
 pub use crate::version::MINIMUM_CLI_VERSION;
-
-/// How many commands may wait for the session's task. A sender waits when they are that many.
-const COMMANDS_WAITING_MAX: usize = 64;
 
 /// A live session with Claude Code.
 ///
@@ -117,38 +111,20 @@ pub enum RequestError {
 
 impl Client {
     /// Starts the CLI and waits until it is ready. Of the events that come with the client, what hooks did while it
-    /// started may come before [`Event::Ready`].
+    /// started may come before [`watari_protocol::Event::Ready`].
     pub async fn connect(options: Options) -> Result<(Client, Events), ConnectError> {
-        let start_within = options.start_within.unwrap_or(Duration::from_secs(60));
-        let started = process::start(&options).await?;
-        let probe = ClaudeProbe::of(&started);
-        let machine = Machine::start(config(&options, start_within), Instant::now());
         let (sink, events) = outbox();
-        let (ready, is_ready) = oneshot::channel();
-        let (exit, has_exited) = watch::channel(None);
-        let sink = StartWatch { sink, ready: Some(ready), exit };
-        let (commands, receiver) = mpsc::channel(COMMANDS_WAITING_MAX);
+        let (opening, running) = open(options, sink).await?;
         #[expect(
             clippy::disallowed_methods,
             reason = "it ends by itself when the client is dropped or closed, which waits for its last word; it must not be aborted while it ends the CLI"
         )]
-        let _task = tokio::spawn(Driver::new(machine, started, receiver, sink).run());
-        match is_ready.await {
-            Ok(Ok(cli)) => {
-                let too_old = cli.version.clone().filter(|version| is_too_old(version));
-                let client = Client { commands, exit: has_exited, cli };
-                match too_old {
-                    None => Ok((client, events)),
-                    Some(found) => {
-                        client.abort().await;
-                        Err(ConnectError::TooOld { found })
-                    }
-                }
-            }
-            Ok(Err(exit)) => Err(explain(exit, &options, start_within, &probe).await),
-            // The task went away without a word, which only a panic in it can do.
-            Err(_) => Err(ConnectError::Exited { exit: Exit::default() }),
-        }
+        let _task = tokio::spawn(running);
+        Ok((opening.ready().await?, events))
+    }
+
+    pub(crate) fn new(commands: mpsc::Sender<Envelope>, exit: watch::Receiver<Option<Exit>>, cli: CliInfo) -> Client {
+        Client { commands, exit, cli }
     }
 
     /// What the CLI said of itself when it started.
@@ -176,7 +152,7 @@ impl Client {
 
     /// Answers an ask. The first answer counts; a later one is refused.
     pub async fn respond(&self, ask: AskId, answer: Answer) -> Result<(), CommandError> {
-        self.command(Command::Answer { ask, answer }).await.map(drop)
+        self.command(Command::Answer { ask, answer, by: None }).await.map(drop)
     }
 
     /// Changes the model, from the next call to the API on; none means the CLI's own choice.
@@ -241,94 +217,9 @@ impl Client {
 
     async fn command(&self, command: Command) -> Result<Answered, CommandError> {
         let (answer, answered) = oneshot::channel();
-        self.commands.send(Envelope { command, answer }).await.map_err(|_| CommandError::Ended)?;
+        let envelope = Envelope { command, waits_for: WaitsFor::Reply, answer };
+        self.commands.send(envelope).await.map_err(|_| CommandError::Ended)?;
         Ok(answered.await.map_err(|_| CommandError::Ended)??)
-    }
-}
-
-fn config(options: &Options, start_within: Duration) -> Config {
-    let answer_within = match options.permission_prompts {
-        PermissionPrompts::Ask { answer_within } => answer_within,
-        PermissionPrompts::Refuse | PermissionPrompts::Never | PermissionPrompts::Tool(_) => None,
-    };
-    let cost_so_far_usd = match options.session {
-        Session::New | Session::NewWithId(_) => Some(0.0),
-        Session::Resume(_) | Session::Fork { .. } | Session::ResumeAt { .. } | Session::Continue => None,
-    };
-    let initialize = argv::initialize(options);
-    Config { initialize, answer_within, start_within, cost_so_far_usd, uuid_seed: chance() }
-}
-
-/// A number that nobody else has drawn: the standard library seeds its hash maps with such numbers.
-pub(crate) fn chance() -> u128 {
-    let draw = || RandomState::new().hash_one(std::process::id());
-    u128::from(draw()) << 64 | u128::from(draw())
-}
-
-/// Passes events on, and tells whoever connects whether the session started.
-struct StartWatch {
-    sink: Outbox,
-    ready: Option<oneshot::Sender<Result<CliInfo, Exit>>>,
-    exit: watch::Sender<Option<Exit>>,
-}
-
-impl Sink for StartWatch {
-    fn tell(&mut self, event: Event) {
-        if let Event::Ready { cli } = &event {
-            self.tell_first(Ok(cli.clone()));
-        }
-        if let Event::Ended { exit } = &event {
-            self.exit.send_replace(Some(exit.clone()));
-            self.tell_first(Err(exit.clone()));
-        }
-        self.sink.tell(event);
-    }
-
-    fn poll_room(&mut self, context: &mut std::task::Context<'_>) -> std::task::Poll<()> {
-        self.sink.poll_room(context)
-    }
-
-    fn hurry(&mut self) {
-        self.sink.hurry();
-    }
-}
-
-impl StartWatch {
-    fn tell_first(&mut self, first: Result<CliInfo, Exit>) {
-        if let Some(ready) = self.ready.take() {
-            // Whoever wanted to connect may have changed its mind; the session then ends by itself.
-            let _unheard = ready.send(first);
-        }
-    }
-}
-
-/// Why a CLI ended before it was ready, from what it said.
-async fn explain(exit: Exit, options: &Options, within: Duration, probe: &ClaudeProbe) -> ConnectError {
-    match exit.reason {
-        ExitReason::StartTimedOut => return ConnectError::Silent { within },
-        ExitReason::StartRefused(refusal) => return ConnectError::SetupRefused(refusal),
-        ExitReason::Asked | ExitReason::ByItself => {}
-    }
-    match (start_failure(&exit), &options.session) {
-        (StartFailure::SessionIdInUse, Session::NewWithId(id) | Session::Fork { into: Some(id), .. }) => {
-            ConnectError::SessionIdInUse { id: id.to_string() }
-        }
-        (
-            StartFailure::UnknownSession,
-            Session::Resume(id) | Session::Fork { from: id, .. } | Session::ResumeAt { session: id, .. },
-        ) => ConnectError::UnknownSession { id: id.to_string() },
-        (StartFailure::BypassAsRoot, _) => ConnectError::BypassAsRoot,
-        (failure, _) => {
-            // An old CLI ends on the first flag it does not know, so its age is the better explanation.
-            let version = probe.version().await.ok().map(|version| version.to_string());
-            match version {
-                Some(found) if is_too_old(&found) => ConnectError::TooOld { found },
-                version if failure == StartFailure::UnknownFlag => {
-                    ConnectError::UnknownFlag { version, stderr: exit.stderr }
-                }
-                _ => ConnectError::Exited { exit },
-            }
-        }
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::future::poll_fn;
 use std::io;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use tokio::io::AsyncReadExt;
@@ -28,7 +29,17 @@ const EXIT_WITHIN: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(crate) struct Envelope {
     pub(crate) command: Command,
+    pub(crate) waits_for: WaitsFor,
     pub(crate) answer: oneshot::Sender<Result<Answered, Refused>>,
+}
+
+/// When a sender wants to hear of its command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WaitsFor {
+    /// When it was accepted or refused.
+    Acceptance,
+    /// When the CLI has answered it, if it is one that the CLI answers.
+    Reply,
 }
 
 /// What became of a command.
@@ -53,6 +64,8 @@ pub(crate) struct Driver<S> {
     /// None once every client is gone.
     commands: Option<mpsc::Receiver<Envelope>>,
     waiting: HashMap<RequestId, oneshot::Sender<Result<Answered, Refused>>>,
+    /// Who is to hear that its command was accepted, once that is kept.
+    unacknowledged: Vec<(oneshot::Sender<Result<Answered, Refused>>, Accepted)>,
     /// Until when the CLI must have ended, once it has closed its stdout.
     exit_deadline: Option<Instant>,
     /// Set once nothing of the session is left.
@@ -63,6 +76,8 @@ pub(crate) struct Driver<S> {
 /// What one wait brought.
 enum Happened {
     Read(io::Result<usize>),
+    /// The sink has done something of its own.
+    Work,
     Writable,
     Stderr,
     Command(Option<Box<Envelope>>),
@@ -83,6 +98,7 @@ impl<S: Sink> Driver<S> {
             unwritten: Unwritten::default(),
             commands: Some(commands),
             waiting: HashMap::new(),
+            unacknowledged: Vec::new(),
             exit_deadline: None,
             ending: None,
             sink,
@@ -102,6 +118,7 @@ impl<S: Sink> Driver<S> {
             }
             match self.wait().await {
                 Happened::Read(read) => self.take_lines(read),
+                Happened::Work => {}
                 Happened::Writable => self.write_stdin(),
                 Happened::Stderr => self.read_stderr(),
                 Happened::Command(Some(envelope)) => self.take_command(*envelope),
@@ -132,9 +149,7 @@ impl<S: Sink> Driver<S> {
             command = next_command(&mut self.commands) => Happened::Command(command.map(Box::new)),
             () = writable(self.stdin.as_ref()), if has_unwritten => Happened::Writable,
             () = readable(self.stderr.as_ref()) => Happened::Stderr,
-            read = read_with_room(&mut self.stdout, &mut self.lines, &mut self.sink, is_gone), if reads => {
-                Happened::Read(read)
-            }
+            happened = read_or_work(&mut self.stdout, &mut self.lines, &mut self.sink, is_gone, reads) => happened,
         }
     }
 
@@ -182,15 +197,16 @@ impl<S: Sink> Driver<S> {
         }
     }
 
-    fn take_command(&mut self, Envelope { command, answer }: Envelope) {
-        match self.machine.handle_command(command, Instant::now()) {
-            Ok(Accepted::Request(request)) => {
+    fn take_command(&mut self, Envelope { command, waits_for, answer }: Envelope) {
+        let handled = match self.sink.refuses(&command) {
+            None => self.machine.handle_command(command, Instant::now()),
+            Some(refused) => Err(refused),
+        };
+        match handled {
+            Ok(Accepted::Request(request)) if waits_for == WaitsFor::Reply => {
                 self.waiting.insert(request, answer);
             }
-            Ok(accepted @ (Accepted::Prompt(_) | Accepted::Done)) => {
-                // The sender may have stopped listening; the command was still carried out.
-                let _unheard = answer.send(Ok(Answered::Accepted(accepted)));
-            }
+            Ok(accepted) => self.unacknowledged.push((answer, accepted)),
             Err(refused) => {
                 let _unheard = answer.send(Err(refused));
             }
@@ -228,6 +244,12 @@ impl<S: Sink> Driver<S> {
         }
         if self.unwritten.is_done() {
             self.close_stdin();
+        }
+        if self.sink.has_kept_all() {
+            for (answer, accepted) in self.unacknowledged.drain(..) {
+                // The sender may have stopped listening; the command was still carried out.
+                let _unheard = answer.send(Ok(Answered::Accepted(accepted)));
+            }
         }
     }
 
@@ -326,15 +348,32 @@ async fn readable(pipe: Option<&pipe::Receiver>) {
     }
 }
 
-/// Reads what the CLI wrote, once there is room for it. A pipe that was read empty is waited for before it is read again, so
-/// that whoever listens has its turn in between. When everything has ended, an empty pipe is an error and not waited for.
-async fn read_with_room(
+/// Lets the sink do what it has to do, and reads what the CLI wrote once there is room for it.
+async fn read_or_work(
     pipe: &mut Option<pipe::Receiver>,
     lines: &mut Lines,
     sink: &mut impl Sink,
     is_gone: bool,
-) -> io::Result<usize> {
-    poll_fn(|context| sink.poll_room(context)).await;
+    reads: bool,
+) -> Happened {
+    let has_room = poll_fn(|context| match sink.poll_work(context) {
+        Poll::Ready(()) => Poll::Ready(false),
+        Poll::Pending if reads => sink.poll_room(context).map(|()| true),
+        Poll::Pending => Poll::Pending,
+    });
+    if !has_room.await {
+        return Happened::Work;
+    }
+    tokio::select! {
+        // Both may be dropped half-way: what was not read stays in the pipe, and what the sink does it does at once.
+        read = read_some(pipe, lines, is_gone) => Happened::Read(read),
+        () = poll_fn(|context| sink.poll_work(context)) => Happened::Work,
+    }
+}
+
+/// Reads what the CLI wrote. A pipe that was read empty is waited for before it is read again, so
+/// that whoever listens has its turn in between. When everything has ended, an empty pipe is an error and not waited for.
+async fn read_some(pipe: &mut Option<pipe::Receiver>, lines: &mut Lines, is_gone: bool) -> io::Result<usize> {
     match pipe {
         Some(pipe) if is_gone => pipe.try_read_buf(lines.space()),
         Some(pipe) => pipe.read_buf(lines.space()).await,

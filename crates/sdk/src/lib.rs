@@ -34,6 +34,7 @@ mod find;
 mod keeper;
 mod leftovers;
 mod lines;
+mod opening;
 mod options;
 mod probe;
 mod process;
@@ -50,6 +51,7 @@ pub use find::FindError;
 pub use keeper::Keeper;
 pub use leftovers::{Leftover, LeftoversUnknown, end_leftovers, leftovers};
 pub use lines::{Line, Lines};
+pub use opening::{Opening, OrderError, Orders, Receipt, open};
 pub use options::{
     Effort, Environment, ExtraArgument, McpServers, Options, PermissionPrompts, Plugin, Session, SettingSource,
     Settings, Thinking, ThinkingDisplay, Tools,
@@ -58,14 +60,15 @@ pub use probe::{ClaudeProbe, ProbeError};
 pub use process::StartError;
 pub use query::{Query, query};
 pub use raw::{RawProcess, RawStart};
-pub use sink::Events;
+pub use sink::{Events, Sink};
 pub use version::CliVersion;
 pub use watari_protocol::{
-    Answer, AskEnding, AskId, AskKind, BadId, Block, BlockId, BlockKind, BlockSource, CliInfo, Delta, DropReason,
-    EntryId, Event, Exit, ExitReason, Failure, FormAsk, Hook, HookAsk, HookId, HookNews, HookOutput, InterruptReceipt,
-    Login, MessageId, NoticeKind, Outcome, PermissionAsk, PermissionMode, Phase, Prompt, PromptContent, PromptId, Raw,
-    Refused, Request, RequestFailed, RequestId, RequestReply, SessionId, SessionInfo, SystemPrompt, TOOL_SERVER,
-    TaskNews, Tool, ToolCallAsk, ToolUseId, TurnCause, TurnEnding, UnknownPermissionMode, Usage, Writer,
+    Accepted, Answer, AskEnding, AskId, AskKind, BadId, Block, BlockId, BlockKind, BlockSource, CliInfo, Command,
+    Delta, DropReason, EntryId, Event, Exit, ExitReason, Failure, FormAsk, Hook, HookAsk, HookId, HookNews, HookOutput,
+    InterruptReceipt, Login, MessageId, NoticeKind, Outcome, PermissionAsk, PermissionMode, Phase, Prompt,
+    PromptContent, PromptId, Raw, Refused, Request, RequestFailed, RequestId, RequestReply, SessionId, SessionInfo,
+    SystemPrompt, TOOL_SERVER, TaskNews, Tool, ToolCallAsk, ToolUseId, TurnCause, TurnEnding, UnknownPermissionMode,
+    Usage, Writer,
 };
 
 /// The program in the README is one that compiles.

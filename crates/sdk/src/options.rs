@@ -83,6 +83,8 @@ pub struct Options {
     pub allow_bypass: bool,
     /// Who is asked.
     pub permission_prompts: PermissionPrompts,
+    /// What the model is told of a permission for which nobody answered in time; none means the usual words.
+    pub expired_words: Option<String>,
     /// Hooks that this program runs: each is asked with an ask of kind `Hook`. The first has the id 1, and so on.
     pub hooks: Vec<Hook>,
     /// Tools that this program runs: each call is asked with an ask of kind `ToolCall`. For the model a tool is
@@ -108,6 +110,9 @@ pub struct Options {
     pub project_config_root: Option<PathBuf>,
 
     // What is told.
+    /// Ids of prompts, asks, blocks and requests go on behind this number: for a program that keeps the events of several
+    /// lives of a conversation together.
+    pub ids_after: u64,
     /// Tell of hooks that are commands.
     pub hook_events: bool,
     /// Repeat prompts in the stream.

@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 use watari_protocol::{Answer, AskId, Command, Event, InterruptReceipt, Prompt};
 
 use crate::client::{Client, CommandError, ConnectError, RequestError};
-use crate::driver::Envelope;
+use crate::driver::{Envelope, WaitsFor};
 use crate::options::Options;
 use crate::sink::Events;
 
@@ -58,7 +58,7 @@ impl Query {
             && let Some(place) = self.close.take()
         {
             let (answer, _unheard) = oneshot::channel();
-            place.send(Envelope { command: Command::Close, answer });
+            place.send(Envelope { command: Command::Close, waits_for: WaitsFor::Acceptance, answer });
         }
         Poll::Ready(event)
     }

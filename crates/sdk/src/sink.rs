@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use watari_protocol::Event;
+use watari_protocol::{Command, Event, Refused};
 
 /// How much may wait for a reader before the CLI is no longer read. (The CLI then keeps its output for itself.) Commands
 /// and time limits go on.
@@ -18,8 +18,8 @@ const LAST_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// How many events an empty queue may have room for: those of one read of the CLI.
 const EMPTY_EVENTS_MAX: usize = 4096;
 
-/// Who is told what happens in a session. The driver calls it and never waits for it.
-pub(crate) trait Sink: Send + 'static {
+/// Who is told what happens in a session. The session calls it and never waits for it.
+pub trait Sink: Send {
     /// Something happened.
     fn tell(&mut self, event: Event);
 
@@ -28,6 +28,47 @@ pub(crate) trait Sink: Send + 'static {
 
     /// The session ends: from now on there is always room, and what does not fit is dropped and counted.
     fn hurry(&mut self);
+
+    /// Does what it has to do beside being told; ready when something of it changed what the methods below say.
+    fn poll_work(&mut self, _context: &mut Context<'_>) -> Poll<()> {
+        Poll::Pending
+    }
+
+    /// Whether all that was told is where it should be. Nobody hears that a command was accepted before that.
+    fn has_kept_all(&self) -> bool {
+        true
+    }
+
+    /// Why a command is not to be carried out at the moment.
+    fn refuses(&self, _command: &Command) -> Option<Refused> {
+        None
+    }
+}
+
+impl<S: Sink> Sink for &mut S {
+    fn tell(&mut self, event: Event) {
+        S::tell(self, event);
+    }
+
+    fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        S::poll_room(self, context)
+    }
+
+    fn hurry(&mut self) {
+        S::hurry(self);
+    }
+
+    fn poll_work(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        S::poll_work(self, context)
+    }
+
+    fn has_kept_all(&self) -> bool {
+        S::has_kept_all(self)
+    }
+
+    fn refuses(&self, command: &Command) -> Option<Refused> {
+        S::refuses(self, command)
+    }
 }
 
 /// A queue of events between a session and the program, bounded by bytes.

@@ -9,7 +9,7 @@ const MARK_PREFIX: &str = "WATARI_SESSION_";
 /// A text that no other session's processes have in their environment: it begins with the process that owns the
 /// session, which is this one.
 pub(crate) fn new_mark() -> String {
-    format!("{}_{:x}", std::process::id(), crate::client::chance())
+    format!("{}_{:x}", std::process::id(), crate::opening::chance())
 }
 
 /// The variable that carries a mark; its value is 1.

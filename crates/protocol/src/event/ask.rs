@@ -101,3 +101,15 @@ pub enum AskEnding {
     /// The session ended, which is a no.
     SessionEnded,
 }
+
+impl AskEnding {
+    /// What whoever ended it did.
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            AskEnding::Allowed => "said yes",
+            AskEnding::Denied => "said no",
+            AskEnding::Answered => "answered it",
+            AskEnding::Expired | AskEnding::Withdrawn | AskEnding::SessionEnded => "ended it",
+        }
+    }
+}

@@ -173,6 +173,8 @@ pub enum ExitReason {
     StartTimedOut,
     /// It refused what the session was to be set up with, and was ended.
     StartRefused(RequestFailed),
+    /// The program that had started it was killed, and it with that.
+    OwnerKilled,
     /// It ended by itself.
     #[default]
     ByItself,

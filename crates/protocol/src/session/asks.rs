@@ -1,19 +1,32 @@
 //! The questions that are open, by whom they can be answered, and until when.
 
+use std::collections::VecDeque;
 use std::time::Instant;
 
-use crate::event::AskKind;
+use crate::event::{AskEnding, AskKind};
 use crate::id::{AskId, Counter};
 
 /// How many asks may be open at once. The CLI opens one for each tool and each hook that runs at the same time;
 /// more than this is a fault of the CLI, and the newest are refused.
 const OPEN_ASKS_MAX: usize = 1024;
 
+/// Of how many asks it is remembered who answered them, for those who come too late. The oldest is forgotten.
+const ANSWERED_MAX: usize = 64;
+
 /// The open asks of a session. Each leaves exactly once.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Asks {
     ids: Counter,
     open: Vec<OpenAsk>,
+    answered: VecDeque<Answered>,
+}
+
+/// An ask that somebody answered who has a name.
+#[derive(Debug)]
+pub(super) struct Answered {
+    pub(super) ask: AskId,
+    pub(super) by: String,
+    pub(super) ending: AskEnding,
 }
 
 #[derive(Debug)]
@@ -26,6 +39,23 @@ pub(super) struct OpenAsk {
 }
 
 impl Asks {
+    pub(super) fn new(ids: Counter) -> Asks {
+        Asks { ids, open: Vec::new(), answered: VecDeque::new() }
+    }
+
+    /// Remembers who answered an ask.
+    pub(super) fn note_answer(&mut self, answered: Answered) {
+        if self.answered.len() >= ANSWERED_MAX {
+            self.answered.pop_front();
+        }
+        self.answered.push_back(answered);
+    }
+
+    /// Who answered an ask, if that is still known.
+    pub(super) fn answer_to(&self, ask: AskId) -> Option<&Answered> {
+        self.answered.iter().find(|answered| answered.ask == ask)
+    }
+
     /// Opens an ask; none when too many are open.
     pub(super) fn open(&mut self, request_id: &str, kind: AskKind, deadline: Option<Instant>) -> Option<AskId> {
         if self.open.len() >= OPEN_ASKS_MAX {

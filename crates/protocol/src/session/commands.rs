@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use serde_json::value::RawValue;
 
-use super::asks::OpenAsk;
+use super::asks::{Answered, OpenAsk};
 use super::closing::{Closing, Rung, Stop};
 use super::prompts::{PROMPT_BYTES_MAX, PROMPTS_WAITING_BYTES_MAX, PROMPTS_WAITING_MAX};
 use super::state::{Phase, Trigger};
@@ -28,7 +28,7 @@ impl Machine {
         match command {
             Command::Prompt(prompt) => self.prompt(prompt),
             Command::Interrupt { cancel_queued } => Ok(Accepted::Request(self.interrupt(cancel_queued, now))),
-            Command::Answer { ask, answer } => self.answer(ask, &answer),
+            Command::Answer { ask, answer, by } => self.answer(ask, &answer, by),
             Command::Request(request) => self.request(&request, now),
             Command::Close => {
                 self.close(now);
@@ -90,11 +90,17 @@ impl Machine {
         InterruptReceipt { still_queued: self.prompts.waiting().collect(), cancelled }
     }
 
-    fn answer(&mut self, ask: AskId, answer: &Answer) -> Result<Accepted, Refused> {
-        let open = self.asks.get(ask).ok_or(Refused::AskNotOpen { ask })?;
+    fn answer(&mut self, ask: AskId, answer: &Answer, by: Option<String>) -> Result<Accepted, Refused> {
+        let open = self.asks.get(ask).ok_or_else(|| match self.asks.answer_to(ask) {
+            Some(Answered { by, ending, .. }) => Refused::AskAnswered { ask, by: by.clone(), ending: *ending },
+            None => Refused::AskNotOpen { ask },
+        })?;
         let (ending, line) = spell(open, answer)?;
         self.asks.take(ask);
-        self.tell(Event::AskClosed { ask, ending });
+        if let Some(by) = &by {
+            self.asks.note_answer(Answered { ask, by: by.clone(), ending });
+        }
+        self.tell(Event::AskClosed { ask, ending, by });
         self.write(line);
         Ok(Accepted::Done)
     }

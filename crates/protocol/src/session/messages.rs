@@ -13,7 +13,7 @@ use crate::wire::message::{AssistantFrame, read_kind};
 use crate::wire::repair::Halves;
 use crate::wire::stream::{StreamDelta, StreamFrame};
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Messages {
     blocks: Counter,
     streaming: Option<Streaming>,
@@ -38,6 +38,10 @@ struct StreamingBlock {
 }
 
 impl Messages {
+    pub(super) fn new(blocks: Counter) -> Messages {
+        Messages { blocks, streaming: None }
+    }
+
     pub(super) fn stream(&mut self, frame: StreamFrame<'_>, mut tell: impl FnMut(Event)) {
         match frame {
             StreamFrame::MessageStarted { id, model } => {

@@ -26,8 +26,8 @@ pub(super) struct Prompts {
 }
 
 impl Prompts {
-    pub(super) fn new(uuid_seed: u128) -> Prompts {
-        Prompts { ids: Counter::default(), uuid_seed, waiting: VecDeque::new(), with_cli: None }
+    pub(super) fn new(uuid_seed: u128, ids: Counter) -> Prompts {
+        Prompts { ids, uuid_seed, waiting: VecDeque::new(), with_cli: None }
     }
 
     pub(super) fn waiting(&self) -> impl Iterator<Item = PromptId> {

@@ -78,17 +78,21 @@ fn command(word: &str, rest: &str) -> Command {
         "prompt" => Command::Prompt(rest.into()),
         "interrupt" => Command::Interrupt { cancel_queued: rest == "all" },
         "blocks" => Command::Prompt(Prompt { content: PromptContent::Blocks(Raw::from(rest)) }),
-        "allow" if more.is_empty() => Command::Answer { ask: ask(), answer: Answer::allow() },
-        "allow" => Command::Answer { ask: ask(), answer: Answer::allow_with(Raw::from(more)) },
-        "deny" => Command::Answer { ask: ask(), answer: Answer::deny(more) },
-        "choose" => Command::Answer { ask: ask(), answer: Answer::Choose(serde_json::from_str(more).unwrap()) },
-        "hook" => Command::Answer { ask: ask(), answer: Answer::Hook(hook_output(more)) },
-        "submit" => Command::Answer { ask: ask(), answer: Answer::Submit(Raw::from(more)) },
-        "result" => {
-            Command::Answer { ask: ask(), answer: Answer::ToolResult { content: Raw::from(more), is_error: false } }
+        "allow" if more.is_empty() => Command::Answer { ask: ask(), answer: Answer::allow(), by: None },
+        "allow" => Command::Answer { ask: ask(), answer: Answer::allow_with(Raw::from(more)), by: None },
+        "deny" => Command::Answer { ask: ask(), answer: Answer::deny(more), by: None },
+        "choose" => {
+            Command::Answer { ask: ask(), answer: Answer::Choose(serde_json::from_str(more).unwrap()), by: None }
         }
-        "decline" => Command::Answer { ask: ask(), answer: Answer::Decline },
-        "dismiss" => Command::Answer { ask: ask(), answer: Answer::Dismiss },
+        "hook" => Command::Answer { ask: ask(), answer: Answer::Hook(hook_output(more)), by: None },
+        "submit" => Command::Answer { ask: ask(), answer: Answer::Submit(Raw::from(more)), by: None },
+        "result" => Command::Answer {
+            ask: ask(),
+            answer: Answer::ToolResult { content: Raw::from(more), is_error: false },
+            by: None,
+        },
+        "decline" => Command::Answer { ask: ask(), answer: Answer::Decline, by: None },
+        "dismiss" => Command::Answer { ask: ask(), answer: Answer::Dismiss, by: None },
         "model" => Command::Request(Request::SetModel(Some(rest.to_owned()))),
         "mode" => Command::Request(Request::SetPermissionMode(rest.parse::<PermissionMode>().unwrap())),
         "close" => Command::Close,

@@ -36,7 +36,7 @@ pub(super) fn command(dice: &mut Dice<'_>, asked: u64) -> Command {
     match dice.roll(64) {
         0..=15 => Command::Prompt(dice.pick(TEXTS).into()),
         16..=20 => Command::Prompt(Prompt { content: PromptContent::Blocks(Raw::from(dice.pick(BLOCKS))) }),
-        21..=44 => Command::Answer { ask: AskId(dice.one_of(asked)), answer: answer(dice) },
+        21..=44 => Command::Answer { ask: AskId(dice.one_of(asked)), answer: answer(dice), by: None },
         45..=52 => Command::Interrupt { cancel_queued: false },
         53..=54 => Command::Interrupt { cancel_queued: true },
         55..=61 => Command::Request(request(dice)),

@@ -212,7 +212,7 @@ fn describe(event: &Event) -> Option<String> {
             AskKind::ToolCall(call) => format!("ask {ask} opened: {} of ours with {:?}", call.tool, call.input),
             AskKind::Form(form) => format!("ask {ask} opened: form of {}: {}", form.server, form.message),
         },
-        Event::AskClosed { ask, ending } => format!("ask {ask} closed: {ending:?}"),
+        Event::AskClosed { ask, ending, .. } => format!("ask {ask} closed: {ending:?}"),
         Event::TurnFinished { cause, outcome } => {
             let text = outcome.result.as_deref().unwrap_or_default();
             format!("turn finished: {cause:?} {:?} {} {text:?}", outcome.ending, outcome.subtype)
@@ -299,7 +299,7 @@ pub(crate) fn told(events: &[Event]) -> Told {
         match event {
             Event::TurnFinished { outcome, .. } => told.endings.push(outcome.ending),
             Event::AskOpened { .. } => told.asks_opened += 1,
-            Event::AskClosed { ask, ending } => told.asks_closed.push((*ask, *ending)),
+            Event::AskClosed { ask, ending, .. } => told.asks_closed.push((*ask, *ending)),
             _ => {}
         }
     }

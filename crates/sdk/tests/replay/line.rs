@@ -63,7 +63,7 @@ pub(crate) fn line(event: &Event) -> String {
         }
         Event::ToolProgressed { .. } => "tool progressed".to_owned(),
         Event::AskOpened { ask, kind } => format!("ask {ask} opened: {}", ask_word(kind)),
-        Event::AskClosed { ask, ending } => format!("ask {ask} closed: {ending:?}"),
+        Event::AskClosed { ask, ending, .. } => format!("ask {ask} closed: {ending:?}"),
         Event::TurnFinished { cause, outcome } => format!("turn finished: {}, {:?}", name(*cause), outcome.ending),
         Event::PromptDropped { prompt, reason } => format!("prompt {prompt} dropped: {reason:?}"),
         Event::BecameIdle => "became idle".to_owned(),

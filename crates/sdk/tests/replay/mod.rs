@@ -252,7 +252,7 @@ impl Player {
         let Some((ask, kind)) = spoken.answered().and_then(|request| self.asks.get(request)) else { return };
         let (ask, answer) = (*ask, spoken.answer_to(kind));
         match answer {
-            Some(answer) => self.command(Command::Answer { ask, answer }),
+            Some(answer) => self.command(Command::Answer { ask, answer, by: None }),
             None => self.remark(format!("ask {ask} had an answer that our side cannot give")),
         }
     }
@@ -262,7 +262,9 @@ impl Player {
         while let Some(next) = live.get(self.played.events.len()) {
             let spoken = match next {
                 Event::PromptAccepted { .. } => take(said, |spoken| spoken.kind() == "user"),
-                Event::AskClosed { ask, ending: AskEnding::Allowed | AskEnding::Denied | AskEnding::Answered } => {
+                Event::AskClosed {
+                    ask, ending: AskEnding::Allowed | AskEnding::Denied | AskEnding::Answered, ..
+                } => {
                     let named = self.asks.iter().find(|(_, (open, _))| open == ask).map(|(name, _)| name.clone());
                     take(said, |spoken| spoken.answered().is_some() && spoken.answered() == named.as_deref())
                 }

@@ -25,7 +25,7 @@ pub(crate) fn every_ask_closes_once(record: &Record) -> Result<(), String> {
 
 pub(crate) fn an_ask_ends_as_it_is_told(record: &Record) -> Result<(), String> {
     for (moment, output) in record.outputs() {
-        let Output::Event(Event::AskClosed { ask, ending }) = output else { continue };
+        let Output::Event(Event::AskClosed { ask, ending, .. }) = output else { continue };
         let fits = match (ending, &moment.step) {
             (
                 AskEnding::Allowed | AskEnding::Denied | AskEnding::Answered,
@@ -76,7 +76,7 @@ fn questions(
                     let question = asked.as_ref().and_then(|id| questions.get_mut(id));
                     question.ok_or_else(|| format!("ask {ask} was opened by:\n{moment}"))?.ask = Some(*ask);
                 }
-                Output::Event(Event::AskClosed { ask, ending }) => {
+                Output::Event(Event::AskClosed { ask, ending, .. }) => {
                     if let Some(question) = questions.values_mut().find(|question| question.ask == Some(*ask)) {
                         question.ending = Some(*ending);
                     }
@@ -154,7 +154,10 @@ pub(crate) fn an_allowed_input_is_the_one_that_was_asked_for(record: &Record) ->
             ) => {
                 inputs.insert(*ask, &asked.input);
             }
-            (Output::Write(line), Step::Client(Command::Answer { ask, answer: Answer::Allow { input: None, .. } })) => {
+            (
+                Output::Write(line),
+                Step::Client(Command::Answer { ask, answer: Answer::Allow { input: None, .. }, .. }),
+            ) => {
                 let input = inputs.get(ask).ok_or_else(|| format!("ask {ask} was allowed, but has no input"))?;
                 let allowed = format!("\"updatedInput\":{}", input.as_str());
                 let is_own = String::from_utf8_lossy(line).contains(&allowed);

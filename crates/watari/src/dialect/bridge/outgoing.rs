@@ -167,7 +167,7 @@ impl Encoder {
                 write(&Line::ToolProgress { session_id, tool_name, tool_use_id, elapsed_seconds }, out);
             }
             Event::AskOpened { ask, kind } => self.tell_ask(ask, &kind, out),
-            Event::AskClosed { ask, ending } => self.tell_end_of_ask(ask, ending, out),
+            Event::AskClosed { ask, ending, .. } => self.tell_end_of_ask(ask, ending, out),
             Event::TurnFinished { cause, outcome } => write(&turn_result(session_id, cause, &outcome), out),
             Event::StatusChanged { status, permission_mode, .. } => {
                 let (status, permission_mode) = (status.as_deref(), permission_mode.as_deref());

@@ -1,0 +1,234 @@
+//! How a session begins: the CLI is started, and either is ready or says why not.
+
+use std::future::Future;
+use std::hash::{BuildHasher, RandomState};
+use std::time::{Duration, Instant};
+
+use tokio::sync::{mpsc, oneshot, watch};
+use watari_protocol::{
+    Accepted, CliInfo, Command, Config, Event, Exit, ExitReason, Machine, Refused, StartFailure, start_failure,
+};
+
+use crate::argv;
+use crate::client::{Client, CommandError, ConnectError};
+use crate::driver::{Answered, Driver, Envelope, WaitsFor};
+use crate::options::{Options, PermissionPrompts, Session};
+use crate::probe::ClaudeProbe;
+use crate::process::{self, StartError};
+use crate::sink::Sink;
+use crate::version::is_too_old;
+
+/// How many commands may wait for the session's task. A sender waits when they are that many.
+const COMMANDS_WAITING_MAX: usize = 64;
+
+/// Starts the CLI for a program that wants to be told of events as they happen, before what follows from them. The program
+/// runs the second part, which is the session itself, until it ends; it must not be dropped before.
+pub async fn open<S: Sink>(
+    options: Options,
+    sink: S,
+) -> Result<(Opening, impl Future<Output = ()> + use<S>), StartError> {
+    let start_within = options.start_within.unwrap_or(Duration::from_secs(60));
+    let started = process::start(&options).await?;
+    let probe = ClaudeProbe::of(&started);
+    let machine = Machine::start(config(&options, start_within), Instant::now());
+    let (ready, is_ready) = oneshot::channel();
+    let (exit, has_exited) = watch::channel(None);
+    let sink = StartWatch { sink, ready: Some(ready), exit };
+    let (commands, receiver) = mpsc::channel(COMMANDS_WAITING_MAX);
+    let running = Driver::new(machine, started, receiver, sink).run();
+    Ok((Opening { commands, has_exited, is_ready, options, start_within, probe }, running))
+}
+
+/// A session that was begun.
+#[derive(Debug)]
+pub struct Opening {
+    commands: mpsc::Sender<Envelope>,
+    has_exited: watch::Receiver<Option<Exit>>,
+    is_ready: oneshot::Receiver<Result<CliInfo, Exit>>,
+    options: Options,
+    start_within: Duration,
+    probe: ClaudeProbe,
+}
+
+impl Opening {
+    /// A way to give it commands, also before it is ready.
+    pub fn orders(&self) -> Orders {
+        Orders { commands: self.commands.clone() }
+    }
+
+    /// Waits until the CLI is ready, or has ended before it was.
+    pub async fn ready(self) -> Result<Client, ConnectError> {
+        match self.is_ready.await {
+            Ok(Ok(cli)) => {
+                let too_old = cli.version.clone().filter(|version| is_too_old(version));
+                let client = Client::new(self.commands, self.has_exited, cli);
+                match too_old {
+                    None => Ok(client),
+                    Some(found) => {
+                        client.abort().await;
+                        Err(ConnectError::TooOld { found })
+                    }
+                }
+            }
+            Ok(Err(exit)) => Err(explain(exit, &self.options, self.start_within, &self.probe).await),
+            // The task went away without a word, which only a panic in it can do.
+            Err(_) => Err(ConnectError::Exited { exit: Exit::default() }),
+        }
+    }
+}
+
+/// Gives commands to a session without waiting for its answers.
+#[derive(Debug, Clone)]
+pub struct Orders {
+    commands: mpsc::Sender<Envelope>,
+}
+
+/// A command that was given.
+#[derive(Debug)]
+pub struct Receipt {
+    answered: oneshot::Receiver<Result<Answered, Refused>>,
+}
+
+/// Why a command was not even given.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum OrderError {
+    /// As many wait as may.
+    #[error("{COMMANDS_WAITING_MAX} commands are waiting already: wait for their answers")]
+    Busy,
+    /// The session has ended.
+    #[error("the session has ended")]
+    Ended,
+}
+
+impl Orders {
+    /// Gives a command, behind those that were given before. What the CLI answers to it comes as an event.
+    pub fn give(&self, command: Command) -> Result<Receipt, OrderError> {
+        let (answer, answered) = oneshot::channel();
+        match self.commands.try_send(Envelope { command, waits_for: WaitsFor::Acceptance, answer }) {
+            Ok(()) => Ok(Receipt { answered }),
+            Err(mpsc::error::TrySendError::Full(_)) => Err(OrderError::Busy),
+            Err(mpsc::error::TrySendError::Closed(_)) => Err(OrderError::Ended),
+        }
+    }
+}
+
+impl Receipt {
+    /// What became of it, once that is kept.
+    pub async fn accepted(self) -> Result<Accepted, CommandError> {
+        match self.answered.await.map_err(|_| CommandError::Ended)?? {
+            Answered::Accepted(accepted) => Ok(accepted),
+            // Nobody asked for it.
+            Answered::Reply(_) => Ok(Accepted::Done),
+        }
+    }
+}
+
+fn config(options: &Options, start_within: Duration) -> Config {
+    let answer_within = match options.permission_prompts {
+        PermissionPrompts::Ask { answer_within } => answer_within,
+        PermissionPrompts::Refuse | PermissionPrompts::Never | PermissionPrompts::Tool(_) => None,
+    };
+    let cost_so_far_usd = match options.session {
+        Session::New | Session::NewWithId(_) => Some(0.0),
+        Session::Resume(_) | Session::Fork { .. } | Session::ResumeAt { .. } | Session::Continue => None,
+    };
+    let initialize = argv::initialize(options);
+    let mut config = Config {
+        initialize,
+        answer_within,
+        start_within,
+        cost_so_far_usd,
+        uuid_seed: chance(),
+        ids_after: options.ids_after,
+        ..Config::default()
+    };
+    if let Some(words) = &options.expired_words {
+        config.expired_words.clone_from(words);
+    }
+    config
+}
+
+/// A number that nobody else has drawn: the standard library seeds its hash maps with such numbers.
+pub(crate) fn chance() -> u128 {
+    let draw = || RandomState::new().hash_one(std::process::id());
+    u128::from(draw()) << 64 | u128::from(draw())
+}
+
+/// Passes events on, and tells whoever connects whether the session started.
+struct StartWatch<S> {
+    sink: S,
+    ready: Option<oneshot::Sender<Result<CliInfo, Exit>>>,
+    exit: watch::Sender<Option<Exit>>,
+}
+
+impl<S: Sink> Sink for StartWatch<S> {
+    fn tell(&mut self, event: Event) {
+        if let Event::Ready { cli } = &event {
+            self.tell_first(Ok(cli.clone()));
+        }
+        if let Event::Ended { exit } = &event {
+            self.exit.send_replace(Some(exit.clone()));
+            self.tell_first(Err(exit.clone()));
+        }
+        self.sink.tell(event);
+    }
+
+    fn poll_room(&mut self, context: &mut std::task::Context<'_>) -> std::task::Poll<()> {
+        self.sink.poll_room(context)
+    }
+
+    fn hurry(&mut self) {
+        self.sink.hurry();
+    }
+
+    fn poll_work(&mut self, context: &mut std::task::Context<'_>) -> std::task::Poll<()> {
+        self.sink.poll_work(context)
+    }
+
+    fn has_kept_all(&self) -> bool {
+        self.sink.has_kept_all()
+    }
+
+    fn refuses(&self, command: &Command) -> Option<Refused> {
+        self.sink.refuses(command)
+    }
+}
+
+impl<S> StartWatch<S> {
+    fn tell_first(&mut self, first: Result<CliInfo, Exit>) {
+        if let Some(ready) = self.ready.take() {
+            // Whoever wanted to connect may have changed its mind; the session then ends by itself.
+            let _unheard = ready.send(first);
+        }
+    }
+}
+
+/// Why a CLI ended before it was ready, from what it said.
+async fn explain(exit: Exit, options: &Options, within: Duration, probe: &ClaudeProbe) -> ConnectError {
+    match exit.reason {
+        ExitReason::StartTimedOut => return ConnectError::Silent { within },
+        ExitReason::StartRefused(refusal) => return ConnectError::SetupRefused(refusal),
+        ExitReason::Asked | ExitReason::OwnerKilled | ExitReason::ByItself => {}
+    }
+    match (start_failure(&exit), &options.session) {
+        (StartFailure::SessionIdInUse, Session::NewWithId(id) | Session::Fork { into: Some(id), .. }) => {
+            ConnectError::SessionIdInUse { id: id.to_string() }
+        }
+        (
+            StartFailure::UnknownSession,
+            Session::Resume(id) | Session::Fork { from: id, .. } | Session::ResumeAt { session: id, .. },
+        ) => ConnectError::UnknownSession { id: id.to_string() },
+        (StartFailure::BypassAsRoot, _) => ConnectError::BypassAsRoot,
+        (failure, _) => {
+            // An old CLI ends on the first flag it does not know, so its age is the better explanation.
+            let version = probe.version().await.ok().map(|version| version.to_string());
+            match version {
+                Some(found) if is_too_old(&found) => ConnectError::TooOld { found },
+                version if failure == StartFailure::UnknownFlag => {
+                    ConnectError::UnknownFlag { version, stderr: exit.stderr }
+                }
+                _ => ConnectError::Exited { exit },
+            }
+        }
+    }
+}
