@@ -1,15 +1,30 @@
 //! A session of Claude Code that others can watch.
 //!
-//! So far, what is on disk: the events it keeps ([`log`]), each at its [`Position`]; what is known of it without asking
-//! ([`record`]); the locks that keep it one session ([`lock`]), and its socket. The host that serves it follows.
+//! What is on disk: the events it keeps ([`log`]), each at its [`Position`]; what is known of it without asking
+//! ([`record`]); the locks that keep it one session ([`lock`]), and its socket ([`socket`]). A host has all of that
+//! ([`Kept`]) and runs the session ([`Host`]); whoever has its [`Handle`] can follow it and give it commands.
 
 pub mod folders;
+mod follow;
+mod host;
+mod kept;
 mod key;
+mod ledger;
 pub mod lock;
 pub mod log;
 mod position;
+mod publisher;
 pub mod record;
+mod ring;
 pub mod socket;
+mod standing;
+mod told;
 
+pub use follow::{Attached, Followed, Follower, Since};
+pub use host::{Given, Handle, Host, HostError, Stopper, host};
+pub use kept::{Conversation, Home, KeepError, Kept, look};
 pub use key::{Key, NotAKey};
+pub use ledger::{Outcome, Sender};
 pub use position::{NotAPosition, Position};
+pub use publisher::HostState;
+pub use told::HostEvent;

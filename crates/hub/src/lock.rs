@@ -13,7 +13,8 @@ use rustix::io::Errno;
 /// A lock that is held, until it is dropped.
 #[derive(Debug)]
 pub struct Lock {
-    _file: File,
+    file: File,
+    path: PathBuf,
 }
 
 /// Why a lock was not had.
@@ -55,7 +56,17 @@ impl Lock {
                 continue;
             }
             file.set_len(0).and_then(|()| file.write_all(holder.as_bytes())).map_err(io)?;
-            return Ok(Lock { _file: file });
+            return Ok(Lock { file, path: path.to_owned() });
+        }
+    }
+}
+
+/// Its file goes with it. Whoever has opened that file meanwhile finds that it is no longer in its place, and looks again.
+impl Drop for Lock {
+    fn drop(&mut self) {
+        if is_at(&self.file, &self.path) {
+            // One that cannot be removed is as good as free: the system gives the lock back.
+            let _removed = std::fs::remove_file(&self.path);
         }
     }
 }
@@ -85,6 +96,7 @@ mod tests {
         let error = Lock::take(&path, "another").unwrap_err();
         assert_eq!(error.to_string(), "it is in use by watari socket, process 17");
         drop(lock);
+        assert!(!path.exists());
         let _lock = Lock::take(&path, "x").unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "x");
     }

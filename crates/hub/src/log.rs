@@ -14,6 +14,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 pub use read::{Lines, ReadError};
+pub(crate) use read::{position_of, read_line_at};
 
 use crate::position::Position;
 
@@ -128,12 +129,12 @@ impl Log {
     }
 
     /// Stores an event, which is the text of a JSON object, and gives back its line without the line end.
-    pub fn append(&mut self, event: &str) -> Result<&[u8], AppendError> {
+    pub fn append(&mut self, event: impl AsRef<[u8]>) -> Result<&[u8], AppendError> {
         let next = Position { seq: self.last.seq + 1, ..self.last };
         self.line.clear();
         // Writing to memory does not fail.
         let _written = write!(self.line, "{BEFORE_POSITION}{next}\"");
-        line_with(event, &mut self.line);
+        line_with(event.as_ref(), &mut self.line);
         if let Err(source) = self.write_line() {
             let path = self.path.clone();
             let is_full = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded, io::ErrorKind::FileTooLarge];
@@ -156,9 +157,14 @@ impl Log {
         })
     }
 
-    /// Makes sure that what was stored survives the end of the machine. It may take long.
-    pub fn sync(&self) -> io::Result<()> {
-        self.file.sync_data()
+    /// Its file, to be made to last by another thread.
+    pub(crate) fn file(&self) -> io::Result<File> {
+        self.file.try_clone()
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// The lines after a position, up to the last one of now.
@@ -168,19 +174,19 @@ impl Log {
 }
 
 /// Adds the members of an object to a line that was begun, and ends it. An event has no line end in it.
-fn line_with(event: &str, line: &mut Vec<u8>) {
-    let members = event.strip_prefix('{').unwrap_or("}");
-    if !members.starts_with('}') {
+fn line_with(event: &[u8], line: &mut Vec<u8>) {
+    let members = event.strip_prefix(b"{").unwrap_or(b"}");
+    if !members.starts_with(b"}") {
         line.push(b',');
     }
-    line.extend_from_slice(members.as_bytes());
+    line.extend_from_slice(members);
     line.push(b'\n');
 }
 
 /// The line of an event that is not stored: it says after which it came.
-pub fn fleeting(after: Position, event: &str) -> Vec<u8> {
+pub fn fleeting(after: Position, event: impl AsRef<[u8]>) -> Vec<u8> {
     let mut line = format!("{{\"after\":\"{after}\"").into_bytes();
-    line_with(event, &mut line);
+    line_with(event.as_ref(), &mut line);
     line.pop();
     line
 }

@@ -45,7 +45,7 @@ pub struct Lines {
 
 impl Lines {
     /// The lines behind a number, up to a place in the file at which a line ends.
-    pub(super) fn open(path: &Path, after: u64, end: u64) -> Result<Lines, ReadError> {
+    pub(crate) fn open(path: &Path, after: u64, end: u64) -> Result<Lines, ReadError> {
         let io = |source| ReadError::Io { path: path.to_owned(), source };
         let mut file = File::open(path).map_err(io)?;
         let start = match first_after(&file, after, end).map_err(io)? {
@@ -119,8 +119,15 @@ fn position_at(file: &File, start: u64) -> io::Result<Option<Position>> {
     Ok(position_of(&head[..count]))
 }
 
+/// A line of which it is known where it is.
+pub(crate) fn read_line_at(path: &Path, start: u64, bytes: usize) -> Result<Vec<u8>, ReadError> {
+    let mut line = vec![0; bytes];
+    let read = File::open(path).and_then(|file| file.read_exact_at(&mut line, start));
+    read.map(|()| line).map_err(|source| ReadError::Io { path: path.to_owned(), source })
+}
+
 /// The position with which a line begins.
-pub(super) fn position_of(line: &[u8]) -> Option<Position> {
+pub(crate) fn position_of(line: &[u8]) -> Option<Position> {
     let rest = line.strip_prefix(BEFORE_POSITION.as_bytes())?;
     let position = rest.get(..memchr::memchr(b'"', rest)?)?;
     std::str::from_utf8(position).ok()?.parse().ok()

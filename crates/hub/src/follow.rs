@@ -1,0 +1,173 @@
+//! Following a session: what there was, from the file, and what happens from then on, without a seam.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::path::PathBuf;
+
+use crate::key::Key;
+use crate::log::{Lines, ReadError, position_of, read_line_at};
+use crate::position::Position;
+use crate::publisher::HostState;
+use crate::ring::{Entry, Reader, Taken};
+
+/// From where somebody wants to follow a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Since {
+    /// From now on, with what still holds: open asks, open blocks, prompts that wait.
+    Now,
+    /// With everything behind a position.
+    After(Position),
+}
+
+/// Somebody was let in.
+#[derive(Debug)]
+pub struct Attached {
+    /// Watari's own name of the session.
+    pub key: Key,
+    /// The CLI's id of the conversation.
+    pub session_id: String,
+    /// How far it is.
+    pub state: HostState,
+    /// The last numbered event before what comes live.
+    pub last: Position,
+    /// True when the position that was asked for is not one of this log: everything is told from the beginning.
+    pub is_gap: bool,
+    /// Why events cannot be stored at the moment, if they cannot.
+    pub trouble: Option<String>,
+    /// The lines to come.
+    pub follower: Follower,
+}
+
+/// With what a follower begins.
+#[derive(Debug)]
+pub(crate) enum Beginning {
+    /// With these events.
+    Standing(VecDeque<u64>),
+    /// With all behind this number.
+    After(u64),
+}
+
+/// The lines of a session, each once and in order.
+#[derive(Debug)]
+pub struct Follower {
+    path: PathBuf,
+    /// Up to where the file is read.
+    end: u64,
+    beginning: Option<Beginning>,
+    lines: Option<Lines>,
+    /// The text so far of blocks that grow.
+    grown: VecDeque<Vec<u8>>,
+    reader: Reader,
+    /// The last numbered event that was told.
+    last: Option<Position>,
+}
+
+/// What following brought.
+#[derive(Debug)]
+pub enum Followed {
+    /// Lines were told.
+    Told,
+    /// It fell too far behind, and has to be let in again, behind the last that it was told.
+    Behind,
+    /// The host has ended.
+    Ended,
+}
+
+/// How much is told at once when it is read from the file.
+const TOLD_BYTES: usize = 64 * 1024;
+
+impl Follower {
+    pub(crate) fn new(
+        path: PathBuf,
+        end: u64,
+        beginning: Beginning,
+        grown: VecDeque<Vec<u8>>,
+        reader: Reader,
+    ) -> Follower {
+        let (lines, last, beginning) = (None, None, Some(beginning));
+        Follower { path, end, beginning, lines, grown, reader, last }
+    }
+
+    /// Tells the next lines, without their line ends; waits if there are none. Dropping it half-way loses nothing: it
+    /// waits only before it takes something.
+    pub async fn next(&mut self, mut tell: impl FnMut(&[u8])) -> Result<Followed, ReadError> {
+        if self.tell_from_file(&mut tell)? {
+            return Ok(Followed::Told);
+        }
+        let mut entries = Vec::new();
+        let taken = poll_fn(|context| self.reader.poll_take(context, &mut entries)).await;
+        for entry in entries {
+            match entry {
+                Entry::Line(line) => self.tell_line(&line, &mut tell),
+                Entry::Stored { start, bytes } => {
+                    let line = read_line_at(&self.path, start, bytes)?;
+                    self.tell_line(&line, &mut tell);
+                }
+            }
+        }
+        Ok(match taken {
+            Taken::Some => Followed::Told,
+            Taken::Behind => Followed::Behind,
+            Taken::Ended => Followed::Ended,
+        })
+    }
+
+    /// How many bytes were told by the session and not yet by this.
+    pub fn behind_bytes(&self) -> u64 {
+        self.reader.behind_bytes()
+    }
+
+    /// The last numbered event that was told.
+    pub fn last(&self) -> Option<Position> {
+        self.last
+    }
+
+    /// Tells some of what is in the file; false if all of that was told.
+    fn tell_from_file(&mut self, tell: &mut impl FnMut(&[u8])) -> Result<bool, ReadError> {
+        match &mut self.beginning {
+            Some(Beginning::Standing(numbers)) => {
+                let number = numbers.pop_front();
+                match number {
+                    Some(number) => self.tell_stored(number, tell)?,
+                    None => self.beginning = None,
+                }
+                return Ok(true);
+            }
+            Some(Beginning::After(number)) => {
+                self.lines = Some(Lines::open(&self.path, *number, self.end)?);
+                self.beginning = None;
+            }
+            None => {}
+        }
+        if let Some(mut lines) = self.lines.take() {
+            let mut bytes = 0;
+            while bytes < TOLD_BYTES {
+                let Some(line) = lines.next()? else { return Ok(true) };
+                bytes += line.len();
+                self.tell_line(line, tell);
+            }
+            self.lines = Some(lines);
+            return Ok(true);
+        }
+        match self.grown.pop_front() {
+            Some(line) => {
+                self.tell_line(&line, tell);
+                Ok(true)
+            }
+            None => Ok(false),
+        }
+    }
+
+    fn tell_line(&mut self, line: &[u8], tell: &mut impl FnMut(&[u8])) {
+        self.last = position_of(line).or(self.last);
+        tell(line);
+    }
+
+    fn tell_stored(&mut self, number: u64, tell: &mut impl FnMut(&[u8])) -> Result<(), ReadError> {
+        let mut lines = Lines::open(&self.path, number.saturating_sub(1), self.end)?;
+        if let Some(line) = lines.next()? {
+            self.tell_line(line, tell);
+        }
+        Ok(())
+    }
+}

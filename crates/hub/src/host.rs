@@ -1,0 +1,371 @@
+//! The host of a session: one task that runs the CLI, again if it must, and carries out what clients want of it.
+
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinSet;
+use watari_sdk::{Command, ConnectError, Options, Orders, Session, SessionId, Sink, StartError, open};
+
+use crate::follow::{Attached, Since};
+use crate::kept::{Conversation, Kept};
+use crate::ledger::{Entered, Ledger, Once, Outcome, Sender};
+use crate::publisher::{HostState, Publisher, Wanted};
+use crate::record::RecordError;
+use crate::told::HostEvent;
+
+/// How many commands may wait for the host. A client waits when they are that many.
+const COMMANDS_WAITING_MAX: usize = 64;
+
+/// How many clients may wait to be let in. A further one waits.
+const WANTED_WAITING_MAX: usize = 64;
+
+/// A session that is hosted by this process.
+#[derive(Debug)]
+pub struct Host {
+    publisher: Publisher,
+    tells: mpsc::Sender<Wanted>,
+    commands: mpsc::Receiver<Given>,
+    stop: watch::Receiver<Option<String>>,
+    ledger: Ledger,
+    answers: JoinSet<(Option<Once>, oneshot::Sender<Outcome>, Outcome)>,
+    options: Options,
+    conversation: Conversation,
+}
+
+/// The way to a session that is hosted.
+#[derive(Debug, Clone)]
+pub struct Handle {
+    wanted: mpsc::Sender<Wanted>,
+    commands: mpsc::Sender<Given>,
+    state: watch::Receiver<HostState>,
+}
+
+/// Ends a host.
+#[derive(Debug, Clone)]
+pub struct Stopper {
+    stop: watch::Sender<Option<String>>,
+}
+
+/// A command that a client gives.
+#[derive(Debug)]
+pub struct Given {
+    sender: Sender,
+    command: Command,
+    answer: oneshot::Sender<Outcome>,
+}
+
+/// Why a host has ended that should not have.
+#[derive(Debug, thiserror::Error)]
+pub enum HostError {
+    /// There never was a session.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// The end could not be noted.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+}
+
+/// How the life of a CLI ended.
+enum Life {
+    /// The host is to end.
+    Stopped,
+    /// The CLI went away by itself.
+    Gone,
+    /// It never was ready.
+    Failed(ConnectError),
+}
+
+/// Makes a host for a session. `options` say how the CLI is started; which conversation it holds is the host's to say.
+pub fn host(kept: Kept, conversation: Conversation, options: Options) -> (Host, Handle, Stopper) {
+    let (wanted, mailbox) = mpsc::channel(WANTED_WAITING_MAX);
+    let (commands, receiver) = mpsc::channel(COMMANDS_WAITING_MAX);
+    let (state_sender, state) = watch::channel(HostState::Starting);
+    let (stop_sender, stop) = watch::channel(None);
+    let host = Host {
+        publisher: Publisher::new(kept, mailbox, state_sender),
+        tells: wanted.clone(),
+        commands: receiver,
+        stop,
+        ledger: Ledger::default(),
+        answers: JoinSet::new(),
+        options,
+        conversation,
+    };
+    (host, Handle { wanted, commands, state }, Stopper { stop: stop_sender })
+}
+
+impl Stopper {
+    /// Ends the session in good order. The reason is told to everybody.
+    pub fn stop(&self, reason: &str) {
+        self.stop.send_if_modified(|stop| stop.is_none() && stop.replace(reason.to_owned()).is_none());
+    }
+}
+
+impl Handle {
+    /// Follows the session; none when it has ended.
+    pub async fn attach(&self, since: Since) -> Option<Attached> {
+        let (answer, attached) = oneshot::channel();
+        self.wanted.send(Wanted::Attach { since, answer }).await.ok()?;
+        attached.await.ok()
+    }
+
+    /// Gives the session a command, behind those that were given before. What becomes of it is heard later; nothing is
+    /// heard when the session has ended.
+    pub async fn give(&self, sender: Sender, command: Command) -> oneshot::Receiver<Outcome> {
+        let (answer, answered) = oneshot::channel();
+        // If there is no session any more, the answer is dropped, which says so.
+        let _ended = self.commands.send(Given { sender, command, answer }).await;
+        answered
+    }
+
+    /// How far the session is, and when that changes.
+    pub fn state(&self) -> watch::Receiver<HostState> {
+        self.state.clone()
+    }
+}
+
+impl Host {
+    /// Runs until it is stopped, or until the CLI cannot be started for the first time.
+    pub async fn run(mut self) -> Result<(), HostError> {
+        self.publisher.end_what_was_left_open();
+        let started = self.host_started();
+        self.publisher.publish(started);
+        let session = match &self.conversation {
+            Conversation::New(id) => Session::NewWithId(id.clone()),
+            Conversation::Resumed(id) => Session::Resume(id.clone()),
+        };
+        let mut life = Box::pin(self.live(session, None)).await;
+        if let Life::Failed(error) = life {
+            self.publisher.publish(HostEvent::StartFailed { message: error.to_string() });
+            self.publisher.kept.close()?;
+            return Err(error.into());
+        }
+        while !matches!(life, Life::Stopped) {
+            let Some(first) = self.wait_for_prompt().await else { break };
+            life = Box::pin(self.live_again(first)).await;
+        }
+        if let Some(reason) = self.stop.borrow().clone() {
+            tracing::info!("ends: {reason}");
+        }
+        Ok(self.publisher.kept.close()?)
+    }
+
+    fn host_started(&self) -> HostEvent {
+        let record = &self.publisher.kept.record;
+        HostEvent::HostStarted {
+            key: record.key.clone(),
+            session_id: record.session_id.clone().unwrap_or_default(),
+            cwd: record.cwd.display().to_string(),
+            version: env!("CARGO_PKG_VERSION"),
+        }
+    }
+
+    /// The CLI went away: it is started again for a prompt, and with the same conversation, if there is one.
+    async fn live_again(&mut self, first: Given) -> Life {
+        let id = self.publisher.kept.record.session_id.clone().unwrap_or_default();
+        let Ok(id) = SessionId::parse(&id) else { return Life::Stopped };
+        let mut waiting = Some(first);
+        let mut life = Box::pin(self.live(Session::Resume(id.clone()), Some(&mut waiting))).await;
+        if let Life::Failed(ConnectError::UnknownSession { .. }) = life {
+            self.publisher.publish(HostEvent::ContextLost { session_id: id.to_string() });
+            life = Box::pin(self.live(Session::NewWithId(id), Some(&mut waiting))).await;
+        }
+        if let Life::Failed(error) = &life {
+            let message = error.to_string();
+            self.publisher.publish(HostEvent::StartFailed { message: message.clone() });
+            if let Some(Given { sender, answer, .. }) = waiting.take() {
+                self.ledger.settle(sender.once.as_ref(), answer, &Err(message));
+            }
+        }
+        life
+    }
+
+    /// Waits for something that only a CLI can do; none when the host is to end.
+    async fn wait_for_prompt(&mut self) -> Option<Given> {
+        loop {
+            let Host { publisher, commands, stop, .. } = self;
+            let given = tokio::select! {
+                // All may be dropped half-way: what is not taken stays.
+                () = poll_fn(|context| publisher.poll_work(context)) => continue,
+                reason = stopped(stop) => {
+                    self.publisher.publish(HostEvent::HostStopping { reason });
+                    return None;
+                }
+                given = commands.recv() => given?,
+            };
+            let Some(given) = self.enter(given) else { continue };
+            let refusal = match (self.publisher.refuses(&given.command), &given.command) {
+                (Some(refused), _) => refused.to_string(),
+                (None, Command::Prompt(_)) => return Some(given),
+                (None, Command::Close | Command::Abort) => {
+                    self.settle(given, Ok(watari_sdk::Accepted::Done));
+                    self.publisher.publish(HostEvent::HostStopping { reason: CLOSED.to_owned() });
+                    return None;
+                }
+                (None, Command::Interrupt { .. } | Command::Answer { .. } | Command::Request(_)) => {
+                    format!("cannot {} while there is no CLI: send a prompt first", given.command.verb())
+                }
+            };
+            self.settle(given, Err(refusal));
+        }
+    }
+
+    /// One life of the CLI, from its start to its end. A command that waits is given to it when it is ready.
+    async fn live(&mut self, session: Session, mut waiting: Option<&mut Option<Given>>) -> Life {
+        self.publisher.life_begins();
+        let ids_after = self.publisher.kept.log.last().seq;
+        let options = Options { session, ids_after, ..self.options.clone() };
+        let Host { publisher, tells, commands, stop, ledger, answers, .. } = self;
+        let (opening, running) = match open(options, &mut *publisher).await {
+            Ok(opened) => opened,
+            Err(error) => return Life::Failed(StartError::into(error)),
+        };
+        let orders = opening.orders();
+        let mut carrier = Carrier { orders: Some(orders), ledger, answers };
+        let (mut running, mut ready) = (pin!(running), pin!(opening.ready()));
+        let (mut is_ready, mut is_stopping, mut failure) = (false, false, None);
+        loop {
+            tokio::select! {
+                // All may be dropped half-way: the session and its opening go on, what is not taken stays.
+                () = &mut running => break,
+                connected = &mut ready, if !is_ready => {
+                    is_ready = true;
+                    failure = connected.err();
+                    if let Some(given) = waiting.as_mut().filter(|_| failure.is_none()).and_then(|waiting| waiting.take()) {
+                        carrier.carry(given);
+                    }
+                }
+                given = next(commands), if is_ready && !is_stopping => {
+                    is_stopping = carrier.take(given);
+                    if is_stopping {
+                        tell_stopping(tells, CLOSED);
+                    }
+                }
+                reason = stopped(stop), if !is_stopping => {
+                    is_stopping = true;
+                    tell_stopping(tells, &reason);
+                    carrier.close();
+                }
+                Some(answered) = carrier.answers.join_next() => carrier.answered(answered),
+            }
+        }
+        // Nobody is left who could carry out what was given, so each has its answer soon.
+        while let Some(answered) = carrier.answers.join_next().await {
+            carrier.answered(answered);
+        }
+        if !is_ready && !is_stopping {
+            // Why it ended before it was ready is found out only now.
+            failure = ready.await.err();
+        }
+        match failure {
+            _ if is_stopping => Life::Stopped,
+            Some(error) => Life::Failed(error),
+            None => Life::Gone,
+        }
+    }
+
+    /// Enters a command that is to be carried out; none if it was given before.
+    fn enter(&mut self, given: Given) -> Option<Given> {
+        enter(&mut self.ledger, given)
+    }
+
+    fn settle(&mut self, given: Given, outcome: Outcome) {
+        self.ledger.settle(given.sender.once.as_ref(), given.answer, &outcome);
+    }
+}
+
+/// Why a host ends that a client has closed.
+const CLOSED: &str = "a client has closed the session";
+
+/// The host's own event goes the way of everything that is wanted of the publisher, which the session has at the moment.
+fn tell_stopping(tells: &mpsc::Sender<Wanted>, reason: &str) {
+    // If so many wait to be let in that there is no room, the end itself tells them.
+    let _full = tells.try_send(Wanted::Tell(HostEvent::HostStopping { reason: reason.to_owned() }));
+}
+
+/// The next command. When every handle is gone nobody can want anything; the host then waits to be stopped.
+async fn next(commands: &mut mpsc::Receiver<Given>) -> Given {
+    match commands.recv().await {
+        Some(given) => given,
+        None => std::future::pending().await,
+    }
+}
+
+/// Waits until the host is to end, and says why.
+fn stopped(stop: &mut watch::Receiver<Option<String>>) -> Pin<Box<dyn Future<Output = String> + Send + '_>> {
+    Box::pin(async {
+        match stop.wait_for(Option::is_some).await.map(|reason| reason.clone()) {
+            Ok(reason) => reason.unwrap_or_default(),
+            // Nobody is left who could stop it.
+            Err(_) => std::future::pending().await,
+        }
+    })
+}
+
+fn enter(ledger: &mut Ledger, given: Given) -> Option<Given> {
+    let Given { sender, command, answer } = given;
+    match ledger.enter(sender.once.as_ref(), answer) {
+        Entered::New(answer) => Some(Given { sender, command, answer }),
+        Entered::Known => None,
+    }
+}
+
+/// Carries commands to the CLI's session and their outcomes back.
+struct Carrier<'a> {
+    /// None once the session is told to end at once.
+    orders: Option<Orders>,
+    ledger: &'a mut Ledger,
+    answers: &'a mut JoinSet<(Option<Once>, oneshot::Sender<Outcome>, Outcome)>,
+}
+
+impl Carrier<'_> {
+    /// Takes a command of a client. Tells whether it ends the session.
+    fn take(&mut self, given: Given) -> bool {
+        match enter(self.ledger, given) {
+            Some(given) => self.carry(given),
+            None => false,
+        }
+    }
+
+    /// Carries out a command that was entered. Tells whether it ends the session.
+    fn carry(&mut self, given: Given) -> bool {
+        let Given { sender: Sender { name, once }, mut command, answer } = given;
+        let ends = matches!(command, Command::Close | Command::Abort);
+        if let Command::Answer { by, .. } = &mut command {
+            *by = Some(name);
+        }
+        let given = self.orders.as_ref().ok_or(watari_sdk::OrderError::Ended).and_then(|orders| orders.give(command));
+        match given {
+            Ok(receipt) => {
+                self.answers.spawn(async move {
+                    let outcome = receipt.accepted().await.map_err(|error| error.to_string());
+                    (once, answer, outcome)
+                });
+                ends
+            }
+            Err(error) => {
+                self.ledger.settle(once.as_ref(), answer, &Err(error.to_string()));
+                false
+            }
+        }
+    }
+
+    /// Ends the session in good order, or at once if there is no room for that wish.
+    fn close(&mut self) {
+        let closes = self.orders.as_ref().is_some_and(|orders| orders.give(Command::Close).is_ok());
+        if !closes {
+            self.orders = None;
+        }
+    }
+
+    fn answered(
+        &mut self,
+        answered: Result<(Option<Once>, oneshot::Sender<Outcome>, Outcome), tokio::task::JoinError>,
+    ) {
+        // A task that waits for an answer does not panic, and nobody aborts it.
+        if let Ok((once, answer, outcome)) = answered {
+            self.ledger.settle(once.as_ref(), answer, &outcome);
+        }
+    }
+}

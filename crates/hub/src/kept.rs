@@ -1,0 +1,288 @@
+//! What a host has of its session on disk, and nobody else while it has it: folder, locks, record and log.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use watari_sdk::SessionId;
+
+use crate::folders::{self, Trouble};
+use crate::key::Key;
+use crate::lock::{Lock, LockError};
+use crate::log::{Log, OpenError, ReadError};
+use crate::record::{self, Record, RecordError, State};
+use crate::standing::{Standing, change_of_line};
+
+/// The folders of this user's sessions.
+#[derive(Debug, Clone)]
+pub struct Home {
+    /// What is kept.
+    pub state: PathBuf,
+    /// The sockets of those that live.
+    pub runtime: PathBuf,
+}
+
+/// Which conversation a host is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Conversation {
+    /// A new one, which gets this id.
+    New(SessionId),
+    /// One that the CLI has stored.
+    Resumed(SessionId),
+}
+
+/// What a host has of its session.
+#[derive(Debug)]
+pub struct Kept {
+    pub(crate) home: Home,
+    pub(crate) record: Record,
+    pub(crate) log: Log,
+    /// What the last host was killed in the middle of.
+    pub(crate) left_open: Standing,
+    folder: PathBuf,
+    holder: String,
+    _lock: Lock,
+    /// None only while it is exchanged for another.
+    conversation_lock: Option<Lock>,
+}
+
+/// Why a session cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum KeepError {
+    /// A folder cannot be used.
+    #[error("{what}: {remedy}")]
+    Folder {
+        /// What is wrong.
+        what: String,
+        /// What to do.
+        remedy: String,
+    },
+    /// Another host has it.
+    #[error("the session {session_id} is in use by {holder}: connect to that, or end it first")]
+    InUse {
+        /// The conversation.
+        session_id: String,
+        /// Who has it.
+        holder: String,
+    },
+    /// A lock cannot be had for another reason.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// The record cannot be used.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// The log cannot be opened.
+    #[error(transparent)]
+    Log(#[from] OpenError),
+    /// The log cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The sessions cannot be listed.
+    #[error("cannot look for sessions in {}: {source}", .path.display())]
+    List {
+        /// The folder.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl Home {
+    /// The folder of one session.
+    fn session(&self, key: &Key) -> PathBuf {
+        self.state.join("sessions").join(key.as_str())
+    }
+
+    /// Where the native socket of a session is.
+    pub fn socket(&self, key: &Key) -> PathBuf {
+        self.runtime.join(format!("{key}.sock"))
+    }
+
+    /// Where locks are that are not of one session's folder.
+    pub fn locks(&self) -> PathBuf {
+        self.state.join("locks")
+    }
+
+    /// Makes the folders, for this user alone.
+    pub fn make(&self) -> Result<(), KeepError> {
+        make(&self.runtime, "XDG_RUNTIME_DIR")?;
+        make(&self.state, "XDG_STATE_HOME")?;
+        make(&self.state.join("sessions"), "XDG_STATE_HOME")?;
+        make(&self.locks(), "XDG_STATE_HOME")
+    }
+
+    /// The newest session of Watari's that holds a conversation.
+    fn find(&self, conversation: &SessionId) -> Result<Option<Record>, KeepError> {
+        let path = self.state.join("sessions");
+        let list = |source| KeepError::List { path: path.clone(), source };
+        let mut newest: Option<Record> = None;
+        for entry in fs::read_dir(&path).map_err(list)? {
+            let folder = entry.map_err(list)?.path();
+            // What is no session, or cannot be read, is not the one.
+            let Ok(record) = Record::read(&folder.join("record.json")) else { continue };
+            let is_newer = newest.as_ref().is_none_or(|newest| newest.started_ms < record.started_ms);
+            if record.session_id.as_deref() == Some(conversation.as_str()) && is_newer {
+                newest = Some(record);
+            }
+        }
+        Ok(newest)
+    }
+}
+
+/// Looks at the record of a session. If it says that a host has it, and none has, that host was killed.
+pub fn look(folder: &Path) -> Result<Record, RecordError> {
+    let path = folder.join("record.json");
+    let mut record = Record::read(&path)?;
+    if record.state == State::Running
+        && let Ok(_lock) = Lock::take(&folder.join("lock"), LOOKING)
+    {
+        // Whoever had it may have ended it before we had the lock.
+        record = Record::read(&path)?;
+        if record.state == State::Running {
+            record.state = State::Interrupted;
+            record.write(&path)?;
+        }
+    }
+    Ok(record)
+}
+
+fn make(folder: &Path, variable: &str) -> Result<(), KeepError> {
+    folders::make(folder).map_err(|trouble: Trouble| {
+        let (what, remedy) = trouble.words(folder, variable);
+        KeepError::Folder { what, remedy }
+    })
+}
+
+impl Kept {
+    /// Takes a session for this process. `holder` is what others are told who want it too; `chance` names a session that
+    /// Watari has not had before.
+    pub fn open(
+        home: &Home,
+        conversation: &Conversation,
+        cwd: &Path,
+        chance: u64,
+        holder: &str,
+    ) -> Result<Kept, KeepError> {
+        home.make()?;
+        let (Conversation::New(session_id) | Conversation::Resumed(session_id)) = conversation;
+        // First of all, so that no other host looks for the same one at the same time.
+        let conversation_lock = lock_conversation(home, session_id.as_str(), holder)?;
+        let found = match conversation {
+            Conversation::New(_) => None,
+            Conversation::Resumed(id) => home.find(id)?,
+        };
+        let key = found.as_ref().map_or_else(|| Key::from_chance(chance), |record| record.key.clone());
+        let folder = home.session(&key);
+        make(&folder, "XDG_STATE_HOME")?;
+        let lock =
+            take_from_lookers(&folder.join("lock"), holder).map_err(|error| in_use(session_id.as_str(), error))?;
+        let mut record = found.unwrap_or_else(|| Record {
+            version: record::VERSION,
+            key,
+            session_id: None,
+            cwd: PathBuf::new(),
+            started_ms: 0,
+            state: State::Running,
+            epochs: Vec::new(),
+        });
+        let before = record.epochs.last().copied().unwrap_or_default();
+        let (log, found) = Log::open(&folder.join("events.jsonl"), before.epoch)?;
+        if found.cut_bytes > 0 {
+            tracing::warn!(bytes = found.cut_bytes, "the end of the log was broken off and is cut");
+        }
+        let left_open = read_left_open(&log, before)?;
+        if found.last > before {
+            record.epochs.push(found.last);
+        }
+        record.session_id = Some(session_id.to_string());
+        record.cwd = cwd.to_owned();
+        record.started_ms = milliseconds_since_1970();
+        record.state = State::Running;
+        record.write(&folder.join("record.json"))?;
+        let (home, holder) = (home.clone(), holder.to_owned());
+        let conversation_lock = Some(conversation_lock);
+        Ok(Kept { home, record, log, left_open, folder, holder, _lock: lock, conversation_lock })
+    }
+
+    /// Watari's own name of the session.
+    pub fn key(&self) -> &Key {
+        &self.record.key
+    }
+
+    /// The folder of the session.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The conversation has another id from now on. Nobody else may have that.
+    pub(crate) fn change_conversation(&mut self, session_id: &str) -> Result<(), KeepError> {
+        if self.record.session_id.as_deref() == Some(session_id) {
+            return Ok(());
+        }
+        let lock = lock_conversation(&self.home, session_id, &self.holder)?;
+        self.conversation_lock = Some(lock);
+        self.record.session_id = Some(session_id.to_owned());
+        self.record.write(&self.folder.join("record.json"))?;
+        Ok(())
+    }
+
+    /// Notes that the session has ended in good order.
+    pub(crate) fn close(&mut self) -> Result<(), RecordError> {
+        self.record.epochs.push(self.log.last());
+        self.record.state = State::Ended;
+        self.record.write(&self.folder.join("record.json"))
+    }
+}
+
+/// What stands in the lock of a session while somebody looks at its record.
+const LOOKING: &str = "a look at the record";
+
+/// How long a look may take before it is somebody who has the session.
+const LOOKS_MAX: u32 = 1000;
+
+/// Takes the lock of a session. One who only looks has it for a moment, and is waited for.
+fn take_from_lookers(path: &Path, holder: &str) -> Result<Lock, LockError> {
+    let mut looks = 0;
+    loop {
+        match Lock::take(path, holder) {
+            Err(LockError::Held { holder }) if holder == LOOKING && looks < LOOKS_MAX => {
+                looks += 1;
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            taken => return taken,
+        }
+    }
+}
+
+fn lock_conversation(home: &Home, session_id: &str, holder: &str) -> Result<Lock, KeepError> {
+    // The same conversation in either case is the same.
+    let path = home.locks().join(session_id.to_ascii_lowercase());
+    Lock::take(&path, holder).map_err(|error| in_use(session_id, error))
+}
+
+fn in_use(session_id: &str, error: LockError) -> KeepError {
+    match error {
+        LockError::Held { holder } => KeepError::InUse { session_id: session_id.to_owned(), holder },
+        LockError::Io { .. } => error.into(),
+    }
+}
+
+/// What was begun in the last epoch and has not ended. Nothing is left from one before: each host ends what it finds.
+fn read_left_open(log: &Log, before: crate::Position) -> Result<Standing, ReadError> {
+    let mut standing = Standing::default();
+    let mut lines = log.after(before)?;
+    let mut number = before.seq;
+    while let Some(line) = lines.next()? {
+        number += 1;
+        if let Some(change) = change_of_line(line) {
+            standing.note(number, change);
+        }
+    }
+    Ok(standing)
+}
+
+fn milliseconds_since_1970() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}

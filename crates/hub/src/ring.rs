@@ -1,0 +1,218 @@
+//! The newest lines of a session, for everybody who listens: a queue with one end to write and many to read.
+//!
+//! It is bounded by bytes, and nobody waits for a reader: one that is too slow finds that what it wants is no longer
+//! there, and reads it from the file.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+/// How many bytes of lines are kept. What is older is gone from here.
+const KEPT_BYTES_MAX: usize = 1024 * 1024;
+
+/// How long a line may be to be kept here; of a longer one only its number is.
+const LINE_BYTES_MAX: usize = 64 * 1024;
+
+/// What a line costs beside its bytes.
+const ENTRY_BYTES: usize = 64;
+
+/// How much a reader is given at once.
+const TAKEN_BYTES_MAX: usize = 64 * 1024;
+
+/// A line, or where it is.
+#[derive(Debug, Clone)]
+pub(crate) enum Entry {
+    Line(Arc<[u8]>),
+    /// In the file, from this byte on.
+    Stored {
+        start: u64,
+        bytes: usize,
+    },
+}
+
+/// The end that is written to.
+#[derive(Debug)]
+pub(crate) struct Ring {
+    shared: Arc<Mutex<Shared>>,
+}
+
+/// An end that is read from.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    shared: Arc<Mutex<Shared>>,
+    id: u64,
+    /// The place of the next entry.
+    next: u64,
+    /// How many bytes were told before it.
+    bytes_before: u64,
+}
+
+/// What a reader got.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Taken {
+    Some,
+    /// What comes next is no longer here.
+    Behind,
+    /// Nothing comes any more.
+    Ended,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    entries: VecDeque<(Entry, usize)>,
+    /// The place of the first entry.
+    first: u64,
+    kept_bytes: usize,
+    /// How many bytes were ever told.
+    told_bytes: u64,
+    is_closed: bool,
+    readers: u64,
+    waiting: BTreeMap<u64, Waker>,
+}
+
+impl Ring {
+    pub(crate) fn new() -> Ring {
+        Ring { shared: Arc::default() }
+    }
+
+    /// Adds a line; `stored` is where it begins in the file, if it is there.
+    pub(crate) fn push(&mut self, line: &[u8], stored: Option<u64>) {
+        let mut shared = lock(&self.shared);
+        let (entry, bytes) = match stored {
+            Some(start) if line.len() > LINE_BYTES_MAX => (Entry::Stored { start, bytes: line.len() }, ENTRY_BYTES),
+            Some(_) | None => (Entry::Line(Arc::from(line)), ENTRY_BYTES + line.len()),
+        };
+        shared.entries.push_back((entry, line.len()));
+        shared.kept_bytes += bytes;
+        shared.told_bytes += line.len() as u64;
+        while shared.kept_bytes > KEPT_BYTES_MAX && shared.entries.len() > 1 {
+            shared.drop_oldest();
+        }
+        let waiting = std::mem::take(&mut shared.waiting);
+        drop(shared);
+        waiting.into_values().for_each(Waker::wake);
+    }
+
+    /// A reader of what is told from now on.
+    pub(crate) fn reader(&self) -> Reader {
+        let mut shared = lock(&self.shared);
+        shared.readers += 1;
+        let next = shared.first + shared.entries.len() as u64;
+        Reader { shared: Arc::clone(&self.shared), id: shared.readers, next, bytes_before: shared.told_bytes }
+    }
+}
+
+impl Shared {
+    fn drop_oldest(&mut self) {
+        let Some((entry, _)) = self.entries.pop_front() else { return };
+        self.first += 1;
+        self.kept_bytes -= ENTRY_BYTES
+            + match entry {
+                Entry::Line(line) => line.len(),
+                Entry::Stored { .. } => 0,
+            };
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        let mut shared = lock(&self.shared);
+        shared.is_closed = true;
+        let waiting = std::mem::take(&mut shared.waiting);
+        drop(shared);
+        waiting.into_values().for_each(Waker::wake);
+    }
+}
+
+impl Reader {
+    /// Takes what there is, or waits. Dropping it half-way loses nothing.
+    pub(crate) fn poll_take(&mut self, context: &mut Context<'_>, entries: &mut Vec<Entry>) -> Poll<Taken> {
+        let mut shared = lock(&self.shared);
+        let Some(place) = self.next.checked_sub(shared.first) else { return Poll::Ready(Taken::Behind) };
+        let mut bytes = 0;
+        for (entry, line_bytes) in shared.entries.iter().skip(usize::try_from(place).unwrap_or(usize::MAX)) {
+            entries.push(entry.clone());
+            self.next += 1;
+            self.bytes_before += *line_bytes as u64;
+            bytes += line_bytes;
+            if bytes >= TAKEN_BYTES_MAX {
+                break;
+            }
+        }
+        if !entries.is_empty() {
+            Poll::Ready(Taken::Some)
+        } else if shared.is_closed {
+            Poll::Ready(Taken::Ended)
+        } else {
+            shared.waiting.insert(self.id, context.waker().clone());
+            Poll::Pending
+        }
+    }
+
+    /// How many bytes were told that this reader has not taken.
+    pub(crate) fn behind_bytes(&self) -> u64 {
+        lock(&self.shared).told_bytes - self.bytes_before
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        lock(&self.shared).waiting.remove(&self.id);
+    }
+}
+
+/// Nothing in here panics between two changes that belong together.
+fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn take(reader: &mut Reader) -> (Option<Taken>, Vec<String>) {
+        let mut entries = Vec::new();
+        let taken = match reader.poll_take(&mut Context::from_waker(Waker::noop()), &mut entries) {
+            Poll::Ready(taken) => Some(taken),
+            Poll::Pending => None,
+        };
+        let shown = entries.iter().map(|entry| match entry {
+            Entry::Line(line) => String::from_utf8(line.to_vec()).unwrap(),
+            Entry::Stored { start, .. } => format!("stored {start}"),
+        });
+        (taken, shown.collect())
+    }
+
+    #[test]
+    fn every_reader_gets_every_line_from_its_beginning_on() {
+        let mut ring = Ring::new();
+        let mut early = ring.reader();
+        assert_eq!(take(&mut early), (None, vec![]));
+        ring.push(b"one", Some(1));
+        let mut late = ring.reader();
+        ring.push(b"two", None);
+        assert_eq!(take(&mut early), (Some(Taken::Some), vec!["one".into(), "two".into()]));
+        assert_eq!(late.behind_bytes(), 3);
+        drop(ring);
+        assert_eq!(take(&mut late), (Some(Taken::Some), vec!["two".into()]));
+        assert_eq!(late.behind_bytes(), 0);
+        assert_eq!(take(&mut late), (Some(Taken::Ended), vec![]));
+    }
+
+    #[test]
+    fn it_holds_no_more_than_its_bound_and_a_slow_reader_is_told() {
+        let mut ring = Ring::new();
+        let mut slow = ring.reader();
+        let long = vec![b'x'; LINE_BYTES_MAX + 1];
+        for number in 0..100 {
+            ring.push(&long, Some(number));
+        }
+        assert_eq!(take(&mut slow).1.first().map(String::as_str), Some("stored 0"));
+        for _ in 0..100 {
+            ring.push(&long[..LINE_BYTES_MAX], None);
+        }
+        assert_eq!(take(&mut slow), (Some(Taken::Behind), vec![]));
+        assert!(lock(&ring.shared).kept_bytes <= KEPT_BYTES_MAX);
+        assert!(slow.behind_bytes() > 4 * 1024 * 1024);
+    }
+}

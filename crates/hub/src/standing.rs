@@ -1,0 +1,214 @@
+//! What of a session still holds: what was begun and has not ended. Whoever comes late is told that, and when a host was
+//! killed, the next one ends it.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use watari_sdk::{Event, TurnCause};
+
+/// Something that begins and ends.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Item {
+    /// The CLI, from when it is ready.
+    Cli,
+    /// The conversation, as the CLI last described it.
+    Session,
+    /// What runs in the background, as it was last listed.
+    Tasks,
+    Prompt(u64),
+    Turn,
+    Message(String),
+    Block(u64),
+    Ask(u64),
+}
+
+/// What an event does to what holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Change {
+    Begins(Item),
+    Ends(Item),
+    /// A turn, and the prompt it was for.
+    EndsTurn(Option<u64>),
+    /// The CLI, and all that hung on it.
+    EndsCli,
+}
+
+/// What holds, and which event began it.
+#[derive(Debug, Default)]
+pub(crate) struct Standing {
+    items: BTreeMap<Item, u64>,
+}
+
+impl Standing {
+    pub(crate) fn note(&mut self, number: u64, change: Change) {
+        match change {
+            Change::Begins(item) => {
+                self.items.insert(item, number);
+            }
+            Change::Ends(item) => {
+                self.items.remove(&item);
+            }
+            Change::EndsTurn(prompt) => {
+                self.items.remove(&Item::Turn);
+                prompt.map(|prompt| self.items.remove(&Item::Prompt(prompt)));
+            }
+            // What the conversation is, stays.
+            Change::EndsCli => self.items.retain(|item, _| *item == Item::Session),
+        }
+    }
+
+    /// The events that began it, in their order.
+    pub(crate) fn numbers(&self) -> Vec<u64> {
+        let mut numbers: Vec<u64> = self.items.values().copied().collect();
+        numbers.sort_unstable();
+        numbers
+    }
+
+    pub(crate) fn items(&self) -> impl DoubleEndedIterator<Item = &Item> {
+        self.items.keys()
+    }
+}
+
+/// What an event changes.
+pub(crate) fn change_of(event: &Event) -> Option<Change> {
+    Some(match event {
+        Event::Ready { .. } => Change::Begins(Item::Cli),
+        Event::SessionOpened { .. } => Change::Begins(Item::Session),
+        Event::TasksListed { .. } => Change::Begins(Item::Tasks),
+        Event::PromptAccepted { prompt, .. } => Change::Begins(Item::Prompt(prompt.0)),
+        Event::PromptDropped { prompt, .. } => Change::Ends(Item::Prompt(prompt.0)),
+        Event::TurnStarted { .. } => Change::Begins(Item::Turn),
+        Event::TurnFinished { cause: TurnCause::Prompt(prompt), .. } => Change::EndsTurn(Some(prompt.0)),
+        Event::TurnFinished { cause: TurnCause::Cli, .. } | Event::BecameIdle => Change::EndsTurn(None),
+        Event::MessageStarted { message, .. } => Change::Begins(Item::Message(message.0.clone())),
+        Event::MessageFinished { message, .. } => Change::Ends(Item::Message(message.0.clone())),
+        Event::BlockStarted { block, .. } => Change::Begins(Item::Block(block.0)),
+        Event::BlockFinished { block, .. } | Event::BlockDiscarded { block } => Change::Ends(Item::Block(block.0)),
+        Event::AskOpened { ask, .. } => Change::Begins(Item::Ask(ask.0)),
+        Event::AskClosed { ask, .. } => Change::Ends(Item::Ask(ask.0)),
+        Event::Ended { .. } => Change::EndsCli,
+        Event::BlockGrew { .. }
+        | Event::MessageRetracted { .. }
+        | Event::ToolReturned { .. }
+        | Event::ModelTold { .. }
+        | Event::ToolProgressed { .. }
+        | Event::StatusChanged { .. }
+        | Event::ApiRetried { .. }
+        | Event::TaskChanged { .. }
+        | Event::HookChanged { .. }
+        | Event::PermissionRefused { .. }
+        | Event::ThinkingCounted { .. }
+        | Event::Compacted { .. }
+        | Event::ConversationCleared { .. }
+        | Event::TitleChanged { .. }
+        | Event::CommandsListed { .. }
+        | Event::PromptSuggested { .. }
+        | Event::TranscriptWritten { .. }
+        | Event::Noticed { .. }
+        | Event::RequestAnswered { .. }
+        | Event::Unknown { .. }
+        | Event::NoiseSkipped { .. }
+        | Event::EventsDropped { .. } => return None,
+    })
+}
+
+/// The same, of an event that was stored.
+pub(crate) fn change_of_line(line: &[u8]) -> Option<Change> {
+    #[derive(Deserialize)]
+    struct Line<'a> {
+        #[serde(borrow)]
+        r#type: Cow<'a, str>,
+        prompt: Option<u64>,
+        block: Option<u64>,
+        ask: Option<u64>,
+        message: Option<String>,
+        cause: Option<Cause>,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    enum Cause {
+        Prompt(u64),
+        Cli,
+    }
+    let line: Line<'_> = serde_json::from_slice(line).ok()?;
+    Some(match &*line.r#type {
+        "ready" => Change::Begins(Item::Cli),
+        "session_opened" => Change::Begins(Item::Session),
+        "tasks_listed" => Change::Begins(Item::Tasks),
+        "prompt_accepted" => Change::Begins(Item::Prompt(line.prompt?)),
+        "prompt_dropped" => Change::Ends(Item::Prompt(line.prompt?)),
+        "turn_started" => Change::Begins(Item::Turn),
+        "turn_finished" => Change::EndsTurn(match line.cause? {
+            Cause::Prompt(prompt) => Some(prompt),
+            Cause::Cli => None,
+        }),
+        "became_idle" => Change::EndsTurn(None),
+        "message_started" => Change::Begins(Item::Message(line.message?)),
+        "message_finished" => Change::Ends(Item::Message(line.message?)),
+        "block_started" => Change::Begins(Item::Block(line.block?)),
+        "block_finished" | "block_discarded" => Change::Ends(Item::Block(line.block?)),
+        "ask_opened" => Change::Begins(Item::Ask(line.ask?)),
+        "ask_closed" => Change::Ends(Item::Ask(line.ask?)),
+        "ended" => Change::EndsCli,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use watari_sdk::{AskEnding, AskId, BlockId, DropReason, Exit, MessageId, PromptId, Raw};
+
+    use super::*;
+
+    /// Events of each kind that changes what holds, but for those that need half a session to be made.
+    fn events() -> Vec<Event> {
+        let message = || MessageId("m".into());
+        vec![
+            Event::TasksListed { tasks: Raw::from("[]") },
+            Event::TurnStarted { cause: TurnCause::Prompt(PromptId(4)) },
+            Event::BecameIdle,
+            Event::PromptDropped { prompt: PromptId(4), reason: DropReason::Lost },
+            Event::MessageStarted { message: message(), model: "x".into() },
+            Event::MessageFinished { message: message(), blocks: vec![BlockId(1)], stop_reason: None },
+            Event::BlockStarted {
+                block: BlockId(2),
+                message: message(),
+                index: 0,
+                kind: watari_sdk::BlockKind::Text,
+                content: Raw::from("{}"),
+            },
+            Event::BlockDiscarded { block: BlockId(2) },
+            Event::AskClosed { ask: AskId(5), ending: AskEnding::Allowed, by: None },
+            Event::Ended { exit: Exit::default() },
+            Event::TitleChanged { title: "prompt".into() },
+        ]
+    }
+
+    #[test]
+    fn an_event_that_was_stored_changes_the_same_as_when_it_was_told() {
+        for event in events() {
+            let line = serde_json::to_string(&event).unwrap();
+            assert_eq!(change_of_line(line.as_bytes()), change_of(&event), "{line}");
+        }
+        let finished = br#"{"seq":"1:7","type":"turn_finished","cause":{"prompt":4},"outcome":{}}"#;
+        assert_eq!(change_of_line(finished), Some(Change::EndsTurn(Some(4))));
+        let finished = br#"{"seq":"1:7","type":"turn_finished","cause":"cli","outcome":{}}"#;
+        assert_eq!(change_of_line(finished), Some(Change::EndsTurn(None)));
+    }
+
+    #[test]
+    fn what_has_ended_does_not_hold() {
+        let mut standing = Standing::default();
+        for (number, item) in
+            [Item::Session, Item::Cli, Item::Prompt(1), Item::Turn, Item::Ask(9)].into_iter().enumerate()
+        {
+            standing.note(number as u64, Change::Begins(item));
+        }
+        standing.note(7, Change::Begins(Item::Prompt(2)));
+        standing.note(8, Change::EndsTurn(Some(1)));
+        assert_eq!(standing.numbers(), [0, 1, 4, 7]);
+        standing.note(9, Change::EndsCli);
+        assert_eq!(standing.numbers(), [0]);
+    }
+}

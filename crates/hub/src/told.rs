@@ -1,0 +1,90 @@
+//! What a host tells beside what happens in the session: its own events, in the same words and the same log.
+
+use serde::Serialize;
+use watari_sdk::Event;
+
+use crate::key::Key;
+
+/// Something that happened to the host of a session.
+#[derive(Debug, Clone, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum HostEvent {
+    /// A host has taken the session up: the first event of every epoch.
+    HostStarted {
+        /// Watari's own name of the session.
+        key: Key,
+        /// The CLI's id of the conversation.
+        session_id: String,
+        /// The directory it works in.
+        cwd: String,
+        /// The version of Watari.
+        version: &'static str,
+    },
+    /// The CLI could not be started again. The next prompt tries anew.
+    StartFailed {
+        /// Why, and what to do.
+        message: String,
+    },
+    /// The conversation could not be taken up again: the CLI has nothing of it. What comes is a new one.
+    ContextLost {
+        /// The conversation that is gone.
+        session_id: String,
+    },
+    /// The host ends, and the session with it; it can be resumed.
+    HostStopping {
+        /// Why.
+        reason: String,
+    },
+    /// Events cannot be stored, so the session waits. Not numbered.
+    StorageFull {
+        /// What the matter is, and what to do.
+        message: String,
+    },
+    /// Events can be stored again. Not numbered.
+    StorageRecovered,
+}
+
+/// What is told.
+#[derive(Debug)]
+pub(crate) enum Told {
+    Event(Event),
+    Host(HostEvent),
+}
+
+impl From<Event> for Told {
+    fn from(event: Event) -> Told {
+        Told::Event(event)
+    }
+}
+
+impl From<HostEvent> for Told {
+    fn from(event: HostEvent) -> Told {
+        Told::Host(event)
+    }
+}
+
+impl Told {
+    /// Whether it is told to those who listen and not kept.
+    pub(crate) fn is_fleeting(&self) -> bool {
+        match self {
+            Told::Event(event) => matches!(event, Event::BlockGrew { .. } | Event::ToolProgressed { .. }),
+            Told::Host(event) => matches!(event, HostEvent::StorageFull { .. } | HostEvent::StorageRecovered),
+        }
+    }
+
+    /// Adds its text, a JSON object.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        // Writing to memory does not fail, and none of them has keys that are no text.
+        let _written = match self {
+            Told::Event(event) => serde_json::to_writer(out, event),
+            Told::Host(event) => serde_json::to_writer(out, event),
+        };
+    }
+
+    pub(crate) fn weight_bytes(&self) -> usize {
+        match self {
+            Told::Event(event) => event.weight_bytes(),
+            Told::Host(_) => size_of::<Told>(),
+        }
+    }
+}
