@@ -7,6 +7,8 @@ use std::fmt;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
+use crate::wire::repair::{Half, lone_surrogates};
+
 /// A JSON value kept as the text it arrived in, so that nothing is lost: not the order of keys, not a
 /// number out of range, not a lone surrogate, not deep nesting.
 #[derive(Clone)]
@@ -32,6 +34,11 @@ impl Raw {
     pub(crate) fn copied(value: &RawValue) -> Raw {
         Raw(value.to_owned())
     }
+}
+
+/// JSON text whose strings Rust can hold: half a character, which JSON can hold, becomes U+FFFD.
+pub fn readable(json: &str) -> Cow<'_, str> {
+    lone_surrogates(json, Half::Replaced).map_or(Cow::Borrowed(json), Cow::Owned)
 }
 
 /// One member of an object, as it came; none if there is none, or if it is null.

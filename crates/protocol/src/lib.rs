@@ -31,7 +31,7 @@ pub use event::{
 };
 pub use id::{AskId, BadId, BlockId, EntryId, HookId, MessageId, PromptId, RequestId, SessionId, ToolUseId};
 pub use initialize::{HOOK_EVENTS, Hook, Initialize, SystemPrompt, TOOL_SERVER, Tool};
-pub use json::Raw;
+pub use json::{Raw, readable};
 pub use session::{Config, Machine, Output, Phase, ProcessEnd, STEPS, Stop, Trigger};
 pub use wire::login::{Login, read_login};
 pub use wire::start_failure::{StartFailure, start_failure};

@@ -68,7 +68,7 @@ pub use watari_protocol::{
     InterruptReceipt, Login, MessageId, NoticeKind, Outcome, PermissionAsk, PermissionMode, Phase, Prompt,
     PromptContent, PromptId, Raw, Refused, Request, RequestFailed, RequestId, RequestReply, SessionId, SessionInfo,
     SystemPrompt, TOOL_SERVER, TaskNews, Tool, ToolCallAsk, ToolUseId, TurnCause, TurnEnding, UnknownPermissionMode,
-    Usage, Writer,
+    Usage, Writer, readable,
 };
 
 /// The program in the README is one that compiles.

@@ -56,9 +56,14 @@ impl Lines {
 
     /// Where the next bytes are to be read to: at its end, up to its capacity.
     pub fn space(&mut self) -> &mut Vec<u8> {
+        self.space_of(CHUNK_BYTES)
+    }
+
+    /// The same, with room for as many bytes: for those of whom little is to be read at once.
+    pub fn space_of(&mut self, bytes: usize) -> &mut Vec<u8> {
         self.forget_taken_lines();
         self.skip_overlong_line();
-        self.buffer.reserve(CHUNK_BYTES);
+        self.buffer.reserve(bytes);
         &mut self.buffer
     }
 

@@ -3,6 +3,7 @@
 mod check;
 mod doctor;
 mod schema;
+mod socket;
 mod stdio;
 mod stub;
 
@@ -15,6 +16,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
     Stdio(stdio::Stdio),
+    Socket(Box<socket::Socket>),
     Schema(schema::Schema),
     Stub(stub::Stub),
     Check(check::Check),
@@ -25,6 +27,7 @@ impl Command {
     pub(crate) fn run(self) -> ExitCode {
         match self {
             Command::Stdio(stdio) => stdio.run(),
+            Command::Socket(socket) => socket.run(),
             Command::Schema(schema) => schema.run(),
             Command::Stub(stub) => stub.run(),
             Command::Check(check) => check.run(),

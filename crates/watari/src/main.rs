@@ -3,6 +3,7 @@
 mod command;
 mod dialect;
 mod frontend;
+mod host_log;
 
 use std::process::ExitCode;
 

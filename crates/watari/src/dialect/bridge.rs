@@ -3,7 +3,6 @@
 //! Pure: lines to commands, events to lines. Reading is tolerant, writing is exact.
 
 mod incoming;
-mod members;
 mod options;
 mod outgoing;
 mod schema;

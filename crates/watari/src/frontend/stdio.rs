@@ -1,7 +1,6 @@
 //! One session on standard input and output, in the dialect of the bridge.
 
 mod ends;
-mod outbox;
 mod running;
 mod state;
 mod wait;
@@ -12,7 +11,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ends::{Input, Output};
-use outbox::Outbox;
 use running::{Answered, Ending, Running, STARTED, TOOLS_TOO_LATE, Taken, gone};
 use state::{Connecting, State};
 use tokio::task::JoinSet;
@@ -24,6 +22,7 @@ use watari_sdk::{
 
 use crate::command::StopSignals;
 use crate::dialect::bridge::{self, Encoder, Fatal, Incoming, StartOptions};
+use crate::frontend::outbox::Outbox;
 
 /// How many messages of the client may wait while the CLI starts.
 const EARLY_PROMPTS_MAX: usize = 256;

@@ -3,8 +3,9 @@
 use serde_json::value::RawValue;
 use watari_sdk::{Answer, AskId, PermissionMode, Prompt, Raw, Tool};
 
-use super::members::Members;
 use super::options::{self, StartOptions};
+use crate::dialect::content;
+use crate::dialect::members::Members;
 
 /// What a client wants.
 #[derive(Debug)]
@@ -30,11 +31,7 @@ pub(crate) fn read(line: &[u8]) -> Result<Option<Incoming>, String> {
         return Ok(None);
     }
     let Ok(text) = std::str::from_utf8(line) else { return Err("the line is not UTF-8".to_owned()) };
-    match Members::read(text) {
-        Ok(mut members) => message(&mut members).map(Some),
-        Err(_) if text.starts_with('{') => Err("the line is not JSON".to_owned()),
-        Err(_) => Err("the line is not a JSON object".to_owned()),
-    }
+    message(&mut Members::of_line(text)?).map(Some)
 }
 
 pub(super) fn message(members: &mut Members<'_>) -> Result<Incoming, String> {
@@ -45,7 +42,7 @@ pub(super) fn message(members: &mut Members<'_>) -> Result<Incoming, String> {
             let mut given = members.object("options", "options.", "an object")?.unwrap_or_default();
             Incoming::Start { prompt: prompt.into(), options: Box::new(options::read(&mut given)?) }
         }
-        "user_message" => Incoming::UserMessage(user_message(members)?),
+        "user_message" => Incoming::UserMessage(content::prompt(members)?),
         "permission_response" => {
             let ask = ask_id(members, "requestId", "req_")?;
             let what = "an object with behavior allow or deny";
@@ -60,10 +57,10 @@ pub(super) fn message(members: &mut Members<'_>) -> Result<Incoming, String> {
             let mode: String = members.required("mode", "a string")?;
             Incoming::SetPermissionMode(mode.parse().map_err(|error| format!("mode: {error}"))?)
         }
-        "register_tools" => Incoming::RegisterTools(tools(members)?),
+        "register_tools" => Incoming::RegisterTools(content::tools(members, "inputSchema")?),
         "tool_call_result" => {
             let ask = ask_id(members, "callId", "call_")?;
-            let content = tool_content(members)?;
+            let content = content::tool_result(members)?;
             let is_error = members.switch("isError")?.unwrap_or(false);
             Incoming::ToolCallResult { ask, answer: Answer::ToolResult { content, is_error } }
         }
@@ -73,70 +70,6 @@ pub(super) fn message(members: &mut Members<'_>) -> Result<Incoming, String> {
             return Err(format!("unknown type {beginning:?}; it is one of {TYPES}"));
         }
     })
-}
-
-/// A text, and after it images and documents in the API's shape, which pass as they are.
-fn user_message(members: &mut Members<'_>) -> Result<Prompt, String> {
-    let text: String = members.required("text", "a string")?;
-    let mut blocks: Vec<&RawValue> = Vec::new();
-    for name in ["images", "documents"] {
-        let what = "a list of content blocks";
-        let given: Vec<&RawValue> = members.optional(name, what)?.unwrap_or_default();
-        if !given.iter().all(|block| block.get().starts_with('{')) {
-            return Err(format!("{name} must be {what}"));
-        }
-        blocks.extend(given);
-    }
-    if blocks.is_empty() {
-        return Ok(text.into());
-    }
-    let text = Raw::of(&serde_json::json!({"type": "text", "text": text}));
-    let blocks: Vec<&str> = std::iter::once(text.as_str()).chain(blocks.iter().map(|block| block.get())).collect();
-    Ok(Prompt::blocks(format!("[{}]", blocks.join(",")).as_str()))
-}
-
-/// The tools of the client. What the model calls them has a limit, and so has the API.
-fn tools(members: &mut Members<'_>) -> Result<Vec<Tool>, String> {
-    let mut tools: Vec<Tool> = Vec::new();
-    for mut given in members.objects("tools", "tools[].", "a list of tools with a name")? {
-        let tool = tool(&mut given)?;
-        if tools.iter().any(|other| other.name == tool.name) {
-            return Err(format!("two of the tools are called {:?}", tool.name));
-        }
-        tools.push(tool);
-    }
-    Ok(tools)
-}
-
-pub(super) fn tool(given: &mut Members<'_>) -> Result<Tool, String> {
-    let name: String = given.required("name", "a string")?;
-    let description = given.text("description")?.unwrap_or_default();
-    let schema: Option<&RawValue> = given.optional("inputSchema", "an object")?;
-    if schema.is_some_and(|schema| !schema.get().starts_with('{')) {
-        return Err("tools[].inputSchema must be an object".to_owned());
-    }
-    let fits = |letter: char| letter.is_ascii_alphanumeric() || letter == '_' || letter == '-';
-    if name.is_empty() || name.len() > TOOL_NAME_MAX || !name.chars().all(fits) {
-        return Err(format!("tools[].name must have 1 to {TOOL_NAME_MAX} letters, digits, _ and -"));
-    }
-    let input_schema = Raw::from(schema.map_or(r#"{"type":"object"}"#, |schema| schema.get()));
-    Ok(Tool { name, description, input_schema })
-}
-
-/// With what stands before it for the model, 64, as the API has it.
-const TOOL_NAME_MAX: usize = 64 - "mcp__client__".len();
-
-/// What a tool gives back: a text, or blocks in MCP's shape, which pass as they are.
-fn tool_content(members: &mut Members<'_>) -> Result<Raw, String> {
-    let what = "a string or a list of blocks";
-    let content: &RawValue = members.required("content", what)?;
-    if let Ok(text) = serde_json::from_str::<String>(content.get()) {
-        return Ok(Raw::of(&serde_json::json!([{"type": "text", "text": text}])));
-    }
-    match serde_json::from_str::<Vec<&RawValue>>(content.get()) {
-        Ok(blocks) if blocks.iter().all(|block| block.get().starts_with('{')) => Ok(Raw::from(content.get())),
-        Ok(_) | Err(_) => Err(format!("content must be {what}")),
-    }
 }
 
 fn ask_id(members: &mut Members<'_>, name: &'static str, before: &str) -> Result<AskId, String> {

@@ -11,7 +11,7 @@ use watari_sdk::{
     SettingSource, Settings, SystemPrompt, Thinking,
 };
 
-use super::members::Members;
+use crate::dialect::members::Members;
 
 /// After how long an unanswered permission request is a no, unless the client says otherwise.
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);

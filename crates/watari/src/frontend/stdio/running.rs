@@ -10,9 +10,9 @@ use watari_sdk::{
     Answer, AskId, AskKind, Client, CommandError, Event, Events, Exit, Prompt, Request, RequestError, TurnCause,
 };
 
-use super::outbox::Outbox;
 use super::wait::poll_once;
 use crate::dialect::bridge::{Encoder, Incoming};
+use crate::frontend::outbox::Outbox;
 
 /// A session that runs, and what is known of it.
 pub(super) struct Running {

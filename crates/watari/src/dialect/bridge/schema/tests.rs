@@ -3,8 +3,8 @@
 use super::*;
 use crate::dialect::bridge::incoming::{self, read};
 use crate::dialect::bridge::judge::Judge;
-use crate::dialect::bridge::members::Members;
 use crate::dialect::bridge::options;
+use crate::dialect::members::Members;
 
 /// A session that could be resumed.
 const SESSION: &str = "33333333-3333-4333-8333-333333333333";
@@ -137,7 +137,10 @@ fn the_schema_names_what_the_reader_asks_for_and_nothing_else() {
     let answers = &definitions["PermissionResult"]["oneOf"];
     assert_eq!(names_in(&answers[0]), asked_for(&allow(), incoming::answer));
     assert_eq!(names_in(&answers[1]), asked_for(&deny(), incoming::answer));
-    assert_eq!(names_in(&definitions["ClientTool"]), asked_for(&tool(), incoming::tool));
+    assert_eq!(
+        names_in(&definitions["ClientTool"]),
+        asked_for(&tool(), |given| crate::dialect::content::tool(given, "inputSchema"))
+    );
 }
 
 /// Puts values in the place of every member of an object, and takes it away; `around` makes a message of the object.

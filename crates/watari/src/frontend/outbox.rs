@@ -1,42 +1,42 @@
 //! Lines that wait for the client to take them.
 
-/// How much may wait before no more events are taken; then they wait in the session, and then in the CLI.
+/// How much may wait before no more events are taken; then they wait in the session, or in its log.
 const WAITING_BYTES_MAX: usize = 1024 * 1024;
 
 /// How large an empty buffer may be: what one read of the CLI becomes has room in it.
 const EMPTY_BYTES_MAX: usize = 512 * 1024;
 
 #[derive(Debug, Default)]
-pub(super) struct Outbox {
+pub(crate) struct Outbox {
     bytes: Vec<u8>,
     start: usize,
 }
 
 impl Outbox {
     /// Where lines are added, at the end.
-    pub(super) fn lines(&mut self) -> &mut Vec<u8> {
+    pub(crate) fn lines(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
 
-    pub(super) fn unwritten(&self) -> &[u8] {
+    pub(crate) fn unwritten(&self) -> &[u8] {
         &self.bytes[self.start..]
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.unwritten().is_empty()
     }
 
-    pub(super) fn has_room(&self) -> bool {
+    pub(crate) fn has_room(&self) -> bool {
         self.unwritten().len() < WAITING_BYTES_MAX
     }
 
     /// Where the client is, if it takes nothing at the moment: everything that can be written is.
-    pub(super) fn behind(&self) -> Option<usize> {
+    pub(crate) fn behind(&self) -> Option<usize> {
         (!self.is_empty()).then_some(self.start)
     }
 
     /// The client took this many bytes. Tells whether what waits is now elsewhere.
-    pub(super) fn written(&mut self, count: usize) -> bool {
+    pub(crate) fn written(&mut self, count: usize) -> bool {
         self.start += count;
         if self.start == self.bytes.len() {
             self.bytes.clear();

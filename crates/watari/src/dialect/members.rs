@@ -8,21 +8,29 @@ use serde_json::value::RawValue;
 
 /// The members of an object, each still as it came.
 #[derive(Default)]
-pub(super) struct Members<'a> {
+pub(crate) struct Members<'a> {
     /// What stands before a name where something is wrong with it.
     place: &'static str,
     values: BTreeMap<Cow<'a, str>, &'a RawValue>,
     /// The names that were asked for; all others mean nothing.
-    pub(super) known: Vec<&'static str>,
+    pub(crate) known: Vec<&'static str>,
 }
 
 impl<'a> Members<'a> {
-    pub(super) fn read(text: &'a str) -> Result<Members<'a>, serde_json::Error> {
+    pub(crate) fn read(text: &'a str) -> Result<Members<'a>, serde_json::Error> {
         Ok(Members { place: "", values: serde_json::from_str(text)?, known: Vec::new() })
     }
 
+    /// The members of a line; else what is wrong with it.
+    pub(crate) fn of_line(line: &'a str) -> Result<Members<'a>, String> {
+        Members::read(line).map_err(|_| match line.starts_with('{') {
+            true => "the line is not JSON".to_owned(),
+            false => "the line is not a JSON object".to_owned(),
+        })
+    }
+
     /// One member; null counts as absent.
-    pub(super) fn optional<T: Deserialize<'a>>(&mut self, name: &'static str, what: &str) -> Result<Option<T>, String> {
+    pub(crate) fn optional<T: Deserialize<'a>>(&mut self, name: &'static str, what: &str) -> Result<Option<T>, String> {
         self.known.push(name);
         match self.values.get(name).filter(|value| value.get() != "null") {
             None => Ok(None),
@@ -33,13 +41,13 @@ impl<'a> Members<'a> {
         }
     }
 
-    pub(super) fn required<T: Deserialize<'a>>(&mut self, name: &'static str, what: &str) -> Result<T, String> {
+    pub(crate) fn required<T: Deserialize<'a>>(&mut self, name: &'static str, what: &str) -> Result<T, String> {
         let place = self.place;
         self.optional(name, what)?.ok_or_else(|| format!("{place}{name} is missing; it must be {what}"))
     }
 
     /// A member that is an object; `place` stands before the names in it.
-    pub(super) fn object(
+    pub(crate) fn object(
         &mut self,
         name: &'static str,
         place: &'static str,
@@ -50,7 +58,7 @@ impl<'a> Members<'a> {
     }
 
     /// A member that is a list of objects; `place` stands before the names in them.
-    pub(super) fn objects(
+    pub(crate) fn objects(
         &mut self,
         name: &'static str,
         place: &'static str,
@@ -60,20 +68,20 @@ impl<'a> Members<'a> {
         Ok(values.into_iter().map(|values| Members { place, values, known: Vec::new() }).collect())
     }
 
-    pub(super) fn text(&mut self, name: &'static str) -> Result<Option<String>, String> {
+    pub(crate) fn text(&mut self, name: &'static str) -> Result<Option<String>, String> {
         self.optional(name, "a string")
     }
 
-    pub(super) fn texts(&mut self, name: &'static str) -> Result<Vec<String>, String> {
+    pub(crate) fn texts(&mut self, name: &'static str) -> Result<Vec<String>, String> {
         Ok(self.optional(name, "a list of strings")?.unwrap_or_default())
     }
 
-    pub(super) fn switch(&mut self, name: &'static str) -> Result<Option<bool>, String> {
+    pub(crate) fn switch(&mut self, name: &'static str) -> Result<Option<bool>, String> {
         self.optional(name, "true or false")
     }
 
     /// A whole number; `10.0` is one too, as which some languages write it.
-    pub(super) fn whole<T: TryFrom<u64>>(&mut self, name: &'static str) -> Result<Option<T>, String> {
+    pub(crate) fn whole<T: TryFrom<u64>>(&mut self, name: &'static str) -> Result<Option<T>, String> {
         let what = "a whole number";
         let Some(number) = self.optional::<serde_json::Number>(name, what)? else { return Ok(None) };
         let rounded = number.as_f64().filter(|number| number.fract() == 0.0 && (0.0..=EXACT_MAX).contains(number));
@@ -83,7 +91,7 @@ impl<'a> Members<'a> {
     }
 
     /// The members that nobody asked for.
-    pub(super) fn unknown(&self) -> Vec<String> {
+    pub(crate) fn unknown(&self) -> Vec<String> {
         let names = self.values.keys().map(AsRef::as_ref);
         names.filter(|name| !self.known.contains(name)).map(str::to_owned).collect()
     }

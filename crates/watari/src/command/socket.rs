@@ -1,0 +1,207 @@
+//! `watari socket`: one session on a UNIX socket, which stays when its clients leave.
+
+mod detached;
+mod options;
+
+use std::hash::{BuildHasher, RandomState};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+use tracing::level_filters::LevelFilter;
+use watari_hub::{Conversation, Home, HostState, Kept, host};
+use watari_sdk::{PermissionMode, SessionId};
+
+use super::{StopSignals, fail};
+use crate::frontend::unix::{self, Doors};
+use crate::host_log;
+
+/// Hold one session on a UNIX socket, one JSON object a line; it stays when its clients leave.
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub(crate) struct Socket {
+    /// The directory that Claude Code works in
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    cwd: PathBuf,
+    /// Where to listen; otherwise a place is chosen and printed
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
+    /// Go on with this conversation
+    #[arg(long, value_name = "SESSION_ID")]
+    resume: Option<SessionId>,
+    /// The Claude Code to start; otherwise the first that is found
+    #[arg(long, value_name = "PATH")]
+    claude: Option<PathBuf>,
+    /// The model; otherwise what the settings say
+    #[arg(long)]
+    model: Option<String>,
+    /// What is asked about before it runs: default, acceptEdits, plan, dontAsk, auto or bypassPermissions; otherwise what the
+    /// settings say
+    #[arg(long, value_name = "MODE")]
+    permission_mode: Option<PermissionMode>,
+    /// Allow the mode in which everything runs without a question; only in a sandbox
+    #[arg(long)]
+    allow_bypass: bool,
+    /// After how many seconds an approval request that nobody answers is a no; 0 means never
+    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    permission_timeout: u32,
+    /// MCP servers: a file, or JSON such as {"mcpServers": {…}}
+    #[arg(long, value_name = "FILE|JSON")]
+    mcp_config: Option<String>,
+    /// Read no settings, and start no MCP server but those given here: for a directory that is not trusted
+    #[arg(long)]
+    untrusted: bool,
+    /// End when nobody was connected and nothing ran for so many seconds; otherwise never
+    #[arg(long, value_name = "SECONDS")]
+    idle_exit: Option<u32>,
+    /// Where to write what happens to the host; otherwise beside the session's events
+    #[arg(long, value_name = "PATH")]
+    log: Option<PathBuf>,
+    /// How much of it: error, warn, info or debug
+    #[arg(long, value_name = "LEVEL", default_value = "info")]
+    log_level: LevelFilter,
+    /// Go to the background when the session is ready, and print its key
+    #[arg(long)]
+    detach: bool,
+    /// What --detach starts
+    #[arg(long, hide = true)]
+    detached: bool,
+}
+
+const AFTER_HELP: &str = "\
+Clients connect when they like, several at once, and read
+  {\"type\":\"init\",\"session_id\":\"…\"}
+first. A line such as {\"type\":\"message\",\"text\":\"What is in this folder?\"} asks, and {\"type\":\"approve\",
+\"request_id\":\"…\"} or {\"type\":\"deny\",…} answers an approval_request; the first answer counts. A client that comes
+back with {\"type\":\"hello\",\"since\":\"3:17\"} gets everything it has missed. SIGTERM ends the session; it can be
+resumed by its id. Beside this socket there is one that speaks Watari's own events: watari schema native.
+
+What happened is kept in $XDG_STATE_HOME/watari/sessions/KEY (otherwise ~/.local/state/watari), for this user alone.
+
+Exit codes: 0 the session was ended, 1 there is none (why stands on standard error), 2 the command line is wrong.
+
+Examples:
+  watari socket --cwd ~/project --socket /tmp/agent-socket-1.sock
+  watari socket --cwd ~/project --detach          # prints the key; goes on in the background
+  watari socket --cwd ~/project --resume 3447b64d-2090-41fe-b1dc-65114ad62db4";
+
+impl Socket {
+    pub(crate) fn run(self: Box<Socket>) -> ExitCode {
+        if self.detach {
+            return detached::start();
+        }
+        let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+            Ok(runtime) => runtime,
+            Err(error) => return fail(&format!("cannot start: {error}")),
+        };
+        let is_detached = self.detached;
+        if is_detached {
+            detached::leave_terminal();
+        }
+        // A task like the session's own: the one runs right after the other, without a look at the system between.
+        let hosted = runtime.spawn(async move { self.host().await });
+        match runtime.block_on(hosted) {
+            Ok(Ok(())) => ExitCode::SUCCESS,
+            Ok(Err(why)) => {
+                if is_detached {
+                    tracing::error!("{why}");
+                }
+                // If nobody reads it, the code still tells.
+                let _written = writeln!(io::stderr().lock(), "watari: {why}");
+                ExitCode::FAILURE
+            }
+            Err(panic) => fail(&format!("broke off: {panic}")),
+        }
+    }
+
+    async fn host(mut self: Box<Socket>) -> Result<(), String> {
+        let mut signals = StopSignals::listen();
+        let words = |error: &dyn std::fmt::Display| error.to_string();
+        let cwd = self.cwd.canonicalize().map_err(|error| format!("cannot use {}: {error}", self.cwd.display()))?;
+        let options = options::session(&mut self, cwd.clone())?;
+        let home = home()?;
+        let conversation = match self.resume.take() {
+            Some(id) => Conversation::Resumed(id),
+            None => Conversation::New(new_session_id()?),
+        };
+        let holder = format!("watari socket, process {}", std::process::id());
+        let kept = Kept::open(&home, &conversation, &cwd, chance(), &holder).map_err(|error| words(&error))?;
+        let log = self.log.take().unwrap_or_else(|| kept.folder().join("host.log"));
+        host_log::begin(&log, self.log_level).map_err(|error| format!("cannot log to {}: {error}", log.display()))?;
+        let key = kept.key().clone();
+        let chosen = || Ok(home.runtime.join(format!("{key}.agent.sock")));
+        let socket = self.socket.as_deref().map_or_else(chosen, std::path::absolute).map_err(|error| words(&error))?;
+        let lock = unix::lock(&home.locks(), &socket, &holder).map_err(|error| words(&error))?;
+        let idle_exit = self.idle_exit.map(|seconds| Duration::from_secs(seconds.into()));
+        let doors = Doors::open(&home.socket(&key), &socket, lock, idle_exit).map_err(|error| words(&error))?;
+        let (Conversation::New(id) | Conversation::Resumed(id)) = &conversation;
+        tracing::info!(%key, session = %id, socket = %socket.display(), cwd = %cwd.display(), "a host has started");
+        if !self.detached {
+            announce(&socket);
+        }
+        let (host, handle, stopper) = host(kept, conversation, options);
+        let mut state = handle.state();
+        let mut host = Box::pin(host.run());
+        let mut serving = JoinSet::new();
+        serving.spawn(doors.serve(handle, stopper.clone()));
+        let mut is_told = !self.detached;
+        let ended = loop {
+            tokio::select! {
+                // All may be dropped half-way: the host goes on, and what has come stays.
+                ended = &mut host => break ended,
+                () = signals.heard() => stopper.stop("the host was told to end"),
+                ready = state.wait_for(|state| *state == HostState::Idle), if !is_told => {
+                    is_told = true;
+                    drop(ready);
+                    if !detached::ready(&key, &socket) {
+                        stopper.stop("whoever started it went away before it was ready");
+                    }
+                }
+            }
+        };
+        // What the clients were told they should also have read.
+        drop(host);
+        while serving.join_next().await.is_some() {}
+        tracing::info!("the host has ended");
+        ended.map_err(|error| words(&error))
+    }
+}
+
+/// Says where the socket is.
+fn announce(socket: &Path) {
+    // If nobody reads it, whoever connects knows.
+    let mut out = io::stdout().lock();
+    let _written = writeln!(out, "{}", socket.display()).and_then(|()| out.flush());
+}
+
+/// The folders of this user's sessions.
+fn home() -> Result<Home, String> {
+    let variable = |name: &str| std::env::var_os(name);
+    let state = watari_hub::folders::state_folder(variable);
+    let runtime = watari_hub::folders::runtime_folder(variable);
+    match (state, runtime) {
+        (Some(state), Some(runtime)) => Ok(Home { state, runtime }),
+        _ => Err("there is no place for what is kept of sessions: set HOME, or XDG_STATE_HOME".to_owned()),
+    }
+}
+
+/// A number that nobody else has drawn: the standard library seeds its hash maps with such numbers.
+fn chance() -> u64 {
+    RandomState::new().hash_one(std::process::id())
+}
+
+/// The id of a new conversation: a UUID of chance.
+fn new_session_id() -> Result<SessionId, String> {
+    let (high, low) = (chance(), chance());
+    let text = format!(
+        "{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}",
+        high >> 32,
+        (high >> 16) & 0xffff,
+        high & 0xfff,
+        0x8000 | (low >> 48) & 0x3fff,
+        low & 0xffff_ffff_ffff
+    );
+    SessionId::parse(&text).map_err(|error| error.to_string())
+}

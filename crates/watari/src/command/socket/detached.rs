@@ -1,0 +1,60 @@
+//! A host in the background: started by a process that waits until it is ready, and then goes.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+
+use watari_hub::Key;
+
+use crate::command::fail;
+
+/// Starts this program again as a host in the background, and waits until its session is ready.
+pub(super) fn start() -> ExitCode {
+    let arguments = std::env::args_os().skip(1).map(|argument| match argument == "--detach" {
+        true => OsString::from("--detached"),
+        false => argument,
+    });
+    let program = match std::env::current_exe() {
+        Ok(program) => program,
+        Err(error) => return fail(&format!("does not know where it is: {error}")),
+    };
+    let host = Command::new(program).args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
+    let mut host = match host {
+        Ok(host) => host,
+        Err(error) => return fail(&format!("cannot start the host: {error}")),
+    };
+    let mut said = String::new();
+    let read = host.stdout.take().map(|mut out| out.read_to_string(&mut said));
+    if let Some(Ok(1..)) = read {
+        return super::super::print(&said, ExitCode::SUCCESS);
+    }
+    // It has said why on the same standard error.
+    match host.wait().ok().and_then(|status| status.code()).and_then(|code| u8::try_from(code).ok()) {
+        Some(code @ 1..) => ExitCode::from(code),
+        Some(0) | None => fail("the host went away before it was ready; its log says more"),
+    }
+}
+
+/// Leaves the terminal: its signals and its end are not for a host in the background, nor for what that starts.
+pub(super) fn leave_terminal() {
+    // It fails only for one that has left it already.
+    let _left = rustix::process::setsid();
+}
+
+/// Says that the session is ready, and lets go of whoever waits for that; false if nobody waits any more.
+pub(super) fn ready(key: &Key, socket: &Path) -> bool {
+    let mut out = io::stdout().lock();
+    let is_heard = writeln!(out, "{key}").and_then(|()| out.flush()).is_ok();
+    // The key is what was asked for; this is for people.
+    let _written = writeln!(io::stderr().lock(), "watari: listening on {}", socket.display());
+    let let_go = File::options().read(true).write(true).open("/dev/null").and_then(|nothing| {
+        rustix::stdio::dup2_stdout(&nothing)?;
+        Ok(rustix::stdio::dup2_stderr(&nothing)?)
+    });
+    if let Err(error) = let_go {
+        tracing::warn!("the host keeps the output of whoever started it: {error}");
+    }
+    is_heard
+}

@@ -1,0 +1,64 @@
+//! What the command line says, as what a session is started with.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use watari_sdk::{Keeper, McpServers, Options, PermissionMode, PermissionPrompts, Raw, SettingSource};
+
+use super::Socket;
+
+/// What a session is started with. It is the CLI as its user knows it: with its own system prompt and settings.
+pub(super) fn session(given: &mut Socket, cwd: PathBuf) -> Result<Options, String> {
+    if given.permission_mode == Some(PermissionMode::BypassPermissions) && !given.allow_bypass {
+        return Err(
+            "--permission-mode bypassPermissions runs everything without a question, so it needs --allow-bypass \
+                    too; only in a sandbox"
+                .to_owned(),
+        );
+    }
+    let limit = Some(Duration::from_secs(given.permission_timeout.into())).filter(|limit| !limit.is_zero());
+    let sources = vec![SettingSource::User, SettingSource::Project, SettingSource::Local];
+    Ok(Options {
+        claude: given.claude.take(),
+        cwd: Some(cwd),
+        keeper: Keeper::ThisProgram,
+        model: given.model.take(),
+        permission_mode: given.permission_mode,
+        allow_bypass: given.allow_bypass,
+        permission_prompts: PermissionPrompts::Ask { answer_within: limit },
+        expired_words: Some("Approval request timed out".to_owned()),
+        mcp_servers: given.mcp_config.take().map_or(Ok(McpServers::None), |config| mcp_servers(&config))?,
+        strict_mcp_config: given.untrusted,
+        setting_sources: Some(if given.untrusted { Vec::new() } else { sources }),
+        forward_subagent_text: true,
+        ..Options::default()
+    })
+}
+
+/// Servers from a file, or as they stand on the command line.
+fn mcp_servers(config: &str) -> Result<McpServers, String> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Config<'a> {
+        #[serde(borrow)]
+        mcp_servers: BTreeMap<String, &'a RawValue>,
+    }
+    if !config.trim_start().starts_with('{') {
+        let path = std::path::absolute(config).map_err(|error| format!("--mcp-config {config}: {error}"))?;
+        return if path.is_file() {
+            Ok(McpServers::File(path))
+        } else {
+            Err(format!(
+                "--mcp-config: {} is no file; give one, or JSON such as {{\"mcpServers\": {{}}}}",
+                path.display()
+            ))
+        };
+    }
+    let read: Config<'_> =
+        serde_json::from_str(config).map_err(|error| format!("--mcp-config is not right: {error}"))?;
+    let servers = read.mcp_servers.into_iter().map(|(name, server)| (name, Raw::from(server.get())));
+    Ok(McpServers::Inline(servers.collect()))
+}

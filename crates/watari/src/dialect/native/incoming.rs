@@ -1,0 +1,184 @@
+//! Lines of a client as what it wants.
+
+use std::collections::BTreeMap;
+
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+use watari_hub::{Position, Since};
+use watari_sdk::{Answer, AskId, Command, EntryId, HookOutput, PermissionMode, Prompt, PromptContent, Raw, Request};
+
+use super::PROTOCOL;
+use crate::dialect::content;
+use crate::dialect::members::Members;
+use crate::dialect::speaker::{Heard, Problem};
+
+const TYPES: &str = "hello, prompt, interrupt, answer, request, close, abort";
+
+/// Reads a line.
+pub(super) fn read(line: &str) -> Result<Heard, Problem> {
+    let mut members = Members::of_line(line).map_err(Problem::new)?;
+    let id = members.text("id").map_err(Problem::new)?;
+    message(&mut members, id.clone()).map_err(|message| Problem { id, message })
+}
+
+pub(super) fn message(members: &mut Members<'_>, id: Option<String>) -> Result<Heard, String> {
+    let kind: String = members.required("type", "a string")?;
+    let command = match kind.as_str() {
+        "hello" => return hello(members),
+        "prompt" => Command::Prompt(prompt(members)?),
+        "interrupt" => Command::Interrupt { cancel_queued: members.switch("cancel_queued")?.unwrap_or(false) },
+        "answer" => {
+            let ask = AskId(members.required("ask", "the number of an ask")?);
+            let what = "an object with a type";
+            let Some(mut given) = members.object("answer", "answer.", what)? else {
+                return Err(format!("answer is missing; it must be {what}"));
+            };
+            return Ok(Heard::answer(id, ask, answer(&mut given)?));
+        }
+        "request" => {
+            let what = "an object with a type";
+            let Some(mut given) = members.object("request", "request.", what)? else {
+                return Err(format!("request is missing; it must be {what}"));
+            };
+            Command::Request(request(&mut given)?)
+        }
+        "close" => Command::Close,
+        "abort" => Command::Abort,
+        _ => {
+            let beginning: String = kind.chars().take(60).collect();
+            return Err(format!("unknown type {beginning:?}; it is one of {TYPES}"));
+        }
+    };
+    Ok(Heard::Command { id, command })
+}
+
+fn hello(members: &mut Members<'_>) -> Result<Heard, String> {
+    let spoken: Vec<u64> = members.required("protocol", "a list of versions such as [1]")?;
+    if !spoken.contains(&PROTOCOL) {
+        return Err(format!("none of the versions {spoken:?} is spoken here: it is {PROTOCOL}"));
+    }
+    Ok(Heard::Hello { since: since(members)?, client: members.text("client")? })
+}
+
+/// From where a client wants to follow: absent for now, 0 for the beginning, or a position.
+pub(in crate::dialect) fn since(members: &mut Members<'_>) -> Result<Since, String> {
+    let what = "a position such as \"3:17\", or 0 for everything";
+    let Some(given) = members.optional::<Value>("since", what)? else { return Ok(Since::Now) };
+    let position = match &given {
+        Value::Number(number) if number.as_u64() == Some(0) => Some(Position::default()),
+        Value::String(text) if text == "0" => Some(Position::default()),
+        Value::String(text) => text.parse().ok(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => None,
+    };
+    position.map(Since::After).ok_or_else(|| format!("since must be {what}"))
+}
+
+fn prompt(members: &mut Members<'_>) -> Result<Prompt, String> {
+    let what = "a string or a list of content blocks";
+    let content: &RawValue = members.required("content", what)?;
+    match content.get().as_bytes().first() {
+        Some(b'"') => serde_json::from_str::<String>(content.get())
+            .map(Prompt::from)
+            .map_err(|_| format!("content must be {what}")),
+        Some(b'[') => Ok(Prompt { content: PromptContent::Blocks(Raw::from(content.get())) }),
+        Some(_) | None => Err(format!("content must be {what}")),
+    }
+}
+
+pub(super) fn answer(given: &mut Members<'_>) -> Result<Answer, String> {
+    let kind: String = given.required("type", "a string")?;
+    Ok(match kind.as_str() {
+        "allow" => Answer::Allow { input: raw(given, "input")?, permissions: raw(given, "permissions")? },
+        "deny" => Answer::Deny {
+            message: given.text("message")?.unwrap_or_else(|| "User denied".to_owned()),
+            interrupt: given.switch("interrupt")?.unwrap_or(false),
+        },
+        "choose" => Answer::Choose(given.required("choices", "an object of strings")?),
+        "hook" => {
+            let what = "an object with a type";
+            let Some(mut output) = given.object("output", "answer.output.", what)? else {
+                return Err(format!("answer.output is missing; it must be {what}"));
+            };
+            Answer::Hook(hook(&mut output)?)
+        }
+        "submit" => Answer::Submit(raw(given, "content")?.ok_or("answer.content is missing; it must be an object")?),
+        "decline" => Answer::Decline,
+        "dismiss" => Answer::Dismiss,
+        "tool_result" => Answer::ToolResult {
+            content: content::tool_result(given)?,
+            is_error: given.switch("is_error")?.unwrap_or(false),
+        },
+        _ => {
+            return Err(
+                "answer.type must be allow, deny, choose, hook, submit, decline, dismiss or tool_result".to_owned()
+            );
+        }
+    })
+}
+
+pub(super) fn hook(given: &mut Members<'_>) -> Result<HookOutput, String> {
+    let kind: String = given.required("type", "a string")?;
+    let reason = |given: &mut Members<'_>| given.required::<String>("reason", "a string");
+    Ok(match kind.as_str() {
+        "no_opinion" => HookOutput::NoOpinion,
+        "allow" => HookOutput::Allow { input: raw(given, "input")? },
+        "deny" => HookOutput::Deny { reason: reason(given)? },
+        "ask" => HookOutput::Ask { reason: reason(given)? },
+        "defer" => HookOutput::Defer,
+        "block" => HookOutput::Block { reason: reason(given)? },
+        "context" => HookOutput::Context { text: given.required("text", "a string")? },
+        "halt" => HookOutput::Halt { reason: reason(given)? },
+        "other" => HookOutput::Other(raw(given, "output")?.ok_or("answer.output.output is missing")?),
+        _ => {
+            let kinds = "no_opinion, allow, deny, ask, defer, block, context, halt or other";
+            return Err(format!("answer.output.type must be {kinds}"));
+        }
+    })
+}
+
+pub(super) fn request(given: &mut Members<'_>) -> Result<Request, String> {
+    let kind: String = given.required("type", "a string")?;
+    let text = |given: &mut Members<'_>, name| given.required::<String>(name, "a string");
+    Ok(match kind.as_str() {
+        "set_model" => Request::SetModel(given.text("model")?),
+        "set_permission_mode" => {
+            let mode: String = text(given, "mode")?;
+            Request::SetPermissionMode(
+                mode.parse::<PermissionMode>().map_err(|error| format!("request.mode: {error}"))?,
+            )
+        }
+        "set_thinking" => Request::SetThinking(given.whole("tokens")?),
+        "mcp_status" => Request::McpStatus,
+        "set_mcp_servers" => {
+            let servers: BTreeMap<String, &RawValue> = given.required("servers", "an object of servers by name")?;
+            Request::SetMcpServers(servers.into_iter().map(|(name, it)| (name, Raw::from(it.get()))).collect())
+        }
+        "reconnect_mcp" => Request::ReconnectMcp { server: text(given, "server")? },
+        "toggle_mcp" => Request::ToggleMcp {
+            server: text(given, "server")?,
+            enabled: given.switch("enabled")?.ok_or("request.enabled is missing; it must be true or false")?,
+        },
+        "context_usage" => Request::ContextUsage,
+        "rewind" => Request::Rewind {
+            entry: EntryId::parse(&text(given, "entry")?).map_err(|error| format!("request.entry: {error}"))?,
+            dry_run: given.switch("dry_run")?.unwrap_or(false),
+        },
+        "stop_task" => Request::StopTask { task: text(given, "task")? },
+        "read_file" => Request::ReadFile { path: text(given, "path")?, max_bytes: given.whole("max_bytes")? },
+        "rename" => Request::Rename { title: text(given, "title")? },
+        "reinitialize" => Request::Reinitialize,
+        "other" => Request::Other {
+            subtype: text(given, "subtype")?,
+            fields: given.optional::<Map<String, Value>>("fields", "an object")?.unwrap_or_default(),
+        },
+        _ => return Err(format!("request.type must be one of {REQUESTS}")),
+    })
+}
+
+const REQUESTS: &str = "set_model, set_permission_mode, set_thinking, mcp_status, set_mcp_servers, reconnect_mcp, \
+                        toggle_mcp, context_usage, rewind, stop_task, read_file, rename, reinitialize, other";
+
+/// A member as it came.
+fn raw(given: &mut Members<'_>, name: &'static str) -> Result<Option<Raw>, String> {
+    Ok(given.optional::<&RawValue>(name, "a value")?.map(|value| Raw::from(value.get())))
+}

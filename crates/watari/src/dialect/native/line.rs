@@ -1,0 +1,78 @@
+//! A line of the log as other dialects need it: one flat object of borrowed members, whatever the event.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// An event as it is stored. What an event does not have is none.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Line<'a> {
+    #[serde(borrow)]
+    pub(crate) seq: Option<&'a str>,
+    #[serde(borrow)]
+    pub(crate) r#type: &'a str,
+    pub(crate) block: Option<u64>,
+    pub(crate) at: Option<u64>,
+    #[serde(borrow)]
+    pub(crate) delta: Option<Delta<'a>>,
+    #[serde(borrow)]
+    pub(crate) parent: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    pub(crate) content: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(crate) tool_use: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    pub(crate) tool: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    pub(crate) input: Option<&'a RawValue>,
+    pub(crate) is_error: Option<bool>,
+    pub(crate) ask: Option<u64>,
+    #[serde(borrow)]
+    pub(crate) kind: Option<&'a RawValue>,
+    /// How an ask ended.
+    #[serde(borrow)]
+    pub(crate) ending: Option<&'a str>,
+    #[serde(borrow)]
+    pub(crate) by: Option<Cow<'a, str>>,
+    /// Of a form: what the server says, and the fields.
+    #[serde(borrow)]
+    pub(crate) server: Option<Cow<'a, str>>,
+    /// The words of a form or of the host; elsewhere the id of a message.
+    #[serde(borrow)]
+    pub(crate) message: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    pub(crate) schema: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(crate) outcome: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(crate) exit: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(crate) session: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(crate) session_id: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    pub(crate) reason: Option<Cow<'a, str>>,
+    pub(crate) count: Option<u64>,
+}
+
+/// What a block has grown by.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Delta<'a> {
+    #[serde(borrow)]
+    pub(crate) r#type: &'a str,
+    #[serde(borrow)]
+    pub(crate) text: Cow<'a, str>,
+}
+
+impl<'a> Line<'a> {
+    /// Reads a line; none if it is not one, which only another program could have written.
+    pub(crate) fn read(line: &'a [u8]) -> Option<Line<'a>> {
+        serde_json::from_slice(line).ok()
+    }
+
+    /// The kind of an ask.
+    pub(crate) fn ask_kind(&self) -> &str {
+        self.kind.map(|kind| kind.get().trim_matches('"')).unwrap_or_default()
+    }
+}

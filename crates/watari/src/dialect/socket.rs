@@ -1,0 +1,61 @@
+//! The dialect of a session on a UNIX socket, as clients of agent-socket know it: JSON lines, several clients at once.
+//!
+//! Pure: lines to commands, and the lines of the session's log to lines for the client. What is told live and what is told
+//! again goes the same way.
+
+mod incoming;
+mod line;
+mod outgoing;
+
+use watari_hub::{Attached, Outcome, Since};
+
+use super::speaker::{Greeting, Heard, Problem, Speaker};
+use line::{Resume, Said, write};
+use outgoing::Encoder;
+
+/// A client that speaks it.
+#[derive(Debug, Default)]
+pub(crate) struct Socket {
+    encoder: Encoder,
+}
+
+impl Speaker for Socket {
+    fn begins_with(&self) -> Option<Since> {
+        Some(Since::Now)
+    }
+
+    fn read(&mut self, line: &str) -> Result<Heard, Problem> {
+        incoming::read(line, |request_id| self.encoder.ask_of(request_id))
+    }
+
+    fn greet(&mut self, attached: &Attached, greeting: Greeting, out: &mut Vec<u8>) {
+        let session_id = attached.session_id.as_str();
+        self.encoder = Encoder::new(session_id, greeting == Greeting::Hello);
+        match greeting {
+            Greeting::Connected => write(&Said::Init { session_id }, None, out),
+            Greeting::Hello => {
+                let resume = if attached.is_gap { Resume::Gap } else { Resume::Ok };
+                write(&Said::Hello { session_id, seq: attached.last, state: attached.state, resume }, None, out);
+            }
+        }
+        if let Some(message) = &attached.trouble {
+            write(&Said::Error { id: None, message }, None, out);
+        }
+    }
+
+    fn tell(&mut self, line: &[u8], out: &mut Vec<u8>) {
+        self.encoder.tell(line, out);
+    }
+
+    fn answer(&mut self, id: Option<&str>, outcome: &Outcome, out: &mut Vec<u8>) {
+        match outcome {
+            // A client that has not named its command is told nothing, as the document has it.
+            Ok(_) => id.iter().for_each(|id| write(&Said::Accepted { id }, None, out)),
+            Err(message) => write(&Said::Error { id, message }, None, out),
+        }
+    }
+
+    fn complain(&mut self, problem: &Problem, out: &mut Vec<u8>) {
+        write(&Said::Error { id: problem.id.as_deref(), message: &problem.message }, None, out);
+    }
+}

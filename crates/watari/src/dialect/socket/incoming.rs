@@ -1,0 +1,78 @@
+//! Lines of a client as what it wants.
+
+use serde_json::value::RawValue;
+use watari_sdk::{Answer, AskId, Command, Raw};
+
+use super::outgoing::OpenAsk;
+use crate::dialect::content;
+use crate::dialect::members::Members;
+use crate::dialect::native;
+use crate::dialect::speaker::{Heard, Problem};
+
+const TYPES: &str = "message, approve, deny, abort, hello, tool_call_result, close";
+
+/// Reads a line. `ask_of` knows what the client was asked.
+pub(super) fn read(line: &str, ask_of: impl Fn(&str) -> Option<OpenAsk>) -> Result<Heard, Problem> {
+    let mut members = Members::of_line(line).map_err(Problem::new)?;
+    let id = members.text("id").map_err(Problem::new)?;
+    message(&mut members, id.clone(), ask_of).map_err(|message| Problem { id, message })
+}
+
+pub(super) fn message(
+    members: &mut Members<'_>,
+    id: Option<String>,
+    ask_of: impl Fn(&str) -> Option<OpenAsk>,
+) -> Result<Heard, String> {
+    let kind: String = members.required("type", "a string")?;
+    let command = match kind.as_str() {
+        "hello" => return Ok(Heard::Hello { since: native::since(members)?, client: members.text("client")? }),
+        "message" => Command::Prompt(content::prompt(members)?),
+        "approve" => {
+            let open = asked(members, &ask_of)?;
+            let input = edited(members)?;
+            return Ok(Heard::answer(id, open.id(), open.yes(input)));
+        }
+        "deny" => {
+            let open = asked(members, &ask_of)?;
+            let reason = members.text("reason")?.unwrap_or_else(|| "User denied".to_owned());
+            return Ok(Heard::answer(id, open.id(), open.no(reason)));
+        }
+        "tool_call_result" => {
+            let ask = call_id(members)?;
+            let content = content::tool_result(members)?;
+            let is_error = members.switch("is_error")?.unwrap_or(false);
+            return Ok(Heard::answer(id, ask, Answer::ToolResult { content, is_error }));
+        }
+        "abort" => Command::Interrupt { cancel_queued: false },
+        "close" => Command::Close,
+        _ => {
+            let beginning: String = kind.chars().take(60).collect();
+            return Err(format!("unknown type {beginning:?}; it is one of {TYPES}"));
+        }
+    };
+    Ok(Heard::Command { id, command })
+}
+
+fn asked(members: &mut Members<'_>, ask_of: impl Fn(&str) -> Option<OpenAsk>) -> Result<OpenAsk, String> {
+    let request_id: String = members.required("request_id", "a string")?;
+    let beginning: String = request_id.chars().take(60).collect();
+    let not_open =
+        || format!("request_id {beginning:?} is not open: it was answered, cancelled, has expired or never was");
+    ask_of(&request_id).ok_or_else(not_open)
+}
+
+/// The input that a tool is to be run with instead of its own, as it came.
+fn edited(members: &mut Members<'_>) -> Result<Option<Raw>, String> {
+    match members.optional::<&RawValue>("input", "an object")? {
+        Some(input) if input.get().starts_with('{') => Ok(Some(Raw::from(input.get()))),
+        Some(_) => Err("input must be an object".to_owned()),
+        None => Ok(None),
+    }
+}
+
+fn call_id(members: &mut Members<'_>) -> Result<AskId, String> {
+    let call_id: String = members.required("call_id", "a string")?;
+    let number = call_id.strip_prefix("call_").filter(|number| !number.starts_with('+'));
+    let number = number.and_then(|number| number.parse().ok());
+    number.map(AskId).ok_or_else(|| format!("call_id {call_id:?} is not one of ours"))
+}

@@ -1,0 +1,172 @@
+//! The lines for the client, each with its fields.
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+use watari_hub::{HostState, Position};
+
+/// What Watari writes, one object a line: the fields that are named here and no others. After `hello`, the last line of
+/// those that tell a numbered event also has its `seq`.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(crate) enum Said<'a> {
+    /// The first line; comes again when the id changes.
+    Init {
+        /// The CLI's id of the conversation, with which it can be resumed.
+        session_id: &'a str,
+    },
+    /// Extension: the answer to `hello`. What came before it does not count; what was asked for follows.
+    Hello {
+        /// The CLI's id of the conversation.
+        session_id: &'a str,
+        /// The last numbered event at this moment: those up to it come first, if they were asked for.
+        seq: Position,
+        /// How far the session is.
+        state: HostState,
+        /// Whether the position that was asked for is one of this session's.
+        resume: Resume,
+    },
+    /// The model writes.
+    TextDelta {
+        /// What is to be added to the text.
+        text: &'a str,
+    },
+    /// Extension: the model thinks.
+    ThinkingDelta {
+        /// What is to be added to the thought.
+        text: &'a str,
+    },
+    /// Extension: the end of what was written does not count, because the CLI gave it up.
+    TextReset {
+        /// What does not count: text or thinking.
+        of: Kind,
+        /// How many characters (Unicode scalar values) of it.
+        characters: u64,
+    },
+    /// Extension: a subagent has written something. It is not part of the text.
+    SubagentText {
+        /// The use of the tool that started the subagent.
+        parent_request_id: &'a str,
+        /// What it has written.
+        text: &'a str,
+    },
+    /// The model uses a tool.
+    ToolUse {
+        /// The id of this use.
+        request_id: &'a str,
+        /// The name of the tool.
+        tool: &'a str,
+        /// What it is used with.
+        input: &'a RawValue,
+        /// Extension: set when a subagent uses it: the use of the tool that started the subagent.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        parent_request_id: Option<&'a str>,
+    },
+    /// May a tool be used? It is waited for `approve` or `deny`, from any client.
+    ApprovalRequest {
+        /// The id of this use, which the answer names.
+        request_id: &'a str,
+        /// The name of the tool. Extension: of a form that an MCP server wants filled in, `Form`.
+        tool: &'a str,
+        /// What it would be used with.
+        input: &'a RawValue,
+    },
+    /// Extension: a request is closed, for all clients.
+    ApprovalResolved {
+        /// The id of the request.
+        request_id: &'a str,
+        /// How.
+        decision: Decision,
+        /// Whose answer it was.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        by: Option<&'a str>,
+    },
+    /// A tool gave something back.
+    ToolResult {
+        /// The id of the use of the tool.
+        request_id: &'a str,
+        /// What it gave back, as one text.
+        output: &'a str,
+        /// Extension: set when the tool failed or was not allowed.
+        #[serde(skip_serializing_if = "is_false")]
+        is_error: bool,
+        /// Extension: what it gave back, in the API's shape.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        content: Option<&'a RawValue>,
+        /// Extension: set when a subagent used the tool.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        parent_request_id: Option<&'a str>,
+    },
+    /// Extension: a tool of a client is to run. It is waited for a `tool_call_result`, from any client.
+    ToolCall {
+        /// Names this call in its answer.
+        call_id: &'a str,
+        /// The name of the tool, as it was registered.
+        name: &'a str,
+        /// What it is to be run with.
+        input: &'a RawValue,
+    },
+    /// A message has been answered, or will not be; what went wrong stands before it.
+    Done {
+        /// The tokens, as the CLI counts them.
+        usage: &'a RawValue,
+    },
+    /// Extension: a command that has an `id` was carried out.
+    Accepted {
+        /// The client's own id of it.
+        id: &'a str,
+    },
+    /// Something went wrong.
+    Error {
+        /// What went wrong, and what to do.
+        message: &'a str,
+        /// Extension: the client's own id of what it is about.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        id: Option<&'a str>,
+    },
+}
+
+/// What was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Kind {
+    Text,
+    Thinking,
+}
+
+/// How a request ended. `expired`: nobody answered in time, which is a no. `cancelled`: the CLI wants no answer any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Decision {
+    Approved,
+    Denied,
+    Expired,
+    Cancelled,
+}
+
+/// Whether a client can go on where it was. `ok`: it gets everything behind its position. `gap`: its position is not one
+/// of this session's, so it gets everything from the beginning, and should forget what it has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Resume {
+    Ok,
+    Gap,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+/// Adds a line, with its place if it has one.
+pub(super) fn write(line: &Said<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
+    // Writing to memory does not fail, and no line has a key that is no text.
+    let _written = serde_json::to_writer(&mut *out, line);
+    if let Some(seq) = seq {
+        out.pop();
+        // A position has nothing in it that would have to be escaped.
+        out.extend_from_slice(b",\"seq\":\"");
+        out.extend_from_slice(seq.as_bytes());
+        out.extend_from_slice(b"\"}");
+    }
+    out.push(b'\n');
+}

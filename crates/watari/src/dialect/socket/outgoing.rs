@@ -1,0 +1,405 @@
+//! Lines of the session's log as lines for the client.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use watari_sdk::{Answer, AskId, Raw, readable};
+
+use super::line::{Decision, Kind, Said, write};
+use crate::dialect::native::Line;
+
+/// What has to be remembered from one event to the next.
+#[derive(Debug, Default)]
+pub(crate) struct Encoder {
+    session_id: String,
+    /// Whether the client wants to know the places of events.
+    tells_places: bool,
+    /// How much of each block that grows the client has.
+    blocks: BTreeMap<u64, (Kind, u64)>,
+    /// What the client was asked and that is open, by the name it was told.
+    asks: BTreeMap<String, OpenAsk>,
+    /// Whether the CLI was ready since it last ended.
+    is_up: bool,
+    /// Messages that were dropped because the CLI ended, of which the end will tell why.
+    dropped: u64,
+}
+
+/// Something that the client was asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OpenAsk {
+    /// May a tool be used?
+    Tool(AskId),
+    /// A form.
+    Form(AskId),
+}
+
+impl OpenAsk {
+    pub(super) fn id(self) -> AskId {
+        let (OpenAsk::Tool(ask) | OpenAsk::Form(ask)) = self;
+        ask
+    }
+
+    pub(super) fn yes(self, input: Option<Raw>) -> Answer {
+        match self {
+            OpenAsk::Tool(_) => Answer::Allow { input, permissions: None },
+            OpenAsk::Form(_) => Answer::Submit(input.unwrap_or_else(|| Raw::from("{}"))),
+        }
+    }
+
+    pub(super) fn no(self, reason: String) -> Answer {
+        match self {
+            OpenAsk::Tool(_) => Answer::deny(reason),
+            OpenAsk::Form(_) => Answer::Decline,
+        }
+    }
+}
+
+/// What the dialect has no word for: a test asks for one of the two for every event there is.
+#[cfg(test)]
+pub(super) const UNTOLD: &[&str] = &[
+    "prompt_accepted",
+    "turn_started",
+    "message_started",
+    "block_started",
+    "message_finished",
+    "message_retracted",
+    "model_told",
+    "tool_progressed",
+    "became_idle",
+    "status_changed",
+    "api_retried",
+    "task_changed",
+    "tasks_listed",
+    "hook_changed",
+    "permission_refused",
+    "thinking_counted",
+    "compacted",
+    "conversation_cleared",
+    "title_changed",
+    "commands_listed",
+    "prompt_suggested",
+    "transcript_written",
+    "noticed",
+    "request_answered",
+    "unknown",
+    "noise_skipped",
+    "storage_recovered",
+];
+
+/// The tokens of a message that was never answered.
+const NO_USAGE: &str = r#"{"input_tokens":0,"output_tokens":0}"#;
+
+impl Encoder {
+    pub(super) fn new(session_id: &str, tells_places: bool) -> Encoder {
+        Encoder { session_id: session_id.to_owned(), tells_places, ..Encoder::default() }
+    }
+
+    /// What a client means by a `request_id`.
+    pub(super) fn ask_of(&self, request_id: &str) -> Option<OpenAsk> {
+        self.asks.get(request_id).copied()
+    }
+
+    /// Adds the lines for an event.
+    pub(super) fn tell(&mut self, line: &[u8], out: &mut Vec<u8>) {
+        // One that cannot be read was written by somebody else, and means nothing.
+        let Some(line) = Line::read(line) else { return };
+        let seq = line.seq.filter(|_| self.tells_places);
+        match line.r#type {
+            "block_grew" => self.grew(&line, out),
+            "block_finished" => self.finished(&line, seq, out),
+            "block_discarded" => {
+                let given_up = line.block.and_then(|block| self.blocks.remove(&block));
+                if let Some((of, characters @ 1..)) = given_up {
+                    write(&Said::TextReset { of, characters }, seq, out);
+                }
+            }
+            "tool_returned" => returned(&line, seq, out),
+            "ask_opened" => self.asked(&line, seq, out),
+            "ask_closed" => self.closed(&line, seq, out),
+            "turn_finished" => turn_finished(&line, seq, out),
+            "prompt_dropped" => self.dropped(&line, seq, out),
+            "ready" => self.is_up = true,
+            "ended" => self.ended(&line, seq, out),
+            "session_opened" | "host_started" => self.opened(&line, seq, out),
+            "start_failed" | "storage_full" => {
+                write(&Said::Error { message: line.message.as_deref().unwrap_or_default(), id: None }, seq, out);
+            }
+            "context_lost" => {
+                let message = "context lost: Claude Code has nothing of this conversation, so it begins anew";
+                write(&Said::Error { message, id: None }, seq, out);
+            }
+            "host_stopping" => {
+                let reason = line.reason.as_deref().unwrap_or_default();
+                write(&Said::Error { message: &format!("the session ends: {reason}"), id: None }, seq, out);
+            }
+            "events_dropped" => {
+                let message =
+                    format!("{} events were dropped, because they could not be kept", line.count.unwrap_or(0));
+                write(&Said::Error { message: &message, id: None }, seq, out);
+            }
+            // A newer host may know more.
+            _ => {}
+        }
+    }
+
+    /// Tells what the client does not have of a block.
+    fn grew(&mut self, line: &Line<'_>, out: &mut Vec<u8>) {
+        let (Some(block), Some(at), Some(delta)) = (line.block, line.at, &line.delta) else { return };
+        let kind = match delta.r#type {
+            "text" => Kind::Text,
+            "thinking" => Kind::Thinking,
+            _ => return,
+        };
+        let (_, has) = self.blocks.entry(block).or_insert((kind, 0));
+        // At a hole, the rest comes with the whole block.
+        let Some(known) = has.checked_sub(at) else { return };
+        let news = without_beginning(&delta.text, known);
+        *has += news.chars().count() as u64;
+        write_delta(kind, news, None, out);
+    }
+
+    fn finished(&mut self, line: &Line<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
+        #[derive(Deserialize)]
+        struct Block<'a> {
+            #[serde(borrow)]
+            r#type: Cow<'a, str>,
+            #[serde(borrow)]
+            text: Option<Cow<'a, str>>,
+            #[serde(borrow)]
+            thinking: Option<Cow<'a, str>>,
+            #[serde(borrow)]
+            id: Option<Cow<'a, str>>,
+            #[serde(borrow)]
+            name: Option<Cow<'a, str>>,
+            #[serde(borrow)]
+            input: Option<&'a RawValue>,
+        }
+        let has = line.block.and_then(|block| self.blocks.remove(&block)).map_or(0, |(_, has)| has);
+        let content = line.content.map(|content| Cow::Borrowed(content.get())).unwrap_or_default();
+        let content = readable(&content);
+        let Ok(block) = serde_json::from_str::<Block<'_>>(&content) else { return };
+        let parent = line.parent.as_deref();
+        match (&*block.r#type, parent) {
+            ("text", None) => {
+                write_delta(Kind::Text, without_beginning(&block.text.unwrap_or_default(), has), seq, out);
+            }
+            ("thinking", None) => {
+                write_delta(Kind::Thinking, without_beginning(&block.thinking.unwrap_or_default(), has), seq, out);
+            }
+            ("text", Some(parent_request_id)) => {
+                let text = &block.text.unwrap_or_default();
+                write(&Said::SubagentText { parent_request_id, text }, seq, out);
+            }
+            ("tool_use", parent_request_id) => {
+                let (Some(request_id), Some(tool), Some(input)) = (&block.id, &block.name, block.input) else { return };
+                write(&Said::ToolUse { request_id, tool, input, parent_request_id }, seq, out);
+            }
+            _ => {}
+        }
+    }
+
+    fn asked(&mut self, line: &Line<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
+        let Some(ask) = line.ask.map(AskId) else { return };
+        match line.ask_kind() {
+            "permission" | "question" | "plan" => {
+                let (Some(tool), Some(input)) = (line.tool.as_deref(), line.input) else { return };
+                let request_id = line.tool_use.as_deref().map_or_else(|| format!("ask_{ask}"), str::to_owned);
+                write(&Said::ApprovalRequest { request_id: &request_id, tool, input }, seq, out);
+                self.asks.insert(request_id, OpenAsk::Tool(ask));
+            }
+            "form" => {
+                let request_id = format!("form_{ask}");
+                let form = serde_json::json!({"server": line.server, "message": line.message, "schema": line.schema});
+                let input = Raw::of(&form);
+                let Ok(input) = input.parse::<&RawValue>() else { return };
+                write(&Said::ApprovalRequest { request_id: &request_id, tool: "Form", input }, seq, out);
+                self.asks.insert(request_id, OpenAsk::Form(ask));
+            }
+            "tool_call" => {
+                let (Some(name), Some(input)) = (line.tool.as_deref(), line.input) else { return };
+                write(&Said::ToolCall { call_id: &format!("call_{ask}"), name, input }, seq, out);
+            }
+            // No client of this dialect has hooks.
+            _ => {}
+        }
+    }
+
+    fn closed(&mut self, line: &Line<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
+        let open = self.asks.iter().find(|(_, open)| Some(open.id().0) == line.ask);
+        let Some(request_id) = open.map(|(request_id, _)| request_id.clone()) else { return };
+        self.asks.remove(&request_id);
+        let decision = match line.ending {
+            Some("allowed" | "answered") => Decision::Approved,
+            Some("denied") => Decision::Denied,
+            Some("expired") => Decision::Expired,
+            _ => Decision::Cancelled,
+        };
+        write(&Said::ApprovalResolved { request_id: &request_id, decision, by: line.by.as_deref() }, seq, out);
+    }
+
+    /// A message will not be answered. That the CLI ended is told by its end.
+    fn dropped(&mut self, line: &Line<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
+        let message = match line.reason.as_deref() {
+            Some("session_ended") => {
+                self.dropped += 1;
+                return;
+            }
+            Some("cancelled") => "a message that waited was cancelled",
+            _ => "a message was lost by the CLI: it gave no result; send it again",
+        };
+        write(&Said::Error { message, id: None }, None, out);
+        write_done(None, seq, out);
+    }
+
+    fn ended(&mut self, line: &Line<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
+        let (was_up, dropped) = (std::mem::take(&mut self.is_up), std::mem::take(&mut self.dropped));
+        self.blocks.clear();
+        let Some(reason) = line.exit.and_then(end_words) else { return };
+        if !was_up && dropped == 0 {
+            // It never was there; why is told by the host.
+            return;
+        }
+        write(&Said::Error { message: &reason, id: None }, None, out);
+        for left in (0..dropped.max(1)).rev() {
+            write_done(None, seq.filter(|_| left == 0), out);
+        }
+    }
+
+    fn opened(&mut self, line: &Line<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
+        #[derive(Deserialize)]
+        struct Session {
+            session_id: String,
+        }
+        let described = line.session.and_then(|session| serde_json::from_str::<Session>(session.get()).ok());
+        let session_id = match (described, line.session_id.as_deref()) {
+            (Some(Session { session_id }), _) => session_id,
+            (None, Some(session_id)) => session_id.to_owned(),
+            (None, None) => return,
+        };
+        if session_id != self.session_id {
+            write(&Said::Init { session_id: &session_id }, seq, out);
+            self.session_id = session_id;
+        }
+    }
+}
+
+/// A text without as many characters as the client has.
+fn without_beginning(text: &str, characters: u64) -> &str {
+    if characters == 0 {
+        return text;
+    }
+    let place = usize::try_from(characters).ok().and_then(|characters| text.char_indices().nth(characters));
+    place.map_or("", |(place, _)| &text[place..])
+}
+
+fn write_delta(kind: Kind, text: &str, seq: Option<&str>, out: &mut Vec<u8>) {
+    if text.is_empty() {
+        return;
+    }
+    match kind {
+        Kind::Text => write(&Said::TextDelta { text }, seq, out),
+        Kind::Thinking => write(&Said::ThinkingDelta { text }, seq, out),
+    }
+}
+
+fn write_done(usage: Option<&RawValue>, seq: Option<&str>, out: &mut Vec<u8>) {
+    let none: Result<&RawValue, _> = serde_json::from_str(NO_USAGE);
+    if let Some(usage) = usage.or(none.ok()) {
+        write(&Said::Done { usage }, seq, out);
+    }
+}
+
+fn returned(line: &Line<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
+    let Some(request_id) = line.tool_use.as_deref() else { return };
+    let content = line.content.filter(|content| content.get() != "null");
+    let output = content.map(|content| as_text(content.get())).unwrap_or_default();
+    let parent_request_id = line.parent.as_deref();
+    let is_error = line.is_error.unwrap_or(false);
+    write(&Said::ToolResult { request_id, output: &output, is_error, content, parent_request_id }, seq, out);
+}
+
+/// What a tool gave back as one text: its texts, and the names of what is none.
+fn as_text(content: &str) -> String {
+    #[derive(Deserialize)]
+    struct Block<'a> {
+        #[serde(borrow)]
+        r#type: Cow<'a, str>,
+        #[serde(borrow)]
+        text: Option<Cow<'a, str>>,
+    }
+    let content = readable(content);
+    if let Ok(text) = serde_json::from_str::<String>(&content) {
+        return text;
+    }
+    let blocks: Vec<Block<'_>> = serde_json::from_str(&content).unwrap_or_default();
+    let texts = blocks.into_iter().map(|block| match block.text {
+        Some(text) if block.r#type == "text" => text.into_owned(),
+        Some(_) | None => format!("[{}]", block.r#type),
+    });
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+fn turn_finished(line: &Line<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
+    #[derive(Deserialize)]
+    struct Outcome<'a> {
+        #[serde(borrow)]
+        ending: Option<&'a RawValue>,
+        result: Option<String>,
+        #[serde(default)]
+        errors: Vec<String>,
+        #[serde(borrow)]
+        detail: Option<Detail<'a>>,
+    }
+    #[derive(Deserialize)]
+    struct Detail<'a> {
+        #[serde(borrow)]
+        usage: Option<&'a RawValue>,
+    }
+    let Some(outcome) = line.outcome.and_then(|outcome| serde_json::from_str::<Outcome<'_>>(outcome.get()).ok()) else {
+        return write_done(None, seq, out);
+    };
+    let ending = outcome.ending.map(RawValue::get).unwrap_or_default();
+    if ending != "\"completed\"" {
+        let said = if outcome.errors.is_empty() { outcome.result } else { Some(outcome.errors.join("; ")) };
+        let message = match said.filter(|said| !said.is_empty()) {
+            _ if ending == "\"interrupted\"" => "the turn was interrupted".to_owned(),
+            Some(said) => said,
+            None => "the turn failed, and the CLI does not say why".to_owned(),
+        };
+        write(&Said::Error { message: &message, id: None }, None, out);
+    }
+    write_done(outcome.detail.and_then(|detail| detail.usage), seq, out);
+}
+
+/// How a CLI went that nobody had told to; none if somebody had.
+fn end_words(exit: &RawValue) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Exit<'a> {
+        code: Option<i32>,
+        signal: Option<i32>,
+        #[serde(default)]
+        stderr: String,
+        #[serde(borrow)]
+        reason: Option<&'a RawValue>,
+    }
+    let exit: Exit<'_> = serde_json::from_str(exit.get()).ok()?;
+    match exit.reason.map(RawValue::get) {
+        Some("\"asked\"") => return None,
+        Some("\"owner_killed\"") => {
+            return Some("the host of this session was killed, and Claude Code with it".to_owned());
+        }
+        _ => {}
+    }
+    let how = match (exit.code, exit.signal) {
+        (Some(code), _) => format!("with exit code {code}"),
+        (None, Some(signal)) => format!("by signal {signal}"),
+        (None, None) => "in a way that is not known".to_owned(),
+    };
+    let said = if exit.stderr.is_empty() { String::new() } else { format!("; it said: {}", exit.stderr) };
+    Some(format!("Claude Code ended by itself, {how}{said}; the next message starts it again"))
+}
+
+#[cfg(test)]
+mod tests;

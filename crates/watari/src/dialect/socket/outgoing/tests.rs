@@ -1,0 +1,187 @@
+//! Lines of the log, and what a client is told.
+
+use super::*;
+
+/// What a client is told of these events, from the beginning on.
+fn told(tells_places: bool, lines: &[&str]) -> String {
+    let mut encoder = Encoder::new("s1", tells_places);
+    let mut out = Vec::new();
+    for line in lines {
+        encoder.tell(line.as_bytes(), &mut out);
+    }
+    String::from_utf8(out).unwrap().trim_end().to_owned()
+}
+
+const STREAMED: [&str; 6] = [
+    r#"{"seq":"1:4","type":"block_started","block":3,"message":"m","index":0,"kind":{"type":"text"},"content":{}}"#,
+    r#"{"after":"1:4","type":"block_grew","block":3,"at":0,"delta":{"type":"text","text":"渡り"}}"#,
+    r#"{"after":"1:4","type":"block_grew","block":3,"at":2,"delta":{"type":"text","text":" \"x\""}}"#,
+    r#"{"seq":"1:5","type":"block_finished","block":3,"message":"m","parent":null,"streamed":true,"source":{},"content":{"type":"text","text":"渡り \"x\""}}"#,
+    r#"{"seq":"1:6","type":"block_finished","block":4,"message":"m","parent":null,"streamed":true,"source":{},"content":{"type":"tool_use","id":"t","name":"Bash","input":{"n":1e400}}}"#,
+    r#"{"seq":"1:7","type":"turn_finished","cause":{"prompt":1},"outcome":{"ending":"completed","result":"","errors":[],"detail":{"usage":{"input_tokens":1}}}}"#,
+];
+
+#[test]
+fn text_is_told_once_whatever_of_it_comes_again() {
+    insta::assert_snapshot!(told(false, &STREAMED), @r#"
+    {"type":"text_delta","text":"渡り"}
+    {"type":"text_delta","text":" \"x\""}
+    {"type":"tool_use","request_id":"t","tool":"Bash","input":{"n":1e400}}
+    {"type":"done","usage":{"input_tokens":1}}
+    "#);
+    // Somebody who fell behind: the text so far comes again, and then the whole block.
+    let again = [
+        STREAMED[1],
+        r#"{"after":"1:4","type":"block_grew","block":3,"at":0,"delta":{"type":"text","text":"渡り \""}}"#,
+        STREAMED[3],
+    ];
+    insta::assert_snapshot!(told(false, &again), @r#"
+    {"type":"text_delta","text":"渡り"}
+    {"type":"text_delta","text":" \""}
+    {"type":"text_delta","text":"x\""}
+    "#);
+    // A hole is filled by the whole block.
+    insta::assert_snapshot!(told(false, &[STREAMED[2], STREAMED[3]]), @r#"{"type":"text_delta","text":"渡り \"x\""}"#);
+    // With places, and from the log alone.
+    insta::assert_snapshot!(told(true, &[STREAMED[0], STREAMED[3], STREAMED[4], STREAMED[5]]), @r#"
+    {"type":"text_delta","text":"渡り \"x\"","seq":"1:5"}
+    {"type":"tool_use","request_id":"t","tool":"Bash","input":{"n":1e400},"seq":"1:6"}
+    {"type":"done","usage":{"input_tokens":1},"seq":"1:7"}
+    "#);
+}
+
+#[test]
+fn what_was_given_up_is_taken_back() {
+    let discarded = r#"{"seq":"1:5","type":"block_discarded","block":3}"#;
+    insta::assert_snapshot!(told(true, &[STREAMED[1], discarded, discarded]), @r#"
+    {"type":"text_delta","text":"渡り"}
+    {"type":"text_reset","of":"text","characters":2,"seq":"1:5"}
+    "#);
+}
+
+#[test]
+fn asks_are_opened_and_closed_by_the_name_of_the_tools_use() {
+    insta::assert_snapshot!(told(true, &[
+        r#"{"seq":"1:8","type":"ask_opened","ask":5,"kind":"permission","tool":"Bash","input":{"command":"ls"},"tool_use":"t","agent":null,"suggestions":null,"needs_person":false,"detail":{}}"#,
+        r#"{"seq":"1:9","type":"ask_closed","ask":5,"ending":"denied","by":"client 2"}"#,
+        r#"{"seq":"1:10","type":"ask_closed","ask":5,"ending":"denied","by":"client 2"}"#,
+        r#"{"seq":"1:11","type":"ask_opened","ask":6,"kind":"permission","tool":"Bash","input":{},"tool_use":null}"#,
+        r#"{"seq":"1:12","type":"ask_closed","ask":6,"ending":"expired","by":null}"#,
+        r#"{"seq":"1:13","type":"ask_opened","ask":7,"kind":"form","server":"s","message":"Who?","schema":{"type":"object"},"url":null,"detail":{}}"#,
+        r#"{"seq":"1:14","type":"ask_closed","ask":7,"ending":"withdrawn","by":null}"#,
+        r#"{"seq":"1:15","type":"ask_opened","ask":8,"kind":"tool_call","tool":"add","input":{"a":1},"tool_use":"t"}"#,
+        r#"{"seq":"1:16","type":"ask_opened","ask":9,"kind":"hook","hook":1,"event":"Stop","tool_use":null,"input":{}}"#,
+    ]), @r#"
+    {"type":"approval_request","request_id":"t","tool":"Bash","input":{"command":"ls"},"seq":"1:8"}
+    {"type":"approval_resolved","request_id":"t","decision":"denied","by":"client 2","seq":"1:9"}
+    {"type":"approval_request","request_id":"ask_6","tool":"Bash","input":{},"seq":"1:11"}
+    {"type":"approval_resolved","request_id":"ask_6","decision":"expired","seq":"1:12"}
+    {"type":"approval_request","request_id":"form_7","tool":"Form","input":{"message":"Who?","schema":{"type":"object"},"server":"s"},"seq":"1:13"}
+    {"type":"approval_resolved","request_id":"form_7","decision":"cancelled","seq":"1:14"}
+    {"type":"tool_call","call_id":"call_8","name":"add","input":{"a":1},"seq":"1:15"}
+    "#);
+}
+
+#[test]
+fn a_subagent_is_not_part_of_the_text() {
+    insta::assert_snapshot!(told(false, &[
+        r#"{"seq":"1:5","type":"block_finished","block":3,"message":"m","parent":"t","streamed":false,"source":{},"content":{"type":"text","text":"sub"}}"#,
+        r#"{"seq":"1:6","type":"block_finished","block":4,"message":"m","parent":"t","streamed":false,"source":{},"content":{"type":"tool_use","id":"u","name":"Read","input":{}}}"#,
+        r#"{"seq":"1:7","type":"tool_returned","tool_use":"u","parent":"t","is_error":true,"content":[{"type":"text","text":"a"},{"type":"image","source":{}},{"type":"text","text":"half \ud83d"}],"result":null}"#,
+        r#"{"seq":"1:8","type":"tool_returned","tool_use":"v","parent":null,"is_error":false,"content":null,"result":null}"#,
+    ]), @r#"
+    {"type":"subagent_text","parent_request_id":"t","text":"sub"}
+    {"type":"tool_use","request_id":"u","tool":"Read","input":{},"parent_request_id":"t"}
+    {"type":"tool_result","request_id":"u","output":"a\n[image]\nhalf �","is_error":true,"content":[{"type":"text","text":"a"},{"type":"image","source":{}},{"type":"text","text":"half \ud83d"}],"parent_request_id":"t"}
+    {"type":"tool_result","request_id":"v","output":""}
+    "#);
+}
+
+#[test]
+fn every_message_has_one_done_and_what_went_wrong_stands_before_it() {
+    let failed = |ending: &str, rest: &str| {
+        format!(
+            r#"{{"seq":"1:7","type":"turn_finished","cause":"cli","outcome":{{"ending":{ending},{rest}"detail":{{}}}}}}"#
+        )
+    };
+    let dropped = |reason: &str| format!(r#"{{"seq":"1:8","type":"prompt_dropped","prompt":3,"reason":"{reason}"}}"#);
+    let ended = |reason: &str| {
+        format!(
+            r#"{{"seq":"1:9","type":"ended","exit":{{"code":3,"signal":null,"left":0,"stderr":"boom","errors":[],"reason":"{reason}"}}}}"#
+        )
+    };
+    let ready = r#"{"seq":"1:2","type":"ready","cli":{}}"#;
+    let shown = |lines: &[String]| told(true, &lines.iter().map(String::as_str).collect::<Vec<_>>());
+    insta::assert_snapshot!(shown(&[
+        failed(r#""interrupted""#, r#""errors":["aborted"],"#),
+        failed(r#"{"failed":"api"}"#, r#""result":"API Error: 529","errors":[],"#),
+        failed(r#"{"failed":"max_turns"}"#, r#""errors":["too many"],"#),
+        failed(r#"{"failed":"execution"}"#, ""),
+        dropped("cancelled"),
+        dropped("lost"),
+    ]), @r#"
+    {"type":"error","message":"the turn was interrupted"}
+    {"type":"done","usage":{"input_tokens":0,"output_tokens":0},"seq":"1:7"}
+    {"type":"error","message":"API Error: 529"}
+    {"type":"done","usage":{"input_tokens":0,"output_tokens":0},"seq":"1:7"}
+    {"type":"error","message":"too many"}
+    {"type":"done","usage":{"input_tokens":0,"output_tokens":0},"seq":"1:7"}
+    {"type":"error","message":"the turn failed, and the CLI does not say why"}
+    {"type":"done","usage":{"input_tokens":0,"output_tokens":0},"seq":"1:7"}
+    {"type":"error","message":"a message that waited was cancelled"}
+    {"type":"done","usage":{"input_tokens":0,"output_tokens":0},"seq":"1:8"}
+    {"type":"error","message":"a message was lost by the CLI: it gave no result; send it again"}
+    {"type":"done","usage":{"input_tokens":0,"output_tokens":0},"seq":"1:8"}
+    "#);
+    // The CLI dies, with two messages and with none; when it was told to; and before it was there.
+    insta::assert_snapshot!(shown(&[
+        ready.to_owned(), dropped("session_ended"), dropped("session_ended"), ended("by_itself"),
+        ready.to_owned(), ended("owner_killed"),
+        ready.to_owned(), ended("asked"),
+        ended("by_itself"),
+    ]), @r#"
+    {"type":"error","message":"Claude Code ended by itself, with exit code 3; it said: boom; the next message starts it again"}
+    {"type":"done","usage":{"input_tokens":0,"output_tokens":0}}
+    {"type":"done","usage":{"input_tokens":0,"output_tokens":0},"seq":"1:9"}
+    {"type":"error","message":"the host of this session was killed, and Claude Code with it"}
+    {"type":"done","usage":{"input_tokens":0,"output_tokens":0},"seq":"1:9"}
+    "#);
+}
+
+#[test]
+fn the_host_speaks_too() {
+    insta::assert_snapshot!(told(true, &[
+        r#"{"seq":"1:1","type":"host_started","key":"k","session_id":"s1","cwd":"/","version":"0"}"#,
+        r#"{"seq":"1:2","type":"session_opened","session":{"session_id":"s2","model":"m"}}"#,
+        r#"{"seq":"1:3","type":"session_opened","session":{"session_id":"s2","model":"m"}}"#,
+        r#"{"seq":"1:4","type":"context_lost","session_id":"s2"}"#,
+        r#"{"seq":"1:5","type":"start_failed","message":"no CLI"}"#,
+        r#"{"after":"1:5","type":"storage_full","message":"full"}"#,
+        r#"{"after":"1:5","type":"storage_recovered"}"#,
+        r#"{"seq":"1:6","type":"events_dropped","count":7}"#,
+        r#"{"seq":"1:7","type":"host_stopping","reason":"told to"}"#,
+        r#"{"seq":"1:8","type":"something_newer"}"#,
+        "not a line",
+    ]), @r#"
+    {"type":"init","session_id":"s2","seq":"1:2"}
+    {"type":"error","message":"context lost: Claude Code has nothing of this conversation, so it begins anew","seq":"1:4"}
+    {"type":"error","message":"no CLI","seq":"1:5"}
+    {"type":"error","message":"full"}
+    {"type":"error","message":"7 events were dropped, because they could not be kept","seq":"1:6"}
+    {"type":"error","message":"the session ends: told to","seq":"1:7"}
+    "#);
+}
+
+/// Every event of the session and of the host has a word here, or is named as one that has none.
+#[test]
+fn every_event_is_told_or_is_known_not_to_be() {
+    let page = include_str!("../../../../../../docs/events.md");
+    let names: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix("## `")?.split('`').next()).collect();
+    assert!(names.len() > 30, "{names:?}");
+    let source = include_str!("../outgoing.rs");
+    let (code, _) = source.split_once("/// Tells what the client does not have of a block.").unwrap();
+    for name in names {
+        assert!(code.contains(&format!("\"{name}\"")), "{name} has no word");
+    }
+    assert!(UNTOLD.contains(&"became_idle"));
+}

@@ -1,0 +1,64 @@
+//! What a dialect has to say for itself to be spoken with a host that others talk to too.
+
+use watari_hub::{Attached, Outcome, Since};
+use watari_sdk::{Answer, AskId, Command};
+
+/// A client's language: lines in both directions. Pure.
+pub(crate) trait Speaker: Send {
+    /// From where a client that has said nothing yet is told what happens; none if it has to ask for it.
+    fn begins_with(&self) -> Option<Since>;
+
+    /// Reads a line that is not blank.
+    fn read(&mut self, line: &str) -> Result<Heard, Problem>;
+
+    /// Says that the client is let in.
+    fn greet(&mut self, attached: &Attached, greeting: Greeting, out: &mut Vec<u8>);
+
+    /// Tells an event, which is a line of the log or one like it.
+    fn tell(&mut self, line: &[u8], out: &mut Vec<u8>);
+
+    /// Tells what became of a command, by the client's own id of it.
+    fn answer(&mut self, id: Option<&str>, outcome: &Outcome, out: &mut Vec<u8>);
+
+    /// Says what is wrong with something that the client said.
+    fn complain(&mut self, problem: &Problem, out: &mut Vec<u8>);
+}
+
+/// Why a client is let in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Greeting {
+    /// It has connected.
+    Connected,
+    /// It has said hello.
+    Hello,
+}
+
+/// What a client says.
+#[derive(Debug)]
+pub(crate) enum Heard {
+    /// Who it is, and from where it wants to follow.
+    Hello { since: Since, client: Option<String> },
+    /// What it wants.
+    Command { id: Option<String>, command: Command },
+}
+
+/// What is wrong with what a client said.
+#[derive(Debug)]
+pub(crate) struct Problem {
+    /// The client's own id of it, if that could be read.
+    pub(crate) id: Option<String>,
+    pub(crate) message: String,
+}
+
+impl Problem {
+    pub(crate) fn new(message: impl Into<String>) -> Problem {
+        Problem { id: None, message: message.into() }
+    }
+}
+
+impl Heard {
+    /// An answer to an ask.
+    pub(crate) fn answer(id: Option<String>, ask: AskId, answer: Answer) -> Heard {
+        Heard::Command { id, command: Command::Answer { ask, answer, by: None } }
+    }
+}

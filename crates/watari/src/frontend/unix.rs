@@ -1,0 +1,223 @@
+//! The sockets of a host: clients come and go, and the session goes on.
+
+mod connection;
+
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::process::geteuid;
+use tokio::net::{UnixListener, UnixStream};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
+use watari_hub::lock::{Lock, LockError};
+use watari_hub::socket::{Socket as BoundSocket, SocketError};
+use watari_hub::{Handle, HostState, Stopper};
+
+use crate::dialect::native::Native;
+use crate::dialect::socket::Socket;
+use crate::dialect::speaker::Speaker;
+use connection::Connection;
+
+/// How many clients a host may have. A further one is told so and let go.
+const CLIENTS_MAX: usize = 4096;
+
+/// How often it is looked whether the sockets are still in their place.
+const LOOKED_EVERY: Duration = Duration::from_secs(2);
+
+/// How long clients have to take what they were told when the host ends.
+const LAST_LINES_WITHIN: Duration = Duration::from_secs(2);
+
+/// How long a failed accept, as for want of descriptors, is waited out.
+const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(100);
+
+/// Which dialect is spoken on a socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Spoken {
+    Native,
+    Socket,
+}
+
+/// A socket that is listened on.
+struct Door {
+    spoken: Spoken,
+    bound: BoundSocket,
+    listener: UnixListener,
+    _lock: Option<Lock>,
+}
+
+/// Why there is no socket.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum DoorError {
+    #[error(transparent)]
+    Socket(#[from] SocketError),
+    #[error("the socket {path} is in use by {holder}: choose another path, or end that first")]
+    InUse { path: String, holder: String },
+    #[error(transparent)]
+    Lock(LockError),
+    #[error("cannot listen on {path}: {source}")]
+    Listen { path: String, source: io::Error },
+}
+
+/// The sockets of a host.
+pub(crate) struct Doors {
+    doors: [Door; 2],
+    /// Ends the session when nobody is there and nothing runs for so long.
+    idle_exit: Option<Duration>,
+}
+
+impl Doors {
+    /// Listens on the native socket and on that of the document, for which a lock is taken: nobody else may listen there.
+    pub(crate) fn open(
+        native: &Path,
+        socket: &Path,
+        lock: Lock,
+        idle_exit: Option<Duration>,
+    ) -> Result<Doors, DoorError> {
+        let native = Door::open(Spoken::Native, native, None)?;
+        let socket = Door::open(Spoken::Socket, socket, Some(lock))?;
+        Ok(Doors { doors: [native, socket], idle_exit })
+    }
+
+    /// Serves clients until the session has ended, and they know.
+    pub(crate) async fn serve(mut self, handle: Handle, stopper: Stopper) {
+        let mut clients = JoinSet::new();
+        let mut number = 0_u64;
+        let mut looks = looks();
+        let mut state = handle.state();
+        let mut idle_since = Some(Instant::now());
+        loop {
+            let is_idle = clients.is_empty() && matches!(*state.borrow(), HostState::Idle | HostState::Down);
+            idle_since = if is_idle { idle_since.or_else(|| Some(Instant::now())) } else { None };
+            let deadline = self.idle_exit.zip(idle_since).map(|(limit, since)| since + limit);
+            let [native, socket] = &mut self.doors;
+            let (accepted, spoken) = tokio::select! {
+                // All may be dropped half-way: who was not accepted waits, and what has changed stays changed.
+                accepted = native.listener.accept() => (accepted, Spoken::Native),
+                accepted = socket.listener.accept() => (accepted, Spoken::Socket),
+                Some(_) = clients.join_next() => continue,
+                changed = state.changed() => match changed {
+                    Ok(()) => continue,
+                    // The session has ended.
+                    Err(_) => break,
+                },
+                () = until(deadline) => {
+                    stopper.stop("nobody was connected and nothing ran for the time of --idle-exit");
+                    self.idle_exit = None;
+                    continue;
+                }
+                _ = looks.tick() => {
+                    self.doors.iter_mut().for_each(Door::look);
+                    continue;
+                }
+            };
+            match accepted {
+                Ok((stream, _)) if clients.len() < CLIENTS_MAX => {
+                    number += 1;
+                    if let Some(client) = welcome(stream, spoken, number, &handle) {
+                        clients.spawn(client);
+                    }
+                }
+                Ok(_) => tracing::warn!("{CLIENTS_MAX} clients are connected: a further one was let go"),
+                Err(error) => {
+                    tracing::warn!("a client could not be accepted: {error}");
+                    tokio::time::sleep(ACCEPT_AGAIN_AFTER).await;
+                }
+            }
+        }
+        // The sockets go first, so that nobody comes to a session that is no more.
+        drop(self);
+        let all_gone = async { while clients.join_next().await.is_some() {} };
+        if tokio::time::timeout(LAST_LINES_WITHIN, all_gone).await.is_err() {
+            tracing::warn!("a client did not take its last lines in time");
+        }
+    }
+}
+
+fn looks() -> Interval {
+    let mut looks = interval(LOOKED_EVERY);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    looks
+}
+
+async fn until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Begins to serve a client, if it is one of this user's.
+fn welcome(
+    stream: UnixStream,
+    spoken: Spoken,
+    number: u64,
+    handle: &Handle,
+) -> Option<impl Future<Output = ()> + Send + use<>> {
+    // One of whom the system does not tell who it is, is somebody else.
+    let peer = stream.peer_cred().ok().filter(|peer| peer.uid() == geteuid().as_raw());
+    let Some(peer) = peer else {
+        tracing::warn!("somebody else than this user wanted to connect, and was let go");
+        return None;
+    };
+    tracing::info!(client = number, process = peer.pid(), ?spoken, "a client has connected");
+    let speaker: Box<dyn Speaker> = match spoken {
+        Spoken::Native => Box::new(Native),
+        Spoken::Socket => Box::new(Socket::default()),
+    };
+    let connection = Connection::new(stream, speaker, number, handle.clone());
+    Some(async move {
+        let why = connection.serve().await;
+        tracing::info!(client = number, "a client has gone: {why}");
+    })
+}
+
+impl Door {
+    fn open(spoken: Spoken, path: &Path, lock: Option<Lock>) -> Result<Door, DoorError> {
+        let (bound, listener) = listen(path)?;
+        Ok(Door { spoken, bound, listener, _lock: lock })
+    }
+
+    /// Sees to it that the socket is in its place.
+    fn look(&mut self) {
+        if self.bound.is_in_place() {
+            return;
+        }
+        let path = self.bound.path().to_owned();
+        match listen(&path) {
+            Ok((bound, listener)) => {
+                tracing::warn!(path = %path.display(), "the socket was gone, and was made again");
+                (self.bound, self.listener) = (bound, listener);
+            }
+            Err(error) => {
+                tracing::error!(spoken = ?self.spoken, "the socket is gone, and cannot be made again: {error}");
+            }
+        }
+    }
+}
+
+fn listen(path: &Path) -> Result<(BoundSocket, UnixListener), DoorError> {
+    let bound = BoundSocket::bind(path)?;
+    let listener = bound.listener().try_clone().and_then(|listener| {
+        listener.set_nonblocking(true)?;
+        UnixListener::from_std(listener)
+    });
+    match listener {
+        Ok(listener) => Ok((bound, listener)),
+        Err(source) => Err(DoorError::Listen { path: path.display().to_string(), source }),
+    }
+}
+
+/// Takes the lock for the path of a socket.
+pub(crate) fn lock(locks: &Path, socket: &Path, holder: &str) -> Result<Lock, DoorError> {
+    let name = format!("socket-{:016x}", fingerprint(socket.as_os_str().as_encoded_bytes()));
+    Lock::take(&locks.join(name), holder).map_err(|error| match error {
+        LockError::Held { holder } => DoorError::InUse { path: socket.display().to_string(), holder },
+        LockError::Io { .. } => DoorError::Lock(error),
+    })
+}
+
+/// A number for bytes, always the same (FNV-1a): two that differ have the same only by a rare chance.
+pub(crate) fn fingerprint(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+}

@@ -1,0 +1,316 @@
+//! One client of a host.
+
+use std::io;
+use std::time::Duration;
+
+use tokio::io::Interest;
+use tokio::net::UnixStream;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use watari_hub::{Followed, Follower, Handle, Once, Outcome, Position, Sender, Since};
+use watari_sdk::{Command, Line, Lines};
+
+use super::fingerprint;
+use crate::dialect::speaker::{Greeting, Heard, Problem, Speaker};
+use crate::frontend::outbox::Outbox;
+
+/// How much may wait for a client before it is told no more for now: the rest is in the log.
+const WAITING_BYTES_MAX: usize = 256 * 1024;
+
+/// How much may wait before no more of its lines are read: each could be one more error line.
+const UNREAD_BYTES_MAX: usize = 1024 * 1024;
+
+/// How many of its commands may be unanswered before no more of its lines are read.
+const UNANSWERED_MAX: usize = 64;
+
+/// A client that takes no byte for so long, and is so far behind, is let go.
+const SLOW_AFTER: Duration = Duration::from_secs(10);
+const SLOW_BYTES: u64 = 4 * 1024 * 1024;
+
+/// How much is read of a client at once.
+const CHUNK_BYTES: usize = 16 * 1024;
+
+/// One client.
+pub(super) struct Connection {
+    stream: UnixStream,
+    speaker: Box<dyn Speaker>,
+    handle: Handle,
+    /// What others are told who it is.
+    name: String,
+    /// The name under which it comes back, if it has said one.
+    client: Option<String>,
+    lines: Lines,
+    outbox: Outbox,
+    follower: Option<Follower>,
+    /// The last numbered event that it was told.
+    position: Position,
+    answers: JoinSet<(Option<String>, Option<Outcome>)>,
+    /// Since when it has taken nothing, though there was something.
+    stuck_since: Option<Instant>,
+    input_ended: bool,
+}
+
+/// What one wait brought.
+enum Happened {
+    Readable,
+    Writable,
+    Closed,
+    Followed(Result<Followed, String>),
+    Answered(Option<String>, Option<Outcome>),
+    Slow,
+}
+
+/// That a client is to be let go, and why.
+struct Gone(String);
+
+impl Connection {
+    pub(super) fn new(stream: UnixStream, speaker: Box<dyn Speaker>, number: u64, handle: Handle) -> Connection {
+        Connection {
+            stream,
+            speaker,
+            handle,
+            name: format!("client {number}"),
+            client: None,
+            lines: Lines::new(),
+            outbox: Outbox::default(),
+            follower: None,
+            position: Position::default(),
+            answers: JoinSet::new(),
+            stuck_since: None,
+            input_ended: false,
+        }
+    }
+
+    /// Serves it until it goes, or the session ends; says why.
+    pub(super) async fn serve(mut self) -> String {
+        match self.talk().await {
+            Ok(()) => {
+                self.write_last_lines().await;
+                "the session has ended".to_owned()
+            }
+            Err(Gone(why)) => why,
+        }
+    }
+
+    async fn talk(&mut self) -> Result<(), Gone> {
+        if let Some(since) = self.speaker.begins_with()
+            && !self.attach(since, Some(Greeting::Connected)).await
+        {
+            return Ok(());
+        }
+        loop {
+            self.write_what_goes()?;
+            match self.wait().await {
+                Happened::Readable => self.read().await?,
+                Happened::Writable => {}
+                Happened::Closed => return Err(Gone("it has closed the connection".to_owned())),
+                Happened::Followed(Ok(Followed::Told)) => self.told(),
+                Happened::Followed(Ok(Followed::Behind)) => {
+                    if !self.attach(Since::After(self.position), None).await {
+                        return Ok(());
+                    }
+                }
+                Happened::Followed(Ok(Followed::Ended)) => return Ok(()),
+                Happened::Followed(Err(error)) => {
+                    self.speaker.complain(&Problem::new(error.clone()), self.outbox.lines());
+                    self.write_last_lines().await;
+                    return Err(Gone(error));
+                }
+                Happened::Answered(id, Some(outcome)) => {
+                    self.speaker.answer(id.as_deref(), &outcome, self.outbox.lines());
+                }
+                Happened::Answered(id, None) => {
+                    let outcome = Err("the session has ended".to_owned());
+                    self.speaker.answer(id.as_deref(), &outcome, self.outbox.lines());
+                }
+                Happened::Slow => self.look_if_slow()?,
+            }
+        }
+    }
+
+    /// Waits for the next thing to do. Every arm may be dropped half-way: readiness is only looked at, a follower takes
+    /// nothing before it has something, an answer that was not taken stays, and the timer is made anew.
+    async fn wait(&mut self) -> Happened {
+        let Connection { stream, speaker, outbox, follower, answers, lines: _, .. } = self;
+        let waiting = outbox.unwritten().len();
+        let reads = !self.input_ended && waiting < UNREAD_BYTES_MAX && answers.len() < UNANSWERED_MAX;
+        let slow_at = self.stuck_since.map(|since| since + SLOW_AFTER);
+        let interest = match (reads, waiting > 0) {
+            (true, true) => Some(Interest::READABLE | Interest::WRITABLE),
+            (true, false) => Some(Interest::READABLE),
+            (false, true) => Some(Interest::WRITABLE),
+            (false, false) => None,
+        };
+        tokio::select! {
+            happened = ready(stream, interest) => happened,
+            Some(answered) = answers.join_next() => match answered {
+                Ok((id, outcome)) => Happened::Answered(id, outcome),
+                // A task that waits for an answer does not panic.
+                Err(_) => Happened::Answered(None, None),
+            },
+            followed = follow(follower, speaker.as_mut(), outbox), if waiting < WAITING_BYTES_MAX => {
+                Happened::Followed(followed)
+            }
+            () = super::until(slow_at) => Happened::Slow,
+        }
+    }
+
+    fn told(&mut self) {
+        if let Some(last) = self.follower.as_ref().and_then(Follower::last) {
+            self.position = self.position.max(last);
+        }
+    }
+
+    /// Lets the client in; false if there is no session any more.
+    async fn attach(&mut self, since: Since, greeting: Option<Greeting>) -> bool {
+        let Some(attached) = self.handle.attach(since).await else { return false };
+        if let Some(greeting) = greeting {
+            self.speaker.greet(&attached, greeting, self.outbox.lines());
+        }
+        self.position = match since {
+            Since::Now => attached.last,
+            Since::After(_) if attached.is_gap => Position::default(),
+            Since::After(position) => position,
+        };
+        self.follower = Some(attached.follower);
+        true
+    }
+
+    async fn read(&mut self) -> Result<(), Gone> {
+        match self.stream.try_read_buf(self.lines.space_of(CHUNK_BYTES)) {
+            Ok(0) => self.input_ended = true,
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+            Err(error) => return Err(Gone(format!("it cannot be read: {error}"))),
+        }
+        let mut lines = std::mem::take(&mut self.lines);
+        while let Some(line) = lines.next() {
+            self.take_line(line).await;
+        }
+        if self.input_ended
+            && let Some(line) = lines.last()
+        {
+            self.take_line(line).await;
+        }
+        self.lines = lines;
+        Ok(())
+    }
+
+    async fn take_line(&mut self, line: Line<'_>) {
+        let text = match line {
+            Line::Whole(line) => std::str::from_utf8(line.trim_ascii()).map_err(|_| "the line is not UTF-8".to_owned()),
+            Line::TooLong { bytes, .. } => Err(format!("a line of {bytes} bytes is too long")),
+        };
+        let heard = match text {
+            Ok("") => return,
+            Ok(text) => self.speaker.read(text).map(|heard| (heard, fingerprint(text.as_bytes()))),
+            Err(message) => Err(Problem::new(message)),
+        };
+        match heard {
+            Ok((Heard::Hello { since, client }, _)) => {
+                if let Some(client) = &client {
+                    self.name = format!("{client} ({})", self.name);
+                }
+                self.client = client;
+                // If there is no session any more, following says so.
+                let _ended = self.attach(since, Some(Greeting::Hello)).await;
+            }
+            Ok((Heard::Command { id, command }, fingerprint)) => self.give(id, command, fingerprint).await,
+            Err(problem) => {
+                tracing::debug!(client = self.name, "a line was not understood: {}", problem.message);
+                self.speaker.complain(&problem, self.outbox.lines());
+            }
+        }
+    }
+
+    async fn give(&mut self, id: Option<String>, command: Command, fingerprint: u64) {
+        let verb = command.verb();
+        tracing::debug!(client = self.name, id, "is to {verb}");
+        let once = match (&self.client, &id) {
+            (Some(client), Some(id)) => Some(Once { client: client.clone(), id: id.clone(), fingerprint }),
+            // A number that is only this connection's: another client may have the same ids.
+            (None, Some(id)) => Some(Once { client: self.name.clone(), id: id.clone(), fingerprint }),
+            (_, None) => None,
+        };
+        let answered = self.handle.give(Sender { name: self.name.clone(), once }, command).await;
+        self.answers.spawn(async move { (id, answered.await.ok()) });
+    }
+
+    fn write_what_goes(&mut self) -> Result<(), Gone> {
+        while !self.outbox.is_empty() {
+            match self.stream.try_write(self.outbox.unwritten()) {
+                Ok(count) => {
+                    self.outbox.written(count);
+                    self.stuck_since = None;
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.stuck_since.get_or_insert_with(Instant::now);
+                    return Ok(());
+                }
+                Err(error) => return Err(Gone(format!("it cannot be written to: {error}"))),
+            }
+        }
+        Ok(())
+    }
+
+    /// A client that takes nothing is waited for as long as it costs little.
+    fn look_if_slow(&mut self) -> Result<(), Gone> {
+        let behind = self.follower.as_ref().map_or(0, Follower::behind_bytes) + self.outbox.unwritten().len() as u64;
+        if behind <= SLOW_BYTES {
+            self.stuck_since = Some(Instant::now());
+            return Ok(());
+        }
+        let why = format!("it has taken nothing for {SLOW_AFTER:?} and is {behind} bytes behind");
+        tracing::warn!(client = self.name, "a client is let go: {why}");
+        Err(Gone(why))
+    }
+
+    async fn write_last_lines(&mut self) {
+        while !self.outbox.is_empty() {
+            if self.write_what_goes().is_err() || self.outbox.is_empty() {
+                return;
+            }
+            // Whoever waits for us has a limit for it.
+            let _ready = self.stream.writable().await;
+        }
+    }
+}
+
+/// Waits until something can be read or written, or until the client has gone.
+async fn ready(stream: &UnixStream, interest: Option<Interest>) -> Happened {
+    let Some(interest) = interest else { return closed(stream).await };
+    match stream.ready(interest).await {
+        Ok(ready) if ready.is_readable() => Happened::Readable,
+        Ok(ready) if ready.is_write_closed() => Happened::Closed,
+        Ok(ready) if ready.is_writable() => Happened::Writable,
+        Ok(_) => Happened::Readable,
+        Err(_) => Happened::Closed,
+    }
+}
+
+/// Waits until a client that says nothing any more has gone.
+async fn closed(stream: &UnixStream) -> Happened {
+    loop {
+        match stream.ready(Interest::WRITABLE).await {
+            Ok(ready) if !ready.is_write_closed() => {
+                // There is room to write, which nobody needs now: it is put aside until there is news.
+                let put_aside = || Err::<(), _>(io::ErrorKind::WouldBlock.into());
+                let _nothing = stream.try_io(Interest::WRITABLE, put_aside);
+            }
+            Ok(_) | Err(_) => return Happened::Closed,
+        }
+    }
+}
+
+async fn follow(
+    follower: &mut Option<Follower>,
+    speaker: &mut dyn Speaker,
+    outbox: &mut Outbox,
+) -> Result<Followed, String> {
+    match follower {
+        Some(follower) => {
+            follower.next(|line| speaker.tell(line, outbox.lines())).await.map_err(|error| error.to_string())
+        }
+        None => std::future::pending().await,
+    }
+}

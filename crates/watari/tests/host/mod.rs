@@ -1,0 +1,278 @@
+//! `watari socket` in a clean room, with the real CLI or the fake one, and clients of it.
+
+#![allow(dead_code, reason = "every test program uses some of it")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::process::{Child, ChildStdout, Command};
+use watari_testkit::claude::pinned_claude;
+use watari_testkit::fake_claude::SCRIPT_VARIABLE;
+use watari_testkit::processes::none_marked_within;
+use watari_testkit::sandbox::claude_without_project;
+use watari_testkit::{Reply, Sandbox, Script, StubApi};
+
+use crate::common::{self, WATARI};
+
+/// How long a line may take, and the end.
+pub(crate) const WITHIN: Duration = Duration::from_secs(30);
+
+/// Folders and a CLI, in which hosts can be started one after the other.
+pub(crate) struct Room {
+    pub(crate) sandbox: Sandbox,
+    pub(crate) stub: Option<StubApi>,
+    claude: PathBuf,
+}
+
+impl Room {
+    /// A room with the real CLI, which is answered so.
+    pub(crate) async fn real(replies: impl IntoIterator<Item = Reply>) -> Room {
+        Room::real_with(replies.into_iter().fold(Script::new(), Script::reply)).await
+    }
+
+    pub(crate) async fn real_with(script: Script) -> Room {
+        let stub = StubApi::start(script).await.unwrap();
+        let sandbox = Sandbox::new(&stub.base_url()).unwrap();
+        let claude = claude_without_project(&pinned_claude(), sandbox.root()).unwrap();
+        Room { sandbox, stub: Some(stub), claude }
+    }
+
+    /// A room with the fake CLI, which plays a script.
+    pub(crate) fn fake(script: &str) -> Room {
+        let sandbox = Sandbox::new("http://127.0.0.1:9").unwrap();
+        let claude = common::program(&sandbox.root().join("claude"), &format!("exec '{WATARI}' __fake-claude \"$@\""));
+        let path = sandbox.root().join("script");
+        fs::write(&path, script).unwrap();
+        let sandbox = sandbox.with_env(SCRIPT_VARIABLE, path.to_str().unwrap());
+        Room { sandbox, stub: None, claude }
+    }
+
+    /// What the fake CLI plays from its next start on.
+    pub(crate) fn rewrite(&self, script: &str) {
+        fs::write(self.sandbox.root().join("script"), script).unwrap();
+    }
+
+    /// `watari socket`, not started yet.
+    pub(crate) fn command(&self, flags: &[&str]) -> Command {
+        let mut command = Command::new(WATARI);
+        command.arg("socket").arg("--cwd").arg(self.sandbox.cwd()).arg("--claude").arg(&self.claude).args(flags);
+        command.env_clear().envs(self.sandbox.environment()).current_dir(self.sandbox.root());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        command
+    }
+
+    /// A host that listens.
+    pub(crate) async fn host(&self, flags: &[&str]) -> Host {
+        let mut child = self.command(flags).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let said = tokio::time::timeout(WITHIN, lines.next_line()).await.unwrap().unwrap();
+        let Some(socket) = said else {
+            let (code, stderr) = end_of(&mut child).await;
+            panic!("there is no host: exit {code:?}, {stderr}");
+        };
+        Host { child, socket: socket.into(), _lines: lines }
+    }
+
+    /// Where what is kept of sessions is.
+    pub(crate) fn state(&self) -> PathBuf {
+        self.sandbox.home().join(".local/state/watari")
+    }
+
+    /// The folders of the sessions that there are.
+    pub(crate) fn sessions(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.state().join("sessions")).unwrap();
+        entries.map(|entry| entry.unwrap().path()).collect()
+    }
+
+    /// The record of the only session.
+    pub(crate) fn record(&self) -> Value {
+        let sessions = self.sessions();
+        assert_eq!(sessions.len(), 1, "{sessions:?}");
+        serde_json::from_slice(&fs::read(sessions[0].join("record.json")).unwrap()).unwrap()
+    }
+
+    /// The events of the only session, as they are stored.
+    pub(crate) fn events(&self) -> Vec<Value> {
+        let text = fs::read_to_string(self.sessions()[0].join("events.jsonl")).unwrap();
+        text.lines().skip(1).map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// What the host of the only session has logged.
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(self.sessions()[0].join("host.log")).unwrap()
+    }
+
+    /// Nothing of any session runs.
+    pub(crate) async fn is_empty_within(&self, limit: Duration) {
+        let left = none_marked_within(self.sandbox.root().to_str().unwrap(), limit).await;
+        assert!(left.is_ok(), "{left:?}");
+    }
+
+    /// No socket and no lock is left of those that ended in good order.
+    pub(crate) fn is_tidy(&self) {
+        for folder in ["run", "locks"] {
+            assert_eq!(common::names_in(&self.state().join(folder)), Vec::<std::ffi::OsString>::new(), "{folder}");
+        }
+    }
+}
+
+/// A program that ended: its exit code, and what it said on standard error.
+pub(crate) async fn end_of(child: &mut Child) -> (Option<i32>, String) {
+    let mut stderr = String::new();
+    if let Some(mut out) = child.stderr.take() {
+        tokio::time::timeout(WITHIN, out.read_to_string(&mut stderr)).await.unwrap().unwrap();
+    }
+    let status = tokio::time::timeout(WITHIN, child.wait()).await.unwrap().unwrap();
+    (status.code(), stderr)
+}
+
+/// A host that runs.
+pub(crate) struct Host {
+    child: Child,
+    pub(crate) socket: PathBuf,
+    _lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Host {
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id().unwrap()
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_raw(self.pid().cast_signed()).unwrap(), signal).unwrap();
+    }
+
+    /// A client in the dialect of the document.
+    pub(crate) async fn client(&self) -> Client {
+        Client::connect(&self.socket).await
+    }
+
+    /// A client that has heard the first line.
+    pub(crate) async fn client_with_init(&self) -> Client {
+        let mut client = self.client().await;
+        assert_eq!(client.next().await.unwrap()["type"], "init");
+        client
+    }
+
+    /// Where Watari's own dialect is spoken.
+    pub(crate) fn native_path(&self) -> PathBuf {
+        let name = self.socket.file_name().unwrap().to_str().unwrap();
+        self.socket.with_file_name(name.replace(".agent.sock", ".sock"))
+    }
+
+    /// A client in Watari's own dialect that has said nothing.
+    pub(crate) async fn native(&self) -> Client {
+        Client::connect(&self.native_path()).await
+    }
+
+    /// A client in Watari's own dialect that follows from a position on, and what it was greeted with.
+    pub(crate) async fn native_since(&self, since: Value) -> (Client, Value) {
+        let mut client = self.native().await;
+        client.send(json!({"type": "hello", "protocol": [1], "since": since})).await;
+        let hello = client.next().await.unwrap();
+        assert_eq!(hello["type"], "hello", "{hello}");
+        (client, hello)
+    }
+
+    /// Its end in good order, when it is told to.
+    pub(crate) async fn stop(mut self) {
+        self.signal(Signal::TERM);
+        let (code, stderr) = self.end().await;
+        assert_eq!((code, stderr.as_str()), (Some(0), ""));
+    }
+
+    pub(crate) async fn kill(mut self) {
+        self.signal(Signal::KILL);
+        self.end().await;
+    }
+
+    pub(crate) async fn end(&mut self) -> (Option<i32>, String) {
+        end_of(&mut self.child).await
+    }
+}
+
+/// A client of a host.
+pub(crate) struct Client {
+    lines: Lines<BufReader<OwnedReadHalf>>,
+    write: OwnedWriteHalf,
+}
+
+impl Client {
+    pub(crate) async fn connect(path: &Path) -> Client {
+        let (read, write) = UnixStream::connect(path).await.unwrap().into_split();
+        Client { lines: BufReader::new(read).lines(), write }
+    }
+
+    pub(crate) async fn write(&mut self, text: &str) {
+        self.write.write_all(text.as_bytes()).await.unwrap();
+    }
+
+    pub(crate) async fn send(&mut self, message: Value) {
+        self.write(&format!("{message}\n")).await;
+    }
+
+    /// Sends a message of the document's.
+    pub(crate) async fn say(&mut self, text: &str) {
+        self.send(json!({"type": "message", "text": text})).await;
+    }
+
+    /// The next line; none at the end.
+    pub(crate) async fn next(&mut self) -> Option<Value> {
+        let line = tokio::time::timeout(WITHIN, self.lines.next_line()).await;
+        let line = line.unwrap_or_else(|_| panic!("no line came within {WITHIN:?}")).unwrap()?;
+        Some(serde_json::from_str(&line).unwrap_or_else(|_| panic!("not JSON: {line}")))
+    }
+
+    /// All lines up to one of a type, that one included.
+    pub(crate) async fn until(&mut self, kind: &str) -> Vec<Value> {
+        let mut seen = Vec::new();
+        while let Some(line) = self.next().await {
+            let is_it = line["type"] == kind;
+            seen.push(line);
+            if is_it {
+                return seen;
+            }
+        }
+        panic!("it ended without {kind}: {seen:#?}");
+    }
+
+    pub(crate) async fn rest(&mut self) -> Vec<Value> {
+        let mut seen = Vec::new();
+        while let Some(line) = self.next().await {
+            seen.push(line);
+        }
+        seen
+    }
+}
+
+/// Lines as a transcript, in which some fields have their name in the place of their value.
+pub(crate) fn transcript<'a>(hidden: &[&str], lines: impl IntoIterator<Item = &'a Value>) -> String {
+    let shown = lines.into_iter().map(|line| {
+        let mut line = line.clone();
+        for name in hidden {
+            if let Some(value) = line.get_mut(name) {
+                *value = json!(name);
+            }
+        }
+        line.to_string()
+    });
+    shown.collect::<Vec<_>>().join("\n")
+}
+
+/// The lines of one type.
+pub(crate) fn of_type<'a>(lines: &'a [Value], kind: &str) -> Vec<&'a Value> {
+    lines.iter().filter(|line| line["type"] == kind).collect()
+}
+
+/// The texts of the deltas of the document's dialect, joined.
+pub(crate) fn text_of(lines: &[Value]) -> String {
+    of_type(lines, "text_delta").iter().map(|line| line["text"].as_str().unwrap()).collect()
+}
