@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::path::PathBuf;
 
+use watari_sdk::{AskAbout, AskId};
+
 use crate::key::Key;
 use crate::log::{Lines, ReadError, position_of, read_line_at};
 use crate::position::Position;
@@ -32,6 +34,8 @@ pub struct Attached {
     pub last: Position,
     /// True when the position that was asked for is not one of this log: everything is told from the beginning.
     pub is_gap: bool,
+    /// The asks that are open.
+    pub open_asks: Vec<(AskId, AskAbout)>,
     /// Why events cannot be stored at the moment, if they cannot.
     pub trouble: Option<String>,
     /// The lines to come.

@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Sleep;
-use watari_sdk::{Command, Delta, Event, Refused, Sink};
+use watari_sdk::{AskId, Command, Delta, Event, Refused, Sink};
 
 use crate::follow::{Attached, Beginning, Since};
 use crate::kept::Kept;
@@ -122,7 +122,7 @@ impl Publisher {
     /// Ends what an earlier host was killed in the middle of.
     pub(crate) fn end_what_was_left_open(&mut self) {
         let left_open = std::mem::take(&mut self.kept.left_open);
-        for event in left_open.items().rev().filter_map(ending_of) {
+        for event in left_open.items().rev().filter_map(|item| ending_of(item, &left_open)) {
             self.publish(event);
         }
     }
@@ -238,6 +238,7 @@ impl Publisher {
             state: *self.state.borrow(),
             last,
             is_gap,
+            open_asks: self.standing.asks().iter().map(|(ask, about)| (AskId(*ask), about.clone())).collect(),
             trouble: self.trouble.as_ref().map(|(why, _)| why.clone()),
             follower: crate::follow::Follower::new(
                 self.kept.log.path().to_owned(),
@@ -251,14 +252,17 @@ impl Publisher {
 }
 
 /// The event that ends what a killed host has begun.
-fn ending_of(item: &Item) -> Option<Event> {
-    use watari_sdk::{AskEnding, AskId, BlockId, DropReason, Exit, ExitReason, MessageId, PromptId};
+fn ending_of(item: &Item, left_open: &Standing) -> Option<Event> {
+    use watari_sdk::{AskEnding, BlockId, DropReason, Exit, ExitReason, MessageId, PromptId};
     Some(match item {
         Item::Block(block) => Event::BlockDiscarded { block: BlockId(*block) },
         Item::Message(message) => {
             Event::MessageFinished { message: MessageId(message.clone()), blocks: Vec::new(), stop_reason: None }
         }
-        Item::Ask(ask) => Event::AskClosed { ask: AskId(*ask), ending: AskEnding::SessionEnded, by: None },
+        Item::Ask(ask) => {
+            let about = left_open.asks().get(ask)?.clone();
+            Event::AskClosed { ask: AskId(*ask), about, ending: AskEnding::SessionEnded, by: None }
+        }
         Item::Prompt(prompt) => Event::PromptDropped { prompt: PromptId(*prompt), reason: DropReason::SessionEnded },
         Item::Cli => Event::Ended { exit: Exit { reason: ExitReason::OwnerKilled, ..Exit::default() } },
         Item::Session | Item::Tasks | Item::Turn => return None,

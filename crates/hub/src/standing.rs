@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use watari_sdk::{Event, TurnCause};
+use serde_json::value::RawValue;
+use watari_sdk::{AskAbout, Event, ToolUseId, TurnCause};
 
 /// Something that begins and ends.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,6 +29,8 @@ pub(crate) enum Item {
 pub(crate) enum Change {
     Begins(Item),
     Ends(Item),
+    /// An ask, and what it is about.
+    Asks(u64, AskAbout),
     /// A turn, and the prompt it was for.
     EndsTurn(Option<u64>),
     /// The CLI, and all that hung on it.
@@ -38,6 +41,7 @@ pub(crate) enum Change {
 #[derive(Debug, Default)]
 pub(crate) struct Standing {
     items: BTreeMap<Item, u64>,
+    asks: BTreeMap<u64, AskAbout>,
 }
 
 impl Standing {
@@ -48,13 +52,23 @@ impl Standing {
             }
             Change::Ends(item) => {
                 self.items.remove(&item);
+                if let Item::Ask(ask) = item {
+                    self.asks.remove(&ask);
+                }
+            }
+            Change::Asks(ask, about) => {
+                self.items.insert(Item::Ask(ask), number);
+                self.asks.insert(ask, about);
             }
             Change::EndsTurn(prompt) => {
                 self.items.remove(&Item::Turn);
                 prompt.map(|prompt| self.items.remove(&Item::Prompt(prompt)));
             }
             // What the conversation is, stays.
-            Change::EndsCli => self.items.retain(|item, _| *item == Item::Session),
+            Change::EndsCli => {
+                self.items.retain(|item, _| *item == Item::Session);
+                self.asks.clear();
+            }
         }
     }
 
@@ -63,6 +77,11 @@ impl Standing {
         let mut numbers: Vec<u64> = self.items.values().copied().collect();
         numbers.sort_unstable();
         numbers
+    }
+
+    /// The asks that are open.
+    pub(crate) fn asks(&self) -> &BTreeMap<u64, AskAbout> {
+        &self.asks
     }
 
     pub(crate) fn items(&self) -> impl DoubleEndedIterator<Item = &Item> {
@@ -85,7 +104,7 @@ pub(crate) fn change_of(event: &Event) -> Option<Change> {
         Event::MessageFinished { message, .. } => Change::Ends(Item::Message(message.0.clone())),
         Event::BlockStarted { block, .. } => Change::Begins(Item::Block(block.0)),
         Event::BlockFinished { block, .. } | Event::BlockDiscarded { block } => Change::Ends(Item::Block(block.0)),
-        Event::AskOpened { ask, .. } => Change::Begins(Item::Ask(ask.0)),
+        Event::AskOpened { ask, kind } => Change::Asks(ask.0, kind.about()),
         Event::AskClosed { ask, .. } => Change::Ends(Item::Ask(ask.0)),
         Event::Ended { .. } => Change::EndsCli,
         Event::BlockGrew { .. }
@@ -123,6 +142,9 @@ pub(crate) fn change_of_line(line: &[u8]) -> Option<Change> {
         block: Option<u64>,
         ask: Option<u64>,
         message: Option<String>,
+        #[serde(borrow)]
+        kind: Option<&'a RawValue>,
+        tool_use: Option<String>,
         cause: Option<Cause>,
     }
     #[derive(Deserialize)]
@@ -148,7 +170,10 @@ pub(crate) fn change_of_line(line: &[u8]) -> Option<Change> {
         "message_finished" => Change::Ends(Item::Message(line.message?)),
         "block_started" => Change::Begins(Item::Block(line.block?)),
         "block_finished" | "block_discarded" => Change::Ends(Item::Block(line.block?)),
-        "ask_opened" => Change::Begins(Item::Ask(line.ask?)),
+        "ask_opened" => {
+            let kind = serde_json::from_str(line.kind?.get()).ok()?;
+            Change::Asks(line.ask?, AskAbout { kind, tool_use: line.tool_use.map(ToolUseId) })
+        }
         "ask_closed" => Change::Ends(Item::Ask(line.ask?)),
         "ended" => Change::EndsCli,
         _ => return None,
@@ -157,9 +182,13 @@ pub(crate) fn change_of_line(line: &[u8]) -> Option<Change> {
 
 #[cfg(test)]
 mod tests {
-    use watari_sdk::{AskEnding, AskId, BlockId, DropReason, Exit, MessageId, PromptId, Raw};
+    use watari_sdk::{AskEnding, AskId, AskWord, BlockId, DropReason, Exit, MessageId, PromptId, Raw};
 
     use super::*;
+
+    fn about() -> AskAbout {
+        AskAbout { kind: AskWord::Permission, tool_use: Some(ToolUseId("t".into())) }
+    }
 
     /// Events of each kind that changes what holds, but for those that need half a session to be made.
     fn events() -> Vec<Event> {
@@ -179,7 +208,7 @@ mod tests {
                 content: Raw::from("{}"),
             },
             Event::BlockDiscarded { block: BlockId(2) },
-            Event::AskClosed { ask: AskId(5), ending: AskEnding::Allowed, by: None },
+            Event::AskClosed { ask: AskId(5), about: about(), ending: AskEnding::Allowed, by: None },
             Event::Ended { exit: Exit::default() },
             Event::TitleChanged { title: "prompt".into() },
         ]
@@ -193,6 +222,8 @@ mod tests {
         }
         let finished = br#"{"seq":"1:7","type":"turn_finished","cause":{"prompt":4},"outcome":{}}"#;
         assert_eq!(change_of_line(finished), Some(Change::EndsTurn(Some(4))));
+        let asked = br#"{"seq":"1:7","type":"ask_opened","ask":9,"kind":"permission","tool":"Bash","tool_use":"t"}"#;
+        assert_eq!(change_of_line(asked), Some(Change::Asks(9, about())));
         let finished = br#"{"seq":"1:7","type":"turn_finished","cause":"cli","outcome":{}}"#;
         assert_eq!(change_of_line(finished), Some(Change::EndsTurn(None)));
     }
@@ -200,11 +231,10 @@ mod tests {
     #[test]
     fn what_has_ended_does_not_hold() {
         let mut standing = Standing::default();
-        for (number, item) in
-            [Item::Session, Item::Cli, Item::Prompt(1), Item::Turn, Item::Ask(9)].into_iter().enumerate()
-        {
+        for (number, item) in [Item::Session, Item::Cli, Item::Prompt(1), Item::Turn].into_iter().enumerate() {
             standing.note(number as u64, Change::Begins(item));
         }
+        standing.note(4, Change::Asks(9, about()));
         standing.note(7, Change::Begins(Item::Prompt(2)));
         standing.note(8, Change::EndsTurn(Some(1)));
         assert_eq!(standing.numbers(), [0, 1, 4, 7]);

@@ -6,7 +6,7 @@ mod notice;
 mod outcome;
 mod weight;
 
-pub use ask::{AskEnding, AskKind, FormAsk, HookAsk, PermissionAsk, ToolCallAsk};
+pub use ask::{AskAbout, AskEnding, AskKind, AskWord, FormAsk, HookAsk, PermissionAsk, ToolCallAsk};
 pub use block::{Block, BlockKind, BlockSource, Delta, Writer};
 pub use notice::NoticeKind;
 pub use outcome::{
@@ -155,6 +155,9 @@ pub enum Event {
     AskClosed {
         /// The question.
         ask: AskId,
+        /// What it was about.
+        #[serde(flatten)]
+        about: AskAbout,
         /// How it ended.
         ending: AskEnding,
         /// Whose answer it was, when several could give one.

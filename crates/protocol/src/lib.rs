@@ -25,9 +25,9 @@ mod wire;
 pub use answer::{Answer, HookOutput};
 pub use command::{Accepted, Command, PermissionMode, Prompt, PromptContent, Refused, Request, UnknownPermissionMode};
 pub use event::{
-    AskEnding, AskKind, Block, BlockKind, BlockSource, CliInfo, Delta, DropReason, Event, Exit, ExitReason, Failure,
-    FormAsk, HookAsk, HookNews, InterruptReceipt, NoticeKind, Outcome, PermissionAsk, RequestFailed, RequestReply,
-    SessionInfo, TaskNews, ToolCallAsk, TurnCause, TurnEnding, Usage, Writer,
+    AskAbout, AskEnding, AskKind, AskWord, Block, BlockKind, BlockSource, CliInfo, Delta, DropReason, Event, Exit,
+    ExitReason, Failure, FormAsk, HookAsk, HookNews, InterruptReceipt, NoticeKind, Outcome, PermissionAsk,
+    RequestFailed, RequestReply, SessionInfo, TaskNews, ToolCallAsk, TurnCause, TurnEnding, Usage, Writer,
 };
 pub use id::{AskId, BadId, BlockId, EntryId, HookId, MessageId, PromptId, RequestId, SessionId, ToolUseId};
 pub use initialize::{HOOK_EVENTS, Hook, Initialize, SystemPrompt, TOOL_SERVER, Tool};

@@ -214,7 +214,7 @@ impl Machine {
     /// Time has passed.
     pub fn handle_timeout(&mut self, now: Instant) {
         while let Some(ask) = self.asks.take_expired(now) {
-            self.tell(Event::AskClosed { ask: ask.id, ending: AskEnding::Expired, by: None });
+            self.tell(ask.closed(AskEnding::Expired, None));
             let gate = Gate::of(&ask.kind);
             let why = match gate {
                 Gate::Permission => self.config.expired_words.as_str(),
@@ -314,7 +314,7 @@ impl Machine {
 
     fn close_asks(&mut self) {
         while let Some(ask) = self.asks.take_oldest() {
-            self.tell(Event::AskClosed { ask: ask.id, ending: AskEnding::SessionEnded, by: None });
+            self.tell(ask.closed(AskEnding::SessionEnded, None));
         }
     }
 

@@ -1,6 +1,6 @@
 //! Asks: questions the CLI puts and waits on.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::id::{HookId, ToolUseId};
 use crate::json::Raw;
@@ -82,6 +82,48 @@ pub struct ToolCallAsk {
     /// The CLI's own number of the call, which its answer must carry.
     #[serde(skip)]
     pub(crate) call: Raw,
+}
+
+/// What an ask is about, in short.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct AskAbout {
+    /// What kind of ask it is.
+    pub kind: AskWord,
+    /// The use of a tool it is about.
+    pub tool_use: Option<ToolUseId>,
+}
+
+/// A kind of ask, by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AskWord {
+    /// May a tool be used?
+    Permission,
+    /// A question of the model to the user.
+    Question,
+    /// A plan of the model.
+    Plan,
+    /// A hook of the program's.
+    Hook,
+    /// A form of a server.
+    Form,
+    /// A call of a tool of the program's.
+    ToolCall,
+}
+
+impl AskKind {
+    /// What it is about, in short.
+    pub fn about(&self) -> AskAbout {
+        let (kind, tool_use) = match self {
+            AskKind::Permission(ask) => (AskWord::Permission, ask.tool_use.clone()),
+            AskKind::Question(ask) => (AskWord::Question, ask.tool_use.clone()),
+            AskKind::Plan(ask) => (AskWord::Plan, ask.tool_use.clone()),
+            AskKind::Hook(ask) => (AskWord::Hook, ask.tool_use.clone()),
+            AskKind::Form(_) => (AskWord::Form, None),
+            AskKind::ToolCall(ask) => (AskWord::ToolCall, ask.tool_use.clone()),
+        };
+        AskAbout { kind, tool_use }
+    }
 }
 
 /// How an ask ended.

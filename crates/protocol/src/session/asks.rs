@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Instant;
 
-use crate::event::{AskEnding, AskKind};
+use crate::event::{AskEnding, AskKind, Event};
 use crate::id::{AskId, Counter};
 
 /// How many asks may be open at once. The CLI opens one for each tool and each hook that runs at the same time;
@@ -36,6 +36,13 @@ pub(super) struct OpenAsk {
     pub(super) request_id: String,
     pub(super) kind: AskKind,
     deadline: Option<Instant>,
+}
+
+impl OpenAsk {
+    /// The event of its end.
+    pub(super) fn closed(&self, ending: AskEnding, by: Option<String>) -> Event {
+        Event::AskClosed { ask: self.id, about: self.kind.about(), ending, by }
+    }
 }
 
 impl Asks {

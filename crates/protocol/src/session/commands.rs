@@ -96,11 +96,12 @@ impl Machine {
             None => Refused::AskNotOpen { ask },
         })?;
         let (ending, line) = spell(open, answer)?;
+        let closed = open.closed(ending, by.clone());
         self.asks.take(ask);
-        if let Some(by) = &by {
-            self.asks.note_answer(Answered { ask, by: by.clone(), ending });
+        if let Some(by) = by {
+            self.asks.note_answer(Answered { ask, by, ending });
         }
-        self.tell(Event::AskClosed { ask, ending, by });
+        self.tell(closed);
         self.write(line);
         Ok(Accepted::Done)
     }

@@ -48,7 +48,7 @@ impl Machine {
             Incoming::Request(request) => self.asked(request, now),
             Incoming::Cancel { request_id } => {
                 if let Some(ask) = self.asks.take_withdrawn(&request_id) {
-                    self.tell(Event::AskClosed { ask: ask.id, ending: AskEnding::Withdrawn, by: None });
+                    self.tell(ask.closed(AskEnding::Withdrawn, None));
                 }
             }
             Incoming::Response(response) => self.responded(&response),

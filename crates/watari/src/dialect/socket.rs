@@ -3,9 +3,11 @@
 //! Pure: lines to commands, and the lines of the session's log to lines for the client. What is told live and what is told
 //! again goes the same way.
 
+mod asks;
 mod incoming;
 mod line;
 mod outgoing;
+mod turns;
 
 use watari_hub::{Attached, Outcome, Since};
 
@@ -25,12 +27,13 @@ impl Speaker for Socket {
     }
 
     fn read(&mut self, line: &str) -> Result<Heard, Problem> {
-        incoming::read(line, |request_id| self.encoder.ask_of(request_id))
+        incoming::read(line, |request_id| self.encoder.asks.of(request_id))
     }
 
     fn greet(&mut self, attached: &Attached, greeting: Greeting, out: &mut Vec<u8>) {
         let session_id = attached.session_id.as_str();
         self.encoder = Encoder::new(session_id, greeting == Greeting::Hello);
+        self.encoder.asks.know(&attached.open_asks);
         match greeting {
             Greeting::Connected => write(&Said::Init { session_id }, None, out),
             Greeting::Hello => {

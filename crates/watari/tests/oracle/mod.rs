@@ -200,7 +200,7 @@ pub(crate) async fn all_know_the_same(host: &Host, prompts: usize, seed: u64) {
         let told: String = heard.joined().iter().filter_map(|line| line["text"].as_str().map(str::to_owned)).collect();
         assert_eq!(told.len(), text.len(), "the text of the document's dialect is not that of the blocks");
     };
-    assert!(tokio::time::timeout(WITHIN, watching).await.is_ok(), "seed {seed} takes too long");
+    assert!(tokio::time::timeout(WITHIN, Box::pin(watching)).await.is_ok(), "seed {seed} takes too long");
 }
 
 /// Gives the prompts one after the other, and allows what is asked.

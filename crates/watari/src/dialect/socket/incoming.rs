@@ -3,7 +3,7 @@
 use serde_json::value::RawValue;
 use watari_sdk::{Answer, AskId, Command, Raw};
 
-use super::outgoing::OpenAsk;
+use super::asks::OpenAsk;
 use crate::dialect::content;
 use crate::dialect::members::Members;
 use crate::dialect::native;

@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use watari_sdk::{Answer, AskId, Raw, readable};
+use watari_sdk::{AskId, Raw, readable};
 
+use super::asks::{Asks, OpenAsk, named};
 use super::line::{Decision, Kind, Said, write};
+use super::turns::{end_words, turn_finished, write_done};
 use crate::dialect::native::Line;
 
 /// What has to be remembered from one event to the next.
@@ -18,42 +20,11 @@ pub(crate) struct Encoder {
     tells_places: bool,
     /// How much of each block that grows the client has.
     blocks: BTreeMap<u64, (Kind, u64)>,
-    /// What the client was asked and that is open, by the name it was told.
-    asks: BTreeMap<String, OpenAsk>,
+    pub(super) asks: Asks,
     /// Whether the CLI was ready since it last ended.
     is_up: bool,
     /// Messages that were dropped because the CLI ended, of which the end will tell why.
     dropped: u64,
-}
-
-/// Something that the client was asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum OpenAsk {
-    /// May a tool be used?
-    Tool(AskId),
-    /// A form.
-    Form(AskId),
-}
-
-impl OpenAsk {
-    pub(super) fn id(self) -> AskId {
-        let (OpenAsk::Tool(ask) | OpenAsk::Form(ask)) = self;
-        ask
-    }
-
-    pub(super) fn yes(self, input: Option<Raw>) -> Answer {
-        match self {
-            OpenAsk::Tool(_) => Answer::Allow { input, permissions: None },
-            OpenAsk::Form(_) => Answer::Submit(input.unwrap_or_else(|| Raw::from("{}"))),
-        }
-    }
-
-    pub(super) fn no(self, reason: String) -> Answer {
-        match self {
-            OpenAsk::Tool(_) => Answer::deny(reason),
-            OpenAsk::Form(_) => Answer::Decline,
-        }
-    }
 }
 
 /// What the dialect has no word for: a test asks for one of the two for every event there is.
@@ -88,17 +59,9 @@ pub(super) const UNTOLD: &[&str] = &[
     "storage_recovered",
 ];
 
-/// The tokens of a message that was never answered.
-const NO_USAGE: &str = r#"{"input_tokens":0,"output_tokens":0}"#;
-
 impl Encoder {
     pub(super) fn new(session_id: &str, tells_places: bool) -> Encoder {
         Encoder { session_id: session_id.to_owned(), tells_places, ..Encoder::default() }
-    }
-
-    /// What a client means by a `request_id`.
-    pub(super) fn ask_of(&self, request_id: &str) -> Option<OpenAsk> {
-        self.asks.get(request_id).copied()
     }
 
     /// Adds the lines for an event.
@@ -202,34 +165,33 @@ impl Encoder {
 
     fn asked(&mut self, line: &Line<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
         let Some(ask) = line.ask.map(AskId) else { return };
-        match line.ask_kind() {
-            "permission" | "question" | "plan" => {
-                let (Some(tool), Some(input)) = (line.tool.as_deref(), line.input) else { return };
-                let request_id = line.tool_use.as_deref().map_or_else(|| format!("ask_{ask}"), str::to_owned);
-                write(&Said::ApprovalRequest { request_id: &request_id, tool, input }, seq, out);
-                self.asks.insert(request_id, OpenAsk::Tool(ask));
+        if let Some((request_id, open)) = named(ask, line.ask_kind(), line.tool_use.as_deref()) {
+            match open {
+                OpenAsk::Tool(_) => {
+                    let (Some(tool), Some(input)) = (line.tool.as_deref(), line.input) else { return };
+                    write(&Said::ApprovalRequest { request_id: &request_id, tool, input }, seq, out);
+                }
+                OpenAsk::Form(_) => {
+                    let form =
+                        serde_json::json!({"server": line.server, "message": line.message, "schema": line.schema});
+                    let input = Raw::of(&form);
+                    let Ok(input) = input.parse::<&RawValue>() else { return };
+                    write(&Said::ApprovalRequest { request_id: &request_id, tool: "Form", input }, seq, out);
+                }
             }
-            "form" => {
-                let request_id = format!("form_{ask}");
-                let form = serde_json::json!({"server": line.server, "message": line.message, "schema": line.schema});
-                let input = Raw::of(&form);
-                let Ok(input) = input.parse::<&RawValue>() else { return };
-                write(&Said::ApprovalRequest { request_id: &request_id, tool: "Form", input }, seq, out);
-                self.asks.insert(request_id, OpenAsk::Form(ask));
-            }
-            "tool_call" => {
-                let (Some(name), Some(input)) = (line.tool.as_deref(), line.input) else { return };
-                write(&Said::ToolCall { call_id: &format!("call_{ask}"), name, input }, seq, out);
-            }
-            // No client of this dialect has hooks.
-            _ => {}
+            self.asks.open(request_id, open);
+            return;
+        }
+        // No client of this dialect has hooks.
+        if line.ask_kind() == "tool_call" {
+            let (Some(name), Some(input)) = (line.tool.as_deref(), line.input) else { return };
+            write(&Said::ToolCall { call_id: &format!("call_{ask}"), name, input }, seq, out);
         }
     }
 
     fn closed(&mut self, line: &Line<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
-        let open = self.asks.iter().find(|(_, open)| Some(open.id().0) == line.ask);
-        let Some(request_id) = open.map(|(request_id, _)| request_id.clone()) else { return };
-        self.asks.remove(&request_id);
+        let Some(ask) = line.ask.map(AskId) else { return };
+        let Some((request_id, open)) = named(ask, line.ask_kind(), line.tool_use.as_deref()) else { return };
         let decision = match line.ending {
             Some("allowed" | "answered") => Decision::Approved,
             Some("denied") => Decision::Denied,
@@ -237,6 +199,7 @@ impl Encoder {
             _ => Decision::Cancelled,
         };
         write(&Said::ApprovalResolved { request_id: &request_id, decision, by: line.by.as_deref() }, seq, out);
+        self.asks.close(request_id, open);
     }
 
     /// A message will not be answered. That the CLI ended is told by its end.
@@ -304,13 +267,6 @@ fn write_delta(kind: Kind, text: &str, seq: Option<&str>, out: &mut Vec<u8>) {
     }
 }
 
-fn write_done(usage: Option<&RawValue>, seq: Option<&str>, out: &mut Vec<u8>) {
-    let none: Result<&RawValue, _> = serde_json::from_str(NO_USAGE);
-    if let Some(usage) = usage.or(none.ok()) {
-        write(&Said::Done { usage }, seq, out);
-    }
-}
-
 fn returned(line: &Line<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
     let Some(request_id) = line.tool_use.as_deref() else { return };
     let content = line.content.filter(|content| content.get() != "null");
@@ -339,66 +295,6 @@ fn as_text(content: &str) -> String {
         Some(_) | None => format!("[{}]", block.r#type),
     });
     texts.collect::<Vec<_>>().join("\n")
-}
-
-fn turn_finished(line: &Line<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
-    #[derive(Deserialize)]
-    struct Outcome<'a> {
-        #[serde(borrow)]
-        ending: Option<&'a RawValue>,
-        result: Option<String>,
-        #[serde(default)]
-        errors: Vec<String>,
-        #[serde(borrow)]
-        detail: Option<Detail<'a>>,
-    }
-    #[derive(Deserialize)]
-    struct Detail<'a> {
-        #[serde(borrow)]
-        usage: Option<&'a RawValue>,
-    }
-    let Some(outcome) = line.outcome.and_then(|outcome| serde_json::from_str::<Outcome<'_>>(outcome.get()).ok()) else {
-        return write_done(None, seq, out);
-    };
-    let ending = outcome.ending.map(RawValue::get).unwrap_or_default();
-    if ending != "\"completed\"" {
-        let said = if outcome.errors.is_empty() { outcome.result } else { Some(outcome.errors.join("; ")) };
-        let message = match said.filter(|said| !said.is_empty()) {
-            _ if ending == "\"interrupted\"" => "the turn was interrupted".to_owned(),
-            Some(said) => said,
-            None => "the turn failed, and the CLI does not say why".to_owned(),
-        };
-        write(&Said::Error { message: &message, id: None }, None, out);
-    }
-    write_done(outcome.detail.and_then(|detail| detail.usage), seq, out);
-}
-
-/// How a CLI went that nobody had told to; none if somebody had.
-fn end_words(exit: &RawValue) -> Option<String> {
-    #[derive(Deserialize)]
-    struct Exit<'a> {
-        code: Option<i32>,
-        signal: Option<i32>,
-        #[serde(default)]
-        stderr: String,
-        #[serde(borrow)]
-        reason: Option<&'a RawValue>,
-    }
-    let exit: Exit<'_> = serde_json::from_str(exit.get()).ok()?;
-    match exit.reason.map(RawValue::get) {
-        Some("\"asked\"") => return None,
-        Some("\"owner_killed\"") => {
-            return Some("the host of this session was killed, and Claude Code with it".to_owned());
-        }
-        _ => {}
-    }
-    let how = match (exit.code, exit.signal) {
-        (Some(code), _) => format!("with exit code {code}"),
-        (None, Some(signal)) => format!("by signal {signal}"),
-        (None, None) => "in a way that is not known".to_owned(),
-    };
-    let said = if exit.stderr.is_empty() { String::new() } else { format!("; it said: {}", exit.stderr) };
-    Some(format!("Claude Code ended by itself, {how}{said}; the next message starts it again"))
 }
 
 #[cfg(test)]

@@ -63,12 +63,11 @@ fn what_was_given_up_is_taken_back() {
 fn asks_are_opened_and_closed_by_the_name_of_the_tools_use() {
     insta::assert_snapshot!(told(true, &[
         r#"{"seq":"1:8","type":"ask_opened","ask":5,"kind":"permission","tool":"Bash","input":{"command":"ls"},"tool_use":"t","agent":null,"suggestions":null,"needs_person":false,"detail":{}}"#,
-        r#"{"seq":"1:9","type":"ask_closed","ask":5,"ending":"denied","by":"client 2"}"#,
-        r#"{"seq":"1:10","type":"ask_closed","ask":5,"ending":"denied","by":"client 2"}"#,
+        r#"{"seq":"1:9","type":"ask_closed","ask":5,"kind":"permission","tool_use":"t","ending":"denied","by":"client 2"}"#,
         r#"{"seq":"1:11","type":"ask_opened","ask":6,"kind":"permission","tool":"Bash","input":{},"tool_use":null}"#,
-        r#"{"seq":"1:12","type":"ask_closed","ask":6,"ending":"expired","by":null}"#,
+        r#"{"seq":"1:12","type":"ask_closed","ask":6,"kind":"permission","tool_use":null,"ending":"expired","by":null}"#,
         r#"{"seq":"1:13","type":"ask_opened","ask":7,"kind":"form","server":"s","message":"Who?","schema":{"type":"object"},"url":null,"detail":{}}"#,
-        r#"{"seq":"1:14","type":"ask_closed","ask":7,"ending":"withdrawn","by":null}"#,
+        r#"{"seq":"1:14","type":"ask_closed","ask":7,"kind":"form","tool_use":null,"ending":"withdrawn","by":null}"#,
         r#"{"seq":"1:15","type":"ask_opened","ask":8,"kind":"tool_call","tool":"add","input":{"a":1},"tool_use":"t"}"#,
         r#"{"seq":"1:16","type":"ask_opened","ask":9,"kind":"hook","hook":1,"event":"Stop","tool_use":null,"input":{}}"#,
     ]), @r#"

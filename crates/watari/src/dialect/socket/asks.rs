@@ -1,0 +1,91 @@
+//! What a client was asked, by the names it knows.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use watari_sdk::{Answer, AskAbout, AskId, AskWord, Raw};
+
+/// The requests of a client.
+#[derive(Debug, Default)]
+pub(super) struct Asks {
+    named: BTreeMap<String, OpenAsk>,
+    /// Those of them that are closed, the oldest first.
+    closed: VecDeque<String>,
+}
+
+/// Something that the client was asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum OpenAsk {
+    /// May a tool be used?
+    Tool(AskId),
+    /// A form.
+    Form(AskId),
+}
+
+impl OpenAsk {
+    pub(super) fn id(self) -> AskId {
+        let (OpenAsk::Tool(ask) | OpenAsk::Form(ask)) = self;
+        ask
+    }
+
+    pub(super) fn yes(self, input: Option<Raw>) -> Answer {
+        match self {
+            OpenAsk::Tool(_) => Answer::Allow { input, permissions: None },
+            OpenAsk::Form(_) => Answer::Submit(input.unwrap_or_else(|| Raw::from("{}"))),
+        }
+    }
+
+    pub(super) fn no(self, reason: String) -> Answer {
+        match self {
+            OpenAsk::Tool(_) => Answer::deny(reason),
+            OpenAsk::Form(_) => Answer::Decline,
+        }
+    }
+}
+
+/// How many requests that are closed are remembered.
+const CLOSED_MAX: usize = 64;
+
+/// What a client calls an ask, and what it is for it; none if it is not asked that.
+pub(super) fn named(ask: AskId, kind: &str, tool_use: Option<&str>) -> Option<(String, OpenAsk)> {
+    match kind {
+        "permission" | "question" | "plan" => {
+            let request_id = tool_use.map_or_else(|| format!("ask_{ask}"), str::to_owned);
+            Some((request_id, OpenAsk::Tool(ask)))
+        }
+        "form" => Some((format!("form_{ask}"), OpenAsk::Form(ask))),
+        _ => None,
+    }
+}
+
+impl Asks {
+    /// Asks that were opened before what the client is told.
+    pub(super) fn know(&mut self, open: &[(AskId, AskAbout)]) {
+        for (ask, about) in open {
+            let kind = match about.kind {
+                AskWord::Permission | AskWord::Question | AskWord::Plan => "permission",
+                AskWord::Form => "form",
+                AskWord::Hook | AskWord::ToolCall => continue,
+            };
+            let tool_use = about.tool_use.as_ref().map(|id| id.0.as_str());
+            self.named.extend(named(*ask, kind, tool_use));
+        }
+    }
+
+    /// What a client means by a `request_id`.
+    pub(super) fn of(&self, request_id: &str) -> Option<OpenAsk> {
+        self.named.get(request_id).copied()
+    }
+
+    pub(super) fn open(&mut self, request_id: String, ask: OpenAsk) {
+        self.named.insert(request_id, ask);
+    }
+
+    /// It is remembered for a while: the session tells whoever answers too late who was faster.
+    pub(super) fn close(&mut self, request_id: String, ask: OpenAsk) {
+        self.named.entry(request_id.clone()).or_insert(ask);
+        self.closed.push_back(request_id);
+        if self.closed.len() > CLOSED_MAX {
+            self.closed.pop_front().map(|oldest| self.named.remove(&oldest));
+        }
+    }
+}

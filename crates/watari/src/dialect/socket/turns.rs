@@ -1,0 +1,77 @@
+//! How turns end, in the words of the document.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::line::{Said, write};
+use crate::dialect::native::Line;
+
+/// The tokens of a message that was never answered.
+const NO_USAGE: &str = r#"{"input_tokens":0,"output_tokens":0}"#;
+
+pub(super) fn turn_finished(line: &Line<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
+    #[derive(Deserialize)]
+    struct Outcome<'a> {
+        #[serde(borrow)]
+        ending: Option<&'a RawValue>,
+        result: Option<String>,
+        #[serde(default)]
+        errors: Vec<String>,
+        #[serde(borrow)]
+        detail: Option<Detail<'a>>,
+    }
+    #[derive(Deserialize)]
+    struct Detail<'a> {
+        #[serde(borrow)]
+        usage: Option<&'a RawValue>,
+    }
+    let Some(outcome) = line.outcome.and_then(|outcome| serde_json::from_str::<Outcome<'_>>(outcome.get()).ok()) else {
+        return write_done(None, seq, out);
+    };
+    let ending = outcome.ending.map(RawValue::get).unwrap_or_default();
+    if ending != "\"completed\"" {
+        let said = if outcome.errors.is_empty() { outcome.result } else { Some(outcome.errors.join("; ")) };
+        let message = match said.filter(|said| !said.is_empty()) {
+            _ if ending == "\"interrupted\"" => "the turn was interrupted".to_owned(),
+            Some(said) => said,
+            None => "the turn failed, and the CLI does not say why".to_owned(),
+        };
+        write(&Said::Error { message: &message, id: None }, None, out);
+    }
+    write_done(outcome.detail.and_then(|detail| detail.usage), seq, out);
+}
+
+/// How a CLI went that nobody had told to; none if somebody had.
+pub(super) fn end_words(exit: &RawValue) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Exit<'a> {
+        code: Option<i32>,
+        signal: Option<i32>,
+        #[serde(default)]
+        stderr: String,
+        #[serde(borrow)]
+        reason: Option<&'a RawValue>,
+    }
+    let exit: Exit<'_> = serde_json::from_str(exit.get()).ok()?;
+    match exit.reason.map(RawValue::get) {
+        Some("\"asked\"") => return None,
+        Some("\"owner_killed\"") => {
+            return Some("the host of this session was killed, and Claude Code with it".to_owned());
+        }
+        _ => {}
+    }
+    let how = match (exit.code, exit.signal) {
+        (Some(code), _) => format!("with exit code {code}"),
+        (None, Some(signal)) => format!("by signal {signal}"),
+        (None, None) => "in a way that is not known".to_owned(),
+    };
+    let said = if exit.stderr.is_empty() { String::new() } else { format!("; it said: {}", exit.stderr) };
+    Some(format!("Claude Code ended by itself, {how}{said}; the next message starts it again"))
+}
+
+pub(super) fn write_done(usage: Option<&RawValue>, seq: Option<&str>, out: &mut Vec<u8>) {
+    let none: Result<&RawValue, _> = serde_json::from_str(NO_USAGE);
+    if let Some(usage) = usage.or(none.ok()) {
+        write(&Said::Done { usage }, seq, out);
+    }
+}
