@@ -203,7 +203,12 @@ impl Host {
                     self.publisher.publish(HostEvent::HostStopping { reason: CLOSED.to_owned() });
                     return None;
                 }
-                (None, Command::Interrupt { .. } | Command::Answer { .. } | Command::Request(_)) => {
+                (None, Command::Interrupt { .. }) => {
+                    // There is no turn, so it has no effect.
+                    self.settle(given, Ok(watari_sdk::Accepted::Done));
+                    continue;
+                }
+                (None, Command::Answer { .. } | Command::Request(_)) => {
                     format!("cannot {} while there is no CLI: send a prompt first", given.command.verb())
                 }
             };

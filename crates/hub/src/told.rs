@@ -67,7 +67,9 @@ impl Told {
     /// Whether it is told to those who listen and not kept.
     pub(crate) fn is_fleeting(&self) -> bool {
         match self {
-            Told::Event(event) => matches!(event, Event::BlockGrew { .. } | Event::ToolProgressed { .. }),
+            Told::Event(event) => {
+                matches!(event, Event::BlockGrew { .. } | Event::ToolProgressed { .. } | Event::ThinkingCounted { .. })
+            }
             Told::Host(event) => matches!(event, HostEvent::StorageFull { .. } | HostEvent::StorageRecovered),
         }
     }

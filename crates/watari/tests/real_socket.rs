@@ -51,3 +51,117 @@ async fn the_flow_of_the_document() {
     room.is_tidy();
     assert_eq!(room.record()["state"], "ended");
 }
+
+#[tokio::test]
+async fn a_denied_tool_does_not_run_and_an_edited_one_runs_as_edited() {
+    let replies = [bash("touch one"), Reply::text("Then not."), bash("touch two"), Reply::text("Well.")];
+    let room = Room::real(replies).await;
+    let host = room.host(&[]).await;
+    let mut client = host.client_with_init().await;
+    client.say("go").await;
+    client.until("approval_request").await;
+    client.send(json!({"type": "deny", "request_id": "toolu_1", "reason": "too dangerous"})).await;
+    let seen = client.until("done").await;
+    insta::assert_snapshot!(transcript(&["usage", "content"], &seen), @r#"
+    {"by":"client 1","decision":"denied","request_id":"toolu_1","type":"approval_resolved"}
+    {"content":"content","is_error":true,"output":"too dangerous","request_id":"toolu_1","type":"tool_result"}
+    {"text":"Then","type":"text_delta"}
+    {"text":" not","type":"text_delta"}
+    {"text":".","type":"text_delta"}
+    {"type":"done","usage":"usage"}
+    "#);
+    client.say("again").await;
+    client.until("approval_request").await;
+    let edited = json!({"command": "touch three"});
+    client.send(json!({"type": "approve", "request_id": "toolu_1", "input": edited, "id": "mine"})).await;
+    assert_eq!(of_type(&client.until("done").await, "accepted").len(), 1);
+    let made = ["one", "two", "three"].map(|name| room.sandbox.cwd().join(name).exists());
+    assert_eq!(made, [false, false, true]);
+    host.stop().await;
+}
+
+#[tokio::test]
+async fn messages_wait_for_their_turn_and_abort_ends_one() {
+    let room = Room::real([Reply::hold(), Reply::text("Second.")]).await;
+    let host = room.host(&[]).await;
+    let mut client = host.client_with_init().await;
+    client.say("one").await;
+    client.say("two").await;
+    client.until("text_delta").await;
+    client.send(json!({"type": "abort"})).await;
+    let first = client.until("done").await;
+    assert_eq!(of_type(&first, "error")[0]["message"], "the turn was interrupted");
+    assert_eq!(text_of(&client.until("done").await), "Second.");
+    host.stop().await;
+    room.is_empty_within(Duration::from_secs(1)).await;
+}
+
+#[tokio::test]
+async fn a_host_that_was_ended_or_killed_is_resumed_with_its_conversation_and_its_positions() {
+    let replies = ["one", "two", "three"].map(Reply::text);
+    let room = Room::real(replies).await;
+    let host = room.host(&[]).await;
+    let mut client = host.client_with_init().await;
+    client.send(json!({"type": "hello", "since": 0, "client": "palmux"})).await;
+    client.say("my first words").await;
+    let seen = client.until("done").await;
+    let position = seen.last().unwrap()["seq"].clone();
+    let session_id = room.record()["session_id"].as_str().unwrap().to_owned();
+    host.stop().await;
+    // In good order, and then killed.
+    for (number, words) in ["two", "three"].into_iter().enumerate() {
+        let host = room.host(&["--resume", &session_id]).await;
+        let mut client = host.client_with_init().await;
+        client.send(json!({"type": "hello", "since": position})).await;
+        let hello = client.until("hello").await;
+        assert_eq!(hello.last().unwrap()["resume"], "ok");
+        client.say("and more").await;
+        let mut seen = Vec::new();
+        while !text_of(&seen).ends_with(words) || of_type(&seen, "done").len() <= number {
+            seen.push(client.next().await.unwrap());
+        }
+        assert_eq!(of_type(&seen, "done").len(), number + 1, "{seen:?}");
+        host.kill().await;
+        room.is_empty_within(Duration::from_secs(3)).await;
+    }
+    assert_eq!(watari_hub::look(&room.sessions()[0]).unwrap().state, watari_hub::record::State::Interrupted);
+    let asked = room.stub.as_ref().unwrap().requests();
+    let last = asked.last().unwrap().body.to_string();
+    for words in ["my first words", "one", "two", "and more"] {
+        assert!(last.contains(words), "{words} was forgotten");
+    }
+}
+
+#[tokio::test]
+async fn a_cli_that_was_killed_comes_back_with_its_conversation() {
+    let room = Room::real([Reply::text("one"), Reply::text("two")]).await;
+    let host = room.host(&[]).await;
+    let mut client = host.client_with_init().await;
+    client.say("my first words").await;
+    client.until("done").await;
+    host.kill_cli();
+    let told = client.until("done").await;
+    assert!(told[0]["message"].as_str().unwrap().starts_with("Claude Code ended by itself, by signal 9"), "{told:?}");
+    client.say("and now?").await;
+    assert_eq!(text_of(&client.until("done").await), "two");
+    let asked = room.stub.as_ref().unwrap().requests();
+    assert!(asked.last().unwrap().body.to_string().contains("my first words"));
+    host.stop().await;
+}
+
+#[tokio::test]
+async fn a_conversation_of_which_nothing_was_stored_is_begun_anew() {
+    let room = Room::real([Reply::text("one")]).await;
+    let host = room.host(&[]).await;
+    let (mut native, _) = host.native_since(json!(0)).await;
+    native.until("ready").await;
+    let mut client = host.client_with_init().await;
+    host.kill_cli();
+    client.until("done").await;
+    client.say("hello?").await;
+    let told = client.until("done").await;
+    let errors: Vec<_> = of_type(&told, "error").into_iter().map(|line| line["message"].clone()).collect();
+    assert_eq!(errors, ["context lost: Claude Code has nothing of this conversation, so it begins anew"]);
+    assert_eq!(text_of(&told), "one");
+    host.stop().await;
+}

@@ -38,8 +38,8 @@ pub(crate) enum Greeting {
 pub(crate) enum Heard {
     /// Who it is, and from where it wants to follow.
     Hello { since: Since, client: Option<String> },
-    /// What it wants.
-    Command { id: Option<String>, command: Command },
+    /// What it wants. `about` is what it is said of when it is refused.
+    Command { id: Option<String>, about: Option<String>, command: Command },
 }
 
 /// What is wrong with what a client said.
@@ -57,8 +57,8 @@ impl Problem {
 }
 
 impl Heard {
-    /// An answer to an ask.
-    pub(crate) fn answer(id: Option<String>, ask: AskId, answer: Answer) -> Heard {
-        Heard::Command { id, command: Command::Answer { ask, answer, by: None } }
+    /// An answer to an ask, which the client calls so.
+    pub(crate) fn answer(id: Option<String>, about: Option<String>, ask: AskId, answer: Answer) -> Heard {
+        Heard::Command { id, about, command: Command::Answer { ask, answer, by: None } }
     }
 }

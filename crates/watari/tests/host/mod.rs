@@ -15,8 +15,8 @@ use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::process::{Child, ChildStdout, Command};
 use watari_testkit::claude::pinned_claude;
-use watari_testkit::fake_claude::SCRIPT_VARIABLE;
-use watari_testkit::processes::none_marked_within;
+use watari_testkit::fake_claude::{LOG_VARIABLE, SCRIPT_VARIABLE};
+use watari_testkit::processes::{children_of, none_marked_within};
 use watari_testkit::sandbox::claude_without_project;
 use watari_testkit::{Reply, Sandbox, Script, StubApi};
 
@@ -29,7 +29,7 @@ pub(crate) const WITHIN: Duration = Duration::from_secs(30);
 pub(crate) struct Room {
     pub(crate) sandbox: Sandbox,
     pub(crate) stub: Option<StubApi>,
-    claude: PathBuf,
+    pub(crate) claude: PathBuf,
 }
 
 impl Room {
@@ -51,8 +51,17 @@ impl Room {
         let claude = common::program(&sandbox.root().join("claude"), &format!("exec '{WATARI}' __fake-claude \"$@\""));
         let path = sandbox.root().join("script");
         fs::write(&path, script).unwrap();
+        let log = sandbox.root().join("fake.log");
         let sandbox = sandbox.with_env(SCRIPT_VARIABLE, path.to_str().unwrap());
+        let sandbox = sandbox.with_env(LOG_VARIABLE, log.to_str().unwrap());
         Room { sandbox, stub: None, claude }
+    }
+
+    /// What the fake CLI was told, line by line.
+    pub(crate) fn told_to_cli(&self) -> Vec<Value> {
+        let log = fs::read_to_string(self.sandbox.root().join("fake.log")).unwrap();
+        let entries = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        entries.filter_map(|mut entry| entry.get_mut("in").map(Value::take)).collect()
     }
 
     /// What the fake CLI plays from its next start on.
@@ -144,6 +153,15 @@ pub(crate) struct Host {
 impl Host {
     pub(crate) fn pid(&self) -> u32 {
         self.child.id().unwrap()
+    }
+
+    /// Kills its CLI: the child of its only child, which is the keeper.
+    pub(crate) fn kill_cli(&self) {
+        let keepers = children_of(self.pid());
+        let [keeper] = keepers.as_slice() else { panic!("{keepers:?}") };
+        let clis = children_of(keeper.pid);
+        let [cli] = clis.as_slice() else { panic!("{clis:?}") };
+        kill_process(Pid::from_raw(cli.pid.cast_signed()).unwrap(), Signal::KILL).unwrap();
     }
 
     pub(crate) fn signal(&self, signal: Signal) {

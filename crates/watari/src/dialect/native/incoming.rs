@@ -33,7 +33,7 @@ pub(super) fn message(members: &mut Members<'_>, id: Option<String>) -> Result<H
             let Some(mut given) = members.object("answer", "answer.", what)? else {
                 return Err(format!("answer is missing; it must be {what}"));
             };
-            return Ok(Heard::answer(id, ask, answer(&mut given)?));
+            return Ok(Heard::answer(id, None, ask, answer(&mut given)?));
         }
         "request" => {
             let what = "an object with a type";
@@ -49,7 +49,7 @@ pub(super) fn message(members: &mut Members<'_>, id: Option<String>) -> Result<H
             return Err(format!("unknown type {beginning:?}; it is one of {TYPES}"));
         }
     };
-    Ok(Heard::Command { id, command })
+    Ok(Heard::Command { id, about: None, command })
 }
 
 fn hello(members: &mut Members<'_>) -> Result<Heard, String> {

@@ -28,20 +28,20 @@ pub(super) fn message(
         "hello" => return Ok(Heard::Hello { since: native::since(members)?, client: members.text("client")? }),
         "message" => Command::Prompt(content::prompt(members)?),
         "approve" => {
-            let open = asked(members, &ask_of)?;
+            let (open, about) = asked(members, &ask_of)?;
             let input = edited(members)?;
-            return Ok(Heard::answer(id, open.id(), open.yes(input)));
+            return Ok(Heard::answer(id, Some(about), open.id(), open.yes(input)));
         }
         "deny" => {
-            let open = asked(members, &ask_of)?;
+            let (open, about) = asked(members, &ask_of)?;
             let reason = members.text("reason")?.unwrap_or_else(|| "User denied".to_owned());
-            return Ok(Heard::answer(id, open.id(), open.no(reason)));
+            return Ok(Heard::answer(id, Some(about), open.id(), open.no(reason)));
         }
         "tool_call_result" => {
             let ask = call_id(members)?;
             let content = content::tool_result(members)?;
             let is_error = members.switch("is_error")?.unwrap_or(false);
-            return Ok(Heard::answer(id, ask, Answer::ToolResult { content, is_error }));
+            return Ok(Heard::answer(id, Some(format!("call_{ask}")), ask, Answer::ToolResult { content, is_error }));
         }
         "abort" => Command::Interrupt { cancel_queued: false },
         "close" => Command::Close,
@@ -50,15 +50,15 @@ pub(super) fn message(
             return Err(format!("unknown type {beginning:?}; it is one of {TYPES}"));
         }
     };
-    Ok(Heard::Command { id, command })
+    Ok(Heard::Command { id, about: None, command })
 }
 
-fn asked(members: &mut Members<'_>, ask_of: impl Fn(&str) -> Option<OpenAsk>) -> Result<OpenAsk, String> {
+fn asked(members: &mut Members<'_>, ask_of: impl Fn(&str) -> Option<OpenAsk>) -> Result<(OpenAsk, String), String> {
     let request_id: String = members.required("request_id", "a string")?;
     let beginning: String = request_id.chars().take(60).collect();
     let not_open =
         || format!("request_id {beginning:?} is not open: it was answered, cancelled, has expired or never was");
-    ask_of(&request_id).ok_or_else(not_open)
+    ask_of(&request_id).map(|ask| (ask, format!("request_id {beginning:?}"))).ok_or_else(not_open)
 }
 
 /// The input that a tool is to be run with instead of its own, as it came.

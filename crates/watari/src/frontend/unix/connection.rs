@@ -215,7 +215,9 @@ impl Connection {
                 // If there is no session any more, following says so.
                 let _ended = self.attach(since, Some(Greeting::Hello)).await;
             }
-            Ok((Heard::Command { id, command }, fingerprint)) => self.give(id, command, fingerprint).await,
+            Ok((Heard::Command { id, about, command }, fingerprint)) => {
+                self.give(id, about, command, fingerprint).await;
+            }
             Err(problem) => {
                 tracing::debug!(client = self.name, "a line was not understood: {}", problem.message);
                 self.speaker.complain(&problem, self.outbox.lines());
@@ -223,7 +225,7 @@ impl Connection {
         }
     }
 
-    async fn give(&mut self, id: Option<String>, command: Command, fingerprint: u64) {
+    async fn give(&mut self, id: Option<String>, about: Option<String>, command: Command, fingerprint: u64) {
         let verb = command.verb();
         tracing::debug!(client = self.name, id, "is to {verb}");
         let once = match (&self.client, &id) {
@@ -233,7 +235,14 @@ impl Connection {
             (_, None) => None,
         };
         let answered = self.handle.give(Sender { name: self.name.clone(), once }, command).await;
-        self.answers.spawn(async move { (id, answered.await.ok()) });
+        self.answers.spawn(async move {
+            let outcome = answered.await.ok();
+            let named = |message: String| match about {
+                Some(about) => format!("{about}: {message}"),
+                None => message,
+            };
+            (id, outcome.map(|outcome| outcome.map_err(named)))
+        });
     }
 
     fn write_what_goes(&mut self) -> Result<(), Gone> {

@@ -1,0 +1,334 @@
+//! The life of a host on the fake CLI: what its clients are told when the CLI goes, when nobody answers, and when it ends.
+
+#![allow(clippy::unwrap_used, reason = "a test that meets what it does not expect has failed")]
+
+mod common;
+mod host;
+
+use std::time::Duration;
+
+use host::{Client, Room, of_type, text_of, transcript};
+use serde_json::{Value, json};
+
+/// What a client reads up to a line of a type, as a transcript.
+async fn heard(client: &mut Client, until: &str) -> String {
+    transcript(&["session_id", "usage"], &client.until(until).await)
+}
+
+#[tokio::test]
+async fn a_cli_that_dies_is_started_again_by_the_next_message() {
+    let room = Room::fake("prompt\ntext One\nstderr boom\nexit 3\n");
+    let host = room.host(&[]).await;
+    let mut client = host.client_with_init().await;
+    client.say("go").await;
+    client.say("and this").await;
+    let mut seen = client.until("done").await;
+    seen.push(client.next().await.unwrap());
+    insta::assert_snapshot!(transcript(&["usage"], &seen), @r#"
+    {"text":"One","type":"text_delta"}
+    {"message":"Claude Code ended by itself, with exit code 3; it said: boom; the next message starts it again","type":"error"}
+    {"type":"done","usage":"usage"}
+    {"type":"done","usage":"usage"}
+    "#);
+    // An answer and an abort change nothing while there is no CLI.
+    client.send(json!({"type": "abort", "id": "a"})).await;
+    assert_eq!(client.next().await.unwrap(), json!({"type": "accepted", "id": "a"}));
+    client.send(json!({"type": "approve", "request_id": "t"})).await;
+    assert_eq!(client.next().await.unwrap()["type"], "error");
+    let (mut native, hello) = host.native_since(Value::Null).await;
+    assert_eq!(hello["state"], "down");
+    native.send(json!({"type": "request", "id": "r", "request": {"type": "mcp_status"}})).await;
+    let refused = native.until("refused").await;
+    assert_eq!(refused.last().unwrap()["message"], "cannot send a request while there is no CLI: send a prompt first");
+    room.rewrite("prompt\ntext Again.\nresult\n");
+    client.say("go on").await;
+    insta::assert_snapshot!(heard(&mut client, "done").await, @r#"
+    {"text":"Again.","type":"text_delta"}
+    {"type":"done","usage":"usage"}
+    "#);
+    host.stop().await;
+    let started: Vec<String> =
+        room.events().iter().filter(|event| event["type"] == "ready").map(|_| "ready".into()).collect();
+    assert_eq!(started.len(), 2);
+    // Ids go on: nothing in one log has the same number twice.
+    let mut prompts: Vec<u64> =
+        of_type(&room.events(), "prompt_accepted").iter().map(|event| event["prompt"].as_u64().unwrap()).collect();
+    let count = prompts.len();
+    prompts.sort_unstable();
+    prompts.dedup();
+    assert_eq!(prompts.len(), count);
+}
+
+#[tokio::test]
+async fn a_cli_that_cannot_be_started_again_is_told_and_tried_anew() {
+    let room = Room::fake("prompt\nexit 3\n");
+    let host = room.host(&[]).await;
+    let mut client = host.client_with_init().await;
+    client.say("go").await;
+    client.until("done").await;
+    room.rewrite("this is no script\n");
+    client.send(json!({"type": "message", "text": "go", "id": "m"})).await;
+    let told = [client.next().await.unwrap(), client.next().await.unwrap()];
+    assert!(told.iter().all(|line| line["type"] == "error"), "{told:?}");
+    assert!(told.iter().any(|line| line["id"] == "m"), "{told:?}");
+    assert!(told[0]["message"].as_str().unwrap().contains("ended before it was ready (exit code 64)"), "{told:?}");
+    room.rewrite("prompt\ntext Well.\nresult\n");
+    client.say("go").await;
+    assert_eq!(text_of(&client.until("done").await), "Well.");
+    host.stop().await;
+}
+
+#[tokio::test]
+async fn a_cli_that_cannot_be_started_at_all_is_no_host() {
+    let room = Room::fake("prompt\n");
+    std::fs::remove_file(&room.claude).unwrap();
+    let mut child = room.command(&[]).spawn().unwrap();
+    let (code, stderr) = host::end_of(&mut child).await;
+    assert_eq!(code, Some(1), "{stderr}");
+    assert!(stderr.starts_with("watari: ") && stderr.contains(room.claude.to_str().unwrap()), "{stderr}");
+    room.is_tidy();
+    assert_eq!(room.record()["state"], "ended");
+}
+
+#[tokio::test]
+async fn what_nobody_answers_is_a_no_and_everybody_is_told() {
+    let room = Room::fake("prompt\nask t Bash {\"command\":\"ls\"}\ntext Well.\nresult\n");
+    let host = room.host(&["--permission-timeout", "1"]).await;
+    let mut client = host.client_with_init().await;
+    client.say("go").await;
+    insta::assert_snapshot!(heard(&mut client, "done").await, @r#"
+    {"input":{"command":"ls"},"request_id":"t","tool":"Bash","type":"approval_request"}
+    {"decision":"expired","request_id":"t","type":"approval_resolved"}
+    {"content":"denied Approval request timed out","is_error":true,"output":"denied Approval request timed out","request_id":"t","type":"tool_result"}
+    {"text":"Well.","type":"text_delta"}
+    {"type":"done","usage":"usage"}
+    "#);
+    client.send(json!({"type": "approve", "request_id": "t"})).await;
+    let refused = client.next().await.unwrap();
+    insta::assert_snapshot!(refused, @r#"{"message":"request_id \"t\": ask 2 is not open: it was answered, withdrawn, has expired or never was","type":"error"}"#);
+    host.stop().await;
+}
+
+#[tokio::test]
+async fn a_client_that_comes_late_gets_what_holds() {
+    let room = Room::fake(
+        "prompt\nmessage\nthinking hm\ndeltas 3\ntool t Bash {\"command\":\"ls\"}\nend\nask t Bash {\"command\":\"ls\"}\ntext Well.\nresult\n",
+    );
+    let host = room.host(&[]).await;
+    let mut first = host.client_with_init().await;
+    first.say("go").await;
+    first.until("approval_request").await;
+    // The request that is open; the text is complete, and was told.
+    let mut late = host.client().await;
+    insta::assert_snapshot!(heard(&mut late, "approval_request").await, @r#"
+    {"session_id":"session_id","type":"init"}
+    {"input":{"command":"ls"},"request_id":"t","tool":"Bash","type":"approval_request"}
+    "#);
+    late.send(json!({"type": "deny", "request_id": "t", "reason": "not now"})).await;
+    insta::assert_snapshot!(heard(&mut late, "done").await, @r#"
+    {"by":"client 2","decision":"denied","request_id":"t","type":"approval_resolved"}
+    {"content":"denied not now","is_error":true,"output":"denied not now","request_id":"t","type":"tool_result"}
+    {"text":"Well.","type":"text_delta"}
+    {"type":"done","usage":"usage"}
+    "#);
+    // The other client was told the same, and so is one that asks for all of it.
+    insta::assert_snapshot!(heard(&mut first, "done").await, @r#"
+    {"by":"client 2","decision":"denied","request_id":"t","type":"approval_resolved"}
+    {"content":"denied not now","is_error":true,"output":"denied not now","request_id":"t","type":"tool_result"}
+    {"text":"Well.","type":"text_delta"}
+    {"type":"done","usage":"usage"}
+    "#);
+    late.send(json!({"type": "hello", "since": 0})).await;
+    insta::assert_snapshot!(transcript(&["session_id", "usage"], &late.until("done").await), @r#"
+    {"resume":"ok","seq":"1:22","session_id":"session_id","state":"idle","type":"hello"}
+    {"seq":"1:8","text":"hm","type":"thinking_delta"}
+    {"seq":"1:10","text":"0000000000000000000 0000000000000000001 0000000000000000002 ","type":"text_delta"}
+    {"input":{"command":"ls"},"request_id":"t","seq":"1:12","tool":"Bash","type":"tool_use"}
+    {"input":{"command":"ls"},"request_id":"t","seq":"1:14","tool":"Bash","type":"approval_request"}
+    {"by":"client 2","decision":"denied","request_id":"t","seq":"1:15","type":"approval_resolved"}
+    {"content":"denied not now","is_error":true,"output":"denied not now","request_id":"t","seq":"1:16","type":"tool_result"}
+    {"seq":"1:19","text":"Well.","type":"text_delta"}
+    {"seq":"1:21","type":"done","usage":"usage"}
+    "#);
+    host.stop().await;
+}
+
+#[tokio::test]
+async fn the_text_so_far_of_an_open_block_comes_first() {
+    let room = Room::fake("prompt\nmessage\ndeltas 40 of 10 at 20/s\nend\nresult\n");
+    let host = room.host(&[]).await;
+    let mut first = host.client_with_init().await;
+    first.say("go").await;
+    let mut early = Vec::new();
+    for _ in 0..5 {
+        early.push(first.next().await.unwrap());
+    }
+    let mut late = host.client_with_init().await;
+    let so_far = late.next().await.unwrap();
+    assert!(so_far["text"].as_str().unwrap().starts_with(&text_of(&early)), "{so_far}");
+    let mut all = vec![so_far];
+    all.extend(late.until("done").await);
+    early.extend(first.until("done").await);
+    assert_eq!(text_of(&all), text_of(&early));
+    host.stop().await;
+}
+
+#[tokio::test]
+async fn a_position_that_is_not_of_this_log_is_a_gap_and_all_is_told() {
+    let room = Room::fake("prompt\ntext One.\nresult\n");
+    let host = room.host(&[]).await;
+    let mut client = host.client_with_init().await;
+    client.say("go").await;
+    client.until("done").await;
+    let (mut native, hello) = host.native_since(json!("7:99")).await;
+    assert_eq!(hello["resume"], "gap");
+    assert_eq!(native.next().await.unwrap()["seq"], "1:1");
+    let (_, hello) = host.native_since(json!("1:2")).await;
+    assert_eq!((&hello["resume"], &hello["protocol"], &hello["state"]), (&json!("ok"), &json!(1), &json!("idle")));
+    client.send(json!({"type": "hello", "since": "7:99"})).await;
+    let hello = client.until("hello").await;
+    assert_eq!(hello.last().unwrap()["resume"], "gap");
+    assert_eq!(text_of(&client.until("done").await), "One.");
+    host.stop().await;
+}
+
+#[tokio::test]
+async fn a_bad_line_gets_one_error_and_changes_nothing() {
+    let room = Room::fake("prompt\ntext One.\nresult\n");
+    let host = room.host(&[]).await;
+    let mut client = host.client_with_init().await;
+    let lines = [
+        "nonsense",
+        "[1]",
+        "{}",
+        r#"{"type":5}"#,
+        r#"{"type":"fly","id":"x"}"#,
+        r#"{"type":"message"}"#,
+        r#"{"type":"message","text":5}"#,
+        r#"{"type":"message","text":""}"#,
+        r#"{"type":"approve"}"#,
+        r#"{"type":"approve","request_id":"never"}"#,
+        r#"{"type":"hello","since":"yesterday"}"#,
+        r#"{"type":"tool_call_result","call_id":"x","content":""}"#,
+    ];
+    let mut told = Vec::new();
+    for line in lines {
+        client.write(&format!("{line}\n")).await;
+        told.push(client.next().await.unwrap());
+    }
+    client.write("\r\n  \n").await;
+    insta::assert_snapshot!(transcript(&[], &told), @r#"
+    {"message":"the line is not a JSON object","type":"error"}
+    {"message":"the line is not a JSON object","type":"error"}
+    {"message":"type is missing; it must be a string","type":"error"}
+    {"message":"type must be a string","type":"error"}
+    {"id":"x","message":"unknown type \"fly\"; it is one of message, approve, deny, abort, hello, tool_call_result, close","type":"error"}
+    {"message":"text is missing; it must be a string","type":"error"}
+    {"message":"text must be a string","type":"error"}
+    {"message":"the prompt has no content: give it text or at least one block","type":"error"}
+    {"message":"request_id is missing; it must be a string","type":"error"}
+    {"message":"request_id \"never\" is not open: it was answered, cancelled, has expired or never was","type":"error"}
+    {"message":"since must be a position such as \"3:17\", or 0 for everything","type":"error"}
+    {"message":"call_id \"x\" is not one of ours","type":"error"}
+    "#);
+    let mut native = host.native().await;
+    let lines = [
+        "nonsense",
+        r#"{"type":"fly","id":"x"}"#,
+        r#"{"type":"hello"}"#,
+        r#"{"type":"hello","protocol":[2]}"#,
+        r#"{"type":"prompt","id":"x"}"#,
+        r#"{"type":"prompt","content":5}"#,
+        r#"{"type":"answer","ask":1}"#,
+        r#"{"type":"answer","ask":1,"answer":{"type":"fly"}}"#,
+        r#"{"type":"answer","ask":1,"answer":{"type":"allow"}}"#,
+        r#"{"type":"request","request":{"type":"fly"}}"#,
+        r#"{"type":"request","request":{"type":"rename"}}"#,
+    ];
+    let mut told = Vec::new();
+    for line in lines {
+        native.write(&format!("{line}\n")).await;
+        told.push(native.next().await.unwrap());
+    }
+    insta::assert_snapshot!(transcript(&[], &told), @r#"
+    {"message":"the line is not a JSON object","type":"error"}
+    {"id":"x","message":"unknown type \"fly\"; it is one of hello, prompt, interrupt, answer, request, close, abort","type":"error"}
+    {"message":"protocol is missing; it must be a list of versions such as [1]","type":"error"}
+    {"message":"none of the versions [2] is spoken here: it is 1","type":"error"}
+    {"id":"x","message":"content is missing; it must be a string or a list of content blocks","type":"error"}
+    {"message":"content must be a string or a list of content blocks","type":"error"}
+    {"message":"answer is missing; it must be an object with a type","type":"error"}
+    {"message":"answer.type must be allow, deny, choose, hook, submit, decline, dismiss or tool_result","type":"error"}
+    {"message":"ask 1 is not open: it was answered, withdrawn, has expired or never was","type":"refused"}
+    {"message":"request.type must be one of set_model, set_permission_mode, set_thinking, mcp_status, set_mcp_servers, reconnect_mcp, toggle_mcp, context_usage, rewind, stop_task, read_file, rename, reinitialize, other","type":"error"}
+    {"message":"request.title is missing; it must be a string","type":"error"}
+    "#);
+    client.say("go").await;
+    client.until("done").await;
+    host.stop().await;
+    assert_eq!(of_type(&room.events(), "prompt_accepted").len(), 1);
+}
+
+#[tokio::test]
+async fn abort_ends_the_turn_and_what_waits_runs() {
+    let room = Room::fake("prompt\nmessage\ndeltas 2\nwait interrupt\nend\nprompt\ntext Second.\nresult\n");
+    let host = room.host(&[]).await;
+    let mut client = host.client_with_init().await;
+    client.send(json!({"type": "abort", "id": "idle"})).await;
+    assert_eq!(client.next().await.unwrap(), json!({"type": "accepted", "id": "idle"}));
+    client.say("one").await;
+    client.say("two").await;
+    client.until("text_delta").await;
+    client.send(json!({"type": "abort"})).await;
+    let interrupted = client.until("done").await;
+    assert_eq!(of_type(&interrupted, "error")[0]["message"], "the turn was interrupted");
+    assert_eq!(text_of(&client.until("done").await), "Second.");
+    host.stop().await;
+}
+
+#[tokio::test]
+async fn close_ends_the_host_and_everybody_is_told_why() {
+    let room = Room::fake("prompt\nmessage\ndeltas 2\nwait interrupt\nend\n");
+    let mut host = room.host(&[]).await;
+    let (mut first, mut second) = (host.client_with_init().await, host.client_with_init().await);
+    first.say("go").await;
+    first.until("text_delta").await;
+    first.send(json!({"type": "close"})).await;
+    for client in [&mut first, &mut second] {
+        let told: Vec<Value> = client.rest().await;
+        let errors: Vec<&str> = of_type(&told, "error").iter().map(|line| line["message"].as_str().unwrap()).collect();
+        assert!(errors.contains(&"the session ends: a client has closed the session"), "{told:?}");
+        assert_eq!(of_type(&told, "done").len(), 1, "{told:?}");
+    }
+    assert_eq!(host.end().await, (Some(0), String::new()));
+    room.is_empty_within(Duration::from_secs(1)).await;
+    room.is_tidy();
+}
+
+#[tokio::test]
+async fn a_host_that_nobody_needs_ends_by_itself_if_it_may() {
+    let room = Room::fake("prompt\ntext One.\nresult\n");
+    let mut host = room.host(&["--idle-exit", "1"]).await;
+    let mut client = host.client_with_init().await;
+    client.say("go").await;
+    client.until("done").await;
+    drop(client);
+    assert_eq!(host.end().await, (Some(0), String::new()));
+    assert_eq!(room.record()["state"], "ended");
+    room.is_tidy();
+}
+
+#[tokio::test]
+async fn a_line_that_is_longer_than_the_ring_keeps_comes_from_the_file() {
+    let room = Room::fake("prompt\nmessage\ndeltas 2000 of 200\nend\nresult\n");
+    let host = room.host(&[]).await;
+    let (mut native, _) = host.native_since(json!(0)).await;
+    let mut client = host.client_with_init().await;
+    client.say("go").await;
+    let told = text_of(&client.until("done").await);
+    let seen = native.until("became_idle").await;
+    let whole = of_type(&seen, "block_finished")[0]["content"]["text"].as_str().unwrap().to_owned();
+    assert_eq!(whole.len(), 400_000);
+    assert_eq!(told, whole);
+    host.stop().await;
+}

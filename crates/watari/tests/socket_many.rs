@@ -1,0 +1,128 @@
+//! Many clients of one session: all see the same, one answer counts, and a command that is given twice is carried out once.
+
+#![allow(clippy::unwrap_used, reason = "a test that meets what it does not expect has failed")]
+
+mod common;
+mod host;
+
+use std::collections::BTreeSet;
+
+use host::{Client, Host, Room, of_type};
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+const CLIENTS: usize = 64;
+
+async fn clients(host: &Host) -> Vec<Client> {
+    let mut clients = Vec::new();
+    for _ in 0..CLIENTS {
+        clients.push(host.client_with_init().await);
+    }
+    clients
+}
+
+/// Lets every client do the same at once, and gives back what each found.
+async fn all<T: Send + 'static, F: Future<Output = T> + Send + 'static>(
+    clients: Vec<Client>,
+    act: impl Fn(Client) -> F,
+) -> Vec<T> {
+    let mut acting: JoinSet<T> = clients.into_iter().map(act).collect();
+    let mut found = Vec::new();
+    while let Some(done) = acting.join_next().await {
+        found.push(done.unwrap());
+    }
+    found
+}
+
+#[tokio::test]
+async fn sixty_four_clients_see_the_same_in_the_same_order() {
+    let room = Room::fake(
+        "prompt\nthinking hm\ndeltas 500\ntool t Bash {\"command\":\"ls\"}\ntool_result t x\ntext The end.\nresult\n",
+    );
+    let host = room.host(&[]).await;
+    let clients = clients(&host).await;
+    let mut speaker = host.client_with_init().await;
+    speaker.say("go").await;
+    let expected = speaker.until("done").await;
+    assert!(expected.len() > 500, "{}", expected.len());
+    for seen in all(clients, async |mut client: Client| client.until("done").await).await {
+        assert_eq!(seen, expected);
+    }
+    host.stop().await;
+}
+
+#[tokio::test]
+async fn of_sixty_four_answers_one_counts_and_the_others_are_told_whose() {
+    let room = Room::fake("prompt\nask t Bash {\"command\":\"ls\"}\ntext Done.\nresult\n");
+    let host = room.host(&[]).await;
+    let mut clients = clients(&host).await;
+    clients[0].say("go").await;
+    for client in &mut clients {
+        client.until("approval_request").await;
+    }
+    let found = all(clients, async |mut client: Client| {
+        client.send(json!({"type": "approve", "request_id": "t", "id": "mine"})).await;
+        // Its own answer to it, and how it ended for all.
+        let (mut own, mut resolved) = (None, None);
+        while own.is_none() || resolved.is_none() {
+            let line = client.next().await.unwrap();
+            if line["id"] == "mine" {
+                own = Some(line);
+            } else if line["type"] == "approval_resolved" {
+                resolved = Some(line);
+            }
+        }
+        (own.unwrap(), resolved.unwrap())
+    })
+    .await;
+    let winners: BTreeSet<&str> = found.iter().map(|(_, resolved)| resolved["by"].as_str().unwrap()).collect();
+    assert_eq!(winners.len(), 1, "{winners:?}");
+    let winner = winners.first().unwrap();
+    let (won, lost): (Vec<&Value>, Vec<&Value>) =
+        found.iter().map(|(own, _)| own).partition(|own| own["type"] == "accepted");
+    assert_eq!((won.len(), lost.len()), (1, CLIENTS - 1));
+    for own in lost {
+        assert_eq!(own["type"], "error");
+        let message = own["message"].as_str().unwrap();
+        assert!(message.ends_with(&format!("is closed already: {winner} said yes")), "{message}");
+    }
+    host.stop().await;
+    let answers = room.told_to_cli();
+    let answers: Vec<_> = of_type(&answers, "control_response").into_iter().cloned().collect();
+    assert_eq!(answers.len(), 1, "{answers:?}");
+}
+
+#[tokio::test]
+async fn a_command_that_is_given_twice_is_carried_out_once() {
+    let room = Room::fake("prompt\ntext One.\nresult\nprompt\ntext Two.\nresult\n");
+    let host = room.host(&[]).await;
+    let hello = json!({"type": "hello", "protocol": [1], "client": "editor"});
+    let prompt = json!({"type": "prompt", "id": "p1", "content": "go"});
+    let mut first = host.native().await;
+    first.send(hello.clone()).await;
+    first.until("hello").await;
+    // Twice in one breath, and again by a client that has come back.
+    first.write(&format!("{prompt}\n{prompt}\n")).await;
+    let mut seen = Vec::new();
+    while of_type(&seen, "accepted").len() < 2 || of_type(&seen, "became_idle").is_empty() {
+        seen.push(first.next().await.unwrap());
+    }
+    let accepted = of_type(&seen, "accepted");
+    assert_eq!(accepted[0], accepted[1]);
+    drop(first);
+    let mut second = host.native().await;
+    second.send(hello).await;
+    second.send(prompt.clone()).await;
+    assert_eq!(second.until("accepted").await.last(), Some(accepted[0]));
+    // Something else under the same id is a mistake, and the same id of another client is another command.
+    second.send(json!({"type": "prompt", "id": "p1", "content": "something else"})).await;
+    let refused = second.until("refused").await;
+    assert_eq!(refused.last().unwrap()["message"], "the id \"p1\" was used for another command");
+    let mut other = host.native().await;
+    other.send(json!({"type": "hello", "protocol": [1], "client": "another"})).await;
+    other.send(prompt).await;
+    other.until("became_idle").await;
+    host.stop().await;
+    assert_eq!(of_type(&room.events(), "prompt_accepted").len(), 2);
+    assert_eq!(of_type(&room.told_to_cli(), "user").len(), 2);
+}
