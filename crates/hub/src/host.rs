@@ -1,18 +1,21 @@
 //! The host of a session: one task that runs the CLI, again if it must, and carries out what clients want of it.
 
+mod carrier;
+
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
-use watari_sdk::{Command, ConnectError, Options, Orders, Session, SessionId, Sink, StartError, open};
+use watari_sdk::{Command, ConnectError, Options, Request, Session, SessionId, Sink, StartError, open};
 
 use crate::follow::{Attached, Since};
 use crate::kept::{Conversation, Kept};
-use crate::ledger::{Entered, Ledger, Once, Outcome, Sender};
+use crate::ledger::{Ledger, Outcome, Sender};
 use crate::publisher::{HostState, Publisher, Wanted};
 use crate::record::RecordError;
 use crate::told::HostEvent;
+use carrier::{Carrier, Settled, enter};
 
 /// How many commands may wait for the host. A client waits when they are that many.
 const COMMANDS_WAITING_MAX: usize = 64;
@@ -28,7 +31,7 @@ pub struct Host {
     commands: mpsc::Receiver<Given>,
     stop: watch::Receiver<Option<String>>,
     ledger: Ledger,
-    answers: JoinSet<(Option<Once>, oneshot::Sender<Outcome>, Outcome)>,
+    answers: JoinSet<Settled>,
     options: Options,
     conversation: Conversation,
 }
@@ -208,6 +211,11 @@ impl Host {
                     self.settle(given, Ok(watari_sdk::Accepted::Done));
                     continue;
                 }
+                (None, Command::Request(Request::SetTools(tools))) => {
+                    self.options.own_tools.clone_from(tools);
+                    self.settle(given, Ok(watari_sdk::Accepted::Done));
+                    continue;
+                }
                 (None, Command::Answer { .. } | Command::Request(_)) => {
                     format!("cannot {} while there is no CLI: send a prompt first", given.command.verb())
                 }
@@ -221,13 +229,15 @@ impl Host {
         self.publisher.life_begins();
         let ids_after = self.publisher.kept.log.last().seq;
         let options = Options { session, ids_after, ..self.options.clone() };
-        let Host { publisher, tells, commands, stop, ledger, answers, .. } = self;
+        tracing::info!(?options.session, "Claude Code is started");
+        let Host { publisher, tells, commands, stop, ledger, answers, options: kept_options, .. } = self;
         let (opening, running) = match open(options, &mut *publisher).await {
             Ok(opened) => opened,
             Err(error) => return Life::Failed(StartError::into(error)),
         };
         let orders = opening.orders();
-        let mut carrier = Carrier { orders: Some(orders), ledger, answers };
+        let tools = &mut kept_options.own_tools;
+        let mut carrier = Carrier { orders: Some(orders), ledger, answers, tools };
         let (mut running, mut ready) = (pin!(running), pin!(opening.ready()));
         let (mut is_ready, mut is_stopping, mut failure) = (false, false, None);
         loop {
@@ -236,7 +246,7 @@ impl Host {
                 () = &mut running => break,
                 connected = &mut ready, if !is_ready => {
                     is_ready = true;
-                    failure = connected.err();
+                    failure = connected.inspect(|_| tracing::info!("Claude Code is ready")).err();
                     if let Some(given) = waiting.as_mut().filter(|_| failure.is_none()).and_then(|waiting| waiting.take()) {
                         carrier.carry(given);
                     }
@@ -255,6 +265,7 @@ impl Host {
                 Some(answered) = carrier.answers.join_next() => carrier.answered(answered),
             }
         }
+        tracing::info!(is_ready, is_stopping, "Claude Code has ended");
         // Nobody is left who could carry out what was given, so each has its answer soon.
         while let Some(answered) = carrier.answers.join_next().await {
             carrier.answered(answered);
@@ -306,71 +317,4 @@ fn stopped(stop: &mut watch::Receiver<Option<String>>) -> Pin<Box<dyn Future<Out
             Err(_) => std::future::pending().await,
         }
     })
-}
-
-fn enter(ledger: &mut Ledger, given: Given) -> Option<Given> {
-    let Given { sender, command, answer } = given;
-    match ledger.enter(sender.once.as_ref(), answer) {
-        Entered::New(answer) => Some(Given { sender, command, answer }),
-        Entered::Known => None,
-    }
-}
-
-/// Carries commands to the CLI's session and their outcomes back.
-struct Carrier<'a> {
-    /// None once the session is told to end at once.
-    orders: Option<Orders>,
-    ledger: &'a mut Ledger,
-    answers: &'a mut JoinSet<(Option<Once>, oneshot::Sender<Outcome>, Outcome)>,
-}
-
-impl Carrier<'_> {
-    /// Takes a command of a client. Tells whether it ends the session.
-    fn take(&mut self, given: Given) -> bool {
-        match enter(self.ledger, given) {
-            Some(given) => self.carry(given),
-            None => false,
-        }
-    }
-
-    /// Carries out a command that was entered. Tells whether it ends the session.
-    fn carry(&mut self, given: Given) -> bool {
-        let Given { sender: Sender { name, once }, mut command, answer } = given;
-        let ends = matches!(command, Command::Close | Command::Abort);
-        if let Command::Answer { by, .. } = &mut command {
-            *by = Some(name);
-        }
-        let given = self.orders.as_ref().ok_or(watari_sdk::OrderError::Ended).and_then(|orders| orders.give(command));
-        match given {
-            Ok(receipt) => {
-                self.answers.spawn(async move {
-                    let outcome = receipt.accepted().await.map_err(|error| error.to_string());
-                    (once, answer, outcome)
-                });
-                ends
-            }
-            Err(error) => {
-                self.ledger.settle(once.as_ref(), answer, &Err(error.to_string()));
-                false
-            }
-        }
-    }
-
-    /// Ends the session in good order, or at once if there is no room for that wish.
-    fn close(&mut self) {
-        let closes = self.orders.as_ref().is_some_and(|orders| orders.give(Command::Close).is_ok());
-        if !closes {
-            self.orders = None;
-        }
-    }
-
-    fn answered(
-        &mut self,
-        answered: Result<(Option<Once>, oneshot::Sender<Outcome>, Outcome), tokio::task::JoinError>,
-    ) {
-        // A task that waits for an answer does not panic, and nobody aborts it.
-        if let Ok((once, answer, outcome)) = answered {
-            self.ledger.settle(once.as_ref(), answer, &outcome);
-        }
-    }
 }

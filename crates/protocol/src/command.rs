@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use crate::answer::Answer;
 use crate::event::AskEnding;
 use crate::id::{AskId, EntryId, PromptId, RequestId};
+use crate::initialize::Tool;
 use crate::json::Raw;
 use crate::session::Phase;
 
@@ -94,6 +95,9 @@ pub enum Request {
     SetPermissionMode(PermissionMode),
     /// Change how much the model may think, in tokens; none means the CLI's own choice.
     SetThinking(Option<u32>),
+    /// Have these tools of this program instead of those there were, if the session was set up to have any. (Version 2.1.42
+    /// of the CLI does not look again; newer ones do at once.)
+    SetTools(Vec<Tool>),
     /// Which MCP servers there are, and how they are.
     McpStatus,
     /// Use these MCP servers, by name, in the CLI's shape, instead of those that were added before.
@@ -293,6 +297,9 @@ pub enum Refused {
     /// The edited input is not a JSON object.
     #[error("the edited input of a tool must be a JSON object")]
     BadInput,
+    /// The session was set up without tools of this program's.
+    #[error("this session has no tools of its program's: they must be offered when it is started")]
+    NoTools,
     /// The result of a tool is not a list.
     #[error("the result of a tool must be a list of blocks in MCP's shape")]
     BadToolResult,

@@ -18,10 +18,19 @@ pub struct Initialize {
     pub hooks: Vec<Hook>,
     /// Tools that this program runs.
     pub tools: Vec<Tool>,
+    /// Say that there are such tools also when there are none yet: they can come with [`crate::Request::SetTools`].
+    pub offers_tools: bool,
     /// Also pass on what subagents say.
     pub forward_subagent_text: bool,
     /// Any further field, by the CLI's own name.
     pub more: BTreeMap<String, Raw>,
+}
+
+impl Initialize {
+    /// Whether the CLI knows a server of tools of this program's.
+    pub(crate) fn has_tools(&self) -> bool {
+        self.offers_tools || !self.tools.is_empty()
+    }
 }
 
 /// A hook that this program runs: it is asked with an ask of kind `Hook`.

@@ -30,6 +30,7 @@ fn the_opening_carries_what_may_not_stand_in_arguments() {
             Hook::on("Stop"),
             Hook { matcher: Some("Bash".into()), answer_within: Duration::from_secs(3), ..Hook::on("PreToolUse") },
         ],
+        offers_tools: false,
         tools: vec![add()],
         forward_subagent_text: true,
         more: [("title".to_owned(), Raw::from(r#""a title""#)), ("subtype".to_owned(), Raw::from("1"))].into(),
@@ -1435,7 +1436,7 @@ fn tools_of_the_program_are_served_and_each_call_is_an_ask() {
     let initialize = Initialize { tools: vec![add()], ..Initialize::default() };
     let config = Config { initialize, answer_within: Some(Duration::from_secs(60)), ..Config::default() };
     insta::assert_snapshot!(play_with(config, script), @r#"
-    > {"type":"control_response","response":{"subtype":"success","request_id":"a","response":{"mcp_response":{"jsonrpc":"2.0","id":0,"result":{"capabilities":{"tools":{}},"protocolVersion":"2025-06-18","serverInfo":{"name":"client","version":"0.1.0"}}}}}}
+    > {"type":"control_response","response":{"subtype":"success","request_id":"a","response":{"mcp_response":{"jsonrpc":"2.0","id":0,"result":{"capabilities":{"tools":{"listChanged":true}},"protocolVersion":"2025-06-18","serverInfo":{"name":"client","version":"0.1.0"}}}}}}
     > {"type":"control_response","response":{"subtype":"success","request_id":"b","response":{"mcp_response":{"jsonrpc":"2.0","result":{}}}}}
     > {"type":"control_response","response":{"subtype":"success","request_id":"c","response":{"mcp_response":{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"add","description":"Adds.","inputSchema":{"type":"object"},"_meta":{"anthropic/alwaysLoad":true}}]}}}}}
     > {"type":"control_response","response":{"subtype":"success","request_id":"d","response":{"mcp_response":{"jsonrpc":"2.0","id":"x","error":{"code":-32601,"message":"Method not found: resources/list"}}}}}

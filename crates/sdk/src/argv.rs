@@ -124,6 +124,7 @@ pub(crate) fn initialize(options: &Options) -> Initialize {
         agents: options.agents.clone(),
         hooks: options.hooks.clone(),
         tools: options.own_tools.clone(),
+        offers_tools: options.offers_tools,
         forward_subagent_text: options.forward_subagent_text,
         more,
     }

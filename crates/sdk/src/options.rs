@@ -90,6 +90,8 @@ pub struct Options {
     /// Tools that this program runs: each call is asked with an ask of kind `ToolCall`. For the model a tool is
     /// `mcp__client__` and its name; allow it by that name, or be asked.
     pub own_tools: Vec<Tool>,
+    /// Tools of this program may come later, with [`watari_protocol::Request::SetTools`].
+    pub offers_tools: bool,
     /// Directories it may work in beside the first.
     pub additional_directories: Vec<PathBuf>,
 

@@ -165,3 +165,31 @@ async fn a_conversation_of_which_nothing_was_stored_is_begun_anew() {
     assert_eq!(text_of(&told), "one");
     host.stop().await;
 }
+
+#[tokio::test]
+async fn a_tool_of_a_client_is_offered_called_and_answered_by_any_client() {
+    let add = Reply::tool_use("toolu_1", "mcp__client__add", json!({"a": 2, "b": 3}));
+    let room = Room::real([Reply::text("Ready."), add, Reply::text("It is 5.")]).await;
+    let host = room.host(&[]).await;
+    let mut client = host.client_with_init().await;
+    // Also after the first turn: the CLI looks again.
+    client.say("hello").await;
+    client.until("done").await;
+    let tool = json!({"name": "add", "description": "Adds.", "input_schema": {"type": "object"}});
+    client.send(json!({"type": "register_tools", "tools": [tool], "id": "tools"})).await;
+    client.until("accepted").await;
+    client.say("2 + 3?").await;
+    client.until("approval_request").await;
+    client.send(json!({"type": "approve", "request_id": "toolu_1"})).await;
+    let call = client.until("tool_call").await.pop().unwrap();
+    assert_eq!((&call["name"], &call["input"]), (&json!("add"), &json!({"a": 2, "b": 3})));
+    let mut other = host.client_with_init().await;
+    other.send(json!({"type": "tool_call_result", "call_id": call["call_id"], "content": "5"})).await;
+    client.send(json!({"type": "tool_call_result", "call_id": call["call_id"], "content": "6"})).await;
+    let seen = client.until("done").await;
+    assert_eq!(of_type(&seen, "tool_result")[0]["output"], "5");
+    let late = of_type(&seen, "error")[0]["message"].as_str().unwrap();
+    assert!(late.ends_with("is closed already: client 2 answered it"), "{late}");
+    assert_eq!(text_of(&seen), "It is 5.");
+    host.stop().await;
+}

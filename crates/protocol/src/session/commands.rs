@@ -108,6 +108,14 @@ impl Machine {
 
     fn request(&mut self, request: &Request, now: Instant) -> Result<Accepted, Refused> {
         self.check_requests()?;
+        if let Request::SetTools(tools) = request {
+            if !self.config.initialize.has_tools() {
+                return Err(Refused::NoTools);
+            }
+            self.config.initialize.tools.clone_from(tools);
+            // Even without a tool the server is there.
+            self.config.initialize.offers_tools = true;
+        }
         let id = self.expect_answer(RequestKind::Other, now);
         self.write(outgoing::request(id, request, &self.config.initialize));
         Ok(Accepted::Request(id))

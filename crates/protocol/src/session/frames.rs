@@ -229,7 +229,7 @@ impl Machine {
             return;
         }
         let is_for_tools = matches!(request.body, AskBody::OfToolServer(_) | AskBody::Known(AskKind::ToolCall(_)));
-        if is_for_tools && self.config.initialize.tools.is_empty() {
+        if is_for_tools && !self.config.initialize.has_tools() {
             // A server of somebody else's has that name, and is none of ours.
             return self.write(answers::unsupported(id, "mcp_message"));
         }

@@ -14,6 +14,15 @@ use crate::id::ToolUseId;
 use crate::initialize::{TOOL_SERVER, Tool};
 use crate::json::Raw;
 
+/// That our server has other tools than before.
+#[derive(Debug, serde::Serialize)]
+pub(super) struct Notice {
+    jsonrpc: &'static str,
+    method: &'static str,
+}
+
+pub(super) const TOOLS_CHANGED: Notice = Notice { jsonrpc: "2.0", method: "notifications/tools/list_changed" };
+
 /// What the CLI says to the server of our tools.
 #[derive(Debug)]
 pub(crate) enum Message {
@@ -104,7 +113,7 @@ pub(crate) fn answer(request_id: &str, question: &Question, tools: &[Tool]) -> O
         "initialize" => {
             let version = question.protocol_version.as_deref().unwrap_or(PROTOCOL_VERSION);
             let server = json!({"name": TOOL_SERVER, "version": env!("CARGO_PKG_VERSION")});
-            let body = json!({"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": server});
+            let body = json!({"protocolVersion": version, "capabilities": {"tools": {"listChanged": true}}, "serverInfo": server});
             reply(request_id, id, &Raw::of(&body))
         }
         "tools/list" => {

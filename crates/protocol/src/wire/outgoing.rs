@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::answers::is_gate;
 use super::control::hook_name;
+use super::mcp;
 use crate::command::{PromptContent, Request};
 use crate::id::{EntryId, HookId, RequestId};
 use crate::initialize::{Hook, Initialize, SystemPrompt, TOOL_SERVER};
@@ -33,7 +34,7 @@ pub(crate) fn initialize(id: RequestId, settings: &Initialize) -> OutgoingLine {
     if !settings.hooks.is_empty() {
         set(&mut fields, "hooks", &hooks(&settings.hooks));
     }
-    if !settings.tools.is_empty() {
+    if settings.has_tools() {
         set(&mut fields, "sdkMcpServers", &[TOOL_SERVER]);
     }
     if !settings.agents.is_empty() {
@@ -90,6 +91,12 @@ pub(crate) fn request(id: RequestId, request: &Request, settings: &Initialize) -
         Request::SetThinking(tokens) => {
             set(&mut fields, "max_thinking_tokens", tokens);
             "set_max_thinking_tokens"
+        }
+        Request::SetTools(_) => {
+            // The CLI then asks which there are.
+            set(&mut fields, "server_name", TOOL_SERVER);
+            set(&mut fields, "message", &mcp::TOOLS_CHANGED);
+            "mcp_message"
         }
         Request::McpStatus => "mcp_status",
         Request::SetMcpServers(servers) => {

@@ -97,6 +97,7 @@ fn request(dice: &mut Dice<'_>) -> Request {
         10 => Request::ReadFile { path: text, max_bytes: dice.is_heads().then_some(u64::MAX) },
         11 => Request::Rename { title: text },
         12 => Request::Reinitialize,
+        13 => Request::SetTools(Vec::new()),
         _ => Request::Other { subtype: text.clone(), fields: [(text, serde_json::Value::Null)].into_iter().collect() },
     }
 }

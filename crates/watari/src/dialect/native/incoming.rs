@@ -148,6 +148,7 @@ pub(super) fn request(given: &mut Members<'_>) -> Result<Request, String> {
             )
         }
         "set_thinking" => Request::SetThinking(given.whole("tokens")?),
+        "set_tools" => Request::SetTools(content::tools(given, "input_schema")?),
         "mcp_status" => Request::McpStatus,
         "set_mcp_servers" => {
             let servers: BTreeMap<String, &RawValue> = given.required("servers", "an object of servers by name")?;
@@ -175,7 +176,7 @@ pub(super) fn request(given: &mut Members<'_>) -> Result<Request, String> {
     })
 }
 
-const REQUESTS: &str = "set_model, set_permission_mode, set_thinking, mcp_status, set_mcp_servers, reconnect_mcp, \
+const REQUESTS: &str = "set_model, set_permission_mode, set_thinking, set_tools, mcp_status, set_mcp_servers, reconnect_mcp, \
                         toggle_mcp, context_usage, rewind, stop_task, read_file, rename, reinitialize, other";
 
 /// A member as it came.

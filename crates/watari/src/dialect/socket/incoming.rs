@@ -1,7 +1,7 @@
 //! Lines of a client as what it wants.
 
 use serde_json::value::RawValue;
-use watari_sdk::{Answer, AskId, Command, Raw};
+use watari_sdk::{Answer, AskId, Command, Raw, Request};
 
 use super::asks::OpenAsk;
 use crate::dialect::content;
@@ -9,7 +9,7 @@ use crate::dialect::members::Members;
 use crate::dialect::native;
 use crate::dialect::speaker::{Heard, Problem};
 
-const TYPES: &str = "message, approve, deny, abort, hello, tool_call_result, close";
+const TYPES: &str = "message, approve, deny, abort, hello, register_tools, tool_call_result, close";
 
 /// Reads a line. `ask_of` knows what the client was asked.
 pub(super) fn read(line: &str, ask_of: impl Fn(&str) -> Option<OpenAsk>) -> Result<Heard, Problem> {
@@ -37,6 +37,7 @@ pub(super) fn message(
             let reason = members.text("reason")?.unwrap_or_else(|| "User denied".to_owned());
             return Ok(Heard::answer(id, Some(about), open.id(), open.no(reason)));
         }
+        "register_tools" => Command::Request(Request::SetTools(content::tools(members, "input_schema")?)),
         "tool_call_result" => {
             let ask = call_id(members)?;
             let content = content::tool_result(members)?;

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use tokio::io::Interest;
 use tokio::net::UnixStream;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
-use watari_hub::{Followed, Follower, Handle, Once, Outcome, Position, Sender, Since};
+use watari_hub::{Followed, Follower, Handle, HostState, Once, Outcome, Position, Sender, Since};
 use watari_sdk::{Command, Line, Lines};
 
 use super::fingerprint;
@@ -42,6 +43,7 @@ pub(super) struct Connection {
     lines: Lines,
     outbox: Outbox,
     follower: Option<Follower>,
+    state: watch::Receiver<HostState>,
     /// The last numbered event that it was told.
     position: Position,
     answers: JoinSet<(Option<String>, Option<Outcome>)>,
@@ -68,16 +70,17 @@ impl Connection {
         Connection {
             stream,
             speaker,
-            handle,
             name: format!("client {number}"),
             client: None,
             lines: Lines::new(),
             outbox: Outbox::default(),
             follower: None,
+            state: handle.state(),
             position: Position::default(),
             answers: JoinSet::new(),
             stuck_since: None,
             input_ended: false,
+            handle,
         }
     }
 
@@ -131,7 +134,7 @@ impl Connection {
     /// Waits for the next thing to do. Every arm may be dropped half-way: readiness is only looked at, a follower takes
     /// nothing before it has something, an answer that was not taken stays, and the timer is made anew.
     async fn wait(&mut self) -> Happened {
-        let Connection { stream, speaker, outbox, follower, answers, lines: _, .. } = self;
+        let Connection { stream, speaker, outbox, follower, state, answers, .. } = self;
         let waiting = outbox.unwritten().len();
         let reads = !self.input_ended && waiting < UNREAD_BYTES_MAX && answers.len() < UNANSWERED_MAX;
         let slow_at = self.stuck_since.map(|since| since + SLOW_AFTER);
@@ -148,7 +151,7 @@ impl Connection {
                 // A task that waits for an answer does not panic.
                 Err(_) => Happened::Answered(None, None),
             },
-            followed = follow(follower, speaker.as_mut(), outbox), if waiting < WAITING_BYTES_MAX => {
+            followed = follow(follower, state, speaker.as_mut(), outbox), if waiting < WAITING_BYTES_MAX => {
                 Happened::Followed(followed)
             }
             () = super::until(slow_at) => Happened::Slow,
@@ -313,6 +316,7 @@ async fn closed(stream: &UnixStream) -> Happened {
 
 async fn follow(
     follower: &mut Option<Follower>,
+    state: &mut watch::Receiver<HostState>,
     speaker: &mut dyn Speaker,
     outbox: &mut Outbox,
 ) -> Result<Followed, String> {
@@ -320,6 +324,10 @@ async fn follow(
         Some(follower) => {
             follower.next(|line| speaker.tell(line, outbox.lines())).await.map_err(|error| error.to_string())
         }
-        None => std::future::pending().await,
+        // Whoever has not asked for anything still learns that there is nothing to ask for any more.
+        None => {
+            while state.changed().await.is_ok() {}
+            Ok(Followed::Ended)
+        }
     }
 }

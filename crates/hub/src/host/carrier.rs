@@ -1,0 +1,81 @@
+//! Carries commands to the session of a CLI, each once, and their outcomes back.
+
+use tokio::sync::oneshot;
+use tokio::task::{JoinError, JoinSet};
+use watari_sdk::{Command, OrderError, Orders, Request, Tool};
+
+use super::Given;
+use crate::ledger::{Entered, Ledger, Once, Outcome, Sender};
+
+/// An outcome on its way to whoever gave the command.
+pub(super) type Settled = (Option<Once>, oneshot::Sender<Outcome>, Outcome);
+
+/// Enters a command that is to be carried out; none if it was given before.
+pub(super) fn enter(ledger: &mut Ledger, given: Given) -> Option<Given> {
+    let Given { sender, command, answer } = given;
+    match ledger.enter(sender.once.as_ref(), answer) {
+        Entered::New(answer) => Some(Given { sender, command, answer }),
+        Entered::Known => None,
+    }
+}
+
+/// Carries commands to the CLI's session and their outcomes back.
+pub(super) struct Carrier<'a> {
+    /// None once the session is told to end at once.
+    pub(super) orders: Option<Orders>,
+    pub(super) ledger: &'a mut Ledger,
+    pub(super) answers: &'a mut JoinSet<Settled>,
+    /// The tools of clients, for the next life of the CLI.
+    pub(super) tools: &'a mut Vec<Tool>,
+}
+
+impl Carrier<'_> {
+    /// Takes a command of a client. Tells whether it ends the session.
+    pub(super) fn take(&mut self, given: Given) -> bool {
+        match enter(self.ledger, given) {
+            Some(given) => self.carry(given),
+            None => false,
+        }
+    }
+
+    /// Carries out a command that was entered. Tells whether it ends the session.
+    pub(super) fn carry(&mut self, given: Given) -> bool {
+        let Given { sender: Sender { name, once }, mut command, answer } = given;
+        let ends = matches!(command, Command::Close | Command::Abort);
+        if let Command::Answer { by, .. } = &mut command {
+            *by = Some(name);
+        }
+        if let Command::Request(Request::SetTools(tools)) = &command {
+            self.tools.clone_from(tools);
+        }
+        let given = self.orders.as_ref().ok_or(OrderError::Ended).and_then(|orders| orders.give(command));
+        match given {
+            Ok(receipt) => {
+                self.answers.spawn(async move {
+                    let outcome = receipt.accepted().await.map_err(|error| error.to_string());
+                    (once, answer, outcome)
+                });
+                ends
+            }
+            Err(error) => {
+                self.ledger.settle(once.as_ref(), answer, &Err(error.to_string()));
+                false
+            }
+        }
+    }
+
+    /// Ends the session in good order, or at once if there is no room for that wish.
+    pub(super) fn close(&mut self) {
+        let closes = self.orders.as_ref().is_some_and(|orders| orders.give(Command::Close).is_ok());
+        if !closes {
+            self.orders = None;
+        }
+    }
+
+    pub(super) fn answered(&mut self, answered: Result<Settled, JoinError>) {
+        // A task that waits for an answer does not panic, and nobody aborts it.
+        if let Ok((once, answer, outcome)) = answered {
+            self.ledger.settle(once.as_ref(), answer, &outcome);
+        }
+    }
+}
