@@ -58,6 +58,8 @@ pub enum Unit {
     Megabytes,
     /// Given as it is.
     PerSecond,
+    /// Given as it is, without a unit.
+    Plain,
 }
 
 /// What is to be reached.

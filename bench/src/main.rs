@@ -9,14 +9,14 @@ use clap::Parser;
 use watari_bench::measure::{self, Scale};
 use watari_bench::subject::{Programs, SPLICE, Subject};
 use watari_bench::table::Sheet;
-use watari_bench::{node, page, splice};
+use watari_bench::{host_measure, node, page, splice};
 
 /// Measure watari beside a bridge on Node and a plain copy of bytes.
 #[derive(Debug, Parser)]
 #[command(name = "bench/run", after_help = AFTER_HELP)]
 struct Bench {
     /// What to measure, by name; without any, everything
-    #[arg(value_name = "NAME", value_parser = measure::ALL.map(|(name, _, _)| name))]
+    #[arg(value_name = "NAME", value_parser = clap::builder::PossibleValuesParser::new(names()))]
     names: Vec<String>,
     /// How often, instead of each measurement's own number
     #[arg(long, value_name = "N")]
@@ -29,14 +29,21 @@ struct Bench {
     without_node: bool,
 }
 
+/// The names of everything there is to measure; `host` is for all of those that begin with it.
+fn names() -> Vec<&'static str> {
+    let bridges = measure::ALL.iter().map(|(name, _, _)| *name);
+    bridges.chain(["host"]).chain(host_measure::ALL.iter().map(|(name, _, _)| *name)).collect()
+}
+
 const AFTER_HELP: &str = "\
-All of them start the same fake CLI. Runs are interleaved, and the table shows medians. It takes about seven minutes;
+All of them start the same fake CLI. Runs are interleaved, and the table shows medians. It takes about ten minutes;
 nothing else should run beside it. The SDK for Node is installed by npm into the cache, once.
 
 Examples:
   bench/run                             # everything
   bench/run --write docs/performance.md # … and note it down
-  bench/run short latency --repeats 3   # a quick look";
+  bench/run short latency --repeats 3   # a quick look
+  bench/run host                        # only the hosts of sessions";
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
@@ -58,7 +65,7 @@ impl Bench {
         let programs = Programs {
             watari: beside.join("watari"),
             fake_claude: beside.join("fake-claude"),
-            node_bridge: if self.without_node { None } else { Some(node::install()?) },
+            node_bridge: if self.without_node || !self.wants_bridges() { None } else { Some(node::install()?) },
             bench: bench.clone(),
         };
         for program in [&programs.watari, &programs.fake_claude] {
@@ -68,7 +75,7 @@ impl Bench {
         let subjects: Vec<Subject> = subjects.collect();
         let mut sheet = Sheet::default();
         for (name, repeats, measurement) in measure::ALL {
-            if !self.names.is_empty() && !self.names.iter().any(|wanted| wanted == name) {
+            if !self.wants(name) {
                 continue;
             }
             let repeats = self.repeats.unwrap_or(repeats);
@@ -82,9 +89,39 @@ impl Bench {
                 }
             }
         }
-        io::stdout().write_all(sheet.markdown().as_bytes())?;
-        match self.write {
-            Some(page) => page::write(&page, &sheet.markdown()),
+        let mut hosts = host_measure::HostSheet::default();
+        for (name, repeats, measurement) in host_measure::ALL {
+            if !self.wants(name) && !self.wants("host") {
+                continue;
+            }
+            let repeats = self.repeats.unwrap_or(repeats);
+            for repeat in 0..repeats {
+                say(&format!("{name} {} of {repeats}", repeat + 1));
+                measurement(&programs, Scale::Full, &mut hosts).with_context(|| name)?;
+            }
+        }
+        if !sheet.is_empty() {
+            self.note(page::BRIDGES, &sheet.markdown())?;
+        }
+        if !hosts.is_empty() {
+            self.note(page::HOSTS, &hosts.markdown())?;
+        }
+        Ok(())
+    }
+
+    fn wants(&self, name: &str) -> bool {
+        self.names.is_empty() || self.names.iter().any(|wanted| wanted == name)
+    }
+
+    fn wants_bridges(&self) -> bool {
+        measure::ALL.iter().any(|(name, _, _)| self.wants(name))
+    }
+
+    /// Prints a table, and puts it into the page.
+    fn note(&self, place: &str, table: &str) -> Result<()> {
+        io::stdout().write_all(table.as_bytes())?;
+        match &self.write {
+            Some(page) => page::write(page, place, table),
             None => Ok(()),
         }
     }

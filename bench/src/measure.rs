@@ -37,7 +37,7 @@ pub const ALL: [(&str, u32, Measurement); 9] = [
 ];
 
 impl Scale {
-    fn of(self, full: u64) -> u64 {
+    pub(crate) fn of(self, full: u64) -> u64 {
         match self {
             Scale::Full => full,
             Scale::Small => full.div_ceil(1000),

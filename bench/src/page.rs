@@ -6,22 +6,27 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-/// Between these lines stands what was measured.
-const BEGINNING: &str = "<!-- measured: bench/run --write -->\n";
+/// Between such lines stands what was measured.
 const END: &str = "<!-- end -->\n";
 
+/// How the place of the bridges' table begins.
+pub const BRIDGES: &str = "<!-- measured: bench/run --write -->\n";
+
+/// How the place of the hosts' table begins.
+pub const HOSTS: &str = "<!-- measured: bench/run host --write -->\n";
+
 /// Replaces what was measured before.
-pub fn write(page: &Path, table: &str) -> Result<()> {
+pub fn write(page: &Path, beginning: &str, table: &str) -> Result<()> {
     let text = fs::read_to_string(page).with_context(|| format!("cannot read {}", page.display()))?;
-    let text = replaced(&text, &format!("{}\n\n{table}", circumstances()?))
-        .with_context(|| format!("{} has no lines {BEGINNING:?} and {END:?}", page.display()))?;
+    let text = replaced(&text, beginning, &format!("{}\n\n{table}", circumstances()?))
+        .with_context(|| format!("{} has no lines {beginning:?} and {END:?}", page.display()))?;
     fs::write(page, text).with_context(|| format!("cannot write {}", page.display()))
 }
 
-fn replaced(page: &str, measured: &str) -> Option<String> {
-    let (before, rest) = page.split_once(BEGINNING)?;
+fn replaced(page: &str, beginning: &str, measured: &str) -> Option<String> {
+    let (before, rest) = page.split_once(beginning)?;
     let (_, after) = rest.split_once(END)?;
-    Some(format!("{before}{BEGINNING}{measured}{END}{after}"))
+    Some(format!("{before}{beginning}{measured}{END}{after}"))
 }
 
 /// The day and the machine.
@@ -60,9 +65,12 @@ mod tests {
 
     #[test]
     fn only_what_stands_between_the_lines_is_replaced() {
-        let page = format!("# Title\n{BEGINNING}old\n{END}the rest\n");
-        assert_eq!(replaced(&page, "new\n").unwrap(), format!("# Title\n{BEGINNING}new\n{END}the rest\n"));
-        assert_eq!(replaced("# Title\n", "new\n"), None);
+        let page = format!("# Title\n{BRIDGES}old\n{END}the rest\n{HOSTS}old\n{END}");
+        let expected = format!("# Title\n{BRIDGES}new\n{END}the rest\n{HOSTS}old\n{END}");
+        assert_eq!(replaced(&page, BRIDGES, "new\n").unwrap(), expected);
+        let expected = format!("# Title\n{BRIDGES}old\n{END}the rest\n{HOSTS}new\n{END}");
+        assert_eq!(replaced(&page, HOSTS, "new\n").unwrap(), expected);
+        assert_eq!(replaced("# Title\n", HOSTS, "new\n"), None);
         assert_eq!(sdk_version(), "0.3.325");
     }
 }

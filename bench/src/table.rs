@@ -23,6 +23,11 @@ impl Sheet {
         median(self.samples.get(&figure)?.get(&subject)?)
     }
 
+    /// Whether nothing was measured.
+    pub fn is_empty(&self) -> bool {
+        self.samples.is_empty()
+    }
+
     /// The whole table in Markdown.
     pub fn markdown(&self) -> String {
         let mut text = String::from("| figure | watari | Node | splice | watari : Node | to reach | |\n");
@@ -76,13 +81,15 @@ pub fn quantile(values: &[f64], part: f64) -> Option<f64> {
     sorted.get((last as f64 * part).round() as usize).copied()
 }
 
-fn show(unit: Unit, value: f64) -> String {
+/// A value in its unit.
+pub fn show(unit: Unit, value: f64) -> String {
     match unit {
         Unit::Milliseconds => format!("{} ms", three_digits(value * 1e3)),
         Unit::Microseconds => format!("{} µs", three_digits(value * 1e6)),
         Unit::Seconds => format!("{} s", three_digits(value)),
         Unit::Megabytes => format!("{} MB", three_digits(value / 1e6)),
         Unit::PerSecond => format!("{} k", three_digits(value / 1e3)),
+        Unit::Plain => three_digits(value),
     }
 }
 

@@ -5,6 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use watari_bench::figure::Figure;
+use watari_bench::host_measure::{self, HostSheet};
 use watari_bench::measure::{self, Scale};
 use watari_bench::subject::{Programs, Subject};
 use watari_bench::table::Sheet;
@@ -41,6 +42,17 @@ fn every_measurement_works_with_watari_and_with_the_splice() {
         let value = sheet.median(figure, Subject::Watari).unwrap();
         assert!(value > 0.0, "{figure:?} is {value}");
     }
+}
+
+#[test]
+fn every_measurement_of_hosts_works() {
+    let programs = programs();
+    let mut sheet = HostSheet::default();
+    for (name, _, measurement) in host_measure::ALL {
+        measurement(&programs, Scale::Small, &mut sheet).unwrap_or_else(|error| panic!("{name}: {error:#}"));
+    }
+    let table = sheet.markdown();
+    assert!(table.lines().count() > 20 && !table.contains("NaN"), "{table}");
 }
 
 #[test]

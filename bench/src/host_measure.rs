@@ -1,0 +1,327 @@
+//! The measurements of hosts: one watari, many clients and sessions. Nobody else does this, so there are goals and nothing
+//! beside them. What arrives is counted, and a run in which anything is missing counts for nothing but an error.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::figure::Unit;
+use crate::host::{Client, Host, until_all_done};
+use crate::measure::Scale;
+use crate::subject::Programs;
+use crate::table::{median, quantile, show};
+
+/// What was measured, by name, in the order of the table.
+#[derive(Debug, Default)]
+pub struct HostSheet {
+    rows: Vec<Row>,
+    places: BTreeMap<String, usize>,
+}
+
+#[derive(Debug)]
+struct Row {
+    name: String,
+    unit: Unit,
+    goal: Goal,
+    samples: Vec<f64>,
+}
+
+/// What is to be reached.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Goal {
+    None,
+    AtMost(f64),
+    AtLeast(f64),
+}
+
+/// One measurement of a host.
+pub type HostMeasurement = fn(&Programs, Scale, &mut HostSheet) -> Result<()>;
+
+/// All of them: a name, how often it is repeated, and what it does.
+pub const ALL: [(&str, u32, HostMeasurement); 8] = [
+    ("host-start", 11, start),
+    ("host-clients", 3, clients),
+    ("host-events", 3, events),
+    ("host-attach", 5, attach),
+    ("host-approval", 3, approval),
+    ("host-deliveries", 3, deliveries),
+    ("host-sessions", 1, sessions),
+    ("host-crowd", 3, crowd),
+];
+
+impl HostSheet {
+    fn add(&mut self, name: impl Into<String>, unit: Unit, goal: Goal, value: f64) {
+        let name = name.into();
+        let place = *self.places.entry(name.clone()).or_insert_with(|| {
+            self.rows.push(Row { name, unit, goal, samples: Vec::new() });
+            self.rows.len() - 1
+        });
+        if let Some(row) = self.rows.get_mut(place) {
+            row.samples.push(value);
+        }
+    }
+
+    /// Whether nothing was measured.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// The whole table in Markdown.
+    pub fn markdown(&self) -> String {
+        let mut text = String::from("| figure | watari socket | to reach | |\n|---|---:|---:|---|\n");
+        for row in &self.rows {
+            let value = median(&row.samples).unwrap_or(f64::NAN);
+            let (goal, reached) = match row.goal {
+                Goal::None => (String::new(), ""),
+                Goal::AtMost(most) => (format!("≤ {}", show(row.unit, most)), verdict(value <= most)),
+                Goal::AtLeast(least) => (format!("≥ {}", show(row.unit, least)), verdict(value >= least)),
+            };
+            let _written = writeln!(text, "| {} | {} | {goal} | {reached} |", row.name, show(row.unit, value));
+        }
+        text
+    }
+}
+
+fn verdict(reached: bool) -> &'static str {
+    if reached { "✓" } else { "**missed**" }
+}
+
+/// Deltas that say when they were written.
+fn timed(count: u64, rate: u64) -> String {
+    format!("prompt\ntext hello\nresult\nprompt\ndeltas {count} at {rate}/s timed\nresult done\n")
+}
+
+/// How long the deltas in a line were on their way: several may be in one.
+fn note_latencies(line: &[u8], latencies: &mut Vec<f64>) {
+    let Some(text) = line.strip_prefix(b"{\"type\":\"text_delta\",\"text\":\"") else { return };
+    let now = clock_gettime(ClockId::Monotonic);
+    let now = now.tv_sec * 1_000_000_000 + now.tv_nsec;
+    let words = text.split(|byte| *byte == b' ').filter_map(|word| std::str::from_utf8(word).ok()?.parse().ok());
+    latencies.extend(words.map(|written: i64| (now - written) as f64 / 1e9));
+}
+
+/// Plays a first turn, so that everything is there, and then the one that is measured, with many clients.
+fn timed_turn(clients: &mut [Client], speakers: &[usize]) -> Result<Vec<f64>> {
+    for speaker in speakers {
+        clients[*speaker].say()?;
+    }
+    until_all_done(clients, |_| {})?;
+    for speaker in speakers {
+        clients[*speaker].say()?;
+    }
+    let mut latencies = Vec::new();
+    until_all_done(clients, |line| note_latencies(line, &mut latencies))?;
+    Ok(latencies)
+}
+
+fn connect(host: &Host, count: usize) -> Result<Vec<Client>> {
+    (0..count).map(|_| host.client()).collect()
+}
+
+fn start(programs: &Programs, scale: Scale, sheet: &mut HostSheet) -> Result<()> {
+    let host = Host::start(programs, "prompt\ntext hello\nresult\n")?;
+    sheet.add("start → it listens", Unit::Milliseconds, Goal::AtMost(0.020), host.started().elapsed().as_secs_f64());
+    let mut client = host.client()?;
+    client.say()?;
+    client.until("text_delta", |_| {})?;
+    sheet.add("start → first delta", Unit::Milliseconds, Goal::None, host.started().elapsed().as_secs_f64());
+    client.until("done", |_| {})?;
+    let usage = host.usage()?;
+    sheet.add("idle memory, with its keeper (PSS)", Unit::Megabytes, Goal::AtMost(4e6), usage.memory_bytes as f64);
+    sheet.add("… of that not mapped from files", Unit::Megabytes, Goal::None, usage.own_bytes as f64);
+    host.end()?;
+    // A hundred thousand deltas and their messages.
+    let messages = scale.of(100).max(2);
+    let host = Host::start(programs, &format!("prompt\nrepeat {messages}\ndeltas 1000\nend\nresult done\n"))?;
+    let mut clients = connect(&host, 1)?;
+    clients[0].say()?;
+    let mut bytes = 0;
+    until_all_done(&mut clients, |line| {
+        let text = line.strip_prefix(b"{\"type\":\"text_delta\",\"text\":\"");
+        bytes += text.map_or(0, |text| text.len() - b"\"}".len()) as u64;
+    })?;
+    ensure!(bytes == messages * 1000 * 20, "{bytes} bytes of text arrived");
+    let used = host.usage()?.memory_bytes as f64;
+    sheet.add("memory after 100k deltas (PSS)", Unit::Megabytes, Goal::AtMost(8e6), used);
+    host.end()
+}
+
+/// One session with 1, 4, 64 and 1,000 clients.
+fn clients(programs: &Programs, scale: Scale, sheet: &mut HostSheet) -> Result<()> {
+    let counts: &[(usize, u64, f64, f64)] = match scale {
+        Scale::Full => &[
+            (1, 100, 100e-6, 300e-6),
+            (4, 100, f64::NAN, 0.5e-3),
+            (64, 100, f64::NAN, 2e-3),
+            (1000, 20, f64::NAN, f64::NAN),
+        ],
+        Scale::Small => &[(1, 100, f64::NAN, f64::NAN), (3, 100, f64::NAN, f64::NAN)],
+    };
+    let goal = |limit: f64| if limit.is_nan() { Goal::None } else { Goal::AtMost(limit) };
+    for (count, rate, middle, late) in counts.iter().copied() {
+        let deltas = scale.of(5 * rate).max(2);
+        let host = Host::start(programs, &timed(deltas, rate))?;
+        let mut clients = connect(&host, count)?;
+        let latencies = timed_turn(&mut clients, &[0])?;
+        let expected = deltas as usize * count;
+        ensure!(latencies.len() == expected, "{} deltas arrived, and not {expected}", latencies.len());
+        let part = |part| quantile(&latencies, part).unwrap_or(f64::NAN);
+        let words = |what: &str| format!("{count} client(s) of a session, {rate} deltas/s: {what}");
+        sheet.add(words("latency p50"), Unit::Microseconds, goal(middle), part(0.5));
+        sheet.add(words("latency p99"), Unit::Microseconds, goal(late), part(0.99));
+        if count >= 1000 {
+            sheet.add(words("memory of the host"), Unit::Megabytes, Goal::None, host.usage()?.memory_bytes as f64);
+        }
+        drop(clients);
+        host.end()?;
+    }
+    Ok(())
+}
+
+/// Numbered events: blocks that are not streamed, one a line.
+fn events(programs: &Programs, scale: Scale, sheet: &mut HostSheet) -> Result<()> {
+    let count = scale.of(100_000);
+    let block =
+        r#"{"type":"assistant","message":{"id":"m","content":[{"type":"text","text":"12345678901234567890"}]}}"#;
+    let script = format!("prompt\ntext hello\nresult\nprompt\nrepeat {count}\nemit {block}\nend\nresult done\n");
+    let host = Host::start(programs, &script)?;
+    let mut clients = connect(&host, 1)?;
+    clients[0].say()?;
+    until_all_done(&mut clients, |_| {})?;
+    let started = Instant::now();
+    clients[0].say()?;
+    let mut arrived = 0;
+    until_all_done(&mut clients, |line| arrived += u64::from(line.starts_with(b"{\"type\":\"text_delta\"")))?;
+    let rate = count as f64 / started.elapsed().as_secs_f64();
+    ensure!(arrived == count, "{arrived} events arrived, and not {count}");
+    ensure!(host.log_bytes()? > count * 100, "they were not stored");
+    sheet.add("numbered events/s, stored and told", Unit::PerSecond, Goal::AtLeast(20_000.0), rate);
+    host.end()
+}
+
+/// A client that wants ten thousand events.
+fn attach(programs: &Programs, scale: Scale, sheet: &mut HostSheet) -> Result<()> {
+    let count = scale.of(10_000);
+    let block =
+        r#"{"type":"assistant","message":{"id":"m","content":[{"type":"text","text":"12345678901234567890"}]}}"#;
+    let host = Host::start(programs, &format!("prompt\nrepeat {count}\nemit {block}\nend\nresult done\n"))?;
+    let mut clients = connect(&host, 1)?;
+    clients[0].say()?;
+    until_all_done(&mut clients, |_| {})?;
+    let started = Instant::now();
+    let mut client = host.native_from_beginning()?;
+    let (mut first, mut arrived) = (None, 0);
+    client.until("became_idle", |line| {
+        if line.starts_with(b"{\"seq\":") {
+            first.get_or_insert_with(|| started.elapsed());
+            arrived += 1;
+        }
+    })?;
+    ensure!(arrived > count, "only {arrived} events were told again");
+    let first = first.unwrap_or(Duration::MAX).as_secs_f64();
+    sheet.add("10,000 events again: the first", Unit::Milliseconds, Goal::AtMost(0.005), first);
+    sheet.add("10,000 events again: all", Unit::Milliseconds, Goal::AtMost(0.150), started.elapsed().as_secs_f64());
+    host.end()
+}
+
+/// From one approval request to the next, when the client answers at once.
+fn approval(programs: &Programs, scale: Scale, sheet: &mut HostSheet) -> Result<()> {
+    let count = scale.of(2000).max(2);
+    let script = format!("prompt\nrepeat {count}\nask t1 Bash {{\"command\":\"ls\"}}\nend\nresult done\n");
+    let host = Host::start(programs, &script)?;
+    let mut client = host.client()?;
+    client.say()?;
+    let mut arrivals = Vec::new();
+    while (arrivals.len() as u64) < count {
+        client.until("approval_request", |_| {})?;
+        arrivals.push(Instant::now());
+        client.send(r#"{"type":"approve","request_id":"t1"}"#)?;
+    }
+    client.until("done", |_| {})?;
+    let times: Vec<f64> = arrivals.windows(2).map(|two| (two[1] - two[0]).as_secs_f64()).collect();
+    let part = |part| quantile(&times, part).unwrap_or(f64::NAN);
+    sheet.add("approval round trip, p50", Unit::Microseconds, Goal::None, part(0.5));
+    sheet.add("approval round trip, p99", Unit::Microseconds, Goal::AtMost(2e-3), part(0.99));
+    host.end()
+}
+
+/// 50 sessions with 20 clients each.
+fn deliveries(programs: &Programs, scale: Scale, sheet: &mut HostSheet) -> Result<()> {
+    let (hosts, each) = if scale == Scale::Full { (50, 20) } else { (2, 3) };
+    many(programs, scale, sheet, Many { hosts, clients: each, rate: 50, late: Some(0.020), cores: Some(1.0) })
+}
+
+/// 500 sessions with 2 clients each.
+fn sessions(programs: &Programs, scale: Scale, sheet: &mut HostSheet) -> Result<()> {
+    let hosts = if scale == Scale::Full { 500 } else { 3 };
+    many(programs, scale, sheet, Many { hosts, clients: 2, rate: 50, late: None, cores: None })
+}
+
+struct Many {
+    hosts: usize,
+    clients: usize,
+    rate: u64,
+    late: Option<f64>,
+    cores: Option<f64>,
+}
+
+fn many(programs: &Programs, scale: Scale, sheet: &mut HostSheet, many: Many) -> Result<()> {
+    let Many { hosts: count, clients: each, rate, late, cores } = many;
+    let deltas = scale.of(10 * rate).max(2);
+    let words = |what: &str| format!("{count} sessions × {each} clients × {rate}/s: {what}");
+    let began = Instant::now();
+    let hosts: Vec<Host> = (0..count).map(|_| Host::start(programs, &timed(deltas, rate))).collect::<Result<_>>()?;
+    let mut clients = Vec::new();
+    for host in &hosts {
+        clients.extend(connect(host, each)?);
+    }
+    let speakers: Vec<usize> = (0..count).map(|host| host * each).collect();
+    for speaker in &speakers {
+        clients[*speaker].say()?;
+    }
+    until_all_done(&mut clients, |_| {})?;
+    sheet.add(words("time to bring up"), Unit::Seconds, Goal::None, began.elapsed().as_secs_f64());
+    let cpu = |hosts: &[Host]| -> Result<f64> { hosts.iter().map(|host| Ok(host.usage()?.cpu_seconds)).sum() };
+    let before = cpu(&hosts)?;
+    let started = Instant::now();
+    for speaker in &speakers {
+        clients[*speaker].say()?;
+    }
+    let mut latencies = Vec::new();
+    until_all_done(&mut clients, |line| note_latencies(line, &mut latencies))?;
+    let seconds = started.elapsed().as_secs_f64();
+    let expected = count * each * deltas as usize;
+    ensure!(latencies.len() == expected, "{} deltas arrived, and not {expected}", latencies.len());
+    sheet.add(words("deliveries/s"), Unit::PerSecond, Goal::None, expected as f64 / seconds);
+    let goal = late.map_or(Goal::None, Goal::AtMost);
+    sheet.add(words("latency p99"), Unit::Milliseconds, goal, quantile(&latencies, 0.99).unwrap_or(f64::NAN));
+    let goal = cores.map_or(Goal::None, Goal::AtMost);
+    sheet.add(words("cores of all hosts"), Unit::Plain, goal, (cpu(&hosts)? - before) / seconds);
+    let memory: u64 = hosts.iter().map(|host| host.usage().map(|usage| usage.memory_bytes)).sum::<Result<u64>>()?;
+    sheet.add(words("memory of each host"), Unit::Megabytes, Goal::None, memory as f64 / count as f64);
+    drop(clients);
+    hosts.into_iter().try_for_each(Host::end)
+}
+
+/// A client that never reads, beside one that does.
+fn crowd(programs: &Programs, scale: Scale, sheet: &mut HostSheet) -> Result<()> {
+    let messages = scale.of(100).max(2);
+    let host = Host::start(programs, &format!("prompt\nrepeat {messages}\ndeltas 1000 of 100\nend\nresult done\n"))?;
+    let _silent: Vec<Client> = connect(&host, 10)?;
+    let mut clients = connect(&host, 1)?;
+    let started = Instant::now();
+    clients[0].say()?;
+    let mut bytes = 0;
+    until_all_done(&mut clients, |line| {
+        let text = line.strip_prefix(b"{\"type\":\"text_delta\",\"text\":\"");
+        bytes += text.map_or(0, |text| text.len() - b"\"}".len()) as u64;
+    })?;
+    ensure!(bytes == messages * 1000 * 100, "{bytes} bytes of text arrived");
+    let rate = (messages * 1000) as f64 / started.elapsed().as_secs_f64();
+    sheet.add("deltas/s, 100 bytes, beside 10 clients that never read", Unit::PerSecond, Goal::None, rate);
+    sheet.add("… peak memory of the host", Unit::Megabytes, Goal::None, host.usage()?.peak_bytes as f64);
+    host.end()
+}
