@@ -54,9 +54,11 @@ impl Host {
         self.started
     }
 
-    /// A client in the dialect of the document.
+    /// A client in the dialect of the document, which was let in: what happens from now on it hears.
     pub fn client(&self) -> Result<Client> {
-        Client::connect(&self.socket)
+        let mut client = Client::connect(&self.socket)?;
+        client.until("init", |_| {})?;
+        Ok(client)
     }
 
     /// A client in Watari's own dialect that wants everything from the beginning.
