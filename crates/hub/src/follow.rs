@@ -19,6 +19,8 @@ pub enum Since {
     Now,
     /// With everything behind a position.
     After(Position),
+    /// With everything, because the position that is known is of another session.
+    Elsewhere,
 }
 
 /// Somebody was let in.
@@ -34,8 +36,8 @@ pub struct Attached {
     pub last: Position,
     /// True when the position that was asked for is not one of this log: everything is told from the beginning.
     pub is_gap: bool,
-    /// The asks that are open.
-    pub open_asks: Vec<(AskId, AskAbout)>,
+    /// The asks that are open, and those that were closed last.
+    pub asks: Vec<(AskId, AskAbout)>,
     /// Why events cannot be stored at the moment, if they cannot.
     pub trouble: Option<String>,
     /// The lines to come.
@@ -64,6 +66,7 @@ pub struct Follower {
     reader: Reader,
     /// The last numbered event that was told.
     last: Option<Position>,
+    has_caught_up: bool,
 }
 
 /// What following brought.
@@ -71,6 +74,8 @@ pub struct Follower {
 pub enum Followed {
     /// Lines were told.
     Told,
+    /// All that there was has been told; what comes now happens now.
+    CaughtUp,
     /// It fell too far behind, and has to be let in again, behind the last that it was told.
     Behind,
     /// The host has ended.
@@ -89,7 +94,7 @@ impl Follower {
         reader: Reader,
     ) -> Follower {
         let (lines, last, beginning) = (None, None, Some(beginning));
-        Follower { path, end, beginning, lines, grown, reader, last }
+        Follower { path, end, beginning, lines, grown, reader, last, has_caught_up: false }
     }
 
     /// Tells the next lines, without their line ends; waits if there are none. Dropping it half-way loses nothing: it
@@ -97,6 +102,9 @@ impl Follower {
     pub async fn next(&mut self, mut tell: impl FnMut(&[u8])) -> Result<Followed, ReadError> {
         if self.tell_from_file(&mut tell)? {
             return Ok(Followed::Told);
+        }
+        if !std::mem::replace(&mut self.has_caught_up, true) {
+            return Ok(Followed::CaughtUp);
         }
         let mut entries = Vec::new();
         let taken = poll_fn(|context| self.reader.poll_take(context, &mut entries)).await;

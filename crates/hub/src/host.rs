@@ -11,6 +11,7 @@ use watari_sdk::{Command, ConnectError, Options, Request, Session, SessionId, Si
 
 use crate::follow::{Attached, Since};
 use crate::kept::{Conversation, Kept};
+use crate::key::Key;
 use crate::ledger::{Ledger, Outcome, Sender};
 use crate::publisher::{HostState, Publisher, Wanted};
 use crate::record::RecordError;
@@ -42,6 +43,7 @@ pub struct Handle {
     wanted: mpsc::Sender<Wanted>,
     commands: mpsc::Sender<Given>,
     state: watch::Receiver<HostState>,
+    key: Key,
 }
 
 /// Ends a host.
@@ -85,6 +87,7 @@ pub fn host(kept: Kept, conversation: Conversation, options: Options) -> (Host, 
     let (commands, receiver) = mpsc::channel(COMMANDS_WAITING_MAX);
     let (state_sender, state) = watch::channel(HostState::Starting);
     let (stop_sender, stop) = watch::channel(None);
+    let key = kept.key().clone();
     let host = Host {
         publisher: Publisher::new(kept, mailbox, state_sender),
         tells: wanted.clone(),
@@ -95,7 +98,7 @@ pub fn host(kept: Kept, conversation: Conversation, options: Options) -> (Host, 
         options,
         conversation,
     };
-    (host, Handle { wanted, commands, state }, Stopper { stop: stop_sender })
+    (host, Handle { wanted, commands, state, key }, Stopper { stop: stop_sender })
 }
 
 impl Stopper {
@@ -120,6 +123,11 @@ impl Handle {
         // If there is no session any more, the answer is dropped, which says so.
         let _ended = self.commands.send(Given { sender, command, answer }).await;
         answered
+    }
+
+    /// Watari's own name of the session.
+    pub fn key(&self) -> &Key {
+        &self.key
     }
 
     /// How far the session is, and when that changes.

@@ -222,6 +222,7 @@ impl Publisher {
     fn attach(&self, since: Since) -> Attached {
         let last = self.kept.log.last();
         let (beginning, is_gap) = match since {
+            Since::Elsewhere => (Beginning::After(0), true),
             Since::Now => (Beginning::Standing(self.standing.numbers().into()), false),
             Since::After(position) if self.kept.record.is_lost(position, last) => (Beginning::After(0), true),
             Since::After(position) => (Beginning::After(position.seq), false),
@@ -238,7 +239,7 @@ impl Publisher {
             state: *self.state.borrow(),
             last,
             is_gap,
-            open_asks: self.standing.asks().iter().map(|(ask, about)| (AskId(*ask), about.clone())).collect(),
+            asks: self.standing.known_asks().map(|(ask, about)| (AskId(ask), about.clone())).collect(),
             trouble: self.trouble.as_ref().map(|(why, _)| why.clone()),
             follower: crate::follow::Follower::new(
                 self.kept.log.path().to_owned(),

@@ -2,7 +2,7 @@
 //! killed, the next one ends it.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -42,7 +42,12 @@ pub(crate) enum Change {
 pub(crate) struct Standing {
     items: BTreeMap<Item, u64>,
     asks: BTreeMap<u64, AskAbout>,
+    /// Asks that were closed, the oldest first.
+    closed_asks: VecDeque<(u64, AskAbout)>,
 }
+
+/// How many closed asks are remembered, for those who answer them late.
+const CLOSED_ASKS_MAX: usize = 64;
 
 impl Standing {
     pub(crate) fn note(&mut self, number: u64, change: Change) {
@@ -52,8 +57,13 @@ impl Standing {
             }
             Change::Ends(item) => {
                 self.items.remove(&item);
-                if let Item::Ask(ask) = item {
-                    self.asks.remove(&ask);
+                if let Item::Ask(ask) = item
+                    && let Some(about) = self.asks.remove(&ask)
+                {
+                    self.closed_asks.push_back((ask, about));
+                    if self.closed_asks.len() > CLOSED_ASKS_MAX {
+                        self.closed_asks.pop_front();
+                    }
                 }
             }
             Change::Asks(ask, about) => {
@@ -82,6 +92,12 @@ impl Standing {
     /// The asks that are open.
     pub(crate) fn asks(&self) -> &BTreeMap<u64, AskAbout> {
         &self.asks
+    }
+
+    /// The asks that are open, and those that were closed last.
+    pub(crate) fn known_asks(&self) -> impl Iterator<Item = (u64, &AskAbout)> {
+        let closed = self.closed_asks.iter().map(|(ask, about)| (*ask, about));
+        closed.chain(self.asks.iter().map(|(ask, about)| (*ask, about)))
     }
 
     pub(crate) fn items(&self) -> impl DoubleEndedIterator<Item = &Item> {

@@ -19,7 +19,7 @@ use crate::dialect::socket::Socket;
 use crate::dialect::speaker::Speaker;
 use connection::Connection;
 
-/// How many clients a host may have. A further one is told so and let go.
+/// How many clients a host may have. A further one is let go at once.
 const CLIENTS_MAX: usize = 4096;
 
 /// How often it is looked whether the sockets are still in their place.

@@ -107,7 +107,7 @@ impl Connection {
                 Happened::Readable => self.read().await?,
                 Happened::Writable => {}
                 Happened::Closed => return Err(Gone("it has closed the connection".to_owned())),
-                Happened::Followed(Ok(Followed::Told)) => self.told(),
+                Happened::Followed(Ok(Followed::Told | Followed::CaughtUp)) => self.told(),
                 Happened::Followed(Ok(Followed::Behind)) => {
                     if !self.attach(Since::After(self.position), None).await {
                         return Ok(());
@@ -172,6 +172,7 @@ impl Connection {
         }
         self.position = match since {
             Since::Now => attached.last,
+            Since::Elsewhere => Position::default(),
             Since::After(_) if attached.is_gap => Position::default(),
             Since::After(position) => position,
         };
