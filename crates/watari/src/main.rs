@@ -21,7 +21,7 @@ struct Watari {
 }
 
 const AFTER_HELP: &str = "\
-The bridges over a UNIX socket and HTTP are not in this version yet. What is, beside these commands: the crate
+The bridge over HTTP is not in this version yet. What is, beside these commands: the crate
 watari-sdk, with which a Rust program holds a conversation with Claude Code, and the keeper of its sessions,
 which this program is when the crate starts it.
 
@@ -30,6 +30,7 @@ Examples:
   watari check --fetch              # what of the protocol holds with a version?
   watari stub answers.yaml          # test without a key
   watari stdio                      # one session over standard input and output
+  watari socket --cwd ~/project     # one session on a UNIX socket, for many clients
   watari schema bridge              # … and the JSON Schema of its messages
   cargo run -p watari-sdk --example ask -- \"What is in this folder?\"
   cargo run -p watari-sdk --example chat";

@@ -22,6 +22,7 @@ fn without_arguments_it_prints_its_help() {
 
     Commands:
       stdio   Hold one session over standard input and output, one JSON object a line
+      socket  Hold one session on a UNIX socket, one JSON object a line; it stays when its clients leave
       schema  Print the JSON Schema of the messages that clients write and read, to generate code from
       stub    Stand in for the Anthropic Messages API, so that a program can be tested without a key
       check   Play the protocol's scenarios against the installed Claude Code, and tell what holds
@@ -32,7 +33,7 @@ fn without_arguments_it_prints_its_help() {
       -h, --help     Print help
       -V, --version  Print version
 
-    The bridges over a UNIX socket and HTTP are not in this version yet. What is, beside these commands: the crate
+    The bridge over HTTP is not in this version yet. What is, beside these commands: the crate
     watari-sdk, with which a Rust program holds a conversation with Claude Code, and the keeper of its sessions,
     which this program is when the crate starts it.
 
@@ -41,6 +42,7 @@ fn without_arguments_it_prints_its_help() {
       watari check --fetch              # what of the protocol holds with a version?
       watari stub answers.yaml          # test without a key
       watari stdio                      # one session over standard input and output
+      watari socket --cwd ~/project     # one session on a UNIX socket, for many clients
       watari schema bridge              # … and the JSON Schema of its messages
       cargo run -p watari-sdk --example ask -- "What is in this folder?"
       cargo run -p watari-sdk --example chat
