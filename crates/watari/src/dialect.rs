@@ -6,3 +6,8 @@ mod members;
 pub(crate) mod native;
 pub(crate) mod socket;
 pub(crate) mod speaker;
+
+// Tests of the whole program use it too, and they share no other code with those in here.
+#[cfg(test)]
+#[path = "../tests/judge/mod.rs"]
+mod judge;

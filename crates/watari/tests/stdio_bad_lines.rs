@@ -2,15 +2,14 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
 
-#[path = "bridge/schema.rs"]
-mod schema;
+mod judge;
 
 use std::process::Stdio;
 use std::time::Duration;
 
+use judge::BRIDGE;
 use proptest::collection::vec;
 use proptest::prelude::*;
-use schema::BRIDGE;
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;

@@ -11,8 +11,3 @@ pub(crate) use incoming::{Incoming, read};
 pub(crate) use options::StartOptions;
 pub(crate) use outgoing::{Encoder, Fatal, error, ready};
 pub(crate) use schema::schema;
-
-// Tests of the whole program use it too, and they share no other code with those in here.
-#[cfg(test)]
-#[path = "../../tests/bridge/schema.rs"]
-mod judge;

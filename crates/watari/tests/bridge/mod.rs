@@ -3,13 +3,14 @@
 #![allow(dead_code, reason = "every test program uses some of it")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
 
-mod schema;
+#[path = "../judge/mod.rs"]
+mod judge;
 
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
+use judge::BRIDGE;
 use rustix::io::ioctl_fionread;
-use schema::BRIDGE;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};

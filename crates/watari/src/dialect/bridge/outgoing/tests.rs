@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use watari_protocol::{Command, Config, Machine, Output};
 
 use super::*;
-use crate::dialect::bridge::judge::BRIDGE;
+use crate::dialect::judge::BRIDGE;
 
 const SESSION: &str = "11111111-1111-4111-8111-111111111111";
 

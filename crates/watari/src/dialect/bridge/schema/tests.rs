@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::dialect::bridge::incoming::{self, read};
-use crate::dialect::bridge::judge::Judge;
 use crate::dialect::bridge::options;
+use crate::dialect::judge::Judge;
 use crate::dialect::members::Members;
 
 /// A session that could be resumed.
