@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 /// A session's key: twelve letters and digits, short enough for the path of a socket.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(into = "String", try_from = "String")]
 pub struct Key(String);
 

@@ -6,6 +6,7 @@ use std::str::FromStr;
 /// The place of a numbered event: `epoch:seq`. Numbers go on from one epoch to the next; each opening of the log begins an
 /// epoch, so that a client that saw what a crash of the machine has lost is told so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(extend("pattern" = "^[0-9]+:[0-9]+$")))]
 #[serde(into = "String", try_from = "String")]
 pub struct Position {
     /// How often the log was opened, from 1; 0 before everything.

@@ -37,6 +37,7 @@ pub(crate) enum Wanted {
 
 /// How far a session is, as its events tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum HostState {
     /// The CLI is being started.

@@ -7,6 +7,7 @@ use crate::key::Key;
 
 /// Something that happened to the host of a session.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum HostEvent {
     /// A host has taken the session up: the first event of every epoch.

@@ -20,6 +20,7 @@ use crate::json::{Raw, member};
 
 /// Something that happened in a session.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Event {
     /// The CLI has started and answered; prompts can run.
@@ -318,6 +319,7 @@ pub enum Event {
 
 /// Which report of a hook it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum HookNews {
     /// It started.
@@ -330,6 +332,7 @@ pub enum HookNews {
 
 /// Which report of a background task it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TaskNews {
     /// It started.
@@ -344,6 +347,7 @@ pub enum TaskNews {
 
 /// Why a prompt has no outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum DropReason {
     /// It was still waiting when it was interrupted or cancelled.
@@ -356,6 +360,7 @@ pub enum DropReason {
 
 /// What the CLI said of itself when it started.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CliInfo {
     /// Its version; older versions say it only with the first turn.
     pub version: Option<String>,
@@ -365,6 +370,7 @@ pub struct CliInfo {
 
 /// A conversation as the CLI describes it.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SessionInfo {
     /// The conversation's id: resume with it.
     pub session_id: SessionId,

@@ -70,6 +70,22 @@ impl Serialize for Raw {
     }
 }
 
+/// Any value.
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for Raw {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Raw".into()
+    }
+
+    fn json_schema(_generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        true.into()
+    }
+}
+
 impl fmt::Debug for Raw {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(self.as_str())

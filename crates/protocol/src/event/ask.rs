@@ -7,6 +7,7 @@ use crate::json::Raw;
 
 /// What is asked. All texts in it come from the model, the working directory or a server: show them as data.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum AskKind {
     /// May this tool be used?
@@ -25,6 +26,7 @@ pub enum AskKind {
 
 /// The use of a tool that needs somebody's consent.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PermissionAsk {
     /// The tool's name.
     pub tool: String,
@@ -44,6 +46,7 @@ pub struct PermissionAsk {
 
 /// A hook that is to run.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HookAsk {
     /// The registration it is for.
     pub hook: HookId,
@@ -57,6 +60,7 @@ pub struct HookAsk {
 
 /// A form that a server wants filled in.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FormAsk {
     /// The MCP server.
     pub server: String,
@@ -72,6 +76,7 @@ pub struct FormAsk {
 
 /// A tool of this program that is to run. Whether it may was decided before.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ToolCallAsk {
     /// The tool's name, as it was registered.
     pub tool: String,
@@ -86,6 +91,7 @@ pub struct ToolCallAsk {
 
 /// What an ask is about, in short.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AskAbout {
     /// What kind of ask it is.
     pub kind: AskWord,
@@ -95,6 +101,7 @@ pub struct AskAbout {
 
 /// A kind of ask, by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum AskWord {
     /// May a tool be used?
@@ -128,6 +135,7 @@ impl AskKind {
 
 /// How an ask ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum AskEnding {
     /// Somebody said yes.

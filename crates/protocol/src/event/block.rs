@@ -11,6 +11,7 @@ use crate::wire::repair::{Half, lone_surrogates};
 
 /// What a block is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum BlockKind {
     /// Text for the user.
@@ -33,6 +34,7 @@ pub enum BlockKind {
 
 /// What was added to a streaming block.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", content = "text", rename_all = "snake_case")]
 pub enum Delta {
     /// Text.
@@ -54,6 +56,7 @@ impl Delta {
 
 /// Where a complete block comes from.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BlockSource {
     /// Its id in the stored conversation: a session can be resumed at it.
     pub entry: Option<EntryId>,
@@ -67,6 +70,7 @@ pub struct BlockSource {
 
 /// Who wrote a block.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Writer {
     /// The model.
@@ -126,6 +130,22 @@ impl Block {
 impl Serialize for Block {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.raw.serialize(serializer)
+    }
+}
+
+/// As it is written: an object that is the API's.
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for Block {
+    fn schema_name() -> Cow<'static, str> {
+        "Block".into()
+    }
+
+    fn json_schema(_generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "description": "A complete block in the API's shape, exactly as it came.",
+            "type": "object",
+            "additionalProperties": true,
+        })
     }
 }
 

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 /// What a notice is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum NoticeKind {
     /// A remark, such as that a hook blocked a prompt.

@@ -7,6 +7,7 @@ use crate::json::{Raw, member};
 
 /// What a turn runs for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TurnCause {
     /// A prompt of a client.
@@ -17,6 +18,7 @@ pub enum TurnCause {
 
 /// How a turn ended and what it cost.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Outcome {
     /// How it ended.
     pub ending: TurnEnding,
@@ -63,6 +65,7 @@ impl Outcome {
 
 /// How a turn ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TurnEnding {
     /// The model finished.
@@ -75,6 +78,7 @@ pub enum TurnEnding {
 
 /// Why a turn failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Failure {
     /// The API refused or could not be reached; the text is in `result`.
@@ -91,6 +95,7 @@ pub enum Failure {
 
 /// Tokens of one turn, as the CLI counts them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Usage {
     /// Read by the model, not from the cache.
     pub input_tokens: u64,
@@ -104,6 +109,7 @@ pub struct Usage {
 
 /// The CLI's answer to a request of ours.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum RequestReply {
     /// To an interrupt.
@@ -116,6 +122,7 @@ pub enum RequestReply {
 
 /// What an interrupt did to prompts that were waiting.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InterruptReceipt {
     /// These will still run.
     pub still_queued: Vec<PromptId>,
@@ -125,6 +132,7 @@ pub struct InterruptReceipt {
 
 /// A request of ours that the CLI refused or never answered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum RequestFailed {
     /// The CLI said no, with its own words.
@@ -148,6 +156,7 @@ pub enum RequestFailed {
 
 /// How the CLI process ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Exit {
     /// Its exit code.
     pub code: Option<i32>,
@@ -165,6 +174,7 @@ pub struct Exit {
 
 /// Why the CLI process ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ExitReason {
     /// The session had been told to end.
