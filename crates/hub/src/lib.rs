@@ -27,4 +27,4 @@ pub use key::{Key, NotAKey};
 pub use ledger::{Once, Outcome, Sender};
 pub use position::{NotAPosition, Position};
 pub use publisher::HostState;
-pub use told::HostEvent;
+pub use told::{FLEETING, HostEvent};

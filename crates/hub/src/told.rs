@@ -45,6 +45,11 @@ pub enum HostEvent {
     StorageRecovered,
 }
 
+/// The types of those events, of the session and of its host, that are told to whoever listens and not kept. They have no
+/// number.
+pub const FLEETING: [&str; 5] =
+    ["block_grew", "tool_progressed", "thinking_counted", "storage_full", "storage_recovered"];
+
 /// What is told.
 #[derive(Debug)]
 pub(crate) enum Told {
@@ -89,5 +94,33 @@ impl Told {
             Told::Event(event) => event.weight_bytes(),
             Told::Host(_) => size_of::<Told>(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use watari_sdk::{BlockId, Delta, ToolUseId};
+
+    use super::*;
+
+    #[test]
+    fn what_is_fleeting_is_known_by_its_type() {
+        let (message, tool_use) = (String::new(), ToolUseId("t".into()));
+        let fleeting: [Told; 5] = [
+            Event::BlockGrew { block: BlockId(1), at: 0, delta: Delta::Text("a".into()) }.into(),
+            Event::ToolProgressed { tool_use, tool: "Bash".into(), elapsed_seconds: 30.0 }.into(),
+            Event::ThinkingCounted { tokens: 7 }.into(),
+            HostEvent::StorageFull { message: message.clone() }.into(),
+            HostEvent::StorageRecovered.into(),
+        ];
+        let types = fleeting.map(|told| {
+            let mut text = Vec::new();
+            told.write(&mut text);
+            let event: serde_json::Value = serde_json::from_slice(&text).unwrap();
+            (event["type"].as_str().unwrap().to_owned(), told.is_fleeting())
+        });
+        assert_eq!(types, FLEETING.map(|name| (name.to_owned(), true)));
+        let kept: [Told; 2] = [Event::BecameIdle.into(), HostEvent::StartFailed { message }.into()];
+        assert!(kept.iter().all(|told| !told.is_fleeting()));
     }
 }
