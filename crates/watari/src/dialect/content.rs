@@ -63,8 +63,11 @@ pub(crate) fn tool_result(members: &mut Members<'_>) -> Result<Raw, String> {
     if let Ok(text) = serde_json::from_str::<String>(content.get()) {
         return Ok(Raw::of(&serde_json::json!([{"type": "text", "text": text}])));
     }
-    match serde_json::from_str::<Vec<&RawValue>>(content.get()) {
-        Ok(blocks) if blocks.iter().all(|block| block.get().starts_with('{')) => Ok(Raw::from(content.get())),
-        Ok(_) | Err(_) => Err(format!("content must be {what}")),
-    }
+    blocks(content).ok_or_else(|| format!("content must be {what}"))
+}
+
+/// A list of objects, as it came; none if it is something else.
+pub(crate) fn blocks(value: &RawValue) -> Option<Raw> {
+    let blocks: Vec<&RawValue> = serde_json::from_str(value.get()).ok()?;
+    blocks.iter().all(|block| block.get().starts_with('{')).then(|| Raw::from(value.get()))
 }

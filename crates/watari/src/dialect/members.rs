@@ -4,7 +4,9 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use serde_json::Number;
 use serde_json::value::RawValue;
+use watari_sdk::Raw;
 
 /// The members of an object, each still as it came.
 #[derive(Default)]
@@ -80,14 +82,30 @@ impl<'a> Members<'a> {
         self.optional(name, "true or false")
     }
 
-    /// A whole number; `10.0` is one too, as which some languages write it.
+    /// A whole number.
     pub(crate) fn whole<T: TryFrom<u64>>(&mut self, name: &'static str) -> Result<Option<T>, String> {
         let what = "a whole number";
-        let Some(number) = self.optional::<serde_json::Number>(name, what)? else { return Ok(None) };
-        let rounded = number.as_f64().filter(|number| number.fract() == 0.0 && (0.0..=EXACT_MAX).contains(number));
-        let number =
-            number.as_u64().or(rounded.map(|number| number as u64)).and_then(|number| T::try_from(number).ok());
+        let Some(number) = self.optional::<Number>(name, what)? else { return Ok(None) };
+        let number = whole(&number).and_then(|number| T::try_from(number).ok());
         number.map(Some).ok_or_else(|| format!("{}{name} must be {what}", self.place))
+    }
+
+    /// A member that is an object and is passed on as it came.
+    pub(crate) fn raw_object(&mut self, name: &'static str) -> Result<Option<Raw>, String> {
+        self.raw(name, '{', "an object")
+    }
+
+    /// A member that is a list and is passed on as it came.
+    pub(crate) fn raw_list(&mut self, name: &'static str) -> Result<Option<Raw>, String> {
+        self.raw(name, '[', "a list")
+    }
+
+    fn raw(&mut self, name: &'static str, first: char, what: &str) -> Result<Option<Raw>, String> {
+        match self.optional::<&RawValue>(name, what)? {
+            Some(value) if value.get().starts_with(first) => Ok(Some(Raw::from(value.get()))),
+            Some(_) => Err(format!("{}{name} must be {what}", self.place)),
+            None => Ok(None),
+        }
     }
 
     /// The members that nobody asked for.
@@ -95,6 +113,12 @@ impl<'a> Members<'a> {
         let names = self.values.keys().map(AsRef::as_ref);
         names.filter(|name| !self.known.contains(name)).map(str::to_owned).collect()
     }
+}
+
+/// A whole number; `10.0` is one too, as which some languages write it.
+pub(crate) fn whole(number: &Number) -> Option<u64> {
+    let rounded = number.as_f64().filter(|number| number.fract() == 0.0 && (0.0..=EXACT_MAX).contains(number));
+    number.as_u64().or(rounded.map(|number| number as u64))
 }
 
 /// Up to here a floating-point number has no neighbour that it could have been.

@@ -1,6 +1,5 @@
 //! Lines of the client as what it wants.
 
-use serde_json::value::RawValue;
 use watari_sdk::{Answer, AskId, PermissionMode, Prompt, Raw, Tool};
 
 use super::options::{self, StartOptions};
@@ -83,7 +82,9 @@ fn ask_id(members: &mut Members<'_>, name: &'static str, before: &str) -> Result
 
 pub(super) fn answer(result: &mut Members<'_>) -> Result<Answer, String> {
     match result.text("behavior")?.as_deref() {
-        Some("allow") => Ok(Answer::Allow { input: updated_input(result)?, permissions: updated_permissions(result)? }),
+        Some("allow") => {
+            Ok(Answer::Allow { input: updated_input(result)?, permissions: result.raw_list("updatedPermissions")? })
+        }
         Some("deny") => Ok(Answer::Deny {
             message: result.text("message")?.unwrap_or_else(|| "User denied".to_owned()),
             interrupt: result.switch("interrupt")?.unwrap_or(false),
@@ -94,20 +95,8 @@ pub(super) fn answer(result: &mut Members<'_>) -> Result<Answer, String> {
 
 /// An object as it came; an empty one means that there is none.
 fn updated_input(result: &mut Members<'_>) -> Result<Option<Raw>, String> {
-    let Some(value): Option<&RawValue> = result.optional("updatedInput", "an object")? else { return Ok(None) };
-    let Some(members) = value.get().strip_prefix('{') else {
-        return Err("result.updatedInput must be an object".to_owned());
-    };
-    let is_empty = members.trim_ascii_start().starts_with('}');
-    Ok((!is_empty).then(|| Raw::from(value.get())))
-}
-
-fn updated_permissions(result: &mut Members<'_>) -> Result<Option<Raw>, String> {
-    match result.optional::<&RawValue>("updatedPermissions", "a list")? {
-        Some(value) if value.get().starts_with('[') => Ok(Some(Raw::from(value.get()))),
-        Some(_) => Err("result.updatedPermissions must be a list".to_owned()),
-        None => Ok(None),
-    }
+    let is_empty = |input: &Raw| input.as_str()[1..].trim_ascii_start().starts_with('}');
+    Ok(result.raw_object("updatedInput")?.filter(|input| !is_empty(input)))
 }
 
 #[cfg(test)]

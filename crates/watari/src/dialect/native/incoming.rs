@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 use watari_hub::{Position, Since};
-use watari_sdk::{Answer, AskId, Command, EntryId, HookOutput, PermissionMode, Prompt, PromptContent, Raw, Request};
+use watari_sdk::{Answer, AskId, Command, EntryId, HookOutput, PermissionMode, Prompt, Raw, Request};
 
 use super::PROTOCOL;
 use crate::dialect::content;
-use crate::dialect::members::Members;
+use crate::dialect::members::{Members, whole};
 use crate::dialect::speaker::{Heard, Problem};
 
 const TYPES: &str = "hello, prompt, interrupt, answer, request, close, abort";
@@ -28,12 +28,12 @@ pub(super) fn message(members: &mut Members<'_>, id: Option<String>) -> Result<H
         "prompt" => Command::Prompt(prompt(members)?),
         "interrupt" => Command::Interrupt { cancel_queued: members.switch("cancel_queued")?.unwrap_or(false) },
         "answer" => {
-            let ask = AskId(members.required("ask", "the number of an ask")?);
+            let ask = members.whole("ask")?.ok_or("ask is missing; it must be the number of an ask")?;
             let what = "an object with a type";
             let Some(mut given) = members.object("answer", "answer.", what)? else {
                 return Err(format!("answer is missing; it must be {what}"));
             };
-            return Ok(Heard::answer(id, None, ask, answer(&mut given)?));
+            return Ok(Heard::answer(id, None, AskId(ask), answer(&mut given)?));
         }
         "request" => {
             let what = "an object with a type";
@@ -53,7 +53,10 @@ pub(super) fn message(members: &mut Members<'_>, id: Option<String>) -> Result<H
 }
 
 fn hello(members: &mut Members<'_>) -> Result<Heard, String> {
-    let spoken: Vec<u64> = members.required("protocol", "a list of versions such as [1]")?;
+    let what = "a list of versions such as [1]";
+    let spoken: Vec<Number> = members.required("protocol", what)?;
+    let spoken: Option<Vec<u64>> = spoken.iter().map(whole).collect();
+    let spoken = spoken.ok_or_else(|| format!("protocol must be {what}"))?;
     if !spoken.contains(&PROTOCOL) {
         return Err(format!("none of the versions {spoken:?} is spoken here: it is {PROTOCOL}"));
     }
@@ -65,7 +68,7 @@ pub(in crate::dialect) fn since(members: &mut Members<'_>) -> Result<Since, Stri
     let what = "a position such as \"3:17\", or 0 for everything";
     let Some(given) = members.optional::<Value>("since", what)? else { return Ok(Since::Now) };
     let position = match &given {
-        Value::Number(number) if number.as_u64() == Some(0) => Some(Position::default()),
+        Value::Number(number) if whole(number) == Some(0) => Some(Position::default()),
         Value::String(text) if text == "0" => Some(Position::default()),
         Value::String(text) => text.parse().ok(),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => None,
@@ -76,19 +79,16 @@ pub(in crate::dialect) fn since(members: &mut Members<'_>) -> Result<Since, Stri
 fn prompt(members: &mut Members<'_>) -> Result<Prompt, String> {
     let what = "a string or a list of content blocks";
     let content: &RawValue = members.required("content", what)?;
-    match content.get().as_bytes().first() {
-        Some(b'"') => serde_json::from_str::<String>(content.get())
-            .map(Prompt::from)
-            .map_err(|_| format!("content must be {what}")),
-        Some(b'[') => Ok(Prompt { content: PromptContent::Blocks(Raw::from(content.get())) }),
-        Some(_) | None => Err(format!("content must be {what}")),
+    if let Ok(text) = serde_json::from_str::<String>(content.get()) {
+        return Ok(text.into());
     }
+    content::blocks(content).map(Prompt::blocks).ok_or_else(|| format!("content must be {what}"))
 }
 
 pub(super) fn answer(given: &mut Members<'_>) -> Result<Answer, String> {
     let kind: String = given.required("type", "a string")?;
     Ok(match kind.as_str() {
-        "allow" => Answer::Allow { input: raw(given, "input")?, permissions: raw(given, "permissions")? },
+        "allow" => Answer::Allow { input: given.raw_object("input")?, permissions: given.raw_list("permissions")? },
         "deny" => Answer::Deny {
             message: given.text("message")?.unwrap_or_else(|| "User denied".to_owned()),
             interrupt: given.switch("interrupt")?.unwrap_or(false),
@@ -101,7 +101,9 @@ pub(super) fn answer(given: &mut Members<'_>) -> Result<Answer, String> {
             };
             Answer::Hook(hook(&mut output)?)
         }
-        "submit" => Answer::Submit(raw(given, "content")?.ok_or("answer.content is missing; it must be an object")?),
+        "submit" => {
+            Answer::Submit(given.raw_object("content")?.ok_or("answer.content is missing; it must be an object")?)
+        }
         "decline" => Answer::Decline,
         "dismiss" => Answer::Dismiss,
         "tool_result" => Answer::ToolResult {
@@ -121,14 +123,17 @@ pub(super) fn hook(given: &mut Members<'_>) -> Result<HookOutput, String> {
     let reason = |given: &mut Members<'_>| given.required::<String>("reason", "a string");
     Ok(match kind.as_str() {
         "no_opinion" => HookOutput::NoOpinion,
-        "allow" => HookOutput::Allow { input: raw(given, "input")? },
+        "allow" => HookOutput::Allow { input: given.raw_object("input")? },
         "deny" => HookOutput::Deny { reason: reason(given)? },
         "ask" => HookOutput::Ask { reason: reason(given)? },
         "defer" => HookOutput::Defer,
         "block" => HookOutput::Block { reason: reason(given)? },
         "context" => HookOutput::Context { text: given.required("text", "a string")? },
         "halt" => HookOutput::Halt { reason: reason(given)? },
-        "other" => HookOutput::Other(raw(given, "output")?.ok_or("answer.output.output is missing")?),
+        "other" => {
+            let what = "answer.output.output is missing; it must be an object";
+            HookOutput::Other(given.raw_object("output")?.ok_or(what)?)
+        }
         _ => {
             let kinds = "no_opinion, allow, deny, ask, defer, block, context, halt or other";
             return Err(format!("answer.output.type must be {kinds}"));
@@ -151,7 +156,11 @@ pub(super) fn request(given: &mut Members<'_>) -> Result<Request, String> {
         "set_tools" => Request::SetTools(content::tools(given, "input_schema")?),
         "mcp_status" => Request::McpStatus,
         "set_mcp_servers" => {
-            let servers: BTreeMap<String, &RawValue> = given.required("servers", "an object of servers by name")?;
+            let what = "an object of servers by name, each an object";
+            let servers: BTreeMap<String, &RawValue> = given.required("servers", what)?;
+            if !servers.values().all(|server| server.get().starts_with('{')) {
+                return Err(format!("request.servers must be {what}"));
+            }
             Request::SetMcpServers(servers.into_iter().map(|(name, it)| (name, Raw::from(it.get()))).collect())
         }
         "reconnect_mcp" => Request::ReconnectMcp { server: text(given, "server")? },
@@ -176,10 +185,6 @@ pub(super) fn request(given: &mut Members<'_>) -> Result<Request, String> {
     })
 }
 
-const REQUESTS: &str = "set_model, set_permission_mode, set_thinking, set_tools, mcp_status, set_mcp_servers, reconnect_mcp, \
-                        toggle_mcp, context_usage, rewind, stop_task, read_file, rename, reinitialize, other";
-
-/// A member as it came.
-fn raw(given: &mut Members<'_>, name: &'static str) -> Result<Option<Raw>, String> {
-    Ok(given.optional::<&RawValue>(name, "a value")?.map(|value| Raw::from(value.get())))
-}
+const REQUESTS: &str = "set_model, set_permission_mode, set_thinking, set_tools, mcp_status, set_mcp_servers, \
+                        reconnect_mcp, toggle_mcp, context_usage, rewind, stop_task, read_file, rename, \
+                        reinitialize, other";

@@ -1,7 +1,6 @@
 //! Lines of a client as what it wants.
 
-use serde_json::value::RawValue;
-use watari_sdk::{Answer, AskId, Command, Raw, Request};
+use watari_sdk::{Answer, AskId, Command, Request};
 
 use super::asks::OpenAsk;
 use crate::dialect::content;
@@ -29,7 +28,7 @@ pub(super) fn message(
         "message" => Command::Prompt(content::prompt(members)?),
         "approve" => {
             let (open, about) = asked(members, &ask_of)?;
-            let input = edited(members)?;
+            let input = members.raw_object("input")?;
             return Ok(Heard::answer(id, Some(about), open.id(), open.yes(input)));
         }
         "deny" => {
@@ -60,15 +59,6 @@ fn asked(members: &mut Members<'_>, ask_of: impl Fn(&str) -> Option<OpenAsk>) ->
     let not_open =
         || format!("request_id {beginning:?} is not open: it was answered, cancelled, has expired or never was");
     ask_of(&request_id).map(|ask| (ask, format!("request_id {beginning:?}"))).ok_or_else(not_open)
-}
-
-/// The input that a tool is to be run with instead of its own, as it came.
-fn edited(members: &mut Members<'_>) -> Result<Option<Raw>, String> {
-    match members.optional::<&RawValue>("input", "an object")? {
-        Some(input) if input.get().starts_with('{') => Ok(Some(Raw::from(input.get()))),
-        Some(_) => Err("input must be an object".to_owned()),
-        None => Ok(None),
-    }
 }
 
 fn call_id(members: &mut Members<'_>) -> Result<AskId, String> {
