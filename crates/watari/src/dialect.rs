@@ -4,6 +4,7 @@ pub(crate) mod bridge;
 mod content;
 mod members;
 pub(crate) mod native;
+mod schema;
 pub(crate) mod socket;
 pub(crate) mod speaker;
 

@@ -11,6 +11,7 @@ use std::fs;
 use std::process::Command;
 
 use common::{is_committed, output_of, root};
+use watari_hub::FLEETING;
 use watari_protocol::{Phase, STEPS};
 use watari_testkit::scenario::scenario_schema;
 use watari_testkit::stub_api::stub_script_schema;
@@ -23,9 +24,11 @@ fn the_schemas_of_files_that_people_write_are_those_of_the_types_that_read_them(
 
 #[test]
 fn the_schema_of_a_dialect_is_what_the_program_prints() {
-    let run = output_of(Command::new(env!("CARGO_BIN_EXE_watari")).args(["schema", "bridge"]));
-    assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
-    is_committed("schema/bridge.json", &run.stdout);
+    for dialect in ["bridge", "socket", "native"] {
+        let run = output_of(Command::new(env!("CARGO_BIN_EXE_watari")).args(["schema", dialect]));
+        assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
+        is_committed(&format!("schema/{dialect}.json"), &run.stdout);
+    }
 }
 
 #[test]
@@ -58,21 +61,18 @@ fn words(name: &str) -> String {
 fn the_events_are_listed_from_their_declarations() {
     let mut page = "# Events\n\nPrinted from `crates/protocol/src/event.rs` and the folder beside it: everything a \
                     session tells, in the order of its declaration.\nEvents marked *fleeting* only show what is going \
-                    on: what they say is said again, whole, by a later one.\n\n"
+                    on, and are not kept: what counts of it is said again, whole, by a later one. \
+                    [schema/native.json](schema/native.json) has all of them as a JSON Schema.\n\n"
         .to_owned();
-    let folder = root().join("crates/protocol/src");
-    let read = |path: &str| fs::read_to_string(folder.join(path)).unwrap();
-    for variant in variants(&read("event.rs"), "pub enum Event {") {
-        let fleeting = ["BlockGrew", "ToolProgressed", "ThinkingCounted"].contains(&variant.name.as_str());
-        let mark = if fleeting { " *fleeting*" } else { "" };
-        writeln!(page, "## `{}`{mark}\n\n{}\n", snake(&variant.name), variant.doc).unwrap();
-        for (name, kind, doc) in &variant.fields {
-            writeln!(page, "- `{name}` ({kind}): {doc}").unwrap();
-        }
-        if !variant.fields.is_empty() {
-            page.push('\n');
-        }
-    }
+    let crates = root().join("crates");
+    let read = |path: &str| fs::read_to_string(crates.join("protocol/src").join(path)).unwrap();
+    write_events(&mut page, &variants(&read("event.rs"), "pub enum Event {"));
+    page.push_str(
+        "# Events of a host\n\nPrinted from `crates/hub/src/told.rs`: what the host of a session tells beside \
+         them.\n\n",
+    );
+    let told = fs::read_to_string(crates.join("hub/src/told.rs")).unwrap();
+    write_events(&mut page, &variants(&told, "pub enum HostEvent {"));
     page.push_str("# Words\n\nThe values that a field of a kind can have.\n\n");
     let kinds = [
         ("event/ask.rs", "AskKind"),
@@ -100,6 +100,20 @@ fn the_events_are_listed_from_their_declarations() {
     }
     assert!(page.matches("\n## `").count() > 30, "the declarations were not read");
     is_committed("events.md", &format!("{}\n", page.trim_end()));
+}
+
+fn write_events(page: &mut String, events: &[Variant]) {
+    for event in events {
+        let name = snake(&event.name);
+        let mark = if FLEETING.contains(&name.as_str()) { " *fleeting*" } else { "" };
+        writeln!(page, "## `{name}`{mark}\n\n{}\n", event.doc).unwrap();
+        for (name, kind, doc) in &event.fields {
+            writeln!(page, "- `{name}` ({kind}): {doc}").unwrap();
+        }
+        if !event.fields.is_empty() {
+            page.push('\n');
+        }
+    }
 }
 
 /// One variant of an enum, as it is declared.
@@ -132,6 +146,7 @@ fn variants(source: &str, head: &str) -> Vec<Variant> {
                 .replace("Box<", "")
                 .replace("Option<", "optional ")
                 .replace("Vec<", "list of ")
+                .replace("&'static str", "String")
                 .replace('>', "");
             variant.fields.push((name.to_owned(), kind, std::mem::take(&mut doc)));
         }

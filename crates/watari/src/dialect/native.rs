@@ -5,9 +5,11 @@
 mod incoming;
 mod line;
 mod outgoing;
+mod schema;
 
 pub(super) use incoming::since;
 pub(crate) use line::Line;
+pub(crate) use schema::schema;
 
 use watari_hub::{Attached, Outcome, Since};
 

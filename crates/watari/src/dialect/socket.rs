@@ -7,7 +7,10 @@ mod asks;
 mod incoming;
 mod line;
 mod outgoing;
+mod schema;
 mod turns;
+
+pub(crate) use schema::schema;
 
 use watari_hub::{Attached, Outcome, Since};
 

@@ -8,10 +8,16 @@ use std::sync::LazyLock;
 use serde_json::Value;
 
 /// The lines of `watari stdio`: every one that a test writes or reads is judged by it.
-pub(crate) static BRIDGE: LazyLock<Judge> = LazyLock::new(|| {
-    let document = include_str!("../../../../docs/schema/bridge.json");
-    Judge::new(serde_json::from_str(document).unwrap())
-});
+pub(crate) static BRIDGE: LazyLock<Judge> =
+    LazyLock::new(|| Judge::read(include_str!("../../../../docs/schema/bridge.json")));
+
+/// The lines of the socket of `watari socket`.
+pub(crate) static SOCKET: LazyLock<Judge> =
+    LazyLock::new(|| Judge::read(include_str!("../../../../docs/schema/socket.json")));
+
+/// The lines of Watari's own socket.
+pub(crate) static NATIVE: LazyLock<Judge> =
+    LazyLock::new(|| Judge::read(include_str!("../../../../docs/schema/native.json")));
 
 /// What a schema says.
 pub(crate) struct Judge {
@@ -23,14 +29,22 @@ impl Judge {
         Judge { document }
     }
 
+    fn read(document: &str) -> Judge {
+        Judge::new(serde_json::from_str(document).unwrap())
+    }
+
     /// Whether something fits a definition of the schema; why not.
     pub(crate) fn judge(&self, definition: &str, value: &Value) -> Result<(), String> {
         let definitions = &self.document["$defs"];
         let schema = definitions.get(definition).unwrap_or_else(|| panic!("the schema has no {definition}"));
-        self.check(schema, value).map_err(|why| match value["type"].as_str().and_then(|kind| definitions.get(kind)) {
-            // What is wrong with one message is more than that it is none of all.
-            Some(message) => format!("{why}: {:?}", self.check(message, value)),
-            None => why,
+        self.check(schema, value).map_err(|why| {
+            let kind = value["type"].as_str().unwrap_or_default();
+            // One that both sides write is named for its direction too.
+            match definitions.get(&format!("{kind}_{definition}")).or(definitions.get(kind)) {
+                // What is wrong with one message is more than that it is none of all.
+                Some(message) => format!("{why}: {:?}", self.check(message, value)),
+                None => why,
+            }
         })
     }
 
@@ -50,7 +64,7 @@ impl Judge {
                     Some(kinds) => kinds.iter().any(|kind| is_a(kind, value)),
                     None => is_a(given, value),
                 },
-                "const" => value == given,
+                "const" => value == given || given.is_number() && value.as_f64() == given.as_f64(),
                 "enum" => given.as_array().unwrap().contains(value),
                 "oneOf" => self.count(given, value) == 1,
                 "anyOf" => self.count(given, value) > 0,
@@ -59,6 +73,8 @@ impl Judge {
                 "required" => value.as_object().is_none_or(|members| {
                     given.as_array().unwrap().iter().all(|name| members.contains_key(name.as_str().unwrap()))
                 }),
+                "pattern" => value.as_str().is_none_or(|text| is_like(given, text)),
+                "contains" => value.as_array().is_none_or(|all| all.iter().any(|one| self.check(given, one).is_ok())),
                 "items" => {
                     value.as_array().into_iter().flatten().try_for_each(|item| self.check(given, item))?;
                     true
@@ -89,7 +105,29 @@ impl Judge {
     }
 
     fn count(&self, schemas: &Value, value: &Value) -> usize {
-        schemas.as_array().unwrap().iter().filter(|schema| self.check(schema, value).is_ok()).count()
+        let schemas = schemas.as_array().unwrap().iter();
+        schemas.filter(|schema| !self.is_another(schema, value) && self.check(schema, value).is_ok()).count()
+    }
+
+    /// Whether a schema is that of a message of another type, which need not be looked at.
+    fn is_another(&self, schema: &Value, value: &Value) -> bool {
+        let name = schema["$ref"].as_str().and_then(|name| name.strip_prefix("#/$defs/"));
+        let kind = name.and_then(|name| self.document["$defs"][name]["properties"]["type"].get("const"));
+        kind.is_some_and(|kind| *kind != value["type"])
+    }
+}
+
+/// Whether a text is like one of the patterns that ours use.
+fn is_like(pattern: &Value, text: &str) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    match pattern.as_str().unwrap() {
+        "^[0-9]+:[0-9]+$" => text.split_once(':').is_some_and(|(epoch, seq)| is_number(epoch) && is_number(seq)),
+        "^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$" => {
+            let parts: Vec<&str> = text.split('-').collect();
+            let is_hexadecimal = parts.iter().all(|part| part.bytes().all(|byte| byte.is_ascii_hexdigit()));
+            is_hexadecimal && parts.iter().map(|part| part.len()).eq([8, 4, 4, 4, 12])
+        }
+        other => panic!("the pattern {other} of a schema is not known here"),
     }
 }
 

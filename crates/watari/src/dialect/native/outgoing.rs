@@ -1,11 +1,14 @@
 //! What is said to a client beside the events.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use watari_hub::{HostState, Outcome, Position};
 use watari_sdk::Accepted;
 
-/// A line that is no event.
-#[derive(Debug, Serialize)]
+/// What Watari writes, one object a line: the fields that are named here and no others. All but `hello`, `accepted`,
+/// `refused` and `error` are events.
+// What is written here after three slashes is what clients read in the schema.
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(crate) enum Said<'a> {
     /// The answer to `hello`: what the client has asked for follows, and then what happens.
@@ -27,18 +30,22 @@ pub(crate) enum Said<'a> {
     Accepted {
         /// The client's own id of it.
         #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "String")]
         id: Option<&'a str>,
         /// The prompt that it was: its turn ends with this number.
         #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "u64")]
         prompt: Option<u64>,
         /// What the CLI was asked: its answer comes as `request_answered` with this number.
         #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "u64")]
         request: Option<u64>,
     },
     /// A command was not carried out, and has changed nothing.
     Refused {
         /// The client's own id of it.
         #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "String")]
         id: Option<&'a str>,
         /// Why, and what to do.
         message: &'a str,
@@ -47,6 +54,7 @@ pub(crate) enum Said<'a> {
     Error {
         /// The client's own id of the line, if that could be read.
         #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "String")]
         id: Option<&'a str>,
         /// What is wrong, and what to do.
         message: &'a str,
@@ -55,7 +63,7 @@ pub(crate) enum Said<'a> {
 
 /// Whether a client can go on where it was. `ok`: it gets everything behind its position. `gap`: its position is not one
 /// of this log, so it gets everything from the beginning, and should forget what it has.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Resume {
     Ok,

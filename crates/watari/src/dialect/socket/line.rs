@@ -1,12 +1,17 @@
 //! The lines for the client, each with its fields.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 use watari_hub::{HostState, Position};
+
+use crate::dialect::schema::shapes::ToolContent;
 
 /// What Watari writes, one object a line: the fields that are named here and no others. After `hello`, the last line of
 /// those that tell a numbered event also has its `seq`.
-#[derive(Debug, Serialize)]
+// What is written here after three slashes is what clients read in the schema.
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(crate) enum Said<'a> {
     /// The first line; comes again when the id changes.
@@ -56,9 +61,11 @@ pub(crate) enum Said<'a> {
         /// The name of the tool.
         tool: &'a str,
         /// What it is used with.
+        #[schemars(with = "Map<String, Value>")]
         input: &'a RawValue,
         /// Extension: set when a subagent uses it: the use of the tool that started the subagent.
         #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "String")]
         parent_request_id: Option<&'a str>,
     },
     /// May a tool be used? It is waited for `approve` or `deny`, from any client.
@@ -68,6 +75,7 @@ pub(crate) enum Said<'a> {
         /// The name of the tool. Extension: of a form that an MCP server wants filled in, `Form`.
         tool: &'a str,
         /// What it would be used with.
+        #[schemars(with = "Map<String, Value>")]
         input: &'a RawValue,
     },
     /// Extension: a request is closed, for all clients.
@@ -78,6 +86,7 @@ pub(crate) enum Said<'a> {
         decision: Decision,
         /// Whose answer it was.
         #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "String")]
         by: Option<&'a str>,
     },
     /// A tool gave something back.
@@ -91,9 +100,11 @@ pub(crate) enum Said<'a> {
         is_error: bool,
         /// Extension: what it gave back, in the API's shape.
         #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "ToolContent")]
         content: Option<&'a RawValue>,
         /// Extension: set when a subagent used the tool.
         #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "String")]
         parent_request_id: Option<&'a str>,
     },
     /// Extension: a tool of a client is to run. It is waited for a `tool_call_result`, from any client.
@@ -103,11 +114,13 @@ pub(crate) enum Said<'a> {
         /// The name of the tool, as it was registered.
         name: &'a str,
         /// What it is to be run with.
+        #[schemars(with = "Map<String, Value>")]
         input: &'a RawValue,
     },
     /// A message has been answered, or will not be; what went wrong stands before it.
     Done {
         /// The tokens, as the CLI counts them.
+        #[schemars(with = "Map<String, Value>")]
         usage: &'a RawValue,
     },
     /// Extension: a command that has an `id` was carried out.
@@ -121,12 +134,13 @@ pub(crate) enum Said<'a> {
         message: &'a str,
         /// Extension: the client's own id of what it is about.
         #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "String")]
         id: Option<&'a str>,
     },
 }
 
 /// What was written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Kind {
     Text,
@@ -134,7 +148,7 @@ pub(crate) enum Kind {
 }
 
 /// How a request ended. `expired`: nobody answered in time, which is a no. `cancelled`: the CLI wants no answer any more.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Decision {
     Approved,
@@ -145,7 +159,7 @@ pub(crate) enum Decision {
 
 /// Whether a client can go on where it was. `ok`: it gets everything behind its position. `gap`: its position is not one
 /// of this session's, so it gets everything from the beginning, and should forget what it has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Resume {
     Ok,

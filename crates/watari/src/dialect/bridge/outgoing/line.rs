@@ -7,11 +7,12 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use watari_sdk::{AskId, Raw};
 
+use crate::dialect::schema::shapes::ToolContent;
+
 /// What Watari writes, one object a line: the fields that are named here and no others.
 // What is written here after three slashes is what clients read in the schema.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
-#[schemars(deny_unknown_fields)]
 pub(crate) enum Line<'a> {
     /// The first line: `start` is waited for. One that was written before is not lost.
     Ready,
@@ -256,17 +257,6 @@ pub(crate) enum Origin {
 pub(crate) enum DroppedReason {
     Cancelled,
     Lost,
-}
-
-/// What a tool gives back.
-#[derive(JsonSchema)]
-#[serde(untagged)]
-#[expect(dead_code, reason = "it is passed on as it came; this is its shape, for the schema")]
-enum ToolContent {
-    /// A text.
-    Text(String),
-    /// Blocks, as the API has them.
-    Blocks(Vec<Map<String, Value>>),
 }
 
 /// A call as the client names it: `call_1`, `call_2` and so on.

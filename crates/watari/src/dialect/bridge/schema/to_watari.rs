@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde_json::{Map, Value};
 
+use crate::dialect::schema::shapes::CallContent;
+
 /// What a client writes, one object a line. Null stands for a field that is not there.
 #[derive(JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
@@ -77,16 +79,6 @@ pub(super) struct ClientTool {
     description: Option<String>,
     /// What it is run with, as a JSON Schema of an object; any object if there is nothing.
     input_schema: Option<Map<String, Value>>,
-}
-
-/// What a tool gives back.
-#[derive(JsonSchema)]
-#[serde(untagged)]
-pub(super) enum CallContent {
-    /// A text.
-    Text(String),
-    /// Blocks in the shape of MCP.
-    Blocks(Vec<Map<String, Value>>),
 }
 
 /// The answer to a permission request.

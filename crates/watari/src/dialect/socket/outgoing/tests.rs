@@ -1,6 +1,7 @@
 //! Lines of the log, and what a client is told.
 
 use super::*;
+use crate::dialect::judge::SOCKET;
 
 /// What a client is told of these events, from the beginning on.
 fn told(tells_places: bool, lines: &[&str]) -> String {
@@ -9,7 +10,12 @@ fn told(tells_places: bool, lines: &[&str]) -> String {
     for line in lines {
         encoder.tell(line.as_bytes(), &mut out);
     }
-    String::from_utf8(out).unwrap().trim_end().to_owned()
+    let told = String::from_utf8(out).unwrap().trim_end().to_owned();
+    // Some have a number out of range or half a character, which only their text can hold.
+    for line in told.lines().filter_map(|line| serde_json::from_str(line).ok()) {
+        SOCKET.judge("from_watari", &line).unwrap();
+    }
+    told
 }
 
 const STREAMED: [&str; 6] = [

@@ -1,0 +1,126 @@
+//! How the tests of a dialect hold its schema and its reader together.
+
+use serde_json::{Value, json};
+
+use crate::dialect::judge::Judge;
+use crate::dialect::members::Members;
+
+/// Values of every kind, and every word that a schema lists.
+pub(in crate::dialect) fn values(schema: &Value) -> Vec<Value> {
+    let mut values = vec![
+        json!(null),
+        json!(true),
+        json!(false),
+        json!(0),
+        json!(7),
+        json!(7.0),
+        json!(7.5),
+        json!(-1),
+        json!(4_294_967_296_u64),
+        json!(""),
+        json!("a word"),
+        json!([]),
+        json!(["a word"]),
+        json!([7]),
+        json!([{}]),
+        json!({}),
+        json!({"a": "b"}),
+        json!({"a": null}),
+        json!({"a": 7}),
+        json!({"a": {}}),
+    ];
+    words(schema, &mut values);
+    values
+}
+
+fn words(schema: &Value, found: &mut Vec<Value>) {
+    match schema {
+        Value::Array(schemas) => schemas.iter().for_each(|schema| words(schema, found)),
+        Value::Object(members) => {
+            found.extend(members.get("enum").and_then(Value::as_array).into_iter().flatten().cloned());
+            found.extend(members.get("const").cloned());
+            members.values().for_each(|schema| words(schema, found));
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// The names of the members that a schema has.
+pub(in crate::dialect) fn names_in(schema: &Value) -> Vec<&str> {
+    schema["properties"].as_object().unwrap().keys().map(String::as_str).collect()
+}
+
+/// The names that are asked for when a value is read.
+pub(in crate::dialect) fn asked_for<T>(
+    value: &Value,
+    read: impl Fn(&mut Members<'_>) -> Result<T, String>,
+) -> Vec<&'static str> {
+    let text = value.to_string();
+    let mut members = Members::read(&text).unwrap();
+    assert!(read(&mut members).is_ok(), "{value}");
+    members.known.sort_unstable();
+    members.known
+}
+
+/// Puts values in the place of every member of an object, and takes it away; `around` makes a message of the object.
+pub(in crate::dialect) fn variations(object: &Value, values: &[Value], around: impl Fn(Value) -> Value) -> Vec<Value> {
+    let mut made = Vec::new();
+    for name in object.as_object().unwrap().keys() {
+        let mut without = object.clone();
+        without.as_object_mut().unwrap().remove(name);
+        made.push(around(without));
+        made.extend(values.iter().map(|value| {
+            let mut with = object.clone();
+            with[name] = value.clone();
+            around(with)
+        }));
+    }
+    made
+}
+
+/// Each line is taken exactly if the schema takes it, and it is one of those of which a schema can say all. Gives back how
+/// many were taken, and how many refused.
+pub(in crate::dialect) fn are_taken_as_the_schema_says<T: std::fmt::Debug, E: std::fmt::Debug>(
+    schema: &Value,
+    lines: Vec<Value>,
+    is_ours: impl Fn(&Value) -> bool,
+    read: impl Fn(&str) -> Result<T, E>,
+) -> (usize, usize) {
+    let judge = Judge::new(schema.clone());
+    let (mut taken, mut refused) = (0, 0);
+    for line in lines {
+        let (judged, heard) = (judge.judge("to_watari", &line), read(&line.to_string()));
+        assert_eq!(judged.is_ok() && is_ours(&line), heard.is_ok(), "{line}: {judged:?}, {heard:?}");
+        *if heard.is_ok() { &mut taken } else { &mut refused } += 1;
+    }
+    (taken, refused)
+}
+
+/// Every definition and every field of it says what it is. Gives back the extensions.
+pub(in crate::dialect) fn extensions_of_what_is_described(schema: &Value) -> Vec<String> {
+    let mut extensions = Vec::new();
+    for (name, definition) in schema["$defs"].as_object().unwrap() {
+        assert!(definition["description"].is_string(), "{name}");
+        let variants = definition["oneOf"].as_array().or(definition["anyOf"].as_array());
+        for shape in variants.into_iter().flatten().chain([definition]) {
+            let fields = shape["properties"].as_object();
+            // Where there is one field beside what it is told apart by, the variant says what that is.
+            let told = fields.into_iter().flatten().filter(|(_, schema)| schema.get("const").is_none()).count();
+            let is_named = told == 1 && shape["description"].is_string();
+            for (field, schema) in fields.into_iter().flatten() {
+                let is_tag = schema.get("const").is_some();
+                let is_described = schema["description"].is_string() || is_named && shape != definition;
+                assert!(is_tag || is_described, "{name}.{field}");
+                let is_extension = |schema: &Value| {
+                    schema["description"].as_str().is_some_and(|description| description.starts_with("Extension: "))
+                };
+                if is_extension(schema) && !is_extension(definition) {
+                    extensions.push(format!("{name}.{field}"));
+                } else if is_tag && is_extension(definition) {
+                    extensions.push(name.clone());
+                }
+            }
+        }
+    }
+    extensions
+}

@@ -1,0 +1,45 @@
+//! Shapes that several dialects have. Only schemas are made of them.
+
+#![expect(dead_code, reason = "only their shapes are used")]
+
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde_json::{Map, Value};
+use watari_hub::Position;
+
+/// What a tool gives back.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+pub(in crate::dialect) enum CallContent {
+    /// A text.
+    Text(String),
+    /// Blocks in the shape of MCP.
+    Blocks(Vec<Map<String, Value>>),
+}
+
+/// What a tool gives back.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+pub(in crate::dialect) enum ToolContent {
+    /// A text.
+    Text(String),
+    /// Blocks, as the API has them.
+    Blocks(Vec<Map<String, Value>>),
+}
+
+/// From where a client wants to be told.
+pub(in crate::dialect) struct Since;
+
+impl JsonSchema for Since {
+    fn schema_name() -> Cow<'static, str> {
+        "Since".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "From where a client wants to be told: everything behind a position, or everything for 0.",
+            "anyOf": [generator.subschema_for::<Position>(), {"const": 0}, {"const": "0"}],
+        })
+    }
+}

@@ -1,0 +1,95 @@
+//! The schema says of a line what the reader says of it.
+
+use serde_json::json;
+use watari_sdk::AskId;
+
+use super::*;
+use crate::dialect::schema::checks::{
+    self, are_taken_as_the_schema_says, asked_for, extensions_of_what_is_described, names_in, variations,
+};
+use crate::dialect::socket::asks::OpenAsk;
+use crate::dialect::socket::incoming::{self, read};
+
+/// Every message that a client can write, with every field.
+fn messages() -> Vec<Value> {
+    vec![
+        json!({"type": "message", "text": "see", "images": [{"type": "image"}], "documents": [{"type": "document"}], "id": "1"}),
+        json!({"type": "approve", "request_id": "toolu_1", "input": {"command": "ls"}, "id": "1"}),
+        json!({"type": "deny", "request_id": "toolu_1", "reason": "no", "id": "1"}),
+        json!({"type": "abort", "id": "1"}),
+        json!({"type": "hello", "since": "3:17", "client": "editor", "id": "1"}),
+        json!({"type": "tool_call_result", "call_id": "call_1", "content": "5", "is_error": true, "id": "1"}),
+        json!({"type": "close", "id": "1"}),
+    ]
+}
+
+/// The client was asked one thing.
+fn ask_of(request_id: &str) -> Option<OpenAsk> {
+    request_id.starts_with("toolu_").then_some(OpenAsk::Tool(AskId(1)))
+}
+
+#[test]
+fn the_schema_names_what_the_reader_asks_for_and_nothing_else() {
+    let schema = schema();
+    let mut read = Vec::new();
+    for message in messages() {
+        let kind = message["type"].as_str().unwrap();
+        let asked = asked_for(&message, |members| {
+            let id = members.text("id")?;
+            incoming::message(members, id, ask_of)
+        });
+        assert_eq!(names_in(&schema["$defs"][kind]), asked, "{kind}");
+        read.push(json!({"$ref": format!("#/$defs/{kind}")}));
+    }
+    assert_eq!(schema["$defs"]["to_watari"]["oneOf"], Value::from(read));
+}
+
+#[test]
+fn the_reader_takes_a_line_exactly_if_the_schema_does() {
+    let schema = schema();
+    let mut values = checks::values(&schema);
+    values.extend([json!("toolu_7"), json!("call_7"), json!("3:17"), json!("3:"), json!("3:17:1"), json!("0:0")]);
+    let lines = messages().iter().flat_map(|message| variations(message, &values, |line| line)).collect();
+    let is_ours = |line: &Value| {
+        // Which requests there are, a schema cannot say.
+        let is_request = line["request_id"].as_str().is_none_or(|id| id.starts_with("toolu_"));
+        is_request && line["call_id"].as_str().is_none_or(|id| id.starts_with("call_"))
+    };
+    let (taken, refused) = are_taken_as_the_schema_says(&schema, lines, is_ours, |line| read(line, ask_of));
+    assert!(taken > 100 && refused > 500, "{taken} lines were taken, {refused} refused");
+}
+
+#[test]
+fn every_message_and_every_field_is_described() {
+    insta::assert_snapshot!(extensions_of_what_is_described(&schema()).join("\n"), @"
+    abort.id
+    accepted
+    approval_request.seq
+    approval_resolved
+    approve.id
+    approve.input
+    close
+    deny.id
+    done.seq
+    error.id
+    error.seq
+    hello
+    hello_from_watari
+    init.seq
+    message.documents
+    message.id
+    message.images
+    subagent_text
+    text_delta.seq
+    text_reset
+    thinking_delta
+    tool_call
+    tool_call_result
+    tool_result.content
+    tool_result.is_error
+    tool_result.parent_request_id
+    tool_result.seq
+    tool_use.parent_request_id
+    tool_use.seq
+    ");
+}
