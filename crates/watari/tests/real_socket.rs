@@ -16,6 +16,24 @@ fn bash(command: &str) -> Reply {
 }
 
 #[tokio::test]
+async fn what_is_told_in_watari_s_own_dialect_fits_its_schema_and_so_does_what_is_stored() {
+    let room = Room::real([bash("touch made; echo seen"), Reply::text("Fixed.")]).await;
+    let host = room.host(&[]).await;
+    let (mut client, _) = host.native_since(json!(0)).await;
+    client.send(json!({"type": "prompt", "id": "p", "content": "fix the bug"})).await;
+    let mut seen = client.until("ask_opened").await;
+    let ask = seen.last().unwrap()["ask"].clone();
+    client.send(json!({"type": "answer", "id": "a", "ask": ask, "answer": {"type": "allow"}})).await;
+    client.send(json!({"type": "request", "id": "r", "request": {"type": "context_usage"}})).await;
+    seen.extend(client.until("became_idle").await);
+    // What it was answered is no event, and what is fleeting is not stored.
+    let kept: Vec<_> = seen.iter().filter(|line| line["seq"].is_string()).collect();
+    assert!(kept.len() > 10 && kept.len() < seen.len() - 2, "{seen:#?}");
+    assert!(room.events().iter().zip(kept).all(|(stored, told)| stored == told));
+    host.stop().await;
+}
+
+#[tokio::test]
 async fn the_flow_of_the_document() {
     let room = Room::real([bash("touch made; echo seen"), Reply::text("Fixed.")]).await;
     let host = room.host(&[]).await;

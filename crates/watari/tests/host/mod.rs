@@ -3,11 +3,15 @@
 #![allow(dead_code, reason = "every test program uses some of it")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
 
+#[path = "../judge/mod.rs"]
+mod judge;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
+use judge::{Judge, NATIVE, SOCKET};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines};
@@ -111,7 +115,9 @@ impl Room {
     /// The events of the only session, as they are stored.
     pub(crate) fn events(&self) -> Vec<Value> {
         let text = fs::read_to_string(self.sessions()[0].join("events.jsonl")).unwrap();
-        text.lines().skip(1).map(|line| serde_json::from_str(line).unwrap()).collect()
+        let events: Vec<Value> = text.lines().skip(1).map(|line| serde_json::from_str(line).unwrap()).collect();
+        events.iter().for_each(|event| NATIVE.judge("from_watari", event).unwrap());
+        events
     }
 
     /// What the host of the only session has logged.
@@ -170,7 +176,7 @@ impl Host {
 
     /// A client in the dialect of the document.
     pub(crate) async fn client(&self) -> Client {
-        Client::connect(&self.socket).await
+        Client::speaking(&SOCKET, &self.socket).await
     }
 
     /// A client that has heard the first line.
@@ -188,7 +194,7 @@ impl Host {
 
     /// A client in Watari's own dialect that has said nothing.
     pub(crate) async fn native(&self) -> Client {
-        Client::connect(&self.native_path()).await
+        Client::speaking(&NATIVE, &self.native_path()).await
     }
 
     /// A client in Watari's own dialect that follows from a position on, and what it was greeted with.
@@ -217,23 +223,35 @@ impl Host {
     }
 }
 
-/// A client of a host.
+/// A client of a host. What it sends and what it reads is judged by the schema of the dialect that it speaks.
 pub(crate) struct Client {
     lines: Lines<BufReader<OwnedReadHalf>>,
     write: OwnedWriteHalf,
+    judge: &'static Judge,
 }
 
 impl Client {
+    /// A client in the dialect that is spoken there: Watari's own in the folder that is for sockets, unless the name says
+    /// something else.
     pub(crate) async fn connect(path: &Path) -> Client {
-        let (read, write) = UnixStream::connect(path).await.unwrap().into_split();
-        Client { lines: BufReader::new(read).lines(), write }
+        let is_own = path.parent().is_some_and(|folder| folder.ends_with("watari/run") || folder.ends_with("watari"));
+        let is_documents = path.to_str().unwrap().ends_with(".agent.sock");
+        Client::speaking(if is_own && !is_documents { &NATIVE } else { &SOCKET }, path).await
     }
 
+    async fn speaking(judge: &'static Judge, path: &Path) -> Client {
+        let (read, write) = UnixStream::connect(path).await.unwrap().into_split();
+        Client { lines: BufReader::new(read).lines(), write, judge }
+    }
+
+    /// Writes a text as it is, such as lines that are not right.
     pub(crate) async fn write(&mut self, text: &str) {
         self.write.write_all(text.as_bytes()).await.unwrap();
     }
 
+    /// Sends a message that is right.
     pub(crate) async fn send(&mut self, message: Value) {
+        self.judge.judge("to_watari", &message).unwrap();
         self.write(&format!("{message}\n")).await;
     }
 
@@ -246,7 +264,9 @@ impl Client {
     pub(crate) async fn next(&mut self) -> Option<Value> {
         let line = tokio::time::timeout(WITHIN, self.lines.next_line()).await;
         let line = line.unwrap_or_else(|_| panic!("no line came within {WITHIN:?}")).unwrap()?;
-        Some(serde_json::from_str(&line).unwrap_or_else(|_| panic!("not JSON: {line}")))
+        let line = serde_json::from_str(&line).unwrap_or_else(|_| panic!("not JSON: {line}"));
+        self.judge.judge("from_watari", &line).unwrap();
+        Some(line)
     }
 
     /// All lines up to one of a type, that one included.
