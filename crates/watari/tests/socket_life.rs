@@ -222,7 +222,7 @@ async fn a_bad_line_gets_one_error_and_changes_nothing() {
     {"message":"the line is not a JSON object","type":"error"}
     {"message":"type is missing; it must be a string","type":"error"}
     {"message":"type must be a string","type":"error"}
-    {"id":"x","message":"unknown type \"fly\"; it is one of message, approve, deny, abort, hello, tool_call_result, close","type":"error"}
+    {"id":"x","message":"unknown type \"fly\"; it is one of message, approve, deny, abort, hello, register_tools, tool_call_result, close","type":"error"}
     {"message":"text is missing; it must be a string","type":"error"}
     {"message":"text must be a string","type":"error"}
     {"message":"the prompt has no content: give it text or at least one block","type":"error"}
@@ -260,7 +260,7 @@ async fn a_bad_line_gets_one_error_and_changes_nothing() {
     {"message":"answer is missing; it must be an object with a type","type":"error"}
     {"message":"answer.type must be allow, deny, choose, hook, submit, decline, dismiss or tool_result","type":"error"}
     {"message":"ask 1 is not open: it was answered, withdrawn, has expired or never was","type":"refused"}
-    {"message":"request.type must be one of set_model, set_permission_mode, set_thinking, mcp_status, set_mcp_servers, reconnect_mcp, toggle_mcp, context_usage, rewind, stop_task, read_file, rename, reinitialize, other","type":"error"}
+    {"message":"request.type must be one of set_model, set_permission_mode, set_thinking, set_tools, mcp_status, set_mcp_servers, reconnect_mcp, toggle_mcp, context_usage, rewind, stop_task, read_file, rename, reinitialize, other","type":"error"}
     {"message":"request.title is missing; it must be a string","type":"error"}
     "#);
     client.say("go").await;
