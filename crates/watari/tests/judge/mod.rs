@@ -40,7 +40,7 @@ impl Judge {
         self.check(schema, value).map_err(|why| {
             let kind = value["type"].as_str().unwrap_or_default();
             // One that both sides write is named for its direction too.
-            match definitions.get(&format!("{kind}_{definition}")).or(definitions.get(kind)) {
+            match definitions.get(format!("{kind}_{definition}")).or(definitions.get(kind)) {
                 // What is wrong with one message is more than that it is none of all.
                 Some(message) => format!("{why}: {:?}", self.check(message, value)),
                 None => why,
@@ -109,11 +109,12 @@ impl Judge {
         schemas.filter(|schema| !self.is_another(schema, value) && self.check(schema, value).is_ok()).count()
     }
 
-    /// Whether a schema is that of a message of another type, which need not be looked at.
+    /// Whether a schema is that of something of another type, which need not be looked at.
     fn is_another(&self, schema: &Value, value: &Value) -> bool {
         let name = schema["$ref"].as_str().and_then(|name| name.strip_prefix("#/$defs/"));
-        let kind = name.and_then(|name| self.document["$defs"][name]["properties"]["type"].get("const"));
-        kind.is_some_and(|kind| *kind != value["type"])
+        let schema = name.map_or(schema, |name| &self.document["$defs"][name]);
+        let (wanted, given) = (schema["properties"]["type"].get("const"), value.get("type"));
+        wanted.is_some() && given.is_some() && wanted != given
     }
 }
 

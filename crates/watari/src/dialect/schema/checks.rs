@@ -30,6 +30,8 @@ pub(in crate::dialect) fn values(schema: &Value) -> Vec<Value> {
         json!({"a": {}}),
     ];
     words(schema, &mut values);
+    values.sort_by_key(Value::to_string);
+    values.dedup();
     values
 }
 
@@ -94,6 +96,11 @@ pub(in crate::dialect) fn are_taken_as_the_schema_says<T: std::fmt::Debug, E: st
         *if heard.is_ok() { &mut taken } else { &mut refused } += 1;
     }
     (taken, refused)
+}
+
+/// Whether a tool may have this name, of those among the values. A schema says it in words.
+pub(in crate::dialect) fn can_be_called(name: &str) -> bool {
+    !name.is_empty() && !name.contains([' ', ':'])
 }
 
 /// Every definition and every field of it says what it is. Gives back the extensions.

@@ -28,6 +28,17 @@ pub(in crate::dialect) enum ToolContent {
     Blocks(Vec<Map<String, Value>>),
 }
 
+/// A tool that the client runs itself. The model knows it as `mcp__client__` and its name.
+#[derive(JsonSchema)]
+pub(in crate::dialect) struct ClientTool {
+    /// Its name: up to 51 letters, digits, `_` and `-`.
+    name: String,
+    /// What the model is told of it.
+    description: Option<String>,
+    /// What it is run with, as a JSON Schema of an object; any object if there is nothing.
+    input_schema: Option<Map<String, Value>>,
+}
+
 /// From where a client wants to be told.
 pub(in crate::dialect) struct Since;
 

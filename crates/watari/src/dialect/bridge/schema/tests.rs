@@ -7,7 +7,7 @@ use crate::dialect::bridge::incoming::{self, read};
 use crate::dialect::bridge::options;
 use crate::dialect::judge::Judge;
 use crate::dialect::schema::checks::{
-    self, are_taken_as_the_schema_says, asked_for, extensions_of_what_is_described, names_in, variations,
+    self, are_taken_as_the_schema_says, asked_for, can_be_called, extensions_of_what_is_described, names_in, variations,
 };
 
 /// A session that could be resumed.
@@ -126,9 +126,7 @@ fn the_reader_takes_a_line_exactly_if_the_schema_does() {
         // Which requests there are, a schema cannot say.
         let is_request = line["requestId"].as_str().is_none_or(|id| id.starts_with("req_"));
         let is_call = line["callId"].as_str().is_none_or(|id| id.starts_with("call_"));
-        // What a tool may be called, it says in words.
-        let fits = |name: &str| !name.is_empty() && !name.contains(' ');
-        is_request && is_call && line["tools"][0]["name"].as_str().is_none_or(fits)
+        is_request && is_call && line["tools"][0]["name"].as_str().is_none_or(can_be_called)
     };
     let (taken, refused) = are_taken_as_the_schema_says(&document, lines, is_ours, |line| read(line.as_bytes()));
     assert!(taken > 300 && refused > 1000, "{taken} lines were taken, {refused} refused");

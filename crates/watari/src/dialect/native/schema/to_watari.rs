@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value};
 
-use crate::dialect::schema::shapes::{CallContent, Since};
+use crate::dialect::schema::shapes::{CallContent, ClientTool, Since};
 
 /// What a client writes, one object a line. Null stands for a field that is not there.
 #[derive(JsonSchema)]
@@ -173,6 +173,11 @@ pub(super) enum RequestMade {
         /// In tokens; without a number, the CLI's own choice.
         #[schemars(extend("maximum" = u32::MAX))]
         tokens: Option<u32>,
+    },
+    /// Tools that clients run themselves, in the place of those there were.
+    SetTools {
+        /// The tools.
+        tools: Vec<ClientTool>,
     },
     /// Which MCP servers there are, and how they are.
     McpStatus,

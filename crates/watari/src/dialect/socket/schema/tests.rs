@@ -4,8 +4,9 @@ use serde_json::json;
 use watari_sdk::AskId;
 
 use super::*;
+use crate::dialect::content;
 use crate::dialect::schema::checks::{
-    self, are_taken_as_the_schema_says, asked_for, extensions_of_what_is_described, names_in, variations,
+    self, are_taken_as_the_schema_says, asked_for, can_be_called, extensions_of_what_is_described, names_in, variations,
 };
 use crate::dialect::socket::asks::OpenAsk;
 use crate::dialect::socket::incoming::{self, read};
@@ -18,9 +19,14 @@ fn messages() -> Vec<Value> {
         json!({"type": "deny", "request_id": "toolu_1", "reason": "no", "id": "1"}),
         json!({"type": "abort", "id": "1"}),
         json!({"type": "hello", "since": "3:17", "client": "editor", "id": "1"}),
+        json!({"type": "register_tools", "tools": [tool()], "id": "1"}),
         json!({"type": "tool_call_result", "call_id": "call_1", "content": "5", "is_error": true, "id": "1"}),
         json!({"type": "close", "id": "1"}),
     ]
+}
+
+fn tool() -> Value {
+    json!({"name": "add", "description": "Adds.", "input_schema": {"type": "object"}})
 }
 
 /// The client was asked one thing.
@@ -41,6 +47,8 @@ fn the_schema_names_what_the_reader_asks_for_and_nothing_else() {
         assert_eq!(names_in(&schema["$defs"][kind]), asked, "{kind}");
         read.push(json!({"$ref": format!("#/$defs/{kind}")}));
     }
+    let asked = asked_for(&tool(), |given| content::tool(given, "input_schema"));
+    assert_eq!(names_in(&schema["$defs"]["ClientTool"]), asked);
     assert_eq!(schema["$defs"]["to_watari"]["oneOf"], Value::from(read));
 }
 
@@ -49,11 +57,14 @@ fn the_reader_takes_a_line_exactly_if_the_schema_does() {
     let schema = schema();
     let mut values = checks::values(&schema);
     values.extend([json!("toolu_7"), json!("call_7"), json!("3:17"), json!("3:"), json!("3:17:1"), json!("0:0")]);
-    let lines = messages().iter().flat_map(|message| variations(message, &values, |line| line)).collect();
+    let mut lines: Vec<Value> =
+        messages().iter().flat_map(|message| variations(message, &values, |line| line)).collect();
+    lines.extend(variations(&tool(), &values, |tool| json!({"type": "register_tools", "tools": [tool]})));
     let is_ours = |line: &Value| {
         // Which requests there are, a schema cannot say.
         let is_request = line["request_id"].as_str().is_none_or(|id| id.starts_with("toolu_"));
-        is_request && line["call_id"].as_str().is_none_or(|id| id.starts_with("call_"))
+        let is_call = line["call_id"].as_str().is_none_or(|id| id.starts_with("call_"));
+        is_request && is_call && line["tools"][0]["name"].as_str().is_none_or(can_be_called)
     };
     let (taken, refused) = are_taken_as_the_schema_says(&schema, lines, is_ours, |line| read(line, ask_of));
     assert!(taken > 100 && refused > 500, "{taken} lines were taken, {refused} refused");
@@ -79,6 +90,7 @@ fn every_message_and_every_field_is_described() {
     message.documents
     message.id
     message.images
+    register_tools
     subagent_text
     text_delta.seq
     text_reset

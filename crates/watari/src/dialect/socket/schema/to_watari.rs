@@ -5,7 +5,7 @@
 use schemars::JsonSchema;
 use serde_json::{Map, Value};
 
-use crate::dialect::schema::shapes::{CallContent, Since};
+use crate::dialect::schema::shapes::{CallContent, ClientTool, Since};
 
 /// What a client writes, one object a line. Null stands for a field that is not there.
 #[derive(JsonSchema)]
@@ -43,6 +43,11 @@ pub(super) enum ToWatari {
         since: Option<Since>,
         /// The client's name, which is the same when it comes back: its ids of commands are then known.
         client: Option<String>,
+    },
+    /// Extension: tools that clients run themselves, in the place of those there were.
+    RegisterTools {
+        /// The tools.
+        tools: Vec<ClientTool>,
     },
     /// Extension: answers a `tool_call`.
     ToolCallResult {
