@@ -61,12 +61,11 @@ pub struct Follower {
     end: u64,
     beginning: Option<Beginning>,
     lines: Option<Lines>,
-    /// The text so far of blocks that grow.
+    /// The text so far of blocks that grow, and that this was all.
     grown: VecDeque<Vec<u8>>,
     reader: Reader,
     /// The last numbered event that was told.
     last: Option<Position>,
-    has_caught_up: bool,
 }
 
 /// What following brought.
@@ -74,8 +73,6 @@ pub struct Follower {
 pub enum Followed {
     /// Lines were told.
     Told,
-    /// All that there was has been told; what comes now happens now.
-    CaughtUp,
     /// It fell too far behind, and has to be let in again, behind the last that it was told.
     Behind,
     /// The host has ended.
@@ -94,7 +91,7 @@ impl Follower {
         reader: Reader,
     ) -> Follower {
         let (lines, last, beginning) = (None, None, Some(beginning));
-        Follower { path, end, beginning, lines, grown, reader, last, has_caught_up: false }
+        Follower { path, end, beginning, lines, grown, reader, last }
     }
 
     /// Tells the next lines, without their line ends; waits if there are none. Dropping it half-way loses nothing: it
@@ -102,9 +99,6 @@ impl Follower {
     pub async fn next(&mut self, mut tell: impl FnMut(&[u8])) -> Result<Followed, ReadError> {
         if self.tell_from_file(&mut tell)? {
             return Ok(Followed::Told);
-        }
-        if !std::mem::replace(&mut self.has_caught_up, true) {
-            return Ok(Followed::CaughtUp);
         }
         let mut entries = Vec::new();
         let taken = poll_fn(|context| self.reader.poll_take(context, &mut entries)).await;

@@ -234,6 +234,9 @@ impl Publisher {
             Told::Event(text).write(&mut json);
             fleeting(last, json)
         });
+        let mut caught_up = Vec::new();
+        Told::Host(HostEvent::CaughtUp).write(&mut caught_up);
+        let grown = grown.chain([fleeting(last, caught_up)]);
         Attached {
             key: self.kept.record.key.clone(),
             session_id: self.kept.record.session_id.clone().unwrap_or_default(),

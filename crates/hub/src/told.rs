@@ -43,12 +43,14 @@ pub enum HostEvent {
     },
     /// Events can be stored again. Not numbered.
     StorageRecovered,
+    /// All that there was has been told to this client: what comes now happens now. Not numbered.
+    CaughtUp,
 }
 
 /// The types of those events, of the session and of its host, that are told to whoever listens and not kept. They have no
 /// number.
-pub const FLEETING: [&str; 5] =
-    ["block_grew", "tool_progressed", "thinking_counted", "storage_full", "storage_recovered"];
+pub const FLEETING: [&str; 6] =
+    ["block_grew", "tool_progressed", "thinking_counted", "storage_full", "storage_recovered", "caught_up"];
 
 /// What is told.
 #[derive(Debug)]
@@ -76,7 +78,9 @@ impl Told {
             Told::Event(event) => {
                 matches!(event, Event::BlockGrew { .. } | Event::ToolProgressed { .. } | Event::ThinkingCounted { .. })
             }
-            Told::Host(event) => matches!(event, HostEvent::StorageFull { .. } | HostEvent::StorageRecovered),
+            Told::Host(event) => {
+                matches!(event, HostEvent::StorageFull { .. } | HostEvent::StorageRecovered | HostEvent::CaughtUp)
+            }
         }
     }
 
@@ -106,12 +110,13 @@ mod tests {
     #[test]
     fn what_is_fleeting_is_known_by_its_type() {
         let (message, tool_use) = (String::new(), ToolUseId("t".into()));
-        let fleeting: [Told; 5] = [
+        let fleeting: [Told; 6] = [
             Event::BlockGrew { block: BlockId(1), at: 0, delta: Delta::Text("a".into()) }.into(),
             Event::ToolProgressed { tool_use, tool: "Bash".into(), elapsed_seconds: 30.0 }.into(),
             Event::ThinkingCounted { tokens: 7 }.into(),
             HostEvent::StorageFull { message: message.clone() }.into(),
             HostEvent::StorageRecovered.into(),
+            HostEvent::CaughtUp.into(),
         ];
         let types = fleeting.map(|told| {
             let mut text = Vec::new();

@@ -53,7 +53,7 @@ async fn the_flow_of_the_document() {
     {"content":"seen","output":"seen","request_id":"toolu_1","type":"tool_result"}
     {"text":"Fixe","type":"text_delta"}
     {"text":"d.","type":"text_delta"}
-    {"type":"done","usage":"usage"}
+    {"message_id":2,"type":"done","usage":"usage"}
     "#);
     assert!(seen.last().unwrap()["usage"]["output_tokens"].is_number(), "{seen:?}");
     assert_eq!(text_of(&seen), "I will look.Fixed.");
@@ -86,7 +86,7 @@ async fn a_denied_tool_does_not_run_and_an_edited_one_runs_as_edited() {
     {"text":"Then","type":"text_delta"}
     {"text":" not","type":"text_delta"}
     {"text":".","type":"text_delta"}
-    {"type":"done","usage":"usage"}
+    {"message_id":2,"type":"done","usage":"usage"}
     "#);
     client.say("again").await;
     client.until("approval_request").await;

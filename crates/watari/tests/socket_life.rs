@@ -26,9 +26,9 @@ async fn a_cli_that_dies_is_started_again_by_the_next_message() {
     seen.push(client.next().await.unwrap());
     insta::assert_snapshot!(transcript(&["usage"], &seen), @r#"
     {"text":"One","type":"text_delta"}
-    {"message":"Claude Code ended by itself, with exit code 3; it said: boom; the next message starts it again","type":"error"}
-    {"type":"done","usage":"usage"}
-    {"type":"done","usage":"usage"}
+    {"kind":"session","message":"Claude Code ended by itself, with exit code 3; it said: boom; the next message starts it again","type":"error"}
+    {"message_id":2,"type":"done","usage":"usage"}
+    {"message_id":3,"type":"done","usage":"usage"}
     "#);
     // An answer and an abort change nothing while there is no CLI.
     client.send(json!({"type": "abort", "id": "a"})).await;
@@ -44,7 +44,7 @@ async fn a_cli_that_dies_is_started_again_by_the_next_message() {
     client.say("go on").await;
     insta::assert_snapshot!(heard(&mut client, "done").await, @r#"
     {"text":"Again.","type":"text_delta"}
-    {"type":"done","usage":"usage"}
+    {"message_id":14,"type":"done","usage":"usage"}
     "#);
     host.stop().await;
     let started: Vec<String> =
@@ -101,11 +101,11 @@ async fn what_nobody_answers_is_a_no_and_everybody_is_told() {
     {"decision":"expired","request_id":"t","type":"approval_resolved"}
     {"content":"denied Approval request timed out","is_error":true,"output":"denied Approval request timed out","request_id":"t","type":"tool_result"}
     {"text":"Well.","type":"text_delta"}
-    {"type":"done","usage":"usage"}
+    {"message_id":2,"type":"done","usage":"usage"}
     "#);
     client.send(json!({"type": "approve", "request_id": "t"})).await;
     let refused = client.next().await.unwrap();
-    insta::assert_snapshot!(refused, @r#"{"message":"request_id \"t\": ask 2 is not open: it was answered, withdrawn, has expired or never was","type":"error"}"#);
+    insta::assert_snapshot!(refused, @r#"{"kind":"refused","message":"request_id \"t\": ask 2 is not open: it was answered, withdrawn, has expired or never was","type":"error"}"#);
     host.stop().await;
 }
 
@@ -129,18 +129,18 @@ async fn a_client_that_comes_late_gets_what_holds() {
     {"by":"client 2","decision":"denied","request_id":"t","type":"approval_resolved"}
     {"content":"denied not now","is_error":true,"output":"denied not now","request_id":"t","type":"tool_result"}
     {"text":"Well.","type":"text_delta"}
-    {"type":"done","usage":"usage"}
+    {"message_id":2,"type":"done","usage":"usage"}
     "#);
     // The other client was told the same, and so is one that asks for all of it.
     insta::assert_snapshot!(heard(&mut first, "done").await, @r#"
     {"by":"client 2","decision":"denied","request_id":"t","type":"approval_resolved"}
     {"content":"denied not now","is_error":true,"output":"denied not now","request_id":"t","type":"tool_result"}
     {"text":"Well.","type":"text_delta"}
-    {"type":"done","usage":"usage"}
+    {"message_id":2,"type":"done","usage":"usage"}
     "#);
     late.send(json!({"type": "hello", "since": 0})).await;
     insta::assert_snapshot!(transcript(&["session_id", "usage"], &late.until("done").await), @r#"
-    {"resume":"ok","seq":"1:22","session_id":"session_id","state":"idle","type":"hello"}
+    {"key":"m50vb3zwb51s","resume":"ok","seq":"1:22","session_id":"session_id","state":"idle","type":"hello"}
     {"seq":"1:8","text":"hm","type":"thinking_delta"}
     {"seq":"1:10","text":"0000000000000000000 0000000000000000001 0000000000000000002 ","type":"text_delta"}
     {"input":{"command":"ls"},"request_id":"t","seq":"1:12","tool":"Bash","type":"tool_use"}
@@ -148,7 +148,7 @@ async fn a_client_that_comes_late_gets_what_holds() {
     {"by":"client 2","decision":"denied","request_id":"t","seq":"1:15","type":"approval_resolved"}
     {"content":"denied not now","is_error":true,"output":"denied not now","request_id":"t","seq":"1:16","type":"tool_result"}
     {"seq":"1:19","text":"Well.","type":"text_delta"}
-    {"seq":"1:21","type":"done","usage":"usage"}
+    {"message_id":2,"seq":"1:21","type":"done","usage":"usage"}
     "#);
     host.stop().await;
 }
@@ -218,18 +218,18 @@ async fn a_bad_line_gets_one_error_and_changes_nothing() {
     }
     client.write("\r\n  \n").await;
     insta::assert_snapshot!(transcript(&[], &told), @r#"
-    {"message":"the line is not a JSON object","type":"error"}
-    {"message":"the line is not a JSON object","type":"error"}
-    {"message":"type is missing; it must be a string","type":"error"}
-    {"message":"type must be a string","type":"error"}
-    {"id":"x","message":"unknown type \"fly\"; it is one of message, approve, deny, abort, hello, register_tools, tool_call_result, close","type":"error"}
-    {"message":"text is missing; it must be a string","type":"error"}
-    {"message":"text must be a string","type":"error"}
-    {"message":"the prompt has no content: give it text or at least one block","type":"error"}
-    {"message":"request_id is missing; it must be a string","type":"error"}
-    {"message":"request_id \"never\" is not open: it was answered, cancelled, has expired or never was","type":"error"}
-    {"message":"since must be a position such as \"3:17\", or 0 for everything","type":"error"}
-    {"message":"call_id \"x\" is not one of ours","type":"error"}
+    {"kind":"line","message":"the line is not a JSON object","type":"error"}
+    {"kind":"line","message":"the line is not a JSON object","type":"error"}
+    {"kind":"line","message":"type is missing; it must be a string","type":"error"}
+    {"kind":"line","message":"type must be a string","type":"error"}
+    {"id":"x","kind":"line","message":"unknown type \"fly\"; it is one of message, approve, deny, abort, hello, register_tools, tool_call_result, close","type":"error"}
+    {"kind":"line","message":"text is missing; it must be a string","type":"error"}
+    {"kind":"line","message":"text must be a string","type":"error"}
+    {"kind":"refused","message":"the prompt has no content: give it text or at least one block","type":"error"}
+    {"kind":"line","message":"request_id is missing; it must be a string","type":"error"}
+    {"kind":"line","message":"request_id \"never\" is not open: it was answered, cancelled, has expired or never was","type":"error"}
+    {"kind":"line","message":"since must be a position such as \"3:17\", or 0 for everything","type":"error"}
+    {"kind":"line","message":"call_id \"x\" is not one of ours","type":"error"}
     "#);
     let mut native = host.native().await;
     let lines = [

@@ -13,9 +13,10 @@ mod turns;
 pub(crate) use schema::schema;
 
 use watari_hub::{Attached, Outcome, Since};
+use watari_sdk::Accepted;
 
 use super::speaker::{Greeting, Heard, Problem, Speaker};
-use line::{Resume, Said, write};
+use line::{ErrorKind, Resume, Said, write};
 use outgoing::Encoder;
 
 /// A client that speaks it.
@@ -41,11 +42,12 @@ impl Speaker for Socket {
             Greeting::Connected => write(&Said::Init { session_id }, None, out),
             Greeting::Hello => {
                 let resume = if attached.is_gap { Resume::Gap } else { Resume::Ok };
-                write(&Said::Hello { session_id, seq: attached.last, state: attached.state, resume }, None, out);
+                let (key, seq, state) = (attached.key.as_str(), attached.last, attached.state);
+                write(&Said::Hello { key, session_id, seq, state, resume }, None, out);
             }
         }
         if let Some(message) = &attached.trouble {
-            write(&Said::Error { id: None, message }, None, out);
+            write(&Said::Error { id: None, kind: ErrorKind::Storage, message }, None, out);
         }
     }
 
@@ -56,12 +58,19 @@ impl Speaker for Socket {
     fn answer(&mut self, id: Option<&str>, outcome: &Outcome, out: &mut Vec<u8>) {
         match outcome {
             // A client that has not named its command is told nothing, as the document has it.
-            Ok(_) => id.iter().for_each(|id| write(&Said::Accepted { id }, None, out)),
-            Err(message) => write(&Said::Error { id, message }, None, out),
+            Ok(accepted) => {
+                let message_id = match accepted {
+                    Accepted::Prompt(prompt) => Some(prompt.0),
+                    Accepted::Request(_) | Accepted::Done => None,
+                };
+                id.iter().for_each(|id| write(&Said::Accepted { id, message_id }, None, out));
+            }
+            Err(message) => write(&Said::Error { id, kind: ErrorKind::Refused, message }, None, out),
         }
     }
 
     fn complain(&mut self, problem: &Problem, out: &mut Vec<u8>) {
-        write(&Said::Error { id: problem.id.as_deref(), message: &problem.message }, None, out);
+        let (id, message) = (problem.id.as_deref(), problem.message.as_str());
+        write(&Said::Error { id, kind: ErrorKind::Line, message }, None, out);
     }
 }

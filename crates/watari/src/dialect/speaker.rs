@@ -36,8 +36,8 @@ pub(crate) enum Greeting {
 /// What a client says.
 #[derive(Debug)]
 pub(crate) enum Heard {
-    /// Who it is, and from where it wants to follow.
-    Hello { since: Since, client: Option<String> },
+    /// Who it is, and from where it wants to follow, in which session.
+    Hello { since: Since, key: Option<String>, client: Option<String> },
     /// What it wants. `about` is what it is said of when it is refused.
     Command { id: Option<String>, about: Option<String>, command: Command },
 }

@@ -100,6 +100,10 @@ struct Heard {
 impl Heard {
     fn take(&mut self, line: &str) {
         let mut message: Value = serde_json::from_str(line).unwrap_or_else(|_| panic!("not JSON: {line}"));
+        // How often it catches up is what differs.
+        if message["type"] == "caught_up" {
+            return;
+        }
         let seq = message.as_object_mut().unwrap().remove("seq");
         let is_delta = ["text_delta", "thinking_delta"].iter().any(|kind| message["type"] == *kind);
         let last = self.open.last_mut().filter(|last| is_delta && last["type"] == message["type"]);

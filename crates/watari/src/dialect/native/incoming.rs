@@ -60,7 +60,7 @@ fn hello(members: &mut Members<'_>) -> Result<Heard, String> {
     if !spoken.contains(&PROTOCOL) {
         return Err(format!("none of the versions {spoken:?} is spoken here: it is {PROTOCOL}"));
     }
-    Ok(Heard::Hello { since: since(members)?, client: members.text("client")? })
+    Ok(Heard::Hello { since: since(members)?, key: members.text("key")?, client: members.text("client")? })
 }
 
 /// From where a client wants to follow: absent for now, 0 for the beginning, or a position.

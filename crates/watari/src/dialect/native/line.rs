@@ -54,6 +54,9 @@ pub(crate) struct Line<'a> {
     #[serde(borrow)]
     pub(crate) reason: Option<Cow<'a, str>>,
     pub(crate) count: Option<u64>,
+    pub(crate) prompt: Option<u64>,
+    #[serde(borrow)]
+    pub(crate) cause: Option<&'a RawValue>,
 }
 
 /// What a block has grown by.
@@ -69,6 +72,16 @@ impl<'a> Line<'a> {
     /// Reads a line; none if it is not one, which only another program could have written.
     pub(crate) fn read(line: &'a [u8]) -> Option<Line<'a>> {
         serde_json::from_slice(line).ok()
+    }
+
+    /// The prompt that a turn was for; none if the CLI began it by itself.
+    pub(crate) fn prompt_of_turn(&self) -> Option<u64> {
+        #[derive(Deserialize)]
+        struct Cause {
+            prompt: u64,
+        }
+        let cause: Cause = serde_json::from_str(self.cause?.get()).ok()?;
+        Some(cause.prompt)
     }
 
     /// The kind of an ask.

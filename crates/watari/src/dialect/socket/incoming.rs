@@ -24,7 +24,10 @@ pub(super) fn message(
 ) -> Result<Heard, String> {
     let kind: String = members.required("type", "a string")?;
     let command = match kind.as_str() {
-        "hello" => return Ok(Heard::Hello { since: native::since(members)?, client: members.text("client")? }),
+        "hello" => {
+            let (key, client) = (members.text("key")?, members.text("client")?);
+            return Ok(Heard::Hello { since: native::since(members)?, key, client });
+        }
         "message" => Command::Prompt(content::prompt(members)?),
         "approve" => {
             let (open, about) = asked(members, &ask_of)?;

@@ -21,6 +21,8 @@ pub(crate) enum Said<'a> {
     },
     /// Extension: the answer to `hello`. What came before it does not count; what was asked for follows.
     Hello {
+        /// Watari's own name of the session: a client that comes back says it too.
+        key: &'a str,
         /// The CLI's id of the conversation.
         session_id: &'a str,
         /// The last numbered event at this moment: those up to it come first, if they were asked for.
@@ -30,6 +32,8 @@ pub(crate) enum Said<'a> {
         /// Whether the position that was asked for is one of this session's.
         resume: Resume,
     },
+    /// Extension: all that there was has been told: what comes now happens now. Only after `hello`.
+    CaughtUp,
     /// The model writes.
     TextDelta {
         /// What is to be added to the text.
@@ -122,21 +126,44 @@ pub(crate) enum Said<'a> {
         /// The tokens, as the CLI counts them.
         #[schemars(with = "Map<String, Value>")]
         usage: &'a RawValue,
+        /// Extension: the number of the message that was answered, as its `accepted` has it. None when the CLI spoke by itself.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "u64")]
+        message_id: Option<u64>,
     },
     /// Extension: a command that has an `id` was carried out.
     Accepted {
         /// The client's own id of it.
         id: &'a str,
+        /// Of a message: its number in the session, which its `done` has too.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "u64")]
+        message_id: Option<u64>,
     },
     /// Something went wrong.
     Error {
         /// What went wrong, and what to do.
         message: &'a str,
+        /// Extension: what it is about.
+        kind: ErrorKind,
         /// Extension: the client's own id of what it is about.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(with = "String")]
         id: Option<&'a str>,
     },
+}
+
+/// What an error is about. `line`: what the client wrote cannot be understood. `refused`: what it wants was not done.
+/// `turn`: a turn went wrong, and `done` follows. `session`: the CLI or the host ended or could not be started. `storage`:
+/// events cannot be stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ErrorKind {
+    Line,
+    Refused,
+    Turn,
+    Session,
+    Storage,
 }
 
 /// What was written.
@@ -169,6 +196,11 @@ pub(crate) enum Resume {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
 fn is_false(value: &bool) -> bool {
     !value
+}
+
+/// Adds a line that says what went wrong, and that is no answer to a client's own.
+pub(super) fn write_error(kind: ErrorKind, message: &str, seq: Option<&str>, out: &mut Vec<u8>) {
+    write(&Said::Error { message, kind, id: None }, seq, out);
 }
 
 /// Adds a line, with its place if it has one.

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use watari_sdk::{AskId, Raw, readable};
 
 use super::asks::{Asks, OpenAsk, named};
-use super::line::{Decision, Kind, Said, write};
+use super::line::{Decision, ErrorKind, Kind, Said, write, write_error};
 use super::turns::{end_words, turn_finished, write_done};
 use crate::dialect::native::Line;
 
@@ -24,7 +24,7 @@ pub(crate) struct Encoder {
     /// Whether the CLI was ready since it last ended.
     is_up: bool,
     /// Messages that were dropped because the CLI ended, of which the end will tell why.
-    dropped: u64,
+    dropped: Vec<u64>,
 }
 
 /// What the dialect has no word for: a test asks for one of the two for every event there is.
@@ -86,21 +86,21 @@ impl Encoder {
             "ready" => self.is_up = true,
             "ended" => self.ended(&line, seq, out),
             "session_opened" | "host_started" => self.opened(&line, seq, out),
-            "start_failed" | "storage_full" => {
-                write(&Said::Error { message: line.message.as_deref().unwrap_or_default(), id: None }, seq, out);
-            }
+            "caught_up" if self.tells_places => write(&Said::CaughtUp, None, out),
+            "start_failed" => write_error(ErrorKind::Session, line.message.as_deref().unwrap_or_default(), seq, out),
+            "storage_full" => write_error(ErrorKind::Storage, line.message.as_deref().unwrap_or_default(), seq, out),
             "context_lost" => {
                 let message = "context lost: Claude Code has nothing of this conversation, so it begins anew";
-                write(&Said::Error { message, id: None }, seq, out);
+                write_error(ErrorKind::Session, message, seq, out);
             }
             "host_stopping" => {
                 let reason = line.reason.as_deref().unwrap_or_default();
-                write(&Said::Error { message: &format!("the session ends: {reason}"), id: None }, seq, out);
+                write_error(ErrorKind::Session, &format!("the session ends: {reason}"), seq, out);
             }
             "events_dropped" => {
                 let message =
                     format!("{} events were dropped, because they could not be kept", line.count.unwrap_or(0));
-                write(&Said::Error { message: &message, id: None }, seq, out);
+                write_error(ErrorKind::Storage, &message, seq, out);
             }
             // A newer host may know more.
             _ => {}
@@ -206,27 +206,32 @@ impl Encoder {
     fn dropped(&mut self, line: &Line<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
         let message = match line.reason.as_deref() {
             Some("session_ended") => {
-                self.dropped += 1;
+                self.dropped.extend(line.prompt);
                 return;
             }
             Some("cancelled") => "a message that waited was cancelled",
             _ => "a message was lost by the CLI: it gave no result; send it again",
         };
-        write(&Said::Error { message, id: None }, None, out);
-        write_done(None, seq, out);
+        write_error(ErrorKind::Turn, message, None, out);
+        write_done(None, line.prompt, seq, out);
     }
 
     fn ended(&mut self, line: &Line<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
         let (was_up, dropped) = (std::mem::take(&mut self.is_up), std::mem::take(&mut self.dropped));
         self.blocks.clear();
         let Some(reason) = line.exit.and_then(end_words) else { return };
-        if !was_up && dropped == 0 {
+        if !was_up && dropped.is_empty() {
             // It never was there; why is told by the host.
             return;
         }
-        write(&Said::Error { message: &reason, id: None }, None, out);
-        for left in (0..dropped.max(1)).rev() {
-            write_done(None, seq.filter(|_| left == 0), out);
+        write_error(ErrorKind::Session, &reason, None, out);
+        let mut messages = dropped.into_iter().peekable();
+        if messages.peek().is_none() {
+            write_done(None, None, seq, out);
+        }
+        while let Some(message) = messages.next() {
+            let is_last = messages.peek().is_none();
+            write_done(None, Some(message), seq.filter(|_| is_last), out);
         }
     }
 
@@ -257,8 +262,9 @@ fn without_beginning(text: &str, characters: u64) -> &str {
     place.map_or("", |(place, _)| &text[place..])
 }
 
+/// A text, or only its end: a client that knows places then need not be told the text again.
 fn write_delta(kind: Kind, text: &str, seq: Option<&str>, out: &mut Vec<u8>) {
-    if text.is_empty() {
+    if text.is_empty() && seq.is_none() {
         return;
     }
     match kind {

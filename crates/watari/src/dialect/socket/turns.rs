@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::line::{Said, write};
+use super::line::{ErrorKind, Said, write, write_error};
 use crate::dialect::native::Line;
 
 /// The tokens of a message that was never answered.
@@ -26,7 +26,7 @@ pub(super) fn turn_finished(line: &Line<'_>, seq: Option<&str>, out: &mut Vec<u8
         usage: Option<&'a RawValue>,
     }
     let Some(outcome) = line.outcome.and_then(|outcome| serde_json::from_str::<Outcome<'_>>(outcome.get()).ok()) else {
-        return write_done(None, seq, out);
+        return write_done(None, line.prompt_of_turn(), seq, out);
     };
     let ending = outcome.ending.map(RawValue::get).unwrap_or_default();
     if ending != "\"completed\"" {
@@ -36,9 +36,9 @@ pub(super) fn turn_finished(line: &Line<'_>, seq: Option<&str>, out: &mut Vec<u8
             Some(said) => said,
             None => "the turn failed, and the CLI does not say why".to_owned(),
         };
-        write(&Said::Error { message: &message, id: None }, None, out);
+        write_error(ErrorKind::Turn, &message, None, out);
     }
-    write_done(outcome.detail.and_then(|detail| detail.usage), seq, out);
+    write_done(outcome.detail.and_then(|detail| detail.usage), line.prompt_of_turn(), seq, out);
 }
 
 /// How a CLI went that nobody had told to; none if somebody had.
@@ -69,9 +69,9 @@ pub(super) fn end_words(exit: &RawValue) -> Option<String> {
     Some(format!("Claude Code ended by itself, {how}{said}; the next message starts it again"))
 }
 
-pub(super) fn write_done(usage: Option<&RawValue>, seq: Option<&str>, out: &mut Vec<u8>) {
+pub(super) fn write_done(usage: Option<&RawValue>, message_id: Option<u64>, seq: Option<&str>, out: &mut Vec<u8>) {
     let none: Result<&RawValue, _> = serde_json::from_str(NO_USAGE);
     if let Some(usage) = usage.or(none.ok()) {
-        write(&Said::Done { usage }, seq, out);
+        write(&Said::Done { usage, message_id }, seq, out);
     }
 }

@@ -107,7 +107,7 @@ impl Connection {
                 Happened::Readable => self.read().await?,
                 Happened::Writable => {}
                 Happened::Closed => return Err(Gone("it has closed the connection".to_owned())),
-                Happened::Followed(Ok(Followed::Told | Followed::CaughtUp)) => self.told(),
+                Happened::Followed(Ok(Followed::Told)) => self.told(),
                 Happened::Followed(Ok(Followed::Behind)) => {
                     if !self.attach(Since::After(self.position), None).await {
                         return Ok(());
@@ -211,7 +211,9 @@ impl Connection {
             Err(message) => Err(Problem::new(message)),
         };
         match heard {
-            Ok((Heard::Hello { since, client }, _)) => {
+            Ok((Heard::Hello { since, key, client }, _)) => {
+                let is_elsewhere = key.is_some_and(|key| key != self.handle.key().as_str());
+                let since = if is_elsewhere && since != Since::Now { Since::Elsewhere } else { since };
                 if let Some(client) = &client {
                     self.name = format!("{client} ({})", self.name);
                 }

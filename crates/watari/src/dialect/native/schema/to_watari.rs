@@ -21,6 +21,9 @@ pub(super) enum ToWatari {
         protocol: Vec<u64>,
         /// From where it wants to be told; what still holds and what happens from now on if there is nothing.
         since: Option<Since>,
+        /// The session that it follows, by the `key` it was told: if another is here, everything is told, with `resume`
+        /// `gap`.
+        key: Option<String>,
         /// The client's name, which is the same when it comes back: its ids of commands are then known.
         client: Option<String>,
     },

@@ -33,7 +33,7 @@ fn text_is_told_once_whatever_of_it_comes_again() {
     {"type":"text_delta","text":"渡り"}
     {"type":"text_delta","text":" \"x\""}
     {"type":"tool_use","request_id":"t","tool":"Bash","input":{"n":1e400}}
-    {"type":"done","usage":{"input_tokens":1}}
+    {"type":"done","usage":{"input_tokens":1},"message_id":1}
     "#);
     // Somebody who fell behind: the text so far comes again, and then the whole block.
     let again = [
@@ -52,7 +52,7 @@ fn text_is_told_once_whatever_of_it_comes_again() {
     insta::assert_snapshot!(told(true, &[STREAMED[0], STREAMED[3], STREAMED[4], STREAMED[5]]), @r#"
     {"type":"text_delta","text":"渡り \"x\"","seq":"1:5"}
     {"type":"tool_use","request_id":"t","tool":"Bash","input":{"n":1e400},"seq":"1:6"}
-    {"type":"done","usage":{"input_tokens":1},"seq":"1:7"}
+    {"type":"done","usage":{"input_tokens":1},"message_id":1,"seq":"1:7"}
     "#);
 }
 
@@ -125,18 +125,18 @@ fn every_message_has_one_done_and_what_went_wrong_stands_before_it() {
         dropped("cancelled"),
         dropped("lost"),
     ]), @r#"
-    {"type":"error","message":"the turn was interrupted"}
+    {"type":"error","message":"the turn was interrupted","kind":"turn"}
     {"type":"done","usage":{"input_tokens":0,"output_tokens":0},"seq":"1:7"}
-    {"type":"error","message":"API Error: 529"}
+    {"type":"error","message":"API Error: 529","kind":"turn"}
     {"type":"done","usage":{"input_tokens":0,"output_tokens":0},"seq":"1:7"}
-    {"type":"error","message":"too many"}
+    {"type":"error","message":"too many","kind":"turn"}
     {"type":"done","usage":{"input_tokens":0,"output_tokens":0},"seq":"1:7"}
-    {"type":"error","message":"the turn failed, and the CLI does not say why"}
+    {"type":"error","message":"the turn failed, and the CLI does not say why","kind":"turn"}
     {"type":"done","usage":{"input_tokens":0,"output_tokens":0},"seq":"1:7"}
-    {"type":"error","message":"a message that waited was cancelled"}
-    {"type":"done","usage":{"input_tokens":0,"output_tokens":0},"seq":"1:8"}
-    {"type":"error","message":"a message was lost by the CLI: it gave no result; send it again"}
-    {"type":"done","usage":{"input_tokens":0,"output_tokens":0},"seq":"1:8"}
+    {"type":"error","message":"a message that waited was cancelled","kind":"turn"}
+    {"type":"done","usage":{"input_tokens":0,"output_tokens":0},"message_id":3,"seq":"1:8"}
+    {"type":"error","message":"a message was lost by the CLI: it gave no result; send it again","kind":"turn"}
+    {"type":"done","usage":{"input_tokens":0,"output_tokens":0},"message_id":3,"seq":"1:8"}
     "#);
     // The CLI dies, with two messages and with none; when it was told to; and before it was there.
     insta::assert_snapshot!(shown(&[
@@ -145,10 +145,10 @@ fn every_message_has_one_done_and_what_went_wrong_stands_before_it() {
         ready.to_owned(), ended("asked"),
         ended("by_itself"),
     ]), @r#"
-    {"type":"error","message":"Claude Code ended by itself, with exit code 3; it said: boom; the next message starts it again"}
-    {"type":"done","usage":{"input_tokens":0,"output_tokens":0}}
-    {"type":"done","usage":{"input_tokens":0,"output_tokens":0},"seq":"1:9"}
-    {"type":"error","message":"the host of this session was killed, and Claude Code with it"}
+    {"type":"error","message":"Claude Code ended by itself, with exit code 3; it said: boom; the next message starts it again","kind":"session"}
+    {"type":"done","usage":{"input_tokens":0,"output_tokens":0},"message_id":3}
+    {"type":"done","usage":{"input_tokens":0,"output_tokens":0},"message_id":3,"seq":"1:9"}
+    {"type":"error","message":"the host of this session was killed, and Claude Code with it","kind":"session"}
     {"type":"done","usage":{"input_tokens":0,"output_tokens":0},"seq":"1:9"}
     "#);
 }
@@ -169,11 +169,11 @@ fn the_host_speaks_too() {
         "not a line",
     ]), @r#"
     {"type":"init","session_id":"s2","seq":"1:2"}
-    {"type":"error","message":"context lost: Claude Code has nothing of this conversation, so it begins anew","seq":"1:4"}
-    {"type":"error","message":"no CLI","seq":"1:5"}
-    {"type":"error","message":"full"}
-    {"type":"error","message":"7 events were dropped, because they could not be kept","seq":"1:6"}
-    {"type":"error","message":"the session ends: told to","seq":"1:7"}
+    {"type":"error","message":"context lost: Claude Code has nothing of this conversation, so it begins anew","kind":"session","seq":"1:4"}
+    {"type":"error","message":"no CLI","kind":"session","seq":"1:5"}
+    {"type":"error","message":"full","kind":"storage"}
+    {"type":"error","message":"7 events were dropped, because they could not be kept","kind":"storage","seq":"1:6"}
+    {"type":"error","message":"the session ends: told to","kind":"session","seq":"1:7"}
     "#);
 }
 

@@ -79,10 +79,13 @@ fn every_message_and_every_field_is_described() {
     approval_resolved
     approve.id
     approve.input
+    caught_up
     close
     deny.id
+    done.message_id
     done.seq
     error.id
+    error.kind
     error.seq
     hello
     hello_from_watari
