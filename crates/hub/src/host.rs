@@ -81,15 +81,19 @@ enum Life {
     Failed(ConnectError),
 }
 
-/// Makes a host for a session. `options` say how the CLI is started; which conversation it holds is the host's to say.
-pub fn host(kept: Kept, conversation: Conversation, options: Options) -> (Host, Handle, Stopper) {
+/// Makes a host for a session, which ends what the last one was killed in the middle of. `options` say how the CLI is
+/// started; which conversation it holds is the host's to say.
+pub fn host(kept: Kept, conversation: Conversation, options: Options) -> Result<(Host, Handle, Stopper), HostError> {
     let (wanted, mailbox) = mpsc::channel(WANTED_WAITING_MAX);
     let (commands, receiver) = mpsc::channel(COMMANDS_WAITING_MAX);
     let (state_sender, state) = watch::channel(HostState::Starting);
     let (stop_sender, stop) = watch::channel(None);
     let key = kept.key().clone();
+    let mut publisher = Publisher::new(kept, mailbox, state_sender);
+    publisher.end_what_was_left_open();
+    publisher.kept.begin()?;
     let host = Host {
-        publisher: Publisher::new(kept, mailbox, state_sender),
+        publisher,
         tells: wanted.clone(),
         commands: receiver,
         stop,
@@ -98,7 +102,7 @@ pub fn host(kept: Kept, conversation: Conversation, options: Options) -> (Host, 
         options,
         conversation,
     };
-    (host, Handle { wanted, commands, state, key }, Stopper { stop: stop_sender })
+    Ok((host, Handle { wanted, commands, state, key }, Stopper { stop: stop_sender }))
 }
 
 impl Stopper {
@@ -139,7 +143,6 @@ impl Handle {
 impl Host {
     /// Runs until it is stopped, or until the CLI cannot be started for the first time.
     pub async fn run(mut self) -> Result<(), HostError> {
-        self.publisher.end_what_was_left_open();
         let started = self.host_started();
         self.publisher.publish(started);
         let session = match &self.conversation {

@@ -10,7 +10,8 @@ use watari_sdk::SessionId;
 use crate::folders::{self, Trouble};
 use crate::key::Key;
 use crate::lock::{Lock, LockError};
-use crate::log::{Log, OpenError, ReadError};
+use crate::log::{Log, OpenError, ReadError, position_of};
+use crate::position::Position;
 use crate::record::{self, Record, RecordError, State};
 use crate::standing::{Standing, change_of_line};
 
@@ -40,7 +41,11 @@ pub struct Kept {
     pub(crate) log: Log,
     /// What the last host was killed in the middle of.
     pub(crate) left_open: Standing,
+    /// How much was cut off the end of the log because it was no whole line.
+    cut_bytes: u64,
     folder: PathBuf,
+    /// True from when the folder was made to when the session begins: until then there is nothing to keep.
+    is_only_a_folder: bool,
     holder: String,
     _lock: Lock,
     /// None only while it is exchanged for another.
@@ -174,6 +179,7 @@ impl Kept {
         };
         let key = found.as_ref().map_or_else(|| Key::from_chance(chance), |record| record.key.clone());
         let folder = home.session(&key);
+        let is_only_a_folder = found.is_none();
         make(&folder, "XDG_STATE_HOME")?;
         let lock =
             take_from_lookers(&folder.join("lock"), holder).map_err(|error| in_use(session_id.as_str(), error))?;
@@ -188,21 +194,36 @@ impl Kept {
         });
         let before = record.epochs.last().copied().unwrap_or_default();
         let (log, found) = Log::open(&folder.join("events.jsonl"), before.epoch)?;
-        if found.cut_bytes > 0 {
-            tracing::warn!(bytes = found.cut_bytes, "the end of the log was broken off and is cut");
-        }
-        let left_open = read_left_open(&log, before)?;
-        if found.last > before {
-            record.epochs.push(found.last);
-        }
+        let left_open = read_left_open(&log, &mut record.epochs)?;
         record.session_id = Some(session_id.to_string());
         record.cwd = cwd.to_owned();
         record.started_ms = milliseconds_since_1970();
-        record.state = State::Running;
-        record.write(&folder.join("record.json"))?;
-        let (home, holder) = (home.clone(), holder.to_owned());
-        let conversation_lock = Some(conversation_lock);
-        Ok(Kept { home, record, log, left_open, folder, holder, _lock: lock, conversation_lock })
+        Ok(Kept {
+            home: home.clone(),
+            record,
+            log,
+            left_open,
+            cut_bytes: found.cut_bytes,
+            folder,
+            is_only_a_folder,
+            holder: holder.to_owned(),
+            _lock: lock,
+            conversation_lock: Some(conversation_lock),
+        })
+    }
+
+    /// Notes that the session runs, once what was left open is ended: a host that is killed before that leaves it all to
+    /// the next one.
+    pub(crate) fn begin(&mut self) -> Result<(), RecordError> {
+        self.record.state = State::Running;
+        self.record.write(&self.folder.join("record.json"))?;
+        self.is_only_a_folder = false;
+        Ok(())
+    }
+
+    /// How much was cut off the end of the log because it was no whole line.
+    pub fn cut_bytes(&self) -> u64 {
+        self.cut_bytes
     }
 
     /// Watari's own name of the session.
@@ -232,6 +253,16 @@ impl Kept {
         self.record.epochs.push(self.log.last());
         self.record.state = State::Ended;
         self.record.write(&self.folder.join("record.json"))
+    }
+}
+
+/// One that never began leaves nothing.
+impl Drop for Kept {
+    fn drop(&mut self) {
+        if self.is_only_a_folder {
+            // What cannot be removed is not a session either: it has no record.
+            let _removed = fs::remove_dir_all(&self.folder);
+        }
     }
 }
 
@@ -268,15 +299,19 @@ fn in_use(session_id: &str, error: LockError) -> KeepError {
     }
 }
 
-/// What was begun in the last epoch and has not ended. Nothing is left from one before: each host ends what it finds.
-fn read_left_open(log: &Log, before: crate::Position) -> Result<Standing, ReadError> {
+/// What was begun and has not ended since the last epoch whose end was noted. The ends of those behind it are added: there
+/// are several when a host was killed before it had ended what it found.
+fn read_left_open(log: &Log, ends: &mut Vec<Position>) -> Result<Standing, ReadError> {
     let mut standing = Standing::default();
-    let mut lines = log.after(before)?;
-    let mut number = before.seq;
+    let mut lines = log.after(ends.last().copied().unwrap_or_default())?;
     while let Some(line) = lines.next()? {
-        number += 1;
+        let Some(position) = position_of(line) else { continue };
+        match ends.last_mut().filter(|end| end.epoch == position.epoch) {
+            Some(end) => *end = position,
+            None => ends.push(position),
+        }
         if let Some(change) = change_of_line(line) {
-            standing.note(number, change);
+            standing.note(position.seq, change);
         }
     }
     Ok(standing)

@@ -130,6 +130,9 @@ impl Socket {
         let kept = Kept::open(&home, &conversation, &cwd, chance(), &holder).map_err(|error| words(&error))?;
         let log = self.log.take().unwrap_or_else(|| kept.folder().join("host.log"));
         host_log::begin(&log, self.log_level).map_err(|error| format!("cannot log to {}: {error}", log.display()))?;
+        if kept.cut_bytes() > 0 {
+            tracing::warn!(bytes = kept.cut_bytes(), "the end of the events was broken off and is cut");
+        }
         let key = kept.key().clone();
         let chosen = || Ok(home.runtime.join(format!("{key}.agent.sock")));
         let socket = self.socket.as_deref().map_or_else(chosen, std::path::absolute).map_err(|error| words(&error))?;
@@ -138,10 +141,10 @@ impl Socket {
         let doors = Doors::open(&home.socket(&key), &socket, lock, idle_exit).map_err(|error| words(&error))?;
         let (Conversation::New(id) | Conversation::Resumed(id)) = &conversation;
         tracing::info!(%key, session = %id, socket = %socket.display(), cwd = %cwd.display(), "a host has started");
+        let (host, handle, stopper) = host(kept, conversation, options).map_err(|error| words(&error))?;
         if !self.detached {
             announce(&socket);
         }
-        let (host, handle, stopper) = host(kept, conversation, options);
         let mut state = handle.state();
         let mut host = Box::pin(host.run());
         let mut serving = JoinSet::new();
