@@ -13,6 +13,7 @@ use crate::follow::{Attached, Since};
 use crate::kept::{Conversation, Kept};
 use crate::key::Key;
 use crate::ledger::{Ledger, Outcome, Sender};
+use crate::log::AppendError;
 use crate::publisher::{HostState, Publisher, Wanted};
 use crate::record::RecordError;
 use crate::told::HostEvent;
@@ -66,6 +67,9 @@ pub enum HostError {
     /// There never was a session.
     #[error(transparent)]
     Connect(#[from] ConnectError),
+    /// The first or the last events could not be stored. For whoever comes next it is as if the host was killed.
+    #[error("not everything was stored: {0}")]
+    NotKept(#[from] AppendError),
     /// The end could not be noted.
     #[error(transparent)]
     Record(#[from] RecordError),
@@ -91,6 +95,7 @@ pub fn host(kept: Kept, conversation: Conversation, options: Options) -> Result<
     let key = kept.key().clone();
     let mut publisher = Publisher::new(kept, mailbox, state_sender);
     publisher.end_what_was_left_open();
+    publisher.finish()?;
     publisher.kept.begin()?;
     let host = Host {
         publisher,
@@ -152,7 +157,7 @@ impl Host {
         let mut life = Box::pin(self.live(session, None)).await;
         if let Life::Failed(error) = life {
             self.publisher.publish(HostEvent::StartFailed { message: error.to_string() });
-            self.publisher.kept.close()?;
+            self.close()?;
             return Err(error.into());
         }
         while !matches!(life, Life::Stopped) {
@@ -162,6 +167,12 @@ impl Host {
         if let Some(reason) = self.stop.borrow().clone() {
             tracing::info!("ends: {reason}");
         }
+        self.close()
+    }
+
+    /// Notes the end, if all that led to it is stored.
+    fn close(&mut self) -> Result<(), HostError> {
+        self.publisher.finish()?;
         Ok(self.publisher.kept.close()?)
     }
 

@@ -188,14 +188,31 @@ impl Publisher {
         let _told = self.store_and_tell(&Told::Host(HostEvent::StorageFull { message }));
     }
 
-    /// Stores what waits, as far as it goes. Tells whether all of it is stored.
-    fn store_what_waits(&mut self) -> bool {
+    /// The session ends: it is tried for the last time to store what waits. What cannot be is lost, and nobody hears of
+    /// it but for why the host ends.
+    pub(crate) fn finish(&mut self) -> Result<(), AppendError> {
+        if self.trouble.is_none() {
+            return Ok(());
+        }
+        self.store_what_waits().inspect_err(|_| {
+            for told in std::mem::take(&mut self.unstored) {
+                if let Told::Host(HostEvent::HostStopping { .. }) = told {
+                    self.text.clear();
+                    told.write(&mut self.text);
+                    self.ring.push(&fleeting(self.kept.log.last(), &self.text), None);
+                }
+            }
+        })
+    }
+
+    /// Stores what waits, as far as it goes.
+    fn store_what_waits(&mut self) -> Result<(), AppendError> {
         while let Some(told) = self.unstored.pop_front() {
-            if self.store_and_tell(&told).is_err() {
+            if let Err(error) = self.store_and_tell(&told) {
                 self.unstored.push_front(told);
                 let again = Box::pin(tokio::time::sleep(TRIED_EVERY));
                 self.trouble = self.trouble.take().map(|(why, _)| (why, again));
-                return false;
+                return Err(error);
             }
             self.unstored_bytes = self.unstored_bytes.saturating_sub(told.weight_bytes());
         }
@@ -206,7 +223,7 @@ impl Publisher {
             let count = std::mem::take(&mut self.dropped);
             self.publish(Event::EventsDropped { count });
         }
-        true
+        Ok(())
     }
 
     fn take_wanted(&mut self, wanted: Wanted) {
@@ -328,7 +345,7 @@ impl Sink for Publisher {
         while self.sync.poll(context, &self.kept).is_ready() {}
         while let Some((_, again)) = &mut self.trouble {
             ready!(again.as_mut().poll(context));
-            if self.store_what_waits() {
+            if self.store_what_waits().is_ok() {
                 return Poll::Ready(());
             }
         }
