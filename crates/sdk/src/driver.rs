@@ -198,6 +198,7 @@ impl<S: Sink> Driver<S> {
     }
 
     fn take_command(&mut self, Envelope { command, waits_for, answer }: Envelope) {
+        let was_kept = self.sink.has_kept_all();
         let handled = match self.sink.refuses(&command) {
             None => self.machine.handle_command(command, Instant::now()),
             Some(refused) => Err(refused),
@@ -206,7 +207,11 @@ impl<S: Sink> Driver<S> {
             Ok(Accepted::Request(request)) if waits_for == WaitsFor::Reply => {
                 self.waiting.insert(request, answer);
             }
-            Ok(accepted) => self.unacknowledged.push((answer, accepted)),
+            Ok(accepted) if was_kept => self.unacknowledged.push((answer, accepted)),
+            // What may be done though nothing can be kept does not wait for that: it may last.
+            Ok(accepted) => {
+                let _unheard = answer.send(Ok(Answered::Accepted(accepted)));
+            }
             Err(refused) => {
                 let _unheard = answer.send(Err(refused));
             }
