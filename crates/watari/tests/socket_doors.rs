@@ -1,0 +1,398 @@
+//! Who gets to a session on its sockets and who does not, and how a host comes and goes: every door, on the fake CLI.
+
+#![cfg(all(target_os = "linux", not(watari_portable)))]
+#![allow(clippy::unwrap_used, reason = "a test that meets what it does not expect has failed")]
+#![allow(clippy::print_stdout, reason = "a test that is not run says why")]
+
+mod common;
+mod host;
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt, chown, symlink};
+use std::os::unix::net::UnixListener;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use common::{WATARI, appears};
+use host::{Room, end_of, transcript};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+use tokio::process::Command;
+
+/// Nobody in particular.
+const ANOTHER_USER: u32 = 65534;
+
+const PERL: &str = "/usr/bin/perl";
+
+/// Says a line to a socket and prints what comes back, for two seconds at most.
+const ASK: &str = r#"
+    $SIG{ALRM} = sub { print "and it stays open"; exit 0 };
+    $SIG{PIPE} = "IGNORE";
+    my $s = IO::Socket::UNIX->new(Peer => $ARGV[0]) or do { print "not let in: $!"; exit 0 };
+    syswrite $s, "$ARGV[1]\n";
+    alarm 2;
+    $| = 1;
+    while (sysread $s, my $bytes, 1000) { print $bytes }
+    print "and it is closed";
+"#;
+
+/// One turn that ends by itself, and one in which a question waits and something runs beside.
+const TURNS: &str = "prompt\ntext Good morning\nresult\nprompt\ntext Let me see\nchild\n\
+                     tool t1 Bash {\"command\":\"ls\"}\nask! t1 Bash {\"command\":\"ls\"}\nwait interrupt\n";
+
+/// How long what a host has started may live on.
+const GONE_WITHIN: Duration = Duration::from_secs(3);
+
+/// What a host that is refused says, in which the room is called ROOM, and its exit code.
+async fn refusal(room: &Room, mut command: Command) -> String {
+    let (code, stderr) = end_of(&mut command.spawn().unwrap()).await;
+    room.is_empty_within(GONE_WITHIN).await;
+    shown(room, &format!("{stderr}exit {}", code.unwrap()))
+}
+
+fn shown(room: &Room, text: &str) -> String {
+    text.replace(room.sandbox.root().to_str().unwrap(), "ROOM")
+}
+
+fn open_to_all(path: &Path) {
+    fs::set_permissions(path, Permissions::from_mode(0o777)).unwrap();
+}
+
+/// What somebody hears on a socket.
+async fn heard_by(user: u32, socket: &Path, line: &str) -> String {
+    let mut perl = std::process::Command::new(PERL);
+    perl.args(["-MIO::Socket::UNIX", "-e", ASK]).args([socket.as_os_str(), line.as_ref()]).current_dir("/");
+    perl.uid(user).gid(user).env_clear().stdin(Stdio::null());
+    let output = Command::from(perl).output().await.unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[tokio::test]
+async fn another_user_hears_nothing_even_when_every_mode_was_loosened() {
+    if !rustix::process::geteuid().is_root() || !Path::new(PERL).exists() {
+        println!("not run: only root can be another user, and it takes {PERL}");
+        return;
+    }
+    let room = Room::fake(TURNS);
+    let host = room.host(&[]).await;
+    let (socket, native) = (host.socket.clone(), host.native_path());
+    for user in [ANOTHER_USER, 0] {
+        if user == ANOTHER_USER {
+            assert_eq!(heard_by(user, &socket, "").await, "not let in: Permission denied");
+        }
+        // Everything that could keep somebody out: the sockets, and all folders above them.
+        [&socket, &native].into_iter().for_each(|path| open_to_all(path));
+        socket.ancestors().skip(1).take_while(|folder| *folder != Path::new("/tmp")).for_each(open_to_all);
+        let hello = r#"{"type":"hello","protocol":[1]}"#;
+        let heard =
+            [heard_by(user, &socket, r#"{"type":"message","text":"hi"}"#).await, heard_by(user, &native, hello).await];
+        if user == ANOTHER_USER {
+            assert_eq!(heard, ["and it is closed", "and it is closed"]);
+        } else {
+            // So it is not that nobody is let in.
+            assert!(
+                heard[0].starts_with("{\"type\":\"init\"") && heard[1].starts_with("{\"type\":\"hello\""),
+                "{heard:?}"
+            );
+            assert!(heard.iter().all(|heard| heard.ends_with("and it stays open")), "{heard:?}");
+        }
+    }
+    let log = room.log();
+    assert_eq!(log.matches("somebody else than this user wanted to connect, and was let go").count(), 2, "{log}");
+    host.stop().await;
+    // What the other user said was not heard either: the only turn is root's.
+    assert_eq!(room.events().iter().filter(|event| event["type"] == "prompt_accepted").count(), 1);
+}
+
+#[tokio::test]
+async fn a_folder_for_sockets_that_is_not_ours_alone_is_refused_and_left_as_it_is() {
+    let room = Room::fake(TURNS);
+    let runtime = room.sandbox.root().join("runtime");
+    let folder = runtime.join("watari");
+    let start = || {
+        let mut command = room.command(&[]);
+        command.env("XDG_RUNTIME_DIR", &runtime);
+        refusal(&room, command)
+    };
+    fs::create_dir_all(&folder).unwrap();
+    fs::set_permissions(&folder, Permissions::from_mode(0o750)).unwrap();
+    insta::assert_snapshot!(start().await, @"
+    watari: ROOM/runtime/watari is open to others (mode 750): run `chmod 700 ROOM/runtime/watari`
+    exit 1
+    ");
+    assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o750);
+    fs::set_permissions(&folder, Permissions::from_mode(0o700)).unwrap();
+    if rustix::process::geteuid().is_root() {
+        chown(&folder, Some(ANOTHER_USER), Some(ANOTHER_USER)).unwrap();
+        insta::assert_snapshot!(start().await, @"
+        watari: ROOM/runtime/watari is owned by user 65534, not by this one (0): set XDG_RUNTIME_DIR to a folder of this user's
+        exit 1
+        ");
+        chown(&folder, Some(0), Some(0)).unwrap();
+    }
+    assert_eq!(common::names_in(&folder), Vec::<std::ffi::OsString>::new());
+    fs::remove_dir(&folder).unwrap();
+    fs::write(&folder, "precious").unwrap();
+    insta::assert_snapshot!(start().await, @"
+    watari: ROOM/runtime/watari cannot be a folder: ROOM/runtime/watari is something else: move that away, or set XDG_RUNTIME_DIR to another folder
+    exit 1
+    ");
+    assert_eq!(fs::read_to_string(&folder).unwrap(), "precious");
+}
+
+#[tokio::test]
+async fn what_stands_in_the_place_of_a_socket_is_left_alone_and_nothing_is_left_of_the_refused() {
+    let room = Room::fake(TURNS);
+    let root = room.sandbox.root();
+    let start = |path: PathBuf| refusal(&room, room.command(&["--socket", path.to_str().unwrap()]));
+    fs::write(root.join("file"), "precious").unwrap();
+    symlink("file", root.join("link")).unwrap();
+    fs::create_dir(root.join("folder")).unwrap();
+    let listener = UnixListener::bind(root.join("listened.sock")).unwrap();
+    let foreign = root.join("foreign.sock");
+    drop(UnixListener::bind(&foreign).unwrap());
+    let mut said = Vec::new();
+    for name in ["file", "link", "folder", "listened.sock", "nowhere/s.sock"] {
+        said.push(start(root.join(name)).await);
+    }
+    if rustix::process::geteuid().is_root() {
+        chown(&foreign, Some(ANOTHER_USER), Some(ANOTHER_USER)).unwrap();
+        said.push(start(foreign.clone()).await);
+        assert!(fs::metadata(&foreign).unwrap().file_type().is_socket());
+    }
+    said.push(start(root.join("x".repeat(107))).await);
+    insta::assert_snapshot!(said.join("\n").replace(&"x".repeat(107), "xxx…"), @"
+    watari: ROOM/file is a file, and is left alone: remove it, or choose another path
+    exit 1
+    watari: ROOM/link is a symbolic link, and is left alone: remove it, or choose another path
+    exit 1
+    watari: ROOM/folder is a folder, and is left alone: remove it, or choose another path
+    exit 1
+    watari: somebody listens on ROOM/listened.sock already: end that first, or choose another path
+    exit 1
+    watari: cannot listen on ROOM/nowhere/s.sock: No such file or directory (os error 2)
+    exit 1
+    watari: ROOM/foreign.sock is another user's socket, and is left alone: remove it, or choose another path
+    exit 1
+    watari: the socket's path ROOM/xxx… has 122 bytes, and may have 106: choose a shorter one
+    exit 1
+    ");
+    assert_eq!(fs::read_to_string(root.join("file")).unwrap(), "precious");
+    assert_eq!(fs::read_link(root.join("link")).unwrap(), Path::new("file"));
+    drop(listener);
+    room.is_tidy();
+}
+
+#[tokio::test]
+async fn a_socket_that_a_killed_host_left_is_replaced() {
+    let room = Room::fake(TURNS);
+    let path = room.sandbox.root().join("agent.sock");
+    let flags = ["--socket", path.to_str().unwrap()];
+    room.host(&flags).await.kill().await;
+    assert!(fs::symlink_metadata(&path).unwrap().file_type().is_socket());
+    let host = room.host(&flags).await;
+    host.client_with_init().await;
+    host.stop().await;
+    assert!(!path.exists());
+    room.is_empty_within(GONE_WITHIN).await;
+}
+
+#[tokio::test]
+async fn two_hosts_for_one_socket_or_one_session_are_one_too_many_and_the_first_goes_on() {
+    let room = Room::fake(TURNS);
+    let path = room.sandbox.root().join("agent.sock");
+    let host = room.host(&["--socket", path.to_str().unwrap()]).await;
+    let id = room.record()["session_id"].as_str().unwrap().to_owned();
+    let mut client = host.client_with_init().await;
+    let start = async |flags: &[&str]| {
+        let (code, stderr) = end_of(&mut room.command(flags).spawn().unwrap()).await;
+        let text = shown(&room, &stderr).replace(&id, "ID").replace(&host.pid().to_string(), "PID");
+        format!("{text}exit {}", code.unwrap())
+    };
+    insta::assert_snapshot!(start(&["--socket", path.to_str().unwrap()]).await, @"
+    watari: the socket ROOM/agent.sock is in use by watari socket, process PID: choose another path, or end that first
+    exit 1
+    ");
+    insta::assert_snapshot!(start(&["--resume", &id]).await, @"
+    watari: the session ID is in use by watari socket, process PID: connect to that, or end it first
+    exit 1
+    ");
+    // In whatever letters, it is the same session.
+    insta::assert_snapshot!(start(&["--resume", &id.to_uppercase()]).await.replace(&id.to_uppercase(), "ID"), @"
+    watari: the session ID is in use by watari socket, process PID: connect to that, or end it first
+    exit 1
+    ");
+    client.say("good morning?").await;
+    client.until("done").await;
+    host.stop().await;
+    room.is_empty_within(GONE_WITHIN).await;
+    room.is_tidy();
+}
+
+#[tokio::test]
+async fn a_host_that_was_refused_its_socket_leaves_no_session_behind() {
+    let room = Room::fake(TURNS);
+    let path = room.sandbox.root().join("file");
+    fs::write(&path, "precious").unwrap();
+    let flags = ["--socket", path.to_str().unwrap()];
+    refusal(&room, room.command(&flags)).await;
+    assert_eq!(room.sessions(), Vec::<PathBuf>::new());
+    // And one that there is, is as it was.
+    room.host(&[]).await.stop().await;
+    let (record, events) = (room.record(), room.events());
+    assert_eq!(record["state"], "ended");
+    let id = record["session_id"].as_str().unwrap();
+    refusal(&room, room.command(&["--resume", id, flags[0], flags[1]])).await;
+    assert_eq!((room.record()["state"].as_str(), room.events()), (Some("ended"), events));
+}
+
+#[tokio::test]
+async fn sockets_that_were_deleted_under_a_host_are_made_again_and_who_is_connected_stays() {
+    let room = Room::fake(TURNS);
+    let host = room.host(&[]).await;
+    let mut early = host.client_with_init().await;
+    for path in [&host.socket, &host.native_path()] {
+        fs::remove_file(path).unwrap();
+    }
+    appears(&host.socket).await;
+    appears(&host.native_path()).await;
+    let mut late = host.client_with_init().await;
+    host.native_since(json!(0)).await;
+    early.say("good morning?").await;
+    late.until("done").await;
+    early.until("done").await;
+    let log = room.log();
+    assert_eq!(log.matches("the socket was gone, and was made again").count(), 2, "{log}");
+    host.stop().await;
+    room.is_tidy();
+}
+
+#[tokio::test]
+async fn a_host_that_is_told_to_end_in_a_turn_says_why_and_leaves_nothing() {
+    let room = Room::fake(TURNS);
+    let mut host = room.host(&[]).await;
+    let mut client = host.client_with_init().await;
+    let (mut native, _) = host.native_since(json!(0)).await;
+    client.say("good morning?").await;
+    client.until("done").await;
+    client.say("what is there?").await;
+    client.until("approval_request").await;
+    host.signal(Signal::TERM);
+    // The reason comes at once, before or behind the end of the question.
+    let (reason, rest): (Vec<_>, Vec<_>) = client
+        .rest()
+        .await
+        .into_iter()
+        .partition(|line| line["message"] == "the session ends: the host was told to end");
+    insta::assert_snapshot!(transcript(&["usage"], reason.iter().chain(&rest)), @r#"
+    {"message":"the session ends: the host was told to end","type":"error"}
+    {"decision":"cancelled","request_id":"t1","type":"approval_resolved"}
+    {"message":"the turn was interrupted","type":"error"}
+    {"type":"done","usage":"usage"}
+    "#);
+    let told = native.rest().await;
+    let ends = told.iter().skip_while(|line| line["type"] != "ask_opened").skip(1);
+    let (reason, rest): (Vec<_>, Vec<_>) = ends.partition(|line| line["type"] == "host_stopping");
+    insta::assert_snapshot!(transcript(&["seq", "outcome", "request"], reason.into_iter().chain(rest)), @r#"
+    {"reason":"the host was told to end","seq":"seq","type":"host_stopping"}
+    {"ask":2,"by":null,"ending":"session_ended","kind":"permission","seq":"seq","tool_use":"t1","type":"ask_closed"}
+    {"cause":{"prompt":3},"outcome":"outcome","seq":"seq","type":"turn_finished"}
+    {"exit":{"code":0,"errors":[],"left":0,"reason":"asked","signal":null,"stderr":""},"seq":"seq","type":"ended"}
+    "#);
+    assert_eq!(host.end().await, (Some(0), String::new()));
+    room.is_empty_within(GONE_WITHIN).await;
+    room.is_tidy();
+    assert_eq!(room.record()["state"], "ended");
+    // Everything that was told is kept.
+    assert_eq!(room.events().last(), told.last());
+}
+
+#[tokio::test]
+async fn a_host_that_is_told_to_end_while_it_is_idle_does() {
+    let room = Room::fake(TURNS);
+    for signal in [Signal::TERM, Signal::INT] {
+        let mut host = room.host(&[]).await;
+        let mut client = host.client_with_init().await;
+        host.signal(signal);
+        let said = transcript(&[], &client.rest().await);
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(said, @r#"{"message":"the session ends: the host was told to end","type":"error"}"#);
+        }
+        assert_eq!(host.end().await, (Some(0), String::new()));
+        room.is_empty_within(GONE_WITHIN).await;
+        room.is_tidy();
+    }
+    for session in room.sessions() {
+        assert_eq!(watari_hub::look(&session).unwrap().state, watari_hub::record::State::Ended);
+    }
+}
+
+#[tokio::test]
+async fn a_host_that_is_told_to_end_while_its_cli_starts_does() {
+    // It never answers, so it never is ready.
+    let room = Room::fake("mute\nprompt\n");
+    let mut host = room.host(&[]).await;
+    let mut client = host.client_with_init().await;
+    host.signal(Signal::TERM);
+    assert_eq!(
+        transcript(&[], &client.rest().await),
+        r#"{"message":"the session ends: the host was told to end","type":"error"}"#
+    );
+    assert_eq!(host.end().await, (Some(0), String::new()));
+    room.is_empty_within(GONE_WITHIN).await;
+    room.is_tidy();
+    assert_eq!(room.record()["state"], "ended");
+}
+
+/// A process that is ended with the test, if it has not ended before.
+struct Ended(Pid);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        // Most often there is nothing left to end.
+        let _gone = kill_process(self.0, Signal::KILL);
+    }
+}
+
+#[tokio::test]
+async fn a_host_in_the_background_outlives_its_starter_and_ends_when_it_is_told_to() {
+    let room = Room::fake(TURNS);
+    let starter = room.command(&["--detach"]).output().await.unwrap();
+    let [out, err] = [starter.stdout, starter.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+    let session = room.sessions().remove(0);
+    let key = session.file_name().unwrap().to_str().unwrap();
+    let holder = fs::read_to_string(session.join("lock")).unwrap();
+    let pid = holder.strip_prefix("watari socket, process ").unwrap().parse().unwrap();
+    let ended = Ended(Pid::from_raw(pid).unwrap());
+    assert_eq!((starter.status.code(), out), (Some(0), format!("{key}\n")));
+    let socket = room.state().join("run").join(format!("{key}.agent.sock"));
+    assert_eq!(err, format!("watari: listening on {}\n", socket.display()));
+    // A session of its own, so that the end of a terminal is not its end.
+    assert_eq!(rustix::process::getsid(Some(ended.0)).unwrap(), ended.0);
+    let mut client = host::Client::connect(&socket).await;
+    client.say("good morning?").await;
+    client.until("done").await;
+    kill_process(ended.0, Signal::TERM).unwrap();
+    client.until("error").await;
+    room.is_empty_within(GONE_WITHIN).await;
+    room.is_tidy();
+    assert_eq!(room.record()["state"], "ended");
+}
+
+#[tokio::test]
+async fn a_host_in_the_background_that_cannot_start_says_why() {
+    let room = Room::fake(TURNS);
+    let mut command = Command::new(WATARI);
+    command.args(["socket", "--detach", "--claude", "/nowhere/claude", "--cwd"]).arg(room.sandbox.cwd());
+    command.env_clear().envs(room.sandbox.environment()).current_dir(room.sandbox.root());
+    let starter = command.stdin(Stdio::null()).output().await.unwrap();
+    let [out, err] = [starter.stdout, starter.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+    insta::assert_snapshot!(shown(&room, &format!("{out}{err}exit {}", starter.status.code().unwrap())), @"
+    watari: Claude Code CLI not found: there is nothing at /nowhere/claude; check the path
+    exit 1
+    ");
+    room.is_empty_within(GONE_WITHIN).await;
+    room.is_tidy();
+}

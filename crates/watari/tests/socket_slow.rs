@@ -1,0 +1,120 @@
+//! A client that does not read is nobody's burden: others get everything, and one that costs too much is let go. On the
+//! fake CLI.
+
+#![cfg(all(target_os = "linux", not(watari_portable)))]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
+
+mod common;
+mod host;
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use host::{Room, of_type};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use serde_json::{Value, json};
+
+/// After so long a client that takes nothing may be let go.
+const SLOW_AFTER: Duration = Duration::from_secs(10);
+
+/// When it must have been at the latest.
+const LET_GO_WITHIN: Duration = Duration::from_secs(20);
+
+const HELLO: &str = "{\"type\":\"hello\",\"protocol\":[1],\"since\":0}\n";
+
+/// A client that says hello and does not read.
+fn stuck(path: &Path) -> UnixStream {
+    let mut stream = UnixStream::connect(path).unwrap();
+    stream.write_all(HELLO.as_bytes()).unwrap();
+    stream
+}
+
+/// Waits until the other side has hung up, without reading; false if it has not until then.
+async fn hung_up(stream: &UnixStream, within: Duration) -> bool {
+    let stream = stream.try_clone().unwrap();
+    let limit = Timespec::try_from(within).unwrap();
+    let waiting = move || {
+        // Nothing is asked for, so only the end is told.
+        let mut ends = [PollFd::new(&stream, PollFlags::empty())];
+        poll(&mut ends, Some(&limit)).unwrap() > 0 && ends[0].revents().contains(PollFlags::HUP)
+    };
+    tokio::task::spawn_blocking(waiting).await.unwrap()
+}
+
+/// A turn of so many blocks, of 100 kB each.
+fn script(blocks: usize) -> String {
+    format!("prompt\nrepeat {blocks}\ndeltas 1000 of 100\nend\nresult\nprompt\ntext Still here\nresult\n")
+}
+
+/// All numbered events, each once and in order, and every text whole.
+fn is_whole(lines: &[Value], blocks: usize) {
+    let numbered: Vec<&Value> =
+        lines.iter().filter(|line| line["seq"].is_string() && line["type"] != "hello").collect();
+    for (line, number) in numbered.iter().zip(1..) {
+        assert_eq!(line["seq"], format!("1:{number}"), "{line}");
+    }
+    let text: String = (0..1000).map(|number| format!("{number:099} ")).collect();
+    let finished = of_type(lines, "block_finished");
+    assert_eq!(finished.len(), blocks);
+    assert!(finished.iter().all(|block| block["content"]["text"] == text.as_str()));
+}
+
+#[tokio::test]
+async fn a_client_that_never_reads_slows_nobody_and_is_let_go_when_it_costs_too_much() {
+    let blocks = 60;
+    let room = Room::fake(&script(blocks));
+    let host = room.host(&[]).await;
+    let (mut reader, _) = host.native_since(json!(0)).await;
+    let mut socket = host.client_with_init().await;
+    let stuck_native = stuck(&host.native_path());
+    // One that speaks the other dialect need not even say hello.
+    let stuck_socket = UnixStream::connect(&host.socket).unwrap();
+    let began = Instant::now();
+    reader.send(json!({"type": "prompt", "id": "1", "content": "a long story"})).await;
+    // Far more than all buffers hold: if anybody waited for the stuck ones, this would never end.
+    let (told, heard) = tokio::join!(reader.until("became_idle"), socket.until("done"));
+    is_whole(&told, blocks);
+    assert_eq!(host::text_of(&heard).len(), blocks * 100_000);
+
+    for stuck in [&stuck_native, &stuck_socket] {
+        assert!(hung_up(stuck, LET_GO_WITHIN).await, "it was not let go: {}", room.log());
+    }
+    assert!(began.elapsed() >= SLOW_AFTER, "{:?}", began.elapsed());
+    let log = room.log();
+    let reason = "a client is let go: it has taken nothing for 10s and is ";
+    assert_eq!(log.matches(reason).count(), 2, "{log}");
+
+    reader.send(json!({"type": "prompt", "id": "2", "content": "are you there?"})).await;
+    reader.until("became_idle").await;
+    socket.until("done").await;
+    host.stop().await;
+}
+
+#[tokio::test]
+async fn a_client_that_never_reads_and_costs_little_is_waited_for_and_then_gets_everything() {
+    let blocks = 6;
+    let room = Room::fake(&script(blocks));
+    let host = room.host(&[]).await;
+    let (mut reader, _) = host.native_since(json!(0)).await;
+    let stuck = stuck(&host.native_path());
+    reader.send(json!({"type": "prompt", "id": "1", "content": "a story"})).await;
+    let told = reader.until("became_idle").await;
+    assert!(!hung_up(&stuck, SLOW_AFTER + Duration::from_secs(2)).await, "{}", room.log());
+    let late = tokio::task::spawn_blocking(move || {
+        let lines = BufReader::new(stuck).lines().map(|line| serde_json::from_str(&line.unwrap()).unwrap());
+        let mut seen: Vec<Value> = Vec::new();
+        for line in lines {
+            seen.push(line);
+            if seen.last().is_some_and(|line| line["type"] == "became_idle") {
+                break;
+            }
+        }
+        seen
+    });
+    let late = late.await.unwrap();
+    is_whole(&told, blocks);
+    is_whole(&late, blocks);
+    host.stop().await;
+}

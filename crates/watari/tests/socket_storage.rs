@@ -1,0 +1,276 @@
+//! A host whose disk is full waits and says so, loses nothing, and goes on by itself when there is room. On the fake CLI, on a
+//! disk of its own that is too small, which only root can make, in a namespace of its own.
+
+#![cfg(all(target_os = "linux", not(watari_portable)))]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
+#![allow(clippy::print_stdout, reason = "a test that is not run says why")]
+
+mod common;
+mod host;
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use host::{Client, Room, end_of, of_type, text_of};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
+
+/// How long it may take until it is noticed that there is room: it is looked every second.
+const NOTICED_WITHIN: Duration = Duration::from_millis(2500);
+
+const GONE_WITHIN: Duration = Duration::from_secs(3);
+
+/// A question that waits, and a text that is longer than the disk has room for.
+const SCRIPT: &str = "prompt\nmessage\ntext Let me see\ntool t1 Bash {\"command\":\"ls\"}\nend\n\
+                      ask! t1 Bash {\"command\":\"ls\"}\ndeltas 5000 of 20\nawait t1\ntext Done\nresult\n";
+
+const LONG_BYTES: usize = 5000 * 20;
+
+/// A room in which what is kept of sessions is on a small disk.
+struct SmallDisk {
+    room: Room,
+    /// Has the disk, until it ends.
+    holder: Child,
+}
+
+impl SmallDisk {
+    /// None where no disk can be mounted.
+    async fn new(script: &str) -> Option<SmallDisk> {
+        let mut room = Room::fake(script);
+        let (state, runtime) = (room.sandbox.root().join("state"), room.sandbox.root().join("runtime"));
+        fs::create_dir(&state).unwrap();
+        fs::create_dir(&runtime).unwrap();
+        fs::set_permissions(&runtime, fs::Permissions::from_mode(0o700)).unwrap();
+        let mount = format!("mount -t tmpfs -o size=256k,mode=700 none '{}'", state.display());
+        let mut holder = Command::new("unshare");
+        holder.args(["-m", "sh", "-c", &format!("{mount} && echo mounted && exec cat")]).env("HOME", "/");
+        holder.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
+        let mut holder = holder.spawn().ok()?;
+        let said = BufReader::new(holder.stdout.as_mut().unwrap()).lines().next_line().await.unwrap();
+        if said.is_none() {
+            println!("not run: a small disk cannot be mounted here");
+            return None;
+        }
+        room.sandbox = room.sandbox.with_env("XDG_STATE_HOME", state.to_str().unwrap());
+        room.sandbox = room.sandbox.with_env("XDG_RUNTIME_DIR", runtime.to_str().unwrap());
+        Some(SmallDisk { room, holder })
+    }
+
+    /// A host whose disk it is.
+    fn start(&self, flags: &[&str]) -> Child {
+        let outside = self.room.command(flags);
+        let outside = outside.as_std();
+        let mut inside = Command::new("nsenter");
+        inside
+            .args(["-m", "-t", &self.holder.id().unwrap().to_string()])
+            .arg(outside.get_program())
+            .args(outside.get_args());
+        inside.env_clear().envs(self.room.sandbox.environment());
+        inside.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        inside.spawn().unwrap()
+    }
+
+    /// A host that listens.
+    async fn host(&self, flags: &[&str]) -> SmallHost {
+        let mut child = self.start(flags);
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        match tokio::time::timeout(host::WITHIN, lines.next_line()).await.unwrap().unwrap() {
+            Some(socket) => SmallHost { child, socket: socket.into() },
+            None => panic!("there is no host: {:?}", end_of(&mut child).await),
+        }
+    }
+
+    /// A path on the disk, as it is seen from outside.
+    fn path(&self, name: &str) -> PathBuf {
+        let state = self.room.sandbox.root().join("state");
+        PathBuf::from(format!("/proc/{}/root{}/{name}", self.holder.id().unwrap(), state.display()))
+    }
+
+    fn session(&self) -> PathBuf {
+        let mut sessions = fs::read_dir(self.path("watari/sessions")).unwrap();
+        sessions.next().unwrap().unwrap().path()
+    }
+
+    /// The same, as the host knows it.
+    fn session_inside(&self) -> PathBuf {
+        let session = self.session();
+        self.room.sandbox.root().join("state/watari/sessions").join(session.file_name().unwrap())
+    }
+
+    /// Takes room, so that there is some to make.
+    fn fill(&self) {
+        fs::write(self.path("ballast"), vec![b'x'; 150 * 1024]).unwrap();
+    }
+
+    /// Takes all the room there is.
+    fn fill_up(&self) {
+        let mut more = fs::File::create(self.path("more")).unwrap();
+        while more.write_all(&[b'x'; 512]).is_ok() {}
+    }
+
+    fn make_room(&self) {
+        for name in ["ballast", "more"] {
+            let _absent = fs::remove_file(self.path(name));
+        }
+    }
+
+    fn events(&self) -> Vec<Value> {
+        let text = fs::read_to_string(self.session().join("events.jsonl")).unwrap();
+        assert!(text.ends_with('\n'), "the last line was broken off");
+        text.lines().skip(1).map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+}
+
+struct SmallHost {
+    child: Child,
+    socket: PathBuf,
+}
+
+impl SmallHost {
+    async fn native(&self, since: Value) -> Client {
+        let name = self.socket.file_name().unwrap().to_str().unwrap();
+        let mut client = Client::connect(&self.socket.with_file_name(name.replace(".agent.sock", ".sock"))).await;
+        client.send(json!({"type": "hello", "protocol": [1], "since": since})).await;
+        client.until("hello").await;
+        client
+    }
+
+    async fn client(&self) -> Client {
+        let mut client = Client::connect(&self.socket).await;
+        client.until("init").await;
+        client
+    }
+
+    /// Tells it to end; its exit code and what it says.
+    async fn stop(mut self) -> (Option<i32>, String) {
+        kill_process(Pid::from_raw(self.child.id().unwrap().cast_signed()).unwrap(), Signal::TERM).unwrap();
+        end_of(&mut self.child).await
+    }
+}
+
+/// The numbers of numbered events are complete, and every one is there once and in order.
+fn is_whole(events: &[Value]) {
+    for (event, number) in events.iter().zip(1..) {
+        assert_eq!(event["seq"], format!("1:{number}"), "{event}");
+    }
+}
+
+fn finished_texts(events: &[Value]) -> Vec<&str> {
+    of_type(events, "block_finished").iter().filter_map(|event| event["content"]["text"].as_str()).collect()
+}
+
+/// The answer to a command, which is known by its name.
+async fn answer(client: &mut Client, name: &str, mut command: Value) -> Value {
+    command["id"] = json!(name);
+    client.send(command).await;
+    loop {
+        let line = client.next().await.unwrap();
+        if line["id"] == name {
+            return line;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_turn_on_a_full_disk_waits_and_is_whole_when_there_is_room_again() {
+    let Some(disk) = SmallDisk::new(SCRIPT).await else { return };
+    let host = disk.host(&[]).await;
+    let (mut native, mut socket) = (host.native(json!(0)).await, host.client().await);
+    let mut giver = host.native(Value::Null).await;
+    disk.fill();
+    socket.say("go").await;
+
+    let mut told = native.until("storage_full").await;
+    let full = told.last().unwrap().clone();
+    assert!(full["after"].is_string() && full["seq"].is_null(), "{full}");
+    let why = full["message"].as_str().unwrap();
+    assert!(why.starts_with("there is no room left for the log ") && why.contains("make room"), "{why}");
+    let mut heard = socket.until("error").await;
+    assert_eq!(heard.last().unwrap()["message"], why);
+    // Whoever comes now is told, too.
+    let mut late = host.client().await;
+    assert_eq!(late.until("error").await.last().unwrap()["message"], why);
+
+    let ask = of_type(&told, "ask_opened")[0]["ask"].clone();
+    let allow = json!({"type": "answer", "ask": ask, "answer": {"type": "allow"}});
+    for (name, command) in [("prompt", json!({"type": "prompt", "content": "more"})), ("allow", allow.clone())] {
+        let refused = answer(&mut giver, name, command).await;
+        assert_eq!(refused["type"], "refused", "{refused}");
+        assert!(refused["message"].as_str().unwrap().contains("there is no room left for the log"), "{refused}");
+    }
+    let interrupted = answer(&mut giver, "interrupt", json!({"type": "interrupt"})).await;
+    assert_eq!(interrupted["type"], "accepted", "{interrupted}");
+    // Nothing was told that is not stored.
+    assert_eq!(of_type(&told, "block_finished").len(), of_type(&disk.events(), "block_finished").len());
+
+    disk.make_room();
+    let made_room = Instant::now();
+    told.extend(native.until("storage_recovered").await);
+    assert!(made_room.elapsed() < NOTICED_WITHIN, "{:?}", made_room.elapsed());
+    assert!(told.last().unwrap()["after"].is_string(), "{:?}", told.last());
+    // One that was refused can be given again.
+    let allowed = answer(&mut giver, "allow", allow).await;
+    assert_eq!(allowed["type"], "accepted", "{allowed}");
+    told.extend(native.until("became_idle").await);
+    heard.extend(socket.until("done").await);
+
+    let events = disk.events();
+    is_whole(&events);
+    let numbered: Vec<Value> = told.iter().filter(|line| line["seq"].is_string()).cloned().collect();
+    assert_eq!(numbered, events);
+    let text: String = (0..5000).map(|number| format!("{number:019} ")).collect();
+    assert_eq!(text.len(), LONG_BYTES);
+    assert_eq!(finished_texts(&events), ["Let me see", &text, "Done"]);
+    assert_eq!(text_of(&heard), format!("Let me see{text}Done"));
+    // Who comes back gets the same from the file.
+    let mut again = host.native(json!(0)).await.until("became_idle").await;
+    again.retain(|line| line["seq"].is_string());
+    assert_eq!(again, events);
+    assert_eq!(host.stop().await, (Some(0), String::new()));
+}
+
+#[tokio::test]
+async fn a_host_on_a_full_disk_can_be_ended_and_the_next_one_says_what_was_lost() {
+    let Some(disk) = SmallDisk::new(SCRIPT).await else { return };
+    let host = disk.host(&[]).await;
+    let mut socket = host.client().await;
+    disk.fill();
+    socket.say("go").await;
+    socket.until("error").await;
+    let id = fs::read(disk.session().join("record.json")).unwrap();
+    let id = serde_json::from_slice::<Value>(&id).unwrap()["session_id"].as_str().unwrap().to_owned();
+    disk.fill_up();
+    let (code, stderr) = host.stop().await;
+    let said = stderr.replace(disk.session_inside().to_str().unwrap(), "SESSION");
+    // It could not note its end, which is not as it should be.
+    insta::assert_snapshot!(format!("{said}exit {}", code.unwrap()), @"
+    watari: not everything was stored: there is no room left for the log SESSION/events.jsonl: No space left on device (os error 28)
+    exit 1
+    ");
+    let heard = socket.rest().await;
+    let ends =
+        |line: &&Value| line["message"].as_str().is_some_and(|message| message.starts_with("the session ends: "));
+    assert!(heard.iter().any(|line| ends(&line)), "{heard:#?}");
+    disk.room.is_empty_within(GONE_WITHIN).await;
+    assert_eq!(common::names_in(&disk.room.sandbox.root().join("runtime/watari")), Vec::<std::ffi::OsString>::new());
+
+    // There is still no room.
+    let (code, stderr) = end_of(&mut disk.start(&["--resume", &id])).await;
+    assert!(code == Some(1) && stderr.contains("No space left on device"), "{code:?} {stderr}");
+    let before = disk.events();
+    disk.make_room();
+    let host = disk.host(&["--resume", &id]).await;
+    host.native(json!(0)).await.until("ready").await;
+    let events = disk.events();
+    assert_eq!(events[..before.len()], before);
+    let kinds: Vec<&str> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
+    let left = kinds.iter().filter(|kind| ["ask_closed", "prompt_dropped", "block_discarded", "ended"].contains(kind));
+    assert_eq!(left.collect::<Vec<_>>(), [&"ask_closed", &"block_discarded", &"prompt_dropped", &"ended"], "{kinds:?}");
+    assert_eq!(host.stop().await, (Some(0), String::new()));
+}
