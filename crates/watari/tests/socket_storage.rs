@@ -21,7 +21,10 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
-/// How long it may take until it is noticed that there is room: it is looked every second.
+/// How often it is tried to store what could not be stored.
+const TRIED_EVERY: Duration = Duration::from_secs(1);
+
+/// How long it may take until it is noticed that there is room.
 const NOTICED_WITHIN: Duration = Duration::from_millis(2500);
 
 const GONE_WITHIN: Duration = Duration::from_secs(3);
@@ -209,6 +212,8 @@ async fn a_turn_on_a_full_disk_waits_and_is_whole_when_there_is_room_again() {
     // Nothing was told that is not stored.
     assert_eq!(of_type(&told, "block_finished").len(), of_type(&disk.events(), "block_finished").len());
 
+    // It is tried again in vain, of which nobody is told.
+    tokio::time::sleep(TRIED_EVERY + TRIED_EVERY / 2).await;
     disk.make_room();
     let made_room = Instant::now();
     told.extend(native.until("storage_recovered").await);
