@@ -17,7 +17,9 @@ const FILE_BYTES_MAX: u64 = 1024 * 1024;
 pub(crate) fn begin(path: &Path, level: LevelFilter) -> io::Result<()> {
     let log = Rotated { path: path.to_owned(), open: Mutex::new(Open::at(path)?) };
     let subscriber =
-        tracing_subscriber::fmt().with_writer(log).with_max_level(level).with_ansi(false).with_target(false).finish();
+        tracing_subscriber::fmt().with_writer(log).with_max_level(level).with_ansi(false).with_target(false);
+    // A line that cannot be written is lost. It would be complained of on standard error, with a panic if nobody reads that.
+    let subscriber = subscriber.log_internal_errors(false).finish();
     tracing::subscriber::set_global_default(subscriber).map_err(io::Error::other)
 }
 
