@@ -279,3 +279,21 @@ async fn a_host_on_a_full_disk_can_be_ended_and_the_next_one_says_what_was_lost(
     assert_eq!(left.collect::<Vec<_>>(), [&"ask_closed", &"block_discarded", &"prompt_dropped", &"ended"], "{kinds:?}");
     assert_eq!(host.stop().await, (Some(0), String::new()));
 }
+
+#[tokio::test]
+async fn a_host_that_cannot_even_write_its_log_and_has_nobody_to_complain_to_goes_on() {
+    let Some(disk) = SmallDisk::new("prompt\ntext Good morning\nresult\n").await else { return };
+    let mut host = disk.host(&[]).await;
+    // Whoever started it is gone.
+    drop(host.child.stderr.take());
+    disk.fill_up();
+    // Each is a line in the log, for which there soon is no room.
+    for _ in 0..100 {
+        host.client().await;
+    }
+    disk.make_room();
+    let mut client = host.client().await;
+    client.say("good morning?").await;
+    client.until("done").await;
+    assert_eq!(host.stop().await, (Some(0), String::new()));
+}
