@@ -158,6 +158,9 @@ impl Host {
         if let Life::Failed(error) = life {
             self.publisher.publish(HostEvent::StartFailed { message: error.to_string() });
             self.close()?;
+            if let Conversation::New(_) = self.conversation {
+                self.publisher.kept.forget();
+            }
             return Err(error.into());
         }
         while !matches!(life, Life::Stopped) {
@@ -261,7 +264,7 @@ impl Host {
         let tools = &mut kept_options.own_tools;
         let mut carrier = Carrier { orders: Some(orders), ledger, answers, tools };
         let (mut running, mut ready) = (pin!(running), pin!(opening.ready()));
-        let (mut is_ready, mut is_stopping, mut failure) = (false, false, None);
+        let (mut is_ready, mut stopping, mut failure) = (false, None::<Stopping>, None);
         loop {
             tokio::select! {
                 // All may be dropped half-way: the session and its opening go on, what is not taken stays.
@@ -273,20 +276,23 @@ impl Host {
                         carrier.carry(given);
                     }
                 }
-                given = next(commands), if is_ready && !is_stopping => {
-                    is_stopping = carrier.take(given);
-                    if is_stopping {
-                        tell_stopping(tells, CLOSED);
-                    }
+                given = next(commands), if is_ready && stopping.is_none() => {
+                    stopping = carrier.take(given).map(|ending| Stopping::begin(tells, CLOSED, Some(ending)));
                 }
-                reason = stopped(stop), if !is_stopping => {
-                    is_stopping = true;
-                    tell_stopping(tells, &reason);
-                    carrier.close();
+                reason = stopped(stop), if stopping.is_none() => {
+                    stopping = Some(Stopping::begin(tells, &reason, None));
+                }
+                () = told(&mut stopping) => {
+                    // Everybody knows why before anything of it is seen.
+                    match stopping.as_mut().and_then(|stopping| stopping.ending.take()) {
+                        Some(ending) => carrier.carry(ending),
+                        None => carrier.close(),
+                    }
                 }
                 Some(answered) = carrier.answers.join_next() => carrier.answered(answered),
             }
         }
+        let is_stopping = stopping.is_some();
         tracing::info!(is_ready, is_stopping, "Claude Code has ended");
         // Nobody is left who could carry out what was given, so each has its answer soon.
         while let Some(answered) = carrier.answers.join_next().await {
@@ -316,10 +322,34 @@ impl Host {
 /// Why a host ends that a client has closed.
 const CLOSED: &str = "a client has closed the session";
 
-/// The host's own event goes the way of everything that is wanted of the publisher, which the session has at the moment.
-fn tell_stopping(tells: &mpsc::Sender<Wanted>, reason: &str) {
-    // If so many wait to be let in that there is no room, the end itself tells them.
-    let _full = tells.try_send(Wanted::Tell(HostEvent::HostStopping { reason: reason.to_owned() }));
+/// A session that is being ended.
+struct Stopping {
+    /// Until everybody was told why.
+    told: Option<oneshot::Receiver<()>>,
+    /// The command that ends it, if it was one.
+    ending: Option<Given>,
+}
+
+impl Stopping {
+    /// Tells why. It goes the way of everything that is wanted of the publisher, which the session has at the moment.
+    fn begin(tells: &mpsc::Sender<Wanted>, reason: &str, ending: Option<Given>) -> Stopping {
+        let (told, is_told) = oneshot::channel();
+        let event = HostEvent::HostStopping { reason: reason.to_owned() };
+        // If so many wait to be let in that there is no room, the end itself tells them.
+        let _full = tells.try_send(Wanted::Tell { event, told });
+        Stopping { told: Some(is_told), ending }
+    }
+}
+
+/// Waits until everybody was told why a session is being ended, or that cannot be.
+async fn told(stopping: &mut Option<Stopping>) {
+    match stopping.as_mut().and_then(|stopping| stopping.told.as_mut()) {
+        Some(is_told) => {
+            let _cannot = is_told.await;
+        }
+        None => return std::future::pending().await,
+    }
+    stopping.iter_mut().for_each(|stopping| stopping.told = None);
 }
 
 /// The next command. When every handle is gone nobody can want anything; the host then waits to be stopped.

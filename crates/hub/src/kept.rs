@@ -221,6 +221,11 @@ impl Kept {
         Ok(())
     }
 
+    /// The session never was one: nothing of it is to be kept.
+    pub(crate) fn forget(&mut self) {
+        self.is_only_a_folder = true;
+    }
+
     /// How much was cut off the end of the log because it was no whole line.
     pub fn cut_bytes(&self) -> u64 {
         self.cut_bytes

@@ -31,8 +31,15 @@ const UNSTORED_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Something that is wanted of a publisher.
 #[derive(Debug)]
 pub(crate) enum Wanted {
-    Attach { since: Since, answer: oneshot::Sender<Attached> },
-    Tell(HostEvent),
+    Attach {
+        since: Since,
+        answer: oneshot::Sender<Attached>,
+    },
+    /// Tell something of the host's own, and say when it is told.
+    Tell {
+        event: HostEvent,
+        told: oneshot::Sender<()>,
+    },
 }
 
 /// How far a session is, as its events tell.
@@ -232,7 +239,10 @@ impl Publisher {
                 // Whoever wanted it may have gone.
                 let _unheard = answer.send(self.attach(since));
             }
-            Wanted::Tell(event) => self.publish(event),
+            Wanted::Tell { event, told } => {
+                self.publish(event);
+                let _unheard = told.send(());
+            }
         }
     }
 

@@ -10,7 +10,7 @@ use crate::key::Key;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum HostEvent {
-    /// A host has taken the session up: the first event of every epoch.
+    /// A host has taken the session up. What an earlier one was killed in the middle of was ended before.
     HostStarted {
         /// Watari's own name of the session.
         key: Key,

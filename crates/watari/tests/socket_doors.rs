@@ -280,22 +280,16 @@ async fn a_host_that_is_told_to_end_in_a_turn_says_why_and_leaves_nothing() {
     client.say("what is there?").await;
     client.until("approval_request").await;
     host.signal(Signal::TERM);
-    // The reason comes at once, before or behind the end of the question.
-    let (reason, rest): (Vec<_>, Vec<_>) = client
-        .rest()
-        .await
-        .into_iter()
-        .partition(|line| line["message"] == "the session ends: the host was told to end");
-    insta::assert_snapshot!(transcript(&["usage"], reason.iter().chain(&rest)), @r#"
-    {"message":"the session ends: the host was told to end","type":"error"}
+    // The reason comes first.
+    insta::assert_snapshot!(transcript(&["usage"], &client.rest().await), @r#"
+    {"kind":"session","message":"the session ends: the host was told to end","type":"error"}
     {"decision":"cancelled","request_id":"t1","type":"approval_resolved"}
-    {"message":"the turn was interrupted","type":"error"}
-    {"type":"done","usage":"usage"}
+    {"kind":"turn","message":"the turn was interrupted","type":"error"}
+    {"message_id":3,"type":"done","usage":"usage"}
     "#);
     let told = native.rest().await;
     let ends = told.iter().skip_while(|line| line["type"] != "ask_opened").skip(1);
-    let (reason, rest): (Vec<_>, Vec<_>) = ends.partition(|line| line["type"] == "host_stopping");
-    insta::assert_snapshot!(transcript(&["seq", "outcome", "request"], reason.into_iter().chain(rest)), @r#"
+    insta::assert_snapshot!(transcript(&["seq", "outcome", "request"], ends), @r#"
     {"reason":"the host was told to end","seq":"seq","type":"host_stopping"}
     {"ask":2,"by":null,"ending":"session_ended","kind":"permission","seq":"seq","tool_use":"t1","type":"ask_closed"}
     {"cause":{"prompt":3},"outcome":"outcome","seq":"seq","type":"turn_finished"}
@@ -318,7 +312,7 @@ async fn a_host_that_is_told_to_end_while_it_is_idle_does() {
         host.signal(signal);
         let said = transcript(&[], &client.rest().await);
         insta::allow_duplicates! {
-            insta::assert_snapshot!(said, @r#"{"message":"the session ends: the host was told to end","type":"error"}"#);
+            insta::assert_snapshot!(said, @r#"{"kind":"session","message":"the session ends: the host was told to end","type":"error"}"#);
         }
         assert_eq!(host.end().await, (Some(0), String::new()));
         room.is_empty_within(GONE_WITHIN).await;
@@ -338,7 +332,7 @@ async fn a_host_that_is_told_to_end_while_its_cli_starts_does() {
     host.signal(Signal::TERM);
     assert_eq!(
         transcript(&[], &client.rest().await),
-        r#"{"message":"the session ends: the host was told to end","type":"error"}"#
+        r#"{"kind":"session","message":"the session ends: the host was told to end","type":"error"}"#
     );
     assert_eq!(host.end().await, (Some(0), String::new()));
     room.is_empty_within(GONE_WITHIN).await;

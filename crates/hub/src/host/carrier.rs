@@ -30,18 +30,19 @@ pub(super) struct Carrier<'a> {
 }
 
 impl Carrier<'_> {
-    /// Takes a command of a client. Tells whether it ends the session.
-    pub(super) fn take(&mut self, given: Given) -> bool {
-        match enter(self.ledger, given) {
-            Some(given) => self.carry(given),
-            None => false,
+    /// Takes a command of a client, and carries it out unless it ends the session: then it is given back.
+    pub(super) fn take(&mut self, given: Given) -> Option<Given> {
+        let given = enter(self.ledger, given)?;
+        if let Command::Close | Command::Abort = given.command {
+            return Some(given);
         }
+        self.carry(given);
+        None
     }
 
-    /// Carries out a command that was entered. Tells whether it ends the session.
-    pub(super) fn carry(&mut self, given: Given) -> bool {
+    /// Carries out a command that was entered.
+    pub(super) fn carry(&mut self, given: Given) {
         let Given { sender: Sender { name, once }, mut command, answer } = given;
-        let ends = matches!(command, Command::Close | Command::Abort);
         if let Command::Answer { by, .. } = &mut command {
             *by = Some(name);
         }
@@ -55,11 +56,9 @@ impl Carrier<'_> {
                     let outcome = receipt.accepted().await.map_err(|error| error.to_string());
                     (once, answer, outcome)
                 });
-                ends
             }
             Err(error) => {
                 self.ledger.settle(once.as_ref(), answer, &Err(error.to_string()));
-                false
             }
         }
     }
