@@ -227,7 +227,7 @@ async fn a_bad_line_gets_one_error_and_changes_nothing() {
     {"kind":"line","message":"text must be a string","type":"error"}
     {"kind":"refused","message":"the prompt has no content: give it text or at least one block","type":"error"}
     {"kind":"line","message":"request_id is missing; it must be a string","type":"error"}
-    {"kind":"line","message":"request_id \"never\" is not open: it was answered, cancelled, has expired or never was","type":"error"}
+    {"kind":"refused","message":"request_id \"never\" is not open: it was answered, cancelled, has expired or never was","type":"error"}
     {"kind":"line","message":"since must be a position such as \"3:17\", or 0 for everything","type":"error"}
     {"kind":"line","message":"call_id \"x\" is not one of ours","type":"error"}
     "#);

@@ -40,6 +40,8 @@ pub(crate) enum Heard {
     Hello { since: Since, key: Option<String>, client: Option<String> },
     /// What it wants. `about` is what it is said of when it is refused.
     Command { id: Option<String>, about: Option<String>, command: Command },
+    /// What it wants cannot be done, as is known already.
+    Refused { id: Option<String>, message: String },
 }
 
 /// What is wrong with what a client said.

@@ -30,14 +30,13 @@ pub(super) fn message(
         }
         "message" => Command::Prompt(content::prompt(members)?),
         "approve" => {
-            let (open, about) = asked(members, &ask_of)?;
-            let input = members.raw_object("input")?;
-            return Ok(Heard::answer(id, Some(about), open.id(), open.yes(input)));
+            let (request_id, input) = (request_id(members)?, members.raw_object("input")?);
+            return Ok(answer(id, &request_id, ask_of(&request_id), |ask| ask.yes(input)));
         }
         "deny" => {
-            let (open, about) = asked(members, &ask_of)?;
+            let request_id = request_id(members)?;
             let reason = members.text("reason")?.unwrap_or_else(|| "User denied".to_owned());
-            return Ok(Heard::answer(id, Some(about), open.id(), open.no(reason)));
+            return Ok(answer(id, &request_id, ask_of(&request_id), |ask| ask.no(reason)));
         }
         "register_tools" => Command::Request(Request::SetTools(content::tools(members, "input_schema")?)),
         "tool_call_result" => {
@@ -56,12 +55,21 @@ pub(super) fn message(
     Ok(Heard::Command { id, about: None, command })
 }
 
-fn asked(members: &mut Members<'_>, ask_of: impl Fn(&str) -> Option<OpenAsk>) -> Result<(OpenAsk, String), String> {
-    let request_id: String = members.required("request_id", "a string")?;
+fn request_id(members: &mut Members<'_>) -> Result<String, String> {
+    members.required("request_id", "a string")
+}
+
+/// An answer to a request that the client was told of; to any other it is refused.
+fn answer(id: Option<String>, request_id: &str, ask: Option<OpenAsk>, answer: impl FnOnce(OpenAsk) -> Answer) -> Heard {
     let beginning: String = request_id.chars().take(60).collect();
-    let not_open =
-        || format!("request_id {beginning:?} is not open: it was answered, cancelled, has expired or never was");
-    ask_of(&request_id).map(|ask| (ask, format!("request_id {beginning:?}"))).ok_or_else(not_open)
+    let about = format!("request_id {beginning:?}");
+    match ask {
+        Some(ask) => Heard::answer(id, Some(about), ask.id(), answer(ask)),
+        None => {
+            let message = format!("{about} is not open: it was answered, cancelled, has expired or never was");
+            Heard::Refused { id, message }
+        }
+    }
 }
 
 fn call_id(members: &mut Members<'_>) -> Result<AskId, String> {

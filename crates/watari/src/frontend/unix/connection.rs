@@ -221,6 +221,9 @@ impl Connection {
                 // If there is no session any more, following says so.
                 let _ended = self.attach(since, Some(Greeting::Hello)).await;
             }
+            Ok((Heard::Refused { id, message }, _)) => {
+                self.speaker.answer(id.as_deref(), &Err(message), self.outbox.lines());
+            }
             Ok((Heard::Command { id, about, command }, fingerprint)) => {
                 self.give(id, about, command, fingerprint).await;
             }
