@@ -61,10 +61,9 @@ fn the_reader_takes_a_line_exactly_if_the_schema_does() {
         messages().iter().flat_map(|message| variations(message, &values, |line| line)).collect();
     lines.extend(variations(&tool(), &values, |tool| json!({"type": "register_tools", "tools": [tool]})));
     let is_ours = |line: &Value| {
-        // Which requests there are, a schema cannot say.
-        let is_request = line["request_id"].as_str().is_none_or(|id| id.starts_with("toolu_"));
+        // Which calls there are, a schema cannot say.
         let is_call = line["call_id"].as_str().is_none_or(|id| id.starts_with("call_"));
-        is_request && is_call && line["tools"][0]["name"].as_str().is_none_or(can_be_called)
+        is_call && line["tools"][0]["name"].as_str().is_none_or(can_be_called)
     };
     let (taken, refused) = are_taken_as_the_schema_says(&schema, lines, is_ours, |line| read(line, ask_of));
     assert!(taken > 100 && refused > 500, "{taken} lines were taken, {refused} refused");
