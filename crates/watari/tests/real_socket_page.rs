@@ -90,9 +90,26 @@ struct User {
 }
 
 /// What the user sees of a run.
+#[derive(Debug, PartialEq, Eq)]
 struct Seen {
     code: Option<i32>,
     stdout: String,
+    stderr: String,
+}
+
+impl Seen {
+    /// A run that ended well, and said this.
+    fn well(stdout: impl Into<String>) -> Seen {
+        Seen { code: Some(0), stdout: stdout.into(), stderr: String::new() }
+    }
+}
+
+/// What the user does when there is a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Answers {
+    With(&'static str),
+    /// Not: the input ends.
+    Never,
 }
 
 impl User {
@@ -100,22 +117,9 @@ impl User {
         User { program: language.install(room.sandbox.root()).await, state: room.sandbox.root().join("place.json") }
     }
 
-    /// Runs the program, and types an answer to each question when it is there.
-    async fn run(&self, room: &Room, socket: &Path, message: &str, answer: &str) -> Seen {
-        let mut running = self.start(room, socket, message);
-        let mut stdout = String::new();
-        while let Some(line) = running.next_line().await {
-            // Which connection it was that answered, is not the same each time.
-            let shown = line.split_once(" (client ").map_or(line.as_str(), |(before, _)| before);
-            stdout.push_str(shown);
-            stdout.push('\n');
-            if line.starts_with("? ") {
-                running.stdin.write_all(format!("{answer}\n").as_bytes()).await.unwrap();
-            }
-        }
-        let (code, stderr) = end_of(&mut running.child).await;
-        assert_eq!(stderr, "");
-        Seen { code, stdout }
+    /// Runs the program to its end.
+    async fn run(&self, room: &Room, socket: &Path, message: &str, answers: Answers) -> Seen {
+        self.start(room, socket, message).rest(answers).await
     }
 
     fn start(&self, room: &Room, socket: &Path, message: &str) -> Running {
@@ -125,14 +129,15 @@ impl User {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         let mut child = command.spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        Running { stdin: child.stdin.take().unwrap(), lines, child }
+        Running { stdin: child.stdin.take(), lines, child }
     }
 }
 
 /// A program of the page that runs.
 struct Running {
     child: Child,
-    stdin: ChildStdin,
+    /// None at the end of the input.
+    stdin: Option<ChildStdin>,
     lines: Lines<BufReader<ChildStdout>>,
 }
 
@@ -140,13 +145,35 @@ impl Running {
     async fn next_line(&mut self) -> Option<String> {
         tokio::time::timeout(WITHIN, self.lines.next_line()).await.unwrap_or_else(|_| panic!("it hangs")).unwrap()
     }
+
+    async fn answer(&mut self, answers: Answers) {
+        match (answers, &mut self.stdin) {
+            (Answers::With(answer), Some(stdin)) => stdin.write_all(format!("{answer}\n").as_bytes()).await.unwrap(),
+            (Answers::Never, _) | (_, None) => self.stdin = None,
+        }
+    }
+
+    /// The rest of what it says; every question is answered when it is there.
+    async fn rest(mut self, answers: Answers) -> Seen {
+        let mut stdout = String::new();
+        while let Some(line) = self.next_line().await {
+            stdout.push_str(&line);
+            stdout.push('\n');
+            if line.starts_with("? ") {
+                self.answer(answers).await;
+            }
+        }
+        let (code, stderr) = end_of(&mut self.child).await;
+        Seen { code, stdout, stderr }
+    }
 }
 
 fn touch(id: &str, name: &str) -> Reply {
     Reply::text("I will look.").and_tool_use(id, "Bash", json!({"command": format!("touch {name}")}))
 }
 
-/// The document's own flow, with a yes, with a no, and with an API that fails; every run goes on where the last was.
+/// The document's own flow, with a yes, with a no, at the end of the input, and with an API that fails; every run goes on
+/// where the last was.
 async fn holds_the_flow_of_the_document(language: Language) {
     if !language.is_there() {
         return;
@@ -156,24 +183,29 @@ async fn holds_the_flow_of_the_document(language: Language) {
         Reply::text("Fixed."),
         touch("toolu_2", "other"),
         Reply::text("Then not."),
+        touch("toolu_3", "third"),
+        Reply::text("Nor this."),
         Reply::status(400, "the stub will not"),
     ])
     .await;
     let host = room.host(&[]).await;
     let user = User::new(language, &room).await;
-    let by = format!("example-{}", if language == Language::Go { "go" } else { "python" });
-    for (answer, name, decision, end) in [("y", "made", "approved", "Fixed."), ("n", "other", "denied", "Then not.")] {
+    for (answers, name, decision, end) in [
+        (Answers::With("y"), "made", "approved", "Fixed."),
+        (Answers::With("n"), "other", "denied", "Then not."),
+        (Answers::Never, "third", "denied", "Nor this."),
+    ] {
         let input = language.printed(&format!("{{\"command\":\"touch {name}\"}}"));
-        let expected = format!("I will look.\n? Bash {input} [y/n]\n! {decision} by {by}\n{end}\n");
-        let seen = user.run(&room, &host.socket, "fix the bug", answer).await;
-        assert_eq!((seen.code, seen.stdout), (Some(0), expected));
-        assert_eq!(room.sandbox.cwd().join(name).exists(), answer == "y");
+        let expected = format!("I will look.\n? Bash {input} [y/n]\n! {decision}\n{end}\n");
+        assert_eq!(user.run(&room, &host.socket, "fix the bug", answers).await, Seen::well(expected));
+        assert_eq!(room.sandbox.cwd().join(name).exists(), decision == "approved");
     }
-    let calls = room.stub.as_ref().unwrap().model_calls();
-    assert!(calls.last().unwrap().to_string().contains("The user said no."));
-    let seen = user.run(&room, &host.socket, "again", "n").await;
-    assert_eq!(seen.code, Some(1), "{}", seen.stdout);
-    assert!(seen.stdout.contains("error: ") && seen.stdout.contains("the stub will not"), "{}", seen.stdout);
+    let seen = user.run(&room, &host.socket, "again", Answers::Never).await;
+    assert!(seen.code == Some(1) && seen.stdout.contains("error: "), "{seen:?}");
+    assert!(seen.stdout.contains("the stub will not"), "{seen:?}");
+    // A message that is refused has no end to wait for.
+    let seen = user.run(&room, &host.socket, "", Answers::Never).await;
+    assert!(seen.code == Some(1) && seen.stdout.starts_with("error: the prompt has no content"), "{seen:?}");
     host.stop().await;
     room.is_empty_within(Duration::from_secs(1)).await;
 }
@@ -249,11 +281,9 @@ async fn comes_back(language: Language) {
         to_client: 50 + 250 * number,
     });
     let proxy = Proxy::new(&room, &host, cuts.collect());
-    let seen = user.run(&room, &proxy.path, "tell a story", "y").await;
+    let seen = user.run(&room, &proxy.path, "tell a story", Answers::With("y")).await;
     let input = language.printed("{\"command\":\"touch made\"}");
-    let by = format!("example-{}", if language == Language::Go { "go" } else { "python" });
-    let expected = format!("{story}\n? Bash {input} [y/n]\n! approved by {by}\n{story}\n");
-    assert_eq!((seen.code, seen.stdout), (Some(0), expected));
+    assert_eq!(seen, Seen::well(format!("{story}\n? Bash {input} [y/n]\n! approved\n{story}\n")));
     let connections = proxy.connections.load(Ordering::Relaxed);
     assert!(connections > 5, "only {connections} connections");
     // The message was carried out once.
@@ -276,29 +306,35 @@ async fn knows_its_session(language: Language) {
     if !language.is_there() {
         return;
     }
-    let room = Room::real([Reply::text("One."), Reply::text("Two.")]).await;
-    let host = room.host(&[]).await;
+    let room = Room::real([Reply::text("One."), Reply::text("Two."), Reply::text("Three."), touch("toolu_1", "made")]);
+    let room = room.await;
+    let socket = room.sandbox.root().join("watari.sock");
+    let flags = ["--socket", socket.to_str().unwrap()];
+    let host = room.host(&flags).await;
     let user = User::new(language, &room).await;
-    let seen = user.run(&room, &host.socket, "first", "y").await;
-    assert_eq!((seen.code, seen.stdout.as_str()), (Some(0), "One.\n"));
+    assert_eq!(user.run(&room, &socket, "first", Answers::Never).await, Seen::well("One.\n"));
     // Of another session; and of this one, but behind its end.
-    let kept = fs::read_to_string(&user.state).unwrap();
-    let id = room.record()["session_id"].as_str().unwrap().to_owned();
-    let (_, place) = kept.rsplit_once("\"1:").unwrap();
-    let number = place.split_once('"').unwrap().0;
-    let other = kept.replace(&id, "00000000-0000-4000-8000-000000000000");
-    let behind = kept.replace(&format!("\"1:{number}\""), "\"1:100000\"");
-    let expected = ["One.\nTwo.\n", "One.\nTwo.\nTwo.\n"];
-    for (state, expected) in [other, behind].iter().zip(expected) {
-        assert_ne!(*state, kept);
-        fs::write(&user.state, state).unwrap();
-        let seen = user.run(&room, &host.socket, "second", "y").await;
-        assert_eq!((seen.code, seen.stdout.as_str()), (Some(0), expected));
+    let kept: Value = serde_json::from_slice(&fs::read(&user.state).unwrap()).unwrap();
+    assert_eq!(kept["key"], room.record()["key"]);
+    for (field, value, expected) in [("key", "another", "One.\nTwo.\n"), ("since", "1:100000", "One.\nTwo.\nThree.\n")]
+    {
+        let mut kept = kept.clone();
+        kept[field] = json!(value);
+        fs::write(&user.state, kept.to_string()).unwrap();
+        assert_eq!(user.run(&room, &socket, "next", Answers::Never).await, Seen::well(expected));
     }
-    let socket = host.socket.clone();
-    host.stop().await;
-    let seen = user.run(&room, &socket, "third", "y").await;
-    assert!(seen.code == Some(1) && seen.stdout.contains("there is no host any more"), "{}", seen.stdout);
+    // Another session takes the place of the one that has the message.
+    let mut running = user.start(&room, &socket, "last");
+    assert_eq!(running.next_line().await.unwrap(), "I will look.");
+    running.next_line().await.filter(|line| line.starts_with("? ")).unwrap();
+    host.kill().await;
+    let other = room.host(&flags).await;
+    running.answer(Answers::With("y")).await;
+    let seen = running.rest(Answers::Never).await;
+    assert!(seen.code == Some(1) && seen.stderr.ends_with("another session is there now\n"), "{seen:?}");
+    other.stop().await;
+    let seen = user.run(&room, &socket, "too late", Answers::Never).await;
+    assert!(seen.code == Some(1) && seen.stderr.ends_with("there is no host any more\n"), "{seen:?}");
 }
 
 #[tokio::test]
@@ -311,9 +347,15 @@ async fn the_python_program_knows_its_session() {
     knows_its_session(Language::Python).await;
 }
 
+/// What a value of the page is in this run.
+type Names = BTreeMap<String, Value>;
+
+/// What the page has for what differs from run to run.
+const NAMED: [&str; 2] = ["key", "seq"];
+
 /// A line without what differs from run to run. Right after `done` a session may still be `running`.
 fn without_chance(mut line: Value) -> Value {
-    for name in ["session_id", "usage", "seq", "state"] {
+    for name in ["session_id", "usage", "state"].iter().chain(&NAMED) {
         if let Some(value) = line.get_mut(name) {
             *value = json!(name);
         }
@@ -321,13 +363,21 @@ fn without_chance(mut line: Value) -> Value {
     line
 }
 
+/// Notes what values of the page are in this run; the same ones are the same each time.
+fn note(names: &mut Names, shown: &Value, heard: &Value) {
+    for field in NAMED.iter().filter(|field| shown.get(field).is_some()) {
+        let name = format!("{field} {}", shown[field]);
+        let known = names.entry(name.clone()).or_insert_with(|| heard[field].clone());
+        assert_eq!(*known, heard[field], "{name}");
+    }
+}
+
 #[tokio::test]
 async fn the_transcripts_of_the_page_are_what_happens() {
     let room =
         Room::real([touch("toolu_1", "made"), Reply::text("Fixed."), Reply::text("Nothing to thank for.")]).await;
     let host = room.host(&[]).await;
-    // Places of the page as those of this run.
-    let mut places: BTreeMap<String, Value> = BTreeMap::new();
+    let mut names = Names::new();
     let transcripts: Vec<String> =
         PAGE.blocks("text").into_iter().filter(|block| block.contains("{\"type\"")).collect();
     assert_eq!(transcripts.len(), 3);
@@ -339,16 +389,16 @@ async fn the_transcripts_of_the_page_are_what_happens() {
             let (direction, shown) = line.split_once(' ').unwrap();
             let mut shown: Value = serde_json::from_str(shown).unwrap();
             if direction == ">" {
-                if let Some(place) = shown["since"].as_str().and_then(|since| places.get(since)) {
-                    shown["since"] = place.clone();
+                for (field, named) in [("since", "seq"), ("key", "key")] {
+                    if let Some(value) = names.get(&format!("{named} {}", shown[field])) {
+                        shown[field] = value.clone();
+                    }
                 }
                 client.send(shown).await;
                 continue;
             }
             let heard = client.next().await.unwrap();
-            if let Some(place) = shown["seq"].as_str() {
-                places.insert(place.to_owned(), heard["seq"].clone());
-            }
+            note(&mut names, &shown, &heard);
             assert_eq!(without_chance(shown), without_chance(heard), "{line}");
         }
     }
