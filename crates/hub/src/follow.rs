@@ -19,6 +19,9 @@ pub enum Since {
     Now,
     /// With everything behind a position.
     After(Position),
+    /// With everything behind a position, and then the asks that were opened before it and are still open: for a client
+    /// that keeps nothing but its position.
+    AfterWithAsks(Position),
     /// With everything, because the position that is known is of another session.
     Elsewhere,
 }
@@ -34,6 +37,8 @@ pub struct Attached {
     pub state: HostState,
     /// The last numbered event before what comes live.
     pub last: Position,
+    /// Up to here numbered events are not news: what of them is told is told again, because it still holds.
+    pub known: Position,
     /// True when the position that was asked for is not one of this log: everything is told from the beginning.
     pub is_gap: bool,
     /// The asks that are open, and those that were closed last.
@@ -61,6 +66,8 @@ pub struct Follower {
     end: u64,
     beginning: Option<Beginning>,
     lines: Option<Lines>,
+    /// Events from before that are told again.
+    again: VecDeque<u64>,
     /// The text so far of blocks that grow, and that this was all.
     grown: VecDeque<Vec<u8>>,
     reader: Reader,
@@ -87,11 +94,12 @@ impl Follower {
         path: PathBuf,
         end: u64,
         beginning: Beginning,
+        again: VecDeque<u64>,
         grown: VecDeque<Vec<u8>>,
         reader: Reader,
     ) -> Follower {
         let (lines, last, beginning) = (None, None, Some(beginning));
-        Follower { path, end, beginning, lines, grown, reader, last }
+        Follower { path, end, beginning, lines, again, grown, reader, last }
     }
 
     /// Tells the next lines, without their line ends; waits if there are none. Dropping it half-way loses nothing: it
@@ -155,6 +163,10 @@ impl Follower {
             self.lines = Some(lines);
             return Ok(true);
         }
+        if let Some(number) = self.again.pop_front() {
+            self.tell_stored(number, tell)?;
+            return Ok(true);
+        }
         match self.grown.pop_front() {
             Some(line) => {
                 self.tell_line(&line, tell);
@@ -165,7 +177,7 @@ impl Follower {
     }
 
     fn tell_line(&mut self, line: &[u8], tell: &mut impl FnMut(&[u8])) {
-        self.last = position_of(line).or(self.last);
+        self.last = self.last.max(position_of(line));
         tell(line);
     }
 

@@ -18,6 +18,7 @@ use watari_sdk::{AskId, Command, Delta, Event, Refused, Sink};
 use crate::follow::{Attached, Beginning, Since};
 use crate::kept::Kept;
 use crate::log::{AppendError, fleeting};
+use crate::position::Position;
 use crate::ring::Ring;
 use crate::standing::{Item, Standing, change_of};
 use crate::told::{HostEvent, Told};
@@ -252,8 +253,19 @@ impl Publisher {
         let (beginning, is_gap) = match since {
             Since::Elsewhere => (Beginning::After(0), true),
             Since::Now => (Beginning::Standing(self.standing.numbers().into()), false),
-            Since::After(position) if self.kept.record.is_lost(position, last) => (Beginning::After(0), true),
-            Since::After(position) => (Beginning::After(position.seq), false),
+            Since::After(position) | Since::AfterWithAsks(position) => {
+                let is_lost = self.kept.record.is_lost(position, last);
+                (Beginning::After(if is_lost { 0 } else { position.seq }), is_lost)
+            }
+        };
+        let known = match since {
+            Since::Now => last,
+            Since::After(position) | Since::AfterWithAsks(position) if !is_gap => position,
+            Since::After(_) | Since::AfterWithAsks(_) | Since::Elsewhere => Position::default(),
+        };
+        let asks_before = match since {
+            Since::AfterWithAsks(_) => self.standing.asks_up_to(known.seq),
+            Since::Now | Since::After(_) | Since::Elsewhere => VecDeque::new(),
         };
         let grown = self.open_text.iter().map(|(block, delta)| {
             let text = Event::BlockGrew { block: watari_sdk::BlockId(*block), at: 0, delta: delta.clone() };
@@ -269,6 +281,7 @@ impl Publisher {
             session_id: self.kept.record.session_id.clone().unwrap_or_default(),
             state: *self.state.borrow(),
             last,
+            known,
             is_gap,
             asks: self.standing.known_asks().map(|(ask, about)| (AskId(ask), about.clone())).collect(),
             trouble: self.trouble.as_ref().map(|(why, _)| why.clone()),
@@ -276,6 +289,7 @@ impl Publisher {
                 self.kept.log.path().to_owned(),
                 self.kept.log.bytes(),
                 beginning,
+                asks_before,
                 grown.collect(),
                 self.ring.reader(),
             ),

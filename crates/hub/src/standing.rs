@@ -94,6 +94,12 @@ impl Standing {
         &self.asks
     }
 
+    /// The events of open asks up to a number.
+    pub(crate) fn asks_up_to(&self, number: u64) -> VecDeque<u64> {
+        let asks = self.items.iter().filter(|(item, opened)| matches!(item, Item::Ask(_)) && **opened <= number);
+        asks.map(|(_, opened)| *opened).collect()
+    }
+
     /// The asks that are open, and those that were closed last.
     pub(crate) fn known_asks(&self) -> impl Iterator<Item = (u64, &AskAbout)> {
         let closed = self.closed_asks.iter().map(|(ask, about)| (*ask, about));

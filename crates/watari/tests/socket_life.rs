@@ -23,11 +23,12 @@ async fn a_cli_that_dies_is_started_again_by_the_next_message() {
     client.say("go").await;
     client.say("and this").await;
     let mut seen = client.until("done").await;
-    seen.push(client.next().await.unwrap());
+    seen.extend(client.until("done").await);
     insta::assert_snapshot!(transcript(&["usage"], &seen), @r#"
     {"text":"One","type":"text_delta"}
     {"kind":"session","message":"Claude Code ended by itself, with exit code 3; it said: boom; the next message starts it again","type":"error"}
     {"message_id":2,"type":"done","usage":"usage"}
+    {"kind":"session","message":"Claude Code ended by itself, with exit code 3; it said: boom; the next message starts it again","type":"error"}
     {"message_id":3,"type":"done","usage":"usage"}
     "#);
     // An answer and an abort change nothing while there is no CLI.
@@ -330,5 +331,51 @@ async fn a_line_that_is_longer_than_the_ring_keeps_comes_from_the_file() {
     let whole = of_type(&seen, "block_finished")[0]["content"]["text"].as_str().unwrap().to_owned();
     assert_eq!(whole.len(), 400_000);
     assert_eq!(told, whole);
+    host.stop().await;
+}
+
+#[tokio::test]
+async fn a_client_that_keeps_only_its_place_is_asked_again_what_is_open() {
+    let room = Room::fake("prompt\nask t Bash {\"command\":\"ls\"}\ntext Well.\nresult\n");
+    let host = room.host(&[]).await;
+    let mut first = host.client_with_init().await;
+    first.send(json!({"type": "hello", "since": 0})).await;
+    first.say("go").await;
+    let place = first.until("approval_request").await.pop().unwrap()["seq"].clone();
+    let mut second = host.client_with_init().await;
+    second.until("approval_request").await;
+    second.send(json!({"type": "hello", "since": place})).await;
+    // It is not news, so it has no place.
+    insta::assert_snapshot!(transcript(&["key", "session_id"], &second.until("caught_up").await), @r#"
+    {"key":"key","resume":"ok","seq":"1:6","session_id":"session_id","state":"running","type":"hello"}
+    {"input":{"command":"ls"},"request_id":"t","tool":"Bash","type":"approval_request"}
+    {"type":"caught_up"}
+    "#);
+    second.send(json!({"type": "approve", "request_id": "t"})).await;
+    second.until("done").await;
+    // Watari's own dialect tells every event once: whoever speaks it knows what was opened.
+    let (mut native, _) = host.native_since(place).await;
+    let told = native.until("caught_up").await;
+    assert_eq!(of_type(&told, "ask_opened"), Vec::<&Value>::new());
+    host.stop().await;
+}
+
+#[tokio::test]
+async fn a_client_that_came_back_is_told_when_an_idle_cli_dies() {
+    let room = Room::fake("prompt\ntext One.\nresult\nwait line\nexit 3\n");
+    let host = room.host(&[]).await;
+    let mut client = host.client_with_init().await;
+    client.send(json!({"type": "hello", "since": 0})).await;
+    client.say("go").await;
+    let place = client.until("done").await.pop().unwrap()["seq"].clone();
+    client.send(json!({"type": "hello", "since": place})).await;
+    client.until("caught_up").await;
+    // Any line ends it.
+    let (mut native, _) = host.native_since(Value::Null).await;
+    native.send(json!({"type": "request", "id": "r", "request": {"type": "mcp_status"}})).await;
+    insta::assert_snapshot!(transcript(&["seq", "usage"], &client.until("done").await), @r#"
+    {"kind":"session","message":"Claude Code ended by itself, with exit code 3; the next message starts it again","type":"error"}
+    {"seq":"seq","type":"done","usage":"usage"}
+    "#);
     host.stop().await;
 }

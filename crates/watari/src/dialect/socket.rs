@@ -36,7 +36,7 @@ impl Speaker for Socket {
 
     fn greet(&mut self, attached: &Attached, greeting: Greeting, out: &mut Vec<u8>) {
         let session_id = attached.session_id.as_str();
-        self.encoder = Encoder::new(session_id, greeting == Greeting::Hello);
+        self.encoder = Encoder::new(attached, greeting == Greeting::Hello);
         self.encoder.asks.know(&attached.asks);
         match greeting {
             Greeting::Connected => write(&Said::Init { session_id }, None, out),

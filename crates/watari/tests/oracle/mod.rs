@@ -1,6 +1,7 @@
 //! The oracle of replay: one client that stays, and one that is cut off again and again and comes back. In the end both
 //! must know the same, each numbered event once and in order, and every block's text whole.
 
+#![allow(dead_code, reason = "every test program uses some of it")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
 
 use std::collections::BTreeMap;

@@ -1,5 +1,6 @@
 //! Lines of a client as what it wants.
 
+use watari_hub::Since;
 use watari_sdk::{Answer, AskId, Command, Request};
 
 use super::asks::OpenAsk;
@@ -26,7 +27,12 @@ pub(super) fn message(
     let command = match kind.as_str() {
         "hello" => {
             let (key, client) = (members.text("key")?, members.text("client")?);
-            return Ok(Heard::Hello { since: native::since(members)?, key, client });
+            let since = match native::since(members)? {
+                // Whoever keeps nothing but its place is asked again what is open.
+                Since::After(position) => Since::AfterWithAsks(position),
+                since @ (Since::Now | Since::AfterWithAsks(_) | Since::Elsewhere) => since,
+            };
+            return Ok(Heard::Hello { since, key, client });
         }
         "message" => Command::Prompt(content::prompt(members)?),
         "approve" => {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use watari_hub::{Attached, HostState, Position};
 use watari_sdk::{AskId, Raw, readable};
 
 use super::asks::{Asks, OpenAsk, named};
@@ -18,6 +19,8 @@ pub(crate) struct Encoder {
     session_id: String,
     /// Whether the client wants to know the places of events.
     tells_places: bool,
+    /// What is told of events up to here is told again, and has no place.
+    known: Position,
     /// How much of each block that grows the client has.
     blocks: BTreeMap<u64, (Kind, u64)>,
     pub(super) asks: Asks,
@@ -60,15 +63,22 @@ pub(super) const UNTOLD: &[&str] = &[
 ];
 
 impl Encoder {
-    pub(super) fn new(session_id: &str, tells_places: bool) -> Encoder {
-        Encoder { session_id: session_id.to_owned(), tells_places, ..Encoder::default() }
+    pub(super) fn new(attached: &Attached, tells_places: bool) -> Encoder {
+        Encoder {
+            session_id: attached.session_id.clone(),
+            tells_places,
+            known: attached.known,
+            is_up: was_up(attached),
+            ..Encoder::default()
+        }
     }
 
     /// Adds the lines for an event.
     pub(super) fn tell(&mut self, line: &[u8], out: &mut Vec<u8>) {
         // One that cannot be read was written by somebody else, and means nothing.
         let Some(line) = Line::read(line) else { return };
-        let seq = line.seq.filter(|_| self.tells_places);
+        let is_news = |seq: &&str| seq.parse::<Position>().is_ok_and(|place| place.seq > self.known.seq);
+        let seq = line.seq.filter(|_| self.tells_places).filter(is_news);
         match line.r#type {
             "block_grew" => self.grew(&line, out),
             "block_finished" => self.finished(&line, seq, out),
@@ -224,14 +234,13 @@ impl Encoder {
             // It never was there; why is told by the host.
             return;
         }
-        write_error(ErrorKind::Session, &reason, None, out);
-        let mut messages = dropped.into_iter().peekable();
-        if messages.peek().is_none() {
-            write_done(None, None, seq, out);
-        }
-        while let Some(message) = messages.next() {
-            let is_last = messages.peek().is_none();
-            write_done(None, Some(message), seq.filter(|_| is_last), out);
+        // One for each message, so that what went wrong stands right before its `done`.
+        let messages: Vec<Option<u64>> =
+            if dropped.is_empty() { vec![None] } else { dropped.into_iter().map(Some).collect() };
+        let last = messages.len() - 1;
+        for (place, message) in messages.into_iter().enumerate() {
+            write_error(ErrorKind::Session, &reason, None, out);
+            write_done(None, message, seq.filter(|_| place == last), out);
         }
     }
 
@@ -251,6 +260,13 @@ impl Encoder {
             self.session_id = session_id;
         }
     }
+}
+
+/// Whether the CLI was there at the place behind which the client is told what happened. Between that and now it may have
+/// come and gone; it nearly always was there.
+fn was_up(attached: &Attached) -> bool {
+    let is_up = matches!(attached.state, HostState::Idle | HostState::Running);
+    if attached.known == attached.last { is_up } else { attached.known.seq > 0 }
 }
 
 /// A text without as many characters as the client has.

@@ -170,12 +170,7 @@ impl Connection {
         if let Some(greeting) = greeting {
             self.speaker.greet(&attached, greeting, self.outbox.lines());
         }
-        self.position = match since {
-            Since::Now => attached.last,
-            Since::Elsewhere => Position::default(),
-            Since::After(_) if attached.is_gap => Position::default(),
-            Since::After(position) => position,
-        };
+        self.position = attached.known;
         self.follower = Some(attached.follower);
         true
     }

@@ -5,7 +5,7 @@ use crate::dialect::judge::SOCKET;
 
 /// What a client is told of these events, from the beginning on.
 fn told(tells_places: bool, lines: &[&str]) -> String {
-    let mut encoder = Encoder::new("s1", tells_places);
+    let mut encoder = Encoder { session_id: "s1".to_owned(), tells_places, ..Encoder::default() };
     let mut out = Vec::new();
     for line in lines {
         encoder.tell(line.as_bytes(), &mut out);
@@ -147,6 +147,7 @@ fn every_message_has_one_done_and_what_went_wrong_stands_before_it() {
     ]), @r#"
     {"type":"error","message":"Claude Code ended by itself, with exit code 3; it said: boom; the next message starts it again","kind":"session"}
     {"type":"done","usage":{"input_tokens":0,"output_tokens":0},"message_id":3}
+    {"type":"error","message":"Claude Code ended by itself, with exit code 3; it said: boom; the next message starts it again","kind":"session"}
     {"type":"done","usage":{"input_tokens":0,"output_tokens":0},"message_id":3,"seq":"1:9"}
     {"type":"error","message":"the host of this session was killed, and Claude Code with it","kind":"session"}
     {"type":"done","usage":{"input_tokens":0,"output_tokens":0},"seq":"1:9"}
