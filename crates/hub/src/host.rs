@@ -2,8 +2,8 @@
 
 mod carrier;
 
-use std::future::{Future, poll_fn};
-use std::pin::{Pin, pin};
+use std::future::poll_fn;
+use std::pin::pin;
 
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
@@ -263,7 +263,8 @@ impl Host {
         let orders = opening.orders();
         let tools = &mut kept_options.own_tools;
         let mut carrier = Carrier { orders: Some(orders), ledger, answers, tools };
-        let (mut running, mut ready) = (pin!(running), pin!(opening.ready()));
+        // Kept over all turns of the loop: most are for a piece of text, and should cost little.
+        let (mut running, mut ready, mut stopped) = (pin!(running), pin!(opening.ready()), pin!(stopped(stop)));
         let (mut is_ready, mut stopping, mut failure) = (false, None::<Stopping>, None);
         loop {
             tokio::select! {
@@ -279,7 +280,7 @@ impl Host {
                 given = next(commands), if is_ready && stopping.is_none() => {
                     stopping = carrier.take(given).map(|ending| Stopping::begin(tells, CLOSED, Some(ending)));
                 }
-                reason = stopped(stop), if stopping.is_none() => {
+                reason = &mut stopped, if stopping.is_none() => {
                     stopping = Some(Stopping::begin(tells, &reason, None));
                 }
                 () = told(&mut stopping) => {
@@ -361,12 +362,10 @@ async fn next(commands: &mut mpsc::Receiver<Given>) -> Given {
 }
 
 /// Waits until the host is to end, and says why.
-fn stopped(stop: &mut watch::Receiver<Option<String>>) -> Pin<Box<dyn Future<Output = String> + Send + '_>> {
-    Box::pin(async {
-        match stop.wait_for(Option::is_some).await.map(|reason| reason.clone()) {
-            Ok(reason) => reason.unwrap_or_default(),
-            // Nobody is left who could stop it.
-            Err(_) => std::future::pending().await,
-        }
-    })
+async fn stopped(stop: &mut watch::Receiver<Option<String>>) -> String {
+    match stop.wait_for(Option::is_some).await.map(|reason| reason.clone()) {
+        Ok(reason) => reason.unwrap_or_default(),
+        // Nobody is left who could stop it.
+        Err(_) => std::future::pending().await,
+    }
 }

@@ -146,14 +146,15 @@ impl Socket {
             announce(&socket);
         }
         let mut state = handle.state();
-        let mut host = Box::pin(host.run());
-        let mut serving = JoinSet::new();
+        let (mut hosting, mut serving) = (JoinSet::new(), JoinSet::new());
+        // A task of its own, which is woken by the CLI and not by signals.
+        hosting.spawn(host.run());
         serving.spawn(doors.serve(handle, stopper.clone()));
         let mut is_told = !self.detached;
         let ended = loop {
             tokio::select! {
                 // All may be dropped half-way: the host goes on, and what has come stays.
-                ended = &mut host => break ended,
+                Some(ended) = hosting.join_next() => break ended,
                 () = signals.heard() => stopper.stop("the host was told to end"),
                 ready = state.wait_for(|state| *state == HostState::Idle), if !is_told => {
                     is_told = true;
@@ -165,10 +166,12 @@ impl Socket {
             }
         };
         // What the clients were told they should also have read.
-        drop(host);
         while serving.join_next().await.is_some() {}
         tracing::info!("the host has ended");
-        ended.map_err(|error| words(&error))
+        match ended {
+            Ok(ended) => ended.map_err(|error| words(&error)),
+            Err(panic) => Err(format!("broke off: {panic}")),
+        }
     }
 }
 
