@@ -158,8 +158,9 @@ impl Socket {
                 () = signals.heard() => stopper.stop("the host was told to end"),
                 ready = state.wait_for(|state| *state == HostState::Idle), if !is_told => {
                     is_told = true;
-                    drop(ready);
-                    if !detached::ready(&key, &socket) {
+                    // If it has ended before it was ready, that is told by how it ended.
+                    let is_ready = ready.is_ok();
+                    if is_ready && !detached::ready(&key, &socket) {
                         stopper.stop("whoever started it went away before it was ready");
                     }
                 }

@@ -1,6 +1,7 @@
 //! The sockets of a host: clients come and go, and the session goes on.
 
 mod connection;
+mod wire;
 
 use std::io;
 use std::path::Path;
@@ -18,6 +19,7 @@ use crate::dialect::native::Native;
 use crate::dialect::socket::Socket;
 use crate::dialect::speaker::Speaker;
 use connection::Connection;
+use wire::Wire;
 
 /// How many clients a host may have. A further one is let go at once.
 const CLIENTS_MAX: usize = 4096;
@@ -165,7 +167,14 @@ fn welcome(
         Spoken::Native => Box::new(Native),
         Spoken::Socket => Box::new(Socket::default()),
     };
-    let connection = Connection::new(stream, speaker, number, handle.clone());
+    let wire = match Wire::new(stream) {
+        Ok(wire) => wire,
+        Err(error) => {
+            tracing::warn!(client = number, "a client cannot be served: {error}");
+            return None;
+        }
+    };
+    let connection = Connection::new(wire, speaker, number, handle.clone());
     Some(async move {
         let why = connection.serve().await;
         tracing::info!(client = number, "a client has gone: {why}");

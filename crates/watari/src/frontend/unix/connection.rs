@@ -3,8 +3,6 @@
 use std::io;
 use std::time::Duration;
 
-use tokio::io::Interest;
-use tokio::net::UnixStream;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -12,6 +10,7 @@ use watari_hub::{Followed, Follower, Handle, HostState, Once, Outcome, Position,
 use watari_sdk::{Command, Line, Lines};
 
 use super::fingerprint;
+use super::wire::Wire;
 use crate::dialect::speaker::{Greeting, Heard, Problem, Speaker};
 use crate::frontend::outbox::Outbox;
 
@@ -33,7 +32,7 @@ const CHUNK_BYTES: usize = 16 * 1024;
 
 /// One client.
 pub(super) struct Connection {
-    stream: UnixStream,
+    wire: Wire,
     speaker: Box<dyn Speaker>,
     handle: Handle,
     /// What others are told who it is.
@@ -66,9 +65,9 @@ enum Happened {
 struct Gone(String);
 
 impl Connection {
-    pub(super) fn new(stream: UnixStream, speaker: Box<dyn Speaker>, number: u64, handle: Handle) -> Connection {
+    pub(super) fn new(wire: Wire, speaker: Box<dyn Speaker>, number: u64, handle: Handle) -> Connection {
         Connection {
-            stream,
+            wire,
             speaker,
             name: format!("client {number}"),
             client: None,
@@ -134,18 +133,12 @@ impl Connection {
     /// Waits for the next thing to do. Every arm may be dropped half-way: readiness is only looked at, a follower takes
     /// nothing before it has something, an answer that was not taken stays, and the timer is made anew.
     async fn wait(&mut self) -> Happened {
-        let Connection { stream, speaker, outbox, follower, state, answers, .. } = self;
+        let Connection { wire, speaker, outbox, follower, state, answers, .. } = self;
         let waiting = outbox.unwritten().len();
         let reads = !self.input_ended && waiting < UNREAD_BYTES_MAX && answers.len() < UNANSWERED_MAX;
         let slow_at = self.stuck_since.map(|since| since + SLOW_AFTER);
-        let interest = match (reads, waiting > 0) {
-            (true, true) => Some(Interest::READABLE | Interest::WRITABLE),
-            (true, false) => Some(Interest::READABLE),
-            (false, true) => Some(Interest::WRITABLE),
-            (false, false) => None,
-        };
         tokio::select! {
-            happened = ready(stream, interest) => happened,
+            happened = ready(wire, reads, waiting > 0) => happened,
             Some(answered) = answers.join_next() => match answered {
                 Ok((id, outcome)) => Happened::Answered(id, outcome),
                 // A task that waits for an answer does not panic.
@@ -176,7 +169,7 @@ impl Connection {
     }
 
     async fn read(&mut self) -> Result<(), Gone> {
-        match self.stream.try_read_buf(self.lines.space_of(CHUNK_BYTES)) {
+        match self.wire.try_read(self.lines.space_of(CHUNK_BYTES)) {
             Ok(0) => self.input_ended = true,
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
@@ -251,7 +244,7 @@ impl Connection {
 
     fn write_what_goes(&mut self) -> Result<(), Gone> {
         while !self.outbox.is_empty() {
-            match self.stream.try_write(self.outbox.unwritten()) {
+            match self.wire.try_write(self.outbox.unwritten()) {
                 Ok(count) => {
                     self.outbox.written(count);
                     self.stuck_since = None;
@@ -262,6 +255,10 @@ impl Connection {
                 }
                 Err(error) => return Err(Gone(format!("it cannot be written to: {error}"))),
             }
+        }
+        if !self.input_ended {
+            // One that says nothing any more is watched, to notice that it goes.
+            self.wire.all_is_written();
         }
         Ok(())
     }
@@ -284,35 +281,22 @@ impl Connection {
                 return;
             }
             // Whoever waits for us has a limit for it.
-            let _ready = self.stream.writable().await;
+            let _ready = self.wire.writable().await;
         }
     }
 }
 
 /// Waits until something can be read or written, or until the client has gone.
-async fn ready(stream: &UnixStream, interest: Option<Interest>) -> Happened {
-    let Some(interest) = interest else { return closed(stream).await };
-    match stream.ready(interest).await {
-        Ok(ready) if ready.is_readable() => Happened::Readable,
-        Ok(ready) if ready.is_write_closed() => Happened::Closed,
-        Ok(ready) if ready.is_writable() => Happened::Writable,
-        Ok(_) => Happened::Readable,
-        Err(_) => Happened::Closed,
-    }
-}
-
-/// Waits until a client that says nothing any more has gone.
-async fn closed(stream: &UnixStream) -> Happened {
-    loop {
-        match stream.ready(Interest::WRITABLE).await {
-            Ok(ready) if !ready.is_write_closed() => {
-                // There is room to write, which nobody needs now: it is put aside until there is news.
-                let put_aside = || Err::<(), _>(io::ErrorKind::WouldBlock.into());
-                let _nothing = stream.try_io(Interest::WRITABLE, put_aside);
-            }
-            Ok(_) | Err(_) => return Happened::Closed,
+async fn ready(wire: &mut Wire, reads: bool, writes: bool) -> Happened {
+    let ready = match (reads, writes) {
+        (true, false) => wire.readable().await.map(|()| Happened::Readable),
+        (false, true) => wire.writable().await.map(|()| Happened::Writable),
+        (true, true) => {
+            wire.either().await.map(|can_read| if can_read { Happened::Readable } else { Happened::Writable })
         }
-    }
+        (false, false) => wire.closed().await.map(|()| Happened::Closed),
+    };
+    ready.unwrap_or(Happened::Closed)
 }
 
 async fn follow(

@@ -1,0 +1,103 @@
+//! The wire to a client. Whether it can be written to is watched only while something waits to be written: a socket that is
+//! always watched for that wakes its host each time the client reads.
+
+use std::io;
+use std::os::unix::net::UnixStream;
+
+use rustix::buffer::spare_capacity;
+use rustix::net::{SendFlags, send};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+/// A connection that never blocks.
+pub(super) struct Wire {
+    socket: AsyncFd<UnixStream>,
+    /// The same connection, watched for room to write.
+    room: Option<AsyncFd<UnixStream>>,
+}
+
+impl Wire {
+    pub(super) fn new(stream: tokio::net::UnixStream) -> io::Result<Wire> {
+        Ok(Wire { socket: watched_for(Interest::READABLE, stream.into_std()?)?, room: None })
+    }
+
+    /// Reads what there is, up to the capacity of the buffer; no byte means that the client has said its last.
+    pub(super) fn try_read(&self, buffer: &mut Vec<u8>) -> io::Result<usize> {
+        let read = |socket: &UnixStream| Ok(rustix::io::read(socket, spare_capacity(buffer))?);
+        self.socket.try_io(Interest::READABLE, read)
+    }
+
+    /// Writes what goes. If not everything does, room is watched for from now on.
+    pub(super) fn try_write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let write = |socket: &UnixStream| Ok(send(socket, bytes, SendFlags::NOSIGNAL)?);
+        match &self.room {
+            Some(room) => room.try_io(Interest::WRITABLE, write),
+            None => {
+                let written = write(self.socket.get_ref());
+                if written.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
+                    self.watch_room()?;
+                }
+                written
+            }
+        }
+    }
+
+    /// Everything is written: that the client reads is no news any more.
+    pub(super) fn all_is_written(&mut self) {
+        self.room = None;
+    }
+
+    /// Waits until there is something to read, or its end.
+    pub(super) async fn readable(&self) -> io::Result<()> {
+        self.socket.readable().await.map(drop)
+    }
+
+    /// Waits until there may be room to write.
+    pub(super) async fn writable(&mut self) -> io::Result<()> {
+        match self.watch_room()? {
+            Some(room) => room.writable().await.map(drop),
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Waits until there is something to read (true) or room to write (false).
+    pub(super) async fn either(&mut self) -> io::Result<bool> {
+        self.watch_room()?;
+        let Wire { socket, room } = self;
+        let Some(room) = room else { return socket.readable().await.map(|_| true) };
+        tokio::select! {
+            // Both may be dropped half-way: readiness is only looked at.
+            ready = socket.readable() => ready.map(|_| true),
+            ready = room.writable() => ready.map(|_| false),
+        }
+    }
+
+    /// Waits until the client has closed its end in both directions.
+    pub(super) async fn closed(&mut self) -> io::Result<()> {
+        let Some(room) = self.watch_room()? else { return std::future::pending().await };
+        loop {
+            let mut ready = room.writable().await?;
+            if ready.ready().is_write_closed() {
+                return Ok(());
+            }
+            // There is room to write, which nobody needs now: it is put aside until there is news.
+            ready.clear_ready();
+        }
+    }
+
+    fn watch_room(&mut self) -> io::Result<Option<&AsyncFd<UnixStream>>> {
+        if self.room.is_none() {
+            let same = self.socket.get_ref().try_clone()?;
+            self.room = Some(watched_for(Interest::WRITABLE, same)?);
+        }
+        Ok(self.room.as_ref())
+    }
+}
+
+#[expect(
+    deprecated,
+    reason = "the one in its place is unsafe, because a type might change its descriptor; a stream never does"
+)]
+fn watched_for(interest: Interest, stream: UnixStream) -> io::Result<AsyncFd<UnixStream>> {
+    AsyncFd::with_interest(stream, interest)
+}
