@@ -212,8 +212,9 @@ async fn a_bad_line_gets_one_error_and_changes_nothing() {
         r#"{"type":"hello","since":"yesterday"}"#,
         r#"{"type":"tool_call_result","call_id":"x","content":""}"#,
     ];
+    let long = format!(r#"{{"type":"message","text":"hello","id":"{}"}}"#, "x".repeat(257));
     let mut told = Vec::new();
-    for line in lines {
+    for line in lines.into_iter().chain([long.as_str()]) {
         client.write(&format!("{line}\n")).await;
         told.push(client.next().await.unwrap());
     }
@@ -231,6 +232,7 @@ async fn a_bad_line_gets_one_error_and_changes_nothing() {
     {"kind":"refused","message":"request_id \"never\" is not open: it was answered, cancelled, has expired or never was","type":"error"}
     {"kind":"line","message":"since must be a position such as \"3:17\", or 0 for everything","type":"error"}
     {"kind":"line","message":"call_id \"x\" is not one of ours","type":"error"}
+    {"kind":"line","message":"id may have 256 bytes at most","type":"error"}
     "#);
     let mut native = host.native().await;
     let lines = [

@@ -27,6 +27,9 @@ const UNANSWERED_MAX: usize = 64;
 const SLOW_AFTER: Duration = Duration::from_secs(10);
 const SLOW_BYTES: u64 = 4 * 1024 * 1024;
 
+/// How long the name of a client and the id of a command may be.
+const NAME_BYTES_MAX: usize = 256;
+
 /// How much is read of a client at once.
 const CHUNK_BYTES: usize = 16 * 1024;
 
@@ -35,6 +38,8 @@ pub(super) struct Connection {
     wire: Wire,
     speaker: Box<dyn Speaker>,
     handle: Handle,
+    /// Which client of the host it is.
+    number: u64,
     /// What others are told who it is.
     name: String,
     /// The name under which it comes back, if it has said one.
@@ -69,6 +74,7 @@ impl Connection {
         Connection {
             wire,
             speaker,
+            number,
             name: format!("client {number}"),
             client: None,
             lines: Lines::new(),
@@ -87,6 +93,12 @@ impl Connection {
     pub(super) async fn serve(mut self) -> String {
         match self.talk().await {
             Ok(()) => {
+                // What became of its last commands is known by now.
+                while let Some(answered) = self.answers.join_next().await {
+                    if let Ok((id, outcome)) = answered {
+                        self.tell_outcome(id.as_deref(), outcome);
+                    }
+                }
                 self.write_last_lines().await;
                 "the session has ended".to_owned()
             }
@@ -118,13 +130,7 @@ impl Connection {
                     self.write_last_lines().await;
                     return Err(Gone(error));
                 }
-                Happened::Answered(id, Some(outcome)) => {
-                    self.speaker.answer(id.as_deref(), &outcome, self.outbox.lines());
-                }
-                Happened::Answered(id, None) => {
-                    let outcome = Err("the session has ended".to_owned());
-                    self.speaker.answer(id.as_deref(), &outcome, self.outbox.lines());
-                }
+                Happened::Answered(id, outcome) => self.tell_outcome(id.as_deref(), outcome),
                 Happened::Slow => self.look_if_slow()?,
             }
         }
@@ -149,6 +155,11 @@ impl Connection {
             }
             () = super::until(slow_at) => Happened::Slow,
         }
+    }
+
+    fn tell_outcome(&mut self, id: Option<&str>, outcome: Option<Outcome>) {
+        let outcome = outcome.unwrap_or_else(|| Err("the session has ended".to_owned()));
+        self.speaker.answer(id, &outcome, self.outbox.lines());
     }
 
     fn told(&mut self) {
@@ -195,16 +206,19 @@ impl Connection {
         };
         let heard = match text {
             Ok("") => return,
-            Ok(text) => self.speaker.read(text).map(|heard| (heard, fingerprint(text.as_bytes()))),
+            Ok(text) => {
+                self.speaker.read(text).and_then(short_names).map(|heard| (heard, fingerprint(text.as_bytes())))
+            }
             Err(message) => Err(Problem::new(message)),
         };
         match heard {
             Ok((Heard::Hello { since, key, client }, _)) => {
                 let is_elsewhere = key.is_some_and(|key| key != self.handle.key().as_str());
                 let since = if is_elsewhere && since != Since::Now { Since::Elsewhere } else { since };
-                if let Some(client) = &client {
-                    self.name = format!("{client} ({})", self.name);
-                }
+                self.name = match &client {
+                    Some(client) => format!("{client} (client {})", self.number),
+                    None => format!("client {}", self.number),
+                };
                 self.client = client;
                 // If there is no session any more, following says so.
                 let _ended = self.attach(since, Some(Greeting::Hello)).await;
@@ -284,6 +298,18 @@ impl Connection {
             let _ready = self.wire.writable().await;
         }
     }
+}
+
+/// Names and ids are kept for long, so they may not be long.
+fn short_names(heard: Heard) -> Result<Heard, Problem> {
+    let (what, name) = match &heard {
+        Heard::Hello { client, .. } => ("client", client),
+        Heard::Command { id, .. } | Heard::Refused { id, .. } => ("id", id),
+    };
+    if name.as_ref().is_some_and(|name| name.len() > NAME_BYTES_MAX) {
+        return Err(Problem::new(format!("{what} may have {NAME_BYTES_MAX} bytes at most")));
+    }
+    Ok(heard)
 }
 
 /// Waits until something can be read or written, or until the client has gone.
