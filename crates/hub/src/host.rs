@@ -201,6 +201,7 @@ impl Host {
         }
         if let Life::Failed(error) = &life {
             let message = error.to_string();
+            self.publisher.life_failed();
             self.publisher.publish(HostEvent::StartFailed { message: message.clone() });
             if let Some(Given { sender, answer, .. }) = waiting.take() {
                 self.ledger.settle(sender.once.as_ref(), answer, &Err(message));

@@ -128,6 +128,11 @@ impl Publisher {
         self.change_state(HostState::Starting);
     }
 
+    /// No CLI could be started, so there is none whose end would be told.
+    pub(crate) fn life_failed(&mut self) {
+        self.change_state(HostState::Down);
+    }
+
     /// Ends what an earlier host was killed in the middle of.
     pub(crate) fn end_what_was_left_open(&mut self) {
         let left_open = std::mem::take(&mut self.kept.left_open);

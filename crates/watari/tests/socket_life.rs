@@ -73,6 +73,14 @@ async fn a_cli_that_cannot_be_started_again_is_told_and_tried_anew() {
     assert!(told.iter().all(|line| line["type"] == "error"), "{told:?}");
     assert!(told.iter().any(|line| line["id"] == "m"), "{told:?}");
     assert!(told[0]["message"].as_str().unwrap().contains("ended before it was ready (exit code 64)"), "{told:?}");
+    // And now it is not even there.
+    let aside = room.claude.with_extension("aside");
+    std::fs::rename(&room.claude, &aside).unwrap();
+    client.say("go").await;
+    assert!(client.until("error").await[0]["message"].as_str().unwrap().contains("not found"));
+    let (_, hello) = host.native_since(Value::Null).await;
+    assert_eq!(hello["state"], "down");
+    std::fs::rename(&aside, &room.claude).unwrap();
     room.rewrite("prompt\ntext Well.\nresult\n");
     client.say("go").await;
     assert_eq!(text_of(&client.until("done").await), "Well.");
@@ -380,4 +388,21 @@ async fn a_client_that_came_back_is_told_when_an_idle_cli_dies() {
     {"seq":"seq","type":"done","usage":"usage"}
     "#);
     host.stop().await;
+}
+
+#[tokio::test]
+async fn agent_socket_takes_the_command_line_of_its_document() {
+    let room = Room::fake("prompt\ntext One.\nresult\n");
+    let socket = room.sandbox.root().join("agent-socket-1.sock");
+    // The document's own, but for the CLI, which is found on the PATH there.
+    let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_agent-socket"));
+    command.arg("--cwd").arg(room.sandbox.cwd()).arg("--socket").arg(&socket).arg("--claude").arg(&room.claude);
+    let host = room.start(command).await;
+    assert_eq!(host.socket, socket);
+    let mut client = host.client_with_init().await;
+    client.say("go").await;
+    assert_eq!(text_of(&client.until("done").await), "One.");
+    host.stop().await;
+    assert!(!socket.exists());
+    room.is_tidy();
 }

@@ -77,14 +77,25 @@ impl Room {
     pub(crate) fn command(&self, flags: &[&str]) -> Command {
         let mut command = Command::new(WATARI);
         command.arg("socket").arg("--cwd").arg(self.sandbox.cwd()).arg("--claude").arg(&self.claude).args(flags);
+        self.prepare(&mut command);
+        command
+    }
+
+    /// Lets a program know nothing but this room.
+    fn prepare(&self, command: &mut Command) {
         command.env_clear().envs(self.sandbox.environment()).current_dir(self.sandbox.root());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
-        command
     }
 
     /// A host that listens.
     pub(crate) async fn host(&self, flags: &[&str]) -> Host {
-        let mut child = self.command(flags).spawn().unwrap();
+        self.start(self.command(flags)).await
+    }
+
+    /// A host that this program becomes.
+    pub(crate) async fn start(&self, mut command: Command) -> Host {
+        self.prepare(&mut command);
+        let mut child = command.spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let said = tokio::time::timeout(WITHIN, lines.next_line()).await.unwrap().unwrap();
         let Some(socket) = said else {
