@@ -1,17 +1,18 @@
 //! What is left of a run can be found, and its end can be waited for.
 
+use std::io::Read;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use watari_testkit::processes;
 
 const LONG: Duration = Duration::from_secs(10);
 
-/// A child that lives as long as its standard input is open.
+/// A child that says when it is there, and lives as long as its standard input is open.
 fn reader(arguments: &[&str]) -> Command {
     let mut command = Command::new("sh");
-    command.args(["-c", "read line"]).args(arguments).stdin(Stdio::piped());
+    command.args(["-c", "echo here; read line"]).args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
     command
 }
 
@@ -20,6 +21,9 @@ fn pids_marked(marker: &str) -> Vec<u32> {
 }
 
 async fn is_found_until_it_is_killed(mut child: Child, marker: &str) -> Result<()> {
+    // One that was only just started may have neither a command line nor an environment yet.
+    let mut here = [0; 5];
+    child.stdout.take().context("no output")?.read_exact(&mut here)?;
     assert_eq!(pids_marked(marker), [child.id()]);
     let left = processes::none_marked_within(marker, Duration::ZERO).await;
     assert_eq!(left.map_err(|left| left.len()), Err(1));
