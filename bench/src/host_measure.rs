@@ -117,6 +117,17 @@ fn timed_turn(clients: &mut [Client], speakers: &[usize]) -> Result<Vec<f64>> {
     Ok(latencies)
 }
 
+/// Reads a turn to its end, in which as many bytes of text must come.
+fn take_text(clients: &mut [Client], expected: u64) -> Result<()> {
+    let mut bytes = 0;
+    until_all_done(clients, |line| {
+        let text = line.strip_prefix(b"{\"type\":\"text_delta\",\"text\":\"");
+        bytes += text.map_or(0, |text| text.len() - b"\"}".len()) as u64;
+    })?;
+    ensure!(bytes == expected, "{bytes} bytes of text arrived, and not {expected}");
+    Ok(())
+}
+
 fn connect(host: &Host, count: usize) -> Result<Vec<Client>> {
     (0..count).map(|_| host.client()).collect()
 }
@@ -138,12 +149,7 @@ fn start(programs: &Programs, scale: Scale, sheet: &mut HostSheet) -> Result<()>
     let host = Host::start(programs, &format!("prompt\nrepeat {messages}\ndeltas 1000\nend\nresult done\n"))?;
     let mut clients = connect(&host, 1)?;
     clients[0].say()?;
-    let mut bytes = 0;
-    until_all_done(&mut clients, |line| {
-        let text = line.strip_prefix(b"{\"type\":\"text_delta\",\"text\":\"");
-        bytes += text.map_or(0, |text| text.len() - b"\"}".len()) as u64;
-    })?;
-    ensure!(bytes == messages * 1000 * 20, "{bytes} bytes of text arrived");
+    take_text(&mut clients, messages * 1000 * 20)?;
     let used = host.usage()?.memory_bytes as f64;
     sheet.add("memory after 100k deltas (PSS)", Unit::Megabytes, Goal::AtMost(8e6), used);
     host.end()
@@ -314,12 +320,7 @@ fn crowd(programs: &Programs, scale: Scale, sheet: &mut HostSheet) -> Result<()>
     let mut clients = connect(&host, 1)?;
     let started = Instant::now();
     clients[0].say()?;
-    let mut bytes = 0;
-    until_all_done(&mut clients, |line| {
-        let text = line.strip_prefix(b"{\"type\":\"text_delta\",\"text\":\"");
-        bytes += text.map_or(0, |text| text.len() - b"\"}".len()) as u64;
-    })?;
-    ensure!(bytes == messages * 1000 * 100, "{bytes} bytes of text arrived");
+    take_text(&mut clients, messages * 1000 * 100)?;
     let rate = (messages * 1000) as f64 / started.elapsed().as_secs_f64();
     sheet.add("deltas/s, 100 bytes, beside 10 clients that never read", Unit::PerSecond, Goal::None, rate);
     sheet.add("… peak memory of the host", Unit::Megabytes, Goal::None, host.usage()?.peak_bytes as f64);
