@@ -1,4 +1,7 @@
 //! Measures watari beside a bridge on Node and a plain copy of bytes, all over the same fake CLI, in one run.
+//! Not part of the product: the files it makes are its own.
+
+#![allow(clippy::disallowed_methods, reason = "what the bench makes is for the bench")]
 
 pub mod figure;
 pub mod host;

@@ -4,7 +4,6 @@
 //! ([`record`]); the locks that keep it one session ([`lock`]), and its socket ([`socket`]). A host has all of that
 //! ([`Kept`]) and runs the session ([`Host`]); whoever has its [`Handle`] can follow it and give it commands.
 
-pub mod folders;
 mod follow;
 mod host;
 mod kept;
@@ -28,3 +27,4 @@ pub use ledger::{Once, Outcome, Sender};
 pub use position::{NotAPosition, Position};
 pub use publisher::HostState;
 pub use told::{FLEETING, HostEvent};
+pub use watari_sdk::files::folders;

@@ -4,11 +4,11 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
+use watari_sdk::files::{LOCK, is_at};
 
 /// A lock that is held, until it is dropped.
 #[derive(Debug)]
@@ -44,8 +44,7 @@ impl Lock {
     pub fn take(path: &Path, holder: &str) -> Result<Lock, LockError> {
         let io = |source| LockError::Io { path: path.to_owned(), source };
         loop {
-            let options = File::options().read(true).write(true).create(true).truncate(false).mode(0o600).open(path);
-            let mut file = options.map_err(io)?;
+            let mut file = LOCK.open(path).map_err(io)?;
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => {}
                 Err(Errno::WOULDBLOCK) => return Err(LockError::Held { holder: words_in(&mut file) }),
@@ -77,11 +76,6 @@ fn words_in(file: &mut File) -> String {
     let _read = file.rewind().and_then(|()| file.take(HOLDER_BYTES_MAX).read_to_end(&mut words));
     let words = String::from_utf8_lossy(&words).trim().replace(char::is_control, " ");
     if words.is_empty() { "another process".to_owned() } else { words }
-}
-
-fn is_at(file: &File, path: &Path) -> bool {
-    let same = |one: std::fs::Metadata, other: std::fs::Metadata| (one.dev(), one.ino()) == (other.dev(), other.ino());
-    file.metadata().and_then(|held| Ok(same(held, std::fs::symlink_metadata(path)?))).unwrap_or(false)
 }
 
 #[cfg(test)]

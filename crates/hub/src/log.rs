@@ -10,11 +10,12 @@ mod tail;
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 pub use read::{Lines, ReadError};
 pub(crate) use read::{position_of, read_line_at};
+
+use watari_sdk::files::EVENTS;
 
 use crate::position::Position;
 
@@ -94,7 +95,7 @@ impl Log {
     /// Only the holder of the session's lock may do this.
     pub fn open(path: &Path, epochs_before: u64) -> Result<(Log, Found), OpenError> {
         let io = |source| OpenError::Io { path: path.to_owned(), source };
-        let options = File::options().read(true).append(true).create(true).mode(0o600).open(path);
+        let options = EVENTS.open(path);
         let mut file = options.map_err(io)?;
         let bytes = file.metadata().map_err(io)?.len();
         let beginning = read::beginning(&file).map_err(io)?;

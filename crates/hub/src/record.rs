@@ -1,11 +1,11 @@
 //! What is known of a session without asking it: one small file, replaced as a whole.
 
-use std::fs::{self, File};
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs;
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use watari_sdk::files::{RECORD, RECORD_ASIDE};
 
 use crate::key::Key;
 use crate::position::Position;
@@ -20,6 +20,7 @@ pub struct Record {
     /// The CLI's id of the conversation, once it is known; it may change.
     pub session_id: Option<String>,
     /// The directory the CLI works in.
+    #[serde(with = "path_bytes")]
     pub cwd: PathBuf,
     /// When it began, in milliseconds since 1970.
     pub started_ms: u64,
@@ -81,7 +82,9 @@ impl Record {
             version: u32,
         }
         let malformed = |source| RecordError::Malformed { path: path.to_owned(), source };
-        let text = fs::read(path).map_err(|source| RecordError::Io { path: path.to_owned(), source })?;
+        let mut text = Vec::new();
+        let read = RECORD.open(path).and_then(|mut file| file.read_to_end(&mut text));
+        read.map_err(|source| RecordError::Io { path: path.to_owned(), source })?;
         let Version { version } = serde_json::from_slice(&text).map_err(malformed)?;
         if version > VERSION {
             return Err(RecordError::Newer { path: path.to_owned(), version });
@@ -94,13 +97,12 @@ impl Record {
     pub fn write(&self, path: &Path) -> Result<(), RecordError> {
         let io = |source| RecordError::Io { path: path.to_owned(), source };
         let text = serde_json::to_vec_pretty(self).map_err(|error| io(error.into()))?;
-        let aside = path.with_extension("new");
-        let written =
-            File::options().write(true).create(true).truncate(true).mode(0o600).open(&aside).and_then(|mut file| {
-                file.write_all(&text)?;
-                // Else the end of the machine could leave an empty file under the name.
-                file.sync_data()
-            });
+        let aside = path.with_extension("json~");
+        let written = RECORD_ASIDE.open(&aside).and_then(|mut file| {
+            file.write_all(&text)?;
+            // Else the end of the machine could leave an empty file under the name.
+            file.sync_data()
+        });
         written.and_then(|()| fs::rename(&aside, path)).map_err(io)
     }
 
@@ -113,8 +115,36 @@ impl Record {
     }
 }
 
+/// A path as text, or as its bytes where it is none: not every path is UTF-8.
+mod path_bytes {
+    use std::ffi::OsString;
+    use std::os::unix::ffi::{OsStrExt, OsStringExt};
+    use std::path::{Path, PathBuf};
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use serde_json::Value;
+
+    pub(super) fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+        match path.to_str() {
+            Some(text) => text.serialize(serializer),
+            None => path.as_os_str().as_bytes().serialize(serializer),
+        }
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
+        let value = Value::deserialize(deserializer)?;
+        if let Value::String(text) = value {
+            return Ok(text.into());
+        }
+        let bytes: Vec<u8> = serde_json::from_value(value).map_err(serde::de::Error::custom)?;
+        Ok(OsString::from_vec(bytes).into())
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::os::unix::ffi::OsStringExt;
+
     use super::*;
 
     fn record() -> Record {
@@ -138,6 +168,9 @@ mod tests {
         assert_eq!(Record::read(&path).unwrap(), record);
         record.session_id = Some("11111111-1111-4111-8111-111111111111".to_owned());
         record.state = State::Ended;
+        record.write(&path).unwrap();
+        assert_eq!(Record::read(&path).unwrap(), record);
+        record.cwd = std::ffi::OsString::from_vec(b"/not \xff text".to_vec()).into();
         record.write(&path).unwrap();
         assert_eq!(Record::read(&path).unwrap(), record);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);

@@ -4,13 +4,14 @@
 //! made, and one that a killed process left behind is replaced without a moment in which there is none. (Who
 //! connects is looked at by whoever accepts.)
 
-use std::fs::{self, Permissions};
+use std::fs;
 use std::io;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
 use rustix::process::geteuid;
+use watari_sdk::files::sockets;
 
 /// What the name of a socket gets while it is made.
 const ASIDE: &str = "~";
@@ -76,9 +77,8 @@ impl Socket {
         // One of ours that was killed in the middle; anything else is in the way.
         look_at(&aside)?;
         let _absent = fs::remove_file(&aside);
-        let listener = UnixListener::bind(&aside).map_err(io)?;
-        let placed = fs::set_permissions(&aside, Permissions::from_mode(0o600))
-            .and_then(|()| fs::symlink_metadata(&aside))
+        let listener = sockets::listen_at(&aside).map_err(io)?;
+        let placed = fs::symlink_metadata(&aside)
             .and_then(|metadata| fs::rename(&aside, path).map(|()| (metadata.dev(), metadata.ino())));
         match placed {
             Ok(identity) => Ok(Socket { listener, path: path.to_owned(), identity }),
@@ -134,15 +134,16 @@ fn look_at(path: &Path) -> Result<(), SocketError> {
     if metadata.uid() != geteuid().as_raw() {
         return in_the_way("another user's socket");
     }
-    match UnixStream::connect(path) {
-        // Nobody is behind it any more, or it was removed meanwhile.
-        Err(error) if [io::ErrorKind::ConnectionRefused, io::ErrorKind::NotFound].contains(&error.kind()) => Ok(()),
-        Ok(_) | Err(_) => Err(SocketError::InUse { path: path.to_owned() }),
+    match sockets::is_listened_on(path) {
+        Ok(false) => Ok(()),
+        Ok(true) | Err(_) => Err(SocketError::InUse { path: path.to_owned() }),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::net::UnixStream;
+
     use super::*;
 
     fn refusal(path: &Path) -> String {

@@ -6,14 +6,12 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs::OpenOptions;
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::PathBuf;
 
-use tempfile::TempDir;
 use watari_protocol::{HOOK_EVENTS, Initialize, Raw};
 
+use crate::files::PrivateFolder;
 use crate::options::{
     Effort, ExtraArgument, McpServers, Options, PermissionPrompts, Session, SettingSource, Settings, Thinking,
     ThinkingDisplay, Tools,
@@ -69,11 +67,9 @@ pub enum BadOption {
         given: f64,
     },
     /// A private file could not be written.
-    #[error("cannot write a private file for the CLI in {folder}: {source}", folder = .folder.display())]
+    #[error("cannot write a private file for the CLI: {source}")]
     PrivateFile {
-        /// Where.
-        folder: PathBuf,
-        /// Why.
+        /// Where, and why not.
         source: io::Error,
     },
 }
@@ -249,7 +245,7 @@ fn surroundings(options: &Options, flags: &mut Flags, folder: &mut PrivateFolder
         McpServers::None => {}
         McpServers::Inline(servers) => {
             let config = Raw::of(&BTreeMap::from([("mcpServers", servers)]));
-            flags.set("mcp-config", folder.write("mcp.json", &config)?);
+            flags.set("mcp-config", write_private(folder, "mcp.json", &config)?);
         }
         McpServers::File(path) => flags.set("mcp-config", path),
     }
@@ -259,7 +255,7 @@ fn surroundings(options: &Options, flags: &mut Flags, folder: &mut PrivateFolder
         flags.set(flag, &plugin.directory);
     }
     match &options.settings {
-        Some(Settings::Inline(settings)) => flags.set("settings", folder.write("settings.json", settings)?),
+        Some(Settings::Inline(settings)) => flags.set("settings", write_private(folder, "settings.json", settings)?),
         Some(Settings::File(path)) => flags.set("settings", path),
         None => {}
     }
@@ -275,31 +271,8 @@ fn surroundings(options: &Options, flags: &mut Flags, folder: &mut PrivateFolder
     Ok(())
 }
 
-/// A folder of the session's own that only this user can read. It is made when it is needed, and removed
-/// when this is dropped.
-#[derive(Debug, Default)]
-pub(crate) struct PrivateFolder(Option<TempDir>);
-
-impl PrivateFolder {
-    /// Where it is, if it is.
-    pub(crate) fn path(&self) -> Option<&Path> {
-        self.0.as_ref().map(TempDir::path)
-    }
-
-    fn write(&mut self, name: &str, content: &Raw) -> Result<PathBuf, BadOption> {
-        let mut write = || {
-            let folder = match self.0.take() {
-                Some(folder) => folder,
-                // Named after this process, so that what a killed one left can be told from what is in use.
-                None => tempfile::Builder::new().prefix(&format!("watari-{}-", std::process::id())).tempdir()?,
-            };
-            let path = self.0.insert(folder).path().join(name);
-            let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
-            file.write_all(content.as_str().as_bytes())?;
-            Ok(path)
-        };
-        write().map_err(|source| BadOption::PrivateFile { folder: std::env::temp_dir(), source })
-    }
+fn write_private(folder: &mut PrivateFolder, name: &str, content: &Raw) -> Result<PathBuf, BadOption> {
+    folder.write(name, content.as_str()).map_err(|source| BadOption::PrivateFile { source })
 }
 
 fn effort_word(effort: Effort) -> &'static str {

@@ -7,6 +7,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use crate::files::PROGRAM;
 use crate::options::Options;
 
 /// Why there is no CLI to run.
@@ -79,11 +80,22 @@ impl<'a> Search<'a> {
     pub(crate) fn find(&self) -> Result<PathBuf, FindError> {
         match self.given {
             Some(path) => check(path),
-            None => {
-                let found = self.candidates().into_iter().find(|path| check(path).is_ok());
-                found.ok_or_else(|| FindError::NotFound { looked: self.places() })
+            None => self.search(),
+        }
+    }
+
+    /// The first that can be run; else what is wrong with the first that is there.
+    fn search(&self) -> Result<PathBuf, FindError> {
+        let mut wrong = None;
+        for candidate in self.candidates() {
+            match check(&candidate) {
+                Ok(program) => return Ok(program),
+                // A shell passes these over too.
+                Err(FindError::NothingThere { .. } | FindError::Unreadable { .. } | FindError::Directory { .. }) => {}
+                Err(error) => wrong = wrong.or(Some(error)),
             }
         }
+        Err(wrong.unwrap_or_else(|| FindError::NotFound { looked: self.places() }))
     }
 
     /// The files that are tried, in this order.
@@ -125,6 +137,9 @@ pub(crate) fn check(path: &Path) -> Result<PathBuf, FindError> {
     if metadata.is_dir() {
         return Err(FindError::Directory { path: path.to_owned() });
     }
+    if !metadata.is_file() {
+        return Err(FindError::NotAProgram { path: path.to_owned() });
+    }
     if metadata.permissions().mode() & 0o111 == 0 {
         return Err(FindError::NotExecutable { path: path.to_owned() });
     }
@@ -140,7 +155,7 @@ pub(crate) fn check(path: &Path) -> Result<PathBuf, FindError> {
 /// in it. So a file must begin like a script or be long enough for a program's header.
 fn is_surely_no_program(path: &Path) -> bool {
     let mut beginning = Vec::new();
-    let read = fs::File::open(path).and_then(|file| file.take(HEADER_BYTES).read_to_end(&mut beginning));
+    let read = PROGRAM.open(path).and_then(|file| file.take(HEADER_BYTES).read_to_end(&mut beginning));
     let is_script = beginning.starts_with(b"#!");
     let is_whole = beginning.len() as u64 == HEADER_BYTES && PROGRAMS.iter().any(|magic| beginning.starts_with(magic));
     // One that may be run but not read is left to the system.
@@ -187,6 +202,25 @@ mod tests {
         let at_home = file(folder.path(), ".claude/local/claude", 0o755);
         let search = Search { home: Some(folder.path()), ..Search::default() };
         assert_eq!(search.find().unwrap(), at_home);
+    }
+
+    #[test]
+    fn one_that_is_there_and_cannot_be_run_is_not_said_to_be_missing() {
+        let folder = tempfile::tempdir().unwrap();
+        let plain = file(folder.path(), "bin/claude", 0o644);
+        let search_path = folder.path().join("bin");
+        let search = Search { search_path: Some(search_path.as_os_str()), ..Search::default() };
+        let error = search.find().unwrap_err().to_string();
+        let path = plain.display();
+        assert_eq!(error, format!("{path} may not be run; make it executable with `chmod +x`, or give another path"));
+    }
+
+    #[test]
+    fn a_pipe_in_the_place_of_the_program_is_refused_without_waiting_for_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("claude");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::from(0o755)).unwrap();
+        assert!(matches!(check(&path), Err(FindError::NotAProgram { .. })));
     }
 
     #[test]

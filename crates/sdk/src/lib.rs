@@ -30,6 +30,7 @@
 mod argv;
 mod client;
 mod driver;
+pub mod files;
 mod find;
 mod keeper;
 mod leftovers;

@@ -14,7 +14,8 @@ use rustix::io::Errno;
 use tokio::net::unix::pipe;
 use watari_protocol::Stop;
 
-use crate::argv::{self, BadOption, PrivateFolder};
+use crate::argv::{self, BadOption};
+use crate::files::{self, PrivateFolder};
 use crate::find::{self, FindError, Search};
 use crate::keeper::{KEEPER_ARGUMENT, Keeper};
 use crate::options::Options;
@@ -232,6 +233,7 @@ fn plan(options: &Options) -> Result<Plan, StartError> {
     let mut environment = environment(options);
     let program = Search::of(options, &environment).find()?;
     let directory = directory(options.cwd.as_deref())?;
+    files::remove_orphans();
     let mut folder = PrivateFolder::default();
     let arguments = argv::arguments(options, &mut folder)?;
     let mark = new_mark();

@@ -73,6 +73,7 @@ pub(crate) fn descendants(ancestor: Pid, processes: &[Process]) -> Vec<Pid> {
 #[cfg(all(target_os = "linux", not(watari_portable)))]
 mod system {
     use super::{MARK_PREFIX, Pid, Process};
+    use crate::files::read_system;
 
     /// All processes that are alive, from /proc.
     pub(crate) fn processes() -> Vec<Process> {
@@ -87,7 +88,7 @@ mod system {
 
     /// The marks a process was started with. One that is not as it should be is given as it is, with its value.
     pub(crate) fn marks_of(pid: Pid) -> Vec<String> {
-        let environment = std::fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero())).unwrap_or_default();
+        let environment = read_system(format!("/proc/{}/environ", pid.as_raw_nonzero())).unwrap_or_default();
         let entries = environment.split(|byte| *byte == 0).map(String::from_utf8_lossy);
         let marks = entries.filter_map(|entry| entry.strip_prefix(MARK_PREFIX).map(str::to_owned));
         marks.map(|mark| mark.strip_suffix("=1").map(str::to_owned).unwrap_or(mark)).collect()
@@ -100,7 +101,7 @@ mod system {
 
     /// None for one that has ended and only waits to be buried.
     pub(crate) fn read(pid: Pid) -> Option<Process> {
-        let stat = std::fs::read(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
+        let stat = read_system(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
         // The name is in parentheses and may itself have some: what follows the last one is regular.
         let rest = &stat[stat.iter().rposition(|byte| *byte == b')')? + 1..];
         let mut fields = std::str::from_utf8(rest).ok()?.split_ascii_whitespace();

@@ -1,9 +1,10 @@
 //! Files that a person writes by hand, as YAML or JSON: reading them, and saying where one is wrong.
 
-use std::io;
+use std::io::{self, Read};
 use std::path::Path;
 
 use serde::de::DeserializeOwned;
+use watari_sdk::files::HAND_WRITTEN;
 
 /// Why a file that somebody wrote cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -38,7 +39,14 @@ pub(crate) fn load<T: DeserializeOwned>(path: &Path) -> Result<T, BadFile> {
 
 pub(crate) fn text_of(path: &Path) -> Result<String, BadFile> {
     let unreadable = |source| BadFile::Unreadable { name: path.display().to_string(), source };
-    std::fs::read_to_string(path).map_err(unreadable)
+    text_in(path).map_err(unreadable)
+}
+
+/// The text of a file that somebody wrote.
+pub(crate) fn text_in(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    HAND_WRITTEN.open(path)?.read_to_string(&mut text)?;
+    Ok(text)
 }
 
 pub(crate) fn read<T: DeserializeOwned>(name: &str, text: &str) -> Result<T, BadFile> {

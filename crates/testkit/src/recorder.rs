@@ -10,7 +10,7 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
@@ -25,6 +25,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGINT, SIGTERM};
+use watari_sdk::files::TEST_LOG;
 
 /// The variable that names the real CLI.
 pub const CLAUDE_VARIABLE: &str = "RECORD_CLAUDE";
@@ -184,7 +185,7 @@ struct Notes {
 
 impl Notes {
     fn to(path: &Path) -> io::Result<Notes> {
-        let file = OpenOptions::new().create(true).append(true).open(path)?;
+        let file = TEST_LOG.open(path)?;
         Ok(Notes { start: Instant::now(), file: Arc::new(Mutex::new(file)) })
     }
 

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
+use watari_sdk::files;
 
 use crate::stub_api::stub_environment;
 
@@ -65,7 +66,7 @@ impl Sandbox {
         let root = folder.path().canonicalize()?;
         let [home, cwd, tmp] = ["home", "cwd", "tmp"].map(|name| root.join(name));
         for path in [&home, &cwd, &tmp] {
-            std::fs::create_dir(path)?;
+            files::make_folder(path)?;
         }
         let environment = environment_for(base_url, &home, &tmp)?;
         Ok(Self { root, home, cwd, tmp, environment, _folder: folder })
@@ -124,9 +125,8 @@ pub fn claude_without_project(program: &Path, folder: &Path) -> Result<PathBuf, 
 /// The CLI makes UNIX sockets below its temporary folder, and their paths may have 107 bytes at most;
 /// so `/tmp` comes before a longer `TMPDIR`.
 fn short_temporary_folder() -> Result<TempDir, io::Error> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix("wt-");
-    builder.tempdir_in("/tmp").or_else(|_| builder.tempdir())
+    let short = files::temporary_folder_in(Path::new("/tmp"), "wt-", files::SHORT_CHANCE);
+    short.or_else(|_| files::temporary_folder("wt-"))
 }
 
 fn environment_for(base_url: &str, home: &Path, tmp: &Path) -> Result<BTreeMap<String, String>, SandboxError> {

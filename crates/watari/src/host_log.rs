@@ -1,21 +1,47 @@
 //! The log of a host, for people: what happened to it, one line each, in a file that does not grow without end.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::{self, Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::fmt::MakeWriter;
+use watari_sdk::files::{FileRule, HOST_LOG, NAMED_LOG};
 
 /// How long the file may become. Then it is put aside under another name, in the place of the one before.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
+/// The first line of every file. A file put aside is replaced only if it begins so: any other is somebody else's.
+const HEADER: &str = "watari host log\n";
+
+/// Where the log is.
+pub(crate) enum Place {
+    /// In the session's folder.
+    Own(PathBuf),
+    /// Where the user wants it.
+    Named(PathBuf),
+}
+
+impl Place {
+    pub(crate) fn path(&self) -> &Path {
+        let (Place::Own(path) | Place::Named(path)) = self;
+        path
+    }
+
+    fn rule(&self) -> &'static FileRule {
+        match self {
+            Place::Own(_) => &HOST_LOG,
+            Place::Named(_) => &NAMED_LOG,
+        }
+    }
+}
+
 /// From here on what happens is written to a file. Prompts and answers are not, but for what is wrong with a line, and only
 /// at the level of debugging.
-pub(crate) fn begin(path: &Path, level: LevelFilter) -> io::Result<()> {
-    let log = Rotated { path: path.to_owned(), open: Mutex::new(Open::at(path)?) };
+pub(crate) fn begin(place: Place, level: LevelFilter) -> io::Result<()> {
+    let log = Rotated { open: Mutex::new(Open::at(&place)?), place };
     let subscriber =
         tracing_subscriber::fmt().with_writer(log).with_max_level(level).with_ansi(false).with_target(false);
     // A line that cannot be written is lost. It would be complained of on standard error, with a panic if nobody reads that.
@@ -25,7 +51,7 @@ pub(crate) fn begin(path: &Path, level: LevelFilter) -> io::Result<()> {
 
 /// A file that is put aside when it is long enough.
 struct Rotated {
-    path: PathBuf,
+    place: Place,
     open: Mutex<Open>,
 }
 
@@ -35,30 +61,64 @@ struct Open {
 }
 
 impl Open {
-    fn at(path: &Path) -> io::Result<Open> {
-        let file = File::options().append(true).create(true).mode(0o600).open(path)?;
-        let bytes = file.metadata()?.len();
+    fn at(place: &Place) -> io::Result<Open> {
+        let mut file = place.rule().open(place.path())?;
+        let metadata = file.metadata()?;
+        let mut bytes = metadata.len();
+        if metadata.is_file() && bytes == 0 {
+            file.write_all(HEADER.as_bytes())?;
+            bytes = HEADER.len() as u64;
+        }
         Ok(Open { file, bytes })
+    }
+
+    /// Whether it is still what is found at its path: somebody may have moved or deleted it.
+    fn is_in_place(&self, path: &Path) -> bool {
+        let same = |one: fs::Metadata, other: fs::Metadata| (one.dev(), one.ino()) == (other.dev(), other.ino());
+        self.file.metadata().and_then(|held| Ok(same(held, fs::metadata(path)?))).unwrap_or(false)
     }
 }
 
 impl Rotated {
     fn write_line(&self, line: &[u8]) -> io::Result<()> {
         let mut open = self.lock();
-        if open.bytes > 0 && open.bytes + line.len() as u64 > FILE_BYTES_MAX {
-            let mut aside = self.path.clone().into_os_string();
-            aside.push(".1");
-            fs::rename(&self.path, aside)?;
-            *open = Open::at(&self.path)?;
+        // If it cannot be made again, the one that is open is as good as none, and is tried again with the next line.
+        if !open.is_in_place(self.place.path()) {
+            *open = Open::at(&self.place)?;
+        }
+        let is_full = open.bytes + line.len() as u64 > FILE_BYTES_MAX && open.bytes > HEADER.len() as u64;
+        if is_full && open.file.metadata()?.is_file() {
+            self.put_aside(&mut open)?;
         }
         open.file.write_all(line)?;
         open.bytes += line.len() as u64;
         Ok(())
     }
 
+    /// Makes room: the file goes aside, or, if somebody else's is there, loses what it has.
+    fn put_aside(&self, open: &mut Open) -> io::Result<()> {
+        let mut aside = self.place.path().as_os_str().to_owned();
+        aside.push(".1");
+        if is_replaceable(Path::new(&aside)) {
+            fs::rename(self.place.path(), aside)?;
+        } else {
+            open.file.set_len(0)?;
+        }
+        *open = Open::at(&self.place)?;
+        Ok(())
+    }
+
     fn lock(&self) -> MutexGuard<'_, Open> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether there is nothing at a path, or a log of a host.
+fn is_replaceable(path: &Path) -> bool {
+    let is_missing = fs::symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+    let mut beginning = [0; HEADER.len()];
+    let read = HOST_LOG.open_existing(path).and_then(|mut file| file.read_exact(&mut beginning));
+    is_missing || (read.is_ok() && beginning == *HEADER.as_bytes())
 }
 
 /// One line on its way to the file. (It comes as a whole, in one write.)
@@ -86,11 +146,16 @@ impl<'a> MakeWriter<'a> for Rotated {
 mod tests {
     use super::*;
 
+    fn log_at(path: &Path) -> Rotated {
+        let place = Place::Named(path.to_owned());
+        Rotated { open: Mutex::new(Open::at(&place).unwrap()), place }
+    }
+
     #[test]
     fn a_log_that_is_long_enough_is_put_aside_once() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("host.log");
-        let log = Rotated { path: path.clone(), open: Mutex::new(Open::at(&path).unwrap()) };
+        let log = log_at(&path);
         let line = [b'x'; 1000];
         for _ in 0..5000 {
             log.write_line(&line).unwrap();
@@ -98,5 +163,50 @@ mod tests {
         let sizes = ["host.log", "host.log.1"].map(|name| fs::metadata(folder.path().join(name)).unwrap().len());
         assert!(sizes.iter().all(|size| (1..=FILE_BYTES_MAX).contains(size)), "{sizes:?}");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+        // The next host finds its own, and replaces it.
+        let log = log_at(&path);
+        for _ in 0..2000 {
+            log.write_line(&line).unwrap();
+        }
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn a_file_of_somebody_elses_is_not_overwritten_when_the_log_is_put_aside() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("host.log");
+        fs::write(folder.path().join("host.log.1"), "precious").unwrap();
+        let log = log_at(&path);
+        for _ in 0..5000 {
+            log.write_line(&[b'x'; 1000]).unwrap();
+        }
+        assert_eq!(fs::read_to_string(folder.path().join("host.log.1")).unwrap(), "precious");
+        assert!(fs::metadata(&path).unwrap().len() <= FILE_BYTES_MAX);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn a_log_that_was_deleted_or_moved_is_made_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("host.log");
+        let log = log_at(&path);
+        log.write_line(b"one\n").unwrap();
+        fs::remove_file(&path).unwrap();
+        log.write_line(b"two\n").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), format!("{HEADER}two\n"));
+        fs::rename(&path, folder.path().join("moved")).unwrap();
+        log.write_line(b"three\n").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), format!("{HEADER}three\n"));
+    }
+
+    #[test]
+    fn a_pipe_is_no_log_and_is_not_waited_for() {
+        use rustix::fs::{CWD, Mode, mkfifoat};
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pipe");
+        mkfifoat(CWD, &path, Mode::from(0o600)).unwrap();
+        let error = Open::at(&Place::Named(path)).err().unwrap();
+        assert_eq!(error.to_string(), "it is a pipe or a socket, not a file");
+        Open::at(&Place::Named("/dev/null".into())).unwrap();
     }
 }

@@ -13,6 +13,7 @@ use std::process::Command;
 use common::{is_committed, output_of, root};
 use watari_hub::FLEETING;
 use watari_protocol::{Phase, STEPS};
+use watari_sdk::files::{FILES, FOLDER_MODE, FOLDERS, SOCKET};
 use watari_testkit::scenario::scenario_schema;
 use watari_testkit::stub_api::stub_script_schema;
 
@@ -29,6 +30,27 @@ fn the_schema_of_a_dialect_is_what_the_program_prints() {
         assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
         is_committed(&format!("schema/{dialect}.json"), &run.stdout);
     }
+}
+
+#[test]
+fn the_rules_for_files_are_those_by_which_they_are_opened() {
+    let mut page =
+        "# Files, folders and sockets\n\nPrinted from `crates/sdk/src/files/rules.rs`, by which every file is made \
+                    and opened; clippy forbids the calls elsewhere.\nSTATE is `$XDG_STATE_HOME/watari`, or \
+                    `~/.local/state/watari`. RUNTIME is `$XDG_RUNTIME_DIR/watari`, or `STATE/run`. CACHE is \
+                    `$WATARI_CACHE`, `$XDG_CACHE_HOME/watari` or `~/.cache/watari`.\n\n## Files\n\n\
+                    | what | where | mode | opened to | removed |\n|---|---|---|---|---|\n"
+            .to_owned();
+    for rule in FILES {
+        let mode = rule.mode.map_or("never created".to_owned(), |mode| format!("{mode:04o}"));
+        writeln!(page, "| {} | {} | {mode} | {} | {} |", rule.what, rule.place, rule.flags(), rule.removed).unwrap();
+    }
+    page.push_str("\n## Folders and sockets\n\n| what | where | mode | checked | removed |\n|---|---|---|---|---|\n");
+    for (rule, mode) in FOLDERS.iter().map(|rule| (rule, FOLDER_MODE)).chain([(&SOCKET, 0o600)]) {
+        writeln!(page, "| {} | {} | {mode:04o} | {} | {} |", rule.what, rule.place, rule.checked, rule.removed)
+            .unwrap();
+    }
+    is_committed("files.md", &page);
 }
 
 #[test]

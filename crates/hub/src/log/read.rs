@@ -5,6 +5,8 @@ use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Take};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use watari_sdk::files::EVENTS;
+
 use super::{BEFORE_POSITION, FORMAT};
 use crate::position::Position;
 
@@ -47,7 +49,7 @@ impl Lines {
     /// The lines behind a number, up to a place in the file at which a line ends.
     pub(crate) fn open(path: &Path, after: u64, end: u64) -> Result<Lines, ReadError> {
         let io = |source| ReadError::Io { path: path.to_owned(), source };
-        let mut file = File::open(path).map_err(io)?;
+        let mut file = EVENTS.open_existing(path).map_err(io)?;
         let start = match first_after(&file, after, end).map_err(io)? {
             Place::Line(start) => start,
             Place::Damaged(at) => return Err(ReadError::Damaged { path: path.to_owned(), at }),
@@ -122,7 +124,7 @@ fn position_at(file: &File, start: u64) -> io::Result<Option<Position>> {
 /// A line of which it is known where it is.
 pub(crate) fn read_line_at(path: &Path, start: u64, bytes: usize) -> Result<Vec<u8>, ReadError> {
     let mut line = vec![0; bytes];
-    let read = File::open(path).and_then(|file| file.read_exact_at(&mut line, start));
+    let read = EVENTS.open_existing(path).and_then(|file| file.read_exact_at(&mut line, start));
     read.map(|()| line).map_err(|source| ReadError::Io { path: path.to_owned(), source })
 }
 

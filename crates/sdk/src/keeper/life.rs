@@ -12,6 +12,7 @@ use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 
 use super::talk::{FirstWords, Order, Report, hear_first_words};
+use crate::files;
 use crate::sweep;
 
 /// How long the CLI has to save its conversation when its owner is gone or in a hurry.
@@ -37,10 +38,12 @@ pub(super) fn live() -> ! {
 fn keep() -> io::Result<()> {
     // Not for the CLI: a copy in its hands would keep the socket open.
     let owner = UnixStream::from(rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?);
-    let null = std::fs::File::open("/dev/null")?;
+    let null = files::nothing()?;
     rustix::stdio::dup2_stdin(&null)?;
     let (words, streams) = hear_first_words(&owner)?;
     owner.set_nonblocking(true)?;
+    // As long as one of us lives, nobody takes it for an orphan.
+    let _held = files::hold(&words.folder);
     let wakes = Wakes::listen()?;
     become_parent_of_orphans()?;
 

@@ -13,6 +13,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, getpid, getuid, pidfd_open, pidfd
 
 use super::rule::{Seen, left_behind};
 use super::{Leftover, LeftoversUnknown};
+use crate::files::read_system;
 use crate::sweep;
 
 /// How long a keeper may take to end a session whose owner was killed; that is its promise.
@@ -91,7 +92,7 @@ fn is_alive(pid: Pid) -> bool {
 /// Whether a process is this user's and has its number from the same world as we: the owner that a mark names is a
 /// number of the world in which the mark was made, and a container has a world of its own.
 fn is_ours(pid: Pid) -> bool {
-    let status = fs::read_to_string(file(pid, "status")).unwrap_or_default();
+    let status = text(file(pid, "status"));
     let user = status.lines().find_map(|line| line.strip_prefix("Uid:")?.split_ascii_whitespace().next()?.parse().ok());
     let world = |pid: Pid| fs::read_link(file(pid, "ns/pid")).ok();
     let ours = world(getpid());
@@ -99,10 +100,14 @@ fn is_ours(pid: Pid) -> bool {
 }
 
 fn command(pid: Pid) -> String {
-    let words = fs::read(file(pid, "cmdline")).unwrap_or_default();
+    let words = read_system(file(pid, "cmdline")).unwrap_or_default();
     let words = String::from_utf8_lossy(&words).trim_end_matches('\0').replace('\0', " ");
     // One that has overwritten its words still has a name.
-    if words.is_empty() { fs::read_to_string(file(pid, "comm")).unwrap_or_default() } else { words }
+    if words.is_empty() { text(file(pid, "comm")) } else { words }
+}
+
+fn text(path: PathBuf) -> String {
+    String::from_utf8_lossy(&read_system(path).unwrap_or_default()).into_owned()
 }
 
 fn file(pid: Pid, name: &str) -> PathBuf {

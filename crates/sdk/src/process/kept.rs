@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use watari_protocol::Stop;
 
 use super::{Ending, GRACE, Plan, StartError, end_marked, marked_ended_within, start_error};
-use crate::argv::PrivateFolder;
+use crate::files::PrivateFolder;
 use crate::keeper::{FirstWords, KEEPER_ARGUMENT, Order, Report, Reports, send_first_words};
 
 /// How long a program that is no keeper may be silent before that is plain.

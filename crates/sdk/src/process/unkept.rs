@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use watari_protocol::Stop;
 
 use super::{Ending, GRACE, Plan, StartError, end_marked, start_error};
-use crate::argv::PrivateFolder;
+use crate::files::PrivateFolder;
 use crate::sweep;
 
 /// A session's processes, with this program as the CLI's parent.

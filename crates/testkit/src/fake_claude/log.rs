@@ -1,8 +1,10 @@
 //! The file in which a test finds what the fake was told.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
+
+use watari_sdk::files::TEST_LOG;
 
 use super::fields::{Fields, quoted};
 use super::incoming::Answer;
@@ -13,7 +15,7 @@ pub(super) struct Log(Option<File>);
 
 impl Log {
     pub(super) fn at(path: &Path) -> io::Result<Log> {
-        OpenOptions::new().create(true).append(true).open(path).map(|file| Log(Some(file)))
+        TEST_LOG.open(path).map(|file| Log(Some(file)))
     }
 
     /// A line of stdin, as it came.

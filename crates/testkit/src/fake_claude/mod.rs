@@ -95,6 +95,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use crate::hand_written;
 use frames::Frames;
 use input::Input;
 use log::Log;
@@ -173,7 +174,7 @@ fn begin(arguments: &[OsString]) -> Result<(Player, Script), BeginError> {
 
 fn read_script(path: &Path) -> Result<Script, BeginError> {
     let text =
-        std::fs::read_to_string(path).map_err(|source| BeginError::Unreadable { path: path.to_owned(), source })?;
+        hand_written::text_in(path).map_err(|source| BeginError::Unreadable { path: path.to_owned(), source })?;
     Script::parse(&text).map_err(|source| BeginError::BadScript { path: path.to_owned(), source })
 }
 

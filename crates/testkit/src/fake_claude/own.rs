@@ -1,7 +1,6 @@
 //! What the fake does to its own process, and the child that gets away from it.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::OpenOptions;
 use std::io::{self, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -11,6 +10,7 @@ use std::sync::atomic::AtomicBool;
 
 use rustix::process::{Signal, getpid, kill_process, setsid};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use watari_sdk::files::TEST_LOG;
 
 use super::script::Ignored;
 
@@ -49,7 +49,7 @@ fn ignore_number(signal: i32) -> io::Result<()> {
 
 /// Writes a byte to a file, or to a FIFO as soon as somebody reads it.
 pub(super) fn signal(path: &Path) -> io::Result<()> {
-    OpenOptions::new().create(true).append(true).open(path)?.write_all(b".")
+    TEST_LOG.open(path)?.write_all(b".")
 }
 
 /// Starts a child that is in nobody's way and in nobody's hand: not this process's child, in a session of its

@@ -2,11 +2,11 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use tempfile::TempDir;
+use watari_sdk::files;
 
 use super::FetchError;
 
@@ -23,11 +23,9 @@ pub(super) struct Aside(TempDir);
 impl Aside {
     pub(super) fn new_in(installs: &Path) -> Result<Aside, FetchError> {
         let disk = |source| FetchError::Disk { doing: "make a folder in", path: installs.to_owned(), source };
-        fs::create_dir_all(installs).map_err(disk)?;
-        let mut folder = tempfile::Builder::new();
-        // Nobody else's to write to, whatever the umask: what is in it will be run.
-        folder.prefix(PREFIX).rand_bytes(CHANCE_CHARS).permissions(fs::Permissions::from_mode(0o700));
-        folder.tempdir_in(installs).map(Aside).map_err(disk)
+        // Nobody else's to write to, whatever the umask: what is in them will be run.
+        files::make_folder(installs).map_err(disk)?;
+        files::temporary_folder_in(installs, PREFIX, CHANCE_CHARS).map(Aside).map_err(disk)
     }
 
     pub(super) fn path(&self) -> &Path {

@@ -9,6 +9,7 @@ use serde::Deserialize;
 
 use super::npm::PACKAGE;
 use super::{ExactVersion, FetchError, PackageProblem, WantedVersion};
+use crate::hand_written;
 
 /// The name of the program, in an install and in a package of the platform's.
 pub(super) const PROGRAM: &str = "claude";
@@ -24,8 +25,8 @@ struct Manifest {
 pub(super) fn version_in(install: &Path, wanted: &WantedVersion) -> Result<ExactVersion, FetchError> {
     let version = || {
         let manifest = install.join(PACKAGES).join(PACKAGE).join("package.json");
-        let text = fs::read(manifest).map_err(PackageProblem::NoManifest)?;
-        let found = serde_json::from_slice::<Manifest>(&text).map_err(PackageProblem::NoVersion)?.version;
+        let text = hand_written::text_in(&manifest).map_err(PackageProblem::NoManifest)?;
+        let found = serde_json::from_str::<Manifest>(&text).map_err(PackageProblem::NoVersion)?.version;
         match (found.parse::<ExactVersion>(), wanted) {
             (Ok(version), WantedVersion::Tag(_)) => Ok(version),
             (Ok(version), WantedVersion::Exact(exact)) if version == *exact => Ok(version),

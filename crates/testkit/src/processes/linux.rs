@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use watari_sdk::files::read_system;
+
 use super::ProcessInfo;
 
 /// The folder with one entry per open file of this process.
@@ -19,14 +21,14 @@ pub(super) fn all() -> Vec<ProcessInfo> {
 pub(super) fn carries(process: &ProcessInfo, marker: &str) -> bool {
     // The environment of another user's process cannot be read; such a process is not a child of a test.
     process.command.contains(marker)
-        || ["environ", "cmdline"].iter().any(|name| {
-            std::fs::read(file_of(process.pid, name)).is_ok_and(|bytes| contains(&bytes, marker.as_bytes()))
-        })
+        || ["environ", "cmdline"]
+            .iter()
+            .any(|name| read_system(file_of(process.pid, name)).is_ok_and(|bytes| contains(&bytes, marker.as_bytes())))
 }
 
 /// Nothing when the process ended since it was listed.
 fn process(pid: u32) -> Option<ProcessInfo> {
-    let stat = std::fs::read(file_of(pid, "stat")).ok()?;
+    let stat = read_system(file_of(pid, "stat")).ok()?;
     let stat = String::from_utf8_lossy(&stat);
     // The name stands in parentheses and may hold spaces and parentheses itself.
     let (before, after) = stat.rsplit_once(") ")?;
@@ -34,7 +36,7 @@ fn process(pid: u32) -> Option<ProcessInfo> {
     let mut fields = after.split(' ');
     let state = fields.next()?.chars().next()?;
     let parent = fields.next()?.parse().ok()?;
-    let words = std::fs::read(file_of(pid, "cmdline")).unwrap_or_default();
+    let words = read_system(file_of(pid, "cmdline")).unwrap_or_default();
     let words = String::from_utf8_lossy(&words);
     let command = match words.trim_end_matches('\0') {
         "" => format!("[{name}]"),

@@ -1,13 +1,13 @@
 //! Playing one form of a scenario against a CLI: what came, and why it does not hold if it does not.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use watari_sdk::StartError;
+use watari_sdk::files::{self, CHECK_FILE};
 
 use super::file::{Form, Step, ToolRun};
 use super::pattern::matches;
@@ -248,7 +248,7 @@ fn holds_text(path: &Path, text: &str) -> bool {
 
 fn beginning_of(path: &Path) -> Result<Vec<u8>, io::Error> {
     let mut beginning = Vec::new();
-    File::open(path)?.take(LEFT_BYTES_MAX).read_to_end(&mut beginning)?;
+    CHECK_FILE.open_existing(path)?.take(LEFT_BYTES_MAX).read_to_end(&mut beginning)?;
     Ok(beginning)
 }
 
@@ -272,6 +272,6 @@ fn has_text(value: &Value, text: &str) -> bool {
 }
 
 fn write_file(path: &Path, content: &str) -> Result<(), io::Error> {
-    path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
-    std::fs::write(path, content)
+    path.parent().map_or(Ok(()), files::make_folder)?;
+    CHECK_FILE.open(path)?.write_all(content.as_bytes())
 }

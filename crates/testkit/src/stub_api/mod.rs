@@ -11,11 +11,11 @@ mod server;
 mod sse;
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions, Permissions};
+use std::fs::{File, Permissions};
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -23,6 +23,7 @@ use std::thread::JoinHandle;
 use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
+use watari_sdk::files::WANTED_RECORD;
 
 use crate::hand_written::BadFile;
 use desk::Desk;
@@ -199,7 +200,7 @@ impl StubApi {
 
 /// The requests may hold what is nobody else's business.
 fn open_record(path: &Path) -> Result<File, io::Error> {
-    let file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
+    let file = WANTED_RECORD.open(path)?;
     if file.metadata()?.is_file() {
         file.set_permissions(Permissions::from_mode(0o600))?;
         file.set_len(0)?;

@@ -128,8 +128,12 @@ impl Socket {
         };
         let holder = format!("watari socket, process {}", std::process::id());
         let kept = Kept::open(&home, &conversation, &cwd, chance(), &holder).map_err(|error| words(&error))?;
-        let log = self.log.take().unwrap_or_else(|| kept.folder().join("host.log"));
-        host_log::begin(&log, self.log_level).map_err(|error| format!("cannot log to {}: {error}", log.display()))?;
+        let log = match self.log.take() {
+            Some(path) => host_log::Place::Named(path),
+            None => host_log::Place::Own(kept.folder().join("host.log")),
+        };
+        let cannot_log = format!("cannot log to {}", log.path().display());
+        host_log::begin(log, self.log_level).map_err(|error| format!("{cannot_log}: {error}"))?;
         if kept.cut_bytes() > 0 {
             tracing::warn!(bytes = kept.cut_bytes(), "the end of the events was broken off and is cut");
         }
@@ -138,7 +142,7 @@ impl Socket {
         let socket = self.socket.as_deref().map_or_else(chosen, std::path::absolute).map_err(|error| words(&error))?;
         let lock = unix::lock(&home.locks(), &socket, &holder).map_err(|error| words(&error))?;
         let idle_exit = self.idle_exit.map(|seconds| Duration::from_secs(seconds.into()));
-        let doors = Doors::open(&home.socket(&key), &socket, lock, idle_exit).map_err(|error| words(&error))?;
+        let doors = Doors::open(&home, &key, &socket, lock, idle_exit).map_err(|error| words(&error))?;
         let (Conversation::New(id) | Conversation::Resumed(id)) = &conversation;
         tracing::info!(%key, session = %id, socket = %socket.display(), cwd = %cwd.display(), "a host has started");
         let (host, handle, stopper) = host(kept, conversation, options).map_err(|error| words(&error))?;
@@ -180,7 +184,9 @@ impl Socket {
 fn announce(socket: &Path) {
     // If nobody reads it, whoever connects knows.
     let mut out = io::stdout().lock();
-    let _written = writeln!(out, "{}", socket.display()).and_then(|()| out.flush());
+    // As it is: not every path is UTF-8.
+    let line = [socket.as_os_str().as_encoded_bytes(), b"\n"].concat();
+    let _written = out.write_all(&line).and_then(|()| out.flush());
 }
 
 /// The folders of this user's sessions.

@@ -4,7 +4,7 @@ mod connection;
 mod wire;
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::process::geteuid;
@@ -13,7 +13,8 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
 use watari_hub::lock::{Lock, LockError};
 use watari_hub::socket::{Socket as BoundSocket, SocketError};
-use watari_hub::{Handle, HostState, Stopper};
+use watari_hub::{Handle, Home, HostState, Key, Stopper};
+use watari_sdk::files::folders;
 
 use crate::dialect::native::Native;
 use crate::dialect::socket::Socket;
@@ -64,6 +65,8 @@ pub(crate) enum DoorError {
 /// The sockets of a host.
 pub(crate) struct Doors {
     doors: [Door; 2],
+    /// Our own folder for sockets, which is made again when it is gone.
+    runtime: PathBuf,
     /// Ends the session when nobody is there and nothing runs for so long.
     idle_exit: Option<Duration>,
 }
@@ -71,14 +74,15 @@ pub(crate) struct Doors {
 impl Doors {
     /// Listens on the native socket and on that of the document, for which a lock is taken: nobody else may listen there.
     pub(crate) fn open(
-        native: &Path,
+        home: &Home,
+        key: &Key,
         socket: &Path,
         lock: Lock,
         idle_exit: Option<Duration>,
     ) -> Result<Doors, DoorError> {
-        let native = Door::open(Spoken::Native, native, None)?;
+        let native = Door::open(Spoken::Native, &home.socket(key), None)?;
         let socket = Door::open(Spoken::Socket, socket, Some(lock))?;
-        Ok(Doors { doors: [native, socket], idle_exit })
+        Ok(Doors { doors: [native, socket], runtime: home.runtime.clone(), idle_exit })
     }
 
     /// Serves clients until the session has ended, and they know.
@@ -109,7 +113,7 @@ impl Doors {
                     continue;
                 }
                 _ = looks.tick() => {
-                    self.doors.iter_mut().for_each(Door::look);
+                    self.doors.iter_mut().for_each(|door| door.look(&self.runtime));
                     continue;
                 }
             };
@@ -187,12 +191,19 @@ impl Door {
         Ok(Door { spoken, bound, listener, _lock: lock })
     }
 
-    /// Sees to it that the socket is in its place.
-    fn look(&mut self) {
+    /// Sees to it that the socket is in its place. Nothing here waits for anybody: clients are served by the same task.
+    fn look(&mut self, runtime: &Path) {
         if self.bound.is_in_place() {
             return;
         }
         let path = self.bound.path().to_owned();
+        if path.parent() == Some(runtime)
+            && let Err(trouble) = folders::make(runtime)
+        {
+            let (what, remedy) = trouble.words(runtime, "XDG_RUNTIME_DIR");
+            tracing::error!(spoken = ?self.spoken, "the socket is gone, and cannot be made again: {what}; {remedy}");
+            return;
+        }
         match listen(&path) {
             Ok((bound, listener)) => {
                 tracing::warn!(path = %path.display(), "the socket was gone, and was made again");

@@ -134,6 +134,12 @@ pub(crate) fn is_installed(program: &str) -> bool {
     std::env::split_paths(&std::env::var_os("PATH").unwrap()).any(|folder| folder.join(program).is_file())
 }
 
+/// Says that a test could not run here.
+#[expect(clippy::print_stderr, reason = "who runs the tests should know what was not tested")]
+pub(crate) fn skipped(why: &str) {
+    eprintln!("skipped: {why}");
+}
+
 /// Says that the program of a page was not run.
 #[expect(clippy::print_stderr, reason = "who runs the tests should know what was not tested")]
 pub(crate) fn not_run(why: &str) {

@@ -3,9 +3,9 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use watari_hub::folders::{self, Trouble, Usable, runtime_folder, state_folder};
+use watari_sdk::files::folders::{self, Trouble, Usable, runtime_folder, state_folder};
 
-use super::report::{Check, Finding, Level};
+use super::report::{Check, Finding, Level, counted};
 
 pub(super) fn examine(variable: impl Fn(&str) -> Option<OsString>) -> Vec<Finding> {
     let folders = [
@@ -13,6 +13,13 @@ pub(super) fn examine(variable: impl Fn(&str) -> Option<OsString>) -> Vec<Findin
         Folder { check: Check::RuntimeFolder, variable: "XDG_RUNTIME_DIR", path: runtime_folder(&variable) },
     ];
     folders.iter().map(Folder::finding).collect()
+}
+
+/// Removes private files of sessions that were killed: nobody needs them, and there may be secrets in them.
+pub(super) fn orphans() -> Option<Finding> {
+    let count = watari_sdk::files::remove_orphans();
+    let found = format!("removed those of {}", counted(count, "killed session"));
+    (count > 0).then(|| Finding::ok(Check::PrivateFiles, found))
 }
 
 struct Folder {
@@ -49,6 +56,7 @@ impl Folder {
             | Trouble::NotAFolder { .. }
             | Trouble::LinkToNothing { .. }
             | Trouble::NotOurs { .. }
+            | Trouble::Replaceable { .. }
             | Trouble::NotWritable { .. }
             | Trouble::Hidden { .. } => Level::Problem,
         }

@@ -38,6 +38,7 @@ pub(super) enum Check {
     RuntimeFolder,
     SocketPath,
     OpenFiles,
+    PrivateFiles,
     Leftovers,
 }
 
@@ -110,7 +111,8 @@ impl Report {
             | Check::StateFolder
             | Check::RuntimeFolder
             | Check::SocketPath
-            | Check::OpenFiles => Vec::new(),
+            | Check::OpenFiles
+            | Check::PrivateFiles => Vec::new(),
         }
     }
 
@@ -168,6 +170,7 @@ impl Check {
             Check::RuntimeFolder => "runtime folder",
             Check::SocketPath => "socket path",
             Check::OpenFiles => "open files",
+            Check::PrivateFiles => "private files",
             Check::Leftovers => "leftovers",
         }
     }

@@ -1,10 +1,9 @@
 //! A host in the background: started by a process that waits until it is ready, and then goes.
 
 use std::ffi::OsString;
-use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Child, Command, ExitCode, Stdio};
 
 use watari_hub::Key;
 
@@ -28,13 +27,27 @@ pub(super) fn start() -> ExitCode {
     let mut said = String::new();
     let read = host.stdout.take().map(|mut out| out.read_to_string(&mut said));
     if let Some(Ok(1..)) = read {
-        return super::super::print(&said, ExitCode::SUCCESS);
+        let mut out = io::stdout().lock();
+        return match out.write_all(said.as_bytes()).and_then(|()| out.flush()) {
+            Ok(()) => ExitCode::SUCCESS,
+            // Nobody would know of it.
+            Err(error) => end(host, &error),
+        };
     }
     // It has said why on the same standard error.
     match host.wait().ok().and_then(|status| status.code()).and_then(|code| u8::try_from(code).ok()) {
         Some(code @ 1..) => ExitCode::from(code),
         Some(0) | None => fail("the host went away before it was ready; its log says more"),
     }
+}
+
+/// Ends a host whose key cannot be printed, and waits for its end.
+fn end(mut host: Child, error: &io::Error) -> ExitCode {
+    // It was not waited for yet, so the number is its own.
+    let pid = rustix::process::Pid::from_raw(host.id().cast_signed());
+    let _sent = pid.map(|pid| rustix::process::kill_process(pid, rustix::process::Signal::TERM));
+    let _ended = host.wait();
+    fail(&format!("the key of the session cannot be printed, so the session was ended: {error}"))
 }
 
 /// Leaves the terminal: its signals and its end are not for a host in the background, nor for what that starts.
@@ -49,7 +62,7 @@ pub(super) fn ready(key: &Key, socket: &Path) -> bool {
     let is_heard = writeln!(out, "{key}").and_then(|()| out.flush()).is_ok();
     // The key is what was asked for; this is for people.
     let _written = writeln!(io::stderr().lock(), "watari: listening on {}", socket.display());
-    let let_go = File::options().read(true).write(true).open("/dev/null").and_then(|nothing| {
+    let let_go = watari_sdk::files::nothing().and_then(|nothing| {
         rustix::stdio::dup2_stdout(&nothing)?;
         Ok(rustix::stdio::dup2_stderr(&nothing)?)
     });

@@ -1,9 +1,9 @@
 //! The folders of Watari: what is kept of sessions, and the sockets of those that live.
 
 use std::ffi::OsString;
-use std::fs::{self, DirBuilder, Metadata};
+use std::fs::{self, Metadata};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
@@ -52,6 +52,13 @@ pub enum Trouble {
         /// What they may.
         mode: u32,
     },
+    /// Others can replace it, because they can write to a folder above it.
+    Replaceable {
+        /// Which of those above it.
+        above: PathBuf,
+        /// What they may.
+        mode: u32,
+    },
     /// It, or what it would be made in, may not be written.
     NotWritable {
         /// Which of them.
@@ -97,6 +104,10 @@ impl Trouble {
             Trouble::OpenToOthers { mode } => {
                 (format!("{folder} is open to others (mode {mode:o})"), format!("run `chmod 700 {folder}`"))
             }
+            Trouble::Replaceable { above, mode } => (
+                format!("others can replace {folder}: they can write to {} (mode {mode:o})", above.display()),
+                format!("run `chmod o-w {}`, or set {variable} to another folder", above.display()),
+            ),
             Trouble::NotWritable { path, source } => (
                 format!("{folder} cannot be written: {}: {source}", path.display()),
                 format!("give this user the right to, or set {variable} to another folder"),
@@ -114,8 +125,7 @@ pub fn make(folder: &Path) -> Result<(), Trouble> {
     if examine(folder)? == Usable::AsItIs {
         return Ok(());
     }
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
-    made.map_err(|source| Trouble::NotWritable { path: folder.to_owned(), source })?;
+    super::make_folder(folder).map_err(|source| Trouble::NotWritable { path: folder.to_owned(), source })?;
     // Somebody else may have been faster.
     examine(folder).map(drop)
 }
@@ -132,11 +142,27 @@ pub fn examine(folder: &Path) -> Result<Usable, Trouble> {
     }
     access(nearest, Access::WRITE_OK | Access::EXEC_OK)
         .map_err(|errno| Trouble::NotWritable { path: nearest.to_owned(), source: errno.into() })?;
+    check_above(nearest, is_there)?;
     if !is_there {
         return Ok(Usable::OnceMade);
     }
     let mode = metadata.mode() & 0o777;
     if mode & 0o077 == 0 { Ok(Usable::AsItIs) } else { Err(Trouble::OpenToOthers { mode }) }
+}
+
+/// That nobody else can put another folder in its place. Who owns the folders above it is not asked: in containers they
+/// often belong to another user, who can do as much in other ways.
+fn check_above(nearest: &Path, is_there: bool) -> Result<(), Trouble> {
+    // Where the path really leads, because a link's target can be replaced too.
+    let real = fs::canonicalize(nearest).map_err(|source| Trouble::Hidden { path: nearest.to_owned(), source })?;
+    for above in real.ancestors().skip(usize::from(is_there)) {
+        let metadata = fs::metadata(above).map_err(|source| Trouble::Hidden { path: above.to_owned(), source })?;
+        let (mode, is_sticky) = (metadata.mode() & 0o7777, metadata.mode() & 0o1000 != 0);
+        if mode & 0o002 != 0 && !is_sticky {
+            return Err(Trouble::Replaceable { above: above.to_owned(), mode });
+        }
+    }
+    Ok(())
 }
 
 /// The folder itself or the nearest of those it would be in.

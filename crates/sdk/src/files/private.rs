@@ -1,0 +1,126 @@
+//! Folders with what one CLI process is given in files: for this user alone, and nothing of it stays.
+//!
+//! The owner of a process and its supervisor each hold a shared lock on the folder. One that nobody holds is an orphan:
+//! both were killed.
+
+use std::fs::{self, File};
+use std::hash::{BuildHasher, RandomState};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, Mode, OFlags, flock};
+use rustix::io::Errno;
+use rustix::process::geteuid;
+
+use super::folders;
+use super::{FOLDER_MODE, PRIVATE_FILE, is_at};
+
+/// A folder of one CLI process. It is made when it is needed, and removed when this is dropped.
+#[derive(Debug, Default)]
+pub struct PrivateFolder(Option<Held>);
+
+/// A folder, held so that nobody takes it for an orphan.
+#[derive(Debug)]
+pub(crate) struct Held {
+    path: PathBuf,
+    _lock: File,
+}
+
+/// Below the runtime folder.
+const PARENT: &str = "private";
+
+/// How often another name is tried when an orphan was looked for in the moment in which a folder was made.
+const TRIES_MAX: usize = 16;
+
+impl PrivateFolder {
+    /// Where it is, if it is.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.0.as_ref().map(|held| held.path.as_path())
+    }
+
+    /// Writes a file into it.
+    pub(crate) fn write(&mut self, name: &str, content: &str) -> io::Result<PathBuf> {
+        let folder = match self.0.take() {
+            Some(folder) => folder,
+            None => make()?,
+        };
+        let path = self.0.insert(folder).path.join(name);
+        PRIVATE_FILE.open(&path)?.write_all(content.as_bytes())?;
+        Ok(path)
+    }
+}
+
+impl Drop for PrivateFolder {
+    fn drop(&mut self) {
+        if let Some(path) = self.path() {
+            // The supervisor may have been faster.
+            let _removed = fs::remove_dir_all(path);
+        }
+    }
+}
+
+/// Holds a folder that another process has made. None if it is gone.
+pub(crate) fn hold(path: &Path) -> Option<Held> {
+    let lock = open_folder(path).ok()?;
+    flock(&lock, FlockOperation::NonBlockingLockShared).ok()?;
+    Some(Held { path: path.to_owned(), _lock: lock })
+}
+
+/// Removes the folders of processes whose owner and supervisor were both killed, and says how many there were.
+pub fn remove_orphans() -> usize {
+    let Some(parent) = runtime_folder().map(|runtime| runtime.join(PARENT)) else { return 0 };
+    let Ok(entries) = fs::read_dir(parent) else { return 0 };
+    entries.flatten().filter(|entry| remove_orphan(&entry.path()).is_ok()).count()
+}
+
+fn remove_orphan(path: &Path) -> io::Result<()> {
+    let folder = open_folder(path)?;
+    if folder.metadata()?.uid() != geteuid().as_raw() {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    // Held by somebody: then it is none.
+    flock(&folder, FlockOperation::NonBlockingLockExclusive)?;
+    if !is_at(&folder, path) {
+        return Err(io::ErrorKind::NotFound.into());
+    }
+    fs::remove_dir_all(path)
+}
+
+fn make() -> io::Result<Held> {
+    let nowhere = || io::Error::other("there is no runtime folder; set HOME, or XDG_RUNTIME_DIR");
+    let parent = runtime_folder().ok_or_else(nowhere)?.join(PARENT);
+    folders::make(&parent).map_err(|trouble| {
+        let (what, remedy) = trouble.words(&parent, "XDG_RUNTIME_DIR");
+        io::Error::other(format!("{what}; {remedy}"))
+    })?;
+    for _ in 0..TRIES_MAX {
+        let path = parent.join(format!("{:016x}", RandomState::new().hash_one(std::process::id())));
+        make_folder(&path)?;
+        match hold(&path) {
+            Some(held) if is_at(&held._lock, &path) => return Ok(held),
+            // Taken for an orphan before it was held.
+            Some(_) | None => {}
+        }
+    }
+    Err(io::ErrorKind::ResourceBusy.into())
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the place for it")]
+fn make_folder(path: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().mode(FOLDER_MODE).create(path)
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the place for it")]
+fn open_folder(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    match rustix::fs::open(path, flags, Mode::empty()) {
+        Ok(folder) => Ok(File::from(folder)),
+        Err(Errno::NOTDIR | Errno::LOOP) => Err(io::ErrorKind::NotADirectory.into()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn runtime_folder() -> Option<PathBuf> {
+    folders::runtime_folder(|name| std::env::var_os(name))
+}

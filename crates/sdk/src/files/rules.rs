@@ -1,0 +1,375 @@
+//! The rules: for each kind of file its mode and how it is opened.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::Path;
+
+use rustix::fs::OFlags;
+
+/// How one kind of file is made or opened.
+#[derive(Debug, Clone, Copy)]
+pub struct FileRule {
+    /// What it is.
+    pub what: &'static str,
+    /// Where it is.
+    pub place: &'static str,
+    /// The mode it is created with, whatever the umask; none when it is never created.
+    pub mode: Option<u32>,
+    /// Who removes it, and when.
+    pub removed: &'static str,
+    access: Access,
+    create: Create,
+    link: Link,
+    accepts: Accepts,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Access {
+    Read,
+    ReadWrite,
+    Append,
+    ReadAppend,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Create {
+    Never,
+    IfMissing,
+    New,
+    Emptied,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Link {
+    /// The last part of the path may not be a symbolic link.
+    Refused,
+    Followed,
+}
+
+/// What may stand at the path. What is refused is refused without waiting for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Accepts {
+    RegularFile,
+    RegularFileOrDevice,
+    /// Also a pipe, which is waited for.
+    Anything,
+}
+
+impl FileRule {
+    /// Opens a file of this kind, or makes it. Never waits, unless the rule says so.
+    #[expect(clippy::disallowed_methods, reason = "this is the place for it")]
+    pub fn open(&self, path: &Path) -> io::Result<File> {
+        let mut options = File::options();
+        match self.access {
+            Access::Read => options.read(true),
+            Access::ReadWrite => options.read(true).write(true),
+            Access::Append => options.append(true),
+            Access::ReadAppend => options.read(true).append(true),
+        };
+        match self.create {
+            Create::Never => &mut options,
+            Create::IfMissing => options.create(true),
+            Create::New => options.create_new(true),
+            Create::Emptied => options.create(true).truncate(true),
+        };
+        let mut flags = OFlags::NOCTTY;
+        flags.set(OFlags::NOFOLLOW, self.link == Link::Refused);
+        flags.set(OFlags::NONBLOCK, self.accepts != Accepts::Anything);
+        // A file that is never created needs no mode.
+        options.mode(self.mode.unwrap_or(0)).custom_flags(flags.bits().cast_signed());
+        let file = options.open(path).map_err(|error| in_plain_words(error, self.link))?;
+        self.check(&file).map(|()| file)
+    }
+
+    /// Opens a file of this kind to read it, if it is there.
+    pub fn open_existing(&self, path: &Path) -> io::Result<File> {
+        FileRule { mode: None, access: Access::Read, create: Create::Never, ..*self }.open(path)
+    }
+
+    fn check(&self, file: &File) -> io::Result<()> {
+        if self.accepts == Accepts::Anything {
+            return Ok(());
+        }
+        let kind = file.metadata()?.file_type();
+        let is_device = kind.is_char_device() && self.accepts == Accepts::RegularFileOrDevice;
+        let what = if kind.is_file() || is_device {
+            return Ok(());
+        } else if kind.is_fifo() {
+            "a pipe"
+        } else if kind.is_dir() {
+            "a folder"
+        } else {
+            "something else"
+        };
+        Err(io::Error::other(format!("it is {what}, not a file")))
+    }
+
+    /// How it is opened, for the table in the docs.
+    pub fn flags(&self) -> String {
+        let access = match self.access {
+            Access::Read => "read",
+            Access::ReadWrite => "read, write",
+            Access::Append => "append",
+            Access::ReadAppend => "read, append",
+        };
+        let create = match self.create {
+            Create::Never => "",
+            Create::IfMissing => ", create",
+            Create::New => ", create new",
+            Create::Emptied => ", create, truncate",
+        };
+        let link = if self.link == Link::Refused { ", no symbolic link" } else { "" };
+        let accepts = match self.accepts {
+            Accepts::RegularFile => ", regular file only, never blocks",
+            Accepts::RegularFileOrDevice => ", regular file or device only, never blocks",
+            Accepts::Anything => ", may be a pipe and then waits for it",
+        };
+        format!("{access}{create}{link}{accepts}")
+    }
+}
+
+/// The system's word for a link that is not followed is about loops.
+fn in_plain_words(error: io::Error, link: Link) -> io::Error {
+    match rustix::io::Errno::from_io_error(&error) {
+        Some(rustix::io::Errno::LOOP) if link == Link::Refused => io::Error::other("it is a symbolic link, not a file"),
+        Some(rustix::io::Errno::NXIO) => io::Error::other("it is a pipe or a socket, not a file"),
+        _ => error,
+    }
+}
+
+const OURS: FileRule = FileRule {
+    what: "",
+    place: "",
+    mode: Some(0o600),
+    removed: "",
+    access: Access::Read,
+    create: Create::Never,
+    link: Link::Refused,
+    accepts: Accepts::RegularFile,
+};
+
+/// The events of a session.
+pub const EVENTS: FileRule = FileRule {
+    what: "events of a session",
+    place: "STATE/sessions/KEY/events.jsonl",
+    access: Access::ReadAppend,
+    create: Create::IfMissing,
+    removed: "by the user",
+    ..OURS
+};
+
+/// The record of a session, while it is written.
+pub const RECORD_ASIDE: FileRule = FileRule {
+    what: "record of a session, being written",
+    place: "STATE/sessions/KEY/record.json~",
+    access: Access::ReadWrite,
+    create: Create::Emptied,
+    removed: "renamed to record.json",
+    ..OURS
+};
+
+/// The record of a session.
+pub const RECORD: FileRule = FileRule {
+    what: "record of a session",
+    place: "STATE/sessions/KEY/record.json",
+    mode: None,
+    removed: "by the user",
+    ..OURS
+};
+
+/// A lock.
+pub const LOCK: FileRule = FileRule {
+    what: "lock of a session, a conversation or a socket's path",
+    place: "STATE/sessions/KEY/lock, STATE/locks/NAME",
+    access: Access::ReadWrite,
+    create: Create::IfMissing,
+    removed: "by its holder, or by the next one",
+    ..OURS
+};
+
+/// The log of a host.
+pub const HOST_LOG: FileRule = FileRule {
+    what: "log of a host",
+    place: "STATE/sessions/KEY/host.log",
+    access: Access::Append,
+    create: Create::IfMissing,
+    removed: "by the user; renamed to host.log.1 at 1 MiB",
+    ..OURS
+};
+
+/// The log of a host, at a path that the user named.
+pub const NAMED_LOG: FileRule = FileRule {
+    what: "log of a host, at a path that the user named",
+    place: "watari socket --log PATH",
+    access: Access::Append,
+    create: Create::IfMissing,
+    link: Link::Followed,
+    accepts: Accepts::RegularFileOrDevice,
+    removed: "by the user; renamed to PATH.1 at 1 MiB, unless that is a file of somebody else's",
+    ..OURS
+};
+
+/// What the CLI is given in a file because it is secret or long.
+pub const PRIVATE_FILE: FileRule = FileRule {
+    what: "MCP configuration and settings for one CLI process",
+    place: "RUNTIME/private/NAME/{mcp,settings}.json",
+    access: Access::ReadWrite,
+    create: Create::New,
+    removed: "with its folder",
+    ..OURS
+};
+
+/// The Claude Code executable, of which the beginning is looked at.
+pub const PROGRAM: FileRule = FileRule {
+    what: "Claude Code executable (its first bytes)",
+    place: "--claude PATH, or found on the PATH",
+    mode: None,
+    link: Link::Followed,
+    removed: "never",
+    ..OURS
+};
+
+/// A script or a scenario that somebody wrote.
+pub const HAND_WRITTEN: FileRule = FileRule {
+    what: "script or scenario that a user named",
+    place: "watari stub FILE, watari check --scenarios FILE",
+    mode: None,
+    link: Link::Followed,
+    accepts: Accepts::Anything,
+    removed: "never",
+    ..OURS
+};
+
+/// The record of a stub's requests, at a path that the user named.
+pub const WANTED_RECORD: FileRule = FileRule {
+    what: "requests that a stub has got",
+    place: "watari stub --record PATH",
+    access: Access::Append,
+    create: Create::IfMissing,
+    link: Link::Followed,
+    accepts: Accepts::Anything,
+    removed: "by the user",
+    ..OURS
+};
+
+/// A file that a scenario needs, in the check's own temporary folder.
+pub const CHECK_FILE: FileRule = FileRule {
+    what: "file of a scenario",
+    place: "TMP/wt-NAME/…",
+    access: Access::ReadWrite,
+    create: Create::Emptied,
+    removed: "with its folder",
+    ..OURS
+};
+
+/// What the fake CLI and the recorder write for tests.
+pub const TEST_LOG: FileRule = FileRule {
+    what: "log of the fake CLI and of the recorder",
+    place: "named by a variable of the test's",
+    access: Access::Append,
+    create: Create::IfMissing,
+    link: Link::Followed,
+    accepts: Accepts::Anything,
+    removed: "by the test",
+    ..OURS
+};
+
+/// A file of the system's.
+pub const SYSTEM: FileRule = FileRule {
+    what: "file of the system's",
+    place: "/proc/…",
+    mode: None,
+    link: Link::Followed,
+    removed: "never",
+    ..OURS
+};
+
+/// What swallows everything.
+pub const NOTHING: FileRule = FileRule {
+    what: "no output",
+    place: "/dev/null",
+    mode: None,
+    access: Access::ReadWrite,
+    accepts: Accepts::RegularFileOrDevice,
+    removed: "never",
+    ..OURS
+};
+
+/// Every rule for files.
+pub const FILES: [&FileRule; 14] = [
+    &EVENTS,
+    &RECORD_ASIDE,
+    &RECORD,
+    &LOCK,
+    &HOST_LOG,
+    &NAMED_LOG,
+    &PRIVATE_FILE,
+    &PROGRAM,
+    &HAND_WRITTEN,
+    &WANTED_RECORD,
+    &CHECK_FILE,
+    &TEST_LOG,
+    &SYSTEM,
+    &NOTHING,
+];
+
+/// How one kind of folder is made. All have the mode 0700, whatever the umask.
+#[derive(Debug, Clone, Copy)]
+pub struct FolderRule {
+    /// What it is for.
+    pub what: &'static str,
+    /// Where it is.
+    pub place: &'static str,
+    /// What is checked before it is used.
+    pub checked: &'static str,
+    /// Who removes it, and when.
+    pub removed: &'static str,
+}
+
+/// What is checked of a folder that stays.
+const CHECKED: &str =
+    "a folder of this user's, closed to others, below nothing that others can write to (but for sticky folders)";
+
+/// Every rule for folders.
+pub const FOLDERS: [FolderRule; 5] = [
+    FolderRule {
+        what: "sessions and locks",
+        place: "STATE, STATE/sessions, STATE/sessions/KEY, STATE/locks",
+        checked: CHECKED,
+        removed: "by the user",
+    },
+    FolderRule {
+        what: "sockets of live sessions",
+        place: "RUNTIME",
+        checked: CHECKED,
+        removed: "by the system or the user",
+    },
+    FolderRule {
+        what: "private files of one CLI process",
+        place: "RUNTIME/private/NAME",
+        checked: CHECKED,
+        removed: "when the process has ended, by its supervisor or its owner; when both were killed, by the next start or `watari doctor`",
+    },
+    FolderRule {
+        what: "temporary files of `watari check` and of tests",
+        place: "TMP/wt-NAME",
+        checked: "new",
+        removed: "when it is no longer needed",
+    },
+    FolderRule {
+        what: "CLIs fetched for `watari check`",
+        place: "CACHE/claude-code",
+        checked: "made for this user alone",
+        removed: "by the user",
+    },
+];
+
+/// How sockets are made.
+pub const SOCKET: FolderRule = FolderRule {
+    what: "sockets of a session",
+    place: "RUNTIME/KEY.sock, RUNTIME/KEY.agent.sock, watari socket --socket PATH",
+    checked: "mode 0600 from the first moment; a socket in its place is replaced only if it is this user's and nobody listens; \
+              looked at without waiting; the system says who connects, and only this user may",
+    removed: "by its host, or replaced by the next one",
+};

@@ -1,0 +1,91 @@
+//! Sockets: made for their user alone, and looked at without waiting.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+
+use rustix::fs::{Mode, fchmod};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, bind, connect, listen, socket_with};
+
+/// How many connections may wait to be accepted. One more is refused by the system until there is room.
+const BACKLOG: i32 = 128;
+
+/// Listens at a path at which there is nothing. The socket is closed to others from the moment it is there, and
+/// accepting from it never blocks.
+#[expect(clippy::disallowed_methods, reason = "this is the place for it")]
+pub fn listen_at(path: &Path) -> io::Result<UnixListener> {
+    let socket = stream_socket()?;
+    let address = SocketAddrUnix::new(path)?;
+    // On Linux the file gets the mode of the socket; elsewhere it is changed right after.
+    let mode = Mode::RUSR | Mode::WUSR;
+    let is_changed = fchmod(&socket, mode).is_ok() && cfg!(target_os = "linux");
+    bind(&socket, &address)?;
+    if !is_changed {
+        rustix::fs::chmod(path, mode)?;
+    }
+    listen(&socket, BACKLOG)?;
+    Ok(UnixListener::from(socket))
+}
+
+/// Whether a process listens on a socket. Never waits: one whose queue is full is listened on.
+#[expect(clippy::disallowed_methods, reason = "this is the place for it")]
+pub fn is_listened_on(path: &Path) -> io::Result<bool> {
+    let socket = stream_socket()?;
+    match connect(&socket, &SocketAddrUnix::new(path)?) {
+        Ok(()) | Err(Errno::AGAIN | Errno::INPROGRESS) => Ok(true),
+        // Nobody is behind it any more, or it was removed meanwhile.
+        Err(Errno::CONNREFUSED | Errno::NOENT) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A socket that never blocks and is not inherited.
+fn stream_socket() -> io::Result<OwnedFd> {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::net::SocketFlags;
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        Ok(socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?)
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        use rustix::net::SocketFlags;
+        let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::empty(), None)?;
+        rustix::io::fcntl_setfd(&socket, rustix::io::FdFlags::CLOEXEC)?;
+        rustix::io::ioctl_fionbio(&socket, true)?;
+        Ok(socket)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::MetadataExt;
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    #[test]
+    fn a_socket_is_closed_to_others_from_its_first_moment_whatever_the_umask() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s");
+        // The umask of the whole process; every test is a process of its own.
+        rustix::process::umask(Mode::empty());
+        let _listener = listen_at(&path).unwrap();
+        assert_eq!(path.metadata().unwrap().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_listener_whose_queue_is_full_is_recognised_without_waiting() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s");
+        let socket = stream_socket().unwrap();
+        bind(&socket, &SocketAddrUnix::new(&path).unwrap()).unwrap();
+        listen(&socket, 0).unwrap();
+        let _waiting = UnixStream::connect(&path).unwrap();
+        assert!(is_listened_on(&path).unwrap());
+        drop(socket);
+        assert!(!is_listened_on(&path).unwrap());
+    }
+}

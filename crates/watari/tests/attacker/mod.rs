@@ -1,0 +1,46 @@
+//! Another user of the same machine, who tries to replace what the CLI is given in files.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use tokio::process::Command;
+
+use crate::common::{self, WATARI};
+use crate::host::Room;
+
+/// The user that a system has for those who may do nothing.
+const ANOTHER_USER: u32 = 65534;
+
+/// Every way to replace a file: in its place, with its folder, with the folder above.
+const ATTACK: &str = r#"folder=$(dirname "$1"); rm -f "$1"; echo "$2" > "$1"; mv "$folder" "$folder-moved"; mkdir "$folder";
+    echo "$2" > "$1"; mv "$(dirname "$folder")" "$folder-moved"; mkdir -p "$folder"; echo "$2" > "$1""#;
+
+/// `watari socket` with nothing to keep others out but its own care.
+pub(crate) fn with_open_umask(room: &Room, flags: &[&str]) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", "umask 000; exec \"$0\" \"$@\"", WATARI, "socket", "--cwd"]).arg(room.sandbox.cwd());
+    command.arg("--claude").arg(&room.claude).args(flags);
+    command
+}
+
+/// The same room in which another user has all the time in the world before the CLI reads the configuration of its MCP
+/// servers, and puts another in its place. After that, `then` is run by a shell with the configuration's path in `$file`.
+pub(crate) fn attacked(room: Room, then: &str, evil: &str) -> Room {
+    let attack = room.sandbox.root().join("attack");
+    fs::write(&attack, ATTACK).unwrap();
+    let script = format!(
+        "for argument; do case $argument in --mcp-config=*) file=${{argument#--mcp-config=}};; esac; done\n\
+         setpriv --reuid {ANOTHER_USER} --clear-groups sh '{}' \"$file\" '{evil}' 2>/dev/null\n\
+         {then}\nexec '{}' \"$@\"",
+        attack.display(),
+        room.claude.display(),
+    );
+    let claude = common::program(&room.sandbox.root().join("attacked"), &script);
+    // As far as it is not Watari's own, the way to the file is open.
+    for (folder, mode) in [("", 0o755), ("home", 0o755), ("tmp", 0o1777)] {
+        fs::set_permissions(room.sandbox.root().join(folder), fs::Permissions::from_mode(mode)).unwrap();
+    }
+    Room { claude, ..room }
+}

@@ -1,0 +1,142 @@
+//! What a host makes on disk is for its user alone, whatever the umask, and nothing private of it stays.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
+
+mod attacker;
+mod common;
+mod host;
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use attacker::{attacked, with_open_umask};
+use common::{WATARI, names_in, output_of};
+use host::{Room, WITHIN};
+use rustix::process::{Pid, Signal, kill_process};
+use watari_testkit::processes::children_of;
+
+const ONE_TURN: &str = "prompt\ntext Hello\nresult\n";
+
+/// Servers of which the CLI is told in a file.
+const SERVERS: &str = r#"{"mcpServers":{"mine":{"command":"true","env":{"TOKEN":"secret"}}}}"#;
+
+/// Everything below a folder, with its mode.
+fn modes_below(folder: &Path) -> Vec<(PathBuf, u32)> {
+    let mut found = Vec::new();
+    for name in names_in(folder) {
+        let path = folder.join(name);
+        let metadata = fs::symlink_metadata(&path).unwrap();
+        found.push((path.clone(), metadata.mode() & 0o777));
+        if metadata.is_dir() {
+            found.extend(modes_below(&path));
+        }
+    }
+    found
+}
+
+/// The private folders of CLI processes.
+fn private_folders(room: &Room) -> Vec<PathBuf> {
+    let folder = room.state().join("run/private");
+    if folder.exists() { names_in(&folder).into_iter().map(|name| folder.join(name)).collect() } else { Vec::new() }
+}
+
+#[tokio::test]
+async fn with_an_open_umask_nothing_that_a_host_makes_is_open_to_others() {
+    let room = Room::fake(ONE_TURN);
+    let host = room.start(with_open_umask(&room, &["--mcp-config", SERVERS])).await;
+    let mut client = host.client_with_init().await;
+    client.say("hi").await;
+    client.until("done").await;
+    let found = modes_below(&room.state());
+    let open: Vec<_> = found.iter().filter(|(_, mode)| mode & 0o077 != 0).collect();
+    assert!(open.is_empty(), "{open:?}");
+    let names: Vec<_> = found.iter().filter_map(|(path, _)| path.file_name()?.to_str()).collect();
+    for name in ["mcp.json", "events.jsonl", "record.json", "host.log", "lock"] {
+        assert!(names.contains(&name), "{name} is not among {names:?}");
+    }
+    // What is for one user is not made among what is for all.
+    assert_eq!(names_in(&room.sandbox.root().join("tmp")), Vec::<std::ffi::OsString>::new());
+    host.stop().await;
+    assert_eq!(private_folders(&room), Vec::<PathBuf>::new());
+}
+
+#[tokio::test]
+async fn what_the_cli_is_given_in_files_cannot_be_replaced_by_another_user() {
+    if !rustix::process::geteuid().is_root() {
+        return common::skipped("only root can be another user");
+    }
+    let room = Room::fake(ONE_TURN);
+    let seen = room.sandbox.root().join("seen");
+    let room = attacked(room, &format!("cp \"$file\" '{}'", seen.display()), "evil");
+    let host = room.start(with_open_umask(&room, &["--mcp-config", SERVERS])).await;
+    let mut client = host.client_with_init().await;
+    client.say("hi").await;
+    client.until("done").await;
+    assert_eq!(fs::read_to_string(&seen).unwrap(), SERVERS);
+    host.stop().await;
+}
+
+#[tokio::test]
+async fn private_files_of_a_host_that_was_killed_with_its_supervisor_are_removed_by_the_next_start_and_by_the_doctor() {
+    let room = Room::fake(ONE_TURN);
+    for is_doctor in [false, true] {
+        let host = room.host(&["--mcp-config", SERVERS]).await;
+        host.client_with_init().await;
+        let left = private_folders(&room);
+        assert_eq!(left.len(), 1, "{left:?}");
+        let supervisors = children_of(host.pid());
+        let [supervisor] = supervisors.as_slice() else { panic!("{supervisors:?}") };
+        // The host must not see the end of the other, or it would tidy up.
+        host.signal(Signal::STOP);
+        kill_process(Pid::from_raw(supervisor.pid.cast_signed()).unwrap(), Signal::KILL).unwrap();
+        host.kill().await;
+        room.is_empty_within(Duration::from_secs(3)).await;
+        assert_eq!(private_folders(&room), left);
+        if is_doctor {
+            let mut doctor = std::process::Command::new(WATARI);
+            doctor.args(["doctor", "--claude"]).arg(&room.claude).env_clear().envs(room.sandbox.environment());
+            let run = output_of(&mut doctor);
+            assert!(run.stdout.contains("private files   removed those of 1 killed session"), "{}", run.stdout);
+        } else {
+            room.host(&[]).await.stop().await;
+        }
+        assert_eq!(private_folders(&room), Vec::<PathBuf>::new());
+    }
+}
+
+#[tokio::test]
+async fn private_files_that_a_living_session_has_are_no_orphans() {
+    let room = Room::fake(ONE_TURN);
+    let first = room.host(&["--mcp-config", SERVERS]).await;
+    first.client_with_init().await;
+    let second = room.host(&["--mcp-config", SERVERS]).await;
+    second.client_with_init().await;
+    assert_eq!(private_folders(&room).len(), 2);
+    second.stop().await;
+    assert_eq!(private_folders(&room).len(), 1);
+    first.stop().await;
+}
+
+#[tokio::test]
+async fn a_runtime_folder_below_one_that_others_can_write_to_is_refused() {
+    let room = Room::fake(ONE_TURN);
+    let shared = room.sandbox.root().join("shared");
+    fs::create_dir(&shared).unwrap();
+    fs::set_permissions(&shared, fs::Permissions::from_mode(0o777)).unwrap();
+    let mut command = room.command(&[]);
+    let mut child = command.env("XDG_RUNTIME_DIR", &shared).spawn().unwrap();
+    let (code, stderr) = tokio::time::timeout(WITHIN, host::end_of(&mut child)).await.unwrap();
+    let shared = shared.display();
+    assert_eq!(
+        (code, stderr),
+        (
+            Some(1),
+            format!(
+                "watari: others can replace {shared}/watari: they can write to {shared} (mode 777): run `chmod o-w {shared}`, \
+                 or set XDG_RUNTIME_DIR to another folder\n"
+            )
+        )
+    );
+}
