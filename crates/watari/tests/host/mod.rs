@@ -82,7 +82,7 @@ impl Room {
     }
 
     /// Lets a program know nothing but this room.
-    fn prepare(&self, command: &mut Command) {
+    pub(crate) fn prepare(&self, command: &mut Command) {
         command.env_clear().envs(self.sandbox.environment()).current_dir(self.sandbox.root());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     }
@@ -248,6 +248,11 @@ impl Client {
         let is_own = path.parent().is_some_and(|folder| folder.ends_with("watari/run") || folder.ends_with("watari"));
         let is_documents = path.to_str().unwrap().ends_with(".agent.sock");
         Client::speaking(if is_own && !is_documents { &NATIVE } else { &SOCKET }, path).await
+    }
+
+    /// A client in the dialect of the document, whatever the path is called.
+    pub(crate) async fn at(path: &Path) -> Client {
+        Client::speaking(&SOCKET, path).await
     }
 
     async fn speaking(judge: &'static Judge, path: &Path) -> Client {

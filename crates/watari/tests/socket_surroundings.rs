@@ -1,0 +1,143 @@
+//! What happens around a host: folders, sockets, logs and outputs that go away, block, or are not what they should be.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
+
+mod common;
+mod host;
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use common::{WATARI, appears};
+use host::{Client, Room, WITHIN, end_of};
+use rustix::fs::{CWD, Mode, mkfifoat};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, bind, connect, listen, socket};
+use serde_json::json;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::Command;
+
+const TURNS: &str = "repeat 20\nprompt\ntext Hello\nresult\nend\n";
+
+/// A client that still has a conversation.
+async fn talks(mut client: Client) {
+    client.say("hi").await;
+    client.until("done").await;
+}
+
+/// Waits until the host's log says something.
+async fn logged(room: &Room, words: &str) {
+    let found = async {
+        while !room.log().contains(words) {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    };
+    assert!(tokio::time::timeout(WITHIN, found).await.is_ok(), "{}", room.log());
+}
+
+#[tokio::test]
+async fn a_runtime_folder_that_was_removed_is_made_again_with_both_sockets() {
+    let room = Room::fake(TURNS);
+    let host = room.host(&[]).await;
+    let mut stays = host.client_with_init().await;
+    let (socket, native) = (host.socket.clone(), host.native_path());
+    fs::remove_dir_all(socket.parent().unwrap()).unwrap();
+    appears(&socket).await;
+    appears(&native).await;
+    talks(host.client_with_init().await).await;
+    assert_eq!(host.native_since(json!(0)).await.1["resume"], "ok");
+    // And whoever was there has missed nothing.
+    stays.until("done").await;
+    host.stop().await;
+    room.is_tidy();
+}
+
+#[tokio::test]
+async fn a_listener_with_a_full_queue_in_the_place_of_its_socket_does_not_stop_a_host() {
+    let room = Room::fake(TURNS);
+    let path = room.sandbox.root().join("s.sock");
+    let host = room.host(&["--socket", path.to_str().unwrap()]).await;
+    let native = room.record()["key"].as_str().map(|key| room.state().join(format!("run/{key}.sock"))).unwrap();
+    fs::remove_file(&path).unwrap();
+    // Somebody else's, who accepts nobody: whoever connects waits for ever.
+    let stranger = socket(AddressFamily::UNIX, SocketType::STREAM, None).unwrap();
+    bind(&stranger, &SocketAddrUnix::new(&path).unwrap()).unwrap();
+    listen(&stranger, 0).unwrap();
+    let queued = socket(AddressFamily::UNIX, SocketType::STREAM, None).unwrap();
+    connect(&queued, &SocketAddrUnix::new(&path).unwrap()).unwrap();
+    logged(&room, "the socket is gone, and cannot be made again: somebody listens on").await;
+    let mut client = Client::connect(&native).await;
+    client.send(json!({"type": "hello", "protocol": [1]})).await;
+    client.send(json!({"type": "prompt", "id": "1", "content": "hi"})).await;
+    client.until("turn_finished").await;
+    drop((stranger, queued));
+    host.stop().await;
+}
+
+#[tokio::test]
+async fn a_pipe_as_log_is_refused_at_once_whether_or_not_somebody_reads_it() {
+    let room = Room::fake(TURNS);
+    let pipe = room.sandbox.root().join("pipe");
+    mkfifoat(CWD, &pipe, Mode::from(0o600)).unwrap();
+    for is_read in [false, true] {
+        let _reader = is_read.then(|| {
+            let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::NONBLOCK;
+            rustix::fs::open(&pipe, flags, Mode::empty()).unwrap()
+        });
+        let mut child = room.command(&["--log", pipe.to_str().unwrap()]).spawn().unwrap();
+        let (code, stderr) = end_of(&mut child).await;
+        let what = if is_read { "a pipe" } else { "a pipe or a socket" };
+        assert_eq!(
+            (code, stderr),
+            (Some(1), format!("watari: cannot log to {}: it is {what}, not a file\n", pipe.display()))
+        );
+    }
+    assert_eq!(room.sessions(), Vec::<PathBuf>::new());
+}
+
+#[tokio::test]
+async fn a_log_that_was_deleted_is_made_again() {
+    let room = Room::fake(TURNS);
+    let host = room.host(&[]).await;
+    host.client_with_init().await;
+    fs::remove_file(room.sessions()[0].join("host.log")).unwrap();
+    talks(host.client_with_init().await).await;
+    assert!(room.log().contains("a client has connected"), "{}", room.log());
+    host.stop().await;
+}
+
+#[tokio::test]
+async fn folders_and_sockets_whose_names_are_no_text_work() {
+    let room = Room::fake(TURNS);
+    let odd = |name: &[u8]| room.sandbox.root().join(OsString::from_vec(name.to_vec()));
+    let (cwd, path) = (odd(b"not \xff text"), odd(b"\xfe.sock"));
+    fs::create_dir(&cwd).unwrap();
+    let mut command = Command::new(WATARI);
+    command.args(["socket", "--claude"]).arg(&room.claude).arg("--socket").arg(&path).arg("--cwd").arg(&cwd);
+    room.prepare(&mut command);
+    let mut child = command.spawn().unwrap();
+    let mut said = Vec::new();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    tokio::time::timeout(WITHIN, out.read_until(b'\n', &mut said)).await.unwrap().unwrap();
+    assert_eq!(said.strip_suffix(b"\n").unwrap(), path.as_os_str().as_bytes());
+    let mut client = Client::at(&path).await;
+    assert_eq!(client.next().await.unwrap()["type"], "init");
+    talks(client).await;
+    assert_eq!(room.record()["cwd"].as_array().unwrap().len(), cwd.as_os_str().len());
+}
+
+#[tokio::test]
+async fn a_host_in_the_background_whose_key_cannot_be_printed_is_ended() {
+    let room = Room::fake(TURNS);
+    let mut command = room.command(&["--detach"]);
+    // No rule of ours: the test itself opens it.
+    let full = File::options().write(true).open(Path::new("/dev/full")).unwrap();
+    let mut child = command.stdout(Stdio::from(full)).spawn().unwrap();
+    let (code, stderr) = end_of(&mut child).await;
+    let why = "the key of the session cannot be printed, so the session was ended: No space left on device (os error 28)";
+    assert!(code == Some(2) && stderr.ends_with(&format!("watari: {why}\n")), "{code:?} {stderr}");
+    room.is_empty_within(WITHIN).await;
+    room.is_tidy();
+}
