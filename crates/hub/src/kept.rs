@@ -292,9 +292,7 @@ fn take_from_lookers(path: &Path, holder: &str) -> Result<Lock, LockError> {
 }
 
 fn lock_conversation(home: &Home, session_id: &str, holder: &str) -> Result<Lock, KeepError> {
-    // The same conversation in either case is the same.
-    let path = home.locks().join(session_id.to_ascii_lowercase());
-    Lock::take(&path, holder).map_err(|error| in_use(session_id, error))
+    Lock::of_conversation(&home.locks(), session_id, holder).map_err(|error| in_use(session_id, error))
 }
 
 fn in_use(session_id: &str, error: LockError) -> KeepError {

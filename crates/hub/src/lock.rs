@@ -40,6 +40,12 @@ pub enum LockError {
 const HOLDER_BYTES_MAX: u64 = 200;
 
 impl Lock {
+    /// Takes the lock of a conversation, which is the same for every front end. The same id in either case is the same
+    /// conversation.
+    pub fn of_conversation(locks: &Path, session_id: &str, holder: &str) -> Result<Lock, LockError> {
+        Lock::take(&locks.join(session_id.to_ascii_lowercase()), holder)
+    }
+
     /// Takes a lock without waiting. `holder` is what others are told who want it too.
     pub fn take(path: &Path, holder: &str) -> Result<Lock, LockError> {
         let io = |source| LockError::Io { path: path.to_owned(), source };

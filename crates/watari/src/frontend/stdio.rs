@@ -1,6 +1,7 @@
 //! One session on standard input and output, in the dialect of the bridge.
 
 mod ends;
+mod lock;
 mod running;
 mod state;
 mod wait;
@@ -11,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ends::{Input, Output};
+use lock::ConversationLock;
 use running::{Answered, Ending, Running, STARTED, TOOLS_TOO_LATE, Taken, gone};
 use state::{Connecting, State};
 use tokio::task::JoinSet;
@@ -63,6 +65,7 @@ pub(crate) async fn serve(settings: Settings, signals: StopSignals) -> ExitCode 
         outbox: Outbox::default(),
         signals,
         state: State::Waiting,
+        lock: ConversationLock::default(),
         tools: Vec::new(),
         requests: JoinSet::new(),
         code: None,
@@ -82,6 +85,7 @@ struct Bridge {
     outbox: Outbox,
     signals: StopSignals,
     state: State,
+    lock: ConversationLock,
     /// Tools of the client, until it starts.
     tools: Vec<Tool>,
     /// Requests that the CLI has not answered yet, and the end of the session.
@@ -225,6 +229,9 @@ impl Bridge {
         if session.permission_mode == Some(PermissionMode::BypassPermissions) && !self.settings.allow_bypass {
             return self.fail("bypassPermissions is only allowed when watari is started with --allow-bypass");
         }
+        if let Err(refusal) = self.lock.take_before(&session.session) {
+            return self.fail(&refusal);
+        }
         session.allow_bypass = self.settings.allow_bypass;
         session.claude.clone_from(&self.settings.claude);
         session.keeper = Keeper::ThisProgram;
@@ -263,6 +270,11 @@ impl Bridge {
         let mut next = Some(first);
         while let Some(event) = next {
             let State::Running(running) = &mut self.state else { return };
+            if let Event::SessionOpened { session } = &event
+                && let Err(refusal) = self.lock.take(&session.session_id)
+            {
+                return self.fail(&refusal);
+            }
             match running.take_event(event, &mut self.outbox) {
                 Taken::Told => {}
                 Taken::ToAnswer(ask, answer) => {

@@ -53,19 +53,7 @@ impl Room {
     }
 
     pub(crate) fn bridge_with(&self, flags: &[&str]) -> Bridge {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_watari"))
-            .arg("stdio")
-            .args(flags)
-            .env_clear()
-            .envs(self.sandbox.environment())
-            .current_dir(self.sandbox.cwd())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
-            .unwrap();
-        let (stdin, stdout) = (child.stdin.take(), child.stdout.take().unwrap());
-        Bridge { child, stdin, lines: Some(BufReader::new(stdout).lines()), within: WITHIN }
+        Bridge::in_sandbox(&self.sandbox, flags)
     }
 
     /// Nothing of any session is left.
@@ -76,6 +64,23 @@ impl Room {
 }
 
 impl Bridge {
+    /// A client in these folders.
+    pub(crate) fn in_sandbox(sandbox: &Sandbox, flags: &[&str]) -> Bridge {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_watari"))
+            .arg("stdio")
+            .args(flags)
+            .env_clear()
+            .envs(sandbox.environment())
+            .current_dir(sandbox.cwd())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let (stdin, stdout) = (child.stdin.take(), child.stdout.take().unwrap());
+        Bridge { child, stdin, lines: Some(BufReader::new(stdout).lines()), within: WITHIN }
+    }
+
     pub(crate) fn pid(&self) -> u32 {
         self.child.id().unwrap()
     }

@@ -1,0 +1,75 @@
+//! The lock of the conversation that is driven here: every front end takes the same one, so that no two drive one.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use watari_hub::lock::{Lock, LockError};
+use watari_sdk::files::folders;
+use watari_sdk::{Session, SessionId};
+
+/// The lock, once the conversation is known.
+#[derive(Debug, Default)]
+pub(super) struct ConversationLock {
+    held: Option<(SessionId, Lock)>,
+}
+
+impl ConversationLock {
+    /// Takes the lock of a session that is to be started, if its conversation is known by then. A fork only reads the one
+    /// that it comes from.
+    pub(super) fn take_before(&mut self, session: &Session) -> Result<(), String> {
+        match session {
+            Session::NewWithId(id) | Session::Resume(id) | Session::ResumeAt { session: id, .. } => self.take(id),
+            Session::Fork { into: Some(id), .. } => self.take(id),
+            Session::New | Session::Continue | Session::Fork { into: None, .. } => Ok(()),
+        }
+    }
+
+    /// Takes the lock of a conversation, and gives back that of the one before. An error is the refusal: another process
+    /// has it. A lock folder that cannot be used is only a warning.
+    pub(super) fn take(&mut self, id: &SessionId) -> Result<(), String> {
+        if self.held.as_ref().is_some_and(|(held, _)| held == id) {
+            return Ok(());
+        }
+        let lock = locks_folder().and_then(|locks| {
+            let holder = format!("watari stdio, process {}", std::process::id());
+            Lock::of_conversation(&locks, id.as_str(), &holder).map_err(|error| match error {
+                LockError::Held { holder } => Refusal::Held(holder),
+                LockError::Io { .. } => Refusal::NoLock(error.to_string()),
+            })
+        });
+        match lock {
+            Ok(lock) => {
+                self.held = Some((id.clone(), lock));
+                Ok(())
+            }
+            Err(Refusal::Held(holder)) => {
+                Err(format!("the session {id} is in use by {holder}: connect to that, or end it first"))
+            }
+            Err(Refusal::NoLock(why)) => {
+                // If nobody reads it, nothing is lost but the warning.
+                let mut stderr = io::stderr().lock();
+                let _written =
+                    writeln!(stderr, "watari: warning: another process could drive the session {id} too: {why}");
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Why there is no lock.
+enum Refusal {
+    Held(String),
+    NoLock(String),
+}
+
+/// The folder with the locks of conversations, made if it is not there.
+fn locks_folder() -> Result<PathBuf, Refusal> {
+    let state = folders::state_folder(|name| std::env::var_os(name));
+    let nowhere = || Refusal::NoLock("there is no place for its lock: set HOME, or XDG_STATE_HOME".to_owned());
+    let locks = state.ok_or_else(nowhere)?.join("locks");
+    folders::make(&locks).map_err(|trouble| {
+        let (what, remedy) = trouble.words(&locks, "XDG_STATE_HOME");
+        Refusal::NoLock(format!("{what}; {remedy}"))
+    })?;
+    Ok(locks)
+}

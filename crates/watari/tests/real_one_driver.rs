@@ -1,0 +1,108 @@
+//! One conversation of the real CLI has one driver, whatever the front end.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
+
+mod bridge;
+mod common;
+mod host;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use bridge::{Bridge, of_type};
+use host::end_of;
+use serde_json::{Value, json};
+use watari_testkit::{Reply, Script};
+
+/// The same clean room for hosts and for `watari stdio`.
+struct Room {
+    hosts: host::Room,
+}
+
+impl Room {
+    async fn new() -> Room {
+        let script = (0..8).fold(Script::new(), |script, _| script.reply(Reply::text("Hello")));
+        Room { hosts: host::Room::real_with(script).await }
+    }
+
+    fn bridge(&self) -> Bridge {
+        Bridge::in_sandbox(&self.hosts.sandbox, &["--claude", self.hosts.claude.to_str().unwrap()])
+    }
+
+    /// `watari stdio` with a session that has had a turn, and the session's id.
+    async fn bridge_with(&self, options: Value) -> (Bridge, String) {
+        let mut bridge = self.bridge();
+        bridge.start("hi", options).await;
+        let seen = bridge.until("turn_result").await;
+        let id = of_type(&seen, "session_init")[0]["sessionId"].as_str().unwrap().to_owned();
+        (bridge, id)
+    }
+
+    /// That a session on stdio is refused.
+    async fn refused(&self, options: Value) -> String {
+        let mut bridge = self.bridge();
+        bridge.start("hi", options).await;
+        let seen = bridge.rest().await;
+        let last = seen.last().unwrap();
+        assert_eq!((&last["type"], &last["fatal"]), (&json!("error"), &json!(true)), "{seen:?}");
+        assert_eq!(bridge.exit().await.code(), Some(1));
+        assert!(of_type(&seen, "turn_result").is_empty(), "{seen:?}");
+        last["message"].as_str().unwrap().to_owned()
+    }
+}
+
+#[tokio::test]
+async fn a_conversation_that_a_host_has_is_refused_on_stdio_by_its_id_and_as_the_latest_one() {
+    let room = Room::new().await;
+    let host = room.hosts.host(&[]).await;
+    let mut client = host.client().await;
+    let id = client.next().await.unwrap()["session_id"].as_str().unwrap().to_owned();
+    client.say("hi").await;
+    client.until("done").await;
+    let refusal = format!(
+        "the session {id} is in use by watari socket, process {}: connect to that, or end it first",
+        host.pid()
+    );
+    assert_eq!(room.refused(json!({"resume": id})).await, refusal);
+    assert_eq!(room.refused(json!({"resume": id.to_uppercase()})).await.to_lowercase(), refusal);
+    assert_eq!(room.refused(json!({"continue": true})).await, refusal);
+    // A fork reads it, and is another one.
+    let (mut fork, forked) = room.bridge_with(json!({"resume": id, "forkSession": true})).await;
+    assert_ne!(forked, id);
+    fork.close_input();
+    fork.exit().await;
+    host.stop().await;
+    let (mut again, same) = room.bridge_with(json!({"resume": id})).await;
+    assert_eq!(same, id);
+    again.close_input();
+    assert_eq!(again.exit().await.code(), Some(0));
+    room.hosts.is_tidy();
+}
+
+#[tokio::test]
+async fn a_conversation_that_stdio_has_is_refused_on_stdio_and_to_a_host() {
+    let room = Room::new().await;
+    let (mut bridge, id) = room.bridge_with(json!({})).await;
+    let holder = format!("the session {id} is in use by watari stdio, process {}", bridge.pid());
+    assert_eq!(room.refused(json!({"resume": id})).await, format!("{holder}: connect to that, or end it first"));
+    let mut child = room.hosts.command(&["--resume", &id]).spawn().unwrap();
+    let (code, stderr) = end_of(&mut child).await;
+    assert_eq!((code, stderr), (Some(1), format!("watari: {holder}: connect to that, or end it first\n")));
+    // And it goes on with whoever has it.
+    bridge.send(json!({"type": "user_message", "text": "and now?"})).await;
+    bridge.until("turn_result").await;
+    bridge.close_input();
+    assert_eq!(bridge.exit().await.code(), Some(0));
+}
+
+#[tokio::test]
+async fn a_lock_folder_that_cannot_be_used_is_only_a_warning() {
+    let room = Room::new().await;
+    let state = room.hosts.state();
+    fs::create_dir_all(&state).unwrap();
+    fs::set_permissions(&state, fs::Permissions::from_mode(0o700)).unwrap();
+    fs::write(state.join("locks"), "not a folder").unwrap();
+    let (mut bridge, _) = room.bridge_with(json!({})).await;
+    bridge.close_input();
+    assert_eq!(bridge.exit().await.code(), Some(0));
+}
