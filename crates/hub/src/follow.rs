@@ -2,11 +2,12 @@
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
-use std::path::PathBuf;
+use std::sync::Arc;
 
 use watari_sdk::{AskAbout, AskId};
 
 use crate::key::Key;
+use crate::log::storage::Storage;
 use crate::log::{Lines, ReadError, position_of, read_line_at};
 use crate::position::Position;
 use crate::publisher::HostState;
@@ -61,7 +62,7 @@ pub(crate) enum Beginning {
 /// The lines of a session, each once and in order.
 #[derive(Debug)]
 pub struct Follower {
-    path: PathBuf,
+    storage: Arc<Storage>,
     /// Up to where the file is read.
     end: u64,
     beginning: Option<Beginning>,
@@ -91,7 +92,7 @@ const TOLD_BYTES: usize = 64 * 1024;
 
 impl Follower {
     pub(crate) fn new(
-        path: PathBuf,
+        storage: Arc<Storage>,
         end: u64,
         beginning: Beginning,
         again: VecDeque<u64>,
@@ -99,7 +100,7 @@ impl Follower {
         reader: Reader,
     ) -> Follower {
         let (lines, last, beginning) = (None, None, Some(beginning));
-        Follower { path, end, beginning, lines, again, grown, reader, last }
+        Follower { storage, end, beginning, lines, again, grown, reader, last }
     }
 
     /// Tells the next lines, without their line ends; waits if there are none. Dropping it half-way loses nothing: it
@@ -113,8 +114,8 @@ impl Follower {
         for entry in entries {
             match entry {
                 Entry::Line(line) => self.tell_line(&line, &mut tell),
-                Entry::Stored { start, bytes } => {
-                    let line = read_line_at(&self.path, start, bytes)?;
+                Entry::Stored { storage, start, bytes } => {
+                    let line = read_line_at(&storage, start, bytes)?;
                     self.tell_line(&line, &mut tell);
                 }
             }
@@ -148,7 +149,7 @@ impl Follower {
                 return Ok(true);
             }
             Some(Beginning::After(number)) => {
-                self.lines = Some(Lines::open(&self.path, *number, self.end)?);
+                self.lines = Some(Lines::open(&self.storage, *number, self.end)?);
                 self.beginning = None;
             }
             None => {}
@@ -182,8 +183,9 @@ impl Follower {
     }
 
     fn tell_stored(&mut self, number: u64, tell: &mut impl FnMut(&[u8])) -> Result<(), ReadError> {
-        let mut lines = Lines::open(&self.path, number.saturating_sub(1), self.end)?;
-        if let Some(line) = lines.next()? {
+        let mut lines = Lines::open(&self.storage, number.saturating_sub(1), self.end)?;
+        // What was lost is not there; the line behind it is not what is wanted.
+        if let Some(line) = lines.next()?.filter(|line| position_of(line).is_some_and(|found| found.seq == number)) {
             self.tell_line(line, tell);
         }
         Ok(())

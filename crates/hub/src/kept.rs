@@ -10,6 +10,7 @@ use watari_sdk::SessionId;
 use crate::folders::{self, Trouble};
 use crate::key::Key;
 use crate::lock::{Lock, LockError};
+use crate::log::storage::Disk;
 use crate::log::{Log, OpenError, ReadError, position_of};
 use crate::position::Position;
 use crate::record::{self, Record, RecordError, State};
@@ -169,6 +170,18 @@ impl Kept {
         chance: u64,
         holder: &str,
     ) -> Result<Kept, KeepError> {
+        Kept::open_on(Disk::Real, home, conversation, cwd, chance, holder)
+    }
+
+    /// The same, with the log on another disk.
+    pub(crate) fn open_on(
+        disk: Disk,
+        home: &Home,
+        conversation: &Conversation,
+        cwd: &Path,
+        chance: u64,
+        holder: &str,
+    ) -> Result<Kept, KeepError> {
         home.make()?;
         let (Conversation::New(session_id) | Conversation::Resumed(session_id)) = conversation;
         // First of all, so that no other host looks for the same one at the same time.
@@ -193,7 +206,7 @@ impl Kept {
             epochs: Vec::new(),
         });
         let before = record.epochs.last().copied().unwrap_or_default();
-        let (log, found) = Log::open(&folder.join("events.jsonl"), before.epoch)?;
+        let (log, found) = Log::open_on(disk, &folder.join("events.jsonl"), before.epoch)?;
         let left_open = read_left_open(&log, &mut record.epochs)?;
         record.session_id = Some(session_id.to_string());
         record.cwd = cwd.to_owned();

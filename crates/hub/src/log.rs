@@ -6,18 +6,18 @@
 //! the machine, for which `sync` is there.
 
 mod read;
+pub(crate) mod storage;
 mod tail;
 
-use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 pub use read::{Lines, ReadError};
 pub(crate) use read::{position_of, read_line_at};
 
-use watari_sdk::files::EVENTS;
-
 use crate::position::Position;
+use storage::{Disk, Storage};
 
 /// The first line of every log.
 const FORMAT: &str = "{\"format\":\"watari-events\",\"version\":1}\n";
@@ -28,8 +28,9 @@ const BEFORE_POSITION: &str = "{\"seq\":\"";
 /// A log that is written to.
 #[derive(Debug)]
 pub struct Log {
-    path: PathBuf,
-    file: File,
+    disk: Disk,
+    /// Shared with readers, who read through the same descriptor.
+    storage: Arc<Storage>,
     /// How long the file is, in whole lines.
     bytes: u64,
     last: Position,
@@ -90,32 +91,46 @@ pub enum AppendError {
     },
 }
 
+impl AppendError {
+    fn of(path: &Path, source: io::Error) -> AppendError {
+        let path = path.to_owned();
+        let is_full = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded, io::ErrorKind::FileTooLarge];
+        let full = is_full.contains(&source.kind());
+        if full { AppendError::Full { path, source } } else { AppendError::Io { path, source } }
+    }
+}
+
 impl Log {
     /// Opens a log, or makes one, and begins the epoch behind the last. What is not a whole line at its end is cut off.
     /// Only the holder of the session's lock may do this.
     pub fn open(path: &Path, epochs_before: u64) -> Result<(Log, Found), OpenError> {
+        Log::open_on(Disk::Real, path, epochs_before)
+    }
+
+    pub(crate) fn open_on(disk: Disk, path: &Path, epochs_before: u64) -> Result<(Log, Found), OpenError> {
         let io = |source| OpenError::Io { path: path.to_owned(), source };
-        let options = EVENTS.open(path);
-        let mut file = options.map_err(io)?;
-        let bytes = file.metadata().map_err(io)?.len();
-        let beginning = read::beginning(&file).map_err(io)?;
+        let storage = disk.open(path).map_err(io)?;
+        let bytes = storage.len().map_err(io)?;
+        let beginning = read::beginning(&storage).map_err(io)?;
         let found = if FORMAT.as_bytes().starts_with(&beginning) && beginning.len() < FORMAT.len() {
             // Nothing, or a beginning that was broken off.
-            file.set_len(0).and_then(|()| file.write_all(FORMAT.as_bytes())).map_err(io)?;
-            tail::Tail { bytes: FORMAT.len() as u64, last: Position::default() }
+            storage.set_len(0).and_then(|()| storage.write_all_at(FORMAT.as_bytes(), 0)).map_err(io)?;
+            let bytes = FORMAT.len() as u64;
+            tail::Tail { bytes, last: Position::default(), last_start: bytes }
         } else if beginning == FORMAT.as_bytes() {
-            tail::find(&file, bytes, FORMAT.len() as u64).map_err(io)?
+            tail::find(&storage, bytes, FORMAT.len() as u64).map_err(io)?
         } else {
             let beginning = String::from_utf8_lossy(&beginning).into_owned();
             return Err(OpenError::Unknown { path: path.to_owned(), beginning });
         };
         let cut_bytes = bytes.saturating_sub(found.bytes);
         if cut_bytes > 0 {
-            file.set_len(found.bytes).map_err(io)?;
+            storage.set_len(found.bytes).map_err(io)?;
         }
         let epoch = epochs_before.max(found.last.epoch) + 1;
         let last = Position { epoch, seq: found.last.seq };
-        let log = Log { path: path.to_owned(), file, bytes: found.bytes, last, is_torn: false, line: Vec::new() };
+        let storage = Arc::new(storage);
+        let log = Log { disk, storage, bytes: found.bytes, last, is_torn: false, line: Vec::new() };
         Ok((log, Found { last: found.last, cut_bytes }))
     }
 
@@ -131,46 +146,43 @@ impl Log {
 
     /// Stores an event, which is the text of a JSON object, and gives back its line without the line end.
     pub fn append(&mut self, event: impl AsRef<[u8]>) -> Result<&[u8], AppendError> {
+        self.append_to(event.as_ref()).map(|(line, _)| line)
+    }
+
+    /// The same, and in which file it is.
+    pub(crate) fn append_to(&mut self, event: &[u8]) -> Result<(&[u8], &Arc<Storage>), AppendError> {
         let next = Position { seq: self.last.seq + 1, ..self.last };
         self.line.clear();
         // Writing to memory does not fail.
         let _written = write!(self.line, "{BEFORE_POSITION}{next}\"");
-        line_with(event.as_ref(), &mut self.line);
+        line_with(event, &mut self.line);
         if let Err(source) = self.write_line() {
-            let path = self.path.clone();
-            let is_full = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded, io::ErrorKind::FileTooLarge];
-            let full = is_full.contains(&source.kind());
-            return Err(if full { AppendError::Full { path, source } } else { AppendError::Io { path, source } });
+            return Err(AppendError::of(self.storage.path(), source));
         }
         self.bytes += self.line.len() as u64;
         self.last = next;
-        Ok(&self.line[..self.line.len() - 1])
+        Ok((&self.line[..self.line.len() - 1], &self.storage))
     }
 
-    /// Writes the line, or leaves the file as it was; if it cannot be left so now, then before the next line.
+    /// Writes the line at its place, or leaves the file as it was; if it cannot be left so now, then before the next line.
     fn write_line(&mut self) -> io::Result<()> {
         if self.is_torn {
-            self.file.set_len(self.bytes)?;
+            self.storage.set_len(self.bytes)?;
             self.is_torn = false;
         }
-        self.file.write_all(&self.line).inspect_err(|_| {
-            self.is_torn = self.file.set_len(self.bytes).is_err();
+        self.storage.write_all_at(&self.line, self.bytes).inspect_err(|_| {
+            self.is_torn = self.storage.set_len(self.bytes).is_err();
         })
     }
 
-    /// Its file, to be made to last by another thread.
-    pub(crate) fn file(&self) -> io::Result<File> {
-        self.file.try_clone()
-    }
-
-    /// Where it is.
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
+    /// Its file, to be read, or to be made to last by another thread.
+    pub(crate) fn storage(&self) -> &Arc<Storage> {
+        &self.storage
     }
 
     /// The lines after a position, up to the last one of now.
     pub fn after(&self, position: Position) -> Result<Lines, ReadError> {
-        Lines::open(&self.path, position.seq, self.bytes)
+        Lines::open(&self.storage, position.seq, self.bytes)
     }
 }
 

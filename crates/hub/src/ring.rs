@@ -7,6 +7,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
+use crate::log::storage::Storage;
+
 /// How many bytes of lines are kept. What is older is gone from here.
 const KEPT_BYTES_MAX: usize = 1024 * 1024;
 
@@ -23,8 +25,9 @@ const TAKEN_BYTES_MAX: usize = 64 * 1024;
 #[derive(Debug, Clone)]
 pub(crate) enum Entry {
     Line(Arc<[u8]>),
-    /// In the file, from this byte on.
+    /// In this file, from this byte on.
     Stored {
+        storage: Arc<Storage>,
         start: u64,
         bytes: usize,
     },
@@ -75,11 +78,13 @@ impl Ring {
         Ring { shared: Arc::default() }
     }
 
-    /// Adds a line; `stored` is where it begins in the file, if it is there.
-    pub(crate) fn push(&mut self, line: &[u8], stored: Option<u64>) {
+    /// Adds a line; `stored` is in which file it begins where, if it is in one.
+    pub(crate) fn push(&mut self, line: &[u8], stored: Option<(&Arc<Storage>, u64)>) {
         let mut shared = lock(&self.shared);
         let (entry, bytes) = match stored {
-            Some(start) if line.len() > LINE_BYTES_MAX => (Entry::Stored { start, bytes: line.len() }, ENTRY_BYTES),
+            Some((storage, start)) if line.len() > LINE_BYTES_MAX => {
+                (Entry::Stored { storage: Arc::clone(storage), start, bytes: line.len() }, ENTRY_BYTES)
+            }
             Some(_) | None => (Entry::Line(Arc::from(line)), ENTRY_BYTES + line.len()),
         };
         shared.entries.push_back((entry, line.len()));
@@ -168,7 +173,15 @@ fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
+    use crate::log::storage::{Disk, memory};
+
+    fn file() -> Arc<Storage> {
+        let disk = Disk::Memory(memory::Disk::new());
+        Arc::new(disk.open(Path::new("events.jsonl")).unwrap())
+    }
 
     fn take(reader: &mut Reader) -> (Option<Taken>, Vec<String>) {
         let mut entries = Vec::new();
@@ -185,10 +198,10 @@ mod tests {
 
     #[test]
     fn every_reader_gets_every_line_from_its_beginning_on() {
-        let mut ring = Ring::new();
+        let (mut ring, file) = (Ring::new(), file());
         let mut early = ring.reader();
         assert_eq!(take(&mut early), (None, vec![]));
-        ring.push(b"one", Some(1));
+        ring.push(b"one", Some((&file, 1)));
         let mut late = ring.reader();
         ring.push(b"two", None);
         assert_eq!(take(&mut early), (Some(Taken::Some), vec!["one".into(), "two".into()]));
@@ -201,11 +214,11 @@ mod tests {
 
     #[test]
     fn it_holds_no_more_than_its_bound_and_a_slow_reader_is_told() {
-        let mut ring = Ring::new();
+        let (mut ring, file) = (Ring::new(), file());
         let mut slow = ring.reader();
         let long = vec![b'x'; LINE_BYTES_MAX + 1];
         for number in 0..100 {
-            ring.push(&long, Some(number));
+            ring.push(&long, Some((&file, number)));
         }
         assert_eq!(take(&mut slow).1.first().map(String::as_str), Some("stored 0"));
         for _ in 0..100 {

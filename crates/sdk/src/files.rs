@@ -17,8 +17,8 @@ use std::path::Path;
 pub(crate) use private::hold;
 pub use private::{PrivateFolder, remove_orphans};
 pub use rules::{
-    CHECK_FILE, EVENTS, FILES, FOLDERS, FileRule, FolderRule, HAND_WRITTEN, HOST_LOG, LOCK, NAMED_LOG, NOTHING,
-    PRIVATE_FILE, PROGRAM, RECORD, RECORD_ASIDE, SOCKET, SYSTEM, TEST_LOG, WANTED_RECORD,
+    CHECK_FILE, EVENTS, EVENTS_ASIDE, FILES, FOLDERS, FileRule, FolderRule, HAND_WRITTEN, HOST_LOG, LOCK, NAMED_LOG,
+    NOTHING, PRIVATE_FILE, PROGRAM, RECORD, RECORD_ASIDE, SOCKET, SYSTEM, TEST_LOG, WANTED_RECORD,
 };
 use tempfile::TempDir;
 

@@ -1,12 +1,10 @@
 //! Reading a log from a number on.
 
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Take};
-use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::io::{self, BufRead, BufReader, Read, Take};
+use std::path::PathBuf;
+use std::sync::Arc;
 
-use watari_sdk::files::EVENTS;
-
+use super::storage::Storage;
 use super::{BEFORE_POSITION, FORMAT};
 use crate::position::Position;
 
@@ -27,6 +25,12 @@ pub enum ReadError {
         /// Why.
         source: io::Error,
     },
+    /// The file ends before what was stored does: somebody cut it off.
+    #[error("the log {} was cut off while it was read: connect again", .path.display())]
+    CutOff {
+        /// The file.
+        path: PathBuf,
+    },
     /// A line has no position: somebody else wrote into it.
     #[error("the log {} is damaged: the line at byte {at} has no position", .path.display())]
     Damaged {
@@ -37,36 +41,55 @@ pub enum ReadError {
     },
 }
 
-/// Lines of a log, one after the other.
+/// Lines of a log, one after the other. They are read through the log's own descriptor: what becomes of the file's name
+/// does not matter.
 #[derive(Debug)]
 pub struct Lines {
-    path: PathBuf,
-    file: Take<BufReader<File>>,
+    file: Take<BufReader<Cursor>>,
     line: Vec<u8>,
+}
+
+/// Reads a file from a place on.
+#[derive(Debug)]
+struct Cursor {
+    storage: Arc<Storage>,
+    at: u64,
+}
+
+impl Read for Cursor {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.storage.read_at(buffer, self.at)?;
+        self.at += count as u64;
+        Ok(count)
+    }
 }
 
 impl Lines {
     /// The lines behind a number, up to a place in the file at which a line ends.
-    pub(crate) fn open(path: &Path, after: u64, end: u64) -> Result<Lines, ReadError> {
-        let io = |source| ReadError::Io { path: path.to_owned(), source };
-        let mut file = EVENTS.open_existing(path).map_err(io)?;
-        let start = match first_after(&file, after, end).map_err(io)? {
-            Place::Line(start) => start,
-            Place::Damaged(at) => return Err(ReadError::Damaged { path: path.to_owned(), at }),
-        };
-        file.seek(SeekFrom::Start(start)).map_err(io)?;
-        let file = BufReader::with_capacity(CHUNK_BYTES, file).take(end - start);
-        Ok(Lines { path: path.to_owned(), file, line: Vec::new() })
+    pub(crate) fn open(storage: &Arc<Storage>, after: u64, end: u64) -> Result<Lines, ReadError> {
+        let path = || storage.path().to_owned();
+        match first_after(storage, after, end).map_err(|source| ReadError::Io { path: path(), source })? {
+            Place::Line(start) => Ok(Lines::between(storage, start, end)),
+            Place::Damaged(at) => Err(ReadError::Damaged { path: path(), at }),
+        }
+    }
+
+    /// The lines between two places at which lines begin or end.
+    pub(super) fn between(storage: &Arc<Storage>, start: u64, end: u64) -> Lines {
+        let cursor = Cursor { storage: Arc::clone(storage), at: start };
+        Lines { file: BufReader::with_capacity(CHUNK_BYTES, cursor).take(end - start), line: Vec::new() }
     }
 
     /// The next line, without its line end.
     #[expect(clippy::should_implement_trait, reason = "a line is borrowed from the reader")]
     pub fn next(&mut self) -> Result<Option<&[u8]>, ReadError> {
         self.line.clear();
+        let path = |lines: &Lines| lines.file.get_ref().get_ref().storage.path().to_owned();
         match self.file.read_until(b'\n', &mut self.line) {
-            Ok(0) => Ok(None),
-            Ok(_) => Ok(Some(self.line.trim_ascii_end())),
-            Err(source) => Err(ReadError::Io { path: self.path.clone(), source }),
+            Ok(0) if self.file.limit() == 0 => Ok(None),
+            Ok(_) if self.line.ends_with(b"\n") => Ok(Some(self.line.trim_ascii_end())),
+            Ok(_) => Err(ReadError::CutOff { path: path(self) }),
+            Err(source) => Err(ReadError::Io { path: path(self), source }),
         }
     }
 }
@@ -77,7 +100,7 @@ enum Place {
 }
 
 /// Where the first line behind a number begins, or the end. By halving, because numbers only grow.
-fn first_after(file: &File, after: u64, end: u64) -> io::Result<Place> {
+fn first_after(file: &Storage, after: u64, end: u64) -> io::Result<Place> {
     // Every line that begins before `low` is not behind it; `found` is, if there is one, and so is none before `high`.
     let (mut low, mut high, mut found) = (FORMAT.len() as u64, end, end);
     while low < high {
@@ -98,7 +121,7 @@ fn first_after(file: &File, after: u64, end: u64) -> io::Result<Place> {
 }
 
 /// Where the first line begins at a place or behind it.
-fn line_from(file: &File, place: u64, end: u64) -> io::Result<u64> {
+fn line_from(file: &Storage, place: u64, end: u64) -> io::Result<u64> {
     // The byte before is a line end if a line begins right here.
     let mut at = place - 1;
     let mut chunk = [0; 4096];
@@ -115,17 +138,22 @@ fn line_from(file: &File, place: u64, end: u64) -> io::Result<u64> {
     Ok(end)
 }
 
-fn position_at(file: &File, start: u64) -> io::Result<Option<Position>> {
+fn position_at(file: &Storage, start: u64) -> io::Result<Option<Position>> {
     let mut head = [0; HEAD_BYTES];
     let count = file.read_at(&mut head, start)?;
     Ok(position_of(&head[..count]))
 }
 
 /// A line of which it is known where it is.
-pub(crate) fn read_line_at(path: &Path, start: u64, bytes: usize) -> Result<Vec<u8>, ReadError> {
+pub(crate) fn read_line_at(storage: &Storage, start: u64, bytes: usize) -> Result<Vec<u8>, ReadError> {
     let mut line = vec![0; bytes];
-    let read = EVENTS.open_existing(path).and_then(|file| file.read_exact_at(&mut line, start));
-    read.map(|()| line).map_err(|source| ReadError::Io { path: path.to_owned(), source })
+    storage.read_exact_at(&mut line, start).map(|()| line).map_err(|source| {
+        let path = storage.path().to_owned();
+        match source.kind() {
+            io::ErrorKind::UnexpectedEof => ReadError::CutOff { path },
+            _ => ReadError::Io { path, source },
+        }
+    })
 }
 
 /// The position with which a line begins.
@@ -136,15 +164,9 @@ pub(crate) fn position_of(line: &[u8]) -> Option<Position> {
 }
 
 /// As much of the first line as there should be.
-pub(super) fn beginning(file: &File) -> io::Result<Vec<u8>> {
+pub(super) fn beginning(file: &Storage) -> io::Result<Vec<u8>> {
     let mut beginning = vec![0; FORMAT.len()];
-    let mut filled = 0;
-    while filled < beginning.len() {
-        match file.read_at(&mut beginning[filled..], filled as u64)? {
-            0 => break,
-            count => filled += count,
-        }
-    }
+    let filled = file.read_up_to(&mut beginning, 0)?;
     beginning.truncate(filled);
     Ok(beginning)
 }

@@ -1,10 +1,9 @@
 //! The end of a log that was broken off: what of it is whole.
 
-use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 
 use super::read::position_of;
+use super::storage::Storage;
 use crate::position::Position;
 
 /// How much is read at once.
@@ -15,23 +14,25 @@ const CHUNK_BYTES: u64 = 64 * 1024;
 pub(super) struct Tail {
     pub(super) bytes: u64,
     pub(super) last: Position,
+    /// Where the last whole line begins; `bytes` if there is none.
+    pub(super) last_start: u64,
 }
 
 /// Looks from the end for the last line that is whole. `floor` is where the first line begins.
-pub(super) fn find(file: &File, bytes: u64, floor: u64) -> io::Result<Tail> {
+pub(super) fn find(file: &Storage, bytes: u64, floor: u64) -> io::Result<Tail> {
     let mut end = end_of_line_before(file, bytes, floor)?;
     while end > floor {
         let start = end_of_line_before(file, end - 1, floor)?;
         if let Some(last) = whole_line(file, start, end)? {
-            return Ok(Tail { bytes: end, last });
+            return Ok(Tail { bytes: end, last, last_start: start });
         }
         end = start;
     }
-    Ok(Tail { bytes: floor, last: Position::default() })
+    Ok(Tail { bytes: floor, last: Position::default(), last_start: floor })
 }
 
 /// Behind which byte the last line end at or before a place stands; the floor if there is none.
-fn end_of_line_before(file: &File, place: u64, floor: u64) -> io::Result<u64> {
+fn end_of_line_before(file: &Storage, place: u64, floor: u64) -> io::Result<u64> {
     let mut end = place;
     while end > floor {
         let start = end.saturating_sub(CHUNK_BYTES).max(floor);
@@ -46,7 +47,7 @@ fn end_of_line_before(file: &File, place: u64, floor: u64) -> io::Result<u64> {
 }
 
 /// The position of a line that is what a line should be. After the end of the machine there may be zeros in its place.
-fn whole_line(file: &File, start: u64, end: u64) -> io::Result<Option<Position>> {
+fn whole_line(file: &Storage, start: u64, end: u64) -> io::Result<Option<Position>> {
     let mut line = vec![0; usize::try_from(end - start).unwrap_or(0)];
     file.read_exact_at(&mut line, start)?;
     let is_object = serde_json::from_slice::<&serde_json::value::RawValue>(&line).is_ok();

@@ -29,7 +29,6 @@ enum Access {
     Read,
     ReadWrite,
     Append,
-    ReadAppend,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,7 +64,6 @@ impl FileRule {
             Access::Read => options.read(true),
             Access::ReadWrite => options.read(true).write(true),
             Access::Append => options.append(true),
-            Access::ReadAppend => options.read(true).append(true),
         };
         match self.create {
             Create::Never => &mut options,
@@ -111,7 +109,6 @@ impl FileRule {
             Access::Read => "read",
             Access::ReadWrite => "read, write",
             Access::Append => "append",
-            Access::ReadAppend => "read, append",
         };
         let create = match self.create {
             Create::Never => "",
@@ -153,9 +150,19 @@ const OURS: FileRule = FileRule {
 pub const EVENTS: FileRule = FileRule {
     what: "events of a session",
     place: "STATE/sessions/KEY/events.jsonl",
-    access: Access::ReadAppend,
+    access: Access::ReadWrite,
     create: Create::IfMissing,
     removed: "by the user",
+    ..OURS
+};
+
+/// The events of a session, while they are restored.
+pub const EVENTS_ASIDE: FileRule = FileRule {
+    what: "events of a session, being restored",
+    place: "STATE/sessions/KEY/events.jsonl~",
+    access: Access::ReadWrite,
+    create: Create::Emptied,
+    removed: "renamed to events.jsonl",
     ..OURS
 };
 
@@ -297,8 +304,9 @@ pub const NOTHING: FileRule = FileRule {
 };
 
 /// Every rule for files.
-pub const FILES: [&FileRule; 14] = [
+pub const FILES: [&FileRule; 15] = [
     &EVENTS,
+    &EVENTS_ASIDE,
     &RECORD_ASIDE,
     &RECORD,
     &LOCK,

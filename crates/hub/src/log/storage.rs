@@ -1,0 +1,181 @@
+//! What a log needs of a disk: a file that is read and written by position, and its name. In tests the disk may be one in
+//! memory, whose room and faults the test decides.
+
+#[cfg(test)]
+pub(crate) mod memory;
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use watari_sdk::files::{EVENTS, EVENTS_ASIDE};
+
+/// Where the files are.
+#[derive(Debug, Clone)]
+pub(crate) enum Disk {
+    Real,
+    #[cfg(test)]
+    Memory(memory::Disk),
+}
+
+/// An open file. Whoever has it can read it, whatever becomes of its name.
+#[derive(Debug)]
+pub(crate) struct Storage {
+    path: PathBuf,
+    file: Kind,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Real(File),
+    #[cfg(test)]
+    Memory(memory::File),
+}
+
+/// What a path names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// The file that is open.
+    ThisFile,
+    Nothing,
+    /// Something else.
+    AnotherFile,
+}
+
+impl Disk {
+    /// Opens a file to read and write it; makes it if there is none.
+    pub(crate) fn open(&self, path: &Path) -> io::Result<Storage> {
+        let file = match self {
+            Disk::Real => Kind::Real(EVENTS.open(path)?),
+            #[cfg(test)]
+            Disk::Memory(disk) => Kind::Memory(disk.open(path)?),
+        };
+        Ok(Storage { path: path.to_owned(), file })
+    }
+
+    /// Makes an empty file under one name that later gets another.
+    pub(crate) fn create_aside(&self, aside: &Path, path: &Path) -> io::Result<Storage> {
+        let file = match self {
+            Disk::Real => Kind::Real(EVENTS_ASIDE.open(aside)?),
+            #[cfg(test)]
+            Disk::Memory(disk) => {
+                let file = disk.open(aside)?;
+                file.set_len(0)?;
+                Kind::Memory(file)
+            }
+        };
+        Ok(Storage { path: path.to_owned(), file })
+    }
+
+    pub(crate) fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        match self {
+            Disk::Real => fs::rename(from, to),
+            #[cfg(test)]
+            Disk::Memory(disk) => disk.rename(from, to),
+        }
+    }
+
+    pub(crate) fn remove(&self, path: &Path) -> io::Result<()> {
+        match self {
+            Disk::Real => fs::remove_file(path),
+            #[cfg(test)]
+            Disk::Memory(disk) => disk.remove(path),
+        }
+    }
+}
+
+impl Storage {
+    /// The name under which it was opened.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What its name names now.
+    pub(crate) fn place(&self) -> io::Result<Place> {
+        match &self.file {
+            Kind::Real(file) => {
+                let identity = |metadata: &fs::Metadata| (metadata.dev(), metadata.ino());
+                match fs::symlink_metadata(&self.path) {
+                    Ok(found) if identity(&found) == identity(&file.metadata()?) => Ok(Place::ThisFile),
+                    Ok(_) => Ok(Place::AnotherFile),
+                    // Below a file there is nothing, which is not the same error to the system.
+                    Err(error) if [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory].contains(&error.kind()) => {
+                        Ok(Place::Nothing)
+                    }
+                    Err(error) => Err(error),
+                }
+            }
+            #[cfg(test)]
+            Kind::Memory(file) => Ok(file.place(&self.path)),
+        }
+    }
+
+    pub(crate) fn len(&self) -> io::Result<u64> {
+        match &self.file {
+            Kind::Real(file) => Ok(file.metadata()?.len()),
+            #[cfg(test)]
+            Kind::Memory(file) => Ok(file.len()),
+        }
+    }
+
+    /// Reads some bytes from a place on; none at the end.
+    pub(crate) fn read_at(&self, buffer: &mut [u8], at: u64) -> io::Result<usize> {
+        match &self.file {
+            Kind::Real(file) => loop {
+                match file.read_at(buffer, at) {
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    read => return read,
+                }
+            },
+            #[cfg(test)]
+            Kind::Memory(file) => Ok(file.read_at(buffer, at)),
+        }
+    }
+
+    /// Reads until the buffer is full; fails if the file ends before.
+    pub(crate) fn read_exact_at(&self, buffer: &mut [u8], at: u64) -> io::Result<()> {
+        if self.read_up_to(buffer, at)? < buffer.len() {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        Ok(())
+    }
+
+    /// Reads until the buffer is full or the file ends; says how much it was.
+    pub(crate) fn read_up_to(&self, buffer: &mut [u8], at: u64) -> io::Result<usize> {
+        let mut filled = 0;
+        while filled < buffer.len() {
+            match self.read_at(&mut buffer[filled..], at + filled as u64)? {
+                0 => break,
+                count => filled += count,
+            }
+        }
+        Ok(filled)
+    }
+
+    /// Writes all of it from a place on. On an error a part of it may stand there.
+    pub(crate) fn write_all_at(&self, bytes: &[u8], at: u64) -> io::Result<()> {
+        match &self.file {
+            Kind::Real(file) => file.write_all_at(bytes, at),
+            #[cfg(test)]
+            Kind::Memory(file) => file.write_all_at(bytes, at),
+        }
+    }
+
+    pub(crate) fn set_len(&self, bytes: u64) -> io::Result<()> {
+        match &self.file {
+            Kind::Real(file) => file.set_len(bytes),
+            #[cfg(test)]
+            Kind::Memory(file) => file.set_len(bytes),
+        }
+    }
+
+    /// Makes what was written survive the machine.
+    pub(crate) fn sync_data(&self) -> io::Result<()> {
+        match &self.file {
+            Kind::Real(file) => file.sync_data(),
+            #[cfg(test)]
+            Kind::Memory(_) => Ok(()),
+        }
+    }
+}

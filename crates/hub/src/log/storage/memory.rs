@@ -1,0 +1,150 @@
+//! A disk in memory, for tests: its room is what the test says, and it fails where the test wants it to.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use super::Place;
+
+/// A disk. Its clones are the same disk.
+#[derive(Debug, Clone)]
+pub(crate) struct Disk {
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Debug)]
+struct State {
+    names: BTreeMap<PathBuf, Arc<Mutex<Vec<u8>>>>,
+    /// How many bytes files may still grow by.
+    room_bytes: u64,
+    fails_to_cut: bool,
+    fails_to_open: bool,
+}
+
+/// A file that is open.
+#[derive(Debug)]
+pub(crate) struct File {
+    disk: Disk,
+    bytes: Arc<Mutex<Vec<u8>>>,
+}
+
+impl Disk {
+    pub(crate) fn new() -> Disk {
+        let (names, room_bytes) = (BTreeMap::new(), u64::MAX / 2);
+        let state = State { names, room_bytes, fails_to_cut: false, fails_to_open: false };
+        Disk { state: Arc::new(Mutex::new(state)) }
+    }
+
+    /// Leaves room for so many bytes more.
+    pub(crate) fn leave_room(&self, bytes: u64) {
+        self.state().room_bytes = bytes;
+    }
+
+    pub(crate) fn make_room(&self) {
+        self.leave_room(u64::MAX / 2);
+    }
+
+    /// Whether cutting a file off fails, as on a disk with an error.
+    pub(crate) fn fail_to_cut(&self, fails: bool) {
+        self.state().fails_to_cut = fails;
+    }
+
+    /// Whether no file can be opened, as below a folder that cannot be made.
+    pub(crate) fn fail_to_open(&self, fails: bool) {
+        self.state().fails_to_open = fails;
+    }
+
+    /// What stands in a file, if there is one.
+    pub(crate) fn content(&self, path: &Path) -> Option<Vec<u8>> {
+        self.state().names.get(path).map(|bytes| bytes.lock().unwrap().clone())
+    }
+
+    /// Changes what stands in a file, behind the back of whoever has it open.
+    pub(crate) fn tamper(&self, path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
+        change(&mut self.state().names[path].lock().unwrap());
+    }
+
+    /// Puts another file under a name.
+    pub(crate) fn replace(&self, path: &Path, content: &[u8]) {
+        self.state().names.insert(path.to_owned(), Arc::new(Mutex::new(content.to_vec())));
+    }
+
+    pub(crate) fn names(&self) -> Vec<PathBuf> {
+        self.state().names.keys().cloned().collect()
+    }
+
+    pub(super) fn open(&self, path: &Path) -> io::Result<File> {
+        let mut state = self.state();
+        if state.fails_to_open {
+            return Err(io::ErrorKind::NotADirectory.into());
+        }
+        let bytes = Arc::clone(state.names.entry(path.to_owned()).or_default());
+        Ok(File { disk: self.clone(), bytes })
+    }
+
+    pub(super) fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut state = self.state();
+        let file = state.names.remove(from).ok_or(io::ErrorKind::NotFound)?;
+        state.names.insert(to.to_owned(), file);
+        Ok(())
+    }
+
+    pub(crate) fn remove(&self, path: &Path) -> io::Result<()> {
+        self.state().names.remove(path).map(drop).ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+}
+
+impl File {
+    pub(super) fn place(&self, path: &Path) -> Place {
+        match self.disk.state().names.get(path) {
+            Some(bytes) if Arc::ptr_eq(bytes, &self.bytes) => Place::ThisFile,
+            Some(_) => Place::AnotherFile,
+            None => Place::Nothing,
+        }
+    }
+
+    pub(super) fn len(&self) -> u64 {
+        self.bytes.lock().unwrap().len() as u64
+    }
+
+    pub(super) fn read_at(&self, buffer: &mut [u8], at: u64) -> usize {
+        let bytes = self.bytes.lock().unwrap();
+        let rest = bytes.get(usize::try_from(at).unwrap()..).unwrap_or_default();
+        let count = rest.len().min(buffer.len());
+        buffer[..count].copy_from_slice(&rest[..count]);
+        count
+    }
+
+    /// As a file does it: what fits is written, and a hole is zeros.
+    pub(super) fn write_all_at(&self, new: &[u8], at: u64) -> io::Result<()> {
+        let mut state = self.disk.state();
+        let mut bytes = self.bytes.lock().unwrap();
+        let at = usize::try_from(at).unwrap();
+        if bytes.len() < at {
+            bytes.resize(at, 0);
+        }
+        let inside = (bytes.len() - at).min(new.len());
+        bytes[at..at + inside].copy_from_slice(&new[..inside]);
+        let behind = &new[inside..];
+        let fits = behind.len().min(usize::try_from(state.room_bytes).unwrap());
+        bytes.extend_from_slice(&behind[..fits]);
+        state.room_bytes -= fits as u64;
+        if fits < behind.len() { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
+    }
+
+    pub(super) fn set_len(&self, length: u64) -> io::Result<()> {
+        let mut state = self.disk.state();
+        if state.fails_to_cut {
+            return Err(io::Error::other("the disk has an error"));
+        }
+        let mut bytes = self.bytes.lock().unwrap();
+        state.room_bytes += (bytes.len() as u64).saturating_sub(length);
+        bytes.resize(usize::try_from(length).unwrap(), 0);
+        Ok(())
+    }
+}

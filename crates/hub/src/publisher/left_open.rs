@@ -1,0 +1,34 @@
+//! Ends what a killed host has begun.
+
+use watari_sdk::{AskId, Event};
+
+use super::Publisher;
+use crate::standing::{Item, Standing};
+
+impl Publisher {
+    /// Ends what an earlier host was killed in the middle of.
+    pub(crate) fn end_what_was_left_open(&mut self) {
+        let left_open = std::mem::take(&mut self.kept.left_open);
+        for event in left_open.items().rev().filter_map(|item| ending_of(item, &left_open)) {
+            self.publish(event);
+        }
+    }
+}
+
+/// The event that ends what a killed host has begun.
+fn ending_of(item: &Item, left_open: &Standing) -> Option<Event> {
+    use watari_sdk::{AskEnding, BlockId, DropReason, Exit, ExitReason, MessageId, PromptId};
+    Some(match item {
+        Item::Block(block) => Event::BlockDiscarded { block: BlockId(*block) },
+        Item::Message(message) => {
+            Event::MessageFinished { message: MessageId(message.clone()), blocks: Vec::new(), stop_reason: None }
+        }
+        Item::Ask(ask) => {
+            let about = left_open.asks().get(ask)?.clone();
+            Event::AskClosed { ask: AskId(*ask), about, ending: AskEnding::SessionEnded, by: None }
+        }
+        Item::Prompt(prompt) => Event::PromptDropped { prompt: PromptId(*prompt), reason: DropReason::SessionEnded },
+        Item::Cli => Event::Ended { exit: Exit { reason: ExitReason::OwnerKilled, ..Exit::default() } },
+        Item::Session | Item::Tasks | Item::Turn => return None,
+    })
+}

@@ -1,0 +1,43 @@
+//! Makes what was stored survive the machine.
+
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use tokio::task::JoinHandle;
+
+use crate::kept::Kept;
+
+/// Makes what was stored survive the machine, in a thread beside.
+#[derive(Debug, Default)]
+pub(super) struct Sync {
+    running: Option<JoinHandle<io::Result<()>>>,
+    is_wanted: bool,
+}
+
+impl Sync {
+    pub(super) fn want(&mut self, kept: &Kept) {
+        self.is_wanted = true;
+        self.begin(kept);
+    }
+
+    fn begin(&mut self, kept: &Kept) {
+        if self.running.is_none() && self.is_wanted {
+            let storage = Arc::clone(kept.log.storage());
+            self.is_wanted = false;
+            self.running = Some(tokio::task::spawn_blocking(move || storage.sync_data()));
+        }
+    }
+
+    pub(super) fn poll(&mut self, context: &mut Context<'_>, kept: &Kept) -> Poll<()> {
+        let Some(running) = &mut self.running else { return Poll::Pending };
+        if let Ok(Err(error)) = ready!(Pin::new(running).poll(context)) {
+            tracing::warn!("the log may not survive the end of the machine: {error}");
+        }
+        self.running = None;
+        self.begin(kept);
+        Poll::Ready(())
+    }
+}

@@ -1,0 +1,133 @@
+//! A disk without room, at every byte of a write, and a session that is closed on it.
+
+use watari_sdk::{Command, Event, Prompt, Sink};
+
+use super::rig::{Client, Rig, grew, started, unknown};
+use crate::follow::Since;
+use crate::log::AppendError;
+use crate::position::Position;
+use crate::told::HostEvent;
+
+/// How long the line of a stored `unknown(40)` is, and more.
+const LINE_BYTES_MAX: u64 = 120;
+
+#[tokio::test(start_paused = true)]
+async fn a_disk_that_is_full_at_any_byte_of_a_line_loses_nothing_and_tells_nothing_too_early() {
+    // How often it is tried in vain, and whether what was written of the line can be cut off.
+    for (vain, cuts) in [(0, true), (2, true), (2, false)] {
+        for room in 0..=LINE_BYTES_MAX {
+            let mut rig = Rig::new();
+            let mut client = Client::attach(&mut rig, Since::Now);
+            rig.tell(unknown(40));
+            rig.disk.leave_room(room);
+            rig.disk.fail_to_cut(!cuts);
+            rig.tell(started(1));
+            rig.tell(grew(1, 0, "after it"));
+            rig.tell(unknown(40));
+            client.read_all(&mut rig);
+            if rig.publisher.has_kept_all() {
+                assert_eq!(room, LINE_BYTES_MAX, "there was room for both");
+                continue;
+            }
+            assert!(!rig.has_room());
+            for _ in 0..vain {
+                rig.second().await;
+            }
+            if cuts {
+                assert!(rig.stored().iter().all(|line| line.ends_with('}')), "a broken line stays");
+            }
+            client.read_all(&mut rig);
+            let told = client.lines.len();
+            assert!(told < 3 && client.texts.len() <= told - 1, "{room}: {told} were told");
+            rig.disk.make_room();
+            rig.disk.fail_to_cut(false);
+            rig.second().await;
+            assert!(rig.publisher.has_kept_all() && rig.has_room());
+            client.read_all(&mut rig);
+            assert!(client.lines.len() == 3 && client.lines.values().eq(&rig.stored()), "{room}");
+            assert_eq!(client.texts[&1], "after it");
+            let said: Vec<&str> = client
+                .ephemeral
+                .iter()
+                .map(|line| if line.contains("storage_full") { "full" } else { "recovered" })
+                .collect();
+            assert_eq!(said, ["full", "recovered"]);
+            // The next host finds the same.
+            if room % 10 == 0 {
+                let stored = rig.stored();
+                assert_eq!(rig.killed_and_resumed().stored()[..3], stored);
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_that_is_killed_in_the_middle_of_a_line_leaves_a_log_that_the_next_one_uses() {
+    for room in (0..=LINE_BYTES_MAX).step_by(5) {
+        let mut rig = Rig::new();
+        rig.tell(unknown(40));
+        let whole = rig.stored();
+        // What was written of the line stays, as when the writer is killed in the middle of it.
+        rig.disk.leave_room(room);
+        rig.disk.fail_to_cut(true);
+        rig.tell(unknown(40));
+        let was_stored = rig.publisher.has_kept_all();
+        rig.disk.fail_to_cut(false);
+        rig.disk.make_room();
+        let mut next = rig.killed_and_resumed();
+        assert_eq!(next.stored().len(), if was_stored { 2 } else { 1 });
+        assert_eq!(next.stored()[0], whole[0]);
+        next.tell(Event::BecameIdle);
+        let mut client = Client::attach(&mut next, Since::After(Position { epoch: 1, seq: 1 }));
+        client.read_all(&mut next);
+        assert!(!client.is_gap && client.lines.values().eq(&next.stored()[1..]), "{room}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn commands_that_would_be_stored_are_refused_while_the_disk_is_full() {
+    let mut rig = Rig::new();
+    rig.disk.leave_room(3);
+    rig.tell(unknown(40));
+    let prompt = Command::Prompt(Prompt::from("more"));
+    let refused = rig.publisher.refuses(&prompt).unwrap().to_string();
+    assert!(refused.contains("there is no room left for the log"), "{refused}");
+    assert!([Command::Close, Command::Abort].iter().all(|command| rig.publisher.refuses(command).is_none()));
+    // Whoever attaches now is told, too.
+    assert!(rig.attach(Since::Now).trouble.is_some());
+    rig.disk.make_room();
+    rig.second().await;
+    assert!(rig.publisher.refuses(&prompt).is_none() && rig.attach(Since::Now).trouble.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_is_closed_on_a_full_disk_says_why_and_counts_what_it_drops() {
+    let mut rig = Rig::new();
+    let mut client = Client::attach(&mut rig, Since::Now);
+    rig.disk.leave_room(3);
+    rig.publisher.hurry();
+    assert!(rig.has_room(), "a session that ends is read to its end");
+    for _ in 0..100 {
+        rig.tell(unknown(200_000));
+    }
+    rig.publisher.publish(HostEvent::HostStopping { reason: "told to".into() });
+    assert!(matches!(rig.publisher.finish(), Err(AppendError::Full { .. })));
+    client.read_all(&mut rig);
+    assert!(client.lines.is_empty() && rig.stored().is_empty());
+    let last = client.ephemeral.last().unwrap();
+    assert!(last.contains(r#""type":"host_stopping","reason":"told to""#), "{last}");
+
+    // With room before the end, what fitted is stored and the rest is counted.
+    let mut rig = Rig::new();
+    let mut client = Client::attach(&mut rig, Since::Now);
+    rig.disk.leave_room(3);
+    rig.publisher.hurry();
+    (0..100).for_each(|_| rig.tell(unknown(200_000)));
+    rig.disk.make_room();
+    rig.publisher.finish().unwrap();
+    client.read_all(&mut rig);
+    let dropped = rig.stored().last().unwrap().clone();
+    let stored = rig.stored().len() - 1;
+    assert!(dropped.ends_with(&format!("\"type\":\"events_dropped\",\"count\":{}}}", 100 - stored)), "{dropped}");
+    assert!((40..50).contains(&stored) && client.lines.values().eq(&rig.stored()), "{stored}");
+}

@@ -1,0 +1,239 @@
+//! A publisher and its clients in memory: the test is the session, the disk and the clock.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::sync::{mpsc, oneshot, watch};
+use watari_sdk::{
+    AskEnding, AskId, AskKind, BlockId, BlockKind, Delta, Event, MessageId, PermissionAsk, Raw, SessionId, Sink,
+    ToolUseId,
+};
+
+use crate::follow::{Attached, Followed, Follower, Since};
+use crate::kept::{Conversation, Home, Kept};
+use crate::log::storage::{Disk, memory};
+use crate::position::Position;
+use crate::publisher::{HostState, Publisher, Wanted};
+
+pub(super) struct Rig {
+    pub(super) disk: memory::Disk,
+    pub(super) publisher: Publisher,
+    pub(super) log: PathBuf,
+    requests: mpsc::Sender<Wanted>,
+    home: Home,
+    _folder: Option<TempDir>,
+    _state: watch::Receiver<HostState>,
+}
+
+const SESSION: &str = "11111111-1111-4111-8111-111111111111";
+
+impl Rig {
+    pub(super) fn new() -> Rig {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home { state: folder.path().join("state"), runtime: folder.path().join("run") };
+        let conversation = Conversation::New(SessionId::parse(SESSION).unwrap());
+        Rig::open(memory::Disk::new(), home, &conversation, Some(folder))
+    }
+
+    fn open(disk: memory::Disk, home: Home, conversation: &Conversation, folder: Option<TempDir>) -> Rig {
+        let cwd = home.state.clone();
+        let kept = Kept::open_on(Disk::Memory(disk.clone()), &home, conversation, &cwd, 17, "a test").unwrap();
+        let log = kept.folder().join("events.jsonl");
+        let (requests, mailbox) = mpsc::channel(8);
+        let (state, states) = watch::channel(HostState::Starting);
+        let mut publisher = Publisher::new(kept, mailbox, state);
+        publisher.end_what_was_left_open();
+        publisher.finish().unwrap();
+        Rig { disk, publisher, log, requests, home, _folder: folder, _state: states }
+    }
+
+    /// The host is killed, and the next one takes the session up.
+    pub(super) fn killed_and_resumed(mut self) -> Rig {
+        // As every host has done before it runs; here not before, because it waits for a real disk.
+        self.publisher.kept.begin().unwrap();
+        let (disk, home, folder) = (self.disk.clone(), self.home.clone(), self._folder.take());
+        drop(self);
+        Rig::open(disk, home, &Conversation::Resumed(SessionId::parse(SESSION).unwrap()), folder)
+    }
+
+    pub(super) fn tell(&mut self, event: Event) {
+        self.publisher.tell(event);
+    }
+
+    /// Lets the publisher do what it has to do. True if that changed something.
+    pub(super) fn work(&mut self) -> bool {
+        self.publisher.poll_work(&mut Context::from_waker(Waker::noop())).is_ready()
+    }
+
+    /// Whether the CLI would be read now.
+    pub(super) fn has_room(&mut self) -> bool {
+        self.publisher.poll_room(&mut Context::from_waker(Waker::noop())).is_ready()
+    }
+
+    pub(super) fn attach(&mut self, since: Since) -> Attached {
+        let (answer, mut attached) = oneshot::channel();
+        self.requests.try_send(Wanted::Attach { since, answer }).unwrap();
+        self.work();
+        attached.try_recv().unwrap()
+    }
+
+    /// The numbered lines that are stored.
+    pub(super) fn stored(&self) -> Vec<String> {
+        let text = String::from_utf8(self.disk.content(&self.log).unwrap()).unwrap();
+        assert!(text.ends_with('\n'), "{text}");
+        text.lines().skip(1).map(str::to_owned).collect()
+    }
+
+    /// A second passes.
+    pub(super) async fn second(&mut self) {
+        tokio::time::advance(std::time::Duration::from_secs(1)).await;
+        self.work();
+    }
+}
+
+/// A client, which knows what a client can know.
+pub(super) struct Client {
+    pub(super) follower: Follower,
+    pub(super) is_gap: bool,
+    /// The numbered lines, by their number. A snapshot's are apart.
+    pub(super) lines: BTreeMap<u64, String>,
+    pub(super) snapshot: BTreeSet<u64>,
+    /// The text of blocks that have not ended.
+    pub(super) texts: BTreeMap<u64, String>,
+    pub(super) ephemeral: Vec<String>,
+    pub(super) last: Position,
+    known: Position,
+    pub(super) is_caught_up: bool,
+    pub(super) has_ended: bool,
+}
+
+impl Client {
+    pub(super) fn attach(rig: &mut Rig, since: Since) -> Client {
+        let attached = rig.attach(since);
+        Client {
+            follower: attached.follower,
+            is_gap: attached.is_gap,
+            lines: BTreeMap::new(),
+            snapshot: BTreeSet::new(),
+            texts: BTreeMap::new(),
+            ephemeral: Vec::new(),
+            last: attached.known,
+            known: attached.known,
+            is_caught_up: false,
+            has_ended: false,
+        }
+    }
+
+    /// Comes back with nothing but its position and its lines.
+    pub(super) fn attach_again(&mut self, rig: &mut Rig, since: Since) {
+        let attached = rig.attach(since);
+        if attached.is_gap {
+            self.lines.clear();
+        }
+        self.is_gap = attached.is_gap;
+        (self.follower, self.known, self.last) = (attached.follower, attached.known, attached.known);
+        self.texts.clear();
+        self.is_caught_up = false;
+    }
+
+    /// Reads at most so many times; false when there is nothing more for now.
+    pub(super) fn read(&mut self, rig: &mut Rig, times: usize) -> bool {
+        for _ in 0..times {
+            let mut told = Vec::new();
+            let followed = {
+                let next = pin!(self.follower.next(|line| told.push(String::from_utf8(line.to_vec()).unwrap())));
+                next.poll(&mut Context::from_waker(Waker::noop()))
+            };
+            told.into_iter().for_each(|line| self.take(line));
+            match followed {
+                Poll::Pending => return false,
+                Poll::Ready(Ok(Followed::Told)) => {}
+                Poll::Ready(Ok(Followed::Behind)) => self.attach_again(rig, Since::After(self.last)),
+                Poll::Ready(Ok(Followed::Ended)) => {
+                    self.has_ended = true;
+                    return false;
+                }
+                Poll::Ready(Err(error)) => panic!("{error}"),
+            }
+        }
+        true
+    }
+
+    pub(super) fn read_all(&mut self, rig: &mut Rig) {
+        while self.read(rig, 1000) {}
+    }
+
+    fn take(&mut self, line: String) {
+        let event: Value = serde_json::from_str(&line).unwrap();
+        let Some(position) = event["seq"].as_str().map(|seq| seq.parse::<Position>().unwrap()) else {
+            self.take_ephemeral(&event, line);
+            return;
+        };
+        if position.seq <= self.known.seq {
+            // It still holds, and is told again before this client is caught up.
+            assert!(!self.is_caught_up, "{line}");
+            assert!(self.snapshot.insert(position.seq) || self.lines.contains_key(&position.seq), "twice: {line}");
+        } else {
+            assert!(position > self.last, "{line} after {}", self.last);
+            assert!(self.lines.insert(position.seq, line).is_none(), "{position} came twice");
+            self.last = position;
+        }
+        if event["type"] == "block_discarded" {
+            self.texts.remove(&event["block"].as_u64().unwrap());
+        }
+    }
+
+    fn take_ephemeral(&mut self, event: &Value, line: String) {
+        match event["type"].as_str().unwrap() {
+            "caught_up" => self.is_caught_up = true,
+            "block_grew" => {
+                let text = self.texts.entry(event["block"].as_u64().unwrap()).or_default();
+                assert_eq!(text.chars().count() as u64, event["at"].as_u64().unwrap(), "lost or doubled: {line}");
+                text.push_str(event["delta"]["text"].as_str().unwrap());
+            }
+            _ => self.ephemeral.push(line),
+        }
+    }
+}
+
+pub(super) fn started(block: u64) -> Event {
+    let (message, content) = (MessageId("m".into()), Raw::from("{}"));
+    Event::BlockStarted { block: BlockId(block), message, index: 0, kind: BlockKind::Text, content }
+}
+
+pub(super) fn grew(block: u64, at: u64, text: &str) -> Event {
+    Event::BlockGrew { block: BlockId(block), at, delta: Delta::Text(text.into()) }
+}
+
+pub(super) fn discarded(block: u64) -> Event {
+    Event::BlockDiscarded { block: BlockId(block) }
+}
+
+/// An event that carries so many bytes.
+pub(super) fn unknown(bytes: usize) -> Event {
+    Event::Unknown { frame: Raw::of(&"x".repeat(bytes)) }
+}
+
+fn permission(ask: u64) -> AskKind {
+    AskKind::Permission(Box::new(PermissionAsk {
+        tool: "Bash".into(),
+        input: Raw::from("{}"),
+        tool_use: Some(ToolUseId(format!("t{ask}"))),
+        agent: None,
+        suggestions: None,
+        needs_person: false,
+        detail: Raw::from("{}"),
+    }))
+}
+
+pub(super) fn asked(ask: u64) -> Event {
+    Event::AskOpened { ask: AskId(ask), kind: permission(ask) }
+}
+
+pub(super) fn closed(ask: u64) -> Event {
+    Event::AskClosed { ask: AskId(ask), about: permission(ask).about(), ending: AskEnding::Allowed, by: None }
+}
