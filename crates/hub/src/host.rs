@@ -158,9 +158,7 @@ impl Host {
         if let Life::Failed(error) = life {
             self.publisher.publish(HostEvent::StartFailed { message: error.to_string() });
             self.close()?;
-            if let Conversation::New(_) = self.conversation {
-                self.publisher.kept.forget();
-            }
+            self.publisher.kept.forget_if_new();
             return Err(error.into());
         }
         while !matches!(life, Life::Stopped) {

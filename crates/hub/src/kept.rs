@@ -45,6 +45,8 @@ pub struct Kept {
     /// How much was cut off the end of the log because it was no whole line.
     cut_bytes: u64,
     folder: PathBuf,
+    /// True when Watari had no session of this conversation before.
+    is_new: bool,
     /// True from when the folder was made to when the session begins: until then there is nothing to keep.
     is_only_a_folder: bool,
     holder: String,
@@ -192,7 +194,7 @@ impl Kept {
         };
         let key = found.as_ref().map_or_else(|| Key::from_chance(chance), |record| record.key.clone());
         let folder = home.session(&key);
-        let is_only_a_folder = found.is_none();
+        let is_new = found.is_none();
         make(&folder, "XDG_STATE_HOME")?;
         let lock =
             take_from_lookers(&folder.join("lock"), holder).map_err(|error| in_use(session_id.as_str(), error))?;
@@ -218,7 +220,8 @@ impl Kept {
             left_open,
             cut_bytes: found.cut_bytes,
             folder,
-            is_only_a_folder,
+            is_new,
+            is_only_a_folder: is_new,
             holder: holder.to_owned(),
             _lock: lock,
             conversation_lock: Some(conversation_lock),
@@ -234,9 +237,9 @@ impl Kept {
         Ok(())
     }
 
-    /// The session never was one: nothing of it is to be kept.
-    pub(crate) fn forget(&mut self) {
-        self.is_only_a_folder = true;
+    /// The session never was one: nothing of it stays, unless there was one before.
+    pub(crate) fn forget_if_new(&mut self) {
+        self.is_only_a_folder = self.is_new;
     }
 
     /// How much was cut off the end of the log because it was no whole line.

@@ -211,3 +211,25 @@ async fn a_tool_of_a_client_is_offered_called_and_answered_by_any_client() {
     assert_eq!(text_of(&seen), "It is 5.");
     host.stop().await;
 }
+
+#[tokio::test]
+async fn a_resume_that_fails_leaves_nothing_unless_there_was_something_before() {
+    let room = Room::real([Reply::text("Good morning.")]).await;
+    let unknown = ["--resume", "11111111-2222-4333-8444-555555555555"];
+    let (code, stderr) = host::end_of(&mut room.command(&unknown).spawn().unwrap()).await;
+    assert!(code == Some(1) && stderr.contains("11111111-2222-4333-8444-555555555555"), "{code:?} {stderr}");
+    assert_eq!(room.sessions(), Vec::<std::path::PathBuf>::new());
+
+    // The CLI has lost a conversation that Watari has a session of: what Watari has stays.
+    let host = room.host(&[]).await;
+    let mut client = host.client_with_init().await;
+    client.say("good morning?").await;
+    client.until("done").await;
+    host.stop().await;
+    let id = room.record()["session_id"].as_str().unwrap().to_owned();
+    std::fs::remove_dir_all(room.sandbox.home().join(".claude/projects")).unwrap();
+    let before = room.events();
+    let (code, stderr) = host::end_of(&mut room.command(&["--resume", &id]).spawn().unwrap()).await;
+    assert!(code == Some(1) && stderr.contains(&id), "{code:?} {stderr}");
+    assert_eq!(room.events()[..before.len()], before);
+}
