@@ -23,6 +23,9 @@ pub enum Since {
     /// With everything behind a position, and then the asks that were opened before it and are still open: for a client
     /// that keeps nothing but its position.
     AfterWithAsks(Position),
+    /// With everything behind a position that this client has reached with an earlier follower, which fell behind. What is
+    /// lost behind it is marked in the stream.
+    Behind(Position),
     /// With everything, because the position that is known is of another session.
     Elsewhere,
 }

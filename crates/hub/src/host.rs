@@ -222,6 +222,7 @@ impl Host {
                 given = commands.recv() => given?,
             };
             let Some(given) = self.enter(given) else { continue };
+            self.publisher.verify();
             let refusal = match (self.publisher.refuses(&given.command), &given.command) {
                 (Some(refused), _) => refused.to_string(),
                 (None, Command::Prompt(_)) => return Some(given),

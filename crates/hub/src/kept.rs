@@ -1,5 +1,7 @@
 //! What a host has of its session on disk, and nobody else while it has it: folder, locks, record and log.
 
+mod restore;
+
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,10 +13,9 @@ use crate::folders::{self, Trouble};
 use crate::key::Key;
 use crate::lock::{Lock, LockError};
 use crate::log::storage::Disk;
-use crate::log::{Log, OpenError, ReadError, position_of};
-use crate::position::Position;
+use crate::log::{AppendError, Log, OpenError, ReadError};
 use crate::record::{self, Record, RecordError, State};
-use crate::standing::{Standing, change_of_line};
+use crate::standing::Standing;
 
 /// The folders of this user's sessions.
 #[derive(Debug, Clone)]
@@ -50,7 +51,7 @@ pub struct Kept {
     /// True from when the folder was made to when the session begins: until then there is nothing to keep.
     is_only_a_folder: bool,
     holder: String,
-    _lock: Lock,
+    lock: Lock,
     /// None only while it is exchanged for another.
     conversation_lock: Option<Lock>,
 }
@@ -83,6 +84,9 @@ pub enum KeepError {
     /// The log cannot be opened.
     #[error(transparent)]
     Log(#[from] OpenError),
+    /// The log was changed by another program, and cannot be written again.
+    #[error(transparent)]
+    Restore(#[from] AppendError),
     /// The log cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
@@ -206,10 +210,11 @@ impl Kept {
             started_ms: 0,
             state: State::Running,
             epochs: Vec::new(),
+            lost_through: None,
         });
         let before = record.epochs.last().copied().unwrap_or_default();
-        let (log, found) = Log::open_on(disk, &folder.join("events.jsonl"), before.epoch)?;
-        let left_open = read_left_open(&log, &mut record.epochs)?;
+        let (mut log, found) = Log::open_on(disk, &folder.join("events.jsonl"), before.epoch)?;
+        let left_open = restore::read_or_restore(&mut log, &mut record, &folder.join("record.json"))?;
         record.session_id = Some(session_id.to_string());
         record.cwd = cwd.to_owned();
         record.started_ms = milliseconds_since_1970();
@@ -223,7 +228,7 @@ impl Kept {
             is_new,
             is_only_a_folder: is_new,
             holder: holder.to_owned(),
-            _lock: lock,
+            lock,
             conversation_lock: Some(conversation_lock),
         })
     }
@@ -316,24 +321,6 @@ fn in_use(session_id: &str, error: LockError) -> KeepError {
         LockError::Held { holder } => KeepError::InUse { session_id: session_id.to_owned(), holder },
         LockError::Io { .. } => error.into(),
     }
-}
-
-/// What was begun and has not ended since the last epoch whose end was noted. The ends of those behind it are added: there
-/// are several when a host was killed before it had ended what it found.
-fn read_left_open(log: &Log, ends: &mut Vec<Position>) -> Result<Standing, ReadError> {
-    let mut standing = Standing::default();
-    let mut lines = log.after(ends.last().copied().unwrap_or_default())?;
-    while let Some(line) = lines.next()? {
-        let Some(position) = position_of(line) else { continue };
-        match ends.last_mut().filter(|end| end.epoch == position.epoch) {
-            Some(end) => *end = position,
-            None => ends.push(position),
-        }
-        if let Some(change) = change_of_line(line) {
-            standing.note(position.seq, change);
-        }
-    }
-    Ok(standing)
 }
 
 fn milliseconds_since_1970() -> u64 {

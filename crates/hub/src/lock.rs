@@ -64,6 +64,11 @@ impl Lock {
             return Ok(Lock { file, path: path.to_owned() });
         }
     }
+
+    /// Whether its file is still in its place: if not, somebody else can take the lock.
+    pub(crate) fn is_in_place(&self) -> bool {
+        is_at(&self.file, &self.path)
+    }
 }
 
 /// Its file goes with it. Whoever has opened that file meanwhile finds that it is no longer in its place, and looks again.

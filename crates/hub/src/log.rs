@@ -6,6 +6,7 @@
 //! the machine, for which `sync` is there.
 
 mod read;
+mod restore;
 pub(crate) mod storage;
 mod tail;
 
@@ -15,6 +16,7 @@ use std::sync::Arc;
 
 pub use read::{Lines, ReadError};
 pub(crate) use read::{position_of, read_line_at};
+pub(crate) use restore::marked_through;
 
 use crate::position::Position;
 use storage::{Disk, Storage};
@@ -34,6 +36,10 @@ pub struct Log {
     /// How long the file is, in whole lines.
     bytes: u64,
     last: Position,
+    /// Where the last line begins and which it is, to notice when somebody else has changed the file.
+    last_line: (u64, Position),
+    /// True when the file was found changed by another program: it has to be written again before anything is added.
+    is_damaged: bool,
     /// True when a part of a line that was not stored may stand behind them.
     is_torn: bool,
     /// The line that is being made; kept, because its memory is used again.
@@ -81,6 +87,20 @@ pub enum AppendError {
         /// The system's word for it.
         source: io::Error,
     },
+    /// The file is gone from its place, and something else is there, which is left alone.
+    #[error("another file stands in the place of the log {}: move it away", .path.display())]
+    Replaced {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file is gone from its place, and cannot be written again.
+    #[error("the log {} is gone and cannot be written again: {why}", .path.display())]
+    NotRestored {
+        /// The file.
+        path: PathBuf,
+        /// Why, and what to do.
+        why: String,
+    },
     /// Something else, which does not go away by itself.
     #[error("cannot write to the log {}: {source}", .path.display())]
     Io {
@@ -104,34 +124,58 @@ impl Log {
     /// Opens a log, or makes one, and begins the epoch behind the last. What is not a whole line at its end is cut off.
     /// Only the holder of the session's lock may do this.
     pub fn open(path: &Path, epochs_before: u64) -> Result<(Log, Found), OpenError> {
-        Log::open_on(Disk::Real, path, epochs_before)
+        let (mut log, found) = Log::open_on(Disk::Real, path, epochs_before)?;
+        if log.is_damaged {
+            let failed = |error: AppendError| OpenError::Io { path: path.to_owned(), source: io::Error::other(error) };
+            log.restore(&[], |_| Ok(())).map_err(failed)?;
+        }
+        Ok((log, found))
     }
 
+    /// The same, where it may be that the log has to be restored first: `examine` tells.
     pub(crate) fn open_on(disk: Disk, path: &Path, epochs_before: u64) -> Result<(Log, Found), OpenError> {
         let io = |source| OpenError::Io { path: path.to_owned(), source };
         let storage = disk.open(path).map_err(io)?;
         let bytes = storage.len().map_err(io)?;
         let beginning = read::beginning(&storage).map_err(io)?;
+        let mut is_damaged = false;
         let found = if FORMAT.as_bytes().starts_with(&beginning) && beginning.len() < FORMAT.len() {
             // Nothing, or a beginning that was broken off.
-            storage.set_len(0).and_then(|()| storage.write_all_at(FORMAT.as_bytes(), 0)).map_err(io)?;
+            storage.set_len(0).and_then(|()| storage.append(FORMAT.as_bytes())).map_err(io)?;
             let bytes = FORMAT.len() as u64;
             tail::Tail { bytes, last: Position::default(), last_start: bytes }
         } else if beginning == FORMAT.as_bytes() {
             tail::find(&storage, bytes, FORMAT.len() as u64).map_err(io)?
+        } else if restore::was_cut_off(&beginning) {
+            // Somebody shortened it under a host that was killed before it noticed.
+            is_damaged = true;
+            tail::Tail { bytes: 0, last: Position::default(), last_start: 0 }
         } else {
             let beginning = String::from_utf8_lossy(&beginning).into_owned();
             return Err(OpenError::Unknown { path: path.to_owned(), beginning });
         };
         let cut_bytes = bytes.saturating_sub(found.bytes);
-        if cut_bytes > 0 {
+        let storage = Arc::new(storage);
+        // Behind the last whole line there may be a whole one glued to a broken one.
+        let glued = restore::last_whole(&storage, found.bytes, bytes).map_err(io)?;
+        let last_found = found.last.max(glued.unwrap_or_default());
+        is_damaged |= glued.is_some();
+        if cut_bytes > 0 && !is_damaged {
             storage.set_len(found.bytes).map_err(io)?;
         }
-        let epoch = epochs_before.max(found.last.epoch) + 1;
-        let last = Position { epoch, seq: found.last.seq };
-        let storage = Arc::new(storage);
-        let log = Log { disk, storage, bytes: found.bytes, last, is_torn: false, line: Vec::new() };
-        Ok((log, Found { last: found.last, cut_bytes }))
+        let epoch = epochs_before.max(last_found.epoch) + 1;
+        let last = Position { epoch, seq: last_found.seq };
+        let log = Log {
+            disk,
+            storage,
+            bytes: found.bytes,
+            last,
+            last_line: (found.last_start, found.last),
+            is_damaged,
+            is_torn: false,
+            line: Vec::new(),
+        };
+        Ok((log, Found { last: last_found, cut_bytes: if is_damaged { 0 } else { cut_bytes } }))
     }
 
     /// The last event's position; in a new epoch, the last one's number.
@@ -159,20 +203,26 @@ impl Log {
         if let Err(source) = self.write_line() {
             return Err(AppendError::of(self.storage.path(), source));
         }
+        self.last_line = (self.bytes, next);
         self.bytes += self.line.len() as u64;
         self.last = next;
         Ok((&self.line[..self.line.len() - 1], &self.storage))
     }
 
-    /// Writes the line at its place, or leaves the file as it was; if it cannot be left so now, then before the next line.
+    /// Writes the line, or leaves the file as it was; if it cannot be left so now, then before the next line.
     fn write_line(&mut self) -> io::Result<()> {
         if self.is_torn {
             self.storage.set_len(self.bytes)?;
             self.is_torn = false;
         }
-        self.storage.write_all_at(&self.line, self.bytes).inspect_err(|_| {
+        self.storage.append(&self.line).inspect_err(|_| {
             self.is_torn = self.storage.set_len(self.bytes).is_err();
         })
+    }
+
+    /// No number up to this one is given again.
+    pub(crate) fn go_on_behind(&mut self, seq: u64) {
+        self.last.seq = self.last.seq.max(seq);
     }
 
     /// Its file, to be read, or to be made to last by another thread.

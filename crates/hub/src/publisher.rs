@@ -57,6 +57,9 @@ pub(crate) struct Publisher {
     dropped: u64,
     /// Why it could not be stored, and when it is tried again.
     trouble: Option<(String, Pin<Box<Sleep>>)>,
+    /// When the log's file is looked at again, once something was stored in it.
+    verify_at: Option<Pin<Box<Sleep>>>,
+    is_verified: bool,
     hurries: bool,
     sync: Sync,
     /// The text of the event that is being told; kept, because its memory is used again.
@@ -76,6 +79,8 @@ impl Publisher {
             unstored_bytes: 0,
             dropped: 0,
             trouble: None,
+            verify_at: None,
+            is_verified: true,
             hurries: false,
             sync: Sync::default(),
             text: Vec::new(),
@@ -114,6 +119,7 @@ impl Publisher {
             let start = self.kept.log.bytes();
             let (line, storage) = self.kept.log.append_to(&self.text)?;
             self.ring.push(line, Some((storage, start)));
+            self.is_verified = false;
         }
         if let Told::Event(event) = told {
             self.note(event);
@@ -190,10 +196,12 @@ impl Sink for Publisher {
                 return Poll::Ready(());
             }
         }
-        Poll::Pending
+        self.poll_verify(context)
     }
 
-    fn has_kept_all(&self) -> bool {
+    /// Looks at the log's file as well: somebody may just have removed it.
+    fn has_kept_all(&mut self) -> bool {
+        self.verify();
         self.trouble.is_none()
     }
 

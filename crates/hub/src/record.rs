@@ -28,6 +28,10 @@ pub struct Record {
     pub state: State,
     /// Where each epoch of the log ended, the oldest first: a position behind its epoch's end was lost.
     pub epochs: Vec<Position>,
+    /// The highest number of an event that another program removed from the log, if there is one: whoever has not received
+    /// the events up to it cannot get all of them any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost_through: Option<u64>,
 }
 
 /// How far a session is.
@@ -106,6 +110,12 @@ impl Record {
         written.and_then(|()| fs::rename(&aside, path)).map_err(io)
     }
 
+    /// Whether events behind a position were lost, or are not those that a client has seen. `current` is the last position
+    /// of the epoch that runs.
+    pub fn has_gap(&self, position: Position, current: Position) -> bool {
+        self.is_lost(position, current) || self.lost_through.is_some_and(|through| position.seq < through)
+    }
+
     /// Whether a position is behind the end of its epoch: its events were lost with the machine. `current` is the last
     /// position of the epoch that runs.
     pub fn is_lost(&self, position: Position, current: Position) -> bool {
@@ -156,6 +166,7 @@ mod tests {
             started_ms: 1_790_000_000_000,
             state: State::Running,
             epochs: vec![Position { epoch: 1, seq: 10 }, Position { epoch: 2, seq: 15 }],
+            lost_through: None,
         }
     }
 
@@ -201,5 +212,9 @@ mod tests {
         let is_lost = |text: &str| record.is_lost(text.parse().unwrap(), current);
         assert_eq!(["0:0", "1:1", "1:10", "2:15", "3:15", "3:20"].map(is_lost), [false; 6]);
         assert_eq!(["1:11", "2:16", "3:21", "4:1", "0:1"].map(is_lost), [true; 5]);
+        let damaged = Record { lost_through: Some(12), ..record.clone() };
+        let has_gap = |text: &str| damaged.has_gap(text.parse().unwrap(), current);
+        assert_eq!(["0:0", "1:10", "2:11", "1:11"].map(has_gap), [true; 4]);
+        assert_eq!(["2:12", "3:20"].map(has_gap), [false; 2]);
     }
 }

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
+use crate::log::position_of;
 use crate::log::storage::Storage;
 
 /// How many bytes of lines are kept. What is older is gone from here.
@@ -96,6 +97,16 @@ impl Ring {
         let waiting = std::mem::take(&mut shared.waiting);
         drop(shared);
         waiting.into_values().for_each(Waker::wake);
+    }
+
+    /// The numbered lines that are still here, in their order.
+    pub(crate) fn numbered(&self) -> Vec<Arc<[u8]>> {
+        let shared = lock(&self.shared);
+        let lines = shared.entries.iter().filter_map(|(entry, _)| match entry {
+            Entry::Line(line) => position_of(line).map(|_| Arc::clone(line)),
+            Entry::Stored { .. } => None,
+        });
+        lines.collect()
     }
 
     /// A reader of what is told from now on.

@@ -36,6 +36,18 @@ pub enum HostEvent {
         /// Why.
         reason: String,
     },
+    /// Something happened to the session's log file: it was deleted, shortened or written to by another program. The host
+    /// has written the log again.
+    LogRestored {
+        /// What happened, and whether events were lost by it.
+        message: String,
+    },
+    /// The events from this number on are lost: another program removed them from the log. This stands in their place in a
+    /// replay; clients that were connected when they happened have received them.
+    EventsLost {
+        /// The last number that is lost.
+        through: u64,
+    },
     /// Events cannot be stored, so the session waits. Not numbered.
     StorageFull {
         /// What the matter is, and what to do.

@@ -185,7 +185,7 @@ impl<S: Sink> Sink for StartWatch<S> {
         self.sink.poll_work(context)
     }
 
-    fn has_kept_all(&self) -> bool {
+    fn has_kept_all(&mut self) -> bool {
         self.sink.has_kept_all()
     }
 

@@ -34,8 +34,9 @@ pub trait Sink: Send {
         Poll::Pending
     }
 
-    /// Whether all that was told is where it should be. Nobody hears that a command was accepted before that.
-    fn has_kept_all(&self) -> bool {
+    /// Whether all that was told is where it should be. Nobody hears that a command was accepted before that. Called only
+    /// when somebody waits to hear, so it may look for itself.
+    fn has_kept_all(&mut self) -> bool {
         true
     }
 
@@ -62,7 +63,7 @@ impl<S: Sink> Sink for &mut S {
         S::poll_work(self, context)
     }
 
-    fn has_kept_all(&self) -> bool {
+    fn has_kept_all(&mut self) -> bool {
         S::has_kept_all(self)
     }
 

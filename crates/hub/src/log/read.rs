@@ -77,7 +77,7 @@ impl Lines {
     /// The lines between two places at which lines begin or end.
     pub(super) fn between(storage: &Arc<Storage>, start: u64, end: u64) -> Lines {
         let cursor = Cursor { storage: Arc::clone(storage), at: start };
-        Lines { file: BufReader::with_capacity(CHUNK_BYTES, cursor).take(end - start), line: Vec::new() }
+        Lines { file: BufReader::with_capacity(CHUNK_BYTES, cursor).take(end.saturating_sub(start)), line: Vec::new() }
     }
 
     /// The next line, without its line end.
@@ -91,6 +91,18 @@ impl Lines {
             Ok(_) => Err(ReadError::CutOff { path: path(self) }),
             Err(source) => Err(ReadError::Io { path: path(self), source }),
         }
+    }
+
+    /// Where the first line begins, as long as none was read.
+    pub(crate) fn place(&self) -> u64 {
+        self.file.get_ref().get_ref().at
+    }
+
+    /// The next line, also if it is broken off.
+    pub(super) fn next_or_rest(&mut self) -> io::Result<Option<&[u8]>> {
+        self.line.clear();
+        let count = self.file.read_until(b'\n', &mut self.line)?;
+        Ok((count > 0).then(|| self.line.trim_ascii_end()))
     }
 }
 

@@ -1,11 +1,11 @@
-//! What a log needs of a disk: a file that is read and written by position, and its name. In tests the disk may be one in
+//! What a log needs of a disk: a file that is that only grows and is read by position, and its name. In tests the disk may be one in
 //! memory, whose room and faults the test decides.
 
 #[cfg(test)]
 pub(crate) mod memory;
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -57,7 +57,12 @@ impl Disk {
     /// Makes an empty file under one name that later gets another.
     pub(crate) fn create_aside(&self, aside: &Path, path: &Path) -> io::Result<Storage> {
         let file = match self {
-            Disk::Real => Kind::Real(EVENTS_ASIDE.open(aside)?),
+            Disk::Real => {
+                let file = EVENTS_ASIDE.open(aside)?;
+                // What a host that was killed has left there.
+                file.set_len(0)?;
+                Kind::Real(file)
+            }
             #[cfg(test)]
             Disk::Memory(disk) => {
                 let file = disk.open(aside)?;
@@ -153,12 +158,12 @@ impl Storage {
         Ok(filled)
     }
 
-    /// Writes all of it from a place on. On an error a part of it may stand there.
-    pub(crate) fn write_all_at(&self, bytes: &[u8], at: u64) -> io::Result<()> {
+    /// Writes all of it at the end. On an error a part of it may stand there.
+    pub(crate) fn append(&self, bytes: &[u8]) -> io::Result<()> {
         match &self.file {
-            Kind::Real(file) => file.write_all_at(bytes, at),
+            Kind::Real(file) => (&*file).write_all(bytes),
             #[cfg(test)]
-            Kind::Memory(file) => file.write_all_at(bytes, at),
+            Kind::Memory(file) => file.append(bytes),
         }
     }
 

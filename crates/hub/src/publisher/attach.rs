@@ -30,6 +30,8 @@ impl Publisher {
     pub(super) fn take_wanted(&mut self, wanted: Wanted) {
         match wanted {
             Wanted::Attach { since, answer } => {
+                // What can be replayed is known only of a file that is whole.
+                self.verify();
                 // Whoever wanted it may have gone.
                 let _unheard = answer.send(self.attach(since));
             }
@@ -47,18 +49,20 @@ impl Publisher {
             Since::Elsewhere => (Beginning::After(0), true),
             Since::Now => (Beginning::Standing(self.standing.numbers().into()), false),
             Since::After(position) | Since::AfterWithAsks(position) => {
-                let is_lost = self.kept.record.is_lost(position, last);
-                (Beginning::After(if is_lost { 0 } else { position.seq }), is_lost)
+                let has_gap = self.kept.record.has_gap(position, last);
+                (Beginning::After(if has_gap { 0 } else { position.seq }), has_gap)
             }
+            Since::Behind(position) => (Beginning::After(position.seq), false),
         };
         let known = match since {
             Since::Now => last,
             Since::After(position) | Since::AfterWithAsks(position) if !is_gap => position,
+            Since::Behind(position) => position,
             Since::After(_) | Since::AfterWithAsks(_) | Since::Elsewhere => Position::default(),
         };
         let asks_before = match since {
             Since::AfterWithAsks(_) => self.standing.asks_up_to(known.seq),
-            Since::Now | Since::After(_) | Since::Elsewhere => VecDeque::new(),
+            Since::Now | Since::After(_) | Since::Behind(_) | Since::Elsewhere => VecDeque::new(),
         };
         let grown = self.open_text.iter().map(|(block, delta)| {
             let text = Event::BlockGrew { block: watari_sdk::BlockId(*block), at: 0, delta: delta.clone() };

@@ -1,6 +1,7 @@
 //! The hub's heart in memory, with virtual time: a publisher, its log, its ring and its clients, over a disk that the test
 //! fills, breaks and mends. The session is scripted: its events are given to the publisher as the driver does.
 
+mod damage;
 mod full_disk;
 mod rig;
 mod schedules;

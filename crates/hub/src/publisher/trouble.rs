@@ -1,5 +1,7 @@
 //! What is done while events cannot be stored: they wait in their order, and it is tried again.
 
+use std::future::Future;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use watari_sdk::Event;
@@ -10,6 +12,9 @@ use crate::told::{HostEvent, Told};
 
 /// How often it is tried to store what could not be stored.
 const TRIED_EVERY: Duration = Duration::from_secs(1);
+
+/// How often the log's file is looked at while events are stored in it.
+const VERIFIED_EVERY: Duration = Duration::from_secs(1);
 
 /// How much may wait to be stored when the session is being closed. What does not fit is dropped and counted.
 const UNSTORED_BYTES_MAX: usize = 8 * 1024 * 1024;
@@ -28,16 +33,60 @@ impl Publisher {
     }
 
     pub(super) fn storage_failed(&mut self, error: &AppendError) {
-        let message = format!("{error}; it is tried again every second: make room, or end the session");
+        let message = self.fail(error);
         tracing::error!("{message}");
-        self.trouble = Some((message.clone(), Box::pin(tokio::time::sleep(TRIED_EVERY))));
         // It is not stored, so nothing can be wrong with it.
         let _told = self.store_and_tell(&Told::Host(HostEvent::StorageFull { message }));
+    }
+
+    /// Notes why nothing can be stored, and when that is tried again.
+    fn fail(&mut self, error: &AppendError) -> String {
+        let message = format!("{error}; it is tried again every second: {}", remedy(error));
+        self.trouble = Some((message.clone(), Box::pin(tokio::time::sleep(TRIED_EVERY))));
+        message
+    }
+
+    /// Looks whether the log's file is in its place and whole, and if not writes it again. What is stored in a file that
+    /// has no name is gone with the host, so this comes before anybody hears that a command was accepted.
+    pub(crate) fn verify(&mut self) {
+        (self.is_verified, self.verify_at) = (true, None);
+        if self.trouble.is_none()
+            && let Err(error) = self.restore_if_damaged()
+        {
+            self.storage_failed(&error);
+        }
+    }
+
+    /// While events flow, the file is looked at each second.
+    pub(super) fn poll_verify(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        if self.is_verified {
+            return Poll::Pending;
+        }
+        let verify_at = self.verify_at.get_or_insert_with(|| Box::pin(tokio::time::sleep(VERIFIED_EVERY)));
+        ready!(verify_at.as_mut().poll(context));
+        self.verify();
+        // Ready if something came of it; if not, the next event sets the time anew.
+        if self.trouble.is_some() || !self.is_verified { Poll::Ready(()) } else { Poll::Pending }
+    }
+
+    fn restore_if_damaged(&mut self) -> Result<(), AppendError> {
+        let Some(damage) = self.kept.log.examine()? else { return Ok(()) };
+        let lost = self.kept.restore(&self.ring.numbered())?;
+        let path = self.kept.log.storage().path().display();
+        let outcome = match lost {
+            Some(through) => format!("events up to number {through} are lost"),
+            None => "nothing is lost".to_owned(),
+        };
+        let message = format!("the log {path} {damage} under the host, and was written again: {outcome}");
+        tracing::error!("{message}");
+        self.publish(HostEvent::LogRestored { message });
+        Ok(())
     }
 
     /// The session ends: it is tried for the last time to store what waits. What cannot be is lost, and nobody hears of
     /// it but for why the host ends.
     pub(crate) fn finish(&mut self) -> Result<(), AppendError> {
+        self.verify();
         if self.trouble.is_none() {
             return Ok(());
         }
@@ -54,15 +103,9 @@ impl Publisher {
 
     /// Stores what waits, as far as it goes.
     pub(super) fn store_what_waits(&mut self) -> Result<(), AppendError> {
-        while let Some(told) = self.unstored.pop_front() {
-            if let Err(error) = self.store_and_tell(&told) {
-                self.unstored.push_front(told);
-                let again = Box::pin(tokio::time::sleep(TRIED_EVERY));
-                self.trouble = self.trouble.take().map(|(why, _)| (why, again));
-                return Err(error);
-            }
-            self.unstored_bytes = self.unstored_bytes.saturating_sub(told.weight_bytes());
-        }
+        self.restore_if_damaged().and_then(|()| self.store_in_order()).inspect_err(|error| {
+            let _known = self.fail(error);
+        })?;
         self.trouble = None;
         tracing::info!("events can be stored again");
         self.publish(HostEvent::StorageRecovered);
@@ -71,5 +114,26 @@ impl Publisher {
             self.publish(Event::EventsDropped { count });
         }
         Ok(())
+    }
+
+    fn store_in_order(&mut self) -> Result<(), AppendError> {
+        while let Some(told) = self.unstored.pop_front() {
+            if let Err(error) = self.store_and_tell(&told) {
+                self.unstored.push_front(told);
+                return Err(error);
+            }
+            self.unstored_bytes = self.unstored_bytes.saturating_sub(told.weight_bytes());
+        }
+        Ok(())
+    }
+}
+
+/// What to do so that events can be stored again.
+fn remedy(error: &AppendError) -> &'static str {
+    match error {
+        AppendError::Full { .. } => "make room, or end the session",
+        AppendError::Replaced { .. } | AppendError::NotRestored { .. } | AppendError::Io { .. } => {
+            "put that right, or end the session"
+        }
     }
 }

@@ -29,6 +29,7 @@ enum Access {
     Read,
     ReadWrite,
     Append,
+    ReadAppend,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,6 +65,7 @@ impl FileRule {
             Access::Read => options.read(true),
             Access::ReadWrite => options.read(true).write(true),
             Access::Append => options.append(true),
+            Access::ReadAppend => options.read(true).append(true),
         };
         match self.create {
             Create::Never => &mut options,
@@ -109,6 +111,7 @@ impl FileRule {
             Access::Read => "read",
             Access::ReadWrite => "read, write",
             Access::Append => "append",
+            Access::ReadAppend => "read, append",
         };
         let create = match self.create {
             Create::Never => "",
@@ -150,7 +153,7 @@ const OURS: FileRule = FileRule {
 pub const EVENTS: FileRule = FileRule {
     what: "events of a session",
     place: "STATE/sessions/KEY/events.jsonl",
-    access: Access::ReadWrite,
+    access: Access::ReadAppend,
     create: Create::IfMissing,
     removed: "by the user",
     ..OURS
@@ -160,8 +163,8 @@ pub const EVENTS: FileRule = FileRule {
 pub const EVENTS_ASIDE: FileRule = FileRule {
     what: "events of a session, being restored",
     place: "STATE/sessions/KEY/events.jsonl~",
-    access: Access::ReadWrite,
-    create: Create::Emptied,
+    access: Access::ReadAppend,
+    create: Create::IfMissing,
     removed: "renamed to events.jsonl",
     ..OURS
 };

@@ -120,21 +120,13 @@ impl File {
         count
     }
 
-    /// As a file does it: what fits is written, and a hole is zeros.
-    pub(super) fn write_all_at(&self, new: &[u8], at: u64) -> io::Result<()> {
+    /// As a file does it: what fits is written.
+    pub(super) fn append(&self, new: &[u8]) -> io::Result<()> {
         let mut state = self.disk.state();
-        let mut bytes = self.bytes.lock().unwrap();
-        let at = usize::try_from(at).unwrap();
-        if bytes.len() < at {
-            bytes.resize(at, 0);
-        }
-        let inside = (bytes.len() - at).min(new.len());
-        bytes[at..at + inside].copy_from_slice(&new[..inside]);
-        let behind = &new[inside..];
-        let fits = behind.len().min(usize::try_from(state.room_bytes).unwrap());
-        bytes.extend_from_slice(&behind[..fits]);
+        let fits = new.len().min(usize::try_from(state.room_bytes).unwrap());
+        self.bytes.lock().unwrap().extend_from_slice(&new[..fits]);
         state.room_bytes -= fits as u64;
-        if fits < behind.len() { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
+        if fits < new.len() { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
     }
 
     pub(super) fn set_len(&self, length: u64) -> io::Result<()> {

@@ -1,6 +1,7 @@
 //! A publisher and its clients in memory: the test is the session, the disk and the clock.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::future::poll_fn;
 use std::path::PathBuf;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
@@ -8,6 +9,7 @@ use std::task::{Context, Poll, Waker};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::unconstrained;
 use watari_sdk::{
     AskEnding, AskId, AskKind, BlockId, BlockKind, Delta, Event, MessageId, PermissionAsk, Raw, SessionId, Sink,
     ToolUseId,
@@ -66,7 +68,9 @@ impl Rig {
 
     /// Lets the publisher do what it has to do. True if that changed something.
     pub(super) fn work(&mut self) -> bool {
-        self.publisher.poll_work(&mut Context::from_waker(Waker::noop())).is_ready()
+        // A test is one long task, and must not be made to wait for its turn.
+        let work = pin!(unconstrained(poll_fn(|context| self.publisher.poll_work(context))));
+        work.poll(&mut Context::from_waker(Waker::noop())).is_ready()
     }
 
     /// Whether the CLI would be read now.
@@ -152,7 +156,7 @@ impl Client {
             match followed {
                 Poll::Pending => return false,
                 Poll::Ready(Ok(Followed::Told)) => {}
-                Poll::Ready(Ok(Followed::Behind)) => self.attach_again(rig, Since::After(self.last)),
+                Poll::Ready(Ok(Followed::Behind)) => self.attach_again(rig, Since::Behind(self.last)),
                 Poll::Ready(Ok(Followed::Ended)) => {
                     self.has_ended = true;
                     return false;

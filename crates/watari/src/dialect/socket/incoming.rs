@@ -30,7 +30,7 @@ pub(super) fn message(
             let since = match native::since(members)? {
                 // Whoever keeps nothing but its place is asked again what is open.
                 Since::After(position) => Since::AfterWithAsks(position),
-                since @ (Since::Now | Since::AfterWithAsks(_) | Since::Elsewhere) => since,
+                since @ (Since::Now | Since::AfterWithAsks(_) | Since::Behind(_) | Since::Elsewhere) => since,
             };
             return Ok(Heard::Hello { since, key, client });
         }

@@ -98,6 +98,11 @@ impl Encoder {
             "session_opened" | "host_started" => self.opened(&line, seq, out),
             "caught_up" if self.tells_places => write(&Said::CaughtUp, None, out),
             "start_failed" => write_error(ErrorKind::Session, line.message.as_deref().unwrap_or_default(), seq, out),
+            "log_restored" => write_error(ErrorKind::Storage, line.message.as_deref().unwrap_or_default(), seq, out),
+            "events_lost" => {
+                let message = "events are lost here: another program removed them from the log";
+                write_error(ErrorKind::Storage, message, seq, out);
+            }
             "storage_full" => write_error(ErrorKind::Storage, line.message.as_deref().unwrap_or_default(), seq, out),
             "context_lost" => {
                 let message = "context lost: Claude Code has nothing of this conversation, so it begins anew";

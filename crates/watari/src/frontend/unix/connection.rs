@@ -120,7 +120,7 @@ impl Connection {
                 Happened::Closed => return Err(Gone("it has closed the connection".to_owned())),
                 Happened::Followed(Ok(Followed::Told)) => self.told(),
                 Happened::Followed(Ok(Followed::Behind)) => {
-                    if !self.attach(Since::After(self.position), None).await {
+                    if !self.attach(Since::Behind(self.position), None).await {
                         return Ok(());
                     }
                 }

@@ -165,8 +165,10 @@ fn the_host_speaks_too() {
         r#"{"after":"1:5","type":"storage_full","message":"full"}"#,
         r#"{"after":"1:5","type":"storage_recovered"}"#,
         r#"{"seq":"1:6","type":"events_dropped","count":7}"#,
-        r#"{"seq":"1:7","type":"host_stopping","reason":"told to"}"#,
-        r#"{"seq":"1:8","type":"something_newer"}"#,
+        r#"{"seq":"1:7","type":"log_restored","message":"the log was deleted, and was written again"}"#,
+        r#"{"seq":"1:8","type":"events_lost","through":20}"#,
+        r#"{"seq":"1:22","type":"host_stopping","reason":"told to"}"#,
+        r#"{"seq":"1:23","type":"something_newer"}"#,
         "not a line",
     ]), @r#"
     {"type":"init","session_id":"s2","seq":"1:2"}
@@ -174,7 +176,9 @@ fn the_host_speaks_too() {
     {"type":"error","message":"no CLI","kind":"session","seq":"1:5"}
     {"type":"error","message":"full","kind":"storage"}
     {"type":"error","message":"7 events were dropped, because they could not be kept","kind":"storage","seq":"1:6"}
-    {"type":"error","message":"the session ends: told to","kind":"session","seq":"1:7"}
+    {"type":"error","message":"the log was deleted, and was written again","kind":"storage","seq":"1:7"}
+    {"type":"error","message":"events are lost here: another program removed them from the log","kind":"storage","seq":"1:8"}
+    {"type":"error","message":"the session ends: told to","kind":"session","seq":"1:22"}
     "#);
 }
 

@@ -1,0 +1,97 @@
+//! What a host has on disk, put back in its place after another program removed or changed it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+
+use super::{KeepError, Kept, in_use, lock_conversation, make, take_from_lookers};
+use crate::lock::Lock;
+use crate::log::{AppendError, Log, ReadError, marked_through, position_of};
+use crate::position::Position;
+use crate::record::{Record, RecordError};
+use crate::standing::{Standing, change_of_line};
+
+impl Kept {
+    /// Puts everything back in its place that somebody has removed: folders, locks, record and log. `rescued` are numbered
+    /// lines that may be missing in the log's file. Gives back the highest number that is lost.
+    pub(crate) fn restore(&mut self, rescued: &[Arc<[u8]>]) -> Result<Option<u64>, AppendError> {
+        let path = self.log.storage().path().to_owned();
+        let failed = |error: KeepError| AppendError::NotRestored { path: path.clone(), why: error.to_string() };
+        self.restore_folder().map_err(failed)?;
+        let (record, record_path) = (&mut self.record, self.folder.join("record.json"));
+        self.log.restore(rescued, |lost| note_lost(record, &record_path, lost).map_err(|error| failed(error.into())))
+    }
+
+    fn restore_folder(&mut self) -> Result<(), KeepError> {
+        self.home.make()?;
+        make(&self.folder, "XDG_STATE_HOME")?;
+        let session_id = self.record.session_id.clone().unwrap_or_default();
+        if !self.lock.is_in_place() {
+            let path = self.folder.join("lock");
+            self.lock = take_from_lookers(&path, &self.holder).map_err(|error| in_use(&session_id, error))?;
+        }
+        if !self.conversation_lock.as_ref().is_some_and(Lock::is_in_place) {
+            self.conversation_lock = Some(lock_conversation(&self.home, &session_id, &self.holder)?);
+        }
+        Ok(self.record.write(&self.folder.join("record.json"))?)
+    }
+}
+
+/// Notes that events are lost, before the log is without them.
+fn note_lost(record: &mut Record, path: &Path, lost: u64) -> Result<(), RecordError> {
+    record.lost_through = record.lost_through.max(Some(lost));
+    record.write(path)
+}
+
+/// What was begun and has not ended. A log that somebody changed, under a host that was killed before it noticed or while
+/// there was none, is written again; what is lost is marked in it, and no number is given twice.
+pub(super) fn read_or_restore(log: &mut Log, record: &mut Record, path: &Path) -> Result<Standing, KeepError> {
+    let noted = record.epochs.last().map_or(0, |end| end.seq).max(record.lost_through.unwrap_or(0));
+    let is_short = log.last().seq < noted;
+    log.go_on_behind(noted);
+    let mut ends = record.epochs.clone();
+    let read = read_left_open(log, &mut ends);
+    let left_open = match read {
+        Ok(left_open) if !is_short && log.examine()?.is_none() => left_open,
+        Ok(_) | Err(ReadError::Damaged { .. } | ReadError::CutOff { .. }) => {
+            tracing::error!("the log of the session was changed by another program, and is written again");
+            log.restore(&[], |lost| {
+                note_lost(record, path, lost)
+                    .map_err(|error| AppendError::NotRestored { path: path.to_owned(), why: error.to_string() })
+            })?;
+            ends.clone_from(&record.epochs);
+            read_left_open(log, &mut ends)?
+        }
+        Err(error @ ReadError::Io { .. }) => return Err(error.into()),
+    };
+    record.epochs = ends;
+    Ok(left_open)
+}
+
+/// What was begun and has not ended since the last epoch whose end was noted. The ends of those behind it are added: there
+/// are several when a host was killed before it had ended what it found.
+fn read_left_open(log: &Log, ends: &mut Vec<Position>) -> Result<Standing, ReadError> {
+    let mut standing = Standing::default();
+    let end = ends.last().copied().unwrap_or_default();
+    let mut lines = log.after(end)?;
+    let (mut through, mut at) = (end.seq, lines.place());
+    while let Some(line) = lines.next()? {
+        // Every number follows the one before, or a mark that says which are lost.
+        let follows = |position: &Position| position.seq == through + 1;
+        let is_whole = serde_json::from_slice::<&RawValue>(line).is_ok();
+        let Some(position) = position_of(line).filter(follows).filter(|_| is_whole) else {
+            return Err(ReadError::Damaged { path: log.storage().path().to_owned(), at });
+        };
+        through = marked_through(line).unwrap_or(0).max(position.seq);
+        at += line.len() as u64 + 1;
+        match ends.last_mut().filter(|end| end.epoch == position.epoch) {
+            Some(end) => *end = position,
+            None => ends.push(position),
+        }
+        if let Some(change) = change_of_line(line) {
+            standing.note(position.seq, change);
+        }
+    }
+    Ok(standing)
+}

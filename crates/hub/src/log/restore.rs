@@ -1,0 +1,217 @@
+//! A log whose file somebody deleted, replaced, shortened or wrote to: how that is noticed, and how the log is written
+//! again from what is left of it.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+
+use super::storage::{Place, Storage};
+use super::{AppendError, BEFORE_POSITION, FORMAT, Lines, Log, line_with, position_of};
+use crate::position::Position;
+use crate::told::{HostEvent, Told};
+
+/// How much is written at once.
+const CHUNK_BYTES: usize = 64 * 1024;
+
+/// How much of a line is read to find out its position.
+const HEAD_BYTES: usize = 64;
+
+/// What somebody else did to the file of a log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Damage {
+    Deleted,
+    Replaced,
+    Shortened,
+    Altered,
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Damage::Deleted => "was deleted",
+            Damage::Replaced => "was replaced by another file",
+            Damage::Shortened => "was shortened",
+            Damage::Altered => "was written to by another program",
+        })
+    }
+}
+
+/// Whether a file begins with a part of the first line and then with an event: it was shortened, and written on.
+pub(super) fn was_cut_off(beginning: &[u8]) -> bool {
+    let (format, event) = (FORMAT.as_bytes(), BEFORE_POSITION.as_bytes());
+    (0..beginning.len()).any(|cut| {
+        let rest = &beginning[cut..];
+        format.starts_with(&beginning[..cut]) && (rest.starts_with(event) || event.starts_with(rest))
+    })
+}
+
+impl Log {
+    /// Looks whether the file is in its place and ends with what was last written. Four calls to the system, so not for
+    /// every event.
+    pub(crate) fn examine(&self) -> Result<Option<Damage>, AppendError> {
+        let damage = match self.storage.place() {
+            Ok(Place::ThisFile) => self.examine_content(),
+            Ok(Place::Nothing) => Ok(Some(Damage::Deleted)),
+            Ok(Place::AnotherFile) => Ok(Some(Damage::Replaced)),
+            Err(error) => Err(error),
+        };
+        damage.map_err(|source| AppendError::Io { path: self.storage.path().to_owned(), source })
+    }
+
+    fn examine_content(&self) -> io::Result<Option<Damage>> {
+        let length = self.storage.len()?;
+        if length < self.bytes {
+            return Ok(Some(Damage::Shortened));
+        }
+        let (start, position) = self.last_line;
+        let mut head = [0; HEAD_BYTES];
+        let read = if start < self.bytes { self.storage.read_up_to(&mut head, start)? } else { 0 };
+        let is_last = start == self.bytes || position_of(&head[..read]) == Some(position);
+        // Behind a write that failed, a part of its line may stand.
+        let ends_there = length == self.bytes || self.is_torn;
+        Ok(if is_last && ends_there && !self.is_damaged { None } else { Some(Damage::Altered) })
+    }
+
+    /// Writes the log again, to a file aside that then takes its place: what is whole of the old file, which is still
+    /// open, and the lines in `rescued`, which are numbered lines in their order. What is in neither is marked where it
+    /// stood. `note_lost` is called with the highest number that is lost before anything takes effect.
+    pub(crate) fn restore(
+        &mut self,
+        rescued: &[Arc<[u8]>],
+        note_lost: impl FnOnce(u64) -> Result<(), AppendError>,
+    ) -> Result<Option<u64>, AppendError> {
+        let path = self.storage.path().to_owned();
+        let of = |source| AppendError::of(&path, source);
+        if self.storage.place().map_err(of)? == Place::AnotherFile {
+            return Err(AppendError::Replaced { path });
+        }
+        let aside = path.with_extension("new");
+        let restored = self.restore_aside(&aside, rescued).map_err(of).and_then(|written| {
+            written.lost_through.map_or(Ok(()), note_lost)?;
+            self.disk.rename(&aside, &path).map_err(of).map(|()| written)
+        });
+        let written = restored.inspect_err(|_| {
+            // What was written of it only takes room.
+            let _absent = self.disk.remove(&aside);
+        })?;
+        (self.bytes, self.last_line) = (written.bytes, written.last_line);
+        (self.storage, self.is_torn, self.is_damaged) = (Arc::new(written.storage), false, false);
+        Ok(written.lost_through)
+    }
+
+    fn restore_aside(&self, aside: &Path, rescued: &[Arc<[u8]>]) -> io::Result<Written> {
+        let mut written = Written::begin(self.disk.create_aside(aside, self.storage.path())?)?;
+        let mut rescued = rescued.iter().filter_map(|line| Some((position_of(line)?, line))).peekable();
+        let mut lines = Lines::between(&self.storage, 0, self.storage.len()?);
+        loop {
+            // The last line may be broken off.
+            let Some(line) = lines.next_or_rest()? else { break };
+            let Some((position, line)) = whole_line(line) else { continue };
+            while let Some((_, rescued)) = rescued.next_if(|(earlier, _)| *earlier < position) {
+                written.write_line(rescued)?;
+            }
+            written.write_line(line)?;
+        }
+        for (_, line) in rescued {
+            written.write_line(line)?;
+        }
+        written.mark_lost_before(self.last.seq + 1)?;
+        written.flush()?;
+        // Else the end of the machine could leave less under the name than there was.
+        written.storage.sync_data()?;
+        Ok(written)
+    }
+}
+
+/// The last whole line between two places, also if it is glued to one that is broken off.
+pub(super) fn last_whole(storage: &Arc<Storage>, start: u64, end: u64) -> io::Result<Option<Position>> {
+    let mut lines = Lines::between(storage, start, end);
+    let mut last = None;
+    while let Some(line) = lines.next_or_rest()? {
+        last = last.max(whole_line(line).map(|(position, _)| position));
+    }
+    Ok(last)
+}
+
+/// A line with its position, if it is one. Where a file was shortened, a line that was broken off stands before the next.
+fn whole_line(line: &[u8]) -> Option<(Position, &[u8])> {
+    let starts = [0].into_iter().chain(memchr::memmem::rfind(line, BEFORE_POSITION.as_bytes()));
+    starts.map(|start| &line[start..]).find_map(|line| {
+        serde_json::from_slice::<&RawValue>(line).ok()?;
+        Some((position_of(line)?, line))
+    })
+}
+
+/// A log that is being written anew.
+struct Written {
+    storage: Storage,
+    buffer: Vec<u8>,
+    bytes: u64,
+    last_line: (u64, Position),
+    /// Up to which number there is an event or a mark.
+    through: u64,
+    /// The highest number that is newly lost.
+    lost_through: Option<u64>,
+}
+
+impl Written {
+    fn begin(storage: Storage) -> io::Result<Written> {
+        let bytes = FORMAT.len() as u64;
+        let last_line = (bytes, Position::default());
+        let buffer = FORMAT.as_bytes().to_vec();
+        Ok(Written { storage, buffer, bytes, last_line, through: 0, lost_through: None })
+    }
+
+    /// Adds a line, unless it is there.
+    fn write_line(&mut self, line: &[u8]) -> io::Result<()> {
+        let Some(position) = position_of(line).filter(|position| position.seq > self.through) else { return Ok(()) };
+        self.mark_lost_before(position.seq)?;
+        self.add(position, line)?;
+        // What an earlier mark stands for is not lost anew.
+        self.through = marked_through(line).unwrap_or(0).max(position.seq);
+        Ok(())
+    }
+
+    /// If the numbers before this one are not there, a mark stands for them.
+    fn mark_lost_before(&mut self, seq: u64) -> io::Result<()> {
+        let first = Position { epoch: self.last_line.1.epoch.max(1), seq: self.through + 1 };
+        if first.seq >= seq {
+            return Ok(());
+        }
+        let mut line = format!("{BEFORE_POSITION}{first}\"").into_bytes();
+        let mut mark = Vec::new();
+        Told::Host(HostEvent::EventsLost { through: seq - 1 }).write(&mut mark);
+        line_with(&mark, &mut line);
+        line.pop();
+        self.lost_through = Some(seq - 1);
+        self.through = seq - 1;
+        self.add(first, &line)
+    }
+
+    fn add(&mut self, position: Position, line: &[u8]) -> io::Result<()> {
+        self.last_line = (self.bytes, position);
+        self.bytes += line.len() as u64 + 1;
+        self.buffer.extend_from_slice(line);
+        self.buffer.push(b'\n');
+        if self.buffer.len() >= CHUNK_BYTES { self.flush() } else { Ok(()) }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.storage.append(&self.buffer)?;
+        self.buffer.clear();
+        Ok(())
+    }
+}
+
+/// Up to which number events are lost, if the line is a mark that says so.
+pub(crate) fn marked_through(line: &[u8]) -> Option<u64> {
+    #[derive(serde::Deserialize)]
+    struct Mark {
+        through: u64,
+    }
+    let is_mark = memchr::memmem::find(line.get(..HEAD_BYTES.min(line.len()))?, b"\"type\":\"events_lost\"").is_some();
+    is_mark.then(|| serde_json::from_slice::<Mark>(line).ok().map(|mark| mark.through))?
+}

@@ -1,0 +1,209 @@
+//! What another program does to the log's file under a running host, in memory: it is noticed before anything is accepted
+//! or replayed, reported, and the log goes on in order.
+
+use serde_json::Value;
+use watari_sdk::{Command, Event, Prompt, Sink};
+
+use super::rig::{Client, Rig, asked, started, unknown};
+use crate::follow::Since;
+use crate::position::Position;
+
+/// Every number stands in the log once and in order, or is named as lost.
+fn is_whole(rig: &Rig) -> Vec<Value> {
+    let events: Vec<Value> = rig.stored().iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let mut last = 0;
+    for event in &events {
+        let position: Position = event["seq"].as_str().unwrap().parse().unwrap();
+        assert_eq!(position.seq, last + 1, "{event}");
+        last = event["through"].as_u64().unwrap_or(position.seq);
+    }
+    events
+}
+
+fn types(events: &[Value]) -> Vec<&str> {
+    events.iter().map(|event| event["type"].as_str().unwrap()).collect()
+}
+
+/// A session of `count` small events, of which the last are in memory only if `fits`.
+fn session(fits: bool) -> Rig {
+    let mut rig = Rig::new();
+    rig.tell(asked(1));
+    (0..8).for_each(|_| rig.tell(unknown(40)));
+    if !fits {
+        // They push the others out of the ring.
+        (0..40).for_each(|_| rig.tell(unknown(60_000)));
+    }
+    rig
+}
+
+fn prompt() -> Command {
+    Command::Prompt(Prompt::from("more"))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_log_shortened_to_any_length_is_written_again_from_memory() {
+    let length = {
+        let rig = session(true);
+        rig.disk.content(&rig.log).unwrap().len()
+    };
+    for cut in 0..length {
+        let mut rig = session(true);
+        let before = rig.stored();
+        rig.disk.tamper(&rig.log, |bytes| bytes.truncate(cut));
+        // Some happen before it is noticed.
+        (0..cut % 3).for_each(|_| rig.tell(started(2)));
+        let mut client = Client::attach(&mut rig, Since::After(Position { epoch: 1, seq: 2 }));
+        client.read_all(&mut rig);
+        assert!(!client.is_gap, "{cut}");
+        let events = is_whole(&rig);
+        assert_eq!(rig.stored()[..9], before, "{cut}");
+        assert_eq!(types(&events[9 + cut % 3..]), ["log_restored"], "{cut}");
+        assert!(client.lines.values().eq(&rig.stored()[2..]), "{cut}");
+        assert_eq!(rig.disk.names(), [rig.log.clone()]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_neither_the_file_nor_memory_has_is_marked_as_lost_and_a_gap_for_who_lacks_it() {
+    for (keep, lost_from) in [(0, 1), (300, 2), (1000, 8)] {
+        let mut rig = session(false);
+        let before = rig.stored();
+        let mut live = Client::attach(&mut rig, Since::Now);
+        rig.disk.tamper(&rig.log, |bytes| bytes.truncate(keep));
+        let mut client = Client::attach(&mut rig, Since::After(Position { epoch: 1, seq: 1 }));
+        client.read_all(&mut rig);
+        assert!(client.is_gap, "{keep}");
+        let events = is_whole(&rig);
+        assert!(client.lines.values().eq(&rig.stored()), "{keep}");
+        let mark = events.iter().find(|event| event["type"] == "events_lost").unwrap();
+        assert!(mark["seq"] == format!("1:{lost_from}") || keep > 0, "{mark}");
+        let through = mark["through"].as_u64().unwrap();
+        // Who has all that is lost misses nothing.
+        let mut late = Client::attach(&mut rig, Since::After(Position { epoch: 1, seq: through }));
+        late.read_all(&mut rig);
+        assert!(!late.is_gap && late.lines.len() as u64 == before.len() as u64 - through + 1);
+        // Who was there hears of it once.
+        rig.tell(unknown(3));
+        live.read_all(&mut rig);
+        assert_eq!(live.lines.len(), 2);
+        assert!(live.lines.values().next().unwrap().contains("was shortened under the host"));
+        // The next host knows it, too, and gives no number twice.
+        let last = is_whole(&rig).len();
+        let mut next = rig.killed_and_resumed();
+        assert!(is_whole(&next).len() >= last);
+        assert!(Client::attach(&mut next, Since::After(Position { epoch: 1, seq: 1 })).is_gap);
+        assert!(!Client::attach(&mut next, Since::After(Position { epoch: 1, seq: through })).is_gap);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_log_that_was_deleted_is_whole_again_before_a_command_is_accepted() {
+    let mut rig = session(false);
+    let before = rig.stored();
+    rig.disk.remove(&rig.log).unwrap();
+    assert!(rig.publisher.has_kept_all() && rig.publisher.refuses(&prompt()).is_none());
+    assert_eq!(rig.stored()[..before.len()], before);
+    assert_eq!(types(&is_whole(&rig)[before.len()..]), ["log_restored"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_log_that_was_deleted_is_noticed_within_a_second_of_the_next_event() {
+    let mut rig = session(true);
+    rig.second().await;
+    rig.disk.remove(&rig.log).unwrap();
+    rig.tell(Event::BecameIdle);
+    rig.work();
+    assert_eq!(rig.disk.content(&rig.log), None);
+    rig.second().await;
+    assert_eq!(types(&is_whole(&rig)[9..]), ["became_idle", "log_restored"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_accepted_while_the_log_cannot_be_written_again() {
+    let hindrances: [(&str, fn(&Rig), fn(&Rig)); 3] = [
+        (
+            "another file stands",
+            |rig| rig.disk.replace(&rig.log, b"precious"),
+            |rig| rig.disk.remove(&rig.log).unwrap(),
+        ),
+        ("not a directory", |rig| rig.disk.fail_to_open(true), |rig| rig.disk.fail_to_open(false)),
+        ("no storage space", |rig| rig.disk.leave_room(100), |rig| rig.disk.make_room()),
+    ];
+    for (why, hinder, relent) in hindrances {
+        let mut rig = session(false);
+        let before = rig.stored();
+        let mut client = Client::attach(&mut rig, Since::Now);
+        rig.disk.remove(&rig.log).unwrap();
+        hinder(&rig);
+        assert!(!rig.publisher.has_kept_all());
+        let refused = rig.publisher.refuses(&prompt()).unwrap().to_string();
+        assert!(refused.contains(why), "{refused}");
+        // Clients can still replay what there is.
+        let mut late = Client::attach(&mut rig, Since::After(Position::default()));
+        late.read_all(&mut rig);
+        assert!(!late.is_gap && late.lines.values().eq(&before));
+        rig.tell(started(2));
+        rig.second().await;
+        if why.starts_with("another") {
+            assert_eq!(rig.disk.content(&rig.log).unwrap(), b"precious");
+        }
+        relent(&rig);
+        rig.second().await;
+        assert!(rig.publisher.has_kept_all() && rig.publisher.refuses(&prompt()).is_none(), "{why}");
+        assert_eq!(types(&is_whole(&rig)[before.len()..]), ["block_started", "log_restored"]);
+        client.read_all(&mut rig);
+        assert!(client.lines.values().eq(&rig.stored()[before.len()..]));
+        assert_eq!(rig.disk.names(), [rig.log.clone()]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_another_program_appends_is_taken_out_again() {
+    let mut rig = session(true);
+    let before = rig.stored();
+    rig.disk.tamper(&rig.log, |bytes| bytes.extend_from_slice(b"graffiti\n{\"seq\":\"1:99"));
+    let mut client = Client::attach(&mut rig, Since::After(Position::default()));
+    client.read_all(&mut rig);
+    assert_eq!(rig.stored()[..9], before);
+    assert_eq!(types(&is_whole(&rig)[9..]), ["log_restored"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_killed_before_it_noticed_leaves_a_log_that_the_next_one_uses() {
+    let length = {
+        let rig = session(true);
+        rig.disk.content(&rig.log).unwrap().len()
+    };
+    for cut in (0..length).step_by(17) {
+        for more in 0..3 {
+            let mut rig = session(true);
+            rig.disk.tamper(&rig.log, |bytes| bytes.truncate(cut));
+            (0..more).for_each(|_| rig.tell(Event::BecameIdle));
+            let mut next = rig.killed_and_resumed();
+            next.tell(Event::BecameIdle);
+            let events = is_whole(&next);
+            let idle = events.iter().filter(|event| event["type"] == "became_idle").count();
+            assert_eq!(idle, more + 1, "{cut} {more}");
+            let mut client = Client::attach(&mut next, Since::After(Position::default()));
+            client.read_all(&mut next);
+            assert!(client.lines.values().eq(&next.stored()), "{cut} {more}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_log_shortened_while_there_was_no_host_says_what_is_lost_and_no_number_is_given_twice() {
+    let mut rig = session(true);
+    rig.publisher.kept.begin().unwrap();
+    rig.publisher.kept.close().unwrap();
+    let log = rig.log.clone();
+    let bytes = rig.disk.content(&log).unwrap();
+    let keep = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').nth(4).unwrap().0 + 1;
+    rig.disk.tamper(&log, |bytes| bytes.truncate(keep));
+    let mut next = rig.killed_and_resumed();
+    next.tell(Event::BecameIdle);
+    let events = is_whole(&next);
+    assert_eq!((&events[4]["type"], &events[4]["through"]), (&"events_lost".into(), &9.into()));
+    assert!(Client::attach(&mut next, Since::After(Position { epoch: 1, seq: 4 })).is_gap);
+    assert!(!Client::attach(&mut next, Since::After(Position { epoch: 1, seq: 9 })).is_gap);
+}

@@ -1,0 +1,187 @@
+//! What is done to a session's files under a running host: the host notices, reports it, and says `accepted` only for what
+//! is stored in a file that the next host finds. On the fake CLI.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
+
+mod common;
+mod host;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use host::{Client, Host, Room, of_type};
+use serde_json::{Value, json};
+
+/// Three turns.
+const SCRIPT: &str = "repeat 3\nprompt\ntext You said $PROMPT\nresult\nend\n";
+
+/// A host whose first turn is done, and the numbered events that a client has of it.
+async fn after_a_turn(room: &Room) -> (Host, Vec<Value>) {
+    let host = room.host(&[]).await;
+    let (mut client, _) = host.native_since(json!(0)).await;
+    client.send(json!({"type": "prompt", "id": "one", "content": "one"})).await;
+    (host, numbered(client.until("became_idle").await))
+}
+
+fn numbered(mut lines: Vec<Value>) -> Vec<Value> {
+    lines.retain(|line| line["seq"].is_string());
+    lines
+}
+
+fn events_file(room: &Room) -> PathBuf {
+    room.sessions()[0].join("events.jsonl")
+}
+
+/// The answer to a prompt.
+async fn prompt(client: &mut Client, name: &str) -> Value {
+    client.send(json!({"type": "prompt", "id": name, "content": name})).await;
+    loop {
+        let line = client.next().await.unwrap();
+        if line["id"] == name {
+            return line;
+        }
+    }
+}
+
+/// Everything that the host replays from the beginning, and how it answered.
+async fn replay(host: &Host) -> (Vec<Value>, Value) {
+    let (mut client, hello) = host.native_since(json!(0)).await;
+    (numbered(client.until("caught_up").await), hello)
+}
+
+/// Every number from the first to the last stands in the file once and in order, or is named as lost.
+fn is_whole(path: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(path).unwrap();
+    // A host that runs may be writing the last line, and one that was killed may have been: the next one cuts it off.
+    let text = &text[..text.rfind('\n').unwrap()];
+    let events: Vec<Value> = text.lines().skip(1).map(|line| serde_json::from_str(line).unwrap()).collect();
+    let number = |position: &Value| -> u64 { position.as_str().unwrap().split_once(':').unwrap().1.parse().unwrap() };
+    let mut last = 0;
+    for event in &events {
+        assert_eq!(number(&event["seq"]), last + 1, "{event}");
+        last = if event["type"] == "events_lost" { event["through"].as_u64().unwrap() } else { number(&event["seq"]) };
+    }
+    events
+}
+
+fn shorten(path: &Path, bytes: u64) {
+    fs::File::options().write(true).open(path).unwrap().set_len(bytes).unwrap();
+}
+
+#[tokio::test]
+async fn a_log_that_was_shortened_under_the_host_is_written_again_from_memory() {
+    let room = Room::fake(SCRIPT);
+    let (host, told) = after_a_turn(&room).await;
+    let path = events_file(&room);
+    shorten(&path, fs::metadata(&path).unwrap().len() / 2);
+    let (mut client, hello) = host.native_since(told[1]["seq"].clone()).await;
+    let heard = numbered(client.until("caught_up").await);
+    assert_eq!(hello["resume"], "ok");
+    assert_eq!(heard[..told.len() - 2], told[2..]);
+    assert_eq!(prompt(&mut client, "two").await["type"], "accepted");
+    client.until("became_idle").await;
+    let events = is_whole(&path);
+    assert_eq!(of_type(&events, "log_restored").len(), 1, "{events:#?}");
+    assert_eq!(replay(&host).await.0, events);
+    host.stop().await;
+}
+
+#[tokio::test]
+async fn what_a_shortened_log_has_lost_for_good_is_a_gap_and_not_passed_over() {
+    // More than the host has in memory.
+    let frame = format!("emit {{\"type\":\"newer\",\"text\":\"{}\"}}", "x".repeat(5000));
+    let room = Room::fake(&format!("prompt\ntext One\nrepeat 400\n{frame}\nend\nresult\nprompt\nresult\n"));
+    let (host, told) = after_a_turn(&room).await;
+    let path = events_file(&room);
+    shorten(&path, 1500);
+    let (mut client, hello) = host.native_since(told[1]["seq"].clone()).await;
+    assert_eq!(hello["resume"], "gap");
+    let heard = numbered(client.until("caught_up").await);
+    let events = is_whole(&path);
+    assert_eq!(heard, events);
+    let [lost] = of_type(&events, "events_lost")[..] else { panic!("{events:#?}") };
+    assert!(room.log().contains("was shortened under the host"), "{}", room.log());
+    // Who has all of that goes on as if nothing were.
+    let (mut client, hello) = host.native_since(json!(format!("1:{}", lost["through"]))).await;
+    assert_eq!(hello["resume"], "ok");
+    assert_eq!(
+        numbered(client.until("caught_up").await),
+        events[events.len() - (told.len() + 1 - lost["through"].as_u64().unwrap() as usize)..]
+    );
+    assert_eq!(prompt(&mut client, "two").await["type"], "accepted");
+    client.until("became_idle").await;
+    assert_eq!(replay(&host).await.0, is_whole(&path));
+    host.stop().await;
+}
+
+#[tokio::test]
+async fn a_log_that_was_deleted_under_the_host_is_written_again_before_anything_is_accepted() {
+    let room = Room::fake(SCRIPT);
+    let (host, told) = after_a_turn(&room).await;
+    let path = events_file(&room);
+    fs::remove_file(&path).unwrap();
+    let (mut client, _) = host.native_since(Value::Null).await;
+    assert_eq!(prompt(&mut client, "two").await["type"], "accepted");
+    // What was accepted is there when the host is killed.
+    host.kill().await;
+    let events = is_whole(&path);
+    assert_eq!(events[..told.len()], told);
+    assert_eq!(of_type(&events, "prompt_accepted").len(), 2, "{events:#?}");
+}
+
+#[tokio::test]
+async fn a_file_in_the_place_of_the_log_is_left_alone_and_nothing_is_accepted_until_it_is_gone() {
+    let room = Room::fake(SCRIPT);
+    let (host, told) = after_a_turn(&room).await;
+    let path = events_file(&room);
+    fs::remove_file(&path).unwrap();
+    fs::write(&path, "precious").unwrap();
+    let (mut client, hello) = host.native_since(told[1]["seq"].clone()).await;
+    // Clients still get what there was, from the log and not from what stands in its place.
+    assert_eq!(hello["resume"], "ok");
+    assert_eq!(numbered(client.until("caught_up").await), told[2..]);
+    let refused = prompt(&mut client, "two").await;
+    assert_eq!(refused["type"], "refused", "{refused}");
+    assert!(refused["message"].as_str().unwrap().contains("another file stands in the place of the log"), "{refused}");
+    assert_eq!(fs::read_to_string(&path).unwrap(), "precious");
+
+    fs::remove_file(&path).unwrap();
+    client.until("storage_recovered").await;
+    assert_eq!(prompt(&mut client, "two").await["type"], "accepted");
+    client.until("became_idle").await;
+    assert_eq!(is_whole(&path)[..told.len()], told);
+    host.stop().await;
+}
+
+#[tokio::test]
+async fn a_state_folder_that_was_removed_under_the_host_is_made_again_before_anything_is_accepted() {
+    let room = Room::fake(SCRIPT);
+    let (host, told) = after_a_turn(&room).await;
+    let path = events_file(&room);
+    let (mut client, _) = host.native_since(Value::Null).await;
+    let session_id = room.record()["session_id"].as_str().unwrap().to_owned();
+    // The sockets are in it, too, and are another matter.
+    let away = room.sandbox.root().join("away");
+    fs::rename(room.state().join("sessions"), &away).unwrap();
+    fs::remove_dir_all(room.state().join("locks")).unwrap();
+    assert_eq!(prompt(&mut client, "two").await["type"], "accepted");
+    assert_eq!(is_whole(&path)[..told.len()], told);
+    client.until("became_idle").await;
+
+    // When it cannot be made again, nothing is accepted.
+    fs::remove_dir_all(room.state().join("sessions")).unwrap();
+    fs::write(room.state().join("sessions"), "").unwrap();
+    let refused = prompt(&mut client, "three").await;
+    assert_eq!(refused["type"], "refused", "{refused}");
+    fs::remove_file(room.state().join("sessions")).unwrap();
+    client.until("storage_recovered").await;
+    assert_eq!(prompt(&mut client, "three").await["type"], "accepted");
+    host.kill().await;
+    assert_eq!(of_type(&is_whole(&path), "prompt_accepted").len(), 3);
+
+    // The next host finds it by its record, and goes on.
+    let host = room.host(&["--resume", &session_id]).await;
+    let (events, hello) = replay(&host).await;
+    assert_eq!((&hello["resume"], &events[..told.len()]), (&json!("ok"), &told[..]));
+    host.stop().await;
+}
