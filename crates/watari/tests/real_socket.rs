@@ -233,3 +233,21 @@ async fn a_resume_that_fails_leaves_nothing_unless_there_was_something_before() 
     assert!(code == Some(1) && stderr.contains(&id), "{code:?} {stderr}");
     assert_eq!(room.events()[..before.len()], before);
 }
+
+#[tokio::test]
+async fn a_client_that_half_closes_after_its_message_reads_to_the_end_of_the_turn() {
+    let room = Room::real(["One.", "Two."].map(Reply::text)).await;
+    let host = room.host(&[]).await;
+    let (mut native, mut socket) = (host.native_since(json!(0)).await.0, host.client_with_init().await);
+    socket.say("one").await;
+    socket.half_close().await;
+    assert_eq!(text_of(&socket.until("done").await), "One.");
+    native.send(json!({"type": "prompt", "id": "p", "content": "two"})).await;
+    native.half_close().await;
+    let seen = native.until("accepted").await;
+    assert_eq!(of_type(&seen, "block_finished")[0]["content"]["text"], "One.");
+    // The one that was there before hears it too.
+    assert_eq!(text_of(&socket.until("done").await), "Two.");
+    assert_eq!(of_type(&native.until("became_idle").await, "block_finished")[0]["content"]["text"], "Two.");
+    host.stop().await;
+}

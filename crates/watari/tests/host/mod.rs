@@ -265,6 +265,11 @@ impl Client {
         self.write.write_all(text.as_bytes()).await.unwrap();
     }
 
+    /// Says that it sends nothing any more. It still reads.
+    pub(crate) async fn half_close(&mut self) {
+        self.write.shutdown().await.unwrap();
+    }
+
     /// Sends a message that is right.
     pub(crate) async fn send(&mut self, message: Value) {
         self.judge.judge("to_watari", &message).unwrap();

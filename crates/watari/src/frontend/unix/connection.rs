@@ -270,10 +270,7 @@ impl Connection {
                 Err(error) => return Err(Gone(format!("it cannot be written to: {error}"))),
             }
         }
-        if !self.input_ended {
-            // One that says nothing any more is watched, to notice that it goes.
-            self.wire.all_is_written();
-        }
+        self.wire.all_is_written();
         Ok(())
     }
 

@@ -1,5 +1,8 @@
-//! The wire to a client. Whether it can be written to is watched only while something waits to be written: a socket that is
-//! always watched for that wakes its host each time the client reads.
+//! The wire to a client. Each kind of readiness has one owner, which waits for it and clears it: `socket` that there is
+//! something to read, `room` that there is room to write. That the client has gone is only looked at and never cleared.
+//!
+//! Room is watched for only while something waits to be written: a socket that is always watched for it wakes its host each
+//! time the client reads.
 
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -11,8 +14,9 @@ use tokio::io::unix::AsyncFd;
 
 /// A connection that never blocks.
 pub(super) struct Wire {
+    /// Watched for something to read, and so for the end of the connection.
     socket: AsyncFd<UnixStream>,
-    /// The same connection, watched for room to write.
+    /// The same connection, watched for room to write while something waits.
     room: Option<AsyncFd<UnixStream>>,
 }
 
@@ -72,17 +76,20 @@ impl Wire {
         }
     }
 
-    /// Waits until the client has closed its end in both directions.
-    pub(super) async fn closed(&mut self) -> io::Result<()> {
-        let Some(room) = self.watch_room()? else { return std::future::pending().await };
-        loop {
-            let mut ready = room.writable().await?;
-            if ready.ready().is_write_closed() {
-                return Ok(());
-            }
-            // There is room to write, which nobody needs now: it is put aside until there is news.
-            ready.clear_ready();
-        }
+    /// Waits until the client has closed the connection in both directions; one that sends nothing any more may still read.
+    ///
+    /// The socket is registered for reading only, so the one thing it ever reports about writing is that nothing can be
+    /// written any more. Room to write never shows here, and nothing is cleared.
+    #[cfg(target_os = "linux")]
+    pub(super) async fn closed(&self) -> io::Result<()> {
+        self.socket.ready(Interest::WRITABLE).await.map(drop)
+    }
+
+    /// Waits until the client has closed the connection. Where the system reports that only to those who want to write, it
+    /// is noticed by the next write.
+    #[cfg(not(target_os = "linux"))]
+    pub(super) async fn closed(&self) -> io::Result<()> {
+        std::future::pending().await
     }
 
     fn watch_room(&mut self) -> io::Result<Option<&AsyncFd<UnixStream>>> {
