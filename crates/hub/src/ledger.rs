@@ -21,11 +21,20 @@ pub struct Sender {
     pub once: Option<Once>,
 }
 
+/// Which client a command id belongs to. A name that a client chooses never equals a number that the host assigns.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum ClientIdentity {
+    /// The name that the client gave itself, and gives again when it reconnects.
+    Named(String),
+    /// The number of the connection of a client without a name.
+    Connection(u64),
+}
+
 /// By what a command is known when it is given again.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Once {
-    /// The client, under a name that it keeps when it comes back.
-    pub client: String,
+    /// The client.
+    pub client: ClientIdentity,
     /// The client's own id of the command.
     pub id: String,
     /// What the command is, so that another one under the same id is noticed.
@@ -35,8 +44,8 @@ pub struct Once {
 /// The commands of a session.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
-    commands: HashMap<(String, String), Command>,
-    oldest: VecDeque<(String, String)>,
+    commands: HashMap<(ClientIdentity, String), Command>,
+    oldest: VecDeque<(ClientIdentity, String)>,
 }
 
 #[derive(Debug)]
@@ -112,7 +121,17 @@ mod tests {
     use super::*;
 
     fn once(id: &str, fingerprint: u64) -> Once {
-        Once { client: "c".into(), id: id.into(), fingerprint }
+        Once { client: ClientIdentity::Named("c".into()), id: id.into(), fingerprint }
+    }
+
+    #[test]
+    fn no_name_of_a_client_equals_the_number_of_a_connection() {
+        let mut ledger = Ledger::default();
+        for client in [ClientIdentity::Named("client 2".into()), ClientIdentity::Connection(2)] {
+            let command = Once { client, ..once("1", 7) };
+            let (answer, _) = oneshot::channel();
+            assert!(matches!(ledger.enter(Some(&command), answer), Entered::New(_)), "{command:?}");
+        }
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub use follow::{Attached, Followed, Follower, Since};
 pub use host::{Given, Handle, Host, HostError, Stopper, host};
 pub use kept::{Conversation, Home, KeepError, Kept, look};
 pub use key::{Key, NotAKey};
-pub use ledger::{Once, Outcome, Sender};
+pub use ledger::{ClientIdentity, Once, Outcome, Sender};
 pub use position::{NotAPosition, Position};
 pub use publisher::HostState;
 pub use told::{FLEETING, HostEvent};

@@ -126,3 +126,47 @@ async fn a_command_that_is_given_twice_is_carried_out_once() {
     assert_eq!(of_type(&room.events(), "prompt_accepted").len(), 2);
     assert_eq!(of_type(&room.told_to_cli(), "user").len(), 2);
 }
+
+#[tokio::test]
+async fn no_name_of_a_client_makes_it_another_client_neither_in_its_commands_nor_in_by() {
+    let room = Room::fake(
+        "prompt\ntext One.\nresult\nprompt\ntext Two.\nask toolu_1 Bash {}\nresult\n\
+         prompt\nask toolu_2 Bash {}\nresult\nprompt\nask toolu_3 Bash {}\nresult\n",
+    );
+    let host = room.host(&[]).await;
+    let mut forger = host.native().await;
+    forger.send(json!({"type": "hello", "protocol": [1], "client": "client 2"})).await;
+    forger.until("hello").await;
+    let mut unnamed = host.native_since(json!(0)).await.0;
+    // Both connections use the same id for the same command: it is carried out for each.
+    let prompt = json!({"type": "prompt", "id": "p", "content": "go"});
+    forger.send(prompt.clone()).await;
+    forger.until("became_idle").await;
+    unnamed.send(prompt).await;
+    let mut by = Vec::new();
+    for answers in 0..3 {
+        let ask = forger.until("ask_opened").await.pop().unwrap()["ask"].clone();
+        let answer = json!({"type": "answer", "ask": ask, "answer": {"type": "allow"}});
+        match answers {
+            0 => unnamed.send(answer).await,
+            _ => forger.send(answer).await,
+        }
+        by.push(forger.until("ask_closed").await.pop().unwrap()["by"].clone());
+        forger.until("became_idle").await;
+        if answers < 2 {
+            let name = ["client 2", "x (client 9)\n\u{1b}[2J\u{202e}"][answers];
+            forger.send(json!({"type": "hello", "protocol": [1], "client": name})).await;
+            forger.until("hello").await;
+            forger.send(json!({"type": "prompt", "content": "go"})).await;
+        }
+    }
+    insta::assert_snapshot!(serde_json::to_string_pretty(&by).unwrap(), @r#"
+    [
+      "client 2",
+      "\"client 2\" (client 1)",
+      "\"x (client 9)\\n\\u{1b}[2J\\u{202e}\" (client 1)"
+    ]
+    "#);
+    host.stop().await;
+    assert_eq!(of_type(&room.events(), "prompt_accepted").len(), 4);
+}

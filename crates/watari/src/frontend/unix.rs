@@ -1,6 +1,7 @@
 //! The sockets of a host: clients come and go, and the session goes on.
 
 mod connection;
+mod names;
 mod wire;
 
 use std::io;

@@ -6,10 +6,11 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
-use watari_hub::{Followed, Follower, Handle, HostState, Once, Outcome, Position, Sender, Since};
+use watari_hub::{ClientIdentity, Followed, Follower, Handle, HostState, Once, Outcome, Position, Sender, Since};
 use watari_sdk::{Command, Line, Lines};
 
 use super::fingerprint;
+use super::names;
 use super::wire::Wire;
 use crate::dialect::speaker::{Greeting, Heard, Problem, Speaker};
 use crate::frontend::outbox::Outbox;
@@ -27,9 +28,6 @@ const UNANSWERED_MAX: usize = 64;
 const SLOW_AFTER: Duration = Duration::from_secs(10);
 const SLOW_BYTES: u64 = 4 * 1024 * 1024;
 
-/// How long the name of a client and the id of a command may be.
-const NAME_BYTES_MAX: usize = 256;
-
 /// How much is read of a client at once.
 const CHUNK_BYTES: usize = 16 * 1024;
 
@@ -38,12 +36,12 @@ pub(super) struct Connection {
     wire: Wire,
     speaker: Box<dyn Speaker>,
     handle: Handle,
-    /// Which client of the host it is.
+    /// The number of this connection.
     number: u64,
+    /// Whose command ids its commands have.
+    identity: ClientIdentity,
     /// What others are told who it is.
     name: String,
-    /// The name under which it comes back, if it has said one.
-    client: Option<String>,
     lines: Lines,
     outbox: Outbox,
     follower: Option<Follower>,
@@ -75,8 +73,8 @@ impl Connection {
             wire,
             speaker,
             number,
-            name: format!("client {number}"),
-            client: None,
+            name: names::shown(&ClientIdentity::Connection(number), number),
+            identity: ClientIdentity::Connection(number),
             lines: Lines::new(),
             outbox: Outbox::default(),
             follower: None,
@@ -207,7 +205,7 @@ impl Connection {
         let heard = match text {
             Ok("") => return,
             Ok(text) => {
-                self.speaker.read(text).and_then(short_names).map(|heard| (heard, fingerprint(text.as_bytes())))
+                self.speaker.read(text).and_then(names::short).map(|heard| (heard, fingerprint(text.as_bytes())))
             }
             Err(message) => Err(Problem::new(message)),
         };
@@ -215,11 +213,8 @@ impl Connection {
             Ok((Heard::Hello { since, key, client }, _)) => {
                 let is_elsewhere = key.is_some_and(|key| key != self.handle.key().as_str());
                 let since = if is_elsewhere && since != Since::Now { Since::Elsewhere } else { since };
-                self.name = match &client {
-                    Some(client) => format!("{client} (client {})", self.number),
-                    None => format!("client {}", self.number),
-                };
-                self.client = client;
+                self.identity = client.map_or(ClientIdentity::Connection(self.number), ClientIdentity::Named);
+                self.name = names::shown(&self.identity, self.number);
                 // If there is no session any more, following says so.
                 let _ended = self.attach(since, Some(Greeting::Hello)).await;
             }
@@ -239,12 +234,7 @@ impl Connection {
     async fn give(&mut self, id: Option<String>, about: Option<String>, command: Command, fingerprint: u64) {
         let verb = command.verb();
         tracing::debug!(client = self.name, id, "is to {verb}");
-        let once = match (&self.client, &id) {
-            (Some(client), Some(id)) => Some(Once { client: client.clone(), id: id.clone(), fingerprint }),
-            // A number that is only this connection's: another client may have the same ids.
-            (None, Some(id)) => Some(Once { client: self.name.clone(), id: id.clone(), fingerprint }),
-            (_, None) => None,
-        };
+        let once = id.clone().map(|id| Once { client: self.identity.clone(), id, fingerprint });
         let answered = self.handle.give(Sender { name: self.name.clone(), once }, command).await;
         self.answers.spawn(async move {
             let outcome = answered.await.ok();
@@ -295,18 +285,6 @@ impl Connection {
             let _ready = self.wire.writable().await;
         }
     }
-}
-
-/// Names and ids are kept for long, so they may not be long.
-fn short_names(heard: Heard) -> Result<Heard, Problem> {
-    let (what, name) = match &heard {
-        Heard::Hello { client, .. } => ("client", client),
-        Heard::Command { id, .. } | Heard::Refused { id, .. } => ("id", id),
-    };
-    if name.as_ref().is_some_and(|name| name.len() > NAME_BYTES_MAX) {
-        return Err(Problem::new(format!("{what} may have {NAME_BYTES_MAX} bytes at most")));
-    }
-    Ok(heard)
 }
 
 /// Waits until something can be read or written, or until the client has gone.
