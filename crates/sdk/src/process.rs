@@ -263,11 +263,11 @@ pub(crate) fn environment(options: &Options) -> BTreeMap<OsString, OsString> {
 }
 
 /// A missing directory is told apart here, because the system's error for it is the same as for a missing
-/// program.
+/// program. Neither an empty path nor a directory that was removed under this program is a shortage of the system.
 fn directory(given: Option<&Path>) -> Result<PathBuf, StartError> {
-    let path = match given {
-        Some(path) => std::path::absolute(path).map_err(StartError::System)?,
-        None => std::env::current_dir().map_err(StartError::System)?,
+    let given = given.unwrap_or(Path::new("."));
+    let Ok(path) = std::path::absolute(given) else {
+        return Err(StartError::NoDirectory { path: given.to_owned() });
     };
     match std::fs::metadata(&path) {
         Ok(metadata) if metadata.is_dir() => match rustix::fs::access(&path, rustix::fs::Access::EXEC_OK) {

@@ -2,6 +2,7 @@
 
 pub(crate) mod bridge;
 mod content;
+mod limits;
 mod members;
 pub(crate) mod native;
 mod schema;

@@ -1,22 +1,18 @@
 //! What clients of several dialects send in the same shape: prompts with images and documents, tools and their results.
 
-use serde_json::value::RawValue;
+use std::borrow::Cow;
+
+use serde::Deserialize;
 use watari_sdk::{Prompt, Raw, Tool};
 
-use super::members::Members;
+use super::members::{Members, TextOrBlocks};
 
 /// A text, and after it images and documents in the API's shape, which pass as they are.
 pub(crate) fn prompt(members: &mut Members<'_>) -> Result<Prompt, String> {
-    let text: String = members.required("text", "a string")?;
-    let mut blocks: Vec<&RawValue> = Vec::new();
-    for name in ["images", "documents"] {
-        let what = "a list of content blocks";
-        let given: Vec<&RawValue> = members.optional(name, what)?.unwrap_or_default();
-        if !given.iter().all(|block| block.get().starts_with('{')) {
-            return Err(format!("{name} must be {what}"));
-        }
-        blocks.extend(given);
-    }
+    let text = members.content("text")?;
+    let what = "a list of content blocks";
+    let mut blocks = members.blocks("images", what)?;
+    blocks.extend(members.blocks("documents", what)?);
     if blocks.is_empty() {
         return Ok(text.into());
     }
@@ -41,16 +37,26 @@ pub(crate) fn tools(members: &mut Members<'_>, schema: &'static str) -> Result<V
 pub(crate) fn tool(given: &mut Members<'_>, schema_name: &'static str) -> Result<Tool, String> {
     let name: String = given.required("name", "a string")?;
     let description = given.text("description")?.unwrap_or_default();
-    let schema: Option<&RawValue> = given.optional(schema_name, "an object")?;
-    if schema.is_some_and(|schema| !schema.get().starts_with('{')) {
-        return Err(format!("tools[].{schema_name} must be an object"));
+    let schema = given.raw_object(schema_name)?;
+    if schema.as_ref().is_some_and(|schema| !is_of_an_object(schema)) {
+        return Err(format!("tools[].{schema_name}.type must be \"object\": the input of a tool is an object"));
     }
     let fits = |letter: char| letter.is_ascii_alphanumeric() || letter == '_' || letter == '-';
     if name.is_empty() || name.len() > TOOL_NAME_MAX || !name.chars().all(fits) {
         return Err(format!("tools[].name must have 1 to {TOOL_NAME_MAX} letters, digits, _ and -"));
     }
-    let input_schema = Raw::from(schema.map_or(r#"{"type":"object"}"#, |schema| schema.get()));
+    let input_schema = schema.unwrap_or_else(|| Raw::from(r#"{"type":"object"}"#));
     Ok(Tool { name, description, input_schema })
+}
+
+/// Whether a JSON Schema says that it is one of objects. The CLI drops every tool of a list in which one says otherwise.
+fn is_of_an_object(schema: &Raw) -> bool {
+    #[derive(Deserialize)]
+    struct Typed<'a> {
+        #[serde(borrow)]
+        r#type: Cow<'a, str>,
+    }
+    schema.parse::<Typed<'_>>().is_ok_and(|schema| schema.r#type == "object")
 }
 
 /// With what stands before it for the model, 64, as the API has it.
@@ -58,16 +64,8 @@ const TOOL_NAME_MAX: usize = 64 - "mcp__client__".len();
 
 /// What a tool gives back: a text, or blocks in MCP's shape, which pass as they are.
 pub(crate) fn tool_result(members: &mut Members<'_>) -> Result<Raw, String> {
-    let what = "a string or a list of blocks";
-    let content: &RawValue = members.required("content", what)?;
-    if let Ok(text) = serde_json::from_str::<String>(content.get()) {
-        return Ok(Raw::of(&serde_json::json!([{"type": "text", "text": text}])));
-    }
-    blocks(content).ok_or_else(|| format!("content must be {what}"))
-}
-
-/// A list of objects, as it came; none if it is something else.
-pub(crate) fn blocks(value: &RawValue) -> Option<Raw> {
-    let blocks: Vec<&RawValue> = serde_json::from_str(value.get()).ok()?;
-    blocks.iter().all(|block| block.get().starts_with('{')).then(|| Raw::from(value.get()))
+    Ok(match members.text_or_blocks("content", "a string or a list of blocks")? {
+        TextOrBlocks::Text(text) => Raw::of(&serde_json::json!([{"type": "text", "text": text}])),
+        TextOrBlocks::Blocks(blocks) => blocks,
+    })
 }

@@ -1,51 +1,80 @@
 //! An object that a client wrote, whose members are asked for by name.
+//!
+//! This is the one way from a client's line to the CLI: a value is only handed out after it has passed the limits
+//! (`limits.rs`), so none can be forgotten.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::Deserialize;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Number;
 use serde_json::value::RawValue;
 use watari_sdk::Raw;
 
+use super::limits::{self, CONTENT_BYTES_MAX, Excess, FIELD_BYTES_MAX, MEMBERS_MAX};
+
+/// How many unknown names are told one by one, and how long each may be.
+const UNKNOWN_MAX: usize = 20;
+const UNKNOWN_CHARACTERS_MAX: usize = 60;
+
 /// The members of an object, each still as it came.
-#[derive(Default)]
 pub(crate) struct Members<'a> {
     /// What stands before a name where something is wrong with it.
     place: &'static str,
+    /// How many levels of the line they stand on: one for those of the line itself.
+    level: usize,
     values: BTreeMap<Cow<'a, str>, &'a RawValue>,
     /// The names that were asked for; all others mean nothing.
     pub(crate) known: Vec<&'static str>,
 }
 
-impl<'a> Members<'a> {
-    pub(crate) fn read(text: &'a str) -> Result<Members<'a>, serde_json::Error> {
-        Ok(Members { place: "", values: serde_json::from_str(text)?, known: Vec::new() })
-    }
+/// A text, or blocks that pass as they are.
+#[derive(Debug)]
+pub(crate) enum TextOrBlocks {
+    Text(String),
+    Blocks(Raw),
+}
 
+impl<'a> Members<'a> {
     /// The members of a line; else what is wrong with it.
     pub(crate) fn of_line(line: &'a str) -> Result<Members<'a>, String> {
-        Members::read(line).map_err(|_| match line.starts_with('{') {
+        let object = serde_json::from_str(line).map_err(|_| match line.starts_with('{') {
             true => "the line is not JSON".to_owned(),
             false => "the line is not a JSON object".to_owned(),
-        })
+        })?;
+        Members::of(object, "", 1).map_err(|excess| format!("the line {excess}"))
+    }
+
+    /// No members, as of an object that was left out.
+    pub(crate) fn none() -> Members<'a> {
+        Members { place: "", level: 1, values: BTreeMap::new(), known: Vec::new() }
+    }
+
+    fn of(object: Object<'a>, place: &'static str, level: usize) -> Result<Members<'a>, Excess> {
+        let Object { values, count } = object;
+        match count > MEMBERS_MAX {
+            true => Err(Excess::Members { count }),
+            false => Ok(Members { place, level, values, known: Vec::new() }),
+        }
     }
 
     /// One member; null counts as absent.
     pub(crate) fn optional<T: Deserialize<'a>>(&mut self, name: &'static str, what: &str) -> Result<Option<T>, String> {
-        self.known.push(name);
-        match self.values.get(name).filter(|value| value.get() != "null") {
-            None => Ok(None),
-            Some(value) => match serde_json::from_str(value.get()) {
-                Ok(value) => Ok(Some(value)),
-                Err(_) => Err(format!("{}{name} must be {what}", self.place)),
-            },
-        }
+        let value = self.value(name, FIELD_BYTES_MAX)?;
+        value.map(|value| self.parse(value, name, what)).transpose()
     }
 
     pub(crate) fn required<T: Deserialize<'a>>(&mut self, name: &'static str, what: &str) -> Result<T, String> {
-        let place = self.place;
-        self.optional(name, what)?.ok_or_else(|| format!("{place}{name} is missing; it must be {what}"))
+        self.optional(name, what)?.ok_or_else(|| self.missing(name, what))
+    }
+
+    /// A text of the conversation, which may be long.
+    pub(crate) fn content(&mut self, name: &'static str) -> Result<String, String> {
+        let what = "a string";
+        let value = self.value(name, CONTENT_BYTES_MAX)?.ok_or_else(|| self.missing(name, what))?;
+        self.parse(value, name, what)
     }
 
     /// A member that is an object; `place` stands before the names in it.
@@ -55,8 +84,10 @@ impl<'a> Members<'a> {
         place: &'static str,
         what: &str,
     ) -> Result<Option<Members<'a>>, String> {
-        let values = self.optional(name, what)?;
-        Ok(values.map(|values| Members { place, values, known: Vec::new() }))
+        // Only its members are handed out, and each of them is checked then.
+        let Some(value) = self.unchecked(name) else { return Ok(None) };
+        let object = self.parse(value, name, what)?;
+        Members::of(object, place, self.level + 1).map(Some).map_err(|excess| self.exceeds(name, excess))
     }
 
     /// A member that is a list of objects; `place` stands before the names in them.
@@ -66,8 +97,15 @@ impl<'a> Members<'a> {
         place: &'static str,
         what: &str,
     ) -> Result<Vec<Members<'a>>, String> {
-        let values: Vec<_> = self.required(name, what)?;
-        Ok(values.into_iter().map(|values| Members { place, values, known: Vec::new() }).collect())
+        // Only the members of its objects are handed out, and each of them is checked then.
+        let value = self.unchecked(name).ok_or_else(|| self.missing(name, what))?;
+        let mut objects = Vec::new();
+        for value in self.list(value, name, what)? {
+            let object = self.parse(value, name, what)?;
+            let members = Members::of(object, place, self.level + 2);
+            objects.push(members.map_err(|excess| self.exceeds(name, excess))?);
+        }
+        Ok(objects)
     }
 
     pub(crate) fn text(&mut self, name: &'static str) -> Result<Option<String>, String> {
@@ -87,7 +125,7 @@ impl<'a> Members<'a> {
         let what = "a whole number";
         let Some(number) = self.optional::<Number>(name, what)? else { return Ok(None) };
         let number = whole(&number).and_then(|number| T::try_from(number).ok());
-        number.map(Some).ok_or_else(|| format!("{}{name} must be {what}", self.place))
+        number.map(Some).ok_or_else(|| self.must_be(name, what))
     }
 
     /// A member that is an object and is passed on as it came.
@@ -100,18 +138,174 @@ impl<'a> Members<'a> {
         self.raw(name, '[', "a list")
     }
 
+    /// A member that is an object of objects, which are passed on as they came.
+    pub(crate) fn raw_objects(&mut self, name: &'static str, what: &str) -> Result<Option<BTreeMap<String, Raw>>, String> {
+        let Some(value) = self.value(name, FIELD_BYTES_MAX)? else { return Ok(None) };
+        let Object { values, count } = self.parse(value, name, what)?;
+        if count > MEMBERS_MAX {
+            return Err(self.exceeds(name, Excess::Members { count }));
+        }
+        if !values.values().all(|value| is_object(value)) {
+            return Err(self.must_be(name, what));
+        }
+        Ok(Some(values.into_iter().map(|(name, value)| (name.into_owned(), Raw::from(value.get()))).collect()))
+    }
+
+    /// A member that is a list of content blocks.
+    pub(crate) fn blocks(&mut self, name: &'static str, what: &str) -> Result<Vec<&'a RawValue>, String> {
+        let Some(value) = self.value(name, CONTENT_BYTES_MAX)? else { return Ok(Vec::new()) };
+        let blocks = self.list(value, name, what)?;
+        match blocks.iter().all(|block| is_object(block)) {
+            true => Ok(blocks),
+            false => Err(self.must_be(name, what)),
+        }
+    }
+
+    /// A member that is a text or a list of content blocks.
+    pub(crate) fn text_or_blocks(&mut self, name: &'static str, what: &str) -> Result<TextOrBlocks, String> {
+        let value = self.value(name, CONTENT_BYTES_MAX)?.ok_or_else(|| self.missing(name, what))?;
+        if value.get().starts_with('"') {
+            return self.parse(value, name, what).map(TextOrBlocks::Text);
+        }
+        self.blocks(name, what)?;
+        Ok(TextOrBlocks::Blocks(Raw::from(value.get())))
+    }
+
+    /// What is said of the members that nobody asked for.
+    pub(crate) fn unknown(&self) -> Vec<String> {
+        let names = self.values.keys().map(AsRef::as_ref).filter(|name| !self.known.contains(name));
+        let short = |name: &str| name.chars().take(UNKNOWN_CHARACTERS_MAX).collect::<String>();
+        let mut said: Vec<String> = names
+            .clone()
+            .take(UNKNOWN_MAX)
+            .map(|name| format!("{}{} is not known, and was ignored", self.place, short(name)))
+            .collect();
+        let more = names.count().saturating_sub(UNKNOWN_MAX);
+        if more > 0 {
+            said.push(format!("{more} more members of {} are not known, and were ignored", self.place.trim_end_matches('.')));
+        }
+        said
+    }
+
     fn raw(&mut self, name: &'static str, first: char, what: &str) -> Result<Option<Raw>, String> {
-        match self.optional::<&RawValue>(name, what)? {
+        match self.value(name, FIELD_BYTES_MAX)? {
             Some(value) if value.get().starts_with(first) => Ok(Some(Raw::from(value.get()))),
-            Some(_) => Err(format!("{}{name} must be {what}", self.place)),
+            Some(_) => Err(self.must_be(name, what)),
             None => Ok(None),
         }
     }
 
-    /// The members that nobody asked for.
-    pub(crate) fn unknown(&self) -> Vec<String> {
-        let names = self.values.keys().map(AsRef::as_ref);
-        names.filter(|name| !self.known.contains(name)).map(str::to_owned).collect()
+    /// A value that has passed the limits; null counts as absent.
+    fn value(&mut self, name: &'static str, bytes_max: usize) -> Result<Option<&'a RawValue>, String> {
+        let Some(value) = self.unchecked(name) else { return Ok(None) };
+        limits::check(value.get(), self.level, bytes_max).map_err(|excess| self.exceeds(name, excess))?;
+        Ok(Some(value))
+    }
+
+    fn unchecked(&mut self, name: &'static str) -> Option<&'a RawValue> {
+        if !self.known.contains(&name) {
+            self.known.push(name);
+        }
+        self.values.get(name).copied().filter(|value| value.get() != "null")
+    }
+
+    fn list(&self, value: &'a RawValue, name: &str, what: &str) -> Result<Vec<&'a RawValue>, String> {
+        let List { values, count } = self.parse(value, name, what)?;
+        match count > MEMBERS_MAX {
+            true => Err(self.exceeds(name, Excess::Members { count })),
+            false => Ok(values),
+        }
+    }
+
+    fn parse<T: Deserialize<'a>>(&self, value: &'a RawValue, name: &str, what: &str) -> Result<T, String> {
+        serde_json::from_str(value.get()).map_err(|_| self.must_be(name, what))
+    }
+
+    fn must_be(&self, name: &str, what: &str) -> String {
+        format!("{}{name} must be {what}", self.place)
+    }
+
+    fn missing(&self, name: &str, what: &str) -> String {
+        format!("{}{name} is missing; it must be {what}", self.place)
+    }
+
+    fn exceeds(&self, name: &str, excess: Excess) -> String {
+        format!("{}{name} {excess}", self.place)
+    }
+}
+
+fn is_object(value: &RawValue) -> bool {
+    value.get().starts_with('{')
+}
+
+/// The members of an object, of which so many are kept as one may have; all are counted.
+struct Object<'a> {
+    values: BTreeMap<Cow<'a, str>, &'a RawValue>,
+    count: usize,
+}
+
+/// The elements of a list, of which so many are kept as one may have; all are counted.
+struct List<'a> {
+    values: Vec<&'a RawValue>,
+    count: usize,
+}
+
+#[derive(Deserialize)]
+struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Object<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Object<'a>, D::Error> {
+        struct Reader;
+        impl<'de> Visitor<'de> for Reader {
+            type Value = Object<'de>;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("an object")
+            }
+
+            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Object<'de>, M::Error> {
+                let mut object = Object { values: BTreeMap::new(), count: 0 };
+                while object.count < MEMBERS_MAX
+                    && let Some((Name(name), value)) = map.next_entry()?
+                {
+                    object.values.insert(name, value);
+                    object.count += 1;
+                }
+                while let Some((IgnoredAny, IgnoredAny)) = map.next_entry()? {
+                    object.count += 1;
+                }
+                Ok(object)
+            }
+        }
+        deserializer.deserialize_map(Reader)
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for List<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<List<'a>, D::Error> {
+        struct Reader;
+        impl<'de> Visitor<'de> for Reader {
+            type Value = List<'de>;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("a list")
+            }
+
+            fn visit_seq<S: SeqAccess<'de>>(self, mut sequence: S) -> Result<List<'de>, S::Error> {
+                let mut list = List { values: Vec::new(), count: 0 };
+                while list.count < MEMBERS_MAX
+                    && let Some(value) = sequence.next_element()?
+                {
+                    list.values.push(value);
+                    list.count += 1;
+                }
+                while let Some(IgnoredAny) = sequence.next_element()? {
+                    list.count += 1;
+                }
+                Ok(list)
+            }
+        }
+        deserializer.deserialize_seq(Reader)
     }
 }
 
@@ -123,3 +317,45 @@ pub(crate) fn whole(number: &Number) -> Option<u64> {
 
 /// Up to here a floating-point number has no neighbour that it could have been.
 const EXACT_MAX: f64 = 9_007_199_254_740_991.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_that_nobody_asks_for_are_counted_and_not_kept() {
+        let line = |count: usize| {
+            let members: Vec<String> = (0..count).map(|number| format!("\"{number}\":0")).collect();
+            format!("{{{}}}", members.join(","))
+        };
+        assert!(Members::of_line(&line(MEMBERS_MAX)).is_ok());
+        let problem = Members::of_line(&line(100_000)).err();
+        assert_eq!(problem.as_deref(), Some("the line has 100000 members; it may have 1000"));
+        let broken = line(100_000).replace("99999", "99999\":}");
+        assert_eq!(Members::of_line(&broken).err().as_deref(), Some("the line is not JSON"));
+        let text = line(MEMBERS_MAX);
+        let unknown = Members::of_line(&text).unwrap().unknown();
+        assert_eq!((unknown.len(), unknown[0].as_str()), (UNKNOWN_MAX + 1, "0 is not known, and was ignored"));
+        assert_eq!(unknown[UNKNOWN_MAX], "980 more members of  are not known, and were ignored");
+    }
+
+    #[test]
+    fn a_list_of_too_many_blocks_or_objects_is_refused_by_its_name() {
+        let line = format!(r#"{{"images":[{}{{}}],"text":"a"}}"#, "{},".repeat(MEMBERS_MAX));
+        let mut members = Members::of_line(&line).unwrap();
+        assert_eq!(members.blocks("images", "blocks").unwrap_err(), "images has 1001 members; it may have 1000");
+        let problem = members.objects("images", "images[].", "objects").err();
+        assert_eq!(problem.as_deref(), Some("images has 1001 members; it may have 1000"));
+    }
+
+    #[test]
+    fn a_field_that_is_too_long_is_refused_by_its_name_and_content_may_be_longer() {
+        let line = format!(r#"{{"field":"{}"}}"#, "x".repeat(FIELD_BYTES_MAX - 1));
+        let mut members = Members::of_line(&line).unwrap();
+        assert_eq!(members.text("field").unwrap_err(), "field has 4194305 bytes; it may have 4194304");
+        assert!(members.content("field").is_ok());
+        let line = format!(r#"{{"field":"{}"}}"#, "x".repeat(CONTENT_BYTES_MAX - 1));
+        let problem = Members::of_line(&line).unwrap().content("field").unwrap_err();
+        assert_eq!(problem, "field has 33554433 bytes; it may have 33554432");
+    }
+}

@@ -223,8 +223,8 @@ impl Bridge {
         if let Some(why) = unstartable {
             return self.fail(&why);
         }
-        for name in unknown {
-            self.tell_problem(Some(format!("options.{name} is not known, and was ignored")));
+        for problem in unknown {
+            self.tell_problem(Some(problem));
         }
         if session.permission_mode == Some(PermissionMode::BypassPermissions) && !self.settings.allow_bypass {
             return self.fail("bypassPermissions is only allowed when watari is started with --allow-bypass");

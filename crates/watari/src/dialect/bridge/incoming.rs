@@ -4,6 +4,7 @@ use watari_sdk::{Answer, AskId, PermissionMode, Prompt, Raw, Tool};
 
 use super::options::{self, StartOptions};
 use crate::dialect::content;
+use crate::dialect::limits;
 use crate::dialect::members::Members;
 
 /// What a client wants.
@@ -30,15 +31,15 @@ pub(crate) fn read(line: &[u8]) -> Result<Option<Incoming>, String> {
         return Ok(None);
     }
     let Ok(text) = std::str::from_utf8(line) else { return Err("the line is not UTF-8".to_owned()) };
-    message(&mut Members::of_line(text)?).map(Some)
+    Members::of_line(text).and_then(|mut members| message(&mut members)).map(Some).map_err(limits::short)
 }
 
 pub(super) fn message(members: &mut Members<'_>) -> Result<Incoming, String> {
     let kind: String = members.required("type", "a string")?;
     Ok(match kind.as_str() {
         "start" => {
-            let prompt: String = members.required("prompt", "a string")?;
-            let mut given = members.object("options", "options.", "an object")?.unwrap_or_default();
+            let prompt = members.content("prompt")?;
+            let mut given = members.object("options", "options.", "an object")?.unwrap_or_else(Members::none);
             Incoming::Start { prompt: prompt.into(), options: Box::new(options::read(&mut given)?) }
         }
         "user_message" => Incoming::UserMessage(content::prompt(members)?),
@@ -179,6 +180,7 @@ mod tests {
             r#"{"type":"start","prompt":"a","options":{"maxTurns":"ten"}}"#,
             r#"{"type":"start","prompt":"a","options":{"maxTurns":-1}}"#,
             r#"{"type":"start","prompt":"a","options":{"resume":"my title"}}"#,
+            r#"{"type":"start","prompt":"a","options":{"cwd":""}}"#,
             r#"{"type":"start","prompt":"a","options":{"permissionMode":"yolo"}}"#,
             r#"{"type":"start","prompt":"a","options":{"settingSources":["mine"]}}"#,
             r#"{"type":"start","prompt":"a","options":{"systemPrompt":5}}"#,
@@ -200,6 +202,8 @@ mod tests {
             r#"{"type":"register_tools","tools":[{"name":"a b"}]}"#,
             r#"{"type":"register_tools","tools":[{"name":"a"},{"name":"a"}]}"#,
             r#"{"type":"register_tools","tools":[{"name":"a","inputSchema":[]}]}"#,
+            r#"{"type":"register_tools","tools":[{"name":"a","inputSchema":{"type":"string"}}]}"#,
+            r#"{"type":"register_tools","tools":[{"name":"a","inputSchema":{"properties":{}}}]}"#,
             r#"{"type":"tool_call_result","callId":"req_7","content":"5"}"#,
             r#"{"type":"tool_call_result","callId":"call_7"}"#,
             r#"{"type":"tool_call_result","callId":"call_7","content":[5]}"#,
@@ -216,12 +220,13 @@ mod tests {
         error: options.maxTurns must be a whole number
         error: options.maxTurns must be a whole number
         start Prompt { content: Text("a") } unknown [] unstartable Some("options.resume: \"my title\" is not a session id: expected a UUID such as 3447b64d-2090-41fe-b1dc-65114ad62db4")
+        start Prompt { content: Text("a") } unknown [] unstartable Some("options.cwd is empty: name a folder, or leave it out for that of the process")
         error: options.permissionMode: "yolo" is not a permission mode: use one of default, acceptEdits, plan, dontAsk, auto, bypassPermissions
         error: options.settingSources must be a list of user, project, local
         error: options.systemPrompt must be a string, or an object with a preset
         error: options.env must be an object of strings
         error: options.effort must be one of low, medium, high, xhigh, max
-        start Prompt { content: Text("a") } unknown ["colour", "flavour"] unstartable None
+        start Prompt { content: Text("a") } unknown ["options.colour is not known, and was ignored", "options.flavour is not known, and was ignored"] unstartable None
         error: text is missing; it must be a string
         error: images must be a list of content blocks
         error: documents must be a list of content blocks
@@ -237,6 +242,8 @@ mod tests {
         error: tools[].name must have 1 to 51 letters, digits, _ and -
         error: two of the tools are called "a"
         error: tools[].inputSchema must be an object
+        error: tools[].inputSchema.type must be "object": the input of a tool is an object
+        error: tools[].inputSchema.type must be "object": the input of a tool is an object
         error: callId "req_7" is not one of ours
         error: content is missing; it must be a string or a list of blocks
         error: content must be a string or a list of blocks

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::value::RawValue;
 use watari_sdk::{
     Effort, Environment, McpServers, Options, PermissionMode, PermissionPrompts, Plugin, Raw, Session, SessionId,
     SettingSource, Settings, SystemPrompt, Thinking,
@@ -24,7 +24,7 @@ pub(crate) struct StartOptions {
     pub(crate) streams: bool,
     /// Why no session can be started with it, although it is well spelled.
     pub(crate) unstartable: Option<String>,
-    /// Options that nobody knows: they change nothing, and are told.
+    /// What is said of options that nobody knows: they change nothing.
     pub(crate) unknown: Vec<String>,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct StartOptions {
 pub(super) fn read(members: &mut Members<'_>) -> Result<StartOptions, String> {
     let mut unstartable = None;
     let mut session = Options {
-        cwd: members.text("cwd")?.map(PathBuf::from),
+        cwd: cwd(members, &mut unstartable)?,
         session: conversation(members, &mut unstartable)?,
         model: members.text("model")?,
         system_prompt: system_prompt(members)?,
@@ -63,6 +63,14 @@ pub(super) fn read(members: &mut Members<'_>) -> Result<StartOptions, String> {
     session.permission_prompts = PermissionPrompts::Ask { answer_within };
     let streams = members.switch("includePartialMessages")?.unwrap_or(true);
     Ok(StartOptions { session, streams, unstartable, unknown: members.unknown() })
+}
+
+fn cwd(members: &mut Members<'_>, unstartable: &mut Option<String>) -> Result<Option<PathBuf>, String> {
+    let cwd = members.text("cwd")?;
+    if cwd.as_deref() == Some("") {
+        *unstartable = Some("options.cwd is empty: name a folder, or leave it out for that of the process".to_owned());
+    }
+    Ok(cwd.map(PathBuf::from))
 }
 
 fn conversation(members: &mut Members<'_>, unstartable: &mut Option<String>) -> Result<Session, String> {
@@ -159,32 +167,26 @@ fn plugins(members: &mut Members<'_>) -> Result<Vec<Plugin>, String> {
 }
 
 fn settings(members: &mut Members<'_>) -> Result<Option<Settings>, String> {
-    match members.optional("settings", "a path or an object")? {
+    let what = "a path or an object";
+    match members.optional::<&RawValue>("settings", what)? {
         None => Ok(None),
-        Some(Value::String(path)) => Ok(Some(Settings::File(path.into()))),
-        Some(object @ Value::Object(_)) => Ok(Some(Settings::Inline(object.into()))),
-        Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_)) => {
-            Err("options.settings must be a path or an object".to_owned())
-        }
+        Some(value) if value.get().starts_with('"') => Ok(Some(Settings::File(members.required("settings", what)?))),
+        Some(value) if value.get().starts_with('{') => Ok(members.raw_object("settings")?.map(Settings::Inline)),
+        Some(_) => Err("options.settings must be a path or an object".to_owned()),
     }
 }
 
 fn output_schema(members: &mut Members<'_>) -> Result<Option<Raw>, String> {
-    #[derive(Deserialize)]
-    struct Given {
-        r#type: String,
-        schema: Map<String, Value>,
-    }
     let what = "an object with type json_schema and a schema";
-    match members.optional::<Given>("outputFormat", what)? {
-        None => Ok(None),
-        Some(given) if given.r#type == "json_schema" => Ok(Some(Value::Object(given.schema).into())),
-        Some(_) => Err(format!("options.outputFormat must be {what}")),
+    let must_be = || format!("options.outputFormat must be {what}");
+    let Some(mut given) = members.object("outputFormat", "options.outputFormat.", what)? else { return Ok(None) };
+    if given.text("type")?.as_deref() != Some("json_schema") {
+        return Err(must_be());
     }
+    given.raw_object("schema")?.map(Some).ok_or_else(must_be)
 }
 
 /// Objects by their names.
 fn objects(members: &mut Members<'_>, name: &'static str) -> Result<BTreeMap<String, Raw>, String> {
-    let given: Option<BTreeMap<String, Map<String, Value>>> = members.optional(name, "an object of objects")?;
-    Ok(given.unwrap_or_default().into_iter().map(|(name, object)| (name, Value::Object(object).into())).collect())
+    Ok(members.raw_objects(name, "an object of objects")?.unwrap_or_default())
 }

@@ -1,15 +1,13 @@
 //! Lines of a client as what it wants.
 
-use std::collections::BTreeMap;
-
-use serde_json::value::RawValue;
 use serde_json::{Map, Number, Value};
 use watari_hub::{Position, Since};
-use watari_sdk::{Answer, AskId, Command, EntryId, HookOutput, PermissionMode, Prompt, Raw, Request};
+use watari_sdk::{Answer, AskId, Command, EntryId, HookOutput, PermissionMode, Prompt, Request};
 
 use super::PROTOCOL;
 use crate::dialect::content;
-use crate::dialect::members::{Members, whole};
+use crate::dialect::limits;
+use crate::dialect::members::{Members, TextOrBlocks, whole};
 use crate::dialect::speaker::{Heard, Problem};
 
 const TYPES: &str = "hello, prompt, interrupt, answer, request, close, abort";
@@ -18,7 +16,7 @@ const TYPES: &str = "hello, prompt, interrupt, answer, request, close, abort";
 pub(super) fn read(line: &str) -> Result<Heard, Problem> {
     let mut members = Members::of_line(line).map_err(Problem::new)?;
     let id = members.text("id").map_err(Problem::new)?;
-    message(&mut members, id.clone()).map_err(|message| Problem { id, message })
+    message(&mut members, id.clone()).map_err(|message| Problem { id, message: limits::short(message) })
 }
 
 pub(super) fn message(members: &mut Members<'_>, id: Option<String>) -> Result<Heard, String> {
@@ -77,12 +75,10 @@ pub(in crate::dialect) fn since(members: &mut Members<'_>) -> Result<Since, Stri
 }
 
 fn prompt(members: &mut Members<'_>) -> Result<Prompt, String> {
-    let what = "a string or a list of content blocks";
-    let content: &RawValue = members.required("content", what)?;
-    if let Ok(text) = serde_json::from_str::<String>(content.get()) {
-        return Ok(text.into());
-    }
-    content::blocks(content).map(Prompt::blocks).ok_or_else(|| format!("content must be {what}"))
+    Ok(match members.text_or_blocks("content", "a string or a list of content blocks")? {
+        TextOrBlocks::Text(text) => text.into(),
+        TextOrBlocks::Blocks(blocks) => Prompt::blocks(blocks),
+    })
 }
 
 pub(super) fn answer(given: &mut Members<'_>) -> Result<Answer, String> {
@@ -157,11 +153,8 @@ pub(super) fn request(given: &mut Members<'_>) -> Result<Request, String> {
         "mcp_status" => Request::McpStatus,
         "set_mcp_servers" => {
             let what = "an object of servers by name, each an object";
-            let servers: BTreeMap<String, &RawValue> = given.required("servers", what)?;
-            if !servers.values().all(|server| server.get().starts_with('{')) {
-                return Err(format!("request.servers must be {what}"));
-            }
-            Request::SetMcpServers(servers.into_iter().map(|(name, it)| (name, Raw::from(it.get()))).collect())
+            let servers = given.raw_objects("servers", what)?;
+            Request::SetMcpServers(servers.ok_or_else(|| format!("request.servers is missing; it must be {what}"))?)
         }
         "reconnect_mcp" => Request::ReconnectMcp { server: text(given, "server")? },
         "toggle_mcp" => Request::ToggleMcp {

@@ -58,7 +58,7 @@ pub(in crate::dialect) fn asked_for<T>(
     read: impl Fn(&mut Members<'_>) -> Result<T, String>,
 ) -> Vec<&'static str> {
     let text = value.to_string();
-    let mut members = Members::read(&text).unwrap();
+    let mut members = Members::of_line(&text).unwrap();
     assert!(read(&mut members).is_ok(), "{value}");
     members.known.sort_unstable();
     members.known
@@ -96,6 +96,63 @@ pub(in crate::dialect) fn are_taken_as_the_schema_says<T: std::fmt::Debug, E: st
         *if heard.is_ok() { &mut taken } else { &mut refused } += 1;
     }
     (taken, refused)
+}
+
+/// Puts something that the CLI must never see in the place of everything in a message, one by one: the reader refuses it,
+/// or it leaves it out of what it makes of the line. Gives back the fields of which it said so by name.
+pub(in crate::dialect) fn refused_in_every_place(
+    messages: &[Value],
+    bad: &[String],
+    read: impl Fn(&str) -> Result<String, String>,
+) -> Vec<String> {
+    let mut named = Vec::new();
+    for (message, bad) in messages.iter().flat_map(|message| bad.iter().map(move |bad| (message, bad))) {
+        for place in places(message) {
+            let mut marked = message.clone();
+            *marked.pointer_mut(&place).unwrap() = json!("@BAD@");
+            let line = marked.to_string().replace("\"@BAD@\"", bad);
+            match read(&line) {
+                Ok(heard) => assert!(heard.len() < 5000, "{place} of {message} reaches the CLI"),
+                Err(error) => {
+                    assert!(error.len() < 2000, "{place} of {message} is quoted");
+                    let field = error.split_once(" is nested too deep").or(error.split_once(" has "));
+                    named.extend(field.map(|(field, _)| field.to_owned()));
+                }
+            }
+        }
+    }
+    named.sort_unstable();
+    named.dedup();
+    named
+}
+
+/// Values that are nested far too deep, in every shape that a field may have.
+pub(in crate::dialect) fn deep() -> Vec<String> {
+    let nested = |open: &str, close: &str| format!("{}1{}", open.repeat(3000), close.repeat(3000));
+    let (object, list) = (nested("{\"a\":", "}"), nested("[", "]"));
+    vec![
+        format!("[{object}]"),
+        format!(r#"{{"a":{object},"b":{{"a":{list}}}}}"#),
+        format!(r#"{{"type":"object","a":{object}}}"#),
+        format!(r#"{{"type":"json_schema","schema":{object}}}"#),
+        object,
+        list,
+    ]
+}
+
+/// Where there is a value in a value, as JSON pointers.
+fn places(value: &Value) -> Vec<String> {
+    let inner: Vec<(String, &Value)> = match value {
+        Value::Object(members) => members.iter().map(|(name, value)| (name.clone(), value)).collect(),
+        Value::Array(values) => values.iter().enumerate().map(|(place, value)| (place.to_string(), value)).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Vec::new(),
+    };
+    let below = |(name, value): (String, &Value)| {
+        let own = format!("/{}", name.replace('~', "~0").replace('/', "~1"));
+        let deeper = places(value).into_iter().map(|place| format!("{own}{place}")).collect::<Vec<_>>();
+        std::iter::once(own).chain(deeper).collect::<Vec<_>>()
+    };
+    inner.into_iter().flat_map(below).collect()
 }
 
 /// Whether a tool may have this name, of those among the values. A schema says it in words.

@@ -36,7 +36,29 @@ pub(in crate::dialect) struct ClientTool {
     /// What the model is told of it.
     description: Option<String>,
     /// What it is run with, as a JSON Schema of an object; any object if there is nothing.
-    input_schema: Option<Map<String, Value>>,
+    input_schema: Option<ToolSchema>,
+}
+
+/// A JSON Schema of an object.
+pub(in crate::dialect) struct ToolSchema;
+
+impl JsonSchema for ToolSchema {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "ToolSchema".into()
+    }
+
+    fn json_schema(_generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "object",
+            "properties": {"type": {"const": "object"}},
+            "required": ["type"],
+            "additionalProperties": true,
+        })
+    }
 }
 
 /// From where a client wants to be told.

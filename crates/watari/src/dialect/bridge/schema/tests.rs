@@ -7,7 +7,8 @@ use crate::dialect::bridge::incoming::{self, read};
 use crate::dialect::bridge::options;
 use crate::dialect::judge::Judge;
 use crate::dialect::schema::checks::{
-    self, are_taken_as_the_schema_says, asked_for, can_be_called, extensions_of_what_is_described, names_in, variations,
+    self, are_taken_as_the_schema_says, asked_for, can_be_called, extensions_of_what_is_described, names_in,
+    refused_in_every_place, variations,
 };
 
 /// A session that could be resumed.
@@ -178,5 +179,68 @@ fn every_message_and_every_field_is_described() {
     tool_call_result
     tool_result
     turn_result.origin
+    ");
+}
+
+/// Every line that a client can write, with every option.
+fn lines() -> Vec<Value> {
+    let document = schema();
+    let options = names_in(&document["$defs"]["StartOptions"]).into_iter().map(|name| {
+        let value = match name {
+            "mcpServers" | "agents" => json!({"a": {"command": "x"}}),
+            _ => json!({}),
+        };
+        json!({"type": "start", "prompt": "go", "options": {name: value}})
+    });
+    messages().into_iter().chain(options.collect::<Vec<_>>()).collect()
+}
+
+#[test]
+fn nothing_nested_too_deep_reaches_the_cli_wherever_it_stands() {
+    let read = |line: &str| read(line.as_bytes()).map(|heard| format!("{heard:?}"));
+    insta::assert_snapshot!(refused_in_every_place(&lines(), &checks::deep(), read).join("\n"), @"
+    callId
+    cancelQueued
+    content
+    documents
+    images
+    isError
+    mode
+    model
+    options.additionalDirectories
+    options.agents
+    options.allowedTools
+    options.continue
+    options.cwd
+    options.disallowedTools
+    options.effort
+    options.env
+    options.forkSession
+    options.includePartialMessages
+    options.maxBudgetUsd
+    options.maxThinkingTokens
+    options.maxTurns
+    options.mcpServers
+    options.model
+    options.outputFormat.schema
+    options.permissionMode
+    options.permissionTimeoutMs
+    options.plugins
+    options.resume
+    options.settingSources
+    options.settings
+    options.systemPrompt
+    prompt
+    requestId
+    result.behavior
+    result.interrupt
+    result.message
+    result.updatedInput
+    result.updatedPermissions
+    text
+    tools[].description
+    tools[].inputSchema
+    tools[].name
+    type
     ");
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde_json::{Map, Value};
 
-use crate::dialect::schema::shapes::CallContent;
+use crate::dialect::schema::shapes::{CallContent, ToolSchema};
 
 /// What a client writes, one object a line. Null stands for a field that is not there.
 #[derive(JsonSchema)]
@@ -78,7 +78,7 @@ pub(super) struct ClientTool {
     /// What the model is told of it.
     description: Option<String>,
     /// What it is run with, as a JSON Schema of an object; any object if there is nothing.
-    input_schema: Option<Map<String, Value>>,
+    input_schema: Option<ToolSchema>,
 }
 
 /// The answer to a permission request.

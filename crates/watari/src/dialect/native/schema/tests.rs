@@ -5,7 +5,8 @@ use serde_json::json;
 use super::*;
 use crate::dialect::native::incoming::{self, read};
 use crate::dialect::schema::checks::{
-    self, are_taken_as_the_schema_says, asked_for, can_be_called, extensions_of_what_is_described, names_in, variations,
+    self, are_taken_as_the_schema_says, asked_for, can_be_called, extensions_of_what_is_described, names_in,
+    refused_in_every_place, variations,
 };
 
 /// An entry of a conversation.
@@ -169,4 +170,64 @@ fn every_event_has_a_place_of_its_own_or_that_of_another() {
     let mut expected = FLEETING;
     expected.sort_unstable();
     assert_eq!(fleeting, expected);
+}
+
+/// Every line that a client can write, with every answer, output and request.
+fn lines() -> Vec<Value> {
+    let answer = |answer: Value| json!({"type": "answer", "ask": 7, "answer": answer});
+    let hook = |output: Value| answer(json!({"type": "hook", "output": output}));
+    let request = |request: Value| json!({"type": "request", "request": request});
+    let blocks = json!({"type": "prompt", "content": [{"type": "text", "text": "go"}]});
+    let mut lines = messages();
+    lines.push(blocks);
+    lines.extend(answers().into_iter().map(answer));
+    lines.extend(hook_outputs().into_iter().map(hook));
+    lines.extend(requests().into_iter().map(request));
+    lines
+}
+
+#[test]
+fn nothing_nested_too_deep_reaches_the_cli_wherever_it_stands() {
+    let read = |line: &str| read(line).map(|heard| format!("{heard:?}")).map_err(|problem| problem.message);
+    insta::assert_snapshot!(refused_in_every_place(&lines(), &checks::deep(), read).join("\n"), @"
+    answer.choices
+    answer.content
+    answer.input
+    answer.interrupt
+    answer.is_error
+    answer.message
+    answer.output.input
+    answer.output.output
+    answer.output.reason
+    answer.output.text
+    answer.output.type
+    answer.permissions
+    answer.type
+    ask
+    cancel_queued
+    client
+    content
+    id
+    protocol
+    request.dry_run
+    request.enabled
+    request.entry
+    request.fields
+    request.max_bytes
+    request.mode
+    request.model
+    request.path
+    request.server
+    request.servers
+    request.subtype
+    request.task
+    request.title
+    request.tokens
+    request.type
+    since
+    tools[].description
+    tools[].input_schema
+    tools[].name
+    type
+    ");
 }

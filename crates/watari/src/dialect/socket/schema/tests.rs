@@ -6,7 +6,8 @@ use watari_sdk::AskId;
 use super::*;
 use crate::dialect::content;
 use crate::dialect::schema::checks::{
-    self, are_taken_as_the_schema_says, asked_for, can_be_called, extensions_of_what_is_described, names_in, variations,
+    self, are_taken_as_the_schema_says, asked_for, can_be_called, extensions_of_what_is_described, names_in,
+    refused_in_every_place, variations,
 };
 use crate::dialect::socket::asks::OpenAsk;
 use crate::dialect::socket::incoming::{self, read};
@@ -105,5 +106,28 @@ fn every_message_and_every_field_is_described() {
     tool_result.seq
     tool_use.parent_request_id
     tool_use.seq
+    ");
+}
+
+#[test]
+fn nothing_nested_too_deep_reaches_the_cli_wherever_it_stands() {
+    let read = |line: &str| read(line, ask_of).map(|heard| format!("{heard:?}")).map_err(|problem| problem.message);
+    insta::assert_snapshot!(refused_in_every_place(&messages(), &checks::deep(), read).join("\n"), @"
+    call_id
+    client
+    content
+    documents
+    id
+    images
+    input
+    is_error
+    reason
+    request_id
+    since
+    text
+    tools[].description
+    tools[].input_schema
+    tools[].name
+    type
     ");
 }
