@@ -161,10 +161,8 @@ pub(crate) fn read_line_at(storage: &Storage, start: u64, bytes: usize) -> Resul
     let mut line = vec![0; bytes];
     storage.read_exact_at(&mut line, start).map(|()| line).map_err(|source| {
         let path = storage.path().to_owned();
-        match source.kind() {
-            io::ErrorKind::UnexpectedEof => ReadError::CutOff { path },
-            _ => ReadError::Io { path, source },
-        }
+        let is_short = source.kind() == io::ErrorKind::UnexpectedEof;
+        if is_short { ReadError::CutOff { path } } else { ReadError::Io { path, source } }
     })
 }
 

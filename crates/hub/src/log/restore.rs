@@ -88,7 +88,7 @@ impl Log {
         if self.storage.place().map_err(of)? == Place::AnotherFile {
             return Err(AppendError::Replaced { path });
         }
-        let aside = path.with_extension("new");
+        let aside = path.with_extension("jsonl~");
         let restored = self.restore_aside(&aside, rescued).map_err(of).and_then(|written| {
             written.lost_through.map_or(Ok(()), note_lost)?;
             self.disk.rename(&aside, &path).map_err(of).map(|()| written)
@@ -106,9 +106,8 @@ impl Log {
         let mut written = Written::begin(self.disk.create_aside(aside, self.storage.path())?)?;
         let mut rescued = rescued.iter().filter_map(|line| Some((position_of(line)?, line))).peekable();
         let mut lines = Lines::between(&self.storage, 0, self.storage.len()?);
-        loop {
-            // The last line may be broken off.
-            let Some(line) = lines.next_or_rest()? else { break };
+        // The last line may be broken off.
+        while let Some(line) = lines.next_or_rest()? {
             let Some((position, line)) = whole_line(line) else { continue };
             while let Some((_, rescued)) = rescued.next_if(|(earlier, _)| *earlier < position) {
                 written.write_line(rescued)?;

@@ -118,9 +118,12 @@ async fn a_log_that_was_deleted_is_noticed_within_a_second_of_the_next_event() {
     assert_eq!(types(&is_whole(&rig)[9..]), ["became_idle", "log_restored"]);
 }
 
+/// Something that happens to the disk.
+type Change = fn(&Rig);
+
 #[tokio::test(start_paused = true)]
 async fn nothing_is_accepted_while_the_log_cannot_be_written_again() {
-    let hindrances: [(&str, fn(&Rig), fn(&Rig)); 3] = [
+    let hindrances: [(&str, Change, Change); 3] = [
         (
             "another file stands",
             |rig| rig.disk.replace(&rig.log, b"precious"),
