@@ -91,18 +91,20 @@ fn every_dependency_has_a_reason_and_every_reason_a_dependency() {
 }
 
 #[test]
-fn what_the_architecture_names_exists() {
-    let text = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
-    assert!(text.lines().count() < 200, "ARCHITECTURE.md is too long to be read");
+fn what_the_architecture_and_the_promises_name_exists() {
+    let read = |name: &str| fs::read_to_string(root().join(name)).unwrap();
+    let architecture = read("ARCHITECTURE.md");
+    assert!(architecture.lines().count() < 200, "ARCHITECTURE.md is too long to be read");
+    let text = [architecture, read("docs/promises.md")].concat();
     let code: String = rust_files().into_iter().map(|(_, text)| text).collect();
     let (mut paths, mut tests) = (0, 0);
     for name in text.lines().flat_map(|line| line.split('`').skip(1).step_by(2)) {
         if name.starts_with("crates/") || name.starts_with("docs/") {
             paths += 1;
-            assert!(root().join(name).exists(), "ARCHITECTURE.md names {name}, which is not there");
+            assert!(root().join(name).exists(), "a document names {name}, which is not there");
         } else if name.matches('_').count() >= 3 && !name.contains(['(', ' ', '.']) {
             tests += 1;
-            assert!(code.contains(&format!("fn {name}(")), "ARCHITECTURE.md names a test {name}, which is not there");
+            assert!(code.contains(&format!("fn {name}(")), "a document names a test {name}, which is not there");
         }
     }
     assert!(paths > 20 && tests > 10, "{paths} paths and {tests} tests were found");
