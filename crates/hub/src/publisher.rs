@@ -5,6 +5,7 @@
 
 mod attach;
 mod left_open;
+mod noise;
 mod sync;
 #[cfg(test)]
 mod tests;
@@ -25,6 +26,7 @@ use crate::ring::Ring;
 use crate::standing::{Standing, change_of};
 use crate::told::Told;
 pub(crate) use attach::Wanted;
+use noise::{Admission, Noise};
 use sync::Sync;
 
 /// How far a session is, as its events tell.
@@ -61,6 +63,7 @@ pub(crate) struct Publisher {
     verify_at: Option<Pin<Box<Sleep>>>,
     is_verified: bool,
     hurries: bool,
+    noise: Noise,
     sync: Sync,
     /// The text of the event that is being told; kept, because its memory is used again.
     text: Vec<u8>,
@@ -82,6 +85,7 @@ impl Publisher {
             verify_at: None,
             is_verified: true,
             hurries: false,
+            noise: Noise::default(),
             sync: Sync::default(),
             text: Vec::new(),
         }
@@ -90,6 +94,17 @@ impl Publisher {
     /// Tells something, or keeps it until it can be stored.
     pub(crate) fn publish(&mut self, told: impl Into<Told>) {
         let told = told.into();
+        if let Told::Event(event) = &told {
+            match self.noise.admit(event) {
+                Admission::Publish => {}
+                Admission::Omit => return,
+                Admission::PublishAfter(omitted) => self.publish_now(omitted.into()),
+            }
+        }
+        self.publish_now(told);
+    }
+
+    fn publish_now(&mut self, told: Told) {
         if self.trouble.is_none() {
             match self.store_and_tell(&told) {
                 Ok(()) => return,

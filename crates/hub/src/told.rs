@@ -48,6 +48,13 @@ pub enum HostEvent {
         /// The last number that is lost.
         through: u64,
     },
+    /// The CLI wrote more lines that are not messages than are stored for one turn: these were only counted.
+    NoiseOmitted {
+        /// How many lines.
+        lines: u64,
+        /// How many bytes they had.
+        bytes: u64,
+    },
     /// Events cannot be stored, so the session waits. Not numbered.
     StorageFull {
         /// What the matter is, and what to do.

@@ -185,3 +185,22 @@ async fn a_state_folder_that_was_removed_under_the_host_is_made_again_before_any
     assert_eq!((&hello["resume"], &events[..told.len()]), (&json!("ok"), &told[..]));
     host.stop().await;
 }
+
+#[tokio::test]
+async fn a_cli_that_writes_nothing_but_noise_does_not_fill_the_disk() {
+    let room = Room::fake("prompt\nrepeat 20_000\nnoise a warning that is no message\nend\ntext Done\nresult\n");
+    let host = room.host(&[]).await;
+    let (mut client, _) = host.native_since(json!(0)).await;
+    client.send(json!({"type": "prompt", "content": "go"})).await;
+    let told = client.until("became_idle").await;
+    let noise = of_type(&told, "noise_skipped").len();
+    assert!(
+        noise <= 100,
+        "{noise} events for noise were stored, {} bytes",
+        fs::metadata(events_file(&room)).unwrap().len()
+    );
+    let omitted = of_type(&told, "noise_omitted");
+    assert_eq!(omitted.len(), 1, "{omitted:?}");
+    assert_eq!(omitted[0]["lines"], 20_000 - noise);
+    host.stop().await;
+}

@@ -3,6 +3,7 @@
 
 mod damage;
 mod full_disk;
+mod noise;
 mod rig;
 mod schedules;
 

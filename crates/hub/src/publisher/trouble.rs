@@ -79,7 +79,7 @@ impl Publisher {
         };
         let message = format!("the log {path} {damage} under the host, and was written again: {outcome}");
         tracing::error!("{message}");
-        self.publish(HostEvent::LogRestored { message });
+        self.publish_now(HostEvent::LogRestored { message }.into());
         Ok(())
     }
 

@@ -59,6 +59,7 @@ pub(super) const UNTOLD: &[&str] = &[
     "request_answered",
     "unknown",
     "noise_skipped",
+    "noise_omitted",
     "storage_recovered",
 ];
 

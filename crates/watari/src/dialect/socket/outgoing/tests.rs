@@ -167,6 +167,7 @@ fn the_host_speaks_too() {
         r#"{"seq":"1:6","type":"events_dropped","count":7}"#,
         r#"{"seq":"1:7","type":"log_restored","message":"the log was deleted, and was written again"}"#,
         r#"{"seq":"1:8","type":"events_lost","through":20}"#,
+        r#"{"seq":"1:21","type":"noise_omitted","lines":3,"bytes":9}"#,
         r#"{"seq":"1:22","type":"host_stopping","reason":"told to"}"#,
         r#"{"seq":"1:23","type":"something_newer"}"#,
         "not a line",

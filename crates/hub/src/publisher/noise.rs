@@ -1,0 +1,48 @@
+//! Bounds how much of a CLI's noise is stored: lines on its stdout that are not messages.
+
+use watari_sdk::Event;
+
+use crate::told::HostEvent;
+
+/// How many such lines are stored for one turn. The others are counted.
+pub(super) const NOISE_MAX: u32 = 64;
+
+/// The noise since the last turn began.
+#[derive(Debug, Default)]
+pub(super) struct Noise {
+    stored: u32,
+    omitted_lines: u64,
+    omitted_bytes: u64,
+}
+
+/// What is to be done with an event.
+#[derive(Debug)]
+pub(super) enum Admission {
+    Publish,
+    Omit,
+    /// Publish first how much noise was omitted.
+    PublishAfter(HostEvent),
+}
+
+impl Noise {
+    /// Counts noise; a turn that begins or ends, and the end of the CLI, say how much was omitted.
+    pub(super) fn admit(&mut self, event: &Event) -> Admission {
+        if let Event::NoiseSkipped { bytes, .. } = event {
+            if self.stored < NOISE_MAX {
+                self.stored += 1;
+                return Admission::Publish;
+            }
+            self.omitted_lines += 1;
+            self.omitted_bytes += bytes;
+            return Admission::Omit;
+        }
+        if let Event::TurnStarted { .. } | Event::TurnFinished { .. } | Event::Ended { .. } = event {
+            let noise = std::mem::take(self);
+            if noise.omitted_lines > 0 {
+                let (lines, bytes) = (noise.omitted_lines, noise.omitted_bytes);
+                return Admission::PublishAfter(HostEvent::NoiseOmitted { lines, bytes });
+            }
+        }
+        Admission::Publish
+    }
+}
