@@ -20,6 +20,8 @@ pub struct Lines {
     /// Up to where there is certainly no line end.
     searched: usize,
     limit: usize,
+    /// How much is read at once.
+    chunk: usize,
     /// Set while a line that is too long goes by: its beginning, and how much of it was skipped.
     skipping: Option<(Vec<u8>, u64)>,
 }
@@ -51,7 +53,7 @@ impl Lines {
     }
 
     fn with_limit(limit: usize) -> Lines {
-        Lines { buffer: Vec::new(), start: 0, searched: 0, limit, skipping: None }
+        Lines { buffer: Vec::new(), start: 0, searched: 0, limit, chunk: CHUNK_BYTES, skipping: None }
     }
 
     /// Where the next bytes are to be read to: at its end, up to its capacity.
@@ -61,6 +63,7 @@ impl Lines {
 
     /// The same, with room for as many bytes: for those of whom little is to be read at once.
     pub fn space_of(&mut self, bytes: usize) -> &mut Vec<u8> {
+        self.chunk = bytes;
         self.forget_taken_lines();
         self.skip_overlong_line();
         self.buffer.reserve(bytes);
@@ -73,6 +76,8 @@ impl Lines {
         let found = memchr::memchr(b'\n', &self.buffer[self.searched..]);
         let Some(end) = found.map(|place| self.searched + place) else {
             self.searched = self.buffer.len();
+            // At once, and not when more is read: a stream may be silent for hours.
+            self.forget_taken_lines();
             return None;
         };
         let line = self.start..end;
@@ -88,13 +93,53 @@ impl Lines {
         Some(Line::Whole(&self.buffer[line]))
     }
 
-    /// What is left when the stream has ended: a last line without an end.
-    pub fn last(&mut self) -> Option<Line<'_>> {
-        self.buffer.push(b'\n');
-        if self.start + 1 == self.buffer.len() && self.skipping.is_none() {
-            self.buffer.clear();
+    /// The next line if it is whole and longer than so many bytes, in the buffer that it was read into: for those who hand
+    /// it to somebody else. What follows it is copied, which is little if little is read at once.
+    pub fn take_longer_than(&mut self, bytes: usize) -> Option<Vec<u8>> {
+        if self.skipping.is_some() || self.buffer.len() - self.start <= bytes {
             return None;
         }
+        let place = memchr::memchr(b'\n', &self.buffer[self.searched..]);
+        let Some(end) = place.map(|place| self.searched + place) else {
+            self.searched = self.buffer.len();
+            return None;
+        };
+        let length = end - self.start;
+        if length <= bytes || length > self.limit {
+            return None;
+        }
+        let rest = self.buffer.split_off(end + 1);
+        let mut line = std::mem::replace(&mut self.buffer, rest);
+        line.truncate(end);
+        line.drain(..self.start);
+        (self.start, self.searched) = (0, 0);
+        Some(line)
+    }
+
+    /// How many bytes are here of lines that were not taken yet.
+    pub fn untaken_bytes(&self) -> usize {
+        self.buffer.len() - self.start
+    }
+
+    /// Gives up the line that is unfinished: it is counted to its end, and then told as too long. To be called when every
+    /// whole line was taken.
+    pub fn skip_unfinished(&mut self) {
+        self.forget_taken_lines();
+        self.searched = self.buffer.len();
+        self.skip();
+        self.buffer.shrink_to(2 * self.chunk);
+    }
+
+    /// The stream has ended: what is left is a last line, also without its end.
+    pub fn end(&mut self) {
+        if self.start < self.buffer.len() || self.skipping.is_some() {
+            self.buffer.push(b'\n');
+        }
+    }
+
+    /// What is left when the stream has ended: a last line without an end.
+    pub fn last(&mut self) -> Option<Line<'_>> {
+        self.end();
         self.next()
     }
 
@@ -103,17 +148,20 @@ impl Lines {
         self.searched -= self.start;
         self.start = 0;
         // A huge line leaves a huge buffer; it is given back once the line is gone.
-        if self.buffer.len() < CHUNK_BYTES && self.buffer.capacity() > 8 * CHUNK_BYTES {
-            self.buffer.shrink_to(2 * CHUNK_BYTES);
+        if self.buffer.len() < self.chunk && self.buffer.capacity() > 8 * self.chunk {
+            self.buffer.shrink_to(2 * self.chunk);
         }
     }
 
     /// An unfinished line over the limit is no longer kept, only counted.
     fn skip_overlong_line(&mut self) {
-        let unfinished = self.searched;
-        if unfinished <= self.limit && self.skipping.is_none() {
-            return;
+        if self.searched > self.limit || self.skipping.is_some() {
+            self.skip();
         }
+    }
+
+    fn skip(&mut self) {
+        let unfinished = self.searched;
         let beginning = self.buffer[..BEGINNING_BYTES.min(unfinished)].to_vec();
         let (_, skipped) = self.skipping.get_or_insert((beginning, 0));
         *skipped += unfinished as u64;
@@ -173,6 +221,50 @@ mod tests {
             assert_eq!(lines.next(), None);
         }
         assert!(lines.buffer.capacity() < 4 * CHUNK_BYTES, "{}", lines.buffer.capacity());
+    }
+
+    #[test]
+    fn a_long_line_is_handed_over_in_its_buffer_and_the_next_ones_stay() {
+        let mut lines = Lines::with_limit(100);
+        lines.space_of(8).extend_from_slice(b"ab\n0123456789");
+        assert_eq!(lines.take_longer_than(5), None);
+        assert_eq!(lines.next(), Some(Line::Whole(b"ab")));
+        assert_eq!(lines.take_longer_than(5), None);
+        lines.space_of(8).extend_from_slice(b"ABC\nx\ny");
+        assert_eq!(lines.take_longer_than(13), None);
+        assert_eq!(lines.take_longer_than(5).as_deref(), Some(b"0123456789ABC".as_slice()));
+        assert_eq!(lines.take_longer_than(5), None);
+        assert_eq!(lines.next(), Some(Line::Whole(b"x")));
+        lines.end();
+        assert_eq!(lines.next(), Some(Line::Whole(b"y")));
+        assert_eq!(lines.untaken_bytes(), 0);
+    }
+
+    #[test]
+    fn a_line_that_is_given_up_is_counted_to_its_end_and_the_next_is_whole() {
+        let mut lines = Lines::with_limit(100);
+        lines.space_of(8).extend_from_slice(b"a\n0123");
+        assert_eq!(lines.next(), Some(Line::Whole(b"a")));
+        assert_eq!(lines.next(), None);
+        lines.skip_unfinished();
+        assert_eq!(lines.untaken_bytes(), 0);
+        lines.space_of(8).extend_from_slice(b"4567");
+        assert_eq!((lines.take_longer_than(1), lines.next()), (None, None));
+        lines.space_of(8).extend_from_slice(b"89\nb\n");
+        assert_eq!(lines.take_longer_than(1), None);
+        assert_eq!(lines.next(), Some(Line::TooLong { beginning: b"0123".to_vec(), bytes: 10 }));
+        assert_eq!(lines.next(), Some(Line::Whole(b"b")));
+    }
+
+    #[test]
+    fn a_buffer_is_given_back_when_its_line_was_taken_and_nothing_more_is_read() {
+        let mut lines = Lines::new();
+        lines.space_of(16).extend_from_slice(&[b'x'; 10_000]);
+        assert_eq!(lines.next(), None);
+        lines.space_of(16).extend_from_slice(b"\n");
+        assert!(lines.next().is_some());
+        assert_eq!(lines.next(), None);
+        assert!(lines.buffer.capacity() <= 32, "{}", lines.buffer.capacity());
     }
 
     proptest! {

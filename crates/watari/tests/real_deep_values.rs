@@ -30,7 +30,9 @@ async fn a_value_nested_too_deep_is_refused_by_its_name_and_later_turns_work() {
         refused(&mut client, &format!(r#"{{"type":"message","text":"see","images":[{deep}]}}"#)).await,
         refused(
             &mut client,
-            &format!(r#"{{"type":"register_tools","tools":[{{"name":"a","input_schema":{{"type":"object","x":{deep}}}}}]}}"#),
+            &format!(
+                r#"{{"type":"register_tools","tools":[{{"name":"a","input_schema":{{"type":"object","x":{deep}}}}}]}}"#
+            ),
         )
         .await,
     ];

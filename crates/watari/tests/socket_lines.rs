@@ -9,8 +9,39 @@ mod host;
 use std::io::{BufRead, BufReader};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
-use host::Room;
+use host::{Client, Host, Room};
+use tokio::task::JoinSet;
+
+const MEBIBYTE: usize = 1024 * 1024;
+
+/// What the host holds of all clients' unfinished lines, at most.
+const HELD_BYTES_MAX: usize = 128 * MEBIBYTE;
+
+/// The memory of a process that is its own, in bytes.
+fn memory_of(host: &Host) -> usize {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", host.pid())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
+    line.trim().strip_suffix(" kB").unwrap().parse::<usize>().unwrap() * 1024
+}
+
+/// What is said to a line of which something is wrong.
+async fn refused(client: &mut Client, line: &str) -> String {
+    client.write(line).await;
+    client.until("error").await.pop().unwrap()["message"].as_str().unwrap().to_owned()
+}
+
+/// How long the slowest answer took while a task runs.
+async fn slowest_answer(client: &mut Client, busy: &mut JoinSet<()>) -> Duration {
+    let mut slowest = Duration::ZERO;
+    while busy.try_join_next().is_none() {
+        let asked = Instant::now();
+        refused(client, "{}\n").await;
+        slowest = slowest.max(asked.elapsed());
+    }
+    slowest
+}
 
 /// Reads lines until one has this text, without looking into them.
 async fn raw_until(path: &Path, hello: &'static str, end: &'static str) -> Vec<String> {
@@ -51,5 +82,81 @@ async fn what_the_cli_nests_100_000_levels_deep_is_passed_on_and_harms_nobody() 
     let again = raw_until(&host.native_path(), hello, "became_idle").await;
     assert!(again.iter().filter(|line| line.contains(&deep)).count() >= 3, "{} lines", again.len());
     raw_until(&host.socket, message, "\"type\":\"done\"").await;
+    host.stop().await;
+}
+
+#[tokio::test]
+async fn a_line_of_millions_of_keys_holds_up_its_own_client_and_no_other() {
+    let room = Room::fake("prompt\ntext Well.\nresult\n");
+    let host = room.host(&[]).await;
+    let (mut other, mut sender) = (host.client_with_init().await, host.client_with_init().await);
+    let keys: Vec<String> = (0..3_000_000).map(|number| format!("\"{number}\":0")).collect();
+    let line = format!("{{{}}}\n{{\"type\":\"fly\"}}\n", keys.join(","));
+    let before = memory_of(&host);
+    let mut busy = JoinSet::new();
+    busy.spawn(async move {
+        assert_eq!(refused(&mut sender, &line).await, "the line has 3000000 members; it may have 1000");
+        // Its lines are taken in their order.
+        assert!(refused(&mut sender, "").await.starts_with("unknown type \"fly\""));
+    });
+    let slowest = slowest_answer(&mut other, &mut busy).await;
+    assert!(slowest < Duration::from_secs(1), "another client waited {slowest:?}");
+    let grown = memory_of(&host).saturating_sub(before);
+    assert!(grown < 8 * MEBIBYTE, "{grown} bytes stayed");
+    host.stop().await;
+}
+
+#[tokio::test]
+async fn a_long_line_is_carried_out_like_a_short_one_in_its_place_also_when_the_client_goes() {
+    let room = Room::fake(
+        "prompt\ntext You said $PROMPT\nresult\nprompt\ntext Two\nresult\nprompt\ntext Three\nresult\nprompt\ntext Four\nresult\n",
+    );
+    let host = room.host(&[]).await;
+    let (mut other, mut sender) = (host.client_with_init().await, host.client_with_init().await);
+    let long = format!(r#"{{"type":"message","text":"one","pad":"{}"}}"#, "x".repeat(3 * MEBIBYTE));
+    sender.write(&format!("{long}\n{{\"type\":\"message\",\"text\":\"two\"}}\n{long}")).await;
+    sender.half_close().await;
+    for said in ["You said one", "Two", "Three"] {
+        assert_eq!(host::text_of(&other.until("done").await), said);
+    }
+    // Nothing is written to one that listens to nothing, so that it has gone is only seen when its line was parsed.
+    let mut gone = host.native().await;
+    let long = format!(r#"{{"type":"prompt","content":"four","pad":"{}"}}"#, "x".repeat(3 * MEBIBYTE));
+    gone.write(&format!("{long}\n")).await;
+    drop(gone);
+    assert_eq!(host::text_of(&other.until("done").await), "Four");
+    host.stop().await;
+}
+
+#[tokio::test]
+async fn the_unfinished_lines_of_all_clients_together_are_bounded_and_given_back() {
+    let room = Room::fake("prompt\ntext Well.\nresult\n");
+    let host = room.host(&[]).await;
+    let mut other = host.client_with_init().await;
+    let before = memory_of(&host);
+    let half = format!(r#"{{"type":"fly","pad":"{}"#, "x".repeat(20 * MEBIBYTE));
+    let mut senders = Vec::new();
+    for _ in 0..12 {
+        let mut sender = host.client_with_init().await;
+        sender.write(&half).await;
+        // All of it has been read when another client, who came later, is answered.
+        refused(&mut other, "{}\n").await;
+        senders.push(sender);
+    }
+    let held = memory_of(&host).saturating_sub(before);
+    assert!(held < HELD_BYTES_MAX + 8 * MEBIBYTE, "{held} bytes are held");
+    let (mut read, mut skipped) = (0, 0);
+    for sender in &mut senders {
+        let said = refused(sender, "\"}\n").await;
+        match said.contains("was skipped: the unfinished lines of all clients may have 128 MiB together") {
+            true => skipped += 1,
+            false => read += usize::from(said.starts_with("unknown type \"fly\"")),
+        }
+    }
+    assert_eq!((read, skipped), (6, 6));
+    // Whoever was skipped is as good as anybody.
+    assert!(refused(&mut senders[11], "{\"type\":\"fly\"}\n").await.starts_with("unknown type"));
+    let stayed = memory_of(&host).saturating_sub(before);
+    assert!(stayed < 8 * MEBIBYTE, "{stayed} bytes stayed");
     host.stop().await;
 }

@@ -139,7 +139,11 @@ impl<'a> Members<'a> {
     }
 
     /// A member that is an object of objects, which are passed on as they came.
-    pub(crate) fn raw_objects(&mut self, name: &'static str, what: &str) -> Result<Option<BTreeMap<String, Raw>>, String> {
+    pub(crate) fn raw_objects(
+        &mut self,
+        name: &'static str,
+        what: &str,
+    ) -> Result<Option<BTreeMap<String, Raw>>, String> {
         let Some(value) = self.value(name, FIELD_BYTES_MAX)? else { return Ok(None) };
         let Object { values, count } = self.parse(value, name, what)?;
         if count > MEMBERS_MAX {
@@ -182,7 +186,10 @@ impl<'a> Members<'a> {
             .collect();
         let more = names.count().saturating_sub(UNKNOWN_MAX);
         if more > 0 {
-            said.push(format!("{more} more members of {} are not known, and were ignored", self.place.trim_end_matches('.')));
+            said.push(format!(
+                "{more} more members of {} are not known, and were ignored",
+                self.place.trim_end_matches('.')
+            ));
         }
         said
     }

@@ -13,7 +13,7 @@ pub(crate) use schema::schema;
 
 use watari_hub::{Attached, Outcome, Since};
 
-use super::speaker::{Greeting, Heard, Problem, Speaker};
+use super::speaker::{Greeting, Heard, Problem, Reader, Speaker};
 use outgoing::{Resume, Said};
 
 /// The version of this dialect that is spoken here.
@@ -30,6 +30,10 @@ impl Speaker for Native {
 
     fn read(&mut self, line: &str) -> Result<Heard, Problem> {
         incoming::read(line)
+    }
+
+    fn reader(&self) -> Reader {
+        Box::new(incoming::read)
     }
 
     fn greet(&mut self, attached: &Attached, _greeting: Greeting, out: &mut Vec<u8>) {

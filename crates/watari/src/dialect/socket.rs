@@ -15,7 +15,7 @@ pub(crate) use schema::schema;
 use watari_hub::{Attached, Outcome, Since};
 use watari_sdk::Accepted;
 
-use super::speaker::{Greeting, Heard, Problem, Speaker};
+use super::speaker::{Greeting, Heard, Problem, Reader, Speaker};
 use line::{ErrorKind, Resume, Said, write};
 use outgoing::Encoder;
 
@@ -32,6 +32,11 @@ impl Speaker for Socket {
 
     fn read(&mut self, line: &str) -> Result<Heard, Problem> {
         incoming::read(line, |request_id| self.encoder.asks.of(request_id))
+    }
+
+    fn reader(&self) -> Reader {
+        let asks = self.encoder.asks.clone();
+        Box::new(move |line| incoming::read(line, |request_id| asks.of(request_id)))
     }
 
     fn greet(&mut self, attached: &Attached, greeting: Greeting, out: &mut Vec<u8>) {

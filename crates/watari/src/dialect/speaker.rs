@@ -11,6 +11,9 @@ pub(crate) trait Speaker: Send {
     /// Reads a line that is not blank.
     fn read(&mut self, line: &str) -> Result<Heard, Problem>;
 
+    /// What reads a line as `read` would now, elsewhere: for lines that take long.
+    fn reader(&self) -> Reader;
+
     /// Says that the client is let in.
     fn greet(&mut self, attached: &Attached, greeting: Greeting, out: &mut Vec<u8>);
 
@@ -23,6 +26,9 @@ pub(crate) trait Speaker: Send {
     /// Says what is wrong with something that the client said.
     fn complain(&mut self, problem: &Problem, out: &mut Vec<u8>);
 }
+
+/// Reads one line, on any thread.
+pub(crate) type Reader = Box<dyn FnOnce(&str) -> Result<Heard, Problem> + Send>;
 
 /// Why a client is let in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

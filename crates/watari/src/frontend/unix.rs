@@ -1,6 +1,7 @@
 //! The sockets of a host: clients come and go, and the session goes on.
 
 mod connection;
+mod input;
 mod names;
 mod wire;
 
@@ -21,6 +22,7 @@ use crate::dialect::native::Native;
 use crate::dialect::socket::Socket;
 use crate::dialect::speaker::Speaker;
 use connection::Connection;
+use input::LineBudget;
 use wire::Wire;
 
 /// How many clients a host may have. A further one is let go at once.
@@ -89,6 +91,7 @@ impl Doors {
     /// Serves clients until the session has ended, and they know.
     pub(crate) async fn serve(mut self, handle: Handle, stopper: Stopper) {
         let mut clients = JoinSet::new();
+        let budget = LineBudget::new();
         let mut number = 0_u64;
         let mut looks = looks();
         let mut state = handle.state();
@@ -121,7 +124,7 @@ impl Doors {
             match accepted {
                 Ok((stream, _)) if clients.len() < CLIENTS_MAX => {
                     number += 1;
-                    if let Some(client) = welcome(stream, spoken, number, &handle) {
+                    if let Some(client) = welcome(stream, spoken, number, &handle, &budget) {
                         clients.spawn(client);
                     }
                 }
@@ -160,6 +163,7 @@ fn welcome(
     spoken: Spoken,
     number: u64,
     handle: &Handle,
+    budget: &LineBudget,
 ) -> Option<impl Future<Output = ()> + Send + use<>> {
     // One of whom the system does not tell who it is, is somebody else.
     let peer = stream.peer_cred().ok().filter(|peer| peer.uid() == geteuid().as_raw());
@@ -179,7 +183,7 @@ fn welcome(
             return None;
         }
     };
-    let connection = Connection::new(wire, speaker, number, handle.clone());
+    let connection = Connection::new(wire, speaker, number, handle.clone(), budget.clone());
     Some(async move {
         let why = connection.serve().await;
         tracing::info!(client = number, "a client has gone: {why}");

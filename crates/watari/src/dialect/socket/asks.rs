@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use watari_sdk::{Answer, AskAbout, AskId, AskWord, Raw};
 
 /// The requests of a client.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(super) struct Asks {
     named: BTreeMap<String, OpenAsk>,
     /// Those of them that are closed, the oldest first.

@@ -7,9 +7,9 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use watari_hub::{ClientIdentity, Followed, Follower, Handle, HostState, Once, Outcome, Position, Sender, Since};
-use watari_sdk::{Command, Line, Lines};
+use watari_sdk::Command;
 
-use super::fingerprint;
+use super::input::{Input, LineBudget, Understood};
 use super::names;
 use super::wire::Wire;
 use crate::dialect::speaker::{Greeting, Heard, Problem, Speaker};
@@ -28,9 +28,6 @@ const UNANSWERED_MAX: usize = 64;
 const SLOW_AFTER: Duration = Duration::from_secs(10);
 const SLOW_BYTES: u64 = 4 * 1024 * 1024;
 
-/// How much is read of a client at once.
-const CHUNK_BYTES: usize = 16 * 1024;
-
 /// One client.
 pub(super) struct Connection {
     wire: Wire,
@@ -42,7 +39,7 @@ pub(super) struct Connection {
     identity: ClientIdentity,
     /// What others are told who it is.
     name: String,
-    lines: Lines,
+    input: Input,
     outbox: Outbox,
     follower: Option<Follower>,
     state: watch::Receiver<HostState>,
@@ -51,12 +48,13 @@ pub(super) struct Connection {
     answers: JoinSet<(Option<String>, Option<Outcome>)>,
     /// Since when it has taken nothing, though there was something.
     stuck_since: Option<Instant>,
-    input_ended: bool,
 }
 
 /// What one wait brought.
 enum Happened {
     Readable,
+    Parsed(Understood),
+    LineStalled,
     Writable,
     Closed,
     Followed(Result<Followed, String>),
@@ -68,21 +66,26 @@ enum Happened {
 struct Gone(String);
 
 impl Connection {
-    pub(super) fn new(wire: Wire, speaker: Box<dyn Speaker>, number: u64, handle: Handle) -> Connection {
+    pub(super) fn new(
+        wire: Wire,
+        speaker: Box<dyn Speaker>,
+        number: u64,
+        handle: Handle,
+        budget: LineBudget,
+    ) -> Connection {
         Connection {
             wire,
             speaker,
             number,
             name: names::shown(&ClientIdentity::Connection(number), number),
             identity: ClientIdentity::Connection(number),
-            lines: Lines::new(),
+            input: Input::new(budget),
             outbox: Outbox::default(),
             follower: None,
             state: handle.state(),
             position: Position::default(),
             answers: JoinSet::new(),
             stuck_since: None,
-            input_ended: false,
             handle,
         }
     }
@@ -114,6 +117,11 @@ impl Connection {
             self.write_what_goes()?;
             match self.wait().await {
                 Happened::Readable => self.read().await?,
+                Happened::Parsed(understood) => {
+                    self.take(understood).await;
+                    self.take_lines().await;
+                }
+                Happened::LineStalled => self.input.skip_stalled(),
                 Happened::Writable => {}
                 Happened::Closed => return Err(Gone("it has closed the connection".to_owned())),
                 Happened::Followed(Ok(Followed::Told)) => self.told(),
@@ -134,15 +142,20 @@ impl Connection {
         }
     }
 
-    /// Waits for the next thing to do. Every arm may be dropped half-way: readiness is only looked at, a follower takes
-    /// nothing before it has something, an answer that was not taken stays, and the timer is made anew.
+    /// Waits for the next thing to do. Every arm may be dropped half-way: readiness is only looked at, a line that was
+    /// parsed stays until it is taken, a follower takes nothing before it has something, an answer that was not taken
+    /// stays, and the timers are made anew.
     async fn wait(&mut self) -> Happened {
-        let Connection { wire, speaker, outbox, follower, state, answers, .. } = self;
+        let Connection { wire, speaker, input, outbox, follower, state, answers, .. } = self;
         let waiting = outbox.unwritten().len();
-        let reads = !self.input_ended && waiting < UNREAD_BYTES_MAX && answers.len() < UNANSWERED_MAX;
-        let slow_at = self.stuck_since.map(|since| since + SLOW_AFTER);
+        let reads = input.wants_more() && waiting < UNREAD_BYTES_MAX && answers.len() < UNANSWERED_MAX;
+        // One that has gone meanwhile still meant what it said last.
+        let watches = reads || waiting > 0 || !input.is_parsing();
+        let (slow_at, stalled_at) = (self.stuck_since.map(|since| since + SLOW_AFTER), input.stalled_at());
         tokio::select! {
-            happened = ready(wire, reads, waiting > 0) => happened,
+            happened = ready(wire, reads, waiting > 0), if watches => happened,
+            understood = input.parsed() => Happened::Parsed(understood),
+            () = super::until(stalled_at) => Happened::LineStalled,
             Some(answered) = answers.join_next() => match answered {
                 Ok((id, outcome)) => Happened::Answered(id, outcome),
                 // A task that waits for an answer does not panic.
@@ -178,37 +191,22 @@ impl Connection {
     }
 
     async fn read(&mut self) -> Result<(), Gone> {
-        match self.wire.try_read(self.lines.space_of(CHUNK_BYTES)) {
-            Ok(0) => self.input_ended = true,
-            Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+        match self.input.read(&self.wire) {
+            Ok(()) => self.take_lines().await,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) => return Err(Gone(format!("it cannot be read: {error}"))),
         }
-        let mut lines = std::mem::take(&mut self.lines);
-        while let Some(line) = lines.next() {
-            self.take_line(line).await;
-        }
-        if self.input_ended
-            && let Some(line) = lines.last()
-        {
-            self.take_line(line).await;
-        }
-        self.lines = lines;
         Ok(())
     }
 
-    async fn take_line(&mut self, line: Line<'_>) {
-        let text = match line {
-            Line::Whole(line) => std::str::from_utf8(line.trim_ascii()).map_err(|_| "the line is not UTF-8".to_owned()),
-            Line::TooLong { bytes, .. } => Err(format!("a line of {bytes} bytes is too long")),
-        };
-        let heard = match text {
-            Ok("") => return,
-            Ok(text) => {
-                self.speaker.read(text).and_then(names::short).map(|heard| (heard, fingerprint(text.as_bytes())))
-            }
-            Err(message) => Err(Problem::new(message)),
-        };
+    async fn take_lines(&mut self) {
+        while let Some(understood) = self.input.next(self.speaker.as_mut()) {
+            self.take(understood).await;
+        }
+    }
+
+    async fn take(&mut self, understood: Understood) {
+        let Some(heard) = understood else { return };
         match heard {
             Ok((Heard::Hello { since, key, client }, _)) => {
                 let is_elsewhere = key.is_some_and(|key| key != self.handle.key().as_str());

@@ -33,6 +33,12 @@ pub(super) fn short(heard: Heard) -> Result<Heard, Problem> {
     Ok(heard)
 }
 
+/// An error does not repeat an id that is too long.
+pub(super) fn short_id(mut problem: Problem) -> Problem {
+    problem.id = problem.id.filter(|id| id.len() <= NAME_BYTES_MAX);
+    problem
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
