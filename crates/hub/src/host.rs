@@ -253,7 +253,8 @@ impl Host {
     async fn live(&mut self, session: Session, mut waiting: Option<&mut Option<Given>>) -> Life {
         self.publisher.life_begins();
         let ids_after = self.publisher.kept.log.last().seq;
-        let options = Options { session, ids_after, ..self.options.clone() };
+        let asked_tool_uses = self.publisher.kept.asked_tool_uses.clone();
+        let options = Options { session, ids_after, asked_tool_uses, ..self.options.clone() };
         tracing::info!(?options.session, "Claude Code is started");
         let Host { publisher, tells, commands, stop, ledger, answers, options: kept_options, .. } = self;
         let (opening, running) = match open(options, &mut *publisher).await {

@@ -7,8 +7,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use watari_sdk::SessionId;
+use watari_sdk::{AskedToolUses, SessionId};
 
+use crate::asked::read_asked;
 use crate::folders::{self, Trouble};
 use crate::key::Key;
 use crate::lock::{Lock, LockError};
@@ -43,6 +44,8 @@ pub struct Kept {
     pub(crate) log: Log,
     /// What the last host was killed in the middle of.
     pub(crate) left_open: Standing,
+    /// The tool uses that the session was asked about.
+    pub(crate) asked_tool_uses: AskedToolUses,
     /// How much was cut off the end of the log because it was no whole line.
     cut_bytes: u64,
     folder: PathBuf,
@@ -215,6 +218,7 @@ impl Kept {
         let before = record.epochs.last().copied().unwrap_or_default();
         let (mut log, found) = Log::open_on(disk, &folder.join("events.jsonl"), before.epoch)?;
         let left_open = restore::read_or_restore(&mut log, &mut record, &folder.join("record.json"))?;
+        let asked_tool_uses = read_asked(&log)?;
         record.session_id = Some(session_id.to_string());
         record.cwd = cwd.to_owned();
         record.started_ms = milliseconds_since_1970();
@@ -223,6 +227,7 @@ impl Kept {
             record,
             log,
             left_open,
+            asked_tool_uses,
             cut_bytes: found.cut_bytes,
             folder,
             is_new,

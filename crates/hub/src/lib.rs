@@ -4,6 +4,7 @@
 //! ([`record`]); the locks that keep it one session ([`lock`]), and its socket ([`socket`]). A host has all of that
 //! ([`Kept`]) and runs the session ([`Host`]); whoever has its [`Handle`] can follow it and give it commands.
 
+mod asked;
 mod follow;
 mod host;
 mod kept;

@@ -143,6 +143,7 @@ impl Publisher {
     }
 
     fn note(&mut self, event: &Event) {
+        crate::asked::note(event, &mut self.kept.asked_tool_uses);
         if let Some(change) = change_of(event) {
             self.standing.note(self.kept.log.last().seq, change);
         }

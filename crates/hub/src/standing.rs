@@ -167,6 +167,8 @@ pub(crate) fn change_of_line(line: &[u8]) -> Option<Change> {
         #[serde(borrow)]
         kind: Option<&'a RawValue>,
         tool_use: Option<String>,
+        repeated: Option<bool>,
+        tool: Option<String>,
         cause: Option<Cause>,
     }
     #[derive(Deserialize)]
@@ -194,7 +196,8 @@ pub(crate) fn change_of_line(line: &[u8]) -> Option<Change> {
         "block_finished" | "block_discarded" => Change::Ends(Item::Block(line.block?)),
         "ask_opened" => {
             let kind = serde_json::from_str(line.kind?.get()).ok()?;
-            Change::Asks(line.ask?, AskAbout { kind, tool_use: line.tool_use.map(ToolUseId) })
+            let (tool_use, repeated) = (line.tool_use.map(ToolUseId), line.repeated.unwrap_or(false));
+            Change::Asks(line.ask?, AskAbout { kind, tool_use, repeated, tool: line.tool })
         }
         "ask_closed" => Change::Ends(Item::Ask(line.ask?)),
         "ended" => Change::EndsCli,
@@ -204,12 +207,13 @@ pub(crate) fn change_of_line(line: &[u8]) -> Option<Change> {
 
 #[cfg(test)]
 mod tests {
-    use watari_sdk::{AskEnding, AskId, AskWord, BlockId, DropReason, Exit, MessageId, PromptId, Raw};
+    use watari_sdk::{Allowed, AskEnding, AskId, AskWord, BlockId, DropReason, Exit, MessageId, PromptId, Raw};
 
     use super::*;
 
     fn about() -> AskAbout {
-        AskAbout { kind: AskWord::Permission, tool_use: Some(ToolUseId("t".into())) }
+        let (tool_use, tool) = (Some(ToolUseId("t".into())), Some("Bash".to_owned()));
+        AskAbout { kind: AskWord::Permission, tool_use, repeated: true, tool }
     }
 
     /// Events of each kind that changes what holds, but for those that need half a session to be made.
@@ -230,7 +234,13 @@ mod tests {
                 content: Raw::from("{}"),
             },
             Event::BlockDiscarded { block: BlockId(2) },
-            Event::AskClosed { ask: AskId(5), about: about(), ending: AskEnding::Allowed, by: None },
+            Event::AskClosed {
+                ask: AskId(5),
+                about: about(),
+                ending: AskEnding::Allowed,
+                by: None,
+                allowed: Allowed::default(),
+            },
             Event::Ended { exit: Exit::default() },
             Event::TitleChanged { title: "prompt".into() },
         ]
@@ -244,7 +254,7 @@ mod tests {
         }
         let finished = br#"{"seq":"1:7","type":"turn_finished","cause":{"prompt":4},"outcome":{}}"#;
         assert_eq!(change_of_line(finished), Some(Change::EndsTurn(Some(4))));
-        let asked = br#"{"seq":"1:7","type":"ask_opened","ask":9,"kind":"permission","tool":"Bash","tool_use":"t"}"#;
+        let asked = br#"{"seq":"1:7","type":"ask_opened","ask":9,"kind":"permission","tool":"Bash","tool_use":"t","repeated":true}"#;
         assert_eq!(change_of_line(asked), Some(Change::Asks(9, about())));
         let finished = br#"{"seq":"1:7","type":"turn_finished","cause":"cli","outcome":{}}"#;
         assert_eq!(change_of_line(finished), Some(Change::EndsTurn(None)));

@@ -6,7 +6,7 @@ mod notice;
 mod outcome;
 mod weight;
 
-pub use ask::{AskAbout, AskEnding, AskKind, AskWord, FormAsk, HookAsk, PermissionAsk, ToolCallAsk};
+pub use ask::{Allowed, AskAbout, AskEnding, AskKind, AskWord, FormAsk, HookAsk, PermissionAsk, ToolCallAsk};
 pub use block::{Block, BlockKind, BlockSource, Delta, Writer};
 pub use notice::NoticeKind;
 pub use outcome::{
@@ -163,6 +163,9 @@ pub enum Event {
         ending: AskEnding,
         /// Whose answer it was, when several could give one.
         by: Option<String>,
+        /// What the answer allowed beyond what was asked.
+        #[serde(flatten)]
+        allowed: Allowed,
     },
     /// A turn ended.
     TurnFinished {

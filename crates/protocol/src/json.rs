@@ -1,5 +1,9 @@
 //! JSON that is carried as it came: a tool's input, a message's content, a frame nobody knows.
 
+mod same;
+
+pub(crate) use same::same_value;
+
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
@@ -33,6 +37,12 @@ impl Raw {
 
     pub(crate) fn copied(value: &RawValue) -> Raw {
         Raw(value.to_owned())
+    }
+}
+
+impl AsRef<RawValue> for Raw {
+    fn as_ref(&self) -> &RawValue {
+        &self.0
     }
 }
 

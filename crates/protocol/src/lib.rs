@@ -14,6 +14,7 @@
 //! ```
 
 mod answer;
+mod asked;
 mod command;
 mod event;
 mod id;
@@ -23,10 +24,11 @@ mod session;
 mod wire;
 
 pub use answer::{Answer, HookOutput};
+pub use asked::AskedToolUses;
 pub use command::{Accepted, Command, PermissionMode, Prompt, PromptContent, Refused, Request, UnknownPermissionMode};
 pub use event::{
-    AskAbout, AskEnding, AskKind, AskWord, Block, BlockKind, BlockSource, CliInfo, Delta, DropReason, Event, Exit,
-    ExitReason, Failure, FormAsk, HookAsk, HookNews, InterruptReceipt, NoticeKind, Outcome, PermissionAsk,
+    Allowed, AskAbout, AskEnding, AskKind, AskWord, Block, BlockKind, BlockSource, CliInfo, Delta, DropReason, Event,
+    Exit, ExitReason, Failure, FormAsk, HookAsk, HookNews, InterruptReceipt, NoticeKind, Outcome, PermissionAsk,
     RequestFailed, RequestReply, SessionInfo, TaskNews, ToolCallAsk, TurnCause, TurnEnding, Usage, Writer,
 };
 pub use id::{AskId, BadId, BlockId, EntryId, HookId, MessageId, PromptId, RequestId, SessionId, ToolUseId};

@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 pub use closing::Stop;
 pub use state::{Phase, STEPS, Trigger};
 
+use crate::asked::AskedToolUses;
 use crate::command::{Accepted, Command, Refused};
 use crate::event::{AskEnding, DropReason, Event, Exit, ExitReason, RequestFailed, RequestReply, TurnCause};
 use crate::id::{Counter, PromptId, RequestId, SessionId};
@@ -41,6 +42,8 @@ pub struct Config {
     pub expired_words: String,
     /// Ids of prompts, asks, blocks and requests go on behind this number: in one log no id stands for two things.
     pub ids_after: u64,
+    /// The tool uses that the session was asked about by its earlier processes.
+    pub asked_tool_uses: AskedToolUses,
     /// After how long a CLI that does not answer is given up.
     pub start_within: Duration,
     /// What the conversation has cost before, in US dollars: nothing for a new one, none when it is not known.
@@ -56,6 +59,7 @@ impl Default for Config {
             answer_within: None,
             expired_words: "Permission request timed out".to_owned(),
             ids_after: 0,
+            asked_tool_uses: AskedToolUses::default(),
             start_within: Duration::from_secs(60),
             cost_so_far_usd: Some(0.0),
             uuid_seed: 0,
@@ -156,7 +160,7 @@ impl Machine {
             request_ids: Counter::after(config.ids_after),
             requests: BTreeMap::new(),
             prompts: Prompts::new(config.uuid_seed, Counter::after(config.ids_after)),
-            asks: Asks::new(Counter::after(config.ids_after)),
+            asks: Asks::new(Counter::after(config.ids_after), config.asked_tool_uses.clone()),
             messages: Messages::new(Counter::after(config.ids_after)),
             outputs: VecDeque::new(),
             config,
@@ -214,7 +218,7 @@ impl Machine {
     /// Time has passed.
     pub fn handle_timeout(&mut self, now: Instant) {
         while let Some(ask) = self.asks.take_expired(now) {
-            self.tell(ask.closed(AskEnding::Expired, None));
+            self.tell(ask.closed(AskEnding::Expired));
             let gate = Gate::of(&ask.kind);
             let why = match gate {
                 Gate::Permission => self.config.expired_words.as_str(),
@@ -314,7 +318,7 @@ impl Machine {
 
     fn close_asks(&mut self) {
         while let Some(ask) = self.asks.take_oldest() {
-            self.tell(ask.closed(AskEnding::SessionEnded, None));
+            self.tell(ask.closed(AskEnding::SessionEnded));
         }
     }
 

@@ -190,7 +190,7 @@ fn asks_are_answered_in_any_order_and_only_once() {
     * ask_opened {"ask":2,"input":{"command":"ls"},"kind":"permission","needs_person":false,"tool":"Bash","tool_use":"toolu_b"}
     * ask_closed {"ask":2,"ending":"denied","kind":"permission","tool_use":"toolu_b"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"b","response":{"behavior":"deny","interrupt":false,"message":"not that"}}}
-    * ask_closed {"ask":1,"ending":"allowed","kind":"permission","tool_use":"toolu_a"}
+    * ask_closed {"ask":1,"edited":true,"ending":"allowed","input":{"command":"pwd"},"kind":"permission","tool_use":"toolu_a"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"a","response":{"behavior":"allow","updatedInput":{"command":"pwd"}}}}
     x ask 1 is not open: it was answered, withdrawn, has expired or never was
     x ask 7 is not open: it was answered, withdrawn, has expired or never was
@@ -988,7 +988,7 @@ fn hooks_are_asked_answered_and_fail_closed_where_they_are_gates() {
     "#), @r#"
     * ready {"cli":{"version":"2.1.325"}}
     * ask_opened {"ask":1,"event":"PreToolUse","hook":1,"input":{"hook_event_name":"PreToolUse"},"kind":"hook"}
-    * ask_closed {"ask":1,"ending":"answered","kind":"hook"}
+    * ask_closed {"ask":1,"edited":true,"ending":"answered","input":{"command":"pwd"},"kind":"hook"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"a","response":{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"allow","updatedInput":{"command":"pwd"}}}}}
     * ask_opened {"ask":2,"event":"PreToolUse","hook":1,"input":{"hook_event_name":"PreToolUse"},"kind":"hook"}
     * ask_closed {"ask":2,"ending":"answered","kind":"hook"}
@@ -1056,7 +1056,7 @@ fn questions_plans_and_forms_are_what_they_are() {
     "#), @r#"
     * ready {"cli":{"version":"2.1.325"}}
     * ask_opened {"ask":1,"input":{"questions":[{"question":"Which?"}]},"kind":"question","needs_person":true,"tool":"AskUserQuestion"}
-    * ask_closed {"ask":1,"ending":"answered","kind":"question"}
+    * ask_closed {"ask":1,"edited":true,"ending":"answered","input":{"answers":{"Which?":"Blue"},"questions":[{"question":"Which?"}]},"kind":"question"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"a","response":{"behavior":"allow","updatedInput":{"answers":{"Which?":"Blue"},"questions":[{"question":"Which?"}]}}}}
     * ask_opened {"ask":2,"kind":"plan","needs_person":true,"tool":"ExitPlanMode"}
     x ask 2 is a plan and does not take this answer: answer it with allow or deny

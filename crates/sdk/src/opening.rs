@@ -140,6 +140,7 @@ fn config(options: &Options, start_within: Duration) -> Config {
         cost_so_far_usd,
         uuid_seed: chance(),
         ids_after: options.ids_after,
+        asked_tool_uses: options.asked_tool_uses.clone(),
         ..Config::default()
     };
     if let Some(words) = &options.expired_words {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use watari_protocol::{EntryId, Hook, PermissionMode, Raw, SessionId, SystemPrompt, Tool};
+use watari_protocol::{AskedToolUses, EntryId, Hook, PermissionMode, Raw, SessionId, SystemPrompt, Tool};
 
 use crate::keeper::Keeper;
 
@@ -115,6 +115,8 @@ pub struct Options {
     /// Ids of prompts, asks, blocks and requests go on behind this number: for a program that keeps the events of several
     /// lives of a conversation together.
     pub ids_after: u64,
+    /// The tool uses that earlier processes of the same session were asked about: an ask that repeats one says so.
+    pub asked_tool_uses: AskedToolUses,
     /// Tell of hooks that are commands.
     pub hook_events: bool,
     /// Repeat prompts in the stream.

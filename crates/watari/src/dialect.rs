@@ -6,6 +6,7 @@ mod limits;
 mod members;
 pub(crate) mod native;
 mod schema;
+mod shaped;
 pub(crate) mod socket;
 pub(crate) mod speaker;
 

@@ -17,7 +17,7 @@ impl Publisher {
 
 /// The event that ends what a killed host has begun.
 fn ending_of(item: &Item, left_open: &Standing) -> Option<Event> {
-    use watari_sdk::{AskEnding, BlockId, DropReason, Exit, ExitReason, MessageId, PromptId};
+    use watari_sdk::{Allowed, AskEnding, BlockId, DropReason, Exit, ExitReason, MessageId, PromptId};
     Some(match item {
         Item::Block(block) => Event::BlockDiscarded { block: BlockId(*block) },
         Item::Message(message) => {
@@ -25,7 +25,8 @@ fn ending_of(item: &Item, left_open: &Standing) -> Option<Event> {
         }
         Item::Ask(ask) => {
             let about = left_open.asks().get(ask)?.clone();
-            Event::AskClosed { ask: AskId(*ask), about, ending: AskEnding::SessionEnded, by: None }
+            let (ask, ending, allowed) = (AskId(*ask), AskEnding::SessionEnded, Allowed::default());
+            Event::AskClosed { ask, about, ending, by: None, allowed }
         }
         Item::Prompt(prompt) => Event::PromptDropped { prompt: PromptId(*prompt), reason: DropReason::SessionEnded },
         Item::Cli => Event::Ended { exit: Exit { reason: ExitReason::OwnerKilled, ..Exit::default() } },

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::id::{HookId, ToolUseId};
-use crate::json::Raw;
+use crate::json::{Raw, same_value};
 
 /// What is asked. All texts in it come from the model, the working directory or a server: show them as data.
 #[derive(Debug, Clone, Serialize)]
@@ -34,6 +34,9 @@ pub struct PermissionAsk {
     pub input: Raw,
     /// The use it is about.
     pub tool_use: Option<ToolUseId>,
+    /// True when the session was asked about the same use of a tool before: its id alone does not name this ask.
+    #[serde(skip_serializing_if = "is_false")]
+    pub repeated: bool,
     /// Set when a subagent asks.
     pub agent: Option<String>,
     /// Rules the CLI proposes to add, so that it need not ask again.
@@ -97,6 +100,41 @@ pub struct AskAbout {
     pub kind: AskWord,
     /// The use of a tool it is about.
     pub tool_use: Option<ToolUseId>,
+    /// True when the session was asked about the same use of a tool before.
+    #[serde(skip_serializing_if = "is_false")]
+    pub repeated: bool,
+    /// The tool's name, for the program's own log: `ask_opened` has it for clients.
+    #[serde(skip)]
+    pub tool: Option<String>,
+}
+
+/// What an answer allowed beyond what was asked. All of it is absent when the tool ran as asked, or did not run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Allowed {
+    /// True when the tool ran with another input than the one in `ask_opened`.
+    #[serde(skip_serializing_if = "is_false")]
+    pub edited: bool,
+    /// The whole input that the tool ran with, when it was edited.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input: Option<Raw>,
+    /// The permission rules that were granted with the answer, in the CLI's shape.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub permissions: Option<Raw>,
+}
+
+impl Allowed {
+    /// Compares the input of an answer with the input of the ask. An input of the same value is not an edit.
+    pub(crate) fn compared(asked: Option<&Raw>, given: Option<Raw>, permissions: Option<Raw>) -> Allowed {
+        let input = given.filter(|given| !asked.is_some_and(|asked| same_value(asked, given)));
+        let permissions = permissions.filter(|permissions| !matches!(permissions.as_str(), "[]" | "null"));
+        Allowed { edited: input.is_some(), input, permissions }
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 /// A kind of ask, by its name.
@@ -119,17 +157,31 @@ pub enum AskWord {
 }
 
 impl AskKind {
+    /// The use of a tool that consent is asked for.
+    pub(crate) fn permission_mut(&mut self) -> Option<&mut PermissionAsk> {
+        match self {
+            AskKind::Permission(ask) | AskKind::Question(ask) | AskKind::Plan(ask) => Some(ask),
+            AskKind::Hook(_) | AskKind::Form(_) | AskKind::ToolCall(_) => None,
+        }
+    }
+
     /// What it is about, in short.
     pub fn about(&self) -> AskAbout {
-        let (kind, tool_use) = match self {
-            AskKind::Permission(ask) => (AskWord::Permission, ask.tool_use.clone()),
-            AskKind::Question(ask) => (AskWord::Question, ask.tool_use.clone()),
-            AskKind::Plan(ask) => (AskWord::Plan, ask.tool_use.clone()),
-            AskKind::Hook(ask) => (AskWord::Hook, ask.tool_use.clone()),
-            AskKind::Form(_) => (AskWord::Form, None),
-            AskKind::ToolCall(ask) => (AskWord::ToolCall, ask.tool_use.clone()),
+        let of_tool = |kind, ask: &PermissionAsk| AskAbout {
+            kind,
+            tool_use: ask.tool_use.clone(),
+            repeated: ask.repeated,
+            tool: Some(ask.tool.clone()),
         };
-        AskAbout { kind, tool_use }
+        let (kind, tool_use, tool) = match self {
+            AskKind::Permission(ask) => return of_tool(AskWord::Permission, ask),
+            AskKind::Question(ask) => return of_tool(AskWord::Question, ask),
+            AskKind::Plan(ask) => return of_tool(AskWord::Plan, ask),
+            AskKind::Hook(ask) => (AskWord::Hook, ask.tool_use.clone(), None),
+            AskKind::Form(_) => (AskWord::Form, None, None),
+            AskKind::ToolCall(ask) => (AskWord::ToolCall, ask.tool_use.clone(), Some(ask.tool.clone())),
+        };
+        AskAbout { kind, tool_use, repeated: false, tool }
     }
 }
 

@@ -1,6 +1,7 @@
 //! How much memory an event holds, for queues that are bounded by bytes.
 
 use crate::event::{AskKind, Event, RequestReply};
+use crate::json::Raw;
 
 impl Event {
     /// About how many bytes this event holds: what is large in it, and a little for the rest.
@@ -27,6 +28,10 @@ impl Event {
                 AskKind::Form(ask) => ask.detail.as_str().len(),
                 AskKind::ToolCall(ask) => ask.input.as_str().len(),
             },
+            Event::AskClosed { allowed, .. } => {
+                let bytes = |raw: &Option<Raw>| raw.as_ref().map_or(0, |raw| raw.as_str().len());
+                bytes(&allowed.input) + bytes(&allowed.permissions)
+            }
             Event::TurnFinished { outcome, .. } => {
                 outcome.detail.as_str().len() + outcome.result.as_ref().map_or(0, String::len)
             }
@@ -50,7 +55,6 @@ impl Event {
             | Event::BlockDiscarded { .. }
             | Event::MessageFinished { .. }
             | Event::ToolProgressed { .. }
-            | Event::AskClosed { .. }
             | Event::PromptDropped { .. }
             | Event::BecameIdle
             | Event::ThinkingCounted { .. }

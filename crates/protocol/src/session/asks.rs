@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 use std::time::Instant;
 
-use crate::event::{AskEnding, AskKind, Event};
+use crate::asked::AskedToolUses;
+use crate::event::{Allowed, AskEnding, AskKind, Event};
 use crate::id::{AskId, Counter};
 
 /// How many asks may be open at once. The CLI opens one for each tool and each hook that runs at the same time;
@@ -17,6 +18,8 @@ const ANSWERED_MAX: usize = 64;
 #[derive(Debug)]
 pub(super) struct Asks {
     ids: Counter,
+    /// The tool uses that the session was asked about, also by its earlier processes.
+    tool_uses: AskedToolUses,
     open: Vec<OpenAsk>,
     answered: VecDeque<Answered>,
 }
@@ -39,15 +42,20 @@ pub(super) struct OpenAsk {
 }
 
 impl OpenAsk {
-    /// The event of its end.
-    pub(super) fn closed(&self, ending: AskEnding, by: Option<String>) -> Event {
-        Event::AskClosed { ask: self.id, about: self.kind.about(), ending, by }
+    /// The event of its end, when no answer ended it.
+    pub(super) fn closed(&self, ending: AskEnding) -> Event {
+        self.answered(ending, None, Allowed::default())
+    }
+
+    /// The event of its end by an answer.
+    pub(super) fn answered(&self, ending: AskEnding, by: Option<String>, allowed: Allowed) -> Event {
+        Event::AskClosed { ask: self.id, about: self.kind.about(), ending, by, allowed }
     }
 }
 
 impl Asks {
-    pub(super) fn new(ids: Counter) -> Asks {
-        Asks { ids, open: Vec::new(), answered: VecDeque::new() }
+    pub(super) fn new(ids: Counter, tool_uses: AskedToolUses) -> Asks {
+        Asks { ids, tool_uses, open: Vec::new(), answered: VecDeque::new() }
     }
 
     /// Remembers who answered an ask.
@@ -63,14 +71,18 @@ impl Asks {
         self.answered.iter().find(|answered| answered.ask == ask)
     }
 
-    /// Opens an ask; none when too many are open.
-    pub(super) fn open(&mut self, request_id: &str, kind: AskKind, deadline: Option<Instant>) -> Option<AskId> {
+    /// Opens an ask and returns the event that reports it; none when too many are open.
+    pub(super) fn open(&mut self, request_id: &str, mut kind: AskKind, deadline: Option<Instant>) -> Option<Event> {
         if self.open.len() >= OPEN_ASKS_MAX {
             return None;
         }
-        let id = AskId(self.ids.next());
-        self.open.push(OpenAsk { id, request_id: request_id.to_owned(), kind, deadline });
-        Some(id)
+        if let Some(permission) = kind.permission_mut() {
+            let tool_uses = &mut self.tool_uses;
+            permission.repeated = permission.tool_use.as_ref().is_some_and(|tool_use| tool_uses.record(tool_use));
+        }
+        let ask = AskId(self.ids.next());
+        self.open.push(OpenAsk { id: ask, request_id: request_id.to_owned(), kind: kind.clone(), deadline });
+        Some(Event::AskOpened { ask, kind })
     }
 
     pub(super) fn get(&self, id: AskId) -> Option<&OpenAsk> {

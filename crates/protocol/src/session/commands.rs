@@ -12,7 +12,7 @@ use super::state::{Phase, Trigger};
 use super::{Machine, RequestKind};
 use crate::answer::{Answer, HookOutput};
 use crate::command::{Accepted, Command, Prompt, PromptContent, Refused, Request};
-use crate::event::{AskEnding, AskKind, DropReason, Event, ExitReason, InterruptReceipt, RequestReply};
+use crate::event::{Allowed, AskEnding, AskKind, DropReason, Event, ExitReason, InterruptReceipt, RequestReply};
 use crate::id::{AskId, PromptId, RequestId};
 use crate::json::Raw;
 use crate::wire::answers::{self, Interrupts};
@@ -95,8 +95,8 @@ impl Machine {
             Some(Answered { by, ending, .. }) => Refused::AskAnswered { ask, by: by.clone(), ending: *ending },
             None => Refused::AskNotOpen { ask },
         })?;
-        let (ending, line) = spell(open, answer)?;
-        let closed = open.closed(ending, by.clone());
+        let (ending, allowed, line) = spell(open, answer)?;
+        let closed = open.answered(ending, by.clone(), allowed);
         self.asks.take(ask);
         if let Some(by) = by {
             self.asks.note_answer(Answered { ask, by, ending });
@@ -188,46 +188,56 @@ fn check_content(content: &PromptContent) -> Result<(), Refused> {
     }
 }
 
-/// How an answer ends an ask, and how the CLI is told.
-fn spell(open: &OpenAsk, answer: &Answer) -> Result<(AskEnding, OutgoingLine), Refused> {
+/// How an answer ends an ask, what it allows beyond what was asked, and the line that the CLI is sent.
+fn spell(open: &OpenAsk, answer: &Answer) -> Result<(AskEnding, Allowed, OutgoingLine), Refused> {
     let id = open.request_id.as_str();
+    let plainly = |ending, line| Ok((ending, Allowed::default(), line));
     let wrong = |kind, takes| Err(Refused::WrongAnswer { ask: open.id, kind, takes });
     match (&open.kind, answer) {
         (
             AskKind::Permission(ask) | AskKind::Question(ask) | AskKind::Plan(ask),
             Answer::Allow { input, permissions },
         ) => {
-            let input = edited(input.as_ref())?.unwrap_or(&ask.input);
-            Ok((AskEnding::Allowed, answers::consent(id, input, permissions.as_ref())))
+            let given = edited(input.as_ref())?;
+            let allowed = Allowed::compared(Some(&ask.input), given.cloned(), permissions.clone());
+            let line = answers::consent(id, given.unwrap_or(&ask.input), permissions.as_ref());
+            Ok((AskEnding::Allowed, allowed, line))
         }
         (AskKind::Permission(_) | AskKind::Question(_) | AskKind::Plan(_), Answer::Deny { message, interrupt }) => {
             let interrupts = if *interrupt { Interrupts::Yes } else { Interrupts::No };
-            Ok((AskEnding::Denied, answers::denial(id, message, interrupts)))
+            plainly(AskEnding::Denied, answers::denial(id, message, interrupts))
         }
         (AskKind::Question(ask), Answer::Choose(choices)) => {
-            Ok((AskEnding::Answered, answers::consent(id, &answers::chosen(&ask.input, choices), None)))
+            let input = answers::chosen(&ask.input, choices);
+            let line = answers::consent(id, &input, None);
+            Ok((AskEnding::Answered, Allowed::compared(Some(&ask.input), Some(input), None), line))
         }
         (AskKind::Hook(ask), Answer::Hook(output)) => {
             if let HookOutput::Allow { input } = output {
                 edited(input.as_ref())?;
             }
             match answers::is_taken(&ask.event, output) {
-                Ok(()) => Ok((AskEnding::Answered, answers::hook(id, &ask.event, output))),
+                Ok(()) => {
+                    let (input, permissions) = answers::granted_by_hook(output);
+                    let asked = input.as_ref().and_then(|_| answers::tool_input(ask));
+                    let allowed = Allowed::compared(asked.as_ref(), input, permissions);
+                    Ok((AskEnding::Answered, allowed, answers::hook(id, &ask.event, output)))
+                }
                 Err(takes) => wrong("a hook of an event that knows no such answer", takes),
             }
         }
         (AskKind::Form(_), Answer::Submit(content)) => {
-            Ok((AskEnding::Answered, answers::form(id, "accept", Some(content))))
+            plainly(AskEnding::Answered, answers::form(id, "accept", Some(content)))
         }
-        (AskKind::Form(_), Answer::Decline) => Ok((AskEnding::Denied, answers::form(id, "decline", None))),
-        (AskKind::Form(_), Answer::Dismiss) => Ok((AskEnding::Denied, answers::form(id, "cancel", None))),
+        (AskKind::Form(_), Answer::Decline) => plainly(AskEnding::Denied, answers::form(id, "decline", None)),
+        (AskKind::Form(_), Answer::Dismiss) => plainly(AskEnding::Denied, answers::form(id, "cancel", None)),
         (AskKind::ToolCall(ask), Answer::ToolResult { content, is_error }) => {
             // Something else than a list would reach the model as a broken tool.
             content.parse::<Vec<&RawValue>>().map_err(|_| Refused::BadToolResult)?;
-            Ok((AskEnding::Answered, mcp::result(id, &ask.call, content, *is_error)))
+            plainly(AskEnding::Answered, mcp::result(id, &ask.call, content, *is_error))
         }
         (AskKind::ToolCall(ask), Answer::Deny { message, .. }) => {
-            Ok((AskEnding::Denied, mcp::failure(id, &ask.call, message)))
+            plainly(AskEnding::Denied, mcp::failure(id, &ask.call, message))
         }
         (AskKind::ToolCall(_), _) => wrong("a call of a tool", "a tool's result or deny"),
         (AskKind::Permission(_), _) => wrong("a permission", "allow or deny"),

@@ -48,7 +48,7 @@ impl Machine {
             Incoming::Request(request) => self.asked(request, now),
             Incoming::Cancel { request_id } => {
                 if let Some(ask) = self.asks.take_withdrawn(&request_id) {
-                    self.tell(ask.closed(AskEnding::Withdrawn, None));
+                    self.tell(ask.closed(AskEnding::Withdrawn));
                 }
             }
             Incoming::Response(response) => self.responded(&response),
@@ -236,8 +236,9 @@ impl Machine {
         match request.body {
             AskBody::Known(kind) if self.phase != Phase::Closing => {
                 let gate = Gate::of(&kind);
-                match self.asks.open(id, kind.clone(), self.deadline_of(&kind, now)) {
-                    Some(ask) => self.tell(Event::AskOpened { ask, kind }),
+                let deadline = self.deadline_of(&kind, now);
+                match self.asks.open(id, kind, deadline) {
+                    Some(opened) => self.tell(opened),
                     None => self.write(answers::safe(id, &gate, "Too many requests are open")),
                 }
             }

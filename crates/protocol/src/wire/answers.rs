@@ -9,7 +9,8 @@ use super::control::Gate;
 use super::mcp;
 use super::outgoing::{Fields, OutgoingLine, to_line};
 use crate::answer::HookOutput;
-use crate::json::Raw;
+use crate::event::HookAsk;
+use crate::json::{Raw, member};
 
 /// Yes to a permission request.
 pub(crate) fn consent(request_id: &str, input: &Raw, permissions: Option<&Raw>) -> OutgoingLine {
@@ -81,6 +82,30 @@ pub(crate) fn is_taken(event: &str, output: &HookOutput) -> Result<(), &'static 
         HookOutput::Deny { .. } => Err("block"),
         HookOutput::Allow { .. } | HookOutput::Ask { .. } | HookOutput::Defer => Err("no opinion, block or deny"),
     }
+}
+
+/// The input and the permission rules that a hook's output grants, however it spells them.
+pub(crate) fn granted_by_hook(output: &HookOutput) -> (Option<Raw>, Option<Raw>) {
+    let raw = match output {
+        HookOutput::Allow { input } => return (input.clone(), None),
+        HookOutput::Other(raw) => raw,
+        HookOutput::NoOpinion
+        | HookOutput::Deny { .. }
+        | HookOutput::Ask { .. }
+        | HookOutput::Defer
+        | HookOutput::Block { .. }
+        | HookOutput::Context { .. }
+        | HookOutput::Halt { .. } => return (None, None),
+    };
+    let specific = member(raw, "hookSpecificOutput");
+    let decision = specific.as_ref().and_then(|specific| member(specific, "decision"));
+    let find = |name| [&decision, &specific].into_iter().flatten().find_map(|object| member(object, name));
+    (find("updatedInput"), find("updatedPermissions"))
+}
+
+/// The input of the tool that a hook is called for.
+pub(crate) fn tool_input(ask: &HookAsk) -> Option<Raw> {
+    member(&ask.input, "tool_input")
 }
 
 /// What a hook says, spelled for the event it was called for.

@@ -124,6 +124,7 @@ fn read_permission(request: &RawValue) -> Option<AskKind> {
         tool: members.tool_name.into_string(),
         input: Raw::copied(members.input),
         tool_use: members.tool_use_id.map(|id| ToolUseId(id.into_string())),
+        repeated: false,
         agent: members.agent_id.map(Text::into_string),
         suggestions: members.permission_suggestions.map(Raw::copied),
         needs_person,

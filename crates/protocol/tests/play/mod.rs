@@ -4,6 +4,7 @@
 //! transcript `>` is written to the CLI, `*` is told to clients, `!` is done to the process, and `x` is
 //! what a refused command was told.
 
+#![allow(dead_code, reason = "every test program uses some of it")]
 #![allow(clippy::disallowed_methods, reason = "somebody has to say when a script begins")]
 
 use std::time::{Duration, Instant};

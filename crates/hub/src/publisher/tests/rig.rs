@@ -11,8 +11,8 @@ use tempfile::TempDir;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::unconstrained;
 use watari_sdk::{
-    AskEnding, AskId, AskKind, BlockId, BlockKind, Delta, Event, MessageId, PermissionAsk, Raw, SessionId, Sink,
-    ToolUseId,
+    Allowed, AskEnding, AskId, AskKind, BlockId, BlockKind, Delta, Event, MessageId, PermissionAsk, Raw, SessionId,
+    Sink, ToolUseId,
 };
 
 use crate::follow::{Attached, Followed, Follower, Since};
@@ -231,6 +231,7 @@ fn permission(ask: u64) -> AskKind {
         suggestions: None,
         needs_person: false,
         detail: Raw::from("{}"),
+        repeated: false,
     }))
 }
 
@@ -239,5 +240,11 @@ pub(super) fn asked(ask: u64) -> Event {
 }
 
 pub(super) fn closed(ask: u64) -> Event {
-    Event::AskClosed { ask: AskId(ask), about: permission(ask).about(), ending: AskEnding::Allowed, by: None }
+    Event::AskClosed {
+        ask: AskId(ask),
+        about: permission(ask).about(),
+        ending: AskEnding::Allowed,
+        by: None,
+        allowed: Allowed::default(),
+    }
 }

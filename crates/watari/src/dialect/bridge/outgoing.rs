@@ -4,6 +4,7 @@ mod delta;
 mod line;
 mod text;
 
+use crate::dialect::shaped::{Content, Object};
 use delta::Deltas;
 pub(super) use line::Line;
 use line::{CallId, ClosedReason, DeltaType, DroppedReason, Origin, RequestId, TaskWord, write};
@@ -159,8 +160,8 @@ impl Encoder {
             }
             Event::ToolReturned { tool_use, is_error, content, .. } => {
                 // A tool that gave nothing back gave an empty text: no client has to look for null.
-                let content = if content.as_str() == "null" { Raw::of("") } else { content };
-                write(&Line::ToolResult { tool_use_id: &tool_use.0, content: &content, is_error }, out);
+                let content = Content::of(content.as_ref()).unwrap_or(Content::Other(""));
+                write(&Line::ToolResult { tool_use_id: &tool_use.0, content, is_error }, out);
             }
             Event::ToolProgressed { tool_use, tool, elapsed_seconds } => {
                 let (tool_name, tool_use_id) = (&tool, &tool_use.0);
@@ -168,7 +169,7 @@ impl Encoder {
             }
             Event::AskOpened { ask, kind } => self.tell_ask(ask, &kind, out),
             Event::AskClosed { ask, ending, .. } => self.tell_end_of_ask(ask, ending, out),
-            Event::TurnFinished { cause, outcome } => write(&turn_result(session_id, cause, &outcome), out),
+            Event::TurnFinished { cause, outcome } => write_result(session_id, cause, &outcome, out),
             Event::StatusChanged { status, permission_mode, .. } => {
                 let (status, permission_mode) = (status.as_deref(), permission_mode.as_deref());
                 write(&Line::Status { session_id, status, permission_mode, model: None }, out);
@@ -180,7 +181,8 @@ impl Encoder {
                     TaskNews::Updated => TaskWord::Updated,
                     TaskNews::Ended => TaskWord::Ended,
                 };
-                write(&Line::Task { session_id, task_id: &task, news, detail: &detail }, out);
+                let detail = object(&detail);
+                write(&Line::Task { session_id, task_id: &task, news, detail }, out);
             }
             Event::PromptDropped { reason: DropReason::Cancelled, .. } => {
                 write(&Line::MessageDropped { reason: DroppedReason::Cancelled }, out);
@@ -240,6 +242,7 @@ impl Encoder {
 
     fn tell_message(&self, parent_tool_use_id: Option<&str>, content: &[Raw], out: &mut Vec<u8>) {
         let session_id = self.session_id.as_deref().unwrap_or_default();
+        let content = content.iter().filter_map(|block| Object::of(block.as_ref())).collect();
         write(&Line::AssistantMessage { session_id, parent_tool_use_id, content }, out);
     }
 
@@ -247,7 +250,8 @@ impl Encoder {
         let PermissionAsk { tool, input, tool_use, .. } = match kind {
             AskKind::Permission(asked) | AskKind::Question(asked) | AskKind::Plan(asked) => &**asked,
             AskKind::ToolCall(call) => {
-                write(&Line::ToolCall { call_id: CallId(ask), name: &call.tool, input: &call.input }, out);
+                let input = object(&call.input);
+                write(&Line::ToolCall { call_id: CallId(ask), name: &call.tool, input }, out);
                 return;
             }
             // Nobody registered a hook, and a form is put away by the front end.
@@ -255,8 +259,8 @@ impl Encoder {
         };
         self.open_asks.push(ask);
         let tool_use_id = tool_use.as_ref().map(|id| id.0.as_str()).unwrap_or_default();
-        let request_id = RequestId(ask);
-        write(&Line::PermissionRequest { request_id, tool_name: tool, tool_input: input, tool_use_id }, out);
+        let (request_id, tool_input) = (RequestId(ask), object(input));
+        write(&Line::PermissionRequest { request_id, tool_name: tool, tool_input, tool_use_id }, out);
     }
 
     fn tell_end_of_ask(&mut self, ask: AskId, ending: AskEnding, out: &mut Vec<u8>) {
@@ -285,13 +289,19 @@ fn names_session(event: &Event) -> bool {
     )
 }
 
+/// The machine lets only objects through where one is promised.
+fn object(value: &Raw) -> Object<'_> {
+    Object::of(value.as_ref()).unwrap_or(Object::empty())
+}
+
 fn write_session(session: &SessionInfo, out: &mut Vec<u8>) {
+    let mcp_servers = session.mcp_servers();
     let line = Line::SessionInit {
         session_id: session.session_id.as_str(),
         model: &session.model,
         claude_code_version: &session.version,
         tools: &session.tools,
-        mcp_servers: session.mcp_servers(),
+        mcp_servers: Object::list(mcp_servers.as_ref()),
         permission_mode: &session.permission_mode,
     };
     write(&line, out);
@@ -307,22 +317,24 @@ fn start_of_block<'a>(session_id: &'a str, index: u64, kind: &'a BlockKind) -> L
     Line::StreamContentStart { session_id, index, block_type, block_id, tool_name }
 }
 
-fn turn_result<'a>(session_id: &'a str, cause: TurnCause, outcome: &'a Outcome) -> Line<'a> {
+fn write_result(session_id: &str, cause: TurnCause, outcome: &Outcome, out: &mut Vec<u8>) {
+    let usage = outcome.raw_usage();
     let succeeded = outcome.subtype == "success";
-    Line::TurnResult {
+    let line = Line::TurnResult {
         session_id,
         subtype: &outcome.subtype,
         total_cost_usd: outcome.total_cost_usd,
         num_turns: outcome.num_turns,
         is_error: outcome.ending != TurnEnding::Completed,
-        usage: outcome.raw_usage(),
+        usage: object(&usage),
         result: succeeded.then_some(outcome.result.as_deref().unwrap_or_default()),
         errors: (!succeeded).then_some(outcome.errors.as_slice()),
         origin: match cause {
             TurnCause::Prompt(_) => Origin::Prompt,
             TurnCause::Cli => Origin::Task,
         },
-    }
+    };
+    write(&line, out);
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use watari_sdk::AskWord;
 
 /// An event as it is stored. What an event does not have is none.
 #[derive(Debug, Deserialize)]
@@ -26,6 +27,12 @@ pub(crate) struct Line<'a> {
     pub(crate) tool: Option<Cow<'a, str>>,
     #[serde(borrow)]
     pub(crate) input: Option<&'a RawValue>,
+    /// Whether the session was asked about the same tool use before.
+    pub(crate) repeated: Option<bool>,
+    /// Whether a tool ran with another input than was asked, and the rules that were granted with it.
+    pub(crate) edited: Option<bool>,
+    #[serde(borrow)]
+    pub(crate) permissions: Option<&'a RawValue>,
     pub(crate) is_error: Option<bool>,
     pub(crate) ask: Option<u64>,
     #[serde(borrow)]
@@ -84,8 +91,8 @@ impl<'a> Line<'a> {
         Some(cause.prompt)
     }
 
-    /// The kind of an ask.
-    pub(crate) fn ask_kind(&self) -> &str {
-        self.kind.map(|kind| kind.get().trim_matches('"')).unwrap_or_default()
+    /// The kind of an ask; none if a newer host has one that is not known here.
+    pub(crate) fn ask_kind(&self) -> Option<AskWord> {
+        serde_json::from_str(self.kind?.get()).ok()
     }
 }

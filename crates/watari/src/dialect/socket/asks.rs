@@ -45,15 +45,24 @@ impl OpenAsk {
 /// How many requests that are closed are remembered.
 const CLOSED_MAX: usize = 64;
 
-/// What a client calls an ask, and what it is for it; none if it is not asked that.
-pub(super) fn named(ask: AskId, kind: &str, tool_use: Option<&str>) -> Option<(String, OpenAsk)> {
+/// How the names begin that are made of the number of an ask.
+const ASK: &str = "ask_";
+const FORM: &str = "form_";
+
+/// The name that clients know an ask by, and what it is for them; none if this dialect does not show it.
+///
+/// A name stands for one ask in the whole session, for every client and whenever it connects: it is made of nothing but
+/// what the event itself says. The id of a tool use names only the first ask about it, and only if it does not look like
+/// a name that is made of a number. Every other ask is named by its number.
+pub(super) fn named(ask: AskId, kind: AskWord, tool_use: Option<&str>, repeated: bool) -> Option<(String, OpenAsk)> {
     match kind {
-        "permission" | "question" | "plan" => {
-            let request_id = tool_use.map_or_else(|| format!("ask_{ask}"), str::to_owned);
-            Some((request_id, OpenAsk::Tool(ask)))
+        AskWord::Permission | AskWord::Question | AskWord::Plan => {
+            let is_free = |id: &&str| !repeated && !id.is_empty() && !id.starts_with(ASK) && !id.starts_with(FORM);
+            let name = tool_use.filter(is_free).map_or_else(|| format!("{ASK}{ask}"), str::to_owned);
+            Some((name, OpenAsk::Tool(ask)))
         }
-        "form" => Some((format!("form_{ask}"), OpenAsk::Form(ask))),
-        _ => None,
+        AskWord::Form => Some((format!("{FORM}{ask}"), OpenAsk::Form(ask))),
+        AskWord::Hook | AskWord::ToolCall => None,
     }
 }
 
@@ -61,13 +70,8 @@ impl Asks {
     /// Asks that were opened before what the client is told.
     pub(super) fn know(&mut self, open: &[(AskId, AskAbout)]) {
         for (ask, about) in open {
-            let kind = match about.kind {
-                AskWord::Permission | AskWord::Question | AskWord::Plan => "permission",
-                AskWord::Form => "form",
-                AskWord::Hook | AskWord::ToolCall => continue,
-            };
             let tool_use = about.tool_use.as_ref().map(|id| id.0.as_str());
-            self.named.extend(named(*ask, kind, tool_use));
+            self.named.extend(named(*ask, about.kind, tool_use, about.repeated));
         }
     }
 

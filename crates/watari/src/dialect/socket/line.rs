@@ -2,11 +2,9 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::value::RawValue;
-use serde_json::{Map, Value};
 use watari_hub::{HostState, Position};
 
-use crate::dialect::schema::shapes::ToolContent;
+use crate::dialect::shaped::{Content, Object};
 
 /// What Watari writes, one object a line: the fields that are named here and no others. After `hello`, the last line of
 /// those that tell a numbered event also has its `seq`.
@@ -65,8 +63,7 @@ pub(crate) enum Said<'a> {
         /// The name of the tool.
         tool: &'a str,
         /// What it is used with.
-        #[schemars(with = "Map<String, Value>")]
-        input: &'a RawValue,
+        input: Object<'a>,
         /// Extension: set when a subagent uses it: the use of the tool that started the subagent.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(with = "String")]
@@ -74,13 +71,17 @@ pub(crate) enum Said<'a> {
     },
     /// May a tool be used? It is waited for `approve` or `deny`, from any client.
     ApprovalRequest {
-        /// The id of this use, which the answer names.
+        /// The id of this use, which the answer names. Extension: a name of its own if the use was asked about before, or
+        /// has no id.
         request_id: &'a str,
+        /// Extension: set when `request_id` is a name of its own: the id of this use.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "String")]
+        tool_use_id: Option<&'a str>,
         /// The name of the tool. Extension: of a form that an MCP server wants filled in, `Form`.
         tool: &'a str,
         /// What it would be used with.
-        #[schemars(with = "Map<String, Value>")]
-        input: &'a RawValue,
+        input: Object<'a>,
     },
     /// Extension: a request is closed, for all clients.
     ApprovalResolved {
@@ -92,6 +93,17 @@ pub(crate) enum Said<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(with = "String")]
         by: Option<&'a str>,
+        /// Set when the tool ran with another input than was asked.
+        #[serde(skip_serializing_if = "is_false")]
+        edited: bool,
+        /// Of an edited one: the whole input that the tool ran with.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "Object<'a>")]
+        input: Option<Object<'a>>,
+        /// The permission rules that were granted with it, in the shape of the CLI.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "Vec<Object<'a>>")]
+        permissions: Option<Vec<Object<'a>>>,
     },
     /// A tool gave something back.
     ToolResult {
@@ -104,8 +116,8 @@ pub(crate) enum Said<'a> {
         is_error: bool,
         /// Extension: what it gave back, in the API's shape.
         #[serde(skip_serializing_if = "Option::is_none")]
-        #[schemars(with = "ToolContent")]
-        content: Option<&'a RawValue>,
+        #[schemars(with = "Content<'a>")]
+        content: Option<Content<'a>>,
         /// Extension: set when a subagent used the tool.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(with = "String")]
@@ -118,14 +130,12 @@ pub(crate) enum Said<'a> {
         /// The name of the tool, as it was registered.
         name: &'a str,
         /// What it is to be run with.
-        #[schemars(with = "Map<String, Value>")]
-        input: &'a RawValue,
+        input: Object<'a>,
     },
     /// A message has been answered, or will not be; what went wrong stands before it.
     Done {
         /// The tokens, as the CLI counts them.
-        #[schemars(with = "Map<String, Value>")]
-        usage: &'a RawValue,
+        usage: Object<'a>,
         /// Extension: the number of the message that was answered, as its `accepted` has it. None when the CLI spoke by itself.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(with = "u64")]

@@ -6,12 +6,13 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use watari_hub::{Attached, HostState, Position};
-use watari_sdk::{AskId, Raw, readable};
+use watari_sdk::{AskId, AskWord, Raw, readable};
 
 use super::asks::{Asks, OpenAsk, named};
 use super::line::{Decision, ErrorKind, Kind, Said, write, write_error};
 use super::turns::{end_words, turn_finished, write_done};
 use crate::dialect::native::Line;
+use crate::dialect::shaped::{Content, Object};
 
 /// What has to be remembered from one event to the next.
 #[derive(Debug, Default)]
@@ -172,7 +173,8 @@ impl Encoder {
                 write(&Said::SubagentText { parent_request_id, text }, seq, out);
             }
             ("tool_use", parent_request_id) => {
-                let (Some(request_id), Some(tool), Some(input)) = (&block.id, &block.name, block.input) else { return };
+                let (Some(request_id), Some(tool)) = (&block.id, &block.name) else { return };
+                let input = block.input.and_then(Object::of).unwrap_or(Object::empty());
                 write(&Said::ToolUse { request_id, tool, input, parent_request_id }, seq, out);
             }
             _ => {}
@@ -180,41 +182,48 @@ impl Encoder {
     }
 
     fn asked(&mut self, line: &Line<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
-        let Some(ask) = line.ask.map(AskId) else { return };
-        if let Some((request_id, open)) = named(ask, line.ask_kind(), line.tool_use.as_deref()) {
-            match open {
-                OpenAsk::Tool(_) => {
-                    let (Some(tool), Some(input)) = (line.tool.as_deref(), line.input) else { return };
-                    write(&Said::ApprovalRequest { request_id: &request_id, tool, input }, seq, out);
-                }
-                OpenAsk::Form(_) => {
-                    let form =
-                        serde_json::json!({"server": line.server, "message": line.message, "schema": line.schema});
-                    let input = Raw::of(&form);
-                    let Ok(input) = input.parse::<&RawValue>() else { return };
-                    write(&Said::ApprovalRequest { request_id: &request_id, tool: "Form", input }, seq, out);
-                }
+        let (Some(ask), Some(kind)) = (line.ask.map(AskId), line.ask_kind()) else { return };
+        let tool = line.tool.as_deref().unwrap_or_default();
+        // One that has no object for its input was stored by an older host, which is gone and its asks with it.
+        let input = line.input.and_then(Object::of).unwrap_or(Object::empty());
+        let tool_use = line.tool_use.as_deref();
+        match named(ask, kind, tool_use, line.repeated.unwrap_or(false)) {
+            Some((request_id, open)) => {
+                let (form, tool_use_id) = (form_of(line), tool_use.filter(|id| *id != request_id));
+                let (tool, input) = match open {
+                    OpenAsk::Tool(_) => (tool, input),
+                    OpenAsk::Form(_) => ("Form", Object::of(form.as_ref()).unwrap_or(Object::empty())),
+                };
+                write(&Said::ApprovalRequest { request_id: &request_id, tool_use_id, tool, input }, seq, out);
+                self.asks.open(request_id, open);
             }
-            self.asks.open(request_id, open);
-            return;
-        }
-        // No client of this dialect has hooks.
-        if line.ask_kind() == "tool_call" {
-            let (Some(name), Some(input)) = (line.tool.as_deref(), line.input) else { return };
-            write(&Said::ToolCall { call_id: &format!("call_{ask}"), name, input }, seq, out);
+            None if kind == AskWord::ToolCall => {
+                write(&Said::ToolCall { call_id: &format!("call_{ask}"), name: tool, input }, seq, out);
+            }
+            // No client of this dialect has hooks.
+            None => {}
         }
     }
 
     fn closed(&mut self, line: &Line<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
-        let Some(ask) = line.ask.map(AskId) else { return };
-        let Some((request_id, open)) = named(ask, line.ask_kind(), line.tool_use.as_deref()) else { return };
+        let (Some(ask), Some(kind)) = (line.ask.map(AskId), line.ask_kind()) else { return };
+        let repeated = line.repeated.unwrap_or(false);
+        let Some((request_id, open)) = named(ask, kind, line.tool_use.as_deref(), repeated) else { return };
         let decision = match line.ending {
             Some("allowed" | "answered") => Decision::Approved,
             Some("denied") => Decision::Denied,
             Some("expired") => Decision::Expired,
             _ => Decision::Cancelled,
         };
-        write(&Said::ApprovalResolved { request_id: &request_id, decision, by: line.by.as_deref() }, seq, out);
+        let resolved = Said::ApprovalResolved {
+            request_id: &request_id,
+            decision,
+            by: line.by.as_deref(),
+            edited: line.edited.unwrap_or(false),
+            input: line.input.and_then(Object::of),
+            permissions: line.permissions.map(Object::list),
+        };
+        write(&resolved, seq, out);
         self.asks.close(request_id, open);
     }
 
@@ -268,6 +277,11 @@ impl Encoder {
     }
 }
 
+/// What a server asks for in a form, as the input of a request.
+fn form_of(line: &Line<'_>) -> Raw {
+    Raw::of(&serde_json::json!({"server": line.server, "message": line.message, "schema": line.schema}))
+}
+
 /// Whether the CLI was there at the place behind which the client is told what happened. Between that and now it may have
 /// come and gone; it nearly always was there.
 fn was_up(attached: &Attached) -> bool {
@@ -297,8 +311,12 @@ fn write_delta(kind: Kind, text: &str, seq: Option<&str>, out: &mut Vec<u8>) {
 
 fn returned(line: &Line<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
     let Some(request_id) = line.tool_use.as_deref() else { return };
-    let content = line.content.filter(|content| content.get() != "null");
-    let output = content.map(|content| as_text(content.get())).unwrap_or_default();
+    let content = line.content.and_then(Content::of);
+    let output = match content {
+        Some(Content::AsItCame(content)) => as_text(content.get()),
+        Some(Content::Other(text)) => text.to_owned(),
+        None => String::new(),
+    };
     let parent_request_id = line.parent.as_deref();
     let is_error = line.is_error.unwrap_or(false);
     write(&Said::ToolResult { request_id, output: &output, is_error, content, parent_request_id }, seq, out);

@@ -1,10 +1,15 @@
 //! How turns end, in the words of the document.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use watari_sdk::Raw;
 
 use super::line::{ErrorKind, Said, write, write_error};
 use crate::dialect::native::Line;
+use crate::dialect::shaped::Object;
 
 /// The tokens of a message that was never answered.
 const NO_USAGE: &str = r#"{"input_tokens":0,"output_tokens":0}"#;
@@ -18,12 +23,7 @@ pub(super) fn turn_finished(line: &Line<'_>, seq: Option<&str>, out: &mut Vec<u8
         #[serde(default)]
         errors: Vec<String>,
         #[serde(borrow)]
-        detail: Option<Detail<'a>>,
-    }
-    #[derive(Deserialize)]
-    struct Detail<'a> {
-        #[serde(borrow)]
-        usage: Option<&'a RawValue>,
+        detail: Option<&'a RawValue>,
     }
     let Some(outcome) = line.outcome.and_then(|outcome| serde_json::from_str::<Outcome<'_>>(outcome.get()).ok()) else {
         return write_done(None, line.prompt_of_turn(), seq, out);
@@ -38,7 +38,11 @@ pub(super) fn turn_finished(line: &Line<'_>, seq: Option<&str>, out: &mut Vec<u8
         };
         write_error(ErrorKind::Turn, &message, None, out);
     }
-    write_done(outcome.detail.and_then(|detail| detail.usage), line.prompt_of_turn(), seq, out);
+    // A map and not a struct: the CLI may say a thing twice, and then the last counts.
+    let detail =
+        outcome.detail.and_then(|detail| serde_json::from_str::<BTreeMap<Cow<'_, str>, &RawValue>>(detail.get()).ok());
+    let usage = detail.and_then(|detail| serde_json::from_str(detail.get("usage")?.get()).ok());
+    write_done(usage, line.prompt_of_turn(), seq, out);
 }
 
 /// How a CLI went that nobody had told to; none if somebody had.
@@ -70,8 +74,7 @@ pub(super) fn end_words(exit: &RawValue) -> Option<String> {
 }
 
 pub(super) fn write_done(usage: Option<&RawValue>, message_id: Option<u64>, seq: Option<&str>, out: &mut Vec<u8>) {
-    let none: Result<&RawValue, _> = serde_json::from_str(NO_USAGE);
-    if let Some(usage) = usage.or(none.ok()) {
-        write(&Said::Done { usage, message_id }, seq, out);
-    }
+    let none = Raw::from(NO_USAGE);
+    let usage = usage.and_then(Object::of).or(Object::of(none.as_ref())).unwrap_or(Object::empty());
+    write(&Said::Done { usage, message_id }, seq, out);
 }

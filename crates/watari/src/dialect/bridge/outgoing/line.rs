@@ -4,10 +4,9 @@ use std::io::Write;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Map, Value};
-use watari_sdk::{AskId, Raw};
+use watari_sdk::AskId;
 
-use crate::dialect::schema::shapes::ToolContent;
+use crate::dialect::shaped::{Content, Object};
 
 /// What Watari writes, one object a line: the fields that are named here and no others.
 // What is written here after three slashes is what clients read in the schema.
@@ -27,8 +26,7 @@ pub(crate) enum Line<'a> {
         /// The names of the tools that the model has.
         tools: &'a [String],
         /// The MCP servers, as the CLI has them: each with a `name` and a `status`.
-        #[schemars(with = "Vec<Map<String, Value>>")]
-        mcp_servers: Raw,
+        mcp_servers: Vec<Object<'a>>,
         /// What is asked about before it runs: a word such as `default` or `plan`.
         permission_mode: &'a str,
     },
@@ -84,8 +82,7 @@ pub(crate) enum Line<'a> {
         /// The use of a tool that started the subagent which says this; null if none does.
         parent_tool_use_id: Option<&'a str>,
         /// The blocks of the message, as the API has them.
-        #[schemars(with = "Vec<Map<String, Value>>")]
-        content: &'a [Raw],
+        content: Vec<Object<'a>>,
     },
     /// May a tool be used? It is waited for a `permission_response`. A question of the model to the user comes as one
     /// too, of the tool `AskUserQuestion`.
@@ -96,8 +93,7 @@ pub(crate) enum Line<'a> {
         /// The name of the tool.
         tool_name: &'a str,
         /// What it would be used with.
-        #[schemars(with = "Map<String, Value>")]
-        tool_input: &'a Raw,
+        tool_input: Object<'a>,
         /// The id of this use of the tool.
         tool_use_id: &'a str,
     },
@@ -128,16 +124,14 @@ pub(crate) enum Line<'a> {
         /// Extension: the name of the tool, as it was registered.
         name: &'a str,
         /// Extension: what it is to be run with: what the model wrote, not checked.
-        #[schemars(with = "Map<String, Value>")]
-        input: &'a Raw,
+        input: Object<'a>,
     },
     /// Extension: what a tool gave back.
     ToolResult {
         /// The id of the use of the tool.
         tool_use_id: &'a str,
         /// A text, or blocks as the API has them.
-        #[schemars(with = "ToolContent")]
-        content: &'a Raw,
+        content: Content<'a>,
         /// Whether the tool failed, or was not allowed.
         is_error: bool,
     },
@@ -150,8 +144,7 @@ pub(crate) enum Line<'a> {
         /// What is new.
         news: TaskWord,
         /// The whole report, as the CLI has it.
-        #[schemars(with = "Map<String, Value>")]
-        detail: &'a Raw,
+        detail: Object<'a>,
     },
     /// What the CLI does at the moment, or a setting that has changed.
     Status {
@@ -182,8 +175,7 @@ pub(crate) enum Line<'a> {
         /// Whether it went wrong.
         is_error: bool,
         /// The tokens, as the CLI counts them: `input_tokens`, `output_tokens` and others.
-        #[schemars(with = "Map<String, Value>")]
-        usage: Raw,
+        usage: Object<'a>,
         /// The last text of the model, or that of an error of the API. Only with the subtype `success`.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(with = "String")]

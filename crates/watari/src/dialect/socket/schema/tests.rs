@@ -76,6 +76,7 @@ fn every_message_and_every_field_is_described() {
     abort.id
     accepted
     approval_request.seq
+    approval_request.tool_use_id
     approval_resolved
     approve.id
     approve.input

@@ -1,0 +1,84 @@
+//! The asks of a session: which tool uses they were about, and what became of each, for the host's log.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use watari_sdk::{AskAbout, AskWord, AskedToolUses, Event, ToolUseId};
+
+use crate::log::{Log, ReadError};
+use crate::position::Position;
+
+/// How much of a tool's name is logged.
+const TOOL_SHOWN_CHARACTERS: usize = 80;
+
+/// The tool uses that a session was asked about, from the beginning of its log on.
+pub(crate) fn read_asked(log: &Log) -> Result<AskedToolUses, ReadError> {
+    let mut asked = AskedToolUses::default();
+    let mut lines = log.after(Position::default())?;
+    while let Some(line) = lines.next()? {
+        if let Some(tool_use) = asked_in_line(line) {
+            asked.record(&tool_use);
+        }
+    }
+    Ok(asked)
+}
+
+/// The tool use that a stored event asks consent for. Most lines are of other events: their beginning tells.
+fn asked_in_line(line: &[u8]) -> Option<ToolUseId> {
+    #[derive(Deserialize)]
+    struct Line<'a> {
+        #[serde(borrow)]
+        r#type: Cow<'a, str>,
+        kind: AskWord,
+        tool_use: Option<String>,
+    }
+    const TYPE: &[u8] = br#""type":"ask_opened""#;
+    // The position stands first, and is short.
+    let beginning = line.get(..64.min(line.len()))?;
+    beginning.windows(TYPE.len()).any(|window| window == TYPE).then_some(())?;
+    let line: Line<'_> = serde_json::from_slice(line).ok()?;
+    let is_named = line.r#type == "ask_opened" && is_named_by_tool_use(line.kind);
+    line.tool_use.filter(|_| is_named).map(ToolUseId)
+}
+
+/// Whether clients may know an ask by the id of its tool use.
+fn is_named_by_tool_use(kind: AskWord) -> bool {
+    match kind {
+        AskWord::Permission | AskWord::Question | AskWord::Plan => true,
+        AskWord::Hook | AskWord::Form | AskWord::ToolCall => false,
+    }
+}
+
+/// Remembers what was asked, and logs what became of it: who decided what, without its content.
+pub(crate) fn note(event: &Event, asked: &mut AskedToolUses) {
+    if let Event::AskOpened { kind, .. } = event {
+        let AskAbout { kind, tool_use, .. } = kind.about();
+        tool_use.filter(|_| is_named_by_tool_use(kind)).map(|tool_use| asked.record(&tool_use));
+    } else if let Event::AskClosed { ask, about, ending, by, allowed } = event {
+        let tool: Option<String> = about.tool.as_ref().map(|tool| tool.chars().take(TOOL_SHOWN_CHARACTERS).collect());
+        let rules = allowed.permissions.is_some();
+        let (kind, edited) = (about.kind, allowed.edited);
+        // What clients and the CLI have named is written with its control characters escaped.
+        tracing::info!(%ask, ?kind, ?tool, ?ending, ?by, edited, rules, "ask resolved");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tool_use_that_an_earlier_host_was_asked_about_is_found_in_the_log() {
+        let of = |line: &str| asked_in_line(line.as_bytes()).map(|tool_use| tool_use.0);
+        let asked =
+            |kind: &str| format!(r#"{{"seq":"1:8","type":"ask_opened","ask":5,"kind":"{kind}","tool_use":"t"}}"#);
+        for kind in ["permission", "question", "plan"] {
+            assert_eq!(of(&asked(kind)).as_deref(), Some("t"), "{kind}");
+        }
+        for kind in ["hook", "form", "tool_call", "something_newer"] {
+            assert_eq!(of(&asked(kind)), None, "{kind}");
+        }
+        assert_eq!(of(r#"{"seq":"1:8","type":"ask_closed","kind":"permission","tool_use":"t"}"#), None);
+        assert_eq!(of(r#"{"seq":"1:8","type":"unknown","frame":{"type":"ask_opened"},"tool_use":"t"}"#), None);
+    }
+}

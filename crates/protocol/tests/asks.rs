@@ -1,0 +1,108 @@
+//! What the record of an ask says: what was allowed, and which ask is which.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
+
+mod play;
+
+use std::time::Duration;
+
+use play::play_with;
+use watari_protocol::{Config, Hook, Initialize};
+
+/// What a script does to asks, without what it takes to get there.
+fn asks(script: &str) -> String {
+    let hooks = vec![Hook::on("PreToolUse"), Hook::on("PermissionRequest")];
+    let initialize = Initialize { hooks, ..Initialize::default() };
+    let config = Config { initialize, answer_within: Some(Duration::from_secs(60)), ..Config::default() };
+    told_of_asks(&play_with(config, &format!("cli ready\nprompt go\n{script}")))
+}
+
+fn told_of_asks(transcript: &str) -> String {
+    let is_shown =
+        |line: &&str| ["* ask_", "x "].iter().any(|start| line.starts_with(start)) || line.contains("control_response");
+    transcript.lines().filter(is_shown).collect::<Vec<_>>().join("\n")
+}
+
+fn asked(request_id: &str, tool: &str, input: &str) -> String {
+    format!(
+        r#"cli {{"type":"control_request","request_id":"{request_id}","request":{{"subtype":"can_use_tool","tool_name":"{tool}","input":{input},"tool_use_id":"toolu_{request_id}"}}}}"#
+    )
+}
+
+fn hook_asked(request_id: &str, hook: u32, event: &str) -> String {
+    format!(
+        r#"cli {{"type":"control_request","request_id":"{request_id}","request":{{"subtype":"hook_callback","callback_id":"watari_hook_{hook}","input":{{"hook_event_name":"{event}","tool_name":"Bash","tool_input":{{"command":"ls"}}}}}}}}"#
+    )
+}
+
+/// The line that closes the only ask of a script.
+fn closed(script: &str) -> String {
+    let transcript = asks(script);
+    let closed: Vec<&str> = transcript.lines().filter_map(|line| line.strip_prefix("* ask_closed ")).collect();
+    let [closed] = closed.as_slice() else { panic!("{transcript}") };
+    (*closed).to_owned()
+}
+
+#[test]
+fn an_answer_that_changes_what_runs_is_recorded_whatever_the_kind_of_ask() {
+    let permission = asked("a", "Bash", r#"{"command":"touch harmless","timeout":5}"#);
+    let question = asked("a", "AskUserQuestion", r#"{"questions":[{"question":"Which?"}]}"#);
+    let plan = asked("a", "ExitPlanMode", r#"{"plan":"one"}"#);
+    let (pre, request) = (hook_asked("a", 1, "PreToolUse"), hook_asked("a", 2, "PermissionRequest"));
+    let with = |ask: &str, answer: &str| closed(&format!("{ask}\n{answer}"));
+    insta::assert_snapshot!([
+        with(&permission, r#"allow 1 {"command":"rm other"}"#),
+        with(&question, r#"choose 1 {"Which?":"this"}"#),
+        with(&question, r#"allow 1 {"questions":[],"answers":{"Which?":"that"}}"#),
+        with(&plan, r#"allow 1 {"plan":"two"}"#),
+        with(&pre, r#"hook 1 allow {"command":"rm other"}"#),
+        with(&pre, r#"hook 1 {"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"allow","updatedInput":{"command":"rm raw"}}}"#),
+        with(&request, r#"hook 1 {"hookSpecificOutput":{"decision":{"behavior":"allow","updatedInput":{"command":"rm raw"},"updatedPermissions":[{"type":"setMode"}]}}}"#),
+    ].join("\n"), @r#"
+    {"ask":1,"edited":true,"ending":"allowed","input":{"command":"rm other"},"kind":"permission","tool_use":"toolu_a"}
+    {"ask":1,"edited":true,"ending":"answered","input":{"answers":{"Which?":"this"},"questions":[{"question":"Which?"}]},"kind":"question","tool_use":"toolu_a"}
+    {"ask":1,"edited":true,"ending":"allowed","input":{"answers":{"Which?":"that"}},"kind":"question","tool_use":"toolu_a"}
+    {"ask":1,"edited":true,"ending":"allowed","input":{"plan":"two"},"kind":"plan","tool_use":"toolu_a"}
+    {"ask":1,"edited":true,"ending":"answered","input":{"command":"rm other"},"kind":"hook"}
+    {"ask":1,"edited":true,"ending":"answered","input":{"command":"rm raw"},"kind":"hook"}
+    {"ask":1,"edited":true,"ending":"answered","input":{"command":"rm raw"},"kind":"hook","permissions":[{"type":"setMode"}]}
+    "#);
+}
+
+#[test]
+fn an_answer_that_changes_nothing_is_not_an_edit_and_stores_no_input_twice() {
+    let permission = asked("a", "Bash", r#"{"command":"touch 渡り","timeout":5}"#);
+    let as_asked = r#"{"ask":1,"ending":"allowed","kind":"permission","tool_use":"toolu_a"}"#;
+    for answer in [
+        "allow 1",
+        "allow 1 {}",
+        r#"allow 1 {"command":"touch 渡り","timeout":5}"#,
+        r#"allow 1 { "timeout": 5.0, "command": "touch \u6e21\u308a" }"#,
+    ] {
+        assert_eq!(closed(&format!("{permission}\n{answer}")), as_asked, "{answer}");
+    }
+    let denied = closed(&format!("{permission}\ndeny 1 no"));
+    assert_eq!(denied, r#"{"ask":1,"ending":"denied","kind":"permission","tool_use":"toolu_a"}"#);
+    let hook = closed(&format!("{}\nhook 1 allow {{\"command\":\"ls\"}}", hook_asked("a", 1, "PreToolUse")));
+    assert_eq!(hook, r#"{"ask":1,"ending":"answered","kind":"hook"}"#);
+}
+
+#[test]
+fn a_second_ask_about_one_tool_use_says_so_whether_the_first_is_open_or_not() {
+    let ask = |request: &str| {
+        format!(
+            r#"cli {{"type":"control_request","request_id":"{request}","request":{{"subtype":"can_use_tool","tool_name":"Bash","input":{{"command":"{request}"}},"tool_use_id":"toolu_1"}}}}"#
+        )
+    };
+    let script = [ask("a"), ask("b"), "allow 1".into(), "deny 2 no".into(), ask("c"), "allow 1".into()].join("\n");
+    insta::assert_snapshot!(asks(&script), @r#"
+    * ask_opened {"ask":1,"input":{"command":"a"},"kind":"permission","needs_person":false,"tool":"Bash","tool_use":"toolu_1"}
+    * ask_opened {"ask":2,"input":{"command":"b"},"kind":"permission","needs_person":false,"repeated":true,"tool":"Bash","tool_use":"toolu_1"}
+    * ask_closed {"ask":1,"ending":"allowed","kind":"permission","tool_use":"toolu_1"}
+    > {"type":"control_response","response":{"subtype":"success","request_id":"a","response":{"behavior":"allow","updatedInput":{"command":"a"}}}}
+    * ask_closed {"ask":2,"ending":"denied","kind":"permission","repeated":true,"tool_use":"toolu_1"}
+    > {"type":"control_response","response":{"subtype":"success","request_id":"b","response":{"behavior":"deny","interrupt":false,"message":"no"}}}
+    * ask_opened {"ask":3,"input":{"command":"c"},"kind":"permission","needs_person":false,"repeated":true,"tool":"Bash","tool_use":"toolu_1"}
+    x ask 1 is not open: it was answered, withdrawn, has expired or never was
+    "#);
+}
