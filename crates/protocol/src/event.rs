@@ -392,8 +392,8 @@ pub struct SessionInfo {
 }
 
 impl SessionInfo {
-    /// The MCP servers and how they are, as the CLI wrote them; an empty list when it wrote none.
+    /// The MCP servers and how they are, as the CLI wrote them; an empty list when it wrote no list.
     pub fn mcp_servers(&self) -> Raw {
-        member(&self.detail, "mcp_servers").unwrap_or_else(|| Raw::from("[]"))
+        member(&self.detail, "mcp_servers").filter(Raw::is_list).unwrap_or_else(|| Raw::from("[]"))
     }
 }

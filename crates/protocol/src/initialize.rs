@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::id::HookId;
 use crate::json::Raw;
 
 /// The settings that open a conversation with the CLI.
@@ -30,6 +31,12 @@ impl Initialize {
     /// Whether the CLI knows a server of tools of this program's.
     pub(crate) fn has_tools(&self) -> bool {
         self.offers_tools || !self.tools.is_empty()
+    }
+
+    /// A hook by its id; none if the program has registered no such hook.
+    pub(crate) fn hook(&self, id: HookId) -> Option<&Hook> {
+        let place = usize::try_from(id.0).ok()?.checked_sub(1)?;
+        self.hooks.get(place)
     }
 }
 

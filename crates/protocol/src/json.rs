@@ -5,7 +5,7 @@ mod same;
 pub(crate) use same::same_value;
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
 use serde::{Serialize, Serializer};
@@ -35,6 +35,10 @@ impl Raw {
         Raw(serde_json::value::to_raw_value(value).unwrap_or_default())
     }
 
+    pub(crate) fn is_list(&self) -> bool {
+        self.as_str().starts_with('[')
+    }
+
     pub(crate) fn copied(value: &RawValue) -> Raw {
         Raw(value.to_owned())
     }
@@ -49,6 +53,18 @@ impl AsRef<RawValue> for Raw {
 /// JSON text whose strings Rust can hold: half a character, which JSON can hold, becomes U+FFFD.
 pub fn readable(json: &str) -> Cow<'_, str> {
     lone_surrogates(json, Half::Replaced).map_or(Cow::Borrowed(json), Cow::Owned)
+}
+
+/// The value, if it is an object: the check at the wire's edge for whatever clients are promised one.
+pub(crate) fn object(value: &RawValue) -> Option<&RawValue> {
+    value.get().starts_with('{').then_some(value)
+}
+
+/// An object with the last member of each key, as the CLI reads one in which a key occurs twice; none if the text is no
+/// object.
+pub(crate) fn with_last_members(json: &str) -> Option<String> {
+    let members: BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_str(json).ok()?;
+    serde_json::to_string(&members).ok()
 }
 
 /// One member of an object, as it came; none if there is none, or if it is null.

@@ -19,11 +19,14 @@ pub(crate) mod system;
 
 use std::borrow::Cow;
 use std::fmt;
+use std::marker::PhantomData;
 
-use serde::de::{Deserialize, DeserializeOwned, Deserializer, Visitor};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserialize, DeserializeOwned, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::event::NoticeKind;
+use crate::json::with_last_members;
 use control::{AskRequest, Gate, Response};
 use message::{AssistantFrame, PromptNews, ToolProgressFrame, UserFrame};
 use repair::Half;
@@ -69,17 +72,24 @@ pub(crate) enum Incoming<'a> {
 }
 
 /// Tells what a line means; none when it is not a JSON object. Lone surrogates, which JSON allows and Rust's strings
-/// do not, are dealt with only when the line cannot be read otherwise; the line so made is kept in `repaired`.
+/// do not, and keys that occur twice are dealt with only when the line cannot be read otherwise; the line so made is kept
+/// in `repaired`.
 pub(crate) fn decode<'a>(line: &'a str, repaired: &'a mut String) -> Option<Incoming<'a>> {
     if let Some(known) = read(line) {
         return Some(known);
     }
     // The other half of a character may come with the next piece of a stream, and nowhere else.
     let half = if line.contains("\"stream_event\"") { Half::Kept } else { Half::Replaced };
-    match repair::lone_surrogates(line, half) {
+    if let Some(readable) = repair::lone_surrogates(line, half)
+        && read(&readable).is_some()
+    {
+        *repaired = readable;
+        return read(repaired).map(with_halves);
+    }
+    match with_last_members(line) {
         Some(readable) => {
             *repaired = readable;
-            read(repaired).map(with_halves).or_else(|| unknown(line))
+            read(repaired).or_else(|| unknown(line))
         }
         None => unknown(line),
     }
@@ -93,6 +103,10 @@ fn with_halves(mut frame: Incoming<'_>) -> Incoming<'_> {
 }
 
 fn read(line: &str) -> Option<Incoming<'_>> {
+    // A list is no frame, though its items could be taken for the members of one.
+    if !line.starts_with('{') {
+        return None;
+    }
     let read = match first_type(line) {
         Some("stream_event") => stream::read(line).map(Incoming::Stream),
         Some("assistant") => message::read_assistant(line).map(Incoming::Assistant),
@@ -253,6 +267,28 @@ impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
             }
         }
         deserializer.deserialize_str(TextVisitor)
+    }
+}
+
+/// The members of an object. A list is not taken for one: serde would read its items as the members, in their order.
+#[derive(Debug)]
+pub(crate) struct Members<T>(pub(crate) T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Members<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Members<T>, D::Error> {
+        struct MembersVisitor<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for MembersVisitor<T> {
+            type Value = Members<T>;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Members<T>, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(map)).map(Members)
+            }
+        }
+        deserializer.deserialize_map(MembersVisitor(PhantomData))
     }
 }
 

@@ -1,4 +1,4 @@
-//! What the record of an ask says: what was allowed, and which ask is which.
+//! What the record of an ask says: what was allowed, which ask is which, and that no ask is open that clients cannot see.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
 
@@ -6,7 +6,7 @@ mod play;
 
 use std::time::Duration;
 
-use play::play_with;
+use play::{play, play_with};
 use watari_protocol::{Config, Hook, Initialize};
 
 /// What a script does to asks, without what it takes to get there.
@@ -18,8 +18,10 @@ fn asks(script: &str) -> String {
 }
 
 fn told_of_asks(transcript: &str) -> String {
-    let is_shown =
-        |line: &&str| ["* ask_", "x "].iter().any(|start| line.starts_with(start)) || line.contains("control_response");
+    let is_shown = |line: &&str| {
+        ["* ask_", "* unknown", "* turn_finished", "x "].iter().any(|start| line.starts_with(start))
+            || line.contains("control_response")
+    };
     transcript.lines().filter(is_shown).collect::<Vec<_>>().join("\n")
 }
 
@@ -105,4 +107,63 @@ fn a_second_ask_about_one_tool_use_says_so_whether_the_first_is_open_or_not() {
     * ask_opened {"ask":3,"input":{"command":"c"},"kind":"permission","needs_person":false,"repeated":true,"tool":"Bash","tool_use":"toolu_1"}
     x ask 1 is not open: it was answered, withdrawn, has expired or never was
     "#);
+}
+
+#[test]
+fn an_ask_whose_input_has_another_shape_is_denied_and_never_opened() {
+    for input in ["null", "7", "\"rm\"", "[]", r#"["rm"]"#, "true"] {
+        let transcript = asks(&asked("a", "Bash", input));
+        assert!(!transcript.contains("ask_opened"), "{transcript}");
+        assert!(transcript.contains("* unknown"), "{transcript}");
+        assert!(transcript.contains(r#""behavior":"deny""#), "{transcript}");
+    }
+    let call = |arguments: &str| {
+        format!(
+            r#"cli {{"type":"control_request","request_id":"a","request":{{"subtype":"mcp_message","server_name":"client","message":{{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{{"name":"add","arguments":{arguments}}}}}}}}}"#
+        )
+    };
+    let with_tools = |script: &str| {
+        let initialize = Initialize { offers_tools: true, ..Initialize::default() };
+        told_of_asks(&play_with(Config { initialize, ..Config::default() }, &format!("cli ready\nprompt go\n{script}")))
+    };
+    for arguments in ["7", "\"rm\"", "[]", "true"] {
+        let transcript = with_tools(&call(arguments));
+        assert!(!transcript.contains("ask_opened"), "{transcript}");
+        assert!(transcript.contains(r#""isError":true"#), "{transcript}");
+    }
+    // No arguments are no members.
+    assert!(with_tools(&call("null")).contains("ask_opened"), "{}", with_tools(&call("null")));
+}
+
+/// A hook that the program did not register has no deadline, and no client knows what to say to it.
+#[test]
+fn a_call_of_a_hook_that_nobody_registered_is_answered_at_once_as_its_gate_fails() {
+    insta::assert_snapshot!(asks(&hook_asked("a", 9, "PreToolUse")), @r#"> {"type":"control_response","response":{"subtype":"success","request_id":"a","response":{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"No hook of this name is registered"}}}}"#);
+}
+
+/// Of a key that occurs twice the last counts, as it does for the CLI's own reader.
+#[test]
+fn a_frame_with_a_key_that_occurs_twice_is_not_lost() {
+    let twice = play(
+        r#"
+        cli ready
+        prompt go
+        cli {"type":"control_request","request_id":"x","request_id":"a","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{},"tool_use_id":"t"}}
+        allow 1
+        cli {"type":"result","subtype":"error","subtype":"success","result":"done","usage":1,"usage":{"input_tokens":1}}
+    "#,
+    );
+    insta::assert_snapshot!(told_of_asks(&twice), @r#"
+    * ask_opened {"ask":1,"kind":"permission","needs_person":false,"tool":"Bash","tool_use":"t"}
+    * ask_closed {"ask":1,"ending":"allowed","kind":"permission","tool_use":"t"}
+    > {"type":"control_response","response":{"subtype":"success","request_id":"a","response":{"behavior":"allow","updatedInput":{}}}}
+    * turn_finished {"cause":{"prompt":1},"outcome":{"ending":"completed","result":"done","subtype":"success","usage":{"input_tokens":1}}}
+    "#);
+}
+
+/// A list is no message, whatever stands in it.
+#[test]
+fn a_line_that_is_a_list_is_not_taken_for_a_frame() {
+    let transcript = play("cli ready\nprompt go\ncli [\"result\",\"success\",false]\ncli [\"keep_alive\"]");
+    assert_eq!(transcript.matches("* noise_skipped").count(), 2, "{transcript}");
 }

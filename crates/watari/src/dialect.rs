@@ -14,3 +14,6 @@ pub(crate) mod speaker;
 #[cfg(test)]
 #[path = "../tests/judge/mod.rs"]
 mod judge;
+
+#[cfg(test)]
+mod every_shape;

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::id::PromptId;
-use crate::json::{Raw, member};
+use crate::json::{Raw, member, object};
 
 /// What a turn runs for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -52,9 +52,10 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// This turn's tokens as the CLI wrote them, with whatever else it counts; an empty object when it wrote none.
+    /// This turn's tokens as the CLI wrote them, with whatever else it counts; an empty object when it wrote no object.
     pub fn raw_usage(&self) -> Raw {
-        member(&self.detail, "usage").unwrap_or_else(|| Raw::from("{}"))
+        let usage = member(&self.detail, "usage").filter(|usage| object(usage.as_ref()).is_some());
+        usage.unwrap_or_else(|| Raw::from("{}"))
     }
 
     /// Reads what the model wrote to fit a schema into a type of the caller's.

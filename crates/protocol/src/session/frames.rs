@@ -234,6 +234,9 @@ impl Machine {
             return self.write(answers::unsupported(id, "mcp_message"));
         }
         match request.body {
+            AskBody::Known(AskKind::Hook(ask)) if self.config.initialize.hook(ask.hook).is_none() => {
+                self.write(answers::safe(id, &Gate::Hook { event: ask.event }, "No hook of this name is registered"));
+            }
             AskBody::Known(kind) if self.phase != Phase::Closing => {
                 let gate = Gate::of(&kind);
                 let deadline = self.deadline_of(&kind, now);
@@ -263,10 +266,7 @@ impl Machine {
             AskKind::Permission(_) | AskKind::Question(_) | AskKind::Plan(_) | AskKind::Form(_) => {
                 self.config.answer_within
             }
-            AskKind::Hook(ask) => {
-                let place = usize::try_from(ask.hook.0).ok().and_then(|number| number.checked_sub(1));
-                place.and_then(|place| self.config.initialize.hooks.get(place)).map(|hook| hook.answer_within)
-            }
+            AskKind::Hook(ask) => self.config.initialize.hook(ask.hook).map(|hook| hook.answer_within),
             // A tool takes as long as it takes; the CLI has a limit of its own.
             AskKind::ToolCall(_) => None,
         };

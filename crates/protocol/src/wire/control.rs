@@ -6,7 +6,7 @@ use super::mcp::{self, Message, Question};
 use super::{Frame, Loose, Text};
 use crate::event::{AskKind, FormAsk, HookAsk, PermissionAsk};
 use crate::id::{HookId, ToolUseId};
-use crate::json::Raw;
+use crate::json::{Raw, object};
 
 /// A question of the CLI, which it waits on.
 #[derive(Debug)]
@@ -73,7 +73,8 @@ pub(super) fn read_request<'a>(frame: &Frame<'a>, line: &str) -> Option<AskReque
         subtype: Text<'a>,
     }
     let request_id = frame.request_id.clone()?;
-    let head = frame.request.and_then(|request| Some((request, serde_json::from_str::<Head<'a>>(request.get()).ok()?)));
+    let request = frame.request.and_then(object);
+    let head = request.and_then(|request| Some((request, serde_json::from_str::<Head<'a>>(request.get()).ok()?)));
     // The CLI waits for every question it asks, so one that says nothing has an answer too.
     let Some((request, head)) = head else {
         let body = AskBody::Unsupported { subtype: Text("?".into()), frame: Raw::from(line) };
@@ -89,6 +90,7 @@ pub(super) fn read_request<'a>(frame: &Frame<'a>, line: &str) -> Option<AskReque
         "elicitation" => known(read_form(request), Gate::Form),
         "mcp_message" if let Some(message) = mcp::read(request) => match message {
             Message::Call(call) => AskBody::Known(AskKind::ToolCall(Box::new(call))),
+            Message::UnreadableCall { call } => known(None, Gate::ToolCall { call }),
             Message::Question(question) => AskBody::OfToolServer(question),
         },
         _ => AskBody::Unsupported { subtype: head.subtype, frame: Raw::from(line) },
@@ -113,6 +115,8 @@ fn read_permission(request: &RawValue) -> Option<AskKind> {
         requires_user_interaction: Loose<bool>,
     }
     let members: Members<'_> = serde_json::from_str(request.get()).ok()?;
+    // What a client consents to is run as it was shown: what cannot be shown as an object is not asked but denied.
+    let input = object(members.input)?;
     let kind = match &*members.tool_name {
         "AskUserQuestion" => AskKind::Question,
         "ExitPlanMode" => AskKind::Plan,
@@ -122,7 +126,7 @@ fn read_permission(request: &RawValue) -> Option<AskKind> {
         || matches!(&*members.tool_name, "AskUserQuestion" | "ExitPlanMode");
     Some(kind(Box::new(PermissionAsk {
         tool: members.tool_name.into_string(),
-        input: Raw::copied(members.input),
+        input: Raw::copied(input),
         tool_use: members.tool_use_id.map(|id| ToolUseId(id.into_string())),
         repeated: false,
         agent: members.agent_id.map(Text::into_string),
@@ -149,7 +153,7 @@ fn read_hook(request: &RawValue) -> Option<AskKind> {
         tool_use_id: Option<Text<'a>>,
     }
     let members: Members<'_> = serde_json::from_str(request.get()).ok()?;
-    let input: Input<'_> = serde_json::from_str(members.input.get()).ok()?;
+    let input: Input<'_> = serde_json::from_str(object(members.input)?.get()).ok()?;
     Some(AskKind::Hook(HookAsk {
         hook: hook_of_name(&members.callback_id)?,
         event: input.hook_event_name.into_string(),

@@ -12,7 +12,7 @@ use super::{Loose, Text};
 use crate::event::ToolCallAsk;
 use crate::id::ToolUseId;
 use crate::initialize::{TOOL_SERVER, Tool};
-use crate::json::Raw;
+use crate::json::{Raw, object};
 
 /// That our server has other tools than before.
 #[derive(Debug, serde::Serialize)]
@@ -27,6 +27,10 @@ pub(super) const TOOLS_CHANGED: Notice = Notice { jsonrpc: "2.0", method: "notif
 #[derive(Debug)]
 pub(crate) enum Message {
     Call(ToolCallAsk),
+    /// A call that cannot be read, by the CLI's own number of it.
+    UnreadableCall {
+        call: Raw,
+    },
     Question(Question),
 }
 
@@ -62,7 +66,8 @@ pub(super) fn read(request: &RawValue) -> Option<Message> {
         return None;
     }
     if let (Some(id), Some(params), "tools/call") = (message.id, message.params, &*message.method) {
-        return read_call(id, params).map(Message::Call);
+        let unreadable = || Message::UnreadableCall { call: Raw::copied(id) };
+        return Some(read_call(id, params).map_or_else(unreadable, Message::Call));
     }
     #[derive(Default, serde::Deserialize)]
     struct Params {
@@ -92,10 +97,12 @@ fn read_call(id: &RawValue, params: &RawValue) -> Option<ToolCallAsk> {
         #[serde(default, rename = "claudecode/toolUseId")]
         tool_use: Loose<String>,
     }
-    let params: Params<'_> = serde_json::from_str(params.get()).ok()?;
+    let params: Params<'_> = serde_json::from_str(object(params)?.get()).ok()?;
+    // Absent and null both mean that there are none.
+    let input = params.arguments.map_or(Some(Raw::from("{}")), |arguments| object(arguments).map(Raw::copied))?;
     Some(ToolCallAsk {
         tool: params.name.into_string(),
-        input: params.arguments.map_or_else(|| Raw::from("{}"), Raw::copied),
+        input,
         tool_use: params.meta.or_default().tool_use.into_option().map(ToolUseId),
         call: Raw::copied(id),
     })

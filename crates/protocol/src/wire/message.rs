@@ -3,10 +3,10 @@
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
-use super::{Incoming, Loose, Text};
+use super::{Incoming, Loose, Members, Text};
 use crate::event::{Block, BlockKind, BlockSource, Writer};
 use crate::id::{EntryId, MessageId, ToolUseId};
-use crate::json::Raw;
+use crate::json::{Raw, object};
 
 /// What the assistant wrote: in practice one block a frame.
 #[derive(Debug)]
@@ -105,7 +105,7 @@ pub(super) fn read_assistant(line: &str) -> Option<AssistantFrame<'_>> {
     #[derive(serde::Deserialize)]
     struct Line<'a> {
         #[serde(borrow)]
-        message: Message<'a>,
+        message: Members<Message<'a>>,
         #[serde(default)]
         parent_tool_use_id: Loose<String>,
         #[serde(default)]
@@ -149,9 +149,10 @@ pub(super) fn read_assistant(line: &str) -> Option<AssistantFrame<'_>> {
         writer,
     };
     Some(AssistantFrame {
-        message_id: line.message.id,
+        message_id: line.message.0.id,
         parent: line.parent_tool_use_id.into_option().map(ToolUseId),
-        blocks: line.message.content.into_iter().map(read_block).collect(),
+        // A block is an object for every client; what is none is no block.
+        blocks: line.message.0.content.into_iter().filter_map(object).map(read_block).collect(),
         source,
         refused: line.refused_message_id.into_option().map(MessageId),
     })
@@ -161,7 +162,7 @@ pub(super) fn read_user(line: &str) -> Option<UserFrame> {
     #[derive(serde::Deserialize)]
     struct Line<'a> {
         #[serde(borrow)]
-        message: Message<'a>,
+        message: Members<Message<'a>>,
         #[serde(default)]
         parent_tool_use_id: Loose<String>,
         #[serde(default, rename = "isSynthetic")]
@@ -179,7 +180,7 @@ pub(super) fn read_user(line: &str) -> Option<UserFrame> {
         content: &'a RawValue,
     }
     let line: Line<'_> = serde_json::from_str(line).ok()?;
-    let content = line.message.content;
+    let content = line.message.0.content;
     // Plain text is a remark as a whole; a list may have results and remarks in it.
     let parts: Vec<&RawValue> = serde_json::from_str(content.get()).unwrap_or_default();
     let tool_results: Vec<ToolResult> = parts.iter().filter_map(|part| read_tool_result(part)).collect();

@@ -6,6 +6,7 @@ use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::{Text, strings};
+use crate::json::object;
 
 /// One step of a streaming message.
 #[derive(Debug)]
@@ -62,7 +63,7 @@ pub(super) fn read(line: &str) -> Option<StreamFrame<'_>> {
             StreamFrame::MessageStarted { id: message.id, model: message.model }
         }
         EventKind::ContentBlockStart => {
-            StreamFrame::BlockStarted { index: event.index?, content: event.content_block? }
+            StreamFrame::BlockStarted { index: event.index?, content: object(event.content_block?)? }
         }
         EventKind::ContentBlockStop => StreamFrame::BlockStopped { index: event.index? },
         EventKind::MessageDelta => {

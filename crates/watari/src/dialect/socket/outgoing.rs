@@ -279,7 +279,14 @@ impl Encoder {
 
 /// What a server asks for in a form, as the input of a request.
 fn form_of(line: &Line<'_>) -> Raw {
-    Raw::of(&serde_json::json!({"server": line.server, "message": line.message, "schema": line.schema}))
+    #[derive(serde::Serialize)]
+    struct Form<'a> {
+        message: Option<&'a str>,
+        schema: Option<&'a RawValue>,
+        server: Option<&'a str>,
+    }
+    // Written as it came: not every schema that a server writes can be held as a Rust value.
+    Raw::of(&Form { message: line.message.as_deref(), schema: line.schema, server: line.server.as_deref() })
 }
 
 /// Whether the CLI was there at the place behind which the client is told what happened. Between that and now it may have

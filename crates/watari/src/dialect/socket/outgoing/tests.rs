@@ -91,6 +91,18 @@ fn asks_are_opened_and_closed_by_the_name_of_the_tools_use() {
     "#);
 }
 
+/// A server may write what no Rust value holds.
+#[test]
+fn a_form_is_shown_as_its_server_wrote_it_whatever_that_is() {
+    let deep = format!("{}1e400{}", "[".repeat(1000), "]".repeat(1000));
+    let line = format!(
+        r#"{{"seq":"1:1","type":"ask_opened","ask":7,"kind":"form","server":"s","message":"Who?","schema":{deep},"url":null,"detail":{{}}}}"#
+    );
+    let told = told(false, &[&line]);
+    assert!(told.starts_with(r#"{"type":"approval_request","request_id":"form_7","tool":"Form","input":{"#), "{told}");
+    assert!(told.contains(&format!(r#""schema":{deep}"#)), "{told}");
+}
+
 #[test]
 fn a_subagent_is_not_part_of_the_text() {
     insta::assert_snapshot!(told(false, &[
