@@ -1,6 +1,6 @@
 //! What a host has of its session on disk, and nobody else while it has it: folder, locks, record and log.
 
-mod restore;
+pub(crate) mod restore;
 
 use std::fs;
 use std::io;
@@ -46,6 +46,8 @@ pub struct Kept {
     pub(crate) left_open: Standing,
     /// The tool uses that the session was asked about.
     pub(crate) asked_tool_uses: AskedToolUses,
+    /// What another program has done to the log since the last host, if it has.
+    pub(crate) damage: Option<String>,
     /// How much was cut off the end of the log because it was no whole line.
     cut_bytes: u64,
     folder: PathBuf,
@@ -217,7 +219,7 @@ impl Kept {
         });
         let before = record.epochs.last().copied().unwrap_or_default();
         let (mut log, found) = Log::open_on(disk, &folder.join("events.jsonl"), before.epoch)?;
-        let left_open = restore::read_or_restore(&mut log, &mut record, &folder.join("record.json"))?;
+        let (left_open, damage) = restore::read_or_restore(&mut log, &mut record, &folder.join("record.json"))?;
         let asked_tool_uses = read_asked(&log)?;
         record.session_id = Some(session_id.to_string());
         record.cwd = cwd.to_owned();
@@ -228,6 +230,7 @@ impl Kept {
             log,
             left_open,
             asked_tool_uses,
+            damage,
             cut_bytes: found.cut_bytes,
             folder,
             is_new,
@@ -236,6 +239,11 @@ impl Kept {
             lock,
             conversation_lock: Some(conversation_lock),
         })
+    }
+
+    /// How many bytes its log may have. When it has them, the session waits as on a full disk.
+    pub fn limit_log(&mut self, bytes_max: u64) {
+        self.log.limit(bytes_max);
     }
 
     /// Notes that the session runs, once what was left open is ended: a host that is killed before that leaves it all to

@@ -24,6 +24,12 @@ use storage::{Disk, Storage};
 /// The first line of every log.
 const FORMAT: &str = "{\"format\":\"watari-events\",\"version\":1}\n";
 
+/// How long a log may get unless it is said otherwise.
+pub const BYTES_MAX: u64 = 4 * 1024 * 1024 * 1024;
+
+/// How much longer it may get while the session is being closed, so that its end is stored.
+const CLOSING_BYTES: u64 = 16 * 1024 * 1024;
+
 /// How every other line begins.
 const BEFORE_POSITION: &str = "{\"seq\":\"";
 
@@ -35,6 +41,7 @@ pub struct Log {
     storage: Arc<Storage>,
     /// How long the file is, in whole lines.
     bytes: u64,
+    bytes_max: u64,
     last: Position,
     /// Where the last line begins and which it is, to notice when somebody else has changed the file.
     last_line: (u64, Position),
@@ -86,6 +93,14 @@ pub enum AppendError {
         path: PathBuf,
         /// The system's word for it.
         source: io::Error,
+    },
+    /// The log is as long as it may get.
+    #[error("the log {} has reached its limit of {bytes_max} bytes", .path.display())]
+    Limit {
+        /// The file.
+        path: PathBuf,
+        /// The limit.
+        bytes_max: u64,
     },
     /// The file is gone from its place, and something else is there, which is left alone.
     #[error("another file stands in the place of the log {}: move it away", .path.display())]
@@ -169,6 +184,7 @@ impl Log {
             disk,
             storage,
             bytes: found.bytes,
+            bytes_max: BYTES_MAX,
             last,
             last_line: (found.last_start, found.last),
             is_damaged,
@@ -218,6 +234,20 @@ impl Log {
         self.storage.append(&self.line).inspect_err(|_| {
             self.is_torn = self.storage.set_len(self.bytes).is_err();
         })
+    }
+
+    /// How long it may get.
+    pub(crate) fn limit(&mut self, bytes_max: u64) {
+        self.bytes_max = bytes_max;
+    }
+
+    /// Whether it may get longer.
+    pub(crate) fn check_limit(&self, is_closing: bool) -> Result<(), AppendError> {
+        let bytes_max = self.bytes_max;
+        if self.bytes < bytes_max.saturating_add(if is_closing { CLOSING_BYTES } else { 0 }) {
+            return Ok(());
+        }
+        Err(AppendError::Limit { path: self.storage.path().to_owned(), bytes_max })
     }
 
     /// No number up to this one is given again.

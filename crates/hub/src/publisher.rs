@@ -131,6 +131,7 @@ impl Publisher {
         if told.is_fleeting() {
             self.ring.push(&fleeting(self.kept.log.last(), &self.text), None);
         } else {
+            self.kept.log.check_limit(self.hurries)?;
             let start = self.kept.log.bytes();
             let (line, storage) = self.kept.log.append_to(&self.text)?;
             self.ring.push(line, Some((storage, start)));

@@ -204,3 +204,24 @@ async fn a_cli_that_writes_nothing_but_noise_does_not_fill_the_disk() {
     assert_eq!(omitted[0]["lines"], 20_000 - noise);
     host.stop().await;
 }
+
+#[tokio::test]
+async fn unknown_messages_without_end_stop_at_the_limit_of_the_log_and_are_whole_up_to_it() {
+    let frame = format!("emit {{\"type\":\"newer\",\"text\":\"{}\"}}", "x".repeat(5000));
+    let room = Room::fake(&format!("prompt\nrepeat 1000\n{frame}\nend\nresult\n"));
+    let host = room.host(&["--event-log-limit", "1"]).await;
+    let (mut client, _) = host.native_since(json!(0)).await;
+    client.send(json!({"type": "prompt", "content": "go"})).await;
+    let told = client.until("storage_full").await;
+    let why = told.last().unwrap()["message"].as_str().unwrap();
+    assert!(
+        why.contains("has reached its limit of 1048576 bytes; it is tried again every second: end the session"),
+        "{why}"
+    );
+    assert!(fs::metadata(events_file(&room)).unwrap().len() < 1_100_000);
+    let refused = prompt(&mut client, "more").await;
+    assert_eq!(refused["type"], "refused", "{refused}");
+    // Its end is stored.
+    host.stop().await;
+    assert_eq!(is_whole(&events_file(&room)).last().unwrap()["type"], "ended");
+}

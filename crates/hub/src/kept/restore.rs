@@ -46,27 +46,37 @@ fn note_lost(record: &mut Record, path: &Path, lost: u64) -> Result<(), RecordEr
 
 /// What was begun and has not ended. A log that somebody changed, under a host that was killed before it noticed or while
 /// there was none, is written again; what is lost is marked in it, and no number is given twice.
-pub(super) fn read_or_restore(log: &mut Log, record: &mut Record, path: &Path) -> Result<Standing, KeepError> {
+pub(super) fn read_or_restore(
+    log: &mut Log,
+    record: &mut Record,
+    path: &Path,
+) -> Result<(Standing, Option<String>), KeepError> {
     let noted = record.epochs.last().map_or(0, |end| end.seq).max(record.lost_through.unwrap_or(0));
     let is_short = log.last().seq < noted;
     log.go_on_behind(noted);
     let mut ends = record.epochs.clone();
-    let read = read_left_open(log, &mut ends);
-    let left_open = match read {
-        Ok(left_open) if !is_short && log.examine()?.is_none() => left_open,
+    let (left_open, damage) = match read_left_open(log, &mut ends) {
+        Ok(left_open) if !is_short && log.examine()?.is_none() => (left_open, None),
         Ok(_) | Err(ReadError::Damaged { .. } | ReadError::CutOff { .. }) => {
-            tracing::error!("the log of the session was changed by another program, and is written again");
-            log.restore(&[], |lost| {
-                note_lost(record, path, lost)
-                    .map_err(|error| AppendError::NotRestored { path: path.to_owned(), why: error.to_string() })
-            })?;
+            let failed =
+                |error: RecordError| AppendError::NotRestored { path: path.to_owned(), why: error.to_string() };
+            let lost = log.restore(&[], |lost| note_lost(record, path, lost).map_err(failed))?;
             ends.clone_from(&record.epochs);
-            read_left_open(log, &mut ends)?
+            let message = format!("another program changed the log since the last host; {}", lost_words(lost));
+            (read_left_open(log, &mut ends)?, Some(message))
         }
         Err(error @ ReadError::Io { .. }) => return Err(error.into()),
     };
     record.epochs = ends;
-    Ok(left_open)
+    Ok((left_open, damage))
+}
+
+/// Says whether events are lost.
+pub(crate) fn lost_words(lost: Option<u64>) -> String {
+    match lost {
+        Some(through) => format!("events up to number {through} are lost"),
+        None => "nothing is lost".to_owned(),
+    }
 }
 
 /// What was begun and has not ended since the last epoch whose end was noted. The ends of those behind it are added: there

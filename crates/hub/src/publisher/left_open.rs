@@ -4,10 +4,15 @@ use watari_sdk::{AskId, Event};
 
 use super::Publisher;
 use crate::standing::{Item, Standing};
+use crate::told::HostEvent;
 
 impl Publisher {
     /// Ends what an earlier host was killed in the middle of.
     pub(crate) fn end_what_was_left_open(&mut self) {
+        if let Some(message) = self.kept.damage.take() {
+            tracing::error!("{message}");
+            self.publish(HostEvent::LogRestored { message });
+        }
         let left_open = std::mem::take(&mut self.kept.left_open);
         for event in left_open.items().rev().filter_map(|item| ending_of(item, &left_open)) {
             self.publish(event);

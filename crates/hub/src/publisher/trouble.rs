@@ -7,6 +7,7 @@ use std::time::Duration;
 use watari_sdk::Event;
 
 use super::Publisher;
+use crate::kept::restore::lost_words;
 use crate::log::{AppendError, fleeting};
 use crate::told::{HostEvent, Told};
 
@@ -73,10 +74,7 @@ impl Publisher {
         let Some(damage) = self.kept.log.examine()? else { return Ok(()) };
         let lost = self.kept.restore(&self.ring.numbered())?;
         let path = self.kept.log.storage().path().display();
-        let outcome = match lost {
-            Some(through) => format!("events up to number {through} are lost"),
-            None => "nothing is lost".to_owned(),
-        };
+        let outcome = lost_words(lost);
         let message = format!("the log {path} {damage} under the host, and was written again: {outcome}");
         tracing::error!("{message}");
         self.publish_now(HostEvent::LogRestored { message }.into());
@@ -86,6 +84,8 @@ impl Publisher {
     /// The session ends: it is tried for the last time to store what waits. What cannot be is lost, and nobody hears of
     /// it but for why the host ends.
     pub(crate) fn finish(&mut self) -> Result<(), AppendError> {
+        // What is left is little, and may go beyond the log's limit.
+        self.hurries = true;
         self.verify();
         if self.trouble.is_none() {
             return Ok(());
@@ -132,6 +132,7 @@ impl Publisher {
 fn remedy(error: &AppendError) -> &'static str {
     match error {
         AppendError::Full { .. } => "make room, or end the session",
+        AppendError::Limit { .. } => "end the session, and resume it with a higher limit or begin a new one",
         AppendError::Replaced { .. } | AppendError::NotRestored { .. } | AppendError::Io { .. } => {
             "put that right, or end the session"
         }

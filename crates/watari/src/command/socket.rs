@@ -56,6 +56,9 @@ pub(crate) struct Socket {
     /// End when nobody was connected and nothing ran for so many seconds; otherwise never
     #[arg(long, value_name = "SECONDS")]
     idle_exit: Option<u32>,
+    /// Stop the session when its log of events has this many MiB, until it is resumed with a higher limit (0 = no limit)
+    #[arg(long, value_name = "MIB", default_value_t = 4096)]
+    event_log_limit: u32,
     /// Where to write what happens to the host; otherwise beside the session's events
     #[arg(long, value_name = "PATH")]
     log: Option<PathBuf>,
@@ -127,7 +130,11 @@ impl Socket {
             None => Conversation::New(new_session_id()?),
         };
         let holder = format!("watari socket, process {}", std::process::id());
-        let kept = Kept::open(&home, &conversation, &cwd, chance(), &holder).map_err(|error| words(&error))?;
+        let mut kept = Kept::open(&home, &conversation, &cwd, chance(), &holder).map_err(|error| words(&error))?;
+        kept.limit_log(match u64::from(self.event_log_limit) {
+            0 => u64::MAX,
+            limit => limit * 1024 * 1024,
+        });
         let log = match self.log.take() {
             Some(path) => host_log::Place::Named(path),
             None => host_log::Place::Own(kept.folder().join("host.log")),

@@ -131,3 +131,27 @@ async fn a_session_that_is_closed_on_a_full_disk_says_why_and_counts_what_it_dro
     assert!(dropped.ends_with(&format!("\"type\":\"events_dropped\",\"count\":{}}}", 100 - stored)), "{dropped}");
     assert!((40..50).contains(&stored) && client.lines.values().eq(&rig.stored()), "{stored}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_log_at_its_limit_stops_the_session_says_so_and_still_stores_its_end() {
+    let mut rig = Rig::new();
+    rig.publisher.kept.limit_log(1_000_000);
+    let mut client = Client::attach(&mut rig, Since::Now);
+    let mut told = 0;
+    while rig.has_room() {
+        rig.tell(unknown(5000));
+        told += 1;
+    }
+    assert!(rig.disk.content(&rig.log).unwrap().len() < 1_010_000);
+    let refused = rig.publisher.refuses(&Command::Prompt(Prompt::from("more"))).unwrap().to_string();
+    assert!(refused.contains("has reached its limit of 1000000 bytes"), "{refused}");
+    rig.publisher.publish(HostEvent::HostStopping { reason: "told to".into() });
+    rig.publisher.finish().unwrap();
+    client.read_all(&mut rig);
+    assert!(client.lines.values().eq(&rig.stored()));
+    assert!(client.lines.len() == told + 1 && client.lines.values().last().unwrap().contains("host_stopping"));
+    // The next host may have a higher limit, and goes on.
+    let mut next = rig.killed_and_resumed();
+    next.tell(unknown(5000));
+    assert!(next.publisher.has_kept_all() && next.stored().len() == told + 2);
+}

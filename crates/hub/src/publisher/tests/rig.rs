@@ -50,6 +50,7 @@ impl Rig {
         let mut publisher = Publisher::new(kept, mailbox, state);
         publisher.end_what_was_left_open();
         publisher.finish().unwrap();
+        publisher.life_begins();
         Rig { disk, publisher, log, requests, home, _folder: folder, _state: states }
     }
 
