@@ -215,10 +215,11 @@ impl Kept {
             started_ms: 0,
             state: State::Running,
             epochs: Vec::new(),
+            epoch: 0,
             lost_through: None,
         });
-        let before = record.epochs.last().copied().unwrap_or_default();
-        let (mut log, found) = Log::open_on(disk, &folder.join("events.jsonl"), before.epoch)?;
+        let epochs_before = record.epochs.last().map_or(0, |end| end.epoch).max(record.epoch);
+        let (mut log, found) = Log::open_on(disk, &folder.join("events.jsonl"), epochs_before)?;
         let (left_open, damage) = restore::read_or_restore(&mut log, &mut record, &folder.join("record.json"))?;
         let asked_tool_uses = read_asked(&log)?;
         record.session_id = Some(session_id.to_string());
@@ -250,6 +251,7 @@ impl Kept {
     /// the next one.
     pub(crate) fn begin(&mut self) -> Result<(), RecordError> {
         self.record.state = State::Running;
+        self.record.epoch = self.log.last().epoch;
         self.record.write(&self.folder.join("record.json"))?;
         self.is_only_a_folder = false;
         Ok(())

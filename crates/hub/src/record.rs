@@ -28,6 +28,9 @@ pub struct Record {
     pub state: State,
     /// Where each epoch of the log ended, the oldest first: a position behind its epoch's end was lost.
     pub epochs: Vec<Position>,
+    /// The epoch that was begun last: a log that is gone must not begin again with positions that clients know.
+    #[serde(default)]
+    pub epoch: u64,
     /// The highest number of an event that another program removed from the log, if there is one: whoever has not received
     /// the events up to it cannot get all of them any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -166,6 +169,7 @@ mod tests {
             started_ms: 1_790_000_000_000,
             state: State::Running,
             epochs: vec![Position { epoch: 1, seq: 10 }, Position { epoch: 2, seq: 15 }],
+            epoch: 3,
             lost_through: None,
         }
     }

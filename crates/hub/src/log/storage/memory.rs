@@ -20,6 +20,8 @@ struct State {
     room_bytes: u64,
     fails_to_cut: bool,
     fails_to_open: bool,
+    /// After how many changes the host counts as killed: nothing is changed any more.
+    changes_left: Option<u64>,
 }
 
 /// A file that is open.
@@ -32,7 +34,7 @@ pub(crate) struct File {
 impl Disk {
     pub(crate) fn new() -> Disk {
         let (names, room_bytes) = (BTreeMap::new(), u64::MAX / 2);
-        let state = State { names, room_bytes, fails_to_cut: false, fails_to_open: false };
+        let state = State { names, room_bytes, fails_to_cut: false, fails_to_open: false, changes_left: None };
         Disk { state: Arc::new(Mutex::new(state)) }
     }
 
@@ -53,6 +55,11 @@ impl Disk {
     /// Whether no file can be opened, as below a folder that cannot be made.
     pub(crate) fn fail_to_open(&self, fails: bool) {
         self.state().fails_to_open = fails;
+    }
+
+    /// Kills whoever writes, after so many changes; none lets everything happen again.
+    pub(crate) fn kill_after(&self, changes: Option<u64>) {
+        self.state().changes_left = changes;
     }
 
     /// What stands in a file, if there is one.
@@ -76,6 +83,7 @@ impl Disk {
 
     pub(super) fn open(&self, path: &Path) -> io::Result<File> {
         let mut state = self.state();
+        state.change()?;
         if state.fails_to_open {
             return Err(io::ErrorKind::NotADirectory.into());
         }
@@ -85,17 +93,33 @@ impl Disk {
 
     pub(super) fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         let mut state = self.state();
+        state.change()?;
         let file = state.names.remove(from).ok_or(io::ErrorKind::NotFound)?;
         state.names.insert(to.to_owned(), file);
         Ok(())
     }
 
     pub(crate) fn remove(&self, path: &Path) -> io::Result<()> {
-        self.state().names.remove(path).map(drop).ok_or_else(|| io::ErrorKind::NotFound.into())
+        let mut state = self.state();
+        state.change()?;
+        state.names.remove(path).map(drop).ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap()
+    }
+}
+
+impl State {
+    fn change(&mut self) -> io::Result<()> {
+        match &mut self.changes_left {
+            Some(0) => Err(io::Error::other("killed")),
+            Some(left) => {
+                *left -= 1;
+                Ok(())
+            }
+            None => Ok(()),
+        }
     }
 }
 
@@ -123,6 +147,7 @@ impl File {
     /// As a file does it: what fits is written.
     pub(super) fn append(&self, new: &[u8]) -> io::Result<()> {
         let mut state = self.disk.state();
+        state.change()?;
         let fits = new.len().min(usize::try_from(state.room_bytes).unwrap());
         self.bytes.lock().unwrap().extend_from_slice(&new[..fits]);
         state.room_bytes -= fits as u64;
@@ -131,6 +156,7 @@ impl File {
 
     pub(super) fn set_len(&self, length: u64) -> io::Result<()> {
         let mut state = self.disk.state();
+        state.change()?;
         if state.fails_to_cut {
             return Err(io::Error::other("the disk has an error"));
         }

@@ -215,3 +215,43 @@ async fn a_log_shortened_while_there_was_no_host_says_what_is_lost_and_no_number
     assert!(Client::attach(&mut next, Since::After(Position { epoch: 1, seq: 4 })).is_gap);
     assert!(!Client::attach(&mut next, Since::After(Position { epoch: 1, seq: 9 })).is_gap);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_host_killed_between_any_two_steps_of_a_restore_leaves_a_log_that_the_next_one_uses() {
+    let damages: [(&str, Change); 2] = [
+        ("shortened", |rig| rig.disk.tamper(&rig.log, |bytes| bytes.truncate(150))),
+        ("deleted", |rig| rig.disk.remove(&rig.log).unwrap()),
+    ];
+    for (name, damage) in damages {
+        for changes in 0.. {
+            let mut rig = session(true);
+            rig.publisher.kept.begin().unwrap();
+            damage(&rig);
+            rig.disk.kill_after(Some(changes));
+            let is_restored = rig.publisher.has_kept_all();
+            rig.disk.kill_after(None);
+            let mut next = rig.killed_and_resumed();
+            next.tell(Event::BecameIdle);
+            let stored = is_whole(&next).len();
+            // Who has seen what is not there any more is told, and nobody gets another event under a known position.
+            let mut client = Client::attach(&mut next, Since::After(Position { epoch: 1, seq: 9 }));
+            client.read_all(&mut next);
+            let has_all = types(&is_whole(&next)).iter().filter(|kind| **kind == "unknown").count() == 8;
+            assert_eq!(client.is_gap, !has_all, "{name}, killed after {changes}");
+            assert!(
+                client.lines.values().eq(&next.stored()[if has_all { 9 } else { 0 }..]),
+                "{name} {changes}: {stored}"
+            );
+            let first = next.stored()[0].clone();
+            let early = Client::attach(&mut next, Since::After(Position { epoch: 1, seq: 1 }));
+            assert!(
+                early.is_gap || first.contains("ask_opened"),
+                "{name}, killed after {changes}: another 1:1 is {first}"
+            );
+            assert!(has_all || !is_restored);
+            if is_restored {
+                break;
+            }
+        }
+    }
+}
