@@ -7,10 +7,13 @@ mod socket;
 mod stdio;
 mod stub;
 
-use std::io::{self, Write};
+use std::borrow::Cow;
+use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::printable::printable;
 
 /// What the program is asked to do.
 #[derive(Debug, clap::Subcommand)]
@@ -41,14 +44,21 @@ const CANNOT: u8 = 2;
 
 /// Says why a command cannot do what it was asked to.
 pub(crate) fn fail(why: &str) -> ExitCode {
-    // If nobody reads it, the code still tells.
-    let _written = writeln!(io::stderr().lock(), "watari: {why}");
+    complain(why);
     ExitCode::from(CANNOT)
+}
+
+/// Prints why something cannot be done. It may quote anybody, so a terminal shows it and obeys nothing of it.
+fn complain(why: &str) {
+    // If nobody reads it, the exit code still tells.
+    let _written = writeln!(io::stderr().lock(), "watari: {}", printable(why));
 }
 
 /// Prints what a command found, and ends with the code for what it found.
 fn print(text: &str, code: ExitCode) -> ExitCode {
     let mut out = io::stdout().lock();
+    // A program that reads it gets it as it is.
+    let text = if out.is_terminal() { printable(text) } else { Cow::Borrowed(text) };
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Ok(()) => code,
         Err(error) => fail(&format!("cannot print the result: {error}")),

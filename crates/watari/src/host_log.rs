@@ -10,6 +10,8 @@ use tracing::level_filters::LevelFilter;
 use tracing_subscriber::fmt::MakeWriter;
 use watari_sdk::files::{FileRule, HOST_LOG, NAMED_LOG};
 
+use crate::printable::printable_line;
+
 /// How long the file may become. Then it is put aside under another name, in the place of the one before.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
@@ -126,7 +128,9 @@ struct LineWriter<'a>(&'a Rotated);
 
 impl Write for LineWriter<'_> {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        self.0.write_line(line).map(|()| line.len())
+        // What is logged may quote anybody; who reads the log does so in a terminal.
+        let shown = printable_line(&String::from_utf8_lossy(line)).into_owned();
+        self.0.write_line(shown.as_bytes()).map(|()| line.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -4,6 +4,7 @@ mod command;
 mod dialect;
 mod frontend;
 mod host_log;
+mod printable;
 
 use std::process::ExitCode;
 

@@ -406,3 +406,21 @@ async fn agent_socket_takes_the_command_line_of_its_document() {
     assert!(!socket.exists());
     room.is_tidy();
 }
+
+#[tokio::test]
+async fn what_the_cli_says_moves_no_cursor_and_colours_nothing_neither_on_stderr_nor_in_the_log() {
+    let error = r#"\u001b[2J\u001b]0;mine\u0007boom\u009b31m\u202e\nwatari: all is well"#;
+    // It answers what it is asked first with an error that clears the screen, sets a title and turns the text around.
+    let answer = format!(
+        r#"{{"type":"control_response","response":{{"subtype":"error","request_id":"watari_2","error":"{error}"}}}}"#
+    );
+    let room = Room::fake(&format!("mute\nwait line\nnoise {answer}\nwait line\n"));
+    let log = room.sandbox.root().join("host.log");
+    let mut child = room.command(&["--log-level", "debug", "--log", log.to_str().unwrap()]).spawn().unwrap();
+    let (code, stderr) = host::end_of(&mut child).await;
+    let log = std::fs::read_to_string(log).unwrap();
+    assert_eq!(code, Some(1), "{stderr:?}");
+    assert!(stderr.contains(r"\u{1b}[2J\u{1b}]0;mine\u{7}boom\u{9b}31m\u{202e}"), "{stderr:?}");
+    let is_plain = |text: &str| !text.contains(|it: char| it != '\n' && (it.is_control() || it == '\u{202e}'));
+    assert!(is_plain(&stderr) && is_plain(&log), "{stderr:?}, {log:?}");
+}

@@ -17,6 +17,8 @@ use watari_sdk::Options;
 use leftovers::Leftovers;
 use report::{Level, Report};
 
+use crate::printable::printable;
+
 /// Look at this machine: is there a Claude Code, will it work, and what to do if not.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
@@ -62,7 +64,7 @@ impl Doctor {
             Ok(Level::Problem) => ExitCode::FAILURE,
             Err(error) => {
                 // Nobody may read that either.
-                let _told = writeln!(io::stderr(), "watari doctor: {error}");
+                let _told = writeln!(io::stderr(), "watari doctor: {}", printable(&error.to_string()));
                 ExitCode::FAILURE
             }
         }

@@ -14,7 +14,7 @@ use tracing::level_filters::LevelFilter;
 use watari_hub::{Conversation, Home, HostState, Kept, host};
 use watari_sdk::{PermissionMode, SessionId};
 
-use super::{StopSignals, fail};
+use super::{StopSignals, complain, fail};
 use crate::frontend::unix::{self, Doors};
 use crate::host_log;
 
@@ -111,8 +111,7 @@ impl Socket {
                 if is_detached {
                     tracing::error!("{why}");
                 }
-                // If nobody reads it, the code still tells.
-                let _written = writeln!(io::stderr().lock(), "watari: {why}");
+                complain(&why);
                 ExitCode::FAILURE
             }
             Err(panic) => fail(&format!("broke off: {panic}")),

@@ -1,14 +1,12 @@
 //! Text of others, made so that a terminal only shows it.
 
+use crate::printable::is_obeyed;
+
 /// The same text on one line, with everything replaced that a terminal would obey or that would hide what is there.
 pub(super) fn plain(text: &str) -> String {
     let shown = |character: char| match character {
         '\n' | '\t' => ' ',
-        control if control.is_control() => char::REPLACEMENT_CHARACTER,
-        // These turn the direction of writing or have no width.
-        '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' => {
-            char::REPLACEMENT_CHARACTER
-        }
+        obeyed if is_obeyed(obeyed) => char::REPLACEMENT_CHARACTER,
         other => other,
     };
     text.chars().map(shown).collect()
