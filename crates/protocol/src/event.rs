@@ -4,6 +4,7 @@ mod ask;
 mod block;
 mod notice;
 mod outcome;
+mod session;
 mod weight;
 
 pub use ask::{Allowed, AskAbout, AskEnding, AskKind, AskWord, FormAsk, HookAsk, PermissionAsk, ToolCallAsk};
@@ -12,11 +13,12 @@ pub use notice::NoticeKind;
 pub use outcome::{
     Exit, ExitReason, Failure, InterruptReceipt, Outcome, RequestFailed, RequestReply, TurnCause, TurnEnding, Usage,
 };
+pub use session::{CliInfo, SessionInfo};
 
 use serde::Serialize;
 
-use crate::id::{AskId, BlockId, EntryId, MessageId, PromptId, RequestId, SessionId, ToolUseId};
-use crate::json::{Raw, member};
+use crate::id::{AskId, BlockId, EntryId, MessageId, PromptId, RequestId, ToolUseId};
+use crate::json::Raw;
 
 /// Something that happened in a session.
 #[derive(Debug, Clone, Serialize)]
@@ -359,41 +361,4 @@ pub enum DropReason {
     SessionEnded,
     /// The CLI had it, has nothing more to do, and gave no result that could be read.
     Lost,
-}
-
-/// What the CLI said of itself when it started.
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct CliInfo {
-    /// Its version; older versions say it only with the first turn.
-    pub version: Option<String>,
-    /// Its whole answer: commands, models, account and more.
-    pub detail: Raw,
-}
-
-/// A conversation as the CLI describes it.
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct SessionInfo {
-    /// The conversation's id: resume with it.
-    pub session_id: SessionId,
-    /// The model that answers.
-    pub model: String,
-    /// The CLI's working directory.
-    pub cwd: String,
-    /// How permissions are decided.
-    pub permission_mode: String,
-    /// The tools the model has.
-    pub tools: Vec<String>,
-    /// The CLI's version.
-    pub version: String,
-    /// The whole description.
-    pub detail: Raw,
-}
-
-impl SessionInfo {
-    /// The MCP servers and how they are, as the CLI wrote them; an empty list when it wrote no list.
-    pub fn mcp_servers(&self) -> Raw {
-        member(&self.detail, "mcp_servers").filter(Raw::is_list).unwrap_or_else(|| Raw::from("[]"))
-    }
 }
