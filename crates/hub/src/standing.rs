@@ -150,6 +150,8 @@ pub(crate) fn change_of(event: &Event) -> Option<Change> {
         | Event::RequestAnswered { .. }
         | Event::Unknown { .. }
         | Event::NoiseSkipped { .. }
+        | Event::CliStalled { .. }
+        | Event::CliRecovered { .. }
         | Event::EventsDropped { .. } => return None,
     })
 }

@@ -11,7 +11,8 @@ pub use ask::{Allowed, AskAbout, AskEnding, AskKind, AskWord, FormAsk, HookAsk, 
 pub use block::{Block, BlockKind, BlockSource, Delta, Writer};
 pub use notice::NoticeKind;
 pub use outcome::{
-    Exit, ExitReason, Failure, InterruptReceipt, Outcome, RequestFailed, RequestReply, TurnCause, TurnEnding, Usage,
+    Exit, ExitReason, Failure, InterruptReceipt, Outcome, RequestFailed, RequestReply, TurnCause, TurnEnding,
+    Unanswered, Usage,
 };
 pub use session::{CliInfo, SessionInfo};
 
@@ -309,6 +310,17 @@ pub enum Event {
         beginning: String,
         /// Its whole length.
         bytes: u64,
+    },
+    /// The CLI stalled: during a turn it wrote nothing for long, and then did not answer a probe. The turn goes on if the CLI
+    /// recovers; an interrupt ends it, and the CLI with it if it still does not react.
+    CliStalled {
+        /// For how many seconds it has written nothing.
+        silent_seconds: u64,
+    },
+    /// A CLI that was stalled wrote something again.
+    CliRecovered {
+        /// For how many seconds it had written nothing.
+        silent_seconds: u64,
     },
     /// Events were dropped while the session was being closed, because nobody read them.
     EventsDropped {

@@ -29,11 +29,11 @@ pub use command::{Accepted, Command, PermissionMode, Prompt, PromptContent, Refu
 pub use event::{
     Allowed, AskAbout, AskEnding, AskKind, AskWord, Block, BlockKind, BlockSource, CliInfo, Delta, DropReason, Event,
     Exit, ExitReason, Failure, FormAsk, HookAsk, HookNews, InterruptReceipt, NoticeKind, Outcome, PermissionAsk,
-    RequestFailed, RequestReply, SessionInfo, TaskNews, ToolCallAsk, TurnCause, TurnEnding, Usage, Writer,
+    RequestFailed, RequestReply, SessionInfo, TaskNews, ToolCallAsk, TurnCause, TurnEnding, Unanswered, Usage, Writer,
 };
 pub use id::{AskId, BadId, BlockId, EntryId, HookId, MessageId, PromptId, RequestId, SessionId, ToolUseId};
 pub use initialize::{HOOK_EVENTS, Hook, Initialize, SystemPrompt, TOOL_SERVER, Tool};
 pub use json::{Raw, readable};
-pub use session::{Config, Machine, Output, Phase, ProcessEnd, STEPS, Stop, Trigger};
+pub use session::{Config, Liveness, Machine, Output, Phase, ProcessEnd, STEPS, Stop, Trigger};
 pub use wire::login::{Login, read_login};
 pub use wire::start_failure::{StartFailure, start_failure};

@@ -7,6 +7,7 @@ mod asks;
 mod closing;
 mod commands;
 mod frames;
+mod liveness;
 mod messages;
 mod prompts;
 mod state;
@@ -16,6 +17,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 pub use closing::Stop;
+pub use liveness::Liveness;
 pub use state::{Phase, STEPS, Trigger};
 
 use crate::asked::AskedToolUses;
@@ -28,6 +30,7 @@ use crate::wire::system::CliState;
 use crate::wire::{self, Overlong, answers, outgoing};
 use asks::Asks;
 use closing::{Closing, Rung};
+use liveness::Watchdog;
 use messages::Messages;
 use prompts::Prompts;
 
@@ -46,6 +49,8 @@ pub struct Config {
     pub asked_tool_uses: AskedToolUses,
     /// After how long a CLI that does not answer is given up.
     pub start_within: Duration,
+    /// How long the CLI may take to react while a turn runs.
+    pub liveness: Liveness,
     /// What the conversation has cost before, in US dollars: nothing for a new one, none when it is not known.
     pub cost_so_far_usd: Option<f64>,
     /// Chance, as an argument: it makes the ids of prompts unlike those of other sessions.
@@ -61,6 +66,7 @@ impl Default for Config {
             ids_after: 0,
             asked_tool_uses: AskedToolUses::default(),
             start_within: Duration::from_secs(60),
+            liveness: Liveness::default(),
             cost_so_far_usd: Some(0.0),
             uuid_seed: 0,
         }
@@ -99,6 +105,8 @@ const NOISE_KEPT_CHARACTERS: usize = 200;
 #[derive(Debug)]
 pub struct Machine {
     config: Config,
+    /// When something was last handled.
+    now: Instant,
     phase: Phase,
     session: Option<SessionId>,
     start_deadline: Option<Instant>,
@@ -117,6 +125,7 @@ pub struct Machine {
     /// The CLI's running total of the last turn, once it is known.
     cost_so_far_usd: Option<f64>,
     closing: Option<Closing>,
+    watchdog: Watchdog,
     exit_reason: ExitReason,
     request_ids: Counter,
     requests: BTreeMap<RequestId, (RequestKind, Option<Instant>)>,
@@ -138,6 +147,8 @@ enum RequestKind {
     },
     /// The interrupt of the closing ladder: nobody waits for its answer.
     ClosingInterrupt,
+    /// A probe of the watchdog: no client waits for its answer.
+    Probe,
     Other,
 }
 
@@ -145,6 +156,7 @@ impl Machine {
     /// A session whose CLI was just started. The first output is the line that opens the conversation.
     pub fn start(config: Config, now: Instant) -> Machine {
         let mut machine = Machine {
+            now,
             phase: Phase::Starting,
             session: None,
             start_deadline: now.checked_add(config.start_within),
@@ -156,6 +168,7 @@ impl Machine {
             start_errors: Vec::new(),
             cost_so_far_usd: config.cost_so_far_usd,
             closing: None,
+            watchdog: Watchdog::new(config.liveness, now),
             exit_reason: ExitReason::ByItself,
             request_ids: Counter::after(config.ids_after),
             requests: BTreeMap::new(),
@@ -177,6 +190,7 @@ impl Machine {
         if line.is_empty() || self.phase == Phase::Ended {
             return;
         }
+        self.handle_bytes(now);
         // Checked at once, because that is much faster than looking for what is to be replaced.
         let text = match std::str::from_utf8(line) {
             Ok(text) => Cow::Borrowed(text),
@@ -209,6 +223,7 @@ impl Machine {
 
     /// A client wants something. A refused command changes nothing.
     pub fn handle_command(&mut self, command: Command, now: Instant) -> Result<Accepted, Refused> {
+        self.now = now;
         if !self.phase.permits(&command) {
             return Err(Refused::WrongPhase { command: command.verb(), phase: self.phase });
         }
@@ -217,6 +232,7 @@ impl Machine {
 
     /// Time has passed.
     pub fn handle_timeout(&mut self, now: Instant) {
+        self.now = now;
         while let Some(ask) = self.asks.take_expired(now) {
             self.tell(ask.closed(AskEnding::Expired));
             let gate = Gate::of(&ask.kind);
@@ -227,6 +243,7 @@ impl Machine {
             self.write(answers::safe(&ask.request_id, &gate, why));
         }
         self.give_up_requests(now);
+        self.check_liveness(now);
         if self.start_deadline.is_some_and(|deadline| deadline <= now) && self.phase == Phase::Starting {
             self.step(Trigger::EndAsked);
             self.exit_reason = ExitReason::StartTimedOut;
@@ -252,7 +269,7 @@ impl Machine {
                     let reply = RequestReply::Failed(RequestFailed::SessionEnded);
                     self.tell(Event::RequestAnswered { request, reply });
                 }
-                RequestKind::Initialize | RequestKind::ClosingInterrupt => {}
+                RequestKind::Initialize | RequestKind::ClosingInterrupt | RequestKind::Probe => {}
             }
         }
         self.closing = None;
@@ -272,7 +289,7 @@ impl Machine {
         let start = self.start_deadline.filter(|_| self.phase == Phase::Starting);
         let closing = self.closing.as_ref().and_then(|closing| closing.deadline);
         let requests = self.requests.values().filter_map(|(_, limit)| *limit).min();
-        [start, closing, requests, self.asks.next_deadline()].into_iter().flatten().min()
+        [start, closing, requests, self.asks.next_deadline(), self.liveness_deadline()].into_iter().flatten().min()
     }
 
     /// Where the session is.
@@ -288,6 +305,9 @@ impl Machine {
     /// Takes a step of the table, if there is one.
     fn step(&mut self, trigger: Trigger) -> Option<Phase> {
         let next = self.phase.after(trigger)?;
+        if next == Phase::Running {
+            self.watchdog.turn_began(self.now);
+        }
         self.phase = next;
         Some(next)
     }
@@ -334,7 +354,9 @@ impl Machine {
     fn expect_answer(&mut self, kind: RequestKind, now: Instant) -> RequestId {
         let id = RequestId(self.request_ids.next());
         let limit = match kind {
-            RequestKind::Interrupt { .. } | RequestKind::Other => now.checked_add(REQUEST_ANSWERED_WITHIN),
+            RequestKind::Interrupt { .. } | RequestKind::Probe | RequestKind::Other => {
+                now.checked_add(REQUEST_ANSWERED_WITHIN)
+            }
             // The start and the closing ladder have limits of their own.
             RequestKind::Initialize | RequestKind::ClosingInterrupt => None,
         };
@@ -345,7 +367,9 @@ impl Machine {
     fn give_up_requests(&mut self, now: Instant) {
         let late = |(_, limit): &(RequestKind, Option<Instant>)| limit.is_some_and(|limit| limit <= now);
         while let Some(request) = self.requests.iter().find(|(_, pending)| late(pending)).map(|(id, _)| *id) {
-            self.requests.remove(&request);
+            if let Some((RequestKind::Probe, _)) = self.requests.remove(&request) {
+                continue;
+            }
             let reply = RequestReply::Failed(RequestFailed::TimedOut);
             self.tell(Event::RequestAnswered { request, reply });
         }

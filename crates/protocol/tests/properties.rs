@@ -112,6 +112,8 @@ const EVERYTHING: &[&str] = &[
     "RequestAnswered",
     "Unknown",
     "NoiseSkipped",
+    "CliStalled",
+    "CliRecovered",
     "Ended",
 ];
 

@@ -1,12 +1,11 @@
 //! Runs the machine over the CLI's pipes: one task per session, the only owner of its state.
 
+mod wait;
+
 use std::collections::HashMap;
-use std::future::poll_fn;
 use std::io;
-use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
 use tokio::sync::{mpsc, oneshot};
 use watari_protocol::{
@@ -17,10 +16,15 @@ use crate::lines::{Line, Lines};
 use crate::process::{Ending, Process, Started};
 use crate::sink::Sink;
 use crate::tail::Tail;
+use wait::{Reading, Timer, next_command, read_or_work, readable, writable};
 
 /// How much may wait to be written to the CLI before it is no longer read: the longest prompt, and room for
 /// answers.
 const UNWRITTEN_BYTES_MAX: usize = 256 * 1024 * 1024;
+
+/// How much is read before the CLI's silence is judged: more than a pipe holds, so that everything that it had written by
+/// then is heard.
+const HEARD_BYTES_MAX: usize = 2 * 1024 * 1024;
 
 /// How long a CLI may live on after it has closed its stdout.
 const EXIT_WITHIN: Duration = Duration::from_secs(2);
@@ -68,6 +72,8 @@ pub(crate) struct Driver<S> {
     unacknowledged: Vec<(oneshot::Sender<Result<Answered, Refused>>, Accepted)>,
     /// Until when the CLI must have ended, once it has closed its stdout.
     exit_deadline: Option<Instant>,
+    timer: Timer,
+    reading: Reading,
     /// Set once nothing of the session is left.
     ending: Option<Ending>,
     sink: S,
@@ -100,6 +106,8 @@ impl<S: Sink> Driver<S> {
             waiting: HashMap::new(),
             unacknowledged: Vec::new(),
             exit_deadline: None,
+            timer: Timer::default(),
+            reading: Reading::default(),
             ending: None,
             sink,
         }
@@ -116,7 +124,13 @@ impl<S: Sink> Driver<S> {
                 self.carry_out_outputs();
                 return;
             }
-            match self.wait().await {
+            let happened = self.wait().await;
+            if self.reading.was_blocked {
+                // What the CLI has written since then waits in its pipe: its silence is ours.
+                self.machine.handle_excuse(Instant::now());
+                self.reading.was_blocked = self.reading.is_blocked;
+            }
+            match happened {
                 Happened::Read(read) => self.take_lines(read),
                 Happened::Work => {}
                 Happened::Writable => self.write_stdin(),
@@ -131,7 +145,7 @@ impl<S: Sink> Driver<S> {
 
     /// Waits for the next thing to do. Every arm may be dropped half-way: reading takes its bytes
     /// only when its arm has won, the other arms on pipes wait for readiness only, a command is taken from its queue when its arm has won and not
-    /// before, `gone` keeps what it has heard in the process, and the timer is made anew.
+    /// before, `gone` keeps what it has heard in the process, and the timer stays set.
     async fn wait(&mut self) -> Happened {
         let deadline = [self.machine.poll_timeout(), self.exit_deadline].into_iter().flatten().min();
         let has_unwritten = !self.unwritten.is_empty();
@@ -145,17 +159,20 @@ impl<S: Sink> Driver<S> {
         let reads = self.unwritten.len() < UNWRITTEN_BYTES_MAX;
         tokio::select! {
             ending = self.process.gone(), if !is_gone => Happened::Gone(ending),
-            () = sleep_until(deadline) => Happened::Time,
+            () = self.timer.until(deadline) => Happened::Time,
             command = next_command(&mut self.commands) => Happened::Command(command.map(Box::new)),
             () = writable(self.stdin.as_ref()), if has_unwritten => Happened::Writable,
             () = readable(self.stderr.as_ref()) => Happened::Stderr,
-            happened = read_or_work(&mut self.stdout, &mut self.lines, &mut self.sink, is_gone, reads) => happened,
+            happened = read_or_work(
+                &mut self.stdout, &mut self.lines, &mut self.sink, is_gone, reads, &mut self.reading,
+            ) => happened,
         }
     }
 
     fn take_lines(&mut self, read: io::Result<usize>) {
         let ended = matches!(read, Ok(0) | Err(_));
         let now = Instant::now();
+        self.machine.handle_bytes(now);
         while let Some(line) = self.lines.next() {
             hand_over(&mut self.machine, line, now);
         }
@@ -190,8 +207,13 @@ impl<S: Sink> Driver<S> {
     fn write_stdin(&mut self) {
         let Some(stdin) = &self.stdin else { return };
         match stdin.try_write(self.unwritten.bytes()) {
-            Ok(count) => self.unwritten.written(count),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Ok(count) => {
+                if self.unwritten.written(count) {
+                    // The pipe was full, so the CLI has read of it: it is busy with a long prompt, say.
+                    self.machine.handle_excuse(Instant::now());
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.unwritten.is_stuck = true,
             // Not the end of the session: what the CLI has said is still to be read.
             Err(_) => self.close_stdin(),
         }
@@ -226,12 +248,27 @@ impl<S: Sink> Driver<S> {
     }
 
     fn time_passed(&mut self) {
+        self.read_what_waits();
         let now = Instant::now();
         if self.exit_deadline.is_some_and(|deadline| deadline <= now) {
             self.exit_deadline = None;
             self.process.stop(Stop::Kill);
         }
         self.machine.handle_timeout(now);
+    }
+
+    /// Hears what the CLI has written already. Its silence is not judged by what nobody has come to read, as when this
+    /// program was stopped itself.
+    fn read_what_waits(&mut self) {
+        let mut heard = 0;
+        while heard < HEARD_BYTES_MAX && !self.reading.is_blocked && self.ending.is_none() {
+            let Some(Ok(count @ 1..)) = self.stdout.as_ref().map(|pipe| pipe.try_read_buf(self.lines.space())) else {
+                // Nothing waits, or the next read meets the end.
+                return;
+            };
+            heard += count;
+            self.take_lines(Ok(count));
+        }
     }
 
     fn carry_out_outputs(&mut self) {
@@ -286,13 +323,15 @@ struct Unwritten {
     bytes: Vec<u8>,
     start: usize,
     closes: bool,
+    /// The pipe took no more.
+    is_stuck: bool,
 }
 
 impl Unwritten {
     fn push(&mut self, line: Vec<u8>) {
         if self.is_empty() {
             // The usual case, and a large prompt is not copied.
-            *self = Unwritten { bytes: line, start: 0, closes: self.closes };
+            *self = Unwritten { bytes: line, closes: self.closes, ..Unwritten::default() };
         } else {
             if self.start > self.bytes.len() / 2 {
                 // What was written is more than what was not: moving that is worth the memory.
@@ -307,11 +346,15 @@ impl Unwritten {
         &self.bytes[self.start..]
     }
 
-    fn written(&mut self, count: usize) {
+    /// Some of it was written; tells whether the CLI has made room for it by reading.
+    fn written(&mut self, count: usize) -> bool {
         self.start += count;
+        let was_stuck = self.is_stuck;
+        self.is_stuck = !self.is_empty();
         if self.is_empty() {
             *self = Unwritten { closes: self.closes, ..Unwritten::default() };
         }
+        was_stuck
     }
 
     fn len(&self) -> usize {
@@ -328,68 +371,6 @@ impl Unwritten {
 
     fn is_done(&self) -> bool {
         self.closes && self.is_empty()
-    }
-}
-
-async fn sleep_until(deadline: Option<Instant>) {
-    match deadline {
-        Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
-        None => std::future::pending().await,
-    }
-}
-
-async fn next_command(commands: &mut Option<mpsc::Receiver<Envelope>>) -> Option<Envelope> {
-    match commands {
-        Some(commands) => commands.recv().await,
-        None => std::future::pending().await,
-    }
-}
-
-/// An error counts as readiness: the read or write that follows meets it.
-async fn readable(pipe: Option<&pipe::Receiver>) {
-    match pipe {
-        Some(pipe) => drop(pipe.readable().await),
-        None => std::future::pending().await,
-    }
-}
-
-/// Lets the sink do what it has to do, and reads what the CLI wrote once there is room for it.
-async fn read_or_work(
-    pipe: &mut Option<pipe::Receiver>,
-    lines: &mut Lines,
-    sink: &mut impl Sink,
-    is_gone: bool,
-    reads: bool,
-) -> Happened {
-    let has_room = poll_fn(|context| match sink.poll_work(context) {
-        Poll::Ready(()) => Poll::Ready(false),
-        Poll::Pending if reads => sink.poll_room(context).map(|()| true),
-        Poll::Pending => Poll::Pending,
-    });
-    if !has_room.await {
-        return Happened::Work;
-    }
-    tokio::select! {
-        // Both may be dropped half-way: what was not read stays in the pipe, and what the sink does it does at once.
-        read = read_some(pipe, lines, is_gone) => Happened::Read(read),
-        () = poll_fn(|context| sink.poll_work(context)) => Happened::Work,
-    }
-}
-
-/// Reads what the CLI wrote. A pipe that was read empty is waited for before it is read again, so
-/// that whoever listens has its turn in between. When everything has ended, an empty pipe is an error and not waited for.
-async fn read_some(pipe: &mut Option<pipe::Receiver>, lines: &mut Lines, is_gone: bool) -> io::Result<usize> {
-    match pipe {
-        Some(pipe) if is_gone => pipe.try_read_buf(lines.space()),
-        Some(pipe) => pipe.read_buf(lines.space()).await,
-        None => std::future::pending().await,
-    }
-}
-
-async fn writable(pipe: Option<&pipe::Sender>) {
-    match pipe {
-        Some(pipe) => drop(pipe.writable().await),
-        None => std::future::pending().await,
     }
 }
 

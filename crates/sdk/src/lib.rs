@@ -66,10 +66,10 @@ pub use version::CliVersion;
 pub use watari_protocol::{
     Accepted, Allowed, Answer, AskAbout, AskEnding, AskId, AskKind, AskWord, AskedToolUses, BadId, Block, BlockId,
     BlockKind, BlockSource, CliInfo, Command, Delta, DropReason, EntryId, Event, Exit, ExitReason, Failure, FormAsk,
-    Hook, HookAsk, HookId, HookNews, HookOutput, InterruptReceipt, Login, MessageId, NoticeKind, Outcome,
+    Hook, HookAsk, HookId, HookNews, HookOutput, InterruptReceipt, Liveness, Login, MessageId, NoticeKind, Outcome,
     PermissionAsk, PermissionMode, Phase, Prompt, PromptContent, PromptId, Raw, Refused, Request, RequestFailed,
     RequestId, RequestReply, SessionId, SessionInfo, SystemPrompt, TOOL_SERVER, TaskNews, Tool, ToolCallAsk, ToolUseId,
-    TurnCause, TurnEnding, UnknownPermissionMode, Usage, Writer, readable,
+    TurnCause, TurnEnding, Unanswered, UnknownPermissionMode, Usage, Writer, readable,
 };
 
 /// The program in the README is one that compiles.

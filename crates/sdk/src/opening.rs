@@ -137,6 +137,7 @@ fn config(options: &Options, start_within: Duration) -> Config {
         initialize,
         answer_within,
         start_within,
+        liveness: options.liveness,
         cost_so_far_usd,
         uuid_seed: chance(),
         ids_after: options.ids_after,
@@ -209,7 +210,7 @@ async fn explain(exit: Exit, options: &Options, within: Duration, probe: &Claude
     match exit.reason {
         ExitReason::StartTimedOut => return ConnectError::Silent { within },
         ExitReason::StartRefused(refusal) => return ConnectError::SetupRefused(refusal),
-        ExitReason::Asked | ExitReason::OwnerKilled | ExitReason::ByItself => {}
+        ExitReason::Asked | ExitReason::Unresponsive { .. } | ExitReason::OwnerKilled | ExitReason::ByItself => {}
     }
     match (start_failure(&exit), &options.session) {
         (StartFailure::SessionIdInUse, Session::NewWithId(id) | Session::Fork { into: Some(id), .. }) => {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use watari_protocol::{AskedToolUses, EntryId, Hook, PermissionMode, Raw, SessionId, SystemPrompt, Tool};
+use watari_protocol::{AskedToolUses, EntryId, Hook, Liveness, PermissionMode, Raw, SessionId, SystemPrompt, Tool};
 
 use crate::keeper::Keeper;
 
@@ -23,6 +23,8 @@ pub struct Options {
     pub keeper: Keeper,
     /// After how long a CLI that does not answer is given up; none means a minute.
     pub start_within: Option<Duration>,
+    /// How long the CLI may take to react while a turn runs, and what then.
+    pub liveness: Liveness,
     /// Write the CLI's debug log to this file.
     pub debug_file: Option<PathBuf>,
     /// Further flags of the CLI, for what this type does not know.

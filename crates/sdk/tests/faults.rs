@@ -17,7 +17,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use common::{Talk, keeper, transcript};
-use watari_sdk::{BadOption, Client, ConnectError, Environment, Event, ExtraArgument, Keeper, Options, StartError};
+use watari_sdk::{
+    BadOption, Client, ConnectError, Environment, Event, Exit, ExitReason, ExtraArgument, Keeper, Liveness, Options,
+    RequestError, RequestFailed, StartError, Unanswered,
+};
 use watari_testkit::processes::marked;
 
 /// The CLI's side of the beginning: it reads the opening request and answers it.
@@ -406,6 +409,74 @@ async fn a_cli_that_was_stopped_is_ended_all_the_same() {
     let exit = talk.client.abort().await;
     assert_eq!(exit.signal, Some(9), "{exit:?}");
     assert_eq!(marked(fake.path().to_str().unwrap()), []);
+}
+
+/// A limit for the reaction to an interrupt that a test can wait for.
+fn reacts_within(limit: Duration) -> Liveness {
+    Liveness { interrupt_answered_within: limit, interrupt_obeyed_within: limit, ..Liveness::default() }
+}
+
+/// How a session ends whose CLI does not react to an interrupt.
+async fn interrupted_in_vain(talk: Talk) -> Exit {
+    let interrupted = talk.client.interrupt().await;
+    assert_eq!(interrupted, Err(RequestError::Failed(RequestFailed::SessionEnded)));
+    let Some(Event::Ended { exit }) = talk.rest().await.pop() else { panic!("it has no end") };
+    exit
+}
+
+#[tokio::test]
+async fn an_interrupt_that_can_never_be_written_ends_the_cli() {
+    let limit = Duration::from_millis(200);
+    // One has closed its stdin, and of the other the pipe is full of a prompt that it does not read.
+    let closed = Fake::new(&format!("{READY}\nread -r prompt\nexec 0<&-\nexec tail -f /dev/null"));
+    let full = Fake::new(&format!("{READY}\nexec tail -f /dev/null"));
+    for (fake, prompt) in [(closed, "go".to_owned()), (full, "y".repeat(20_000_000))] {
+        let mut talk = Talk::connect(Options { liveness: reacts_within(limit), ..fake.options() }).await;
+        talk.client.send(prompt).await.unwrap();
+        talk.until(|event| matches!(event, Event::TurnStarted { .. })).await;
+        let exit = interrupted_in_vain(talk).await;
+        assert_eq!(exit.reason, ExitReason::Unresponsive { to: Unanswered::Interrupt, seconds: 0 });
+        assert_eq!(marked(fake.path().to_str().unwrap()), []);
+    }
+}
+
+#[tokio::test]
+async fn a_cli_that_is_busy_reading_a_long_prompt_is_not_ended_by_an_interrupt() {
+    // It takes six seconds to read what stands before the interrupt, and never two without reading.
+    let slow = "for piece in 1 2 3 4 5 6 7 8 9 10 11 12; do head -c 400000 > /dev/null; sleep 0.5; done";
+    let answer =
+        r#"echo '{"type":"control_response","response":{"subtype":"success","request_id":"watari_2","response":{}}}'"#;
+    let fake =
+        Fake::new(&format!("{READY}\n{slow}\nread -r rest\nread -r interrupt\n{answer}\nexec tail -f /dev/null"));
+    let options = Options { liveness: reacts_within(Duration::from_secs(3)), ..fake.options() };
+    let mut talk = Talk::connect(options).await;
+    talk.client.send("y".repeat(4_900_000)).await.unwrap();
+    talk.until(|event| matches!(event, Event::TurnStarted { .. })).await;
+    talk.client.interrupt().await.unwrap();
+    talk.client.abort().await;
+}
+
+#[tokio::test]
+async fn a_cli_that_nobody_reads_is_neither_stalled_nor_ended_by_an_interrupt() {
+    // What it says fills every queue, and its answers stand behind it.
+    let flood = r#"yes "{\"type\":\"mystery\",\"of\":\"$(head -c 1000 /dev/zero | tr '\0' x)\"}" | head -n 6000"#;
+    let answers = r#"while read -r line; do
+        id="${line#*request_id\":\"}"
+        echo '{"type":"control_response","response":{"subtype":"success","request_id":"'"${id%%\"*}"'","response":{}}}'
+    done"#;
+    let fake = Fake::new(&format!("{READY}\nread -r prompt\n{flood}\n{answers}"));
+    let liveness = Liveness {
+        silent_for: Duration::from_millis(100),
+        probe_answered_within: Duration::from_millis(100),
+        ..reacts_within(Duration::from_millis(500))
+    };
+    let mut talk = Talk::connect(Options { liveness, ..fake.options() }).await;
+    talk.client.send("go").await.unwrap();
+    let receipt = tokio::time::timeout(Duration::from_secs(2), talk.client.interrupt()).await;
+    assert!(receipt.is_err(), "{receipt:?}");
+    let seen = talk.until(|event| matches!(event, Event::RequestAnswered { .. })).await;
+    assert!(!seen.iter().any(|event| matches!(event, Event::CliStalled { .. })), "{}", seen.len());
+    talk.client.abort().await;
 }
 
 #[cfg(not(watari_portable))]

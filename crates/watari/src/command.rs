@@ -10,8 +10,10 @@ mod stub;
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use watari_sdk::Liveness;
 
 use crate::printable::printable;
 
@@ -62,6 +64,28 @@ fn print(text: &str, code: ExitCode) -> ExitCode {
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Ok(()) => code,
         Err(error) => fail(&format!("cannot print the result: {error}")),
+    }
+}
+
+/// When a CLI that does not react counts as stalled, and what then.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub(crate) struct StallOptions {
+    /// Report Claude Code as stalled when it writes nothing for SECONDS during a turn and then does not answer a probe for ten
+    /// seconds (0 = never)
+    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    stalled_after: u32,
+    /// End Claude Code when it is stalled, instead of only reporting it
+    #[arg(long)]
+    end_stalled: bool,
+}
+
+impl StallOptions {
+    pub(crate) fn liveness(self) -> Liveness {
+        let silent_for = match self.stalled_after {
+            0 => Duration::MAX,
+            seconds => Duration::from_secs(seconds.into()),
+        };
+        Liveness { silent_for, end_stalled: self.end_stalled, ..Liveness::default() }
     }
 }
 

@@ -3,6 +3,7 @@
 pub(crate) mod bridge;
 mod content;
 mod limits;
+pub(crate) mod liveness;
 mod members;
 pub(crate) mod native;
 mod schema;

@@ -1,6 +1,6 @@
 //! Outcomes: how turns, requests and the CLI itself end.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::id::PromptId;
 use crate::json::{Raw, member, object};
@@ -184,9 +184,27 @@ pub enum ExitReason {
     StartTimedOut,
     /// It refused what the session was to be set up with, and was ended.
     StartRefused(RequestFailed),
+    /// It did not react in time, and was ended.
+    Unresponsive {
+        /// What it did not react to.
+        to: Unanswered,
+        /// For how many seconds.
+        seconds: u64,
+    },
     /// The program that had started it was killed, and it with that.
     OwnerKilled,
     /// It ended by itself.
     #[default]
     ByItself,
+}
+
+/// What a CLI did not react to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Unanswered {
+    /// An interrupt of the running turn.
+    Interrupt,
+    /// A probe, after it had written nothing for long.
+    Probe,
 }

@@ -58,6 +58,8 @@ impl Event {
             | Event::PromptDropped { .. }
             | Event::BecameIdle
             | Event::ThinkingCounted { .. }
+            | Event::CliStalled { .. }
+            | Event::CliRecovered { .. }
             | Event::EventsDropped { .. }
             | Event::MessageRetracted { .. }
             | Event::ApiRetried { .. }

@@ -117,6 +117,11 @@ impl Asks {
         (!self.open.is_empty()).then(|| self.open.remove(0))
     }
 
+    /// Whether the CLI waits for an answer.
+    pub(super) fn is_any_open(&self) -> bool {
+        !self.open.is_empty()
+    }
+
     pub(super) fn next_deadline(&self) -> Option<Instant> {
         self.open.iter().filter_map(|ask| ask.deadline).min()
     }

@@ -81,6 +81,10 @@ impl Machine {
         } else {
             let request = self.expect_answer(RequestKind::Interrupt { of: self.prompts.with_cli(), cancelled }, now);
             self.interrupt_sent = self.phase == Phase::Running;
+            if self.interrupt_sent {
+                let ends_turn = self.ran_since_hand_over && self.prompts.with_cli().is_some();
+                self.watchdog.interrupted(request, ends_turn, now);
+            }
             self.write(outgoing::interrupt(request));
             request
         }
@@ -127,6 +131,10 @@ impl Machine {
     }
 
     fn close(&mut self, now: Instant) {
+        if self.phase == Phase::Running && self.watchdog.is_stalled() {
+            // The gentle steps need a CLI that reacts.
+            return self.abort(now);
+        }
         let runs = self.phase == Phase::Running;
         if self.step(Trigger::EndAsked).is_none() {
             return;

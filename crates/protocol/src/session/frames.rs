@@ -86,6 +86,7 @@ impl Machine {
         }
         // Older versions do not say that a turn was interrupted, only that it failed.
         let was_interrupted = std::mem::take(&mut self.interrupt_sent);
+        self.watchdog.turn_ended();
         if was_interrupted && frame.outcome.ending == TurnEnding::Failed(Failure::Execution) {
             frame.outcome.ending = TurnEnding::Interrupted;
         }
@@ -187,6 +188,7 @@ impl Machine {
     fn prompt_lost(&mut self) {
         if let Some(prompt) = self.prompts.finish() {
             self.ran_since_hand_over = false;
+            self.watchdog.turn_ended();
             self.tell(Event::PromptDropped { prompt, reason: DropReason::Lost });
             self.hand_over_prompt();
         }
@@ -210,6 +212,7 @@ impl Machine {
         if self.prompts.with_cli().is_none() && self.step(Trigger::WentIdle).is_some() {
             self.runs_by_itself = false;
             self.interrupt_sent = false;
+            self.watchdog.turn_ended();
             self.tell(Event::BecameIdle);
         }
     }
@@ -287,9 +290,10 @@ impl Machine {
     pub(super) fn answered(&mut self, request_id: &str, body: Result<Raw, RequestFailed>) {
         let request = outgoing::request_of_name(request_id);
         let Some((request, (kind, _))) = request.and_then(|id| Some((id, self.requests.remove(&id)?))) else { return };
+        self.watchdog.answered(request);
         let reply = match (kind, body) {
             (RequestKind::Initialize, body) => return self.initialized(body),
-            (RequestKind::ClosingInterrupt, _) => return,
+            (RequestKind::ClosingInterrupt | RequestKind::Probe, _) => return,
             (_, Err(failed)) => RequestReply::Failed(failed),
             (RequestKind::Interrupt { of, cancelled }, Ok(_)) => {
                 let is_idle = self.cli_state == Some(CliState::Idle) && !self.ran_since_hand_over;
@@ -341,6 +345,7 @@ impl Machine {
 
     fn prompt_cancelled(&mut self, prompt: PromptId, now: Instant) {
         self.prompts.finish();
+        self.watchdog.turn_ended();
         self.tell(Event::PromptDropped { prompt, reason: DropReason::Cancelled });
         self.hand_over_prompt();
         if self.cli_state != Some(CliState::Running) {

@@ -33,6 +33,8 @@ pub enum Trigger {
     WentIdle,
     /// A client wants the session to end, or the CLI did not start in time.
     EndAsked,
+    /// The CLI does not react, and is ended.
+    Unresponsive,
     /// The CLI has gone.
     CliExited,
 }
@@ -45,6 +47,7 @@ pub const STEPS: &[(Phase, Trigger, Phase)] = &[
     (Phase::Starting, Trigger::EndAsked, Phase::Closing),
     (Phase::Idle, Trigger::EndAsked, Phase::Closing),
     (Phase::Running, Trigger::EndAsked, Phase::Closing),
+    (Phase::Running, Trigger::Unresponsive, Phase::Closing),
     (Phase::Starting, Trigger::CliExited, Phase::Ended),
     (Phase::Idle, Trigger::CliExited, Phase::Ended),
     (Phase::Running, Trigger::CliExited, Phase::Ended),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use watari_protocol::{Command, Config, Hook, Initialize, ProcessEnd};
+use watari_protocol::{Command, Config, Hook, Initialize, Liveness, ProcessEnd};
 
 use super::cli::{Cli, Family, damaged};
 use super::client::command;
@@ -17,6 +17,8 @@ pub(crate) enum Step {
     Noise(Vec<u8>),
     /// The CLI writes a line that is too long, of which this is the beginning.
     Overlong(String),
+    /// The CLI writes a part of a line.
+    Bytes,
     /// A client wants something.
     Client(Command),
     /// Time passes.
@@ -68,6 +70,12 @@ fn config(dice: &mut Dice<'_>) -> Config {
         initialize: Initialize { hooks: vec![hook("PreToolUse", 3), hook("Stop", 0)], ..Initialize::default() },
         answer_within: dice.pick(&limits),
         start_within: dice.pick(&[60, 60, 2, u64::MAX].map(Duration::from_secs)),
+        liveness: Liveness {
+            silent_for: dice.pick(&[30, 0, 0, u64::MAX].map(Duration::from_secs)),
+            probe_answered_within: dice.pick(&[10, 0, 0].map(Duration::from_secs)),
+            end_stalled: dice.roll(4) == 3,
+            ..Liveness::default()
+        },
         ..Config::default()
     }
 }

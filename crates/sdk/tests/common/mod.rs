@@ -233,6 +233,8 @@ fn describe(event: &Event) -> Option<String> {
         Event::Compacted { .. } => "compacted".to_owned(),
         Event::ConversationCleared { .. } => "conversation cleared".to_owned(),
         Event::TitleChanged { title } => format!("title: {title}"),
+        Event::CliStalled { .. } => "stalled".to_owned(),
+        Event::CliRecovered { .. } => "recovered".to_owned(),
         Event::EventsDropped { count } => format!("{count} events dropped"),
         Event::TranscriptWritten { .. } => "transcript written".to_owned(),
         Event::PromptSuggested { .. } => "prompt suggested".to_owned(),

@@ -87,6 +87,8 @@ pub(crate) fn line(event: &Event) -> String {
             format!("unknown: {kind} {subtype}")
         }
         Event::NoiseSkipped { .. } => "noise skipped".to_owned(),
+        Event::CliStalled { .. } => "stalled".to_owned(),
+        Event::CliRecovered { .. } => "recovered".to_owned(),
         Event::EventsDropped { count } => format!("{count} events dropped"),
         Event::Ended { exit } => match (exit.code, exit.signal) {
             (Some(code), _) => format!("ended: {:?}, code {code}", exit.reason),

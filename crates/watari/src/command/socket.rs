@@ -14,7 +14,7 @@ use tracing::level_filters::LevelFilter;
 use watari_hub::{Conversation, Home, HostState, Kept, host};
 use watari_sdk::{PermissionMode, SessionId};
 
-use super::{StopSignals, complain, fail};
+use super::{StallOptions, StopSignals, complain, fail};
 use crate::frontend::unix::{self, Doors};
 use crate::host_log;
 
@@ -59,6 +59,8 @@ pub(crate) struct Socket {
     /// Stop the session when its log of events has this many MiB, until it is resumed with a higher limit (0 = no limit)
     #[arg(long, value_name = "MIB", default_value_t = 4096)]
     event_log_limit: u32,
+    #[command(flatten)]
+    stalls: StallOptions,
     /// Where to write what happens to the host; otherwise beside the session's events
     #[arg(long, value_name = "PATH")]
     log: Option<PathBuf>,

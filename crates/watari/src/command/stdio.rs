@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use super::{StopSignals, fail};
+use super::{StallOptions, StopSignals, fail};
 use crate::frontend::stdio::{self, Settings};
 
 /// Hold one session over standard input and output, one JSON object a line.
@@ -21,6 +21,8 @@ pub(crate) struct Stdio {
     /// [default: what the client says, or 60]
     #[arg(long, value_name = "SECONDS")]
     permission_timeout: Option<u32>,
+    #[command(flatten)]
+    stalls: StallOptions,
 }
 
 const AFTER_HELP: &str = "\
@@ -40,6 +42,7 @@ impl Stdio {
             claude: self.claude,
             allow_bypass: self.allow_bypass,
             permission_timeout: self.permission_timeout.map(|seconds| Duration::from_secs(seconds.into())),
+            liveness: self.stalls.liveness(),
         };
         match tokio::runtime::Builder::new_current_thread().enable_all().build() {
             Ok(runtime) => {

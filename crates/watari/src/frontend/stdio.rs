@@ -1,6 +1,7 @@
 //! One session on standard input and output, in the dialect of the bridge.
 
 mod ends;
+mod leaving;
 mod lock;
 mod running;
 mod state;
@@ -8,7 +9,6 @@ mod wait;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::Duration;
 
 use ends::{Input, Output};
@@ -19,7 +19,8 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use wait::{Happened, next_of, poll_once, read_more, write_more};
 use watari_sdk::{
-    Client, ConnectError, Event, Events, Exit, Keeper, Line, Lines, PermissionMode, PermissionPrompts, Prompt, Tool,
+    Client, ConnectError, Event, Events, Exit, Keeper, Line, Lines, Liveness, PermissionMode, PermissionPrompts,
+    Prompt, Tool,
 };
 
 use crate::command::StopSignals;
@@ -47,6 +48,7 @@ pub(crate) struct Settings {
     /// After how long an unanswered permission request is a no, whatever the client says; none means what the client
     /// says, zero never.
     pub(crate) permission_timeout: Option<Duration>,
+    pub(crate) liveness: Liveness,
 }
 
 /// Serves one session, and returns what to exit with.
@@ -235,6 +237,7 @@ impl Bridge {
         session.allow_bypass = self.settings.allow_bypass;
         session.claude.clone_from(&self.settings.claude);
         session.keeper = Keeper::ThisProgram;
+        session.liveness = self.settings.liveness;
         session.own_tools = std::mem::take(&mut self.tools);
         if let Some(limit) = self.settings.permission_timeout {
             session.permission_prompts =
@@ -280,6 +283,12 @@ impl Bridge {
                 Taken::ToAnswer(ask, answer) => {
                     // One that was closed in the meantime needs no answer.
                     let _refused = running.client.respond(ask, answer).await;
+                }
+                Taken::ToInterrupt => {
+                    let problem = running.take_message(Incoming::Interrupt { cancel_queued: true }, &mut self.requests);
+                    if let Some(problem) = problem.await {
+                        bridge::error(&problem, Fatal::No, self.outbox.lines());
+                    }
                 }
                 Taken::Ended(exit) => return self.ended(&exit),
             }
@@ -337,36 +346,6 @@ impl Bridge {
         }
     }
 
-    fn close(&mut self) {
-        let State::Running(running) = &mut self.state else { return };
-        running.give_up_at = None;
-        running.ending = Ending::Closing;
-        let client = Arc::clone(&running.client);
-        self.requests.spawn(async move {
-            client.close().await;
-            Answered::Well
-        });
-    }
-
-    fn abort(&mut self) {
-        match &mut self.state {
-            State::Running(running) if running.ending != Ending::Aborting => {
-                running.ending = Ending::Aborting;
-                let client = Arc::clone(&running.client);
-                self.requests.spawn(async move {
-                    client.abort().await;
-                    Answered::Well
-                });
-            }
-            State::Running(_) => {}
-            // A CLI that is being started is ended by its keeper when nobody wants it any more.
-            State::Waiting | State::Starting { .. } | State::Over => {
-                self.state = State::Over;
-                self.code = Some(self.code.unwrap_or(0));
-            }
-        }
-    }
-
     fn fail(&mut self, why: &str) {
         bridge::error(why, Fatal::Yes, self.outbox.lines());
         self.state = State::Over;
@@ -387,21 +366,5 @@ impl Bridge {
         if let Some(problem) = problem {
             bridge::error(&problem, Fatal::No, self.outbox.lines());
         }
-    }
-
-    /// What was said is never cut, as long as the client takes something now and then.
-    async fn write_last_lines(&mut self) {
-        let Some(output) = &mut self.output else { return };
-        while !self.outbox.is_empty() {
-            let written = tokio::time::timeout(self.last_lines_within, output.write(self.outbox.unwritten())).await;
-            match written {
-                Ok(Ok(count)) => {
-                    self.outbox.written(count);
-                }
-                Ok(Err(_)) | Err(_) => return,
-            }
-        }
-        // Where output goes through another thread, it is there when this returns.
-        let _flushed = tokio::time::timeout(self.last_lines_within, output.flush()).await;
     }
 }

@@ -10,8 +10,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use watari_testkit::claude::pinned_claude;
+use watari_testkit::processes::{children_of, marked};
 use watari_testkit::sandbox::claude_without_project;
 
 pub(crate) const WATARI: &str = env!("CARGO_BIN_EXE_watari");
@@ -144,4 +146,36 @@ pub(crate) fn skipped(why: &str) {
 #[expect(clippy::print_stderr, reason = "who runs the tests should know what was not tested")]
 pub(crate) fn not_run(why: &str) {
     eprintln!("{why}: its program of the page was not run");
+}
+
+/// Sends a signal to the CLI of a program that runs one: the child of its only child, which is the keeper.
+pub(crate) fn signal_cli_of(program: u32, signal: Signal) {
+    let keepers = children_of(program);
+    let [keeper] = keepers.as_slice() else { panic!("{keepers:?}") };
+    let clis = children_of(keeper.pid);
+    let [cli] = clis.as_slice() else { panic!("{clis:?}") };
+    signal_process(cli.pid, signal);
+}
+
+pub(crate) fn signal_process(pid: u32, signal: Signal) {
+    kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), signal).unwrap();
+}
+
+/// Waits until a process with this mark has stopped itself.
+pub(crate) async fn has_stopped(marker: &str) {
+    while !marked(marker).iter().any(|process| process.state == 'T') {
+        // Nothing tells of it but a look.
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// Text in which the seconds of silence, which depend on how busy the machine is, have a name in their place.
+pub(crate) fn without_seconds(text: &str) -> String {
+    let mut parts = text.split("nothing for ");
+    let mut shown = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        shown.push_str("nothing for N");
+        shown.push_str(part.trim_start_matches(|letter: char| letter.is_ascii_digit()));
+    }
+    shown
 }

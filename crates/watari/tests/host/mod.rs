@@ -20,7 +20,7 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::process::{Child, ChildStdout, Command};
 use watari_testkit::claude::pinned_claude;
 use watari_testkit::fake_claude::{LOG_VARIABLE, SCRIPT_VARIABLE};
-use watari_testkit::processes::{children_of, none_marked_within};
+use watari_testkit::processes::none_marked_within;
 use watari_testkit::sandbox::claude_without_project;
 use watari_testkit::{Reply, Sandbox, Script, StubApi};
 
@@ -172,13 +172,12 @@ impl Host {
         self.child.id().unwrap()
     }
 
-    /// Kills its CLI: the child of its only child, which is the keeper.
     pub(crate) fn kill_cli(&self) {
-        let keepers = children_of(self.pid());
-        let [keeper] = keepers.as_slice() else { panic!("{keepers:?}") };
-        let clis = children_of(keeper.pid);
-        let [cli] = clis.as_slice() else { panic!("{clis:?}") };
-        kill_process(Pid::from_raw(cli.pid.cast_signed()).unwrap(), Signal::KILL).unwrap();
+        self.signal_cli(Signal::KILL);
+    }
+
+    pub(crate) fn signal_cli(&self, signal: Signal) {
+        common::signal_cli_of(self.pid(), signal);
     }
 
     pub(crate) fn signal(&self, signal: Signal) {

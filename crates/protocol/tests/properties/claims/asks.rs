@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use watari_protocol::{Answer, AskEnding, AskId, AskKind, Command, Event, HookOutput, Output, Raw, Request};
+use watari_protocol::{Answer, AskEnding, AskId, AskKind, Command, Event, HookOutput, Output, Phase, Raw, Request};
 
 use super::ensure;
 use crate::conversation::record::{Line, Moment, Record, read_line};
@@ -34,6 +34,8 @@ pub(crate) fn an_ask_ends_as_it_is_told(record: &Record) -> Result<(), String> {
             (AskEnding::Expired, Step::Wait(_)) => true,
             (AskEnding::Withdrawn, Step::Cli(line)) => line.contains("control_cancel_request"),
             (AskEnding::SessionEnded, Step::Client(Command::Close | Command::Abort) | Step::Exit(_)) => true,
+            // The CLI does not react, and is ended.
+            (AskEnding::SessionEnded, Step::Wait(_)) => moment.after.phase == Phase::Closing,
             _ => false,
         };
         ensure(fits, || format!("ask {ask} was {ending:?} by:\n{moment}"))?;
@@ -66,7 +68,7 @@ fn questions(
 ) -> Result<BTreeMap<String, Question>, String> {
     let mut questions = BTreeMap::<String, Question>::new();
     for moment in &record.moments {
-        let asked = moment.asks().filter(|_| moment.before.phase != watari_protocol::Phase::Ended);
+        let asked = moment.asks().filter(|_| moment.before.phase != Phase::Ended);
         if let Some(id) = &asked {
             questions.insert(id.clone(), Question::default());
         }

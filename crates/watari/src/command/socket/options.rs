@@ -33,6 +33,7 @@ pub(super) fn session(given: &mut Socket, cwd: PathBuf) -> Result<Options, Strin
         mcp_servers: given.mcp_config.take().map_or(Ok(McpServers::None), |config| mcp_servers(&config))?,
         strict_mcp_config: given.untrusted,
         setting_sources: Some(if given.untrusted { Vec::new() } else { sources }),
+        liveness: given.stalls.liveness(),
         offers_tools: true,
         forward_subagent_text: true,
         ..Options::default()

@@ -14,6 +14,8 @@ use watari_sdk::{
     SessionInfo, TaskNews, TurnCause, TurnEnding,
 };
 
+use crate::dialect::liveness;
+
 /// Whether an error ends the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fatal {
@@ -191,6 +193,11 @@ impl Encoder {
                 error("a message was lost by the CLI: it gave no result; send it again", Fatal::No, out);
                 write(&Line::MessageDropped { reason: DroppedReason::Lost }, out);
             }
+            Event::CliStalled { silent_seconds } => {
+                let message =
+                    liveness::stalled(silent_seconds, "send interrupt: it ends the turn, and Claude Code if need be");
+                error(&message, Fatal::No, out);
+            }
             Event::EventsDropped { count } => {
                 error(&format!("{count} events were dropped, because nobody read them"), Fatal::No, out);
             }
@@ -218,6 +225,7 @@ impl Encoder {
             | Event::RequestAnswered { .. }
             | Event::Unknown { .. }
             | Event::NoiseSkipped { .. }
+            | Event::CliRecovered { .. }
             | Event::Ended { .. } => {}
         }
     }
@@ -285,6 +293,7 @@ fn names_session(event: &Event) -> bool {
             | Event::AskClosed { .. }
             | Event::ToolReturned { .. }
             | Event::PromptDropped { .. }
+            | Event::CliStalled { .. }
             | Event::EventsDropped { .. }
     )
 }

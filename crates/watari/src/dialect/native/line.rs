@@ -61,6 +61,7 @@ pub(crate) struct Line<'a> {
     #[serde(borrow)]
     pub(crate) reason: Option<Cow<'a, str>>,
     pub(crate) count: Option<u64>,
+    pub(crate) silent_seconds: Option<u64>,
     pub(crate) prompt: Option<u64>,
     #[serde(borrow)]
     pub(crate) cause: Option<&'a RawValue>,

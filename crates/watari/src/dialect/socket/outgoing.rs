@@ -11,6 +11,7 @@ use watari_sdk::{AskId, AskWord, Raw, readable};
 use super::asks::{Asks, OpenAsk, named};
 use super::line::{Decision, ErrorKind, Kind, Said, write, write_error};
 use super::turns::{end_words, turn_finished, write_done};
+use crate::dialect::liveness;
 use crate::dialect::native::Line;
 use crate::dialect::shaped::{Content, Object};
 
@@ -61,6 +62,7 @@ pub(super) const UNTOLD: &[&str] = &[
     "unknown",
     "noise_skipped",
     "noise_omitted",
+    "cli_recovered",
     "storage_recovered",
 ];
 
@@ -113,6 +115,12 @@ impl Encoder {
             "host_stopping" => {
                 let reason = line.reason.as_deref().unwrap_or_default();
                 write_error(ErrorKind::Session, &format!("the session ends: {reason}"), seq, out);
+            }
+            "cli_stalled" => {
+                let silent_seconds = line.silent_seconds.unwrap_or(0);
+                let message =
+                    liveness::stalled(silent_seconds, "send abort: it ends the turn, and Claude Code if need be");
+                write_error(ErrorKind::Session, &message, seq, out);
             }
             "events_dropped" => {
                 let message =

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use watari_sdk::Raw;
+use watari_sdk::{Raw, Unanswered};
 
 use super::line::{ErrorKind, Said, write, write_error};
+use crate::dialect::liveness;
 use crate::dialect::native::Line;
 use crate::dialect::shaped::Object;
 
@@ -57,6 +58,9 @@ pub(super) fn end_words(exit: &RawValue) -> Option<String> {
         reason: Option<&'a RawValue>,
     }
     let exit: Exit<'_> = serde_json::from_str(exit.get()).ok()?;
+    if let Some(why) = exit.reason.and_then(unresponsive_words) {
+        return Some(format!("{why}; the next message starts it again"));
+    }
     match exit.reason.map(RawValue::get) {
         Some("\"asked\"") => return None,
         Some("\"owner_killed\"") => {
@@ -71,6 +75,21 @@ pub(super) fn end_words(exit: &RawValue) -> Option<String> {
     };
     let said = if exit.stderr.is_empty() { String::new() } else { format!("; it said: {}", exit.stderr) };
     Some(format!("Claude Code ended by itself, {how}{said}; the next message starts it again"))
+}
+
+/// Why a CLI was ended that did not react; none if it ended for another reason.
+fn unresponsive_words(reason: &RawValue) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Reason {
+        unresponsive: Unresponsive,
+    }
+    #[derive(Deserialize)]
+    struct Unresponsive {
+        to: Unanswered,
+        seconds: u64,
+    }
+    let Reason { unresponsive } = serde_json::from_str(reason.get()).ok()?;
+    Some(liveness::unresponsive(unresponsive.to, unresponsive.seconds))
 }
 
 pub(super) fn write_done(usage: Option<&RawValue>, message_id: Option<u64>, seq: Option<&str>, out: &mut Vec<u8>) {

@@ -7,11 +7,13 @@ use serde_json::value::RawValue;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use watari_sdk::{
-    Answer, AskId, AskKind, Client, CommandError, Event, Events, Exit, Prompt, Request, RequestError, TurnCause,
+    Answer, AskId, AskKind, Client, CommandError, Event, Events, Exit, ExitReason, Prompt, Request, RequestError,
+    RequestFailed, TurnCause,
 };
 
 use super::wait::poll_once;
 use crate::dialect::bridge::{Encoder, Incoming};
+use crate::dialect::liveness;
 use crate::frontend::outbox::Outbox;
 
 /// A session that runs, and what is known of it.
@@ -48,6 +50,8 @@ pub(super) enum Taken {
     Told,
     /// The CLI is to have an answer that the client cannot give.
     ToAnswer(AskId, Answer),
+    /// The turn is to be interrupted, for there is no client that could do it.
+    ToInterrupt,
     /// It was the last.
     Ended(Box<Exit>),
 }
@@ -155,6 +159,7 @@ impl Running {
             return Taken::Ended(Box::new(exit));
         }
         self.note(&event);
+        let is_stuck = self.ending == Ending::Draining && matches!(event, Event::CliStalled { .. });
         let unanswerable = self.answer_for_the_client(&event);
         let is_told = match self.ending {
             Ending::No | Ending::Draining | Ending::Closing => true,
@@ -164,6 +169,7 @@ impl Running {
             self.encoder.tell(event, outbox.lines());
         }
         match unanswerable {
+            None if is_stuck => Taken::ToInterrupt,
             None => Taken::Told,
             Some((ask, answer)) => {
                 self.encoder.cancel_ask(ask, outbox.lines());
@@ -235,6 +241,8 @@ fn nobody() -> Answer {
 fn unless_idle(error: &RequestError) -> Option<String> {
     match error {
         RequestError::Command(_) => None,
+        // The last event says how it ended.
+        RequestError::Failed(RequestFailed::SessionEnded) => None,
         RequestError::Failed(failed) => Some(format!("interrupt: {failed}")),
     }
 }
@@ -246,6 +254,9 @@ pub(super) fn gone(exit: &Exit) -> String {
         (None, Some(signal)) => format!("by signal {signal}"),
         (None, None) => "in a way that is not known".to_owned(),
     };
+    if let ExitReason::Unresponsive { to, seconds } = exit.reason {
+        return liveness::unresponsive(to, seconds);
+    }
     let said = if exit.stderr.is_empty() { String::new() } else { format!("; it said: {}", exit.stderr) };
     format!("Claude Code ended by itself, {how}{said}")
 }

@@ -1,0 +1,243 @@
+//! Transcripts of a CLI that does not react: to an interrupt, to a probe, to the wish that it ends.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
+
+mod play;
+
+use std::time::Duration;
+
+use play::{play, play_with};
+use watari_protocol::{Config, Liveness};
+
+/// A turn that runs, as the script of every test here begins.
+fn in_a_turn(script: &str) -> String {
+    in_a_turn_with(Liveness::default(), script)
+}
+
+fn in_a_turn_with(liveness: Liveness, script: &str) -> String {
+    let config = Config { liveness, answer_within: Some(Duration::from_secs(3600)), ..Config::default() };
+    let beginning = "cli ready\nprompt one\ncli running\ncli init\n";
+    let begun = play_with(config.clone(), beginning);
+    let all = play_with(config, &format!("{beginning}{script}"));
+    all.strip_prefix(&begun).unwrap().trim_start().to_owned()
+}
+
+#[test]
+fn an_interrupt_that_brings_nothing_ends_the_cli_and_every_prompt_has_its_outcome() {
+    insta::assert_snapshot!(in_a_turn("
+        prompt two
+        wait 100
+        cli {}
+        interrupt
+        wait 4
+        interrupt
+        wait 1
+        exit
+    "), @r#"
+    * prompt_accepted {"content":"two","entry":"00000000-0000-4000-8000-000000000002","prompt":2}
+    > {"type":"control_request","request_id":"watari_2","request":{"subtype":"mcp_status"}}
+    * unknown
+    > {"type":"control_request","request_id":"watari_3","request":{"subtype":"interrupt"}}
+    > {"type":"control_request","request_id":"watari_4","request":{"subtype":"interrupt"}}
+    ! Abort
+    * prompt_dropped {"prompt":1,"reason":"session_ended"}
+    * prompt_dropped {"prompt":2,"reason":"session_ended"}
+    * request_answered {"reply":{"failed":"session_ended"},"request":3}
+    * request_answered {"reply":{"failed":"session_ended"},"request":4}
+    * ended {"exit":{"reason":{"unresponsive":{"seconds":5,"to":"interrupt"}}}}
+    "#);
+}
+
+#[test]
+fn an_interrupt_that_ends_its_turn_in_time_ends_nothing_else() {
+    insta::assert_snapshot!(in_a_turn(r#"
+        prompt two
+        interrupt
+        wait 4
+        cli answer 2
+        wait 5
+        cli result "subtype":"error_during_execution","is_error":true,"terminal_reason":"aborted_tools"
+        cli running
+        wait 20
+    "#), @r#"
+    * prompt_accepted {"content":"two","entry":"00000000-0000-4000-8000-000000000002","prompt":2}
+    > {"type":"control_request","request_id":"watari_2","request":{"subtype":"interrupt"}}
+    * request_answered {"reply":{"interrupted":{"still_queued":[2]}},"request":2}
+    * turn_finished {"cause":{"prompt":1},"outcome":{"ending":"interrupted","subtype":"error_during_execution","terminal_reason":"aborted_tools"}}
+    * turn_started {"cause":{"prompt":2}}
+    > {"type":"user","uuid":"00000000-0000-4000-8000-000000000002","session_id":"","message":{"role":"user","content":[{"text":"two","type":"text"}]},"parent_tool_use_id":null}
+    "#);
+}
+
+#[test]
+fn an_interrupt_that_is_answered_and_not_obeyed_ends_the_cli() {
+    insta::assert_snapshot!(in_a_turn("
+        interrupt
+        cli answer 2
+        wait 9
+        wait 1
+    "), @r#"
+    > {"type":"control_request","request_id":"watari_2","request":{"subtype":"interrupt"}}
+    * request_answered {"request":2}
+    ! Abort
+    "#);
+}
+
+#[test]
+fn an_answered_interrupt_does_not_end_a_cli_whose_turn_was_not_known_to_run() {
+    // The prompt waits in the CLI behind work of its own: an interrupt leaves it there, and it runs later.
+    insta::assert_snapshot!(play("
+        cli ready
+        prompt one
+        interrupt
+        cli answer 2
+        wait 25
+    "), @r#"
+    * ready {"cli":{"version":"2.1.325"}}
+    * prompt_accepted {"content":"one","entry":"00000000-0000-4000-8000-000000000001","prompt":1}
+    * turn_started {"cause":{"prompt":1}}
+    > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"one","type":"text"}]},"parent_tool_use_id":null}
+    > {"type":"control_request","request_id":"watari_2","request":{"subtype":"interrupt"}}
+    * request_answered {"request":2}
+    "#);
+}
+
+#[test]
+fn silence_in_a_turn_is_probed_and_an_answered_probe_is_nobodys_business() {
+    insta::assert_snapshot!(in_a_turn("
+        wait 29
+        wait 1
+        cli answer 2
+        wait 29
+        wait 1
+        cli answer 3
+        cli result
+        cli idle
+        wait 3600
+    "), @r#"
+    > {"type":"control_request","request_id":"watari_2","request":{"subtype":"mcp_status"}}
+    > {"type":"control_request","request_id":"watari_3","request":{"subtype":"mcp_status"}}
+    * turn_finished {"cause":{"prompt":1},"outcome":{"ending":"completed","result":"done","subtype":"success","terminal_reason":"completed"}}
+    * became_idle
+    "#);
+}
+
+#[test]
+fn a_cli_that_does_not_answer_a_probe_is_reported_once_and_its_recovery_too() {
+    insta::assert_snapshot!(in_a_turn("
+        wait 30
+        wait 10
+        wait 600
+        cli answer 2
+        wait 29
+        wait 1
+        wait 10
+    "), @r#"
+    > {"type":"control_request","request_id":"watari_2","request":{"subtype":"mcp_status"}}
+    * cli_stalled {"silent_seconds":40}
+    * cli_recovered {"silent_seconds":640}
+    > {"type":"control_request","request_id":"watari_3","request":{"subtype":"mcp_status"}}
+    * cli_stalled {"silent_seconds":40}
+    "#);
+}
+
+#[test]
+fn a_stalled_cli_is_ended_where_that_is_wanted() {
+    let liveness = Liveness { end_stalled: true, ..Liveness::default() };
+    insta::assert_snapshot!(in_a_turn_with(liveness, "
+        wait 30
+        wait 10
+        exit
+    "), @r#"
+    > {"type":"control_request","request_id":"watari_2","request":{"subtype":"mcp_status"}}
+    * cli_stalled {"silent_seconds":40}
+    ! Abort
+    * prompt_dropped {"prompt":1,"reason":"session_ended"}
+    * ended {"exit":{"reason":{"unresponsive":{"seconds":40,"to":"probe"}}}}
+    "#);
+}
+
+#[test]
+fn silence_counts_only_in_a_turn_and_while_nothing_is_asked() {
+    insta::assert_snapshot!(in_a_turn("
+        cli ask a
+        wait 30
+        wait 1800
+        allow 1
+        wait 29
+        cli result
+        cli idle
+        wait 3600
+    "), @r#"
+    * ask_opened {"ask":1,"input":{"command":"ls"},"kind":"permission","needs_person":false,"tool":"Bash","tool_use":"toolu_a"}
+    * ask_closed {"ask":1,"ending":"allowed","kind":"permission","tool_use":"toolu_a"}
+    > {"type":"control_response","response":{"subtype":"success","request_id":"a","response":{"behavior":"allow","updatedInput":{"command":"ls"}}}}
+    * turn_finished {"cause":{"prompt":1},"outcome":{"ending":"completed","result":"done","subtype":"success","terminal_reason":"completed"}}
+    * became_idle
+    "#);
+}
+
+#[test]
+fn a_byte_postpones_the_probe_and_does_not_move_the_timer() {
+    insta::assert_snapshot!(in_a_turn("
+        wait 20
+        cli {}
+        wait 29
+        wait 1
+    "), @r#"
+    * unknown
+    > {"type":"control_request","request_id":"watari_2","request":{"subtype":"mcp_status"}}
+    "#);
+}
+
+#[test]
+fn a_cli_that_nobody_reads_is_neither_stalled_nor_deaf_to_an_interrupt() {
+    insta::assert_snapshot!(in_a_turn("
+        wait 20
+        unread
+        wait 29
+        wait 1
+        wait 5
+        unread
+        interrupt
+        wait 4
+        unread
+        wait 4
+        wait 1
+    "), @r#"
+    > {"type":"control_request","request_id":"watari_2","request":{"subtype":"mcp_status"}}
+    > {"type":"control_request","request_id":"watari_3","request":{"subtype":"interrupt"}}
+    ! Abort
+    "#);
+}
+
+#[test]
+fn limits_that_no_clock_can_hold_mean_never() {
+    let liveness = Liveness {
+        interrupt_answered_within: Duration::MAX,
+        interrupt_obeyed_within: Duration::MAX,
+        silent_for: Duration::MAX,
+        probe_answered_within: Duration::MAX,
+        end_stalled: true,
+    };
+    insta::assert_snapshot!(in_a_turn_with(liveness, "
+        interrupt
+        wait 86400
+    "), @r#"
+    > {"type":"control_request","request_id":"watari_2","request":{"subtype":"interrupt"}}
+    * request_answered {"reply":{"failed":"timed_out"},"request":2}
+    "#);
+}
+
+#[test]
+fn closing_a_stalled_cli_skips_the_steps_that_need_its_reaction() {
+    insta::assert_snapshot!(in_a_turn("
+        wait 30
+        wait 10
+        close
+    "), @r#"
+    > {"type":"control_request","request_id":"watari_2","request":{"subtype":"mcp_status"}}
+    * cli_stalled {"silent_seconds":40}
+    ! Abort
+    "#);
+}

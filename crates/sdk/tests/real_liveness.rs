@@ -1,0 +1,111 @@
+//! A real CLI that is stopped in the middle of a turn: it is noticed, and an interrupt ends it. An API that does not answer is
+//! another thing.
+
+#![cfg(target_os = "linux")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::wildcard_enum_match_arm,
+    reason = "a test picks what it looks for, and fails when it meets something else"
+)]
+
+mod common;
+
+use std::time::{Duration, Instant};
+
+use common::{Room, Talk};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+use watari_sdk::{Event, ExitReason, Liveness, Options, RequestError, RequestFailed, TurnEnding, Unanswered};
+use watari_testkit::Reply;
+use watari_testkit::processes::marked;
+
+/// Limits that a test can wait for.
+fn soon() -> Liveness {
+    Liveness {
+        silent_for: Duration::from_millis(200),
+        probe_answered_within: Duration::from_secs(2),
+        ..Liveness::default()
+    }
+}
+
+/// The real CLI of a room: the child of its keeper, which alone has a parent from elsewhere.
+fn cli_of(room: &Room) -> Pid {
+    let all = marked(room.marker());
+    let is_of_room = |pid: u32| all.iter().any(|process| process.pid == pid);
+    let keeper = all.iter().find(|process| !is_of_room(process.parent)).unwrap();
+    let cli = all.iter().find(|process| process.parent == keeper.pid).unwrap();
+    Pid::from_raw(cli.pid.cast_signed()).unwrap()
+}
+
+async fn in_a_turn(room: &Room, liveness: Liveness) -> Talk {
+    let mut talk = Talk::connect(Options { liveness, ..room.options() }).await;
+    talk.client.send("hi").await.unwrap();
+    talk.until(|event| matches!(event, Event::BlockGrew { .. })).await;
+    talk
+}
+
+#[tokio::test]
+async fn an_api_that_does_not_answer_is_no_stall_of_the_cli() {
+    let room = Room::with_replies([Reply::hold()]).await;
+    let mut talk = in_a_turn(&room, soon()).await;
+    // Several probes are answered in this time; none of it is heard.
+    let watched = tokio::time::timeout(Duration::from_secs(3), talk.events.next()).await;
+    assert!(watched.is_err(), "{watched:?}");
+    talk.client.interrupt().await.unwrap();
+    talk.until_idle().await;
+    talk.client.close().await;
+}
+
+#[tokio::test]
+async fn a_stopped_cli_is_reported_as_stalled_and_goes_on_when_it_is_continued() {
+    let room = Room::with_replies([Reply::hold(), Reply::text("fresh")]).await;
+    let mut talk = in_a_turn(&room, soon()).await;
+    kill_process(cli_of(&room), Signal::STOP).unwrap();
+    talk.until(|event| matches!(event, Event::CliStalled { .. })).await;
+    kill_process(cli_of(&room), Signal::CONT).unwrap();
+    talk.until(|event| matches!(event, Event::CliRecovered { .. })).await;
+    talk.client.interrupt().await.unwrap();
+    talk.until_idle().await;
+    talk.client.send("again").await.unwrap();
+    talk.until_idle().await;
+    talk.client.close().await;
+}
+
+#[tokio::test]
+async fn an_interrupt_of_a_stopped_cli_ends_it_within_its_limit() {
+    let room = Room::with_replies([Reply::hold()]).await;
+    let mut talk = in_a_turn(&room, Liveness::default()).await;
+    kill_process(cli_of(&room), Signal::STOP).unwrap();
+    let begun = Instant::now();
+    let interrupted = talk.client.interrupt().await;
+    assert_eq!(interrupted, Err(RequestError::Failed(RequestFailed::SessionEnded)));
+    let seen = talk.until(|event| matches!(event, Event::Ended { .. })).await;
+    let Some(Event::Ended { exit }) = seen.last() else { panic!("{seen:?}") };
+    assert_eq!(exit.reason, ExitReason::Unresponsive { to: Unanswered::Interrupt, seconds: 5 });
+    assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
+    assert_eq!(marked(room.marker()), []);
+}
+
+#[tokio::test]
+async fn a_tool_that_ignores_every_sign_is_interrupted_well_within_the_limit() {
+    let stubborn = json!({
+        "command": "trap '' INT TERM HUP; echo x > started; while :; do read -t 1 x < /dev/zero; done",
+        "description": "stay",
+    });
+    let room = Room::with_replies([Reply::tool_use("toolu_1", "Bash", stubborn)]).await;
+    let started = room.signal("started");
+    let options = Options { allowed_tools: vec!["Bash".into()], ..room.options() };
+    let mut talk = Talk::connect(options).await;
+    talk.client.send("stay").await.unwrap();
+    started.given().await;
+    let begun = Instant::now();
+    talk.client.interrupt().await.unwrap();
+    let events = talk.until_idle().await;
+    // Measured: answered in 15 ms, ended in 48 ms.
+    assert!(begun.elapsed() < Liveness::default().interrupt_answered_within, "{:?}", begun.elapsed());
+    let ended = |event: &Event| matches!(event, Event::TurnFinished { outcome, .. } if outcome.ending == TurnEnding::Interrupted);
+    assert!(events.iter().any(ended), "{events:?}");
+    talk.client.close().await;
+    assert_eq!(marked(room.marker()), []);
+}

@@ -1,0 +1,18 @@
+//! What clients are told of a CLI that does not react.
+
+use watari_sdk::Unanswered;
+
+/// That the CLI stalled, and what the client can do: each dialect has its own word for it.
+pub(crate) fn stalled(silent_seconds: u64, what_to_do: &str) -> String {
+    format!(
+        "Claude Code stalled: it has written nothing for {silent_seconds} s and does not answer; wait, or {what_to_do}"
+    )
+}
+
+/// Why the CLI was ended.
+pub(crate) fn unresponsive(to: Unanswered, seconds: u64) -> String {
+    match to {
+        Unanswered::Interrupt => format!("Claude Code did not react to an interrupt within {seconds} s and was ended"),
+        Unanswered::Probe => format!("Claude Code stalled: it wrote nothing for {seconds} s and was ended"),
+    }
+}

@@ -1,0 +1,91 @@
+//! A host whose CLI does not react: what ends a turn ends it all the same, and what ends the host does too.
+
+#![allow(clippy::unwrap_used, reason = "a test that meets what it does not expect has failed")]
+
+mod common;
+mod host;
+
+use std::time::{Duration, Instant};
+
+use common::{has_stopped, without_seconds};
+use host::{Client, Host, Room, of_type, text_of, transcript};
+use rustix::process::Signal;
+use serde_json::json;
+
+/// A CLI that is stopped in the middle of a turn.
+const STOPPED: &str = "prompt\ntext One\nstop\n";
+
+async fn in_a_stopped_turn(room: &Room, flags: &[&str]) -> (Host, Client) {
+    let host = room.host(flags).await;
+    let mut client = host.client_with_init().await;
+    client.say("go").await;
+    client.until("text_delta").await;
+    has_stopped(room.sandbox.root().to_str().unwrap()).await;
+    (host, client)
+}
+
+#[tokio::test]
+async fn an_abort_that_the_cli_does_not_react_to_replaces_the_cli() {
+    let room = Room::fake(STOPPED);
+    let (host, mut client) = in_a_stopped_turn(&room, &[]).await;
+    client.say("and this").await;
+    let begun = Instant::now();
+    client.send(json!({"type": "abort"})).await;
+    let mut seen = client.until("done").await;
+    seen.extend(client.until("done").await);
+    insta::assert_snapshot!(transcript(&["usage"], &seen), @r#"
+    {"kind":"session","message":"Claude Code did not react to an interrupt within 5 s and was ended; the next message starts it again","type":"error"}
+    {"message_id":2,"type":"done","usage":"usage"}
+    {"kind":"session","message":"Claude Code did not react to an interrupt within 5 s and was ended; the next message starts it again","type":"error"}
+    {"message_id":3,"type":"done","usage":"usage"}
+    "#);
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    room.rewrite("prompt\ntext Again.\nresult\n");
+    client.say("go on").await;
+    assert_eq!(text_of(&client.until("done").await), "Again.");
+    host.stop().await;
+    // Every message has exactly one outcome.
+    let events = room.events();
+    let accepted = of_type(&events, "prompt_accepted").len();
+    let outcomes = of_type(&events, "turn_finished").len() + of_type(&events, "prompt_dropped").len();
+    assert_eq!((accepted, outcomes), (3, 3));
+}
+
+#[tokio::test]
+async fn a_cli_that_reads_an_interrupt_and_ignores_it_is_replaced() {
+    let room = Room::fake("prompt\ntext One\ndeaf\npause 600000\n");
+    let host = room.host(&[]).await;
+    let mut client = host.client_with_init().await;
+    client.say("go").await;
+    client.until("text_delta").await;
+    client.send(json!({"type": "abort"})).await;
+    let seen = client.until("done").await;
+    assert_eq!(of_type(&seen, "error").len(), 1, "{seen:?}");
+    host.stop().await;
+}
+
+#[tokio::test]
+async fn a_cli_that_stalls_is_reported_and_stays() {
+    let room = Room::fake(STOPPED);
+    let (host, mut client) = in_a_stopped_turn(&room, &["--stalled-after", "1"]).await;
+    insta::assert_snapshot!(without_seconds(&transcript(&[], &client.until("error").await)), @r#"{"kind":"session","message":"Claude Code stalled: it has written nothing for N s and does not answer; wait, or send abort: it ends the turn, and Claude Code if need be","type":"error"}"#);
+    host.signal_cli(Signal::CONT);
+    let (mut native, _) = host.native_since(json!(0)).await;
+    native.until("cli_recovered").await;
+    host.stop().await;
+}
+
+#[tokio::test]
+async fn a_cli_that_stalls_is_replaced_where_that_is_wanted() {
+    let room = Room::fake(STOPPED);
+    let (host, mut client) = in_a_stopped_turn(&room, &["--stalled-after", "1", "--end-stalled"]).await;
+    insta::assert_snapshot!(without_seconds(&transcript(&["usage"], &client.until("done").await)), @r#"
+    {"kind":"session","message":"Claude Code stalled: it has written nothing for N s and does not answer; wait, or send abort: it ends the turn, and Claude Code if need be","type":"error"}
+    {"kind":"session","message":"Claude Code stalled: it wrote nothing for N s and was ended; the next message starts it again","type":"error"}
+    {"message_id":2,"type":"done","usage":"usage"}
+    "#);
+    room.rewrite("prompt\ntext Again.\nresult\n");
+    client.say("go on").await;
+    assert_eq!(text_of(&client.until("done").await), "Again.");
+    host.stop().await;
+}

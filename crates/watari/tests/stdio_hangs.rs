@@ -1,0 +1,119 @@
+//! `watari stdio` with a CLI that does not react: every way out still leads out.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
+
+mod common;
+mod fake;
+
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use common::{has_stopped, signal_process, without_seconds};
+use fake::{Room, start};
+use rustix::process::Signal;
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::process::{Child, ChildStdin, ChildStdout};
+use watari_testkit::processes::none_marked_within;
+
+/// How long a line may take.
+const WITHIN: Duration = Duration::from_secs(30);
+
+/// How long an end may take that waits for nobody: half a second for the CLI, and room for a busy machine.
+const AT_ONCE: Duration = Duration::from_secs(3);
+
+/// A session whose CLI is stopped in the middle of a turn.
+struct Stopped {
+    room: Room,
+    child: Child,
+    stdin: Option<ChildStdin>,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Stopped {
+    async fn begin(flags: &[&str]) -> Stopped {
+        let room = Room::new("prompt\ntext One\nstop\n");
+        let mut child = room.command().args(flags).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let (stdin, stdout) = (child.stdin.take(), child.stdout.take().unwrap());
+        let mut stopped = Stopped { room, child, stdin, lines: BufReader::new(stdout).lines() };
+        stopped.say(&start()).await;
+        while stopped.line().await.unwrap()["type"] != "assistant_message" {}
+        has_stopped(stopped.room.sandbox.root().to_str().unwrap()).await;
+        stopped
+    }
+
+    async fn say(&mut self, line: &str) {
+        self.stdin.as_mut().unwrap().write_all(line.as_bytes()).await.unwrap();
+    }
+
+    async fn line(&mut self) -> Option<Value> {
+        let line = tokio::time::timeout(WITHIN, self.lines.next_line()).await;
+        let line = line.unwrap_or_else(|_| panic!("no line came within {WITHIN:?}")).unwrap()?;
+        Some(serde_json::from_str(&line).unwrap())
+    }
+
+    /// What it still says, what it exits with, and how long both took. Nothing of it is left.
+    async fn end(mut self) -> (String, Option<i32>, Duration) {
+        let begun = Instant::now();
+        let mut said = Vec::new();
+        while let Some(line) = self.line().await {
+            said.push(line.to_string());
+        }
+        let status = tokio::time::timeout(WITHIN, self.child.wait()).await.unwrap().unwrap();
+        let took = begun.elapsed();
+        none_marked_within(self.room.sandbox.root().to_str().unwrap(), Duration::from_secs(1)).await.unwrap();
+        (said.join("\n"), status.code(), took)
+    }
+}
+
+#[tokio::test]
+async fn an_interrupt_that_the_cli_does_not_react_to_is_a_fatal_error() {
+    let mut session = Stopped::begin(&[]).await;
+    session.say("{\"type\":\"interrupt\"}\n").await;
+    let (said, code, took) = session.end().await;
+    insta::assert_snapshot!(said, @r#"{"fatal":true,"message":"Claude Code did not react to an interrupt within 5 s and was ended","type":"error"}"#);
+    assert_eq!(code, Some(1));
+    assert!(took < Duration::from_secs(10), "{took:?}");
+}
+
+#[tokio::test]
+async fn an_abort_waits_for_no_cli() {
+    let mut session = Stopped::begin(&[]).await;
+    session.say("{\"type\":\"abort\"}\n").await;
+    let (said, code, took) = session.end().await;
+    assert_eq!((said.as_str(), code), ("", Some(0)));
+    assert!(took < AT_ONCE, "{took:?}");
+}
+
+#[tokio::test]
+async fn a_signal_after_the_end_of_the_input_waits_for_no_cli() {
+    let mut session = Stopped::begin(&[]).await;
+    session.stdin = None;
+    signal_process(session.child.id().unwrap(), Signal::TERM);
+    let (said, code, took) = session.end().await;
+    assert_eq!((said.as_str(), code), ("", Some(0)));
+    assert!(took < AT_ONCE, "{took:?}");
+}
+
+#[tokio::test]
+async fn a_cli_that_stalls_when_no_client_is_left_is_ended() {
+    let mut session = Stopped::begin(&["--stalled-after", "1"]).await;
+    session.stdin = None;
+    let (said, code, _) = session.end().await;
+    insta::assert_snapshot!(without_seconds(&said), @r#"
+    {"fatal":false,"message":"Claude Code stalled: it has written nothing for N s and does not answer; wait, or send interrupt: it ends the turn, and Claude Code if need be","type":"error"}
+    {"fatal":true,"message":"Claude Code did not react to an interrupt within 5 s and was ended","type":"error"}
+    "#);
+    assert_eq!(code, Some(1));
+}
+
+#[tokio::test]
+async fn a_cli_that_stalls_is_a_fatal_error_where_that_is_wanted() {
+    let session = Stopped::begin(&["--stalled-after", "1", "--end-stalled"]).await;
+    let (said, code, _) = session.end().await;
+    insta::assert_snapshot!(without_seconds(&said), @r#"
+    {"fatal":false,"message":"Claude Code stalled: it has written nothing for N s and does not answer; wait, or send interrupt: it ends the turn, and Claude Code if need be","type":"error"}
+    {"fatal":true,"message":"Claude Code stalled: it wrote nothing for N s and was ended","type":"error"}
+    "#);
+    assert_eq!(code, Some(1));
+}
