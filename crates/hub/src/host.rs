@@ -1,6 +1,7 @@
 //! The host of a session: one task that runs the CLI, again if it must, and carries out what clients want of it.
 
 mod carrier;
+mod stopping;
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -18,6 +19,9 @@ use crate::publisher::{HostState, Publisher, Wanted};
 use crate::record::RecordError;
 use crate::told::HostEvent;
 use carrier::{Carrier, Settled, enter};
+use stopping::{CLOSED, Stop, Stopping, hurried, reason_of, stopped, stopper, told};
+
+pub use stopping::Stopper;
 
 /// How many commands may wait for the host. A client waits when they are that many.
 const COMMANDS_WAITING_MAX: usize = 64;
@@ -31,7 +35,8 @@ pub struct Host {
     publisher: Publisher,
     tells: mpsc::Sender<Wanted>,
     commands: mpsc::Receiver<Given>,
-    stop: watch::Receiver<Option<String>>,
+    stop: watch::Receiver<Stop>,
+    stopper: Stopper,
     ledger: Ledger,
     answers: JoinSet<Settled>,
     options: Options,
@@ -45,12 +50,6 @@ pub struct Handle {
     commands: mpsc::Sender<Given>,
     state: watch::Receiver<HostState>,
     key: Key,
-}
-
-/// Ends a host.
-#[derive(Debug, Clone)]
-pub struct Stopper {
-    stop: watch::Sender<Option<String>>,
 }
 
 /// A command that a client gives.
@@ -91,7 +90,7 @@ pub fn host(kept: Kept, conversation: Conversation, options: Options) -> Result<
     let (wanted, mailbox) = mpsc::channel(WANTED_WAITING_MAX);
     let (commands, receiver) = mpsc::channel(COMMANDS_WAITING_MAX);
     let (state_sender, state) = watch::channel(HostState::Starting);
-    let (stop_sender, stop) = watch::channel(None);
+    let (stopper, stop) = stopper();
     let key = kept.key().clone();
     let mut publisher = Publisher::new(kept, mailbox, state_sender);
     publisher.end_what_was_left_open();
@@ -102,19 +101,13 @@ pub fn host(kept: Kept, conversation: Conversation, options: Options) -> Result<
         tells: wanted.clone(),
         commands: receiver,
         stop,
+        stopper: stopper.clone(),
         ledger: Ledger::default(),
         answers: JoinSet::new(),
         options,
         conversation,
     };
-    Ok((host, Handle { wanted, commands, state, key }, Stopper { stop: stop_sender }))
-}
-
-impl Stopper {
-    /// Ends the session in good order. The reason is told to everybody.
-    pub fn stop(&self, reason: &str) {
-        self.stop.send_if_modified(|stop| stop.is_none() && stop.replace(reason.to_owned()).is_none());
-    }
+    Ok((host, Handle { wanted, commands, state, key }, stopper))
 }
 
 impl Handle {
@@ -165,7 +158,7 @@ impl Host {
             let Some(first) = self.wait_for_prompt().await else { break };
             life = Box::pin(self.live_again(first)).await;
         }
-        if let Some(reason) = self.stop.borrow().clone() {
+        if let Some(reason) = reason_of(&self.stop) {
             tracing::info!("ends: {reason}");
         }
         self.close()
@@ -256,7 +249,7 @@ impl Host {
         let asked_tool_uses = self.publisher.kept.asked_tool_uses.clone();
         let options = Options { session, ids_after, asked_tool_uses, ..self.options.clone() };
         tracing::info!(?options.session, "Claude Code is started");
-        let Host { publisher, tells, commands, stop, ledger, answers, options: kept_options, .. } = self;
+        let Host { publisher, tells, commands, stop, stopper, ledger, answers, options: kept_options, .. } = self;
         let (opening, running) = match open(options, &mut *publisher).await {
             Ok(opened) => opened,
             Err(error) => return Life::Failed(StartError::into(error)),
@@ -265,8 +258,9 @@ impl Host {
         let tools = &mut kept_options.own_tools;
         let mut carrier = Carrier { orders: Some(orders), ledger, answers, tools };
         // Kept over all turns of the loop: most are for a piece of text, and should cost little.
+        let mut hurried = pin!(hurried(stop.clone()));
         let (mut running, mut ready, mut stopped) = (pin!(running), pin!(opening.ready()), pin!(stopped(stop)));
-        let (mut is_ready, mut stopping, mut failure) = (false, None::<Stopping>, None);
+        let (mut is_ready, mut is_hurried, mut stopping, mut failure) = (false, false, None::<Stopping>, None);
         loop {
             tokio::select! {
                 // All may be dropped half-way: the session and its opening go on, what is not taken stays.
@@ -278,19 +272,21 @@ impl Host {
                         carrier.carry(given);
                     }
                 }
-                given = next(commands), if is_ready && stopping.is_none() => {
-                    stopping = carrier.take(given).map(|ending| Stopping::begin(tells, CLOSED, Some(ending)));
-                }
+                given = next(commands), if is_ready => match (carrier.take(given), &stopping) {
+                    (Some(ending), None) => stopping = Some(Stopping::by_client(tells, stopper, ending)),
+                    // It is ending already, and an abort hastens that.
+                    (Some(again), Some(_)) => carrier.carry(again),
+                    (None, _) => {}
+                },
                 reason = &mut stopped, if stopping.is_none() => {
                     stopping = Some(Stopping::begin(tells, &reason, None));
                 }
-                () = told(&mut stopping) => {
-                    // Everybody knows why before anything of it is seen.
-                    match stopping.as_mut().and_then(|stopping| stopping.ending.take()) {
-                        Some(ending) => carrier.carry(ending),
-                        None => carrier.close(),
-                    }
+                () = &mut hurried, if stopping.is_some() && !is_hurried => {
+                    is_hurried = true;
+                    carrier.abort();
                 }
+                // Everybody knows why before anything of it is seen.
+                () = told(&mut stopping) => carrier.end(stopping.as_mut().and_then(|stopping| stopping.ending.take())),
                 Some(answered) = carrier.answers.join_next() => carrier.answered(answered),
             }
         }
@@ -304,11 +300,7 @@ impl Host {
             // Why it ended before it was ready is found out only now.
             failure = ready.await.err();
         }
-        match failure {
-            _ if is_stopping => Life::Stopped,
-            Some(error) => Life::Failed(error),
-            None => Life::Gone,
-        }
+        if is_stopping { Life::Stopped } else { failure.map_or(Life::Gone, Life::Failed) }
     }
 
     /// Enters a command that is to be carried out; none if it was given before.
@@ -321,52 +313,10 @@ impl Host {
     }
 }
 
-/// Why a host ends that a client has closed.
-const CLOSED: &str = "a client has closed the session";
-
-/// A session that is being ended.
-struct Stopping {
-    /// Until everybody was told why.
-    told: Option<oneshot::Receiver<()>>,
-    /// The command that ends it, if it was one.
-    ending: Option<Given>,
-}
-
-impl Stopping {
-    /// Tells why. It goes the way of everything that is wanted of the publisher, which the session has at the moment.
-    fn begin(tells: &mpsc::Sender<Wanted>, reason: &str, ending: Option<Given>) -> Stopping {
-        let (told, is_told) = oneshot::channel();
-        let event = HostEvent::HostStopping { reason: reason.to_owned() };
-        // If so many wait to be let in that there is no room, the end itself tells them.
-        let _full = tells.try_send(Wanted::Tell { event, told });
-        Stopping { told: Some(is_told), ending }
-    }
-}
-
-/// Waits until everybody was told why a session is being ended, or that cannot be.
-async fn told(stopping: &mut Option<Stopping>) {
-    match stopping.as_mut().and_then(|stopping| stopping.told.as_mut()) {
-        Some(is_told) => {
-            let _cannot = is_told.await;
-        }
-        None => return std::future::pending().await,
-    }
-    stopping.iter_mut().for_each(|stopping| stopping.told = None);
-}
-
 /// The next command. When every handle is gone nobody can want anything; the host then waits to be stopped.
 async fn next(commands: &mut mpsc::Receiver<Given>) -> Given {
     match commands.recv().await {
         Some(given) => given,
         None => std::future::pending().await,
-    }
-}
-
-/// Waits until the host is to end, and says why.
-async fn stopped(stop: &mut watch::Receiver<Option<String>>) -> String {
-    match stop.wait_for(Option::is_some).await.map(|reason| reason.clone()) {
-        Ok(reason) => reason.unwrap_or_default(),
-        // Nobody is left who could stop it.
-        Err(_) => std::future::pending().await,
     }
 }

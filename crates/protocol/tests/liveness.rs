@@ -241,3 +241,16 @@ fn closing_a_stalled_cli_skips_the_steps_that_need_its_reaction() {
     ! Abort
     "#);
 }
+
+#[test]
+fn whoever_aborts_again_does_not_wait_for_the_conversation_to_be_stored() {
+    insta::assert_snapshot!(in_a_turn("
+        close
+        abort
+        abort
+    "), @r#"
+    > {"type":"control_request","request_id":"watari_2","request":{"subtype":"interrupt"}}
+    ! Abort
+    ! Kill
+    "#);
+}

@@ -554,7 +554,7 @@ fn aborting_ends_everything_at_once_from_anywhere() {
     "), @r#"
     * prompt_accepted {"content":"one","entry":"00000000-0000-4000-8000-000000000001","prompt":1}
     ! Abort
-    ! Abort
+    ! Kill
     * prompt_dropped {"prompt":1,"reason":"session_ended"}
     * ended {"exit":{"reason":"asked"}}
     "#);

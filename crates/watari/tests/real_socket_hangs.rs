@@ -37,3 +37,21 @@ async fn an_abort_replaces_a_stopped_cli_and_the_next_message_resumes_the_conver
     host.stop().await;
     room.is_empty_within(Duration::from_secs(1)).await;
 }
+
+#[tokio::test]
+async fn a_second_signal_ends_a_host_whose_cli_is_stopped() {
+    let room = Room::real([Reply::hold()]).await;
+    let mut host = room.host(&[]).await;
+    let mut client = host.client_with_init().await;
+    client.say("go").await;
+    client.until("text_delta").await;
+    host.signal_cli(Signal::STOP);
+    host.signal(Signal::TERM);
+    client.until("error").await;
+    let begun = Instant::now();
+    host.signal(Signal::TERM);
+    assert_eq!(host.end().await, (Some(0), String::new()));
+    assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+    room.is_empty_within(Duration::from_secs(1)).await;
+    room.is_tidy();
+}

@@ -10,10 +10,13 @@ use std::time::{Duration, Instant};
 use common::{has_stopped, without_seconds};
 use host::{Client, Host, Room, of_type, text_of, transcript};
 use rustix::process::Signal;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// A CLI that is stopped in the middle of a turn.
 const STOPPED: &str = "prompt\ntext One\nstop\n";
+
+/// How long an end may take that waits for nobody: half a second for the CLI, and room for a busy machine.
+const AT_ONCE: Duration = Duration::from_secs(3);
 
 async fn in_a_stopped_turn(room: &Room, flags: &[&str]) -> (Host, Client) {
     let host = room.host(flags).await;
@@ -22,6 +25,15 @@ async fn in_a_stopped_turn(room: &Room, flags: &[&str]) -> (Host, Client) {
     client.until("text_delta").await;
     has_stopped(room.sandbox.root().to_str().unwrap()).await;
     (host, client)
+}
+
+/// The host ends by what was done last.
+async fn ends_at_once(room: &Room, mut host: Host) {
+    let begun = Instant::now();
+    assert_eq!(host.end().await, (Some(0), String::new()));
+    assert!(begun.elapsed() < AT_ONCE, "{:?}", begun.elapsed());
+    room.is_empty_within(Duration::from_secs(1)).await;
+    room.is_tidy();
 }
 
 #[tokio::test]
@@ -62,6 +74,49 @@ async fn a_cli_that_reads_an_interrupt_and_ignores_it_is_replaced() {
     let seen = client.until("done").await;
     assert_eq!(of_type(&seen, "error").len(), 1, "{seen:?}");
     host.stop().await;
+}
+
+#[tokio::test]
+async fn a_second_signal_waits_for_no_cli() {
+    let room = Room::fake(STOPPED);
+    let (host, mut client) = in_a_stopped_turn(&room, &[]).await;
+    host.signal(Signal::TERM);
+    client.until("error").await;
+    host.signal(Signal::TERM);
+    ends_at_once(&room, host).await;
+}
+
+#[tokio::test]
+async fn a_signal_after_a_close_waits_for_no_cli() {
+    let room = Room::fake(STOPPED);
+    let (host, mut client) = in_a_stopped_turn(&room, &[]).await;
+    client.send(json!({"type": "close"})).await;
+    client.until("error").await;
+    host.signal(Signal::INT);
+    ends_at_once(&room, host).await;
+}
+
+#[tokio::test]
+async fn an_abort_of_the_session_after_a_close_waits_for_no_cli() {
+    let room = Room::fake(STOPPED);
+    let (host, _client) = in_a_stopped_turn(&room, &[]).await;
+    let (mut native, _) = host.native_since(Value::Null).await;
+    native.send(json!({"type": "close", "id": "c"})).await;
+    native.until("host_stopping").await;
+    native.send(json!({"type": "abort", "id": "a"})).await;
+    ends_at_once(&room, host).await;
+}
+
+#[tokio::test]
+async fn a_second_signal_while_the_cli_starts_waits_for_no_cli() {
+    let room = Room::fake("stop\n");
+    let host = room.host(&[]).await;
+    let mut client = host.client_with_init().await;
+    has_stopped(room.sandbox.root().to_str().unwrap()).await;
+    host.signal(Signal::TERM);
+    client.until("error").await;
+    host.signal(Signal::TERM);
+    ends_at_once(&room, host).await;
 }
 
 #[tokio::test]

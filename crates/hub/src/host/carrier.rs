@@ -63,10 +63,21 @@ impl Carrier<'_> {
         }
     }
 
-    /// Ends the session in good order, or at once if there is no room for that wish.
-    pub(super) fn close(&mut self) {
+    /// Ends the session by the command that ends it, or else in good order; at once if there is no room for that wish.
+    pub(super) fn end(&mut self, ending: Option<Given>) {
+        if let Some(ending) = ending {
+            return self.carry(ending);
+        }
         let closes = self.orders.as_ref().is_some_and(|orders| orders.give(Command::Close).is_ok());
         if !closes {
+            self.orders = None;
+        }
+    }
+
+    /// Ends the session at once.
+    pub(super) fn abort(&mut self) {
+        let aborts = self.orders.as_ref().is_some_and(|orders| orders.give(Command::Abort).is_ok());
+        if !aborts {
             self.orders = None;
         }
     }

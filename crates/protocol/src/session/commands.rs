@@ -162,7 +162,9 @@ impl Machine {
             self.exit_reason = ExitReason::Asked;
         }
         self.close_asks();
-        self.stop(Stop::Abort);
+        // Asked again, it does not wait for the CLI to store its conversation.
+        let is_aborting = self.closing.as_ref().is_some_and(|closing| closing.rung == Rung::Killed);
+        self.stop(if is_aborting { Stop::Kill } else { Stop::Abort });
         self.closing = Some(Closing::on(Rung::Killed, now));
     }
 }

@@ -167,7 +167,8 @@ impl Socket {
             tokio::select! {
                 // All may be dropped half-way: the host goes on, and what has come stays.
                 Some(ended) = hosting.join_next() => break ended,
-                () = signals.heard() => stopper.stop("the host was told to end"),
+                // The second shortens every wait to the kill.
+                () = signals.heard() => stopper.insist("the host was told to end"),
                 ready = state.wait_for(|state| *state == HostState::Idle), if !is_told => {
                     is_told = true;
                     // If it has ended before it was ready, that is told by how it ended.
@@ -179,7 +180,12 @@ impl Socket {
             }
         };
         // What the clients were told they should also have read.
-        while serving.join_next().await.is_some() {}
+        let served = async { while serving.join_next().await.is_some() {} };
+        tokio::select! {
+            // Both may be dropped half-way: who is still served is let go with the program.
+            () = served => {}
+            () = signals.heard() => tracing::warn!("told to end again: clients may not have read their last lines"),
+        }
         tracing::info!("the host has ended");
         match ended {
             Ok(ended) => ended.map_err(|error| words(&error)),

@@ -118,7 +118,7 @@ impl Bridge {
                 // Only a panic in the session's task ends the events without a last one.
                 Happened::Event(None) => self.fail("the session broke off; this is a mistake in watari"),
                 Happened::Answered(answered) => self.answered(answered),
-                Happened::Signal => self.abort(),
+                Happened::Signal => self.signalled(),
                 Happened::Time => self.close(),
             }
         }

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::Bridge;
 use super::running::{Answered, Ending};
 use super::state::State;
+use super::{Bridge, LAST_LINES_AFTER_ABORT};
 
 impl Bridge {
     pub(super) fn close(&mut self) {
@@ -16,6 +16,14 @@ impl Bridge {
             client.close().await;
             Answered::Well
         });
+    }
+
+    /// A signal ends the session at once; a second one does not wait for the CLI to store its conversation.
+    pub(super) fn signalled(&mut self) {
+        match &self.state {
+            State::Running(running) if running.ending == Ending::Aborting => self.abort_session(),
+            State::Waiting | State::Starting { .. } | State::Running(_) | State::Over => self.abort(),
+        }
     }
 
     fn abort_session(&mut self) {
@@ -46,7 +54,15 @@ impl Bridge {
     pub(super) async fn write_last_lines(&mut self) {
         let Some(output) = &mut self.output else { return };
         while !self.outbox.is_empty() {
-            let written = tokio::time::timeout(self.last_lines_within, output.write(self.outbox.unwritten())).await;
+            let writing = tokio::time::timeout(self.last_lines_within, output.write(self.outbox.unwritten()));
+            let written = tokio::select! {
+                // Both may be dropped half-way: what was not written stays, and a signal that was not heard stays too.
+                written = writing => written,
+                () = self.signals.heard() => {
+                    self.last_lines_within = self.last_lines_within.min(LAST_LINES_AFTER_ABORT);
+                    continue;
+                }
+            };
             match written {
                 Ok(Ok(count)) => {
                     self.outbox.written(count);
