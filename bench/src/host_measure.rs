@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::figure::Unit;
@@ -242,9 +242,13 @@ fn approval(programs: &Programs, scale: Scale, sheet: &mut HostSheet) -> Result<
     client.say()?;
     let mut arrivals = Vec::new();
     while (arrivals.len() as u64) < count {
-        client.until("approval_request", |_| {})?;
+        let mut asked = String::new();
+        client.until("approval_request", |line| asked = String::from_utf8_lossy(line).into_owned())?;
         arrivals.push(Instant::now());
-        client.send(r#"{"type":"approve","request_id":"t1"}"#)?;
+        // The tool use is the same each time, so that every request but the first has a name of its own.
+        let name = asked.split_once(r#""request_id":""#).and_then(|(_, rest)| rest.split_once('"'));
+        let (name, _) = name.context("an approval_request has no request_id")?;
+        client.send(&format!(r#"{{"type":"approve","request_id":"{name}"}}"#))?;
     }
     client.until("done", |_| {})?;
     let times: Vec<f64> = arrivals.windows(2).map(|two| (two[1] - two[0]).as_secs_f64()).collect();

@@ -89,9 +89,11 @@ async fn a_denied_tool_does_not_run_and_an_edited_one_runs_as_edited() {
     {"message_id":2,"type":"done","usage":"usage"}
     "#);
     client.say("again").await;
-    client.until("approval_request").await;
+    // The model gives its tool use the id of the first one, so that this request has a name of its own.
+    let asked = client.until("approval_request").await.pop().unwrap();
+    assert_eq!((&asked["tool_use_id"], asked["request_id"] == "toolu_1"), (&json!("toolu_1"), false));
     let edited = json!({"command": "touch three"});
-    client.send(json!({"type": "approve", "request_id": "toolu_1", "input": edited, "id": "mine"})).await;
+    client.send(json!({"type": "approve", "request_id": asked["request_id"], "input": edited, "id": "mine"})).await;
     assert_eq!(of_type(&client.until("done").await, "accepted").len(), 1);
     let made = ["one", "two", "three"].map(|name| room.sandbox.cwd().join(name).exists());
     assert_eq!(made, [false, false, true]);
