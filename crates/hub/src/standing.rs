@@ -151,6 +151,7 @@ pub(crate) fn change_of(event: &Event) -> Option<Change> {
         | Event::Unknown { .. }
         | Event::NoiseSkipped { .. }
         | Event::CliStalled { .. }
+        | Event::ResumedElsewhere { .. }
         | Event::CliRecovered { .. }
         | Event::EventsDropped { .. } => return None,
     })

@@ -18,7 +18,7 @@ pub use session::{CliInfo, SessionInfo};
 
 use serde::Serialize;
 
-use crate::id::{AskId, BlockId, EntryId, MessageId, PromptId, RequestId, ToolUseId};
+use crate::id::{AskId, BlockId, EntryId, MessageId, PromptId, RequestId, SessionId, ToolUseId};
 use crate::json::Raw;
 
 /// Something that happened in a session.
@@ -321,6 +321,14 @@ pub enum Event {
     CliRecovered {
         /// For how many seconds it had written nothing.
         silent_seconds: u64,
+    },
+    /// Another program has resumed the conversation beside this session: it wrote to the transcript. Turns of either are
+    /// lost to the other; end one of them.
+    ResumedElsewhere {
+        /// The conversation.
+        session_id: SessionId,
+        /// How that program started its CLI, in the CLI's word: `cli` is one on a terminal.
+        entrypoint: String,
     },
     /// Events were dropped while the session was being closed, because nobody read them.
     EventsDropped {

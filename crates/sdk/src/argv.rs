@@ -5,11 +5,11 @@
 //! they have a length limit. Such things go into private files or over stdin.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use watari_protocol::{HOOK_EVENTS, Initialize, Raw};
+use watari_protocol::{HOOK_EVENTS, Initialize, Raw, SessionId};
 
 use crate::files::PrivateFolder;
 use crate::options::{
@@ -150,6 +150,34 @@ pub(crate) fn own_environment(options: &Options) -> BTreeMap<&'static str, &'sta
         variables.insert("CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING", "true");
     }
     variables
+}
+
+/// Where a CLI stores conversations, and by which word it marks their entries.
+#[derive(Debug, Clone)]
+pub(crate) struct TranscriptPlace {
+    projects: Option<PathBuf>,
+    pub(crate) entrypoint: String,
+}
+
+/// Where the CLI with this environment stores conversations.
+pub(crate) fn transcript_place(environment: &BTreeMap<OsString, OsString>) -> TranscriptPlace {
+    let variable = |name: &str| environment.get(OsStr::new(name)).filter(|value| !value.is_empty());
+    let configured = variable("CLAUDE_CONFIG_DIR").map(PathBuf::from);
+    let config = configured.or_else(|| Some(Path::new(variable("HOME")?).join(".claude")));
+    let entrypoint = variable("CLAUDE_CODE_ENTRYPOINT").map(|word| word.to_string_lossy().into_owned());
+    TranscriptPlace {
+        projects: config.map(|config| config.join("projects")),
+        entrypoint: entrypoint.unwrap_or_default(),
+    }
+}
+
+impl TranscriptPlace {
+    /// The transcript of a conversation, among those of all directories.
+    pub(crate) fn find(&self, session: &SessionId) -> Option<PathBuf> {
+        let name = format!("{session}.jsonl");
+        let folders = std::fs::read_dir(self.projects.as_ref()?).ok()?.flatten();
+        folders.map(|folder| folder.path().join(&name)).find(|path| path.is_file())
+    }
 }
 
 /// Variables of this program that would mislead the CLI: it would think that it runs inside itself, or in

@@ -18,7 +18,7 @@ pub(crate) use private::hold;
 pub use private::{PrivateFolder, remove_orphans};
 pub use rules::{
     CHECK_FILE, EVENTS, EVENTS_ASIDE, FILES, FOLDERS, FileRule, FolderRule, HAND_WRITTEN, HOST_LOG, LOCK, NAMED_LOG,
-    NOTHING, PRIVATE_FILE, PROGRAM, RECORD, RECORD_ASIDE, SOCKET, SYSTEM, TEST_LOG, WANTED_RECORD,
+    NOTHING, PRIVATE_FILE, PROGRAM, RECORD, RECORD_ASIDE, SOCKET, SYSTEM, TEST_LOG, TRANSCRIPT, WANTED_RECORD,
 };
 use tempfile::TempDir;
 

@@ -44,6 +44,7 @@ mod raw;
 mod sink;
 mod sweep;
 mod tail;
+mod transcript;
 mod version;
 
 pub use argv::BadOption;

@@ -16,6 +16,7 @@ use crate::options::{Options, PermissionPrompts, Session};
 use crate::probe::ClaudeProbe;
 use crate::process::{self, StartError};
 use crate::sink::Sink;
+use crate::transcript::TranscriptWatch;
 use crate::version::is_too_old;
 
 /// How many commands may wait for the session's task. A sender waits when they are that many.
@@ -33,6 +34,7 @@ pub async fn open<S: Sink>(
     let machine = Machine::start(config(&options, start_within), Instant::now());
     let (ready, is_ready) = oneshot::channel();
     let (exit, has_exited) = watch::channel(None);
+    let sink = TranscriptWatch::new(sink, argv::transcript_place(&started.environment));
     let sink = StartWatch { sink, ready: Some(ready), exit };
     let (commands, receiver) = mpsc::channel(COMMANDS_WAITING_MAX);
     let running = Driver::new(machine, started, receiver, sink).run();

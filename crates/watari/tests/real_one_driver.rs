@@ -106,3 +106,43 @@ async fn a_lock_folder_that_cannot_be_used_is_only_a_warning() {
     bridge.close_input();
     assert_eq!(bridge.exit().await.code(), Some(0));
 }
+
+#[tokio::test]
+async fn a_conversation_that_another_program_resumes_is_reported_in_every_dialect() {
+    let room = Room::new().await;
+    let host = room.hosts.host(&[]).await;
+    let mut client = host.client().await;
+    let id = client.next().await.unwrap()["session_id"].as_str().unwrap().to_owned();
+    client.say("hi").await;
+    client.until("done").await;
+    room.resume_without_us(&id).await;
+    client.say("still there?").await;
+    let (mut native, _) = host.native_since(json!(0)).await;
+    let seen = native.until("resumed_elsewhere").await;
+    let reported = seen.last().unwrap();
+    assert_eq!((&reported["session_id"], &reported["entrypoint"]), (&json!(id), &json!("sdk-cli")));
+    let words = "another program (\"sdk-cli\") has resumed this conversation: turns of either are lost to the other; end \
+                 one of them";
+    let error = client.until("error").await.pop().unwrap();
+    assert_eq!((&error["kind"], &error["message"]), (&json!("session"), &json!(words)));
+    host.stop().await;
+
+    let (mut bridge, id) = room.bridge_with(json!({})).await;
+    room.resume_without_us(&id).await;
+    bridge.send(json!({"type": "user_message", "text": "still there?"})).await;
+    let error = bridge.until("error").await.pop().unwrap();
+    assert_eq!((&error["fatal"], &error["message"]), (&json!(false), &json!(words)));
+    bridge.close_input();
+    assert_eq!(bridge.exit().await.code(), Some(0));
+}
+
+impl Room {
+    /// Somebody resumes a conversation at the same time, with a CLI that is not ours.
+    async fn resume_without_us(&self, id: &str) {
+        let mut claude = tokio::process::Command::new(&self.hosts.claude);
+        claude.args(["-p", "--resume", id, "me too"]).env_clear().envs(self.hosts.sandbox.environment());
+        claude.current_dir(self.hosts.sandbox.cwd()).stdin(std::process::Stdio::null());
+        let output = claude.output().await.unwrap();
+        assert!(output.status.success(), "{output:?}");
+    }
+}

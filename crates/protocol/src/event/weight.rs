@@ -60,6 +60,7 @@ impl Event {
             | Event::ThinkingCounted { .. }
             | Event::CliStalled { .. }
             | Event::CliRecovered { .. }
+            | Event::ResumedElsewhere { .. }
             | Event::EventsDropped { .. }
             | Event::MessageRetracted { .. }
             | Event::ApiRetried { .. }

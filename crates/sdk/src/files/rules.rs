@@ -240,6 +240,16 @@ pub const PROGRAM: FileRule = FileRule {
     ..OURS
 };
 
+/// The transcript of a conversation, which the CLI writes.
+pub const TRANSCRIPT: FileRule = FileRule {
+    what: "transcript of a conversation (what others add to it)",
+    place: "~/.claude/projects/…/SESSION_ID.jsonl",
+    mode: None,
+    link: Link::Followed,
+    removed: "never",
+    ..OURS
+};
+
 /// A script or a scenario that somebody wrote.
 pub const HAND_WRITTEN: FileRule = FileRule {
     what: "script or scenario that a user named",
@@ -307,7 +317,7 @@ pub const NOTHING: FileRule = FileRule {
 };
 
 /// Every rule for files.
-pub const FILES: [&FileRule; 15] = [
+pub const FILES: [&FileRule; 16] = [
     &EVENTS,
     &EVENTS_ASIDE,
     &RECORD_ASIDE,
@@ -317,6 +327,7 @@ pub const FILES: [&FileRule; 15] = [
     &NAMED_LOG,
     &PRIVATE_FILE,
     &PROGRAM,
+    &TRANSCRIPT,
     &HAND_WRITTEN,
     &WANTED_RECORD,
     &CHECK_FILE,

@@ -1,4 +1,4 @@
-//! What clients are told of a CLI that does not react.
+//! What clients are told of a CLI that does not react, or that is not alone.
 
 use watari_sdk::Unanswered;
 
@@ -6,6 +6,13 @@ use watari_sdk::Unanswered;
 pub(crate) fn stalled(silent_seconds: u64, what_to_do: &str) -> String {
     format!(
         "Claude Code stalled: it has written nothing for {silent_seconds} s and does not answer; wait, or {what_to_do}"
+    )
+}
+
+/// That another program drives the conversation too.
+pub(crate) fn resumed_elsewhere(entrypoint: &str) -> String {
+    format!(
+        "another program ({entrypoint:?}) has resumed this conversation: turns of either are lost to the other; end one of them"
     )
 }
 

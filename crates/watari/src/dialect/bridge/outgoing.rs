@@ -14,7 +14,7 @@ use watari_sdk::{
     SessionInfo, TaskNews, TurnCause, TurnEnding,
 };
 
-use crate::dialect::liveness;
+use crate::dialect::liveness::{self, resumed_elsewhere};
 
 /// Whether an error ends the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -198,6 +198,7 @@ impl Encoder {
                     liveness::stalled(silent_seconds, "send interrupt: it ends the turn, and Claude Code if need be");
                 error(&message, Fatal::No, out);
             }
+            Event::ResumedElsewhere { entrypoint, .. } => error(&resumed_elsewhere(&entrypoint), Fatal::No, out),
             Event::EventsDropped { count } => {
                 error(&format!("{count} events were dropped, because nobody read them"), Fatal::No, out);
             }
@@ -294,6 +295,7 @@ fn names_session(event: &Event) -> bool {
             | Event::ToolReturned { .. }
             | Event::PromptDropped { .. }
             | Event::CliStalled { .. }
+            | Event::ResumedElsewhere { .. }
             | Event::EventsDropped { .. }
     )
 }

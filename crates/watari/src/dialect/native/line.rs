@@ -61,6 +61,8 @@ pub(crate) struct Line<'a> {
     #[serde(borrow)]
     pub(crate) reason: Option<Cow<'a, str>>,
     pub(crate) count: Option<u64>,
+    #[serde(borrow)]
+    pub(crate) entrypoint: Option<Cow<'a, str>>,
     pub(crate) silent_seconds: Option<u64>,
     pub(crate) prompt: Option<u64>,
     #[serde(borrow)]

@@ -11,7 +11,7 @@ use watari_sdk::{AskId, AskWord, Raw, readable};
 use super::asks::{Asks, OpenAsk, named};
 use super::line::{Decision, ErrorKind, Kind, Said, write, write_error};
 use super::turns::{end_words, turn_finished, write_done};
-use crate::dialect::liveness;
+use crate::dialect::liveness::{self, resumed_elsewhere};
 use crate::dialect::native::Line;
 use crate::dialect::shaped::{Content, Object};
 
@@ -121,6 +121,10 @@ impl Encoder {
                 let message =
                     liveness::stalled(silent_seconds, "send abort: it ends the turn, and Claude Code if need be");
                 write_error(ErrorKind::Session, &message, seq, out);
+            }
+            "resumed_elsewhere" => {
+                let entrypoint = line.entrypoint.as_deref().unwrap_or_default();
+                write_error(ErrorKind::Session, &resumed_elsewhere(entrypoint), seq, out);
             }
             "events_dropped" => {
                 let message =
