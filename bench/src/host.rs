@@ -117,6 +117,11 @@ impl Client {
         Ok(self.stream.write_all(format!("{line}\n").as_bytes())?)
     }
 
+    /// Sends bytes as they are, which need not be a whole line.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        Ok(self.stream.write_all(bytes)?)
+    }
+
     /// Sends a message.
     pub fn say(&mut self) -> Result<()> {
         self.send(r#"{"type":"message","text":"go"}"#)

@@ -10,6 +10,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::figure::Unit;
 use crate::host::{Client, Host, until_all_done};
+use crate::host_lines::lines;
 use crate::measure::Scale;
 use crate::subject::Programs;
 use crate::table::{median, quantile, show};
@@ -31,7 +32,7 @@ struct Row {
 
 /// What is to be reached.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Goal {
+pub(crate) enum Goal {
     None,
     AtMost(f64),
     AtLeast(f64),
@@ -41,7 +42,7 @@ enum Goal {
 pub type HostMeasurement = fn(&Programs, Scale, &mut HostSheet) -> Result<()>;
 
 /// All of them: a name, how often it is repeated, and what it does.
-pub const ALL: [(&str, u32, HostMeasurement); 8] = [
+pub const ALL: [(&str, u32, HostMeasurement); 9] = [
     ("host-start", 11, start),
     ("host-clients", 3, clients),
     ("host-events", 3, events),
@@ -50,10 +51,11 @@ pub const ALL: [(&str, u32, HostMeasurement); 8] = [
     ("host-deliveries", 3, deliveries),
     ("host-sessions", 1, sessions),
     ("host-crowd", 3, crowd),
+    ("host-lines", 1, lines),
 ];
 
 impl HostSheet {
-    fn add(&mut self, name: impl Into<String>, unit: Unit, goal: Goal, value: f64) {
+    pub(crate) fn add(&mut self, name: impl Into<String>, unit: Unit, goal: Goal, value: f64) {
         let name = name.into();
         let place = *self.places.entry(name.clone()).or_insert_with(|| {
             self.rows.push(Row { name, unit, goal, samples: Vec::new() });

@@ -5,6 +5,7 @@
 
 pub mod figure;
 pub mod host;
+mod host_lines;
 pub mod host_measure;
 pub mod measure;
 pub mod node;

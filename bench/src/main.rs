@@ -24,6 +24,9 @@ struct Bench {
     /// Put the table into this page too, between the lines that are there for it
     #[arg(long, value_name = "PAGE")]
     write: Option<PathBuf>,
+    /// Measure this watari instead of the one that was built: for a before and after
+    #[arg(long, value_name = "PATH")]
+    watari: Option<PathBuf>,
     /// Leave the bridge on Node out; then nothing is installed
     #[arg(long)]
     without_node: bool,
@@ -43,7 +46,8 @@ Examples:
   bench/run                             # everything
   bench/run --write docs/performance.md # … and note it down
   bench/run short latency --repeats 3   # a quick look
-  bench/run host                        # only the hosts of sessions";
+  bench/run host                        # only the hosts of sessions
+  bench/run host-lines --watari PATH    # only long lines, with another build: two minutes";
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
@@ -63,7 +67,7 @@ impl Bench {
         let bench = std::env::current_exe()?;
         let beside = bench.parent().unwrap_or(Path::new("."));
         let programs = Programs {
-            watari: beside.join("watari"),
+            watari: self.watari.clone().unwrap_or_else(|| beside.join("watari")),
             fake_claude: beside.join("fake-claude"),
             node_bridge: if self.without_node || !self.wants_bridges() { None } else { Some(node::install()?) },
             bench: bench.clone(),
