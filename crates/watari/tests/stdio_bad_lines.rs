@@ -208,7 +208,8 @@ async fn a_line_over_the_limit_gets_one_error_and_one_below_it_is_read() {
     const MIB: usize = 1024 * 1024;
     let message = |bytes: usize| {
         let text = "x".repeat(bytes);
-        format!("{{\"type\":\"user_message\",\"text\":\"{text}\"}}").into_bytes()
+        // In a field that means nothing: those that are forwarded have limits of their own.
+        format!("{{\"type\":\"user_message\",\"text\":\"a\",\"pad\":\"{text}\"}}").into_bytes()
     };
     let deep = vec![b'['; 63 * MIB];
     let lines = [message(65 * MIB), vec![b'['; 65 * MIB], message(63 * MIB), deep, b"short".to_vec()];

@@ -227,3 +227,51 @@ fn too_long(bytes: u64, skipped: Option<Skipped>) -> String {
         ),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dialect::native::Native;
+
+    /// Gives a client bytes as if they were read, and says what it is told.
+    fn told(input: &mut Input, bytes: &[u8]) -> Vec<String> {
+        input.lines.space_of(CHUNK_BYTES).extend_from_slice(bytes);
+        let taken = std::iter::from_fn(|| input.next(&mut Native));
+        taken.flatten().filter_map(|heard| heard.err().map(|problem| problem.message)).collect()
+    }
+
+    fn nothing() -> Vec<String> {
+        Vec::new()
+    }
+
+    #[test]
+    fn an_unfinished_line_that_stalls_is_given_up_and_told_at_its_end() {
+        let mut input = Input::new(LineBudget::new());
+        assert_eq!(told(&mut input, &[b'x'; FREE_BYTES]), nothing());
+        assert_eq!(input.stalled_at(), None);
+        assert_eq!(told(&mut input, b"x"), nothing());
+        assert!(input.stalled_at().is_some());
+        input.skip_stalled();
+        assert_eq!((input.stalled_at(), input.lines.untaken_bytes(), input.held.bytes), (None, 0, 0));
+        let said = told(&mut input, b"rest\n{}\n");
+        let skipped = "a line of 65541 bytes was skipped: no byte of it came for 30 seconds; send it again as a whole";
+        assert_eq!(said, [skipped, "type is missing; it must be a string"]);
+    }
+
+    #[test]
+    fn what_a_client_holds_is_given_back_when_it_goes_and_short_lines_always_fit() {
+        let budget = LineBudget::new();
+        let mut first = Input::new(budget.clone());
+        let mut second = Input::new(budget.clone());
+        assert!(first.held.hold(HELD_BYTES_MAX + FREE_BYTES));
+        assert!(!second.held.hold(FREE_BYTES + 1));
+        // One that exceeds it is told so at the end of the line, and shorter ones are taken as always.
+        assert_eq!(told(&mut second, &[b'x'; FREE_BYTES + 1]), nothing());
+        let said = told(&mut second, b"\n{}\n");
+        assert!(said[0].contains("65537 bytes was skipped: the unfinished lines of all clients"), "{said:?}");
+        assert_eq!(said[1], "type is missing; it must be a string");
+        drop(first);
+        assert_eq!(budget.held.load(Ordering::Relaxed), 0);
+        assert!(second.held.hold(FREE_BYTES + 1));
+    }
+}
