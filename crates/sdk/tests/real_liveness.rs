@@ -1,7 +1,6 @@
 //! A real CLI that is stopped in the middle of a turn: it is noticed, and an interrupt ends it. An API that does not answer is
 //! another thing.
 
-#![cfg(target_os = "linux")]
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -18,7 +17,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use watari_sdk::{Event, ExitReason, Liveness, Options, RequestError, RequestFailed, TurnEnding, Unanswered};
 use watari_testkit::Reply;
-use watari_testkit::processes::marked;
+use watari_testkit::processes::{children_of, marked};
 
 /// Limits that a test can wait for.
 fn soon() -> Liveness {
@@ -29,12 +28,12 @@ fn soon() -> Liveness {
     }
 }
 
-/// The real CLI of a room: the child of its keeper, which alone has a parent from elsewhere.
-fn cli_of(room: &Room) -> Pid {
-    let all = marked(room.marker());
-    let is_of_room = |pid: u32| all.iter().any(|process| process.pid == pid);
-    let keeper = all.iter().find(|process| !is_of_room(process.parent)).unwrap();
-    let cli = all.iter().find(|process| process.parent == keeper.pid).unwrap();
+/// The real CLI: the child of the keeper, which is the only child of a test.
+fn cli() -> Pid {
+    let keepers = children_of(std::process::id());
+    let [keeper] = keepers.as_slice() else { panic!("{keepers:?}") };
+    let clis = children_of(keeper.pid);
+    let [cli] = clis.as_slice() else { panic!("{clis:?}") };
     Pid::from_raw(cli.pid.cast_signed()).unwrap()
 }
 
@@ -61,9 +60,9 @@ async fn an_api_that_does_not_answer_is_no_stall_of_the_cli() {
 async fn a_stopped_cli_is_reported_as_stalled_and_goes_on_when_it_is_continued() {
     let room = Room::with_replies([Reply::hold(), Reply::text("fresh")]).await;
     let mut talk = in_a_turn(&room, soon()).await;
-    kill_process(cli_of(&room), Signal::STOP).unwrap();
+    kill_process(cli(), Signal::STOP).unwrap();
     talk.until(|event| matches!(event, Event::CliStalled { .. })).await;
-    kill_process(cli_of(&room), Signal::CONT).unwrap();
+    kill_process(cli(), Signal::CONT).unwrap();
     talk.until(|event| matches!(event, Event::CliRecovered { .. })).await;
     talk.client.interrupt().await.unwrap();
     talk.until_idle().await;
@@ -76,7 +75,7 @@ async fn a_stopped_cli_is_reported_as_stalled_and_goes_on_when_it_is_continued()
 async fn an_interrupt_of_a_stopped_cli_ends_it_within_its_limit() {
     let room = Room::with_replies([Reply::hold()]).await;
     let mut talk = in_a_turn(&room, Liveness::default()).await;
-    kill_process(cli_of(&room), Signal::STOP).unwrap();
+    kill_process(cli(), Signal::STOP).unwrap();
     let begun = Instant::now();
     let interrupted = talk.client.interrupt().await;
     assert_eq!(interrupted, Err(RequestError::Failed(RequestFailed::SessionEnded)));

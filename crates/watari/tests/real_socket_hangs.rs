@@ -1,6 +1,5 @@
 //! A host whose real CLI is stopped in the middle of a turn: no client is left waiting, and the conversation goes on.
 
-#![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test that meets what it does not expect has failed")]
 
 mod common;

@@ -1,6 +1,5 @@
 //! `watari stdio` whose real CLI is stopped in the middle of a turn: the client is not left waiting.
 
-#![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test that meets what it does not expect has failed")]
 
 mod bridge;

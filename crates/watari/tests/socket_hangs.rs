@@ -7,7 +7,7 @@ mod host;
 
 use std::time::{Duration, Instant};
 
-use common::{has_stopped, without_seconds};
+use common::{cli_has_stopped, without_seconds};
 use host::{Client, Host, Room, of_type, text_of, transcript};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ async fn in_a_stopped_turn(room: &Room, flags: &[&str]) -> (Host, Client) {
     let mut client = host.client_with_init().await;
     client.say("go").await;
     client.until("text_delta").await;
-    has_stopped(room.sandbox.root().to_str().unwrap()).await;
+    cli_has_stopped(host.pid()).await;
     (host, client)
 }
 
@@ -112,7 +112,7 @@ async fn a_second_signal_while_the_cli_starts_waits_for_no_cli() {
     let room = Room::fake("stop\n");
     let host = room.host(&[]).await;
     let mut client = host.client_with_init().await;
-    has_stopped(room.sandbox.root().to_str().unwrap()).await;
+    cli_has_stopped(host.pid()).await;
     host.signal(Signal::TERM);
     client.until("error").await;
     host.signal(Signal::TERM);

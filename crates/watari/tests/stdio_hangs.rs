@@ -8,7 +8,7 @@ mod fake;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use common::{has_stopped, signal_process, without_seconds};
+use common::{cli_has_stopped, signal_process, without_seconds};
 use fake::{Room, start};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -38,7 +38,7 @@ impl Stopped {
         let mut stopped = Stopped { room, child, stdin, lines: BufReader::new(stdout).lines() };
         stopped.say(&start()).await;
         while stopped.line().await.unwrap()["type"] != "assistant_message" {}
-        has_stopped(stopped.room.sandbox.root().to_str().unwrap()).await;
+        cli_has_stopped(stopped.child.id().unwrap()).await;
         stopped
     }
 

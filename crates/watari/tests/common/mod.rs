@@ -13,7 +13,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use watari_testkit::claude::pinned_claude;
-use watari_testkit::processes::{children_of, marked};
+use watari_testkit::processes::children_of;
 use watari_testkit::sandbox::claude_without_project;
 
 pub(crate) const WATARI: &str = env!("CARGO_BIN_EXE_watari");
@@ -161,9 +161,10 @@ pub(crate) fn signal_process(pid: u32, signal: Signal) {
     kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), signal).unwrap();
 }
 
-/// Waits until a process with this mark has stopped itself.
-pub(crate) async fn has_stopped(marker: &str) {
-    while !marked(marker).iter().any(|process| process.state == 'T') {
+/// Waits until the CLI of a program has stopped itself.
+pub(crate) async fn cli_has_stopped(program: u32) {
+    let clis = || children_of(program).into_iter().flat_map(|keeper| children_of(keeper.pid));
+    while !clis().any(|cli| cli.state == 'T') {
         // Nothing tells of it but a look.
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
