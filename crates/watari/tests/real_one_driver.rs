@@ -1,5 +1,6 @@
 //! One conversation of the real CLI has one driver, whatever the front end.
 
+#![allow(clippy::duplicate_mod, reason = "both clients are judged by the same schemas")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
 
 mod bridge;
