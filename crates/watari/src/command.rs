@@ -51,7 +51,7 @@ pub(crate) fn fail(why: &str) -> ExitCode {
 }
 
 /// Prints why something cannot be done. It may quote anybody, so a terminal shows it and obeys nothing of it.
-fn complain(why: &str) {
+pub(crate) fn complain(why: &str) {
     // If nobody reads it, the exit code still tells.
     let _written = writeln!(io::stderr().lock(), "watari: {}", printable(why));
 }

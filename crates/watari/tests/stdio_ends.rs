@@ -214,3 +214,19 @@ async fn a_terminal_can_be_either_end() {
         assert!(output.status.success() && shown.contains(r#"{"type":"turn_result""#), "{shown}");
     }
 }
+
+/// A device that is always full, which only Linux has.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn an_output_that_cannot_be_written_is_an_error_and_not_a_client_that_went_away() {
+    let room = Room::new(ONE_TURN);
+    let (input, full) =
+        (File::open(room.conversation()).unwrap(), File::options().write(true).open("/dev/full").unwrap());
+    let child = room.command().stdin(input).stdout(full).stderr(Stdio::piped()).spawn().unwrap();
+    let output = tokio::time::timeout(WITHIN, child.wait_with_output()).await.unwrap().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(
+        String::from_utf8(output.stderr).unwrap(),
+        "watari: the output cannot be written, so the session ends: No space left on device (os error 28)\n"
+    );
+}

@@ -64,6 +64,7 @@ pub(crate) async fn serve(settings: Settings, signals: StopSignals) -> ExitCode 
         input: Some(input),
         lines: Lines::new(),
         output: Some(output),
+        has_lost_output: false,
         outbox: Outbox::default(),
         signals,
         state: State::Waiting,
@@ -84,6 +85,8 @@ struct Bridge {
     lines: Lines,
     /// None once the client is gone.
     output: Option<Output>,
+    /// Whether lines were lost because they could not be written, though nobody has closed the other end.
+    has_lost_output: bool,
     outbox: Outbox,
     signals: StopSignals,
     state: State,
@@ -103,7 +106,7 @@ impl Bridge {
         loop {
             if let Some(code) = self.code {
                 self.write_last_lines().await;
-                return ExitCode::from(code);
+                return ExitCode::from(if self.has_lost_output { 1 } else { code });
             }
             // At once, so that what one read of the CLI brought goes out in one write, and a lone delta does not wait.
             while let Some(written) = self.write_what_goes() {
@@ -154,8 +157,8 @@ impl Bridge {
                     running.encoder.lines_moved();
                 }
             }
-            Err(_) => {
-                self.output = None;
+            Err(error) => {
+                self.output_failed(&error);
                 self.abort();
             }
         }

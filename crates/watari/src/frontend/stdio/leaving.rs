@@ -1,5 +1,6 @@
 //! How the session of a client is ended, and the last lines.
 
+use std::io;
 use std::sync::Arc;
 
 use super::running::{Answered, Ending};
@@ -67,10 +68,22 @@ impl Bridge {
                 Ok(Ok(count)) => {
                     self.outbox.written(count);
                 }
-                Ok(Err(_)) | Err(_) => return,
+                Ok(Err(error)) => return self.output_failed(&error),
+                Err(_) => return,
             }
         }
         // Where output goes through another thread, it is there when this returns.
-        let _flushed = tokio::time::timeout(self.last_lines_within, output.flush()).await;
+        if let Ok(Err(error)) = tokio::time::timeout(self.last_lines_within, output.flush()).await {
+            self.output_failed(&error);
+        }
+    }
+
+    /// Nothing more can be written. A client that has closed its end wants nothing more; any other error is reported.
+    pub(super) fn output_failed(&mut self, error: &io::Error) {
+        self.output = None;
+        let is_gone = [io::ErrorKind::BrokenPipe, io::ErrorKind::ConnectionReset].contains(&error.kind());
+        if !is_gone && !std::mem::replace(&mut self.has_lost_output, true) {
+            crate::command::complain(&format!("the output cannot be written, so the session ends: {error}"));
+        }
     }
 }
