@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use serde::Deserialize;
-use watari_sdk::{AskAbout, AskWord, AskedToolUses, Event, ToolUseId};
+use watari_sdk::{AskAbout, AskWord, AskedToolUses, Event, Raw, ToolUseId};
 
 use crate::log::{Log, ReadError};
 use crate::position::Position;
@@ -54,6 +54,9 @@ pub(crate) fn note(event: &Event, asked: &mut AskedToolUses) {
     if let Event::AskOpened { kind, .. } = event {
         let AskAbout { kind, tool_use, .. } = kind.about();
         tool_use.filter(|_| is_named_by_tool_use(kind)).map(|tool_use| asked.record(&tool_use));
+    } else if let Event::RequestSent { request, body, by } = event {
+        let subtype = subtype_of(body);
+        tracing::info!(%request, ?subtype, ?by, "request sent");
     } else if let Event::AskClosed { ask, about, ending, by, allowed } = event {
         let tool: Option<String> = about.tool.as_ref().map(|tool| tool.chars().take(TOOL_SHOWN_CHARACTERS).collect());
         let rules = allowed.permissions.is_some();
@@ -61,6 +64,15 @@ pub(crate) fn note(event: &Event, asked: &mut AskedToolUses) {
         // What clients and the CLI have named is written with its control characters escaped.
         tracing::info!(%ask, ?kind, ?tool, ?ending, ?by, edited, rules, "ask resolved");
     }
+}
+
+/// What a request is called.
+fn subtype_of(body: &Raw) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Body {
+        subtype: String,
+    }
+    body.parse::<Body>().ok().map(|body| body.subtype.chars().take(TOOL_SHOWN_CHARACTERS).collect())
 }
 
 #[cfg(test)]

@@ -229,12 +229,12 @@ impl Host {
                     self.settle(given, Ok(watari_sdk::Accepted::Done));
                     continue;
                 }
-                (None, Command::Request(Request::SetTools(tools))) => {
+                (None, Command::Request { request: Request::SetTools(tools), .. }) => {
                     self.options.own_tools.clone_from(tools);
                     self.settle(given, Ok(watari_sdk::Accepted::Done));
                     continue;
                 }
-                (None, Command::Answer { .. } | Command::Request(_)) => {
+                (None, Command::Answer { .. } | Command::Request { .. }) => {
                     format!("cannot {} while there is no CLI: send a prompt first", given.command.verb())
                 }
             };

@@ -225,7 +225,7 @@ impl Sink for Publisher {
     fn refuses(&self, command: &Command) -> Option<Refused> {
         let (why, _) = self.trouble.as_ref()?;
         match command {
-            Command::Prompt(_) | Command::Answer { .. } | Command::Request(_) => {
+            Command::Prompt(_) | Command::Answer { .. } | Command::Request { .. } => {
                 Some(Refused::NotKept { why: why.clone() })
             }
             Command::Interrupt { .. } | Command::Close | Command::Abort => None,

@@ -147,6 +147,7 @@ pub(crate) fn change_of(event: &Event) -> Option<Change> {
         | Event::PromptSuggested { .. }
         | Event::TranscriptWritten { .. }
         | Event::Noticed { .. }
+        | Event::RequestSent { .. }
         | Event::RequestAnswered { .. }
         | Event::Unknown { .. }
         | Event::NoiseSkipped { .. }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use crate::answer::Answer;
 use crate::event::AskEnding;
 use crate::id::{AskId, EntryId, PromptId, RequestId};
-use crate::initialize::Tool;
+use crate::initialize::{TOOL_SERVER, Tool};
 use crate::json::Raw;
 use crate::session::Phase;
 
@@ -32,7 +32,12 @@ pub enum Command {
         by: Option<String>,
     },
     /// Ask the CLI for something.
-    Request(Request),
+    Request {
+        /// What.
+        request: Request,
+        /// Who wants it, where several can.
+        by: Option<String>,
+    },
     /// End the session in good order: interrupt, let the CLI finish, and make sure that it is gone.
     Close,
     /// End the session now.
@@ -300,9 +305,27 @@ pub enum Refused {
     /// The session was set up without tools of this program's.
     #[error("this session has no tools of its program's: they must be offered when it is started")]
     NoTools,
+    /// The mode in which everything runs without a question, in a session that was not started for it.
+    #[error(
+        "bypassPermissions runs everything without a question, so only whoever starts the session may allow it: start it \
+         with --allow-bypass"
+    )]
+    BypassNotAllowed,
+    /// A server has the name of the one that serves the tools of this program and its clients.
+    #[error("the name {TOOL_SERVER:?} is that of the server of this session's own tools; choose another")]
+    ToolServerName,
+    /// A request that has a form of its own, in which what it would break is kept.
+    #[error("mcp_set_servers would remove this session's own tools: use the request set_mcp_servers")]
+    RawMcpServers,
     /// The result of a tool is not a list.
     #[error("the result of a tool must be a list of blocks in MCP's shape")]
     BadToolResult,
+}
+
+impl From<Request> for Command {
+    fn from(request: Request) -> Command {
+        Command::Request { request, by: None }
+    }
 }
 
 impl Command {
@@ -312,7 +335,7 @@ impl Command {
             Command::Prompt(_) => "prompt",
             Command::Interrupt { .. } => "interrupt",
             Command::Answer { .. } => "answer",
-            Command::Request(_) => "send a request",
+            Command::Request { .. } => "send a request",
             Command::Close => "close",
             Command::Abort => "abort",
         }

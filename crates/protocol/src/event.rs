@@ -292,6 +292,15 @@ pub enum Event {
         /// The whole notice.
         detail: Raw,
     },
+    /// A client asked the CLI for something: to change a setting, a tool, a server, or to tell something.
+    RequestSent {
+        /// The request.
+        request: RequestId,
+        /// What it asks for, as the CLI is told: its `subtype` and its fields. Values of `env` and `headers` are left out.
+        body: Raw,
+        /// Who asked, where several can.
+        by: Option<String>,
+    },
     /// The CLI answered a request of ours.
     RequestAnswered {
         /// The request.

@@ -15,6 +15,7 @@
 
 mod answer;
 mod asked;
+mod bypass;
 mod command;
 mod event;
 mod id;
@@ -25,6 +26,7 @@ mod wire;
 
 pub use answer::{Answer, HookOutput};
 pub use asked::AskedToolUses;
+pub use bypass::names_bypass;
 pub use command::{Accepted, Command, PermissionMode, Prompt, PromptContent, Refused, Request, UnknownPermissionMode};
 pub use event::{
     Allowed, AskAbout, AskEnding, AskKind, AskWord, Block, BlockKind, BlockSource, CliInfo, Delta, DropReason, Event,

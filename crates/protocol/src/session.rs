@@ -6,6 +6,7 @@
 mod asks;
 mod closing;
 mod commands;
+mod config;
 mod frames;
 mod liveness;
 mod messages;
@@ -17,14 +18,14 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 pub use closing::Stop;
+pub use config::Config;
 pub use liveness::Liveness;
 pub use state::{Phase, STEPS, Trigger};
 
-use crate::asked::AskedToolUses;
+use crate::bypass;
 use crate::command::{Accepted, Command, Refused};
 use crate::event::{AskEnding, DropReason, Event, Exit, ExitReason, RequestFailed, RequestReply, TurnCause};
 use crate::id::{Counter, PromptId, RequestId, SessionId};
-use crate::initialize::Initialize;
 use crate::wire::control::Gate;
 use crate::wire::system::CliState;
 use crate::wire::{self, Overlong, answers, outgoing};
@@ -33,45 +34,6 @@ use closing::{Closing, Rung};
 use liveness::Watchdog;
 use messages::Messages;
 use prompts::Prompts;
-
-/// What a session is started with.
-#[derive(Debug, Clone)]
-pub struct Config {
-    /// What the CLI is told first.
-    pub initialize: Initialize,
-    /// After how long an unanswered ask is a no; none means never.
-    pub answer_within: Option<Duration>,
-    /// What the model is told of a permission for which nobody answered in time.
-    pub expired_words: String,
-    /// Ids of prompts, asks, blocks and requests go on behind this number: in one log no id stands for two things.
-    pub ids_after: u64,
-    /// The tool uses that the session was asked about by its earlier processes.
-    pub asked_tool_uses: AskedToolUses,
-    /// After how long a CLI that does not answer is given up.
-    pub start_within: Duration,
-    /// How long the CLI may take to react while a turn runs.
-    pub liveness: Liveness,
-    /// What the conversation has cost before, in US dollars: nothing for a new one, none when it is not known.
-    pub cost_so_far_usd: Option<f64>,
-    /// Chance, as an argument: it makes the ids of prompts unlike those of other sessions.
-    pub uuid_seed: u128,
-}
-
-impl Default for Config {
-    fn default() -> Config {
-        Config {
-            initialize: Initialize::default(),
-            answer_within: None,
-            expired_words: "Permission request timed out".to_owned(),
-            ids_after: 0,
-            asked_tool_uses: AskedToolUses::default(),
-            start_within: Duration::from_secs(60),
-            liveness: Liveness::default(),
-            cost_so_far_usd: Some(0.0),
-            uuid_seed: 0,
-        }
-    }
-}
 
 /// How the CLI's process ended, as far as is known.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -226,6 +188,9 @@ impl Machine {
         self.now = now;
         if !self.phase.permits(&command) {
             return Err(Refused::WrongPhase { command: command.verb(), phase: self.phase });
+        }
+        if !self.config.allow_bypass {
+            bypass::check(&command)?;
         }
         self.carry_out(command, now)
     }

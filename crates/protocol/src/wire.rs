@@ -11,6 +11,7 @@ pub(crate) mod mcp;
 pub(crate) mod message;
 pub(crate) mod outgoing;
 pub(crate) mod repair;
+pub(crate) mod request_record;
 pub(crate) mod result;
 pub(crate) mod start_failure;
 pub(crate) mod stream;

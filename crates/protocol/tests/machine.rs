@@ -642,6 +642,7 @@ fn when_the_cli_goes_everything_open_is_closed() {
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"one","type":"text"}]},"parent_tool_use_id":null}
     * prompt_accepted {"content":"two","entry":"00000000-0000-4000-8000-000000000002","prompt":2}
     * ask_opened {"ask":1,"input":{"command":"ls"},"kind":"permission","needs_person":false,"tool":"Bash","tool_use":"toolu_a"}
+    * request_sent {"body":{"model":"sonnet","subtype":"set_model"},"request":2}
     > {"type":"control_request","request_id":"watari_2","request":{"model":"sonnet","subtype":"set_model"}}
     * ask_closed {"ask":1,"ending":"session_ended","kind":"permission","tool_use":"toolu_a"}
     * prompt_dropped {"prompt":1,"reason":"session_ended"}
@@ -673,7 +674,9 @@ fn settings_change_by_request_and_a_refusal_is_told_with_the_clis_words() {
         cli {"type":"system","subtype":"status","status":null,"permissionMode":"plan"}
     "#), @r#"
     * ready {"cli":{"version":"2.1.325"}}
+    * request_sent {"body":{"model":"sonnet","subtype":"set_model"},"request":2}
     > {"type":"control_request","request_id":"watari_2","request":{"model":"sonnet","subtype":"set_model"}}
+    * request_sent {"body":{"mode":"plan","subtype":"set_permission_mode"},"request":3}
     > {"type":"control_request","request_id":"watari_3","request":{"mode":"plan","subtype":"set_permission_mode"}}
     * request_answered {"reply":{"done":{"model":"sonnet"}},"request":2}
     * request_answered {"reply":{"failed":{"refused":{"code":"invalid_mode","message":"no such mode"}}},"request":3}
@@ -1088,6 +1091,7 @@ fn a_request_nobody_answers_is_given_up_after_a_minute() {
         cli answer 2
     "), @r#"
     * ready {"cli":{"version":"2.1.325"}}
+    * request_sent {"body":{"model":"sonnet","subtype":"set_model"},"request":2}
     > {"type":"control_request","request_id":"watari_2","request":{"model":"sonnet","subtype":"set_model"}}
     > {"type":"control_request","request_id":"watari_3","request":{"subtype":"interrupt"}}
     * request_answered {"reply":{"failed":"timed_out"},"request":2}
@@ -1212,6 +1216,7 @@ fn a_line_too_long_to_keep_leaves_nobody_waiting() {
     * prompt_accepted {"content":"one","entry":"00000000-0000-4000-8000-000000000001","prompt":1}
     * turn_started {"cause":{"prompt":1}}
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"one","type":"text"}]},"parent_tool_use_id":null}
+    * request_sent {"body":{"model":"sonnet","subtype":"set_model"},"request":2}
     > {"type":"control_request","request_id":"watari_2","request":{"model":"sonnet","subtype":"set_model"}}
     > {"type":"control_response","response":{"subtype":"success","request_id":"a","response":{"behavior":"deny","interrupt":false,"message":"The request was too long to be read"}}}
     * noise_skipped {"beginning":"{\"type\":\"control_request\",\"request_id\":\"a\",\"request\":{\"subtype\":\"can_use_tool\",\"tool_name\":\"Write\",\"input\":{\"content\":\"xxx","bytes":70000000}

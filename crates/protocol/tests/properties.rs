@@ -109,6 +109,7 @@ const EVERYTHING: &[&str] = &[
     "PromptSuggested",
     "TranscriptWritten",
     "Noticed",
+    "RequestSent",
     "RequestAnswered",
     "Unknown",
     "NoiseSkipped",

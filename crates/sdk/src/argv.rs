@@ -4,12 +4,16 @@
 //! Nothing secret and nothing long goes there: any user of the machine can read another's arguments, and
 //! they have a length limit. Such things go into private files or over stdin.
 
+mod check;
+
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
 
 use watari_protocol::{HOOK_EVENTS, Initialize, Raw, SessionId};
+
+pub(crate) use check::{allows_bypass, check};
 
 use crate::files::PrivateFolder;
 use crate::options::{
@@ -65,6 +69,15 @@ pub enum BadOption {
     Budget {
         /// What was given.
         given: f64,
+    },
+    /// An option that opens the mode in which everything runs without a question.
+    #[error(
+        "{option}: bypassPermissions runs everything without a question, so only whoever starts the session may allow it: \
+         start it with --allow-bypass"
+    )]
+    Bypass {
+        /// The option.
+        option: &'static str,
     },
     /// A private file could not be written.
     #[error("cannot write a private file for the CLI: {source}")]
@@ -124,19 +137,6 @@ pub(crate) fn initialize(options: &Options) -> Initialize {
         forward_subagent_text: options.forward_subagent_text,
         more,
     }
-}
-
-/// Checks what does not stand in the arguments.
-pub(crate) fn check(options: &Options) -> Result<(), BadOption> {
-    let unknown = options.hooks.iter().find(|hook| !HOOK_EVENTS.contains(&hook.event.as_str()));
-    if let Some(hook) = unknown {
-        return Err(BadOption::HookEvent { event: hook.event.clone() });
-    }
-    let settable = |name: &str, value: Option<&str>| {
-        !name.is_empty() && !name.contains(['=', '\0']) && !value.is_some_and(|value| value.contains('\0'))
-    };
-    let bad = options.environment.set.iter().find(|(name, value)| !settable(name, value.as_deref()));
-    bad.map_or(Ok(()), |(name, _)| Err(BadOption::Variable { name: name.clone() }))
 }
 
 /// Variables that Watari sets for the CLI; a caller's own values win.

@@ -167,7 +167,7 @@ impl Client {
 
     /// Asks the CLI for something, and waits at most a minute for its answer: its own fields, null when it has none.
     pub async fn request(&self, request: Request) -> Result<Raw, RequestError> {
-        match self.reply_to(Command::Request(request)).await? {
+        match self.reply_to(request.into()).await? {
             RequestReply::Done(fields) => Ok(fields),
             RequestReply::Interrupted(receipt) => Ok(Raw::of(&receipt)),
             RequestReply::Failed(failed) => Err(failed.into()),

@@ -139,6 +139,7 @@ fn config(options: &Options, start_within: Duration) -> Config {
         initialize,
         answer_within,
         start_within,
+        allow_bypass: argv::allows_bypass(options),
         liveness: options.liveness,
         cost_so_far_usd,
         uuid_seed: chance(),

@@ -49,7 +49,7 @@ pub enum StartError {
         path: PathBuf,
     },
     /// An option cannot be passed on.
-    #[error("a bad option: {0}")]
+    #[error(transparent)]
     Option(#[from] BadOption),
     /// The system would not run the CLI.
     #[error("{} cannot be run: {source}; it may be damaged or made for another machine, so install it again", .path.display())]

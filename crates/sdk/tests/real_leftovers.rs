@@ -115,8 +115,9 @@ async fn what_a_keeper_is_still_ending_is_not_told_as_left_behind() {
 
 /// The private folders of this process's sessions.
 fn private_folders() -> Vec<String> {
-    let prefix = format!("watari-{}-", std::process::id());
-    let entries = std::fs::read_dir(std::env::temp_dir()).unwrap();
+    let prefix = format!("{}-", std::process::id());
+    let runtime = watari_sdk::files::folders::runtime_folder(|name| std::env::var_os(name)).unwrap();
+    let entries = std::fs::read_dir(runtime.join("private")).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
     names.filter(|name| name.starts_with(&prefix)).collect()
 }

@@ -8,7 +8,7 @@ mod host;
 use std::time::Duration;
 
 use host::{Room, of_type, text_of, transcript};
-use serde_json::json;
+use serde_json::{Value, json};
 use watari_testkit::Reply;
 
 fn bash(command: &str) -> Reply {
@@ -251,5 +251,32 @@ async fn a_client_that_half_closes_after_its_message_reads_to_the_end_of_the_tur
     // The one that was there before hears it too.
     assert_eq!(text_of(&socket.until("done").await), "Two.");
     assert_eq!(of_type(&native.until("became_idle").await, "block_finished")[0]["content"]["text"], "Two.");
+    host.stop().await;
+}
+
+#[tokio::test]
+async fn servers_that_one_client_sets_leave_the_tools_of_another_alone() {
+    let ping = Reply::tool_use("toolu_1", "mcp__client__ping", json!({}));
+    let room = Room::real([Reply::text("Ready."), ping, Reply::text("Pong.")]).await;
+    let host = room.host(&[]).await;
+    let mut client = host.client_with_init().await;
+    client.say("hello").await;
+    client.until("done").await;
+    client.send(json!({"type": "register_tools", "tools": [{"name": "ping"}], "id": "tools"})).await;
+    client.until("accepted").await;
+    let (mut other, _) = host.native_since(json!(0)).await;
+    other.until("caught_up").await;
+    let set = |id: &str, servers: Value| json!({"type": "request", "id": id, "request": {"type": "set_mcp_servers", "servers": servers}});
+    other.send(set("1", json!({}))).await;
+    other.until("request_answered").await;
+    other.send(set("2", json!({"client": {"command": "true"}}))).await;
+    let refused = other.until("refused").await.pop().unwrap();
+    assert!(refused["message"].as_str().unwrap().contains("\"client\""), "{refused}");
+    client.say("ping?").await;
+    client.until("approval_request").await;
+    client.send(json!({"type": "approve", "request_id": "toolu_1"})).await;
+    let call = client.until("tool_call").await.pop().unwrap();
+    client.send(json!({"type": "tool_call_result", "call_id": call["call_id"], "content": "pong"})).await;
+    assert_eq!(text_of(&client.until("done").await), "Pong.");
     host.stop().await;
 }

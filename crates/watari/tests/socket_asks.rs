@@ -178,3 +178,38 @@ async fn an_edited_approval_is_on_record_for_every_client_in_the_log_and_in_the_
     assert!(lines[1].contains("edited=false") && lines[1].contains("rules=true"), "{log}");
     assert!(!log.contains("other"), "the log has content: {log}");
 }
+
+#[tokio::test]
+async fn a_request_that_changes_what_runs_is_on_record_with_whose_it_was() {
+    let room = Room::fake("prompt\ntext Hello\nresult\n");
+    let host = room.host(&[]).await;
+    let mut client = host.native().await;
+    client.send(json!({"type": "hello", "protocol": [1], "client": "editor"})).await;
+    client.until("caught_up").await;
+    let servers = json!({"mine": {"command": "sh", "args": ["-c", "x"], "env": {"TOKEN": "secret"}}});
+    client
+        .send(json!({"type": "request", "id": "1", "request": {"type": "set_mcp_servers", "servers": servers}}))
+        .await;
+    let settings = json!({"settings": {"permissions": {"allow": ["Bash"]}}});
+    let other = json!({"type": "other", "subtype": "apply_flag_settings", "fields": settings});
+    client.send(json!({"type": "request", "id": "2", "request": other})).await;
+    let seen = [client.until("request_answered").await, client.until("request_answered").await].concat();
+    let sent = of_type(&seen, "request_sent");
+    let bodies: Vec<&Value> = sent.iter().map(|event| &event["body"]).collect();
+    let without_secret = json!({"mine": {"command": "sh", "args": ["-c", "x"], "env": {"TOKEN": null}}});
+    assert_eq!(
+        bodies,
+        [
+            &json!({"subtype": "mcp_set_servers", "servers": without_secret}),
+            &json!({"subtype": "apply_flag_settings", "settings": {"permissions": {"allow": ["Bash"]}}}),
+        ]
+    );
+    assert!(sent.iter().all(|event| event["by"] == "editor (client 1)" && event["seq"].is_string()), "{sent:?}");
+    assert_eq!(of_type(&seen, "request_sent").len(), 2);
+    let log = room.log();
+    assert!(
+        log.contains(r#"request sent request=3 subtype=Some("mcp_set_servers") by=Some("editor (client 1)")"#),
+        "{log}"
+    );
+    host.stop().await;
+}

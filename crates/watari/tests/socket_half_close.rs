@@ -141,3 +141,25 @@ async fn a_half_closed_client_reads_how_the_session_ends() {
     assert_eq!(native.last().unwrap()["type"], "ended", "{:?}", types(&native));
     assert_eq!(types(&socket), ["error"], "it says why the session ends");
 }
+
+#[tokio::test]
+async fn what_a_client_sends_before_it_closes_counts_though_it_reads_nothing() {
+    use std::io::Write;
+    use std::os::unix::net::UnixStream;
+    let room = Room::fake("repeat 40\nprompt\ntext You said $PROMPT\nresult\nend\n");
+    let host = room.host(&ENDS_ALONE).await;
+    // Whoever watches knows when all of it was done.
+    let mut watcher = native(&host).await;
+    for number in 0..20 {
+        // It is gone before anything can be written to it.
+        let mut client = UnixStream::connect(&host.socket).unwrap();
+        let message = |text: &str| json!({"type": "message", "text": format!("{number} {text}")}).to_string();
+        client.write_all(format!("{}\n{}", message("first"), message("last, without an end")).as_bytes()).unwrap();
+    }
+    let mut accepted = 0;
+    while accepted < 40 {
+        accepted += usize::from(watcher.next().await.unwrap()["type"] == "prompt_accepted");
+    }
+    drop(watcher);
+    ends_alone(host).await;
+}

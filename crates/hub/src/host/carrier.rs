@@ -43,10 +43,10 @@ impl Carrier<'_> {
     /// Carries out a command that was entered.
     pub(super) fn carry(&mut self, given: Given) {
         let Given { sender: Sender { name, once }, mut command, answer } = given;
-        if let Command::Answer { by, .. } = &mut command {
+        if let Command::Answer { by, .. } | Command::Request { by, .. } = &mut command {
             *by = Some(name);
         }
-        if let Command::Request(Request::SetTools(tools)) = &command {
+        if let Command::Request { request: Request::SetTools(tools), .. } = &command {
             self.tools.clone_from(tools);
         }
         let given = self.orders.as_ref().ok_or(OrderError::Ended).and_then(|orders| orders.give(command));

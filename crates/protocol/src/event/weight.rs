@@ -48,6 +48,7 @@ impl Event {
             Event::TitleChanged { title: text } | Event::PromptSuggested { suggestion: text } => text.len(),
             Event::RequestAnswered { reply: RequestReply::Done(detail), .. } => detail.as_str().len(),
             Event::Unknown { frame } => frame.as_str().len(),
+            Event::RequestSent { body, .. } => body.as_str().len(),
             Event::NoiseSkipped { beginning, .. } => beginning.len(),
             Event::Ended { exit } => exit.stderr.len(),
             Event::TurnStarted { .. }

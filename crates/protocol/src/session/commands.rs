@@ -14,10 +14,12 @@ use crate::answer::{Answer, HookOutput};
 use crate::command::{Accepted, Command, Prompt, PromptContent, Refused, Request};
 use crate::event::{Allowed, AskEnding, AskKind, DropReason, Event, ExitReason, InterruptReceipt, RequestReply};
 use crate::id::{AskId, PromptId, RequestId};
+use crate::initialize::TOOL_SERVER;
 use crate::json::Raw;
 use crate::wire::answers::{self, Interrupts};
 use crate::wire::mcp;
 use crate::wire::outgoing::{self, OutgoingLine};
+use crate::wire::request_record;
 
 /// How many requests of ours the CLI may leave unanswered. One more is refused.
 const REQUESTS_UNANSWERED_MAX: usize = 1024;
@@ -29,7 +31,7 @@ impl Machine {
             Command::Prompt(prompt) => self.prompt(prompt),
             Command::Interrupt { cancel_queued } => Ok(Accepted::Request(self.interrupt(cancel_queued, now))),
             Command::Answer { ask, answer, by } => self.answer(ask, &answer, by),
-            Command::Request(request) => self.request(&request, now),
+            Command::Request { request, by } => self.request(&request, by, now),
             Command::Close => {
                 self.close(now);
                 Ok(Accepted::Done)
@@ -110,7 +112,7 @@ impl Machine {
         Ok(Accepted::Done)
     }
 
-    fn request(&mut self, request: &Request, now: Instant) -> Result<Accepted, Refused> {
+    fn request(&mut self, request: &Request, by: Option<String>, now: Instant) -> Result<Accepted, Refused> {
         self.check_requests()?;
         if let Request::SetTools(tools) = request {
             if !self.config.initialize.has_tools() {
@@ -120,7 +122,12 @@ impl Machine {
             // Even without a tool the server is there.
             self.config.initialize.offers_tools = true;
         }
+        if self.config.initialize.has_tools() {
+            check_servers(request)?;
+        }
         let id = self.expect_answer(RequestKind::Other, now);
+        // On record before it takes effect: it may change what runs without a question.
+        self.tell(Event::RequestSent { request: id, body: request_record::on_record(request), by });
         self.write(outgoing::request(id, request, &self.config.initialize));
         Ok(Accepted::Request(id))
     }
@@ -167,6 +174,21 @@ impl Machine {
         self.stop(if is_aborting { Stop::Kill } else { Stop::Abort });
         self.closing = Some(Closing::on(Rung::Killed, now));
     }
+}
+
+/// The servers that a client sets take the place of all others, but not that of the session's own tools.
+fn check_servers(request: &Request) -> Result<(), Refused> {
+    if let Request::SetMcpServers(servers) = request
+        && servers.contains_key(TOOL_SERVER)
+    {
+        return Err(Refused::ToolServerName);
+    }
+    if let Request::Other { subtype, .. } = request
+        && subtype == outgoing::SET_MCP_SERVERS
+    {
+        return Err(Refused::RawMcpServers);
+    }
+    Ok(())
 }
 
 /// The CLI drops a prompt it cannot read without a word, so it is checked here.

@@ -66,7 +66,9 @@ impl Phase {
             Phase::Starting | Phase::Idle | Phase::Running => true,
             Phase::Closing => match command {
                 Command::Close | Command::Abort => true,
-                Command::Prompt(_) | Command::Interrupt { .. } | Command::Answer { .. } | Command::Request(_) => false,
+                Command::Prompt(_) | Command::Interrupt { .. } | Command::Answer { .. } | Command::Request { .. } => {
+                    false
+                }
             },
             Phase::Ended => false,
         }

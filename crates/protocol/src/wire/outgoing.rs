@@ -69,7 +69,7 @@ fn hooks(hooks: &[Hook]) -> BTreeMap<&str, Vec<Value>> {
     by_event
 }
 
-fn set<T: serde::Serialize + ?Sized>(fields: &mut Fields, name: &str, value: &T) {
+pub(super) fn set<T: serde::Serialize + ?Sized>(fields: &mut Fields, name: &str, value: &T) {
     fields.insert(name.to_owned(), Raw::of(value));
 }
 
@@ -78,6 +78,31 @@ pub(crate) fn interrupt(id: RequestId) -> OutgoingLine {
 }
 
 pub(crate) fn request(id: RequestId, request: &Request, settings: &Initialize) -> OutgoingLine {
+    let (mut subtype, mut fields) = members(request);
+    if let Request::Reinitialize = request {
+        return initialize(id, settings);
+    }
+    if let Request::SetTools(_) = request {
+        // The CLI is told that they changed, and then asks which there are.
+        subtype = "mcp_message";
+        fields = Fields::new();
+        set(&mut fields, "server_name", TOOL_SERVER);
+        set(&mut fields, "message", &mcp::TOOLS_CHANGED);
+    }
+    if let (Request::SetMcpServers(servers), true) = (request, settings.has_tools()) {
+        // They take the place of all that there are, also of the server of our own tools.
+        let mut servers = servers.clone();
+        servers.insert(TOOL_SERVER.to_owned(), Raw::of(&json!({"type": "sdk", "name": TOOL_SERVER})));
+        set(&mut fields, "servers", &servers);
+    }
+    request_line(id, subtype, fields)
+}
+
+/// What the CLI calls the request that replaces its MCP servers.
+pub(crate) const SET_MCP_SERVERS: &str = "mcp_set_servers";
+
+/// What a request is called, and its fields.
+pub(super) fn members(request: &Request) -> (&str, Fields) {
     let mut fields = Fields::new();
     let subtype = match request {
         Request::SetModel(model) => {
@@ -92,16 +117,14 @@ pub(crate) fn request(id: RequestId, request: &Request, settings: &Initialize) -
             set(&mut fields, "max_thinking_tokens", tokens);
             "set_max_thinking_tokens"
         }
-        Request::SetTools(_) => {
-            // The CLI then asks which there are.
-            set(&mut fields, "server_name", TOOL_SERVER);
-            set(&mut fields, "message", &mcp::TOOLS_CHANGED);
-            "mcp_message"
+        Request::SetTools(tools) => {
+            set(&mut fields, "tools", &tools.iter().map(|tool| &tool.name).collect::<Vec<_>>());
+            "set_tools"
         }
         Request::McpStatus => "mcp_status",
         Request::SetMcpServers(servers) => {
             set(&mut fields, "servers", servers);
-            "mcp_set_servers"
+            SET_MCP_SERVERS
         }
         Request::ReconnectMcp { server } => {
             set(&mut fields, "serverName", server);
@@ -131,13 +154,13 @@ pub(crate) fn request(id: RequestId, request: &Request, settings: &Initialize) -
             set(&mut fields, "title", title);
             "rename_session"
         }
-        Request::Reinitialize => return initialize(id, settings),
+        Request::Reinitialize => "initialize",
         Request::Other { subtype, fields: given } => {
             fields.extend(given.iter().map(|(name, value)| (name.clone(), Raw::of(value))));
             subtype
         }
     };
-    request_line(id, subtype, fields)
+    (subtype, fields)
 }
 
 fn set_some<T: serde::Serialize + ?Sized>(fields: &mut Fields, name: &str, value: Option<&T>) {

@@ -39,7 +39,7 @@ pub(super) fn command(dice: &mut Dice<'_>, asked: u64) -> Command {
         21..=44 => Command::Answer { ask: AskId(dice.one_of(asked)), answer: answer(dice), by: None },
         45..=52 => Command::Interrupt { cancel_queued: false },
         53..=54 => Command::Interrupt { cancel_queued: true },
-        55..=61 => Command::Request(request(dice)),
+        55..=61 => request(dice).into(),
         62 => Command::Close,
         _ => Command::Abort,
     }

@@ -46,7 +46,8 @@ impl PrivateFolder {
             None => make()?,
         };
         let path = self.0.insert(folder).path.join(name);
-        PRIVATE_FILE.open(&path)?.write_all(content.as_bytes())?;
+        let written = PRIVATE_FILE.open(&path).and_then(|mut file| file.write_all(content.as_bytes()));
+        written.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?;
         Ok(path)
     }
 }
@@ -95,7 +96,9 @@ fn make() -> io::Result<Held> {
         io::Error::other(format!("{what}; {remedy}"))
     })?;
     for _ in 0..TRIES_MAX {
-        let path = parent.join(format!("{:016x}", RandomState::new().hash_one(std::process::id())));
+        let (process, chance) = (std::process::id(), RandomState::new().hash_one(std::process::id()));
+        // The process is for people: the lock says whether it is an orphan.
+        let path = parent.join(format!("{process}-{chance:016x}"));
         make_folder(&path)?;
         match hold(&path) {
             Some(held) if is_at(&held._lock, &path) => return Ok(held),

@@ -234,6 +234,7 @@ fn describe(event: &Event) -> Option<String> {
         Event::ConversationCleared { .. } => "conversation cleared".to_owned(),
         Event::TitleChanged { title } => format!("title: {title}"),
         Event::CliStalled { .. } => "stalled".to_owned(),
+        Event::RequestSent { request, .. } => format!("request {request} sent"),
         Event::ResumedElsewhere { entrypoint, .. } => format!("resumed elsewhere by {entrypoint}"),
         Event::CliRecovered { .. } => "recovered".to_owned(),
         Event::EventsDropped { count } => format!("{count} events dropped"),

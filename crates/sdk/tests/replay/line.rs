@@ -88,6 +88,7 @@ pub(crate) fn line(event: &Event) -> String {
         }
         Event::NoiseSkipped { .. } => "noise skipped".to_owned(),
         Event::CliStalled { .. } => "stalled".to_owned(),
+        Event::RequestSent { request, .. } => format!("request {request} sent"),
         Event::ResumedElsewhere { entrypoint, .. } => format!("resumed elsewhere by {entrypoint}"),
         Event::CliRecovered { .. } => "recovered".to_owned(),
         Event::EventsDropped { count } => format!("{count} events dropped"),

@@ -238,9 +238,9 @@ impl Player {
                 self.requests.insert(theirs.clone(), "watari_1".to_owned());
                 return;
             }
-            "initialize" => Command::Request(Request::Reinitialize),
+            "initialize" => Request::Reinitialize.into(),
             "interrupt" => Command::Interrupt { cancel_queued: spoken.cancels_queued() },
-            _ => Command::Request(Request::Other { subtype: subtype.to_owned(), fields: spoken.fields() }),
+            _ => Request::Other { subtype: subtype.to_owned(), fields: spoken.fields() }.into(),
         };
         if let Some(Accepted::Request(id)) = self.carry_out(command) {
             self.requests.insert(theirs.clone(), format!("watari_{id}"));

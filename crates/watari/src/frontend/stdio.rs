@@ -113,7 +113,8 @@ impl Bridge {
                 self.wrote(written);
             }
             match self.wait().await {
-                Happened::Read(Ok(0) | Err(_)) => self.input_ended().await,
+                Happened::Read(Ok(0)) => self.input_ended().await,
+                Happened::Read(Err(error)) => self.input_failed(&error).await,
                 Happened::Read(Ok(_)) => self.take_lines().await,
                 Happened::Wrote(written) => self.wrote(written),
                 Happened::Connected(connected) => self.connected(*connected).await,

@@ -123,7 +123,9 @@ pub(crate) fn what_a_client_gives_is_written_as_it_came(record: &Record) -> Resu
                 answer: Answer::Hook(HookOutput::Allow { input: Some(given) }), ..
             })
             | Step::Client(Command::Answer { answer: Answer::Submit(given), .. }) => vec![given],
-            Step::Client(Command::Request(Request::SetMcpServers(servers))) => servers.values().collect(),
+            Step::Client(Command::Request { request: Request::SetMcpServers(servers), .. }) => {
+                servers.values().collect()
+            }
             _ => Vec::new(),
         };
         all_written(moment, &given)?;

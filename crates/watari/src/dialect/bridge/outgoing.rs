@@ -223,6 +223,7 @@ impl Encoder {
             | Event::PromptSuggested { .. }
             | Event::TranscriptWritten { .. }
             | Event::Noticed { .. }
+            | Event::RequestSent { .. }
             | Event::RequestAnswered { .. }
             | Event::Unknown { .. }
             | Event::NoiseSkipped { .. }

@@ -38,7 +38,7 @@ pub(super) fn message(members: &mut Members<'_>, id: Option<String>) -> Result<H
             let Some(mut given) = members.object("request", "request.", what)? else {
                 return Err(format!("request is missing; it must be {what}"));
             };
-            Command::Request(request(&mut given)?)
+            request(&mut given)?.into()
         }
         "close" => Command::Close,
         "abort" => Command::Abort,

@@ -45,7 +45,7 @@ pub(super) fn message(
             let reason = members.text("reason")?.unwrap_or_else(|| "User denied".to_owned());
             return Ok(answer(id, &request_id, ask_of(&request_id), |ask| ask.no(reason)));
         }
-        "register_tools" => Command::Request(Request::SetTools(content::tools(members, "input_schema")?)),
+        "register_tools" => Request::SetTools(content::tools(members, "input_schema")?).into(),
         "tool_call_result" => {
             let ask = call_id(members)?;
             let content = content::tool_result(members)?;

@@ -58,6 +58,7 @@ pub(super) const UNTOLD: &[&str] = &[
     "prompt_suggested",
     "transcript_written",
     "noticed",
+    "request_sent",
     "request_answered",
     "unknown",
     "noise_skipped",

@@ -47,6 +47,7 @@ impl Bridge {
             State::Waiting | State::Starting { .. } | State::Over => {
                 self.state = State::Over;
                 self.code = Some(self.code.unwrap_or(0));
+                self.last_lines_within = LAST_LINES_AFTER_ABORT;
             }
         }
     }
@@ -76,6 +77,15 @@ impl Bridge {
         if let Ok(Err(error)) = tokio::time::timeout(self.last_lines_within, output.flush()).await {
             self.output_failed(&error);
         }
+    }
+
+    /// Nothing more can be read. A client that is gone has said its last; any other error is one of the session.
+    pub(super) async fn input_failed(&mut self, error: &io::Error) {
+        if error.kind() == io::ErrorKind::ConnectionReset {
+            return self.input_ended().await;
+        }
+        self.input = None;
+        self.fail(&format!("the input cannot be read: {error}"));
     }
 
     /// Nothing more can be written. A client that has closed its end wants nothing more; any other error is reported.

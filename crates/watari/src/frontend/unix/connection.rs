@@ -48,6 +48,8 @@ pub(super) struct Connection {
     answers: JoinSet<(Option<String>, Option<Outcome>)>,
     /// Since when it has taken nothing, though there was something.
     stuck_since: Option<Instant>,
+    /// Why nothing can be written to it any more. What it sent before still counts.
+    unwritable: Option<String>,
 }
 
 /// What one wait brought.
@@ -86,6 +88,7 @@ impl Connection {
             position: Position::default(),
             answers: JoinSet::new(),
             stuck_since: None,
+            unwritable: None,
             handle,
         }
     }
@@ -114,7 +117,8 @@ impl Connection {
             return Ok(());
         }
         loop {
-            self.write_what_goes()?;
+            self.write_what_goes();
+            self.look_if_gone()?;
             match self.wait().await {
                 Happened::Readable => self.read().await?,
                 Happened::Parsed(understood) => {
@@ -149,11 +153,12 @@ impl Connection {
         let Connection { wire, speaker, input, outbox, follower, state, answers, .. } = self;
         let waiting = outbox.unwritten().len();
         let reads = input.wants_more() && waiting < UNREAD_BYTES_MAX && answers.len() < UNANSWERED_MAX;
+        let writes = waiting > 0 && self.unwritable.is_none();
         // One that has gone meanwhile still meant what it said last.
-        let watches = reads || waiting > 0 || !input.is_parsing();
+        let watches = reads || writes || (!input.is_parsing() && self.unwritable.is_none());
         let (slow_at, stalled_at) = (self.stuck_since.map(|since| since + SLOW_AFTER), input.stalled_at());
         tokio::select! {
-            happened = ready(wire, reads, waiting > 0), if watches => happened,
+            happened = ready(wire, reads, writes), if watches => happened,
             understood = input.parsed() => Happened::Parsed(understood),
             () = super::until(stalled_at) => Happened::LineStalled,
             Some(answered) = answers.join_next() => match answered {
@@ -244,7 +249,18 @@ impl Connection {
         });
     }
 
-    fn write_what_goes(&mut self) -> Result<(), Gone> {
+    /// A client that reads nothing any more is gone once everything it sent was taken.
+    fn look_if_gone(&self) -> Result<(), Gone> {
+        match &self.unwritable {
+            Some(why) if self.input.is_done() => Err(Gone(why.clone())),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    fn write_what_goes(&mut self) {
+        if self.unwritable.is_some() {
+            self.outbox = Outbox::default();
+        }
         while !self.outbox.is_empty() {
             match self.wire.try_write(self.outbox.unwritten()) {
                 Ok(count) => {
@@ -253,13 +269,17 @@ impl Connection {
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     self.stuck_since.get_or_insert_with(Instant::now);
-                    return Ok(());
+                    return;
                 }
-                Err(error) => return Err(Gone(format!("it cannot be written to: {error}"))),
+                Err(error) => {
+                    // Nothing is followed for it any more, but a client may send its commands and close at once.
+                    self.unwritable = Some(format!("it cannot be written to: {error}"));
+                    (self.outbox, self.stuck_since) = (Outbox::default(), None);
+                    self.follower = None;
+                }
             }
         }
         self.wire.all_is_written();
-        Ok(())
     }
 
     /// A client that takes nothing is waited for as long as it costs little.
@@ -276,7 +296,8 @@ impl Connection {
 
     async fn write_last_lines(&mut self) {
         while !self.outbox.is_empty() {
-            if self.write_what_goes().is_err() || self.outbox.is_empty() {
+            self.write_what_goes();
+            if self.outbox.is_empty() {
                 return;
             }
             // Whoever waits for us has a limit for it.

@@ -117,6 +117,11 @@ impl Input {
         !self.parsing.is_empty()
     }
 
+    /// Whether everything that the client sent was taken, and there will be nothing more.
+    pub(super) fn is_done(&self) -> bool {
+        self.has_ended && !self.is_parsing()
+    }
+
     /// Reads what there is, up to a chunk. The lines are to be taken next.
     pub(super) fn read(&mut self, wire: &Wire) -> io::Result<()> {
         if wire.try_read(self.lines.space_of(CHUNK_BYTES))? == 0 {

@@ -8,6 +8,7 @@ use std::io;
 use std::os::unix::net::UnixStream;
 
 use rustix::buffer::spare_capacity;
+use rustix::io::Errno;
 use rustix::net::{SendFlags, send};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -27,7 +28,11 @@ impl Wire {
 
     /// Reads what there is, up to the capacity of the buffer; no byte means that the client has said its last.
     pub(super) fn try_read(&self, buffer: &mut Vec<u8>) -> io::Result<usize> {
-        let read = |socket: &UnixStream| Ok(rustix::io::read(socket, spare_capacity(buffer))?);
+        let read = |socket: &UnixStream| match rustix::io::read(socket, spare_capacity(buffer)) {
+            // The client has closed without reading everything, which is said once; what it sent is still there.
+            Err(Errno::CONNRESET) => Ok(rustix::io::read(socket, spare_capacity(buffer))?),
+            read => Ok(read?),
+        };
         self.socket.try_io(Interest::READABLE, read)
     }
 

@@ -1,0 +1,46 @@
+//! A request of a client as it is stored and shown to others: what it asks for, without what may be secret.
+
+use serde_json::{Value, json};
+
+use super::outgoing::{members, set};
+use crate::command::Request;
+use crate::json::Raw;
+
+/// Members whose values may be secret: of MCP servers and of settings.
+const SECRET: [&str; 2] = ["env", "headers"];
+
+/// What a request is called, and its fields.
+pub(crate) fn on_record(request: &Request) -> Raw {
+    let (subtype, mut fields) = members(request);
+    set(&mut fields, "subtype", subtype);
+    // Only where there may be something to leave out is it read.
+    let may_have_secrets = fields.values().any(|value| SECRET.iter().any(|name| value.as_str().contains(name)));
+    if !may_have_secrets {
+        return Raw::of(&fields);
+    }
+    match serde_json::from_str::<Value>(Raw::of(&fields).as_str()) {
+        Ok(mut value) => {
+            leave_out_secrets(&mut value);
+            Raw::of(&value)
+        }
+        // What cannot be read is not shown.
+        Err(_) => Raw::of(&json!({"subtype": subtype})),
+    }
+}
+
+/// No deeper than what is read goes, which has a limit.
+fn leave_out_secrets(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            for (name, member) in members {
+                if let (true, Value::Object(secrets)) = (SECRET.contains(&name.as_str()), &mut *member) {
+                    secrets.values_mut().for_each(|secret| *secret = Value::Null);
+                } else {
+                    leave_out_secrets(member);
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(leave_out_secrets),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
