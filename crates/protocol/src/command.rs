@@ -215,6 +215,11 @@ impl std::str::FromStr for PermissionMode {
     }
 }
 
+/// Why tools of the program and its clients cannot be offered.
+pub const TOOL_SERVER_TAKEN: &str = "another MCP server is called \"client\", as that of this session's own tools is, so \
+                                     calls of them could reach it: give that server another name (in .mcp.json or in the \
+                                     settings)";
+
 /// What became of a command that was accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Accepted {
@@ -314,6 +319,9 @@ pub enum Refused {
     /// A server has the name of the one that serves the tools of this program and its clients.
     #[error("the name {TOOL_SERVER:?} is that of the server of this session's own tools; choose another")]
     ToolServerName,
+    /// Another MCP server of the CLI's has the name of the one that serves the session's own tools.
+    #[error("{}", TOOL_SERVER_TAKEN)]
+    ToolServerTaken,
     /// A request that has a form of its own, in which what it would break is kept.
     #[error("mcp_set_servers would remove this session's own tools: use the request set_mcp_servers")]
     RawMcpServers,

@@ -27,7 +27,10 @@ mod wire;
 pub use answer::{Answer, HookOutput};
 pub use asked::AskedToolUses;
 pub use bypass::names_bypass;
-pub use command::{Accepted, Command, PermissionMode, Prompt, PromptContent, Refused, Request, UnknownPermissionMode};
+pub use command::{
+    Accepted, Command, PermissionMode, Prompt, PromptContent, Refused, Request, TOOL_SERVER_TAKEN,
+    UnknownPermissionMode,
+};
 pub use event::{
     Allowed, AskAbout, AskEnding, AskKind, AskWord, Block, BlockKind, BlockSource, CliInfo, Delta, DropReason, Event,
     Exit, ExitReason, Failure, FormAsk, HookAsk, HookNews, InterruptReceipt, NoticeKind, Outcome, PermissionAsk,

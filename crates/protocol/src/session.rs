@@ -82,6 +82,8 @@ pub struct Machine {
     runs_by_itself: bool,
     /// True when the running turn was told to end.
     interrupt_sent: bool,
+    /// True when another server has the name of the one that serves our tools.
+    tool_server_is_taken: bool,
     /// What the CLI complained of before it was ready.
     start_errors: Vec<String>,
     /// The CLI's running total of the last turn, once it is known.
@@ -127,6 +129,7 @@ impl Machine {
             cli_tells_of_prompts: false,
             runs_by_itself: false,
             interrupt_sent: false,
+            tool_server_is_taken: false,
             start_errors: Vec::new(),
             cost_so_far_usd: config.cost_so_far_usd,
             closing: None,

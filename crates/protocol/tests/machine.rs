@@ -1066,7 +1066,7 @@ fn questions_plans_and_forms_are_what_they_are() {
     * ask_closed {"ask":2,"ending":"denied","kind":"plan"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"b","response":{"behavior":"deny","interrupt":false,"message":"not yet"}}}
     * ask_opened {"ask":3,"kind":"form","message":"Name?","schema":{"type":"object"},"server":"el"}
-    * ask_closed {"ask":3,"ending":"answered","kind":"form"}
+    * ask_closed {"ask":3,"ending":"answered","input":{"name":"x"},"kind":"form"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"c","response":{"action":"accept","content":{"name":"x"}}}}
     * ask_opened {"ask":4,"kind":"form","message":"Go there","server":"el","url":"https://example.invalid"}
     x ask 4 is a form and does not take this answer: answer it with submit, decline or dismiss

@@ -11,7 +11,7 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use watari_protocol::{HOOK_EVENTS, Initialize, Raw, SessionId};
+use watari_protocol::{HOOK_EVENTS, Initialize, Raw, SessionId, TOOL_SERVER};
 
 pub(crate) use check::{allows_bypass, check};
 
@@ -70,6 +70,11 @@ pub enum BadOption {
         /// What was given.
         given: f64,
     },
+    /// An MCP server has the name of the one that serves the program's own tools.
+    #[error(
+        "no MCP server may be called {TOOL_SERVER:?} beside tools of the program: that is the name of their server"
+    )]
+    ToolServerName,
     /// An option that opens the mode in which everything runs without a question.
     #[error(
         "{option}: bypassPermissions runs everything without a question, so only whoever starts the session may allow it: \

@@ -213,7 +213,11 @@ async fn explain(exit: Exit, options: &Options, within: Duration, probe: &Claude
     match exit.reason {
         ExitReason::StartTimedOut => return ConnectError::Silent { within },
         ExitReason::StartRefused(refusal) => return ConnectError::SetupRefused(refusal),
-        ExitReason::Asked | ExitReason::Unresponsive { .. } | ExitReason::OwnerKilled | ExitReason::ByItself => {}
+        ExitReason::Asked
+        | ExitReason::ToolServerTaken
+        | ExitReason::Unresponsive { .. }
+        | ExitReason::OwnerKilled
+        | ExitReason::ByItself => {}
     }
     match (start_failure(&exit), &options.session) {
         (StartFailure::SessionIdInUse, Session::NewWithId(id) | Session::Fork { into: Some(id), .. }) => {

@@ -7,6 +7,7 @@ mod host_log;
 mod printable;
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::{CommandFactory, Parser};
 use command::Command;
@@ -39,6 +40,13 @@ Examples:
 /// The argument that makes this program a stand-in for the CLI, for tests.
 const FAKE_ARGUMENT: &str = "__fake-claude";
 
+/// A write over the limit for the size of files fails, as one to a full disk does, instead of ending the program. (What
+/// it starts gets the system's own rule back.)
+fn survive_file_size_limits() {
+    // Where it cannot be, the system's rule holds.
+    let _registered = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
+}
+
 fn main() -> ExitCode {
     // First of all: this program is also the keeper of sessions.
     Keeper::run_if_asked();
@@ -46,6 +54,7 @@ fn main() -> ExitCode {
     if arguments.next().is_some_and(|argument| argument == FAKE_ARGUMENT) {
         return fake_claude::run(arguments);
     }
+    survive_file_size_limits();
     match Watari::parse().command {
         Some(command) => command.run(),
         None => match Watari::command().print_help() {

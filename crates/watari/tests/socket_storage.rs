@@ -297,3 +297,26 @@ async fn a_host_that_cannot_even_write_its_log_and_has_nobody_to_complain_to_goe
     client.until("done").await;
     assert_eq!(host.stop().await, (Some(0), String::new()));
 }
+
+#[tokio::test]
+async fn a_limit_for_the_size_of_files_is_a_full_disk_and_not_the_end_of_the_host() {
+    let room = Room::fake("repeat 20\nprompt\ntext Hello\nresult\nend\n");
+    let mut command = tokio::process::Command::new("sh");
+    // In blocks of 512 bytes, or of 1024.
+    command.args(["-c", "ulimit -f 16; exec \"$0\" \"$@\"", common::WATARI, "socket", "--cwd"]).arg(room.sandbox.cwd());
+    command.arg("--claude").arg(&room.claude);
+    let host = room.start(command).await;
+    let mut client = host.client_with_init().await;
+    let storage = async {
+        loop {
+            client.say("hi").await;
+            let seen = client.until_one_of(&["done", "error"]).await.pop().unwrap();
+            if seen["kind"] == "storage" {
+                return seen["message"].as_str().unwrap().to_owned();
+            }
+        }
+    };
+    let message = storage.await;
+    assert!(message.contains("there is no room left for the log"), "{message}");
+    host.kill().await;
+}

@@ -115,7 +115,7 @@ pub struct Allowed {
     /// True when the tool ran with another input than the one in `ask_opened`.
     #[serde(skip_serializing_if = "is_false")]
     pub edited: bool,
-    /// The whole input that the tool ran with, when it was edited.
+    /// The whole input that the tool ran with, when it was edited; of a form, what it was filled in with.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input: Option<Raw>,
     /// The permission rules that were granted with the answer, in the CLI's shape.

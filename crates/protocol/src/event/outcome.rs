@@ -191,6 +191,8 @@ pub enum ExitReason {
         /// For how many seconds.
         seconds: u64,
     },
+    /// Another of its MCP servers has the name of the one that serves the session's own tools, so it was ended.
+    ToolServerTaken,
     /// The program that had started it was killed, and it with that.
     OwnerKilled,
     /// It ended by itself.

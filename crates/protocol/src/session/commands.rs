@@ -118,6 +118,9 @@ impl Machine {
             if !self.config.initialize.has_tools() {
                 return Err(Refused::NoTools);
             }
+            if self.tool_server_is_taken && !tools.is_empty() {
+                return Err(Refused::ToolServerTaken);
+            }
             self.config.initialize.tools.clone_from(tools);
             // Even without a tool the server is there.
             self.config.initialize.offers_tools = true;
@@ -161,6 +164,17 @@ impl Machine {
             self.stop(Stop::CloseStdin);
             self.closing = Some(Closing::on(Rung::StdinClosed, now));
         }
+    }
+
+    /// Ends the CLI for a reason of ours.
+    pub(super) fn end_for(&mut self, trigger: Trigger, reason: ExitReason, now: Instant) {
+        if self.step(trigger).is_none() {
+            return;
+        }
+        self.exit_reason = reason;
+        self.close_asks();
+        self.stop(Stop::Abort);
+        self.closing = Some(Closing::on(Rung::Killed, now));
     }
 
     fn abort(&mut self, now: Instant) {
@@ -259,7 +273,8 @@ fn spell(open: &OpenAsk, answer: &Answer) -> Result<(AskEnding, Allowed, Outgoin
             }
         }
         (AskKind::Form(_), Answer::Submit(content)) => {
-            plainly(AskEnding::Answered, answers::form(id, "accept", Some(content)))
+            let allowed = Allowed { input: Some(content.clone()), ..Allowed::default() };
+            Ok((AskEnding::Answered, allowed, answers::form(id, "accept", Some(content))))
         }
         (AskKind::Form(_), Answer::Decline) => plainly(AskEnding::Denied, answers::form(id, "decline", None)),
         (AskKind::Form(_), Answer::Dismiss) => plainly(AskEnding::Denied, answers::form(id, "cancel", None)),

@@ -132,7 +132,7 @@ impl Machine {
     /// What the CLI says of the session: some of it steers the machine, the rest is passed on.
     fn system(&mut self, frame: SystemFrame<'_>, now: Instant) {
         let event = match frame {
-            SystemFrame::Init(session) => return self.turn_announced(session),
+            SystemFrame::Init(session) => return self.turn_announced(session, now),
             SystemFrame::State(state) => return self.state_changed(state, now),
             SystemFrame::Status { status, permission_mode, detail } => Event::StatusChanged {
                 status: status.map(Text::into_string),
@@ -195,7 +195,12 @@ impl Machine {
     }
 
     /// The CLI repeats the session's description with every turn.
-    fn turn_announced(&mut self, session: Box<SessionInfo>) {
+    fn turn_announced(&mut self, session: Box<SessionInfo>, now: Instant) {
+        self.tool_server_is_taken = mcp::is_tool_server_taken(&session.mcp_servers());
+        if self.tool_server_is_taken && !self.config.initialize.tools.is_empty() {
+            // Before the model is asked: a call of our tools could reach the other server.
+            return self.end_for(Trigger::EndAsked, ExitReason::ToolServerTaken, now);
+        }
         if self.session.as_ref() != Some(&session.session_id) {
             self.session = Some(session.session_id.clone());
             self.tell(Event::SessionOpened { session });

@@ -5,7 +5,6 @@
 
 use std::time::{Duration, Instant};
 
-use super::closing::{Closing, Rung, Stop};
 use super::state::{Phase, Trigger};
 use super::{Machine, RequestKind};
 use crate::command::Request;
@@ -216,13 +215,8 @@ impl Machine {
     /// Ends a CLI that does not react. One that only does not listen can still store its conversation; one that is
     /// stopped is killed half a second later.
     fn end_unresponsive(&mut self, to: Unanswered, within: Duration, now: Instant) {
-        if self.step(Trigger::Unresponsive).is_none() {
-            return;
-        }
-        self.exit_reason = ExitReason::Unresponsive { to, seconds: within.as_secs() };
-        self.close_asks();
-        self.stop(Stop::Abort);
-        self.closing = Some(Closing::on(Rung::Killed, now));
+        let reason = ExitReason::Unresponsive { to, seconds: within.as_secs() };
+        self.end_for(Trigger::Unresponsive, reason, now);
     }
 }
 

@@ -14,6 +14,20 @@ use crate::id::ToolUseId;
 use crate::initialize::{TOOL_SERVER, Tool};
 use crate::json::{Raw, object};
 
+/// Whether another server of the CLI's has the name of the one that serves our tools: it is listed twice, or as what it is
+/// not. (Older versions do not say where a server comes from.)
+pub(crate) fn is_tool_server_taken(servers: &Raw) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Server {
+        name: String,
+        source: Option<String>,
+    }
+    let listed: Vec<&RawValue> = servers.parse().unwrap_or_default();
+    let servers = listed.iter().filter_map(|server| serde_json::from_str::<Server>(server.get()).ok());
+    let named: Vec<Server> = servers.filter(|server| server.name == TOOL_SERVER).collect();
+    named.len() > 1 || named.iter().any(|server| server.source.as_deref().is_some_and(|source| source != "sdk"))
+}
+
 /// That our server has other tools than before.
 #[derive(Debug, serde::Serialize)]
 pub(super) struct Notice {

@@ -1,15 +1,21 @@
 //! Options that would be refused by the CLI, passed over in silence, or open a gate.
 
-use watari_protocol::{HOOK_EVENTS, PermissionMode, names_bypass};
+use watari_protocol::{HOOK_EVENTS, PermissionMode, TOOL_SERVER, names_bypass};
 
 use super::BadOption;
-use crate::options::{Options, Settings};
+use crate::options::{McpServers, Options, Settings};
 
 /// Checks what does not stand in the arguments.
 pub(crate) fn check(options: &Options) -> Result<(), BadOption> {
     let unknown = options.hooks.iter().find(|hook| !HOOK_EVENTS.contains(&hook.event.as_str()));
     if let Some(hook) = unknown {
         return Err(BadOption::HookEvent { event: hook.event.clone() });
+    }
+    if let McpServers::Inline(servers) = &options.mcp_servers
+        && servers.contains_key(TOOL_SERVER)
+        && (options.offers_tools || !options.own_tools.is_empty())
+    {
+        return Err(BadOption::ToolServerName);
     }
     if !allows_bypass(options)
         && let Some(option) = option_that_bypasses(options)

@@ -50,7 +50,7 @@ fn keep() -> io::Result<()> {
     let keeping = match start(&words, streams) {
         Ok(cli) => {
             tell(&owner, Report::Started(cli.as_raw_nonzero().get()));
-            Keeping { owner, wakes, cli: Some(cli), until: Until::Exit, sweeps: 0 }.run()
+            Keeping { owner, wakes, cli: Some(cli), until: Until::Exit, owner_is_gone: false, sweeps: 0 }.run()
         }
         Err(error) => {
             tell(&owner, Report::Failed(error.raw_os_error().unwrap_or(0)));
@@ -88,6 +88,8 @@ struct Keeping {
     /// The CLI, until it has ended. Its number cannot be another's before that.
     cli: Option<Pid>,
     until: Until,
+    /// An owner who is gone would wake us again and again.
+    owner_is_gone: bool,
     /// How often everything was killed.
     sweeps: u32,
 }
@@ -115,7 +117,7 @@ impl Keeping {
             if self.wakes.asked_to_end() {
                 self.obey(Order::Abort);
             }
-            if self.until != Until::Nothing {
+            if self.until != Until::Nothing && !self.owner_is_gone {
                 self.listen();
             }
         }
@@ -150,9 +152,8 @@ impl Keeping {
         };
         let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
         let mut events = vec![PollFd::new(&self.wakes.pipe, PollFlags::IN)];
-        // Once the end has begun there is only one thing left to hear; an owner who is gone would wake us
-        // again and again.
-        if self.until == Until::Exit {
+        // In its grace the CLI can still be killed at once; after that there is nothing left to hear.
+        if self.until != Until::Nothing && !self.owner_is_gone {
             events.push(PollFd::new(&self.owner, PollFlags::IN));
         }
         match poll(&mut events, limit.as_ref()) {
@@ -164,13 +165,18 @@ impl Keeping {
     fn listen(&mut self) {
         let mut orders = [0; 16];
         match self.owner.read(&mut orders) {
-            Ok(0) => self.obey(Order::Abort),
+            Ok(0) => self.owner_went(),
             Ok(count) => orders[..count].iter().filter_map(|byte| Order::of(*byte)).for_each(|order| self.obey(order)),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             // The owner went away in the middle of a word.
-            Err(_) => self.obey(Order::Abort),
+            Err(_) => self.owner_went(),
         }
+    }
+
+    fn owner_went(&mut self) {
+        self.owner_is_gone = true;
+        self.obey(Order::Abort);
     }
 
     fn obey(&mut self, order: Order) {

@@ -22,6 +22,9 @@ const FIRST_REPORT_WITHIN: Duration = Duration::from_secs(10);
 /// How long a keeper may take to end everything, or to say that it cannot; it says so after five seconds.
 const ENDED_WITHIN: Duration = Duration::from_secs(8);
 
+/// How long it may take when it was told before, and is told again in a hurry: it may itself be stopped.
+const KILLED_WITHIN: Duration = Duration::from_secs(1);
+
 /// A session's processes, below a keeper.
 pub(crate) struct Kept {
     socket: UnixStream,
@@ -88,7 +91,12 @@ impl Kept {
             Stop::Abort => Order::Abort,
         };
         if order != Order::Terminate {
-            self.give_up_at.get_or_insert(Instant::now() + ENDED_WITHIN);
+            let now = Instant::now();
+            let was_told = self.give_up_at.is_some();
+            let give_up_at = self.give_up_at.get_or_insert(now + ENDED_WITHIN);
+            if order == Order::Kill && was_told {
+                *give_up_at = (*give_up_at).min(now + KILLED_WITHIN);
+            }
         }
         // A byte always finds room: only a few are ever sent. A keeper who is gone is heard of by reading.
         let _sent = self.socket.try_write(&[order.byte()]);

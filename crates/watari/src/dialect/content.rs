@@ -1,8 +1,9 @@
 //! What clients of several dialects send in the same shape: prompts with images and documents, tools and their results.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde_json::value::RawValue;
 use watari_sdk::{Prompt, Raw, Tool};
 
 use super::members::{Members, TextOrBlocks};
@@ -38,8 +39,8 @@ pub(crate) fn tool(given: &mut Members<'_>, schema_name: &'static str) -> Result
     let name: String = given.required("name", "a string")?;
     let description = given.text("description")?.unwrap_or_default();
     let schema = given.raw_object(schema_name)?;
-    if schema.as_ref().is_some_and(|schema| !is_of_an_object(schema)) {
-        return Err(format!("tools[].{schema_name}.type must be \"object\": the input of a tool is an object"));
+    if let Some(what) = schema.as_ref().and_then(|schema| wrong_in_schema(schema)) {
+        return Err(format!("tools[].{schema_name}.{what}"));
     }
     let fits = |letter: char| letter.is_ascii_alphanumeric() || letter == '_' || letter == '-';
     if name.is_empty() || name.len() > TOOL_NAME_MAX || !name.chars().all(fits) {
@@ -49,14 +50,25 @@ pub(crate) fn tool(given: &mut Members<'_>, schema_name: &'static str) -> Result
     Ok(Tool { name, description, input_schema })
 }
 
-/// Whether a JSON Schema says that it is one of objects. The CLI drops every tool of a list in which one says otherwise.
-fn is_of_an_object(schema: &Raw) -> bool {
-    #[derive(Deserialize)]
-    struct Typed<'a> {
-        #[serde(borrow)]
-        r#type: Cow<'a, str>,
+/// What the CLI would not take in the schema of a tool. (It then drops every tool of the server without a word: 2.1.325 and
+/// 2.1.42.)
+fn wrong_in_schema(schema: &Raw) -> Option<&'static str> {
+    type Object<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
+    let members: Object<'_> = schema.parse().unwrap_or_default();
+    let text = |name: &str| members.get(name).map(|value| value.get());
+    let is_properties = |text: &str| {
+        let properties = serde_json::from_str::<Object<'_>>(text);
+        properties.is_ok_and(|properties| properties.values().all(|property| property.get().starts_with('{')))
+    };
+    if !text("type").is_some_and(|text| serde_json::from_str::<String>(text).is_ok_and(|name| name == "object")) {
+        Some("type must be \"object\": the input of a tool is an object")
+    } else if text("properties").is_some_and(|text| !is_properties(text)) {
+        Some("properties must be an object of schemas, each an object")
+    } else if text("required").is_some_and(|text| serde_json::from_str::<Vec<String>>(text).is_err()) {
+        Some("required must be a list of strings")
+    } else {
+        None
     }
-    schema.parse::<Typed<'_>>().is_ok_and(|schema| schema.r#type == "object")
 }
 
 /// With what stands before it for the model, 64, as the API has it.

@@ -291,15 +291,20 @@ impl Client {
 
     /// All lines up to one of a type, that one included.
     pub(crate) async fn until(&mut self, kind: &str) -> Vec<Value> {
+        self.until_one_of(&[kind]).await
+    }
+
+    /// All lines up to one of some types, that one included.
+    pub(crate) async fn until_one_of(&mut self, kinds: &[&str]) -> Vec<Value> {
         let mut seen = Vec::new();
         while let Some(line) = self.next().await {
-            let is_it = line["type"] == kind;
+            let is_it = kinds.iter().any(|kind| line["type"] == *kind);
             seen.push(line);
             if is_it {
                 return seen;
             }
         }
-        panic!("it ended without {kind}: {seen:#?}");
+        panic!("it ended without {kinds:?}: {seen:#?}");
     }
 
     pub(crate) async fn rest(&mut self) -> Vec<Value> {

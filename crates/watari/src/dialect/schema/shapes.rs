@@ -54,7 +54,11 @@ impl JsonSchema for ToolSchema {
     fn json_schema(_generator: &mut SchemaGenerator) -> Schema {
         json_schema!({
             "type": "object",
-            "properties": {"type": {"const": "object"}},
+            "properties": {
+                "type": {"const": "object"},
+                "properties": {"type": "object", "additionalProperties": {"type": "object"}},
+                "required": {"type": "array", "items": {"type": "string"}},
+            },
             "required": ["type"],
             "additionalProperties": true,
         })

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use watari_sdk::{Raw, Unanswered};
+use watari_sdk::{Raw, TOOL_SERVER_TAKEN, Unanswered};
 
 use super::line::{ErrorKind, Said, write, write_error};
 use crate::dialect::liveness;
@@ -63,6 +63,7 @@ pub(super) fn end_words(exit: &RawValue) -> Option<String> {
     }
     match exit.reason.map(RawValue::get) {
         Some("\"asked\"") => return None,
+        Some("\"tool_server_taken\"") => return Some(TOOL_SERVER_TAKEN.to_owned()),
         Some("\"owner_killed\"") => {
             return Some("the host of this session was killed, and Claude Code with it".to_owned());
         }

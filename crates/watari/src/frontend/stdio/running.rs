@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use watari_sdk::{
     Answer, AskId, AskKind, Client, CommandError, Event, Events, Exit, ExitReason, Prompt, Request, RequestError,
-    RequestFailed, TurnCause,
+    RequestFailed, TOOL_SERVER_TAKEN, TurnCause,
 };
 
 use super::wait::poll_once;
@@ -256,6 +256,9 @@ pub(super) fn gone(exit: &Exit) -> String {
     };
     if let ExitReason::Unresponsive { to, seconds } = exit.reason {
         return liveness::unresponsive(to, seconds);
+    }
+    if exit.reason == ExitReason::ToolServerTaken {
+        return TOOL_SERVER_TAKEN.to_owned();
     }
     let said = if exit.stderr.is_empty() { String::new() } else { format!("; it said: {}", exit.stderr) };
     format!("Claude Code ended by itself, {how}{said}")
