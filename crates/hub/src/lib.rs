@@ -16,6 +16,7 @@ mod position;
 mod publisher;
 pub mod record;
 mod ring;
+mod settings;
 pub mod socket;
 mod standing;
 mod told;

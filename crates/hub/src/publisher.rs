@@ -23,6 +23,7 @@ use watari_sdk::{Command, Delta, Event, Refused, Sink};
 use crate::kept::Kept;
 use crate::log::{AppendError, fleeting};
 use crate::ring::Ring;
+use crate::settings::Settings;
 use crate::standing::{Standing, change_of};
 use crate::told::Told;
 pub(crate) use attach::Wanted;
@@ -49,6 +50,8 @@ pub(crate) struct Publisher {
     pub(crate) kept: Kept,
     ring: Ring,
     standing: Standing,
+    /// What clients have set in the CLI.
+    pub(crate) settings: Settings,
     /// The text so far of blocks that grow.
     open_text: BTreeMap<u64, Delta>,
     mailbox: mpsc::Receiver<Wanted>,
@@ -75,6 +78,7 @@ impl Publisher {
             kept,
             ring: Ring::new(),
             standing: Standing::default(),
+            settings: Settings::default(),
             open_text: BTreeMap::new(),
             mailbox,
             state,
@@ -145,6 +149,7 @@ impl Publisher {
 
     fn note(&mut self, event: &Event) {
         crate::asked::note(event, &mut self.kept.asked_tool_uses);
+        self.settings.note(event);
         if let Some(change) = change_of(event) {
             self.standing.note(self.kept.log.last().seq, change);
         }

@@ -24,6 +24,22 @@ pub(crate) enum Item {
     Ask(u64),
 }
 
+impl Item {
+    /// How deep within others it is.
+    pub(crate) fn depth(&self) -> u8 {
+        match self {
+            Item::Cli => 0,
+            Item::Session => 1,
+            Item::Tasks => 2,
+            Item::Prompt(_) => 3,
+            Item::Turn => 4,
+            Item::Message(_) => 5,
+            Item::Block(_) => 6,
+            Item::Ask(_) => 7,
+        }
+    }
+}
+
 /// What an event does to what holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Change {
@@ -106,7 +122,7 @@ impl Standing {
         closed.chain(self.asks.iter().map(|(ask, about)| (*ask, about)))
     }
 
-    pub(crate) fn items(&self) -> impl DoubleEndedIterator<Item = &Item> {
+    pub(crate) fn items(&self) -> impl Iterator<Item = &Item> {
         self.items.keys()
     }
 }

@@ -41,4 +41,5 @@ pub use initialize::{HOOK_EVENTS, Hook, Initialize, SystemPrompt, TOOL_SERVER, T
 pub use json::{Raw, readable};
 pub use session::{Config, Liveness, Machine, Output, Phase, ProcessEnd, STEPS, Stop, Trigger};
 pub use wire::login::{Login, read_login};
+pub use wire::request_record::Setting;
 pub use wire::start_failure::{StartFailure, start_failure};

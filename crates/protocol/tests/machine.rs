@@ -1428,7 +1428,7 @@ fn tools_of_the_program_are_served_and_each_call_is_an_ask() {
         cli {"type":"control_request","request_id":"d","request":{"subtype":"mcp_message","server_name":"client","message":{"method":"resources/list","jsonrpc":"2.0","id":"x"}}}
         cli ready
         cli {"type":"control_request","request_id":"e","request":{"subtype":"mcp_message","server_name":"client","message":{"method":"tools/call","params":{"name":"add","arguments":{"a":1e400},"_meta":{"claudecode/toolUseId":"toolu_1"}},"jsonrpc":"2.0","id":2}}}
-        wait 100000
+        wait 590
         allow 1
         result 1 {"type":"text"}
         result 1 [{"type":"text","text":"5"}]
@@ -1461,4 +1461,22 @@ fn tools_of_the_program_are_served_and_each_call_is_an_ask() {
     "#);
     // Without tools the name is somebody else's.
     insta::assert_snapshot!(play(script.lines().nth(1).unwrap()), @r#"> {"response":{"error":"Unsupported control request subtype: mcp_message","error_code":"unsupported_request","request_id":"a","subtype":"error"},"type":"control_response"}"#);
+}
+
+#[test]
+fn a_call_of_a_tool_that_nobody_answers_is_an_error_after_ten_minutes() {
+    let script = r#"
+        cli ready
+        cli {"type":"control_request","request_id":"e","request":{"subtype":"mcp_message","server_name":"client","message":{"method":"tools/call","params":{"name":"add"},"jsonrpc":"2.0","id":2}}}
+        wait 600
+        result 1 [{"type":"text","text":"5"}]
+    "#;
+    let initialize = Initialize { tools: vec![add()], ..Initialize::default() };
+    insta::assert_snapshot!(play_with(Config { initialize, ..Config::default() }, script), @r#"
+    * ready {"cli":{"version":"2.1.325"}}
+    * ask_opened {"ask":1,"kind":"tool_call","tool":"add"}
+    * ask_closed {"ask":1,"ending":"expired","kind":"tool_call"}
+    > {"type":"control_response","response":{"subtype":"success","request_id":"e","response":{"mcp_response":{"jsonrpc":"2.0","id":2,"result":{"content":[{"text":"Nobody answered in time","type":"text"}],"isError":true}}}}}
+    x ask 1 is not open: it was answered, withdrawn, has expired or never was
+    "#);
 }

@@ -280,3 +280,27 @@ async fn servers_that_one_client_sets_leave_the_tools_of_another_alone() {
     assert_eq!(text_of(&client.until("done").await), "Pong.");
     host.stop().await;
 }
+
+#[tokio::test]
+async fn a_permission_mode_that_a_client_set_holds_when_the_cli_is_started_again() {
+    let write = Reply::tool_use("toolu_1", "Write", json!({"file_path": "made", "content": "x"}));
+    let room = Room::real([Reply::text("Ready."), write, Reply::text("Done.")]).await;
+    let host = room.host(&["--permission-mode", "acceptEdits"]).await;
+    let mut client = host.client_with_init().await;
+    let (mut native, _) = host.native_since(json!(0)).await;
+    native.until("ready").await;
+    let stricter = json!({"type": "set_permission_mode", "mode": "default"});
+    native.send(json!({"type": "request", "id": "1", "request": stricter})).await;
+    native.until("request_answered").await;
+    client.say("hello").await;
+    client.until("done").await;
+    host.kill_cli();
+    native.until("ended").await;
+    client.say("write").await;
+    let asked = client.until("approval_request").await.pop().unwrap();
+    assert_eq!(asked["tool"], "Write");
+    client.send(json!({"type": "deny", "request_id": "toolu_1"})).await;
+    client.until("done").await;
+    assert!(!room.sandbox.cwd().join("made").exists());
+    host.stop().await;
+}

@@ -8,6 +8,7 @@ mod host;
 use std::time::Duration;
 
 use host::{Client, Room, of_type, text_of, transcript};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 /// What a client reads up to a line of a type, as a transcript.
@@ -423,4 +424,40 @@ async fn what_the_cli_says_moves_no_cursor_and_colours_nothing_neither_on_stderr
     assert!(stderr.contains(r"\u{1b}[2J\u{1b}]0;mine\u{7}boom\u{9b}31m\u{202e}"), "{stderr:?}");
     let is_plain = |text: &str| !text.contains(|it: char| it != '\n' && (it.is_control() || it == '\u{202e}'));
     assert!(is_plain(&stderr) && is_plain(&log), "{stderr:?}, {log:?}");
+}
+
+/// Every message has a `done` of its own, in the order in which they came, however the session ends.
+#[tokio::test]
+async fn messages_that_wait_when_the_session_ends_have_an_error_and_a_done_each() {
+    for how in ["close", "signal", "two signals", "kill"] {
+        let room = Room::fake("prompt\ntext Once\nwait interrupt\n");
+        let host = room.host(&[]).await;
+        let mut client = host.client_with_init().await;
+        for id in ["1", "2", "3"] {
+            client.send(json!({"type": "message", "text": id, "id": id})).await;
+            client.until("accepted").await;
+        }
+        let mut seen = Vec::new();
+        if how == "kill" {
+            host.kill().await;
+            room.is_empty_within(Duration::from_secs(3)).await;
+            let id = room.record()["session_id"].as_str().unwrap().to_owned();
+            let next = room.host(&["--resume", &id]).await;
+            let mut client = next.client().await;
+            client.send(json!({"type": "hello", "since": 0})).await;
+            seen.extend(client.until("caught_up").await);
+            next.stop().await;
+        } else {
+            match how {
+                "close" => client.send(json!({"type": "close"})).await,
+                "signal" => host.signal(Signal::TERM),
+                _ => [Signal::TERM, Signal::TERM].into_iter().for_each(|signal| host.signal(signal)),
+            }
+            seen.extend(client.rest().await);
+        }
+        let done: Vec<u64> = of_type(&seen, "done").iter().filter_map(|line| line["message_id"].as_u64()).collect();
+        let mut in_order = done.clone();
+        in_order.sort_unstable();
+        assert!(done.len() == 3 && done == in_order, "{how}: {done:?} {seen:#?}");
+    }
 }

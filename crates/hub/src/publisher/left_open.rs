@@ -14,7 +14,10 @@ impl Publisher {
             self.publish(HostEvent::LogRestored { message });
         }
         let left_open = std::mem::take(&mut self.kept.left_open);
-        for event in left_open.items().rev().filter_map(|item| ending_of(item, &left_open)) {
+        // The innermost first, and of one kind the oldest first: messages end in the order in which they came.
+        let mut items: Vec<&Item> = left_open.items().collect();
+        items.sort_by_key(|item| std::cmp::Reverse(item.depth()));
+        for event in items.into_iter().filter_map(|item| ending_of(item, &left_open)) {
             self.publish(event);
         }
     }

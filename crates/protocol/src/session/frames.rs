@@ -1,7 +1,7 @@
 //! What the machine does with a frame of the CLI. Every frame has a row in every phase, because the CLI
 //! is right about what it does.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::closing::{Rung, Stop};
 use super::state::{Phase, Trigger};
@@ -20,6 +20,10 @@ use crate::wire::outgoing;
 use crate::wire::result::ResultFrame;
 use crate::wire::system::{CliState, SystemFrame};
 use crate::wire::{Incoming, Text};
+
+/// How long a tool of the program or of a client may take. The one who runs it may be gone for good, and the turn, and every
+/// prompt behind it, would wait for it.
+const TOOL_RETURNS_WITHIN: Duration = Duration::from_secs(10 * 60);
 
 impl Machine {
     pub(super) fn handle_frame(&mut self, frame: Incoming<'_>, now: Instant) {
@@ -275,8 +279,7 @@ impl Machine {
                 self.config.answer_within
             }
             AskKind::Hook(ask) => self.config.initialize.hook(ask.hook).map(|hook| hook.answer_within),
-            // A tool takes as long as it takes; the CLI has a limit of its own.
-            AskKind::ToolCall(_) => None,
+            AskKind::ToolCall(_) => Some(TOOL_RETURNS_WITHIN),
         };
         limit.and_then(|limit| now.checked_add(limit))
     }

@@ -1,9 +1,10 @@
 //! A request of a client as it is stored and shown to others: what it asks for, without what may be secret.
 
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::outgoing::{members, set};
-use crate::command::Request;
+use crate::command::{PermissionMode, Request};
 use crate::json::Raw;
 
 /// Members whose values may be secret: of MCP servers and of settings.
@@ -42,5 +43,36 @@ fn leave_out_secrets(value: &mut Value) {
         }
         Value::Array(items) => items.iter_mut().for_each(leave_out_secrets),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// What a request sets for the rest of the session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Setting {
+    /// How permissions are decided.
+    PermissionMode(PermissionMode),
+    /// The model; none means the CLI's own choice.
+    Model(Option<String>),
+    /// How many tokens the model may think with; none means the CLI's own choice.
+    Thinking(Option<u32>),
+}
+
+impl Setting {
+    /// The setting that a request on record changes, if it is one of these.
+    pub fn of(body: &Raw) -> Option<Setting> {
+        #[derive(Deserialize)]
+        struct Body {
+            subtype: String,
+            mode: Option<String>,
+            model: Option<String>,
+            max_thinking_tokens: Option<u32>,
+        }
+        let body: Body = body.parse().ok()?;
+        match body.subtype.as_str() {
+            "set_permission_mode" => Some(Setting::PermissionMode(body.mode?.parse().ok()?)),
+            "set_model" => Some(Setting::Model(body.model)),
+            "set_max_thinking_tokens" => Some(Setting::Thinking(body.max_thinking_tokens)),
+            _ => None,
+        }
     }
 }

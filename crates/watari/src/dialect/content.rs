@@ -74,6 +74,16 @@ fn wrong_in_schema(schema: &Raw) -> Option<&'static str> {
 /// With what stands before it for the model, 64, as the API has it.
 const TOOL_NAME_MAX: usize = 64 - "mcp__client__".len();
 
+/// The input that a tool is to run with instead. An empty one cannot be told to the CLI: it would run what was asked.
+pub(crate) fn edited_input(members: &mut Members<'_>) -> Result<Option<Raw>, String> {
+    let input = members.raw_object("input")?;
+    let is_empty = |input: &Raw| input.as_str().trim_start_matches('{').trim_start().starts_with('}');
+    match input.as_ref().is_some_and(is_empty) {
+        true => Err("input is empty: leave it out to run what was asked, or deny".to_owned()),
+        false => Ok(input),
+    }
+}
+
 /// What a tool gives back: a text, or blocks in MCP's shape, which pass as they are.
 pub(crate) fn tool_result(members: &mut Members<'_>) -> Result<Raw, String> {
     Ok(match members.text_or_blocks("content", "a string or a list of blocks")? {

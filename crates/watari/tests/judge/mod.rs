@@ -73,6 +73,7 @@ impl Judge {
                 "required" => value.as_object().is_none_or(|members| {
                     given.as_array().unwrap().iter().all(|name| members.contains_key(name.as_str().unwrap()))
                 }),
+                "minProperties" => value.as_object().is_none_or(|all| all.len() as u64 >= given.as_u64().unwrap()),
                 "pattern" => value.as_str().is_none_or(|text| is_like(given, text)),
                 "contains" => value.as_array().is_none_or(|all| all.iter().any(|one| self.check(given, one).is_ok())),
                 "items" => {

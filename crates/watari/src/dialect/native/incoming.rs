@@ -84,7 +84,7 @@ fn prompt(members: &mut Members<'_>) -> Result<Prompt, String> {
 pub(super) fn answer(given: &mut Members<'_>) -> Result<Answer, String> {
     let kind: String = given.required("type", "a string")?;
     Ok(match kind.as_str() {
-        "allow" => Answer::Allow { input: given.raw_object("input")?, permissions: given.raw_list("permissions")? },
+        "allow" => Answer::Allow { input: content::edited_input(given)?, permissions: given.raw_list("permissions")? },
         "deny" => Answer::Deny {
             message: given.text("message")?.unwrap_or_else(|| "User denied".to_owned()),
             interrupt: given.switch("interrupt")?.unwrap_or(false),

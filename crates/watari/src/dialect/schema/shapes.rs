@@ -65,6 +65,23 @@ impl JsonSchema for ToolSchema {
     }
 }
 
+/// An object with at least one member.
+pub(in crate::dialect) struct NonEmpty;
+
+impl JsonSchema for NonEmpty {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "NonEmpty".into()
+    }
+
+    fn json_schema(_generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "object", "minProperties": 1, "additionalProperties": true})
+    }
+}
+
 /// From where a client wants to be told.
 pub(in crate::dialect) struct Since;
 

@@ -37,7 +37,7 @@ pub(super) fn message(
         }
         "message" => Command::Prompt(content::prompt(members)?),
         "approve" => {
-            let (request_id, input) = (request_id(members)?, members.raw_object("input")?);
+            let (request_id, input) = (request_id(members)?, content::edited_input(members)?);
             return Ok(answer(id, &request_id, ask_of(&request_id), |ask| ask.yes(input)));
         }
         "deny" => {

@@ -257,7 +257,12 @@ impl Encoder {
     fn ended(&mut self, line: &Line<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
         let (was_up, dropped) = (std::mem::take(&mut self.is_up), std::mem::take(&mut self.dropped));
         self.blocks.clear();
-        let Some(reason) = line.exit.and_then(end_words) else { return };
+        let reason = match line.exit.and_then(end_words) {
+            Some(reason) => reason,
+            // It was told to end, and whoever waits for an answer gets none.
+            None if !dropped.is_empty() => "the session ended before this message was answered".to_owned(),
+            None => return,
+        };
         if !was_up && dropped.is_empty() {
             // It never was there; why is told by the host.
             return;

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value};
 
-use crate::dialect::schema::shapes::{CallContent, ClientTool, Since};
+use crate::dialect::schema::shapes::{CallContent, ClientTool, NonEmpty, Since};
 
 /// What a client writes, one object a line. Null stands for a field that is not there.
 #[derive(JsonSchema)]
@@ -73,6 +73,7 @@ pub(super) enum AnswerGiven {
     /// The tool may run.
     Allow {
         /// What it is run with instead, the whole of it.
+        #[schemars(with = "Option<NonEmpty>")]
         input: Option<Map<String, Value>>,
         /// Rules that hold from now on, in the shape of the CLI.
         permissions: Option<Vec<Value>>,

@@ -5,7 +5,7 @@
 use schemars::JsonSchema;
 use serde_json::{Map, Value};
 
-use crate::dialect::schema::shapes::{CallContent, ClientTool, Since};
+use crate::dialect::schema::shapes::{CallContent, ClientTool, NonEmpty, Since};
 
 /// What a client writes, one object a line. Null stands for a field that is not there.
 #[derive(JsonSchema)]
@@ -25,6 +25,7 @@ pub(super) enum ToWatari {
         /// The request, as it was named there.
         request_id: String,
         /// Extension: what the tool is used with instead, the whole of it; of a form, what was filled in.
+        #[schemars(with = "Option<NonEmpty>")]
         input: Option<Map<String, Value>>,
     },
     /// Says no to an `approval_request`.
