@@ -120,6 +120,28 @@ async fn private_files_that_a_living_session_has_are_no_orphans() {
 }
 
 #[tokio::test]
+async fn a_runtime_folder_below_one_of_another_user_is_refused() {
+    if !rustix::process::geteuid().is_root() {
+        return common::skipped("only root can make a folder of another user's");
+    }
+    let room = Room::fake(ONE_TURN);
+    for is_link in [false, true] {
+        let theirs = room.sandbox.root().join(format!("theirs{is_link}"));
+        fs::create_dir(&theirs).unwrap();
+        std::os::unix::fs::chown(&theirs, Some(65534), Some(65534)).unwrap();
+        let named = if is_link { room.sandbox.root().join("link") } else { theirs.clone() };
+        if is_link {
+            std::os::unix::fs::symlink(&theirs, &named).unwrap();
+        }
+        let mut child = room.command(&[]).env("XDG_RUNTIME_DIR", &named).spawn().unwrap();
+        let (code, stderr) = host::end_of(&mut child).await;
+        let (named, theirs) = (named.display(), theirs.display());
+        let why = format!("watari: user 65534 can replace {named}/watari: {theirs} belongs to that user: ");
+        assert!(code == Some(1) && stderr.starts_with(&why), "{stderr}");
+    }
+}
+
+#[tokio::test]
 async fn a_runtime_folder_below_one_that_others_can_write_to_is_refused() {
     let room = Room::fake(ONE_TURN);
     let shared = room.sandbox.root().join("shared");
@@ -134,7 +156,7 @@ async fn a_runtime_folder_below_one_that_others_can_write_to_is_refused() {
         (
             Some(1),
             format!(
-                "watari: others can replace {shared}/watari: they can write to {shared} (mode 777): run `chmod o-w {shared}`, \
+                "watari: others can replace {shared}/watari: they can write to {shared} (mode 777): run `chmod go-w {shared}`, \
                  or set XDG_RUNTIME_DIR to another folder\n"
             )
         )

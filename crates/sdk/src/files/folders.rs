@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
-use rustix::process::geteuid;
+use rustix::process::{getegid, geteuid};
 
 /// Where the sockets of living sessions are.
 pub fn runtime_folder(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
@@ -51,6 +51,13 @@ pub enum Trouble {
     OpenToOthers {
         /// What they may.
         mode: u32,
+    },
+    /// Another user can replace it, because a folder above it is that user's.
+    OwnedAbove {
+        /// Which of those above it.
+        above: PathBuf,
+        /// The number of that user.
+        owner: u32,
     },
     /// Others can replace it, because they can write to a folder above it.
     Replaceable {
@@ -104,9 +111,13 @@ impl Trouble {
             Trouble::OpenToOthers { mode } => {
                 (format!("{folder} is open to others (mode {mode:o})"), format!("run `chmod 700 {folder}`"))
             }
+            Trouble::OwnedAbove { above, owner } => (
+                format!("user {owner} can replace {folder}: {} belongs to that user", above.display()),
+                format!("set {variable} to a folder of this user's, below folders of this user's or root's"),
+            ),
             Trouble::Replaceable { above, mode } => (
                 format!("others can replace {folder}: they can write to {} (mode {mode:o})", above.display()),
-                format!("run `chmod o-w {}`, or set {variable} to another folder", above.display()),
+                format!("run `chmod go-w {}`, or set {variable} to another folder", above.display()),
             ),
             Trouble::NotWritable { path, source } => (
                 format!("{folder} cannot be written: {}: {source}", path.display()),
@@ -150,19 +161,42 @@ pub fn examine(folder: &Path) -> Result<Usable, Trouble> {
     if mode & 0o077 == 0 { Ok(Usable::AsItIs) } else { Err(Trouble::OpenToOthers { mode }) }
 }
 
-/// That nobody else can put another folder in its place. Who owns the folders above it is not asked: in containers they
-/// often belong to another user, who can do as much in other ways.
+/// That nobody else can put another folder in its place: whoever owns a folder or may write to it can rename what is in it,
+/// unless it is sticky, and then its owner still can.
 fn check_above(nearest: &Path, is_there: bool) -> Result<(), Trouble> {
-    // Where the path really leads, because a link's target can be replaced too.
-    let real = fs::canonicalize(nearest).map_err(|source| Trouble::Hidden { path: nearest.to_owned(), source })?;
-    for above in real.ancestors().skip(usize::from(is_there)) {
-        let metadata = fs::metadata(above).map_err(|source| Trouble::Hidden { path: above.to_owned(), source })?;
-        let (mode, is_sticky) = (metadata.mode() & 0o7777, metadata.mode() & 0o1000 != 0);
-        if mode & 0o002 != 0 && !is_sticky {
-            return Err(Trouble::Replaceable { above: above.to_owned(), mode });
+    let hidden = |path: &Path, source| Trouble::Hidden { path: path.to_owned(), source };
+    // Where the path really leads, and how it leads there: a link can be replaced as well as what it leads to.
+    let real = fs::canonicalize(nearest).map_err(|source| hidden(nearest, source))?;
+    for path in [real.as_path(), nearest] {
+        for above in path.ancestors().skip(usize::from(is_there)).filter(|above| !above.as_os_str().is_empty()) {
+            let metadata = fs::metadata(above).map_err(|source| hidden(above, source))?;
+            let (mode, owner) = (metadata.mode() & 0o7777, metadata.uid());
+            if !is_trusted_owner(owner) {
+                return Err(Trouble::OwnedAbove { above: above.to_owned(), owner });
+            }
+            // A group that has only this user is usual, and has the user's own number.
+            let is_own_group = metadata.gid() == getegid().as_raw() && metadata.gid() == geteuid().as_raw();
+            let others_write = mode & 0o002 != 0 || (mode & 0o020 != 0 && !is_own_group && metadata.gid() != 0);
+            if others_write && mode & 0o1000 == 0 {
+                return Err(Trouble::Replaceable { above: above.to_owned(), mode });
+            }
         }
     }
     Ok(())
+}
+
+fn is_trusted_owner(owner: u32) -> bool {
+    owner == 0 || owner == geteuid().as_raw() || owner == UNKNOWN_USER && is_in_user_namespace()
+}
+
+/// How a user is shown who has no number in this namespace, as the real root in a container of a user's own.
+const UNKNOWN_USER: u32 = 65534;
+
+fn is_in_user_namespace() -> bool {
+    // Outside of one, all numbers stand for themselves.
+    let map = super::read_system("/proc/self/uid_map").unwrap_or_default();
+    let words: Vec<&[u8]> = map.split(|byte| byte.is_ascii_whitespace()).filter(|word| !word.is_empty()).collect();
+    !map.is_empty() && words != [b"0".as_slice(), b"0", b"4294967295"]
 }
 
 /// The folder itself or the nearest of those it would be in.

@@ -350,8 +350,8 @@ pub struct FolderRule {
 }
 
 /// What is checked of a folder that stays.
-const CHECKED: &str =
-    "a folder of this user's, closed to others, below nothing that others can write to (but for sticky folders)";
+const CHECKED: &str = "a folder of this user's, closed to others; every folder above it is this user's or root's, and no other \
+                       user may write to it (unless it is sticky)";
 
 /// Every rule for folders.
 pub const FOLDERS: [FolderRule; 5] = [

@@ -56,6 +56,7 @@ impl Folder {
             | Trouble::NotAFolder { .. }
             | Trouble::LinkToNothing { .. }
             | Trouble::NotOurs { .. }
+            | Trouble::OwnedAbove { .. }
             | Trouble::Replaceable { .. }
             | Trouble::NotWritable { .. }
             | Trouble::Hidden { .. } => Level::Problem,
