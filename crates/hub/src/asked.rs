@@ -15,7 +15,7 @@ const TOOL_SHOWN_CHARACTERS: usize = 80;
 pub(crate) fn read_asked(log: &Log) -> Result<AskedToolUses, ReadError> {
     let mut asked = AskedToolUses::default();
     let mut lines = log.after(Position::default())?;
-    while let Some(line) = lines.next()? {
+    while let Some(line) = lines.next_whole()? {
         if let Some(tool_use) = asked_in_line(line) {
             asked.record(&tool_use);
         }

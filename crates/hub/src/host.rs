@@ -118,6 +118,15 @@ impl Handle {
         attached.await.ok()
     }
 
+    /// Has the session's log written again, which is damaged; a client that follows from a position gets the rest then.
+    pub async fn restore(&self) {
+        let (done, is_done) = oneshot::channel();
+        if self.wanted.send(Wanted::Restore { done }).await.is_ok() {
+            // If the session has ended meanwhile, the next host finds the damage.
+            let _ended = is_done.await;
+        }
+    }
+
     /// Gives the session a command, behind those that were given before. What becomes of it is heard later; nothing is
     /// heard when the session has ended.
     pub async fn give(&self, sender: Sender, command: Command) -> oneshot::Receiver<Outcome> {

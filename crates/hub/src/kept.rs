@@ -1,5 +1,6 @@
 //! What a host has of its session on disk, and nobody else while it has it: folder, locks, record and log.
 
+mod find;
 pub(crate) mod restore;
 
 use std::fs;
@@ -9,7 +10,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use watari_sdk::{AskedToolUses, SessionId};
 
-use crate::asked::read_asked;
 use crate::folders::{self, Trouble};
 use crate::key::Key;
 use crate::lock::{Lock, LockError};
@@ -17,6 +17,7 @@ use crate::log::storage::Disk;
 use crate::log::{AppendError, Log, OpenError, ReadError};
 use crate::record::{self, Record, RecordError, State};
 use crate::standing::Standing;
+use find::Found;
 
 /// The folders of this user's sessions.
 #[derive(Debug, Clone)]
@@ -128,23 +129,6 @@ impl Home {
         make(&self.state.join("sessions"), "XDG_STATE_HOME")?;
         make(&self.locks(), "XDG_STATE_HOME")
     }
-
-    /// The newest session of Watari's that holds a conversation.
-    fn find(&self, conversation: &SessionId) -> Result<Option<Record>, KeepError> {
-        let path = self.state.join("sessions");
-        let list = |source| KeepError::List { path: path.clone(), source };
-        let mut newest: Option<Record> = None;
-        for entry in fs::read_dir(&path).map_err(list)? {
-            let folder = entry.map_err(list)?.path();
-            // What is no session, or cannot be read, is not the one.
-            let Ok(record) = Record::read(&folder.join("record.json")) else { continue };
-            let is_newer = newest.as_ref().is_none_or(|newest| newest.started_ms < record.started_ms);
-            if record.session_id.as_deref() == Some(conversation.as_str()) && is_newer {
-                newest = Some(record);
-            }
-        }
-        Ok(newest)
-    }
 }
 
 /// Looks at the record of a session. If it says that a host has it, and none has, that host was killed.
@@ -201,6 +185,7 @@ impl Kept {
             Conversation::New(_) => None,
             Conversation::Resumed(id) => home.find(id)?,
         };
+        let (found, record_damage) = found.map_or((None, None), |Found { record, damage }| (Some(record), damage));
         let key = found.as_ref().map_or_else(|| Key::from_chance(chance), |record| record.key.clone());
         let folder = home.session(&key);
         let is_new = found.is_none();
@@ -220,8 +205,9 @@ impl Kept {
         });
         let epochs_before = record.epochs.last().map_or(0, |end| end.epoch).max(record.epoch);
         let (mut log, found) = Log::open_on(disk, &folder.join("events.jsonl"), epochs_before)?;
-        let (left_open, damage) = restore::read_or_restore(&mut log, &mut record, &folder.join("record.json"))?;
-        let asked_tool_uses = read_asked(&log)?;
+        let ((left_open, asked_tool_uses), damage) =
+            restore::read_or_restore(&mut log, &mut record, &folder.join("record.json"))?;
+        let damage = [record_damage, damage].into_iter().flatten().reduce(|one, other| format!("{one}; {other}"));
         record.session_id = Some(session_id.to_string());
         record.cwd = cwd.to_owned();
         record.started_ms = milliseconds_since_1970();

@@ -255,6 +255,11 @@ impl Log {
         self.last.seq = self.last.seq.max(seq);
     }
 
+    /// Somebody found that the file is not whole.
+    pub(crate) fn note_damage(&mut self) {
+        self.is_damaged = true;
+    }
+
     /// Its file, to be read, or to be made to last by another thread.
     pub(crate) fn storage(&self) -> &Arc<Storage> {
         &self.storage

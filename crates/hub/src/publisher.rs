@@ -227,6 +227,10 @@ impl Sink for Publisher {
         self.trouble.is_none()
     }
 
+    fn waits_to_keep(&self) -> bool {
+        self.trouble.is_some()
+    }
+
     fn refuses(&self, command: &Command) -> Option<Refused> {
         let (why, _) = self.trouble.as_ref()?;
         match command {

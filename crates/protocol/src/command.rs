@@ -325,6 +325,12 @@ pub enum Refused {
     /// A request that has a form of its own, in which what it would break is kept.
     #[error("mcp_set_servers would remove this session's own tools: use the request set_mcp_servers")]
     RawMcpServers,
+    /// The CLI does not read what it is told.
+    #[error("{bytes} bytes wait for the CLI, which does not read them: interrupt it, or wait")]
+    CliNotReading {
+        /// How much waits.
+        bytes: usize,
+    },
     /// The result of a tool is not a list.
     #[error("the result of a tool must be a list of blocks in MCP's shape")]
     BadToolResult,

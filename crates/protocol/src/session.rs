@@ -49,8 +49,10 @@ pub struct ProcessEnd {
 /// What the driver is to do next, in this order.
 #[derive(Debug, Clone)]
 pub enum Output {
-    /// Write this line to the CLI.
+    /// Write this line to the CLI, once every event before it is stored.
     Write(Vec<u8>),
+    /// Write this line to the CLI at once: it stops something, and must not wait for a disk.
+    WriteNow(Vec<u8>),
     /// Tell the listeners.
     Event(Event),
     /// Take a step towards the CLI's end.
@@ -350,6 +352,10 @@ impl Machine {
 
     fn write(&mut self, line: Vec<u8>) {
         self.outputs.push_back(Output::Write(line));
+    }
+
+    fn write_now(&mut self, line: Vec<u8>) {
+        self.outputs.push_back(Output::WriteNow(line));
     }
 
     fn tell(&mut self, event: Event) {

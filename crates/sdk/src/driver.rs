@@ -1,5 +1,6 @@
 //! Runs the machine over the CLI's pipes: one task per session, the only owner of its state.
 
+mod unwritten;
 mod wait;
 
 use std::collections::HashMap;
@@ -16,6 +17,7 @@ use crate::lines::{Line, Lines};
 use crate::process::{Ending, Process, Started};
 use crate::sink::Sink;
 use crate::tail::Tail;
+use unwritten::Unwritten;
 use wait::{Reading, Timer, next_command, read_or_work, readable, writable};
 
 /// How much may wait to be written to the CLI before it is no longer read: the longest prompt, and room for
@@ -25,6 +27,10 @@ const UNWRITTEN_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// How much is read before the CLI's silence is judged: more than a pipe holds, so that everything that it had written by
 /// then is heard.
 const HEARD_BYTES_MAX: usize = 2 * 1024 * 1024;
+
+/// How much may wait for a CLI that does not read before requests and answers are refused. (Prompts have a limit of their
+/// own.)
+const UNREAD_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// How long a CLI may live on after it has closed its stdout.
 const EXIT_WITHIN: Duration = Duration::from_secs(2);
@@ -65,6 +71,9 @@ pub(crate) struct Driver<S> {
     process: Process,
     stderr_tail: Tail,
     unwritten: Unwritten,
+    /// Lines for the CLI that follow from events which are not stored yet. No further command is carried out meanwhile that
+    /// would add to them, and the CLI is not read.
+    held: Vec<Vec<u8>>,
     /// None once every client is gone.
     commands: Option<mpsc::Receiver<Envelope>>,
     waiting: HashMap<RequestId, oneshot::Sender<Result<Answered, Refused>>>,
@@ -102,6 +111,7 @@ impl<S: Sink> Driver<S> {
             process: started.process,
             stderr_tail: Tail::default(),
             unwritten: Unwritten::default(),
+            held: Vec::new(),
             commands: Some(commands),
             waiting: HashMap::new(),
             unacknowledged: Vec::new(),
@@ -221,7 +231,7 @@ impl<S: Sink> Driver<S> {
 
     fn take_command(&mut self, Envelope { command, waits_for, answer }: Envelope) {
         let was_kept = self.sink.has_kept_all();
-        let handled = match self.sink.refuses(&command) {
+        let handled = match self.sink.refuses(&command).or_else(|| self.refuses(&command)) {
             None => self.machine.handle_command(command, Instant::now()),
             Some(refused) => Err(refused),
         };
@@ -237,6 +247,22 @@ impl<S: Sink> Driver<S> {
             Err(refused) => {
                 let _unheard = answer.send(Err(refused));
             }
+        }
+    }
+
+    /// A CLI that does not read is told no more than it may have to read; what stops it is always told.
+    fn refuses(&self, command: &Command) -> Option<Refused> {
+        let bytes = self.unwritten.len();
+        match command {
+            Command::Request { .. } | Command::Answer { .. } if bytes > UNREAD_BYTES_MAX => {
+                Some(Refused::CliNotReading { bytes })
+            }
+            Command::Request { .. }
+            | Command::Answer { .. }
+            | Command::Prompt(_)
+            | Command::Interrupt { .. }
+            | Command::Close
+            | Command::Abort => None,
         }
     }
 
@@ -272,13 +298,14 @@ impl<S: Sink> Driver<S> {
     }
 
     fn carry_out_outputs(&mut self) {
+        if !self.held.is_empty() && !self.sink.waits_to_keep() {
+            // What they follow from is stored now.
+            std::mem::take(&mut self.held).into_iter().for_each(|line| self.write_to_cli(line));
+        }
         while let Some(output) = self.machine.poll_output() {
             match output {
-                Output::Write(line) => {
-                    if self.stdin.is_some() {
-                        self.unwritten.push(line);
-                    }
-                }
+                Output::Write(line) if self.sink.waits_to_keep() => self.held.push(line),
+                Output::Write(line) | Output::WriteNow(line) => self.write_to_cli(line),
                 Output::Stop(Stop::CloseStdin) => self.unwritten.close_when_written(),
                 Output::Stop(stop) => self.process.stop(stop),
                 Output::Event(event) => self.tell(event),
@@ -292,6 +319,12 @@ impl<S: Sink> Driver<S> {
                 // The sender may have stopped listening; the command was still carried out.
                 let _unheard = answer.send(Ok(Answered::Accepted(accepted)));
             }
+        }
+    }
+
+    fn write_to_cli(&mut self, line: Vec<u8>) {
+        if self.stdin.is_some() {
+            self.unwritten.push(line);
         }
     }
 
@@ -314,63 +347,6 @@ fn hand_over(machine: &mut Machine, line: Line<'_>, now: Instant) {
     match line {
         Line::Whole(line) => machine.handle_line(line, now),
         Line::TooLong { beginning, bytes } => machine.handle_overlong_line(&beginning, bytes),
-    }
-}
-
-/// What is still to be written to the CLI.
-#[derive(Debug, Default)]
-struct Unwritten {
-    bytes: Vec<u8>,
-    start: usize,
-    closes: bool,
-    /// The pipe took no more.
-    is_stuck: bool,
-}
-
-impl Unwritten {
-    fn push(&mut self, line: Vec<u8>) {
-        if self.is_empty() {
-            // The usual case, and a large prompt is not copied.
-            *self = Unwritten { bytes: line, closes: self.closes, ..Unwritten::default() };
-        } else {
-            if self.start > self.bytes.len() / 2 {
-                // What was written is more than what was not: moving that is worth the memory.
-                self.bytes.drain(..self.start);
-                self.start = 0;
-            }
-            self.bytes.extend_from_slice(&line);
-        }
-    }
-
-    fn bytes(&self) -> &[u8] {
-        &self.bytes[self.start..]
-    }
-
-    /// Some of it was written; tells whether the CLI has made room for it by reading.
-    fn written(&mut self, count: usize) -> bool {
-        self.start += count;
-        let was_stuck = self.is_stuck;
-        self.is_stuck = !self.is_empty();
-        if self.is_empty() {
-            *self = Unwritten { closes: self.closes, ..Unwritten::default() };
-        }
-        was_stuck
-    }
-
-    fn len(&self) -> usize {
-        self.bytes.len() - self.start
-    }
-
-    fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    fn close_when_written(&mut self) {
-        self.closes = true;
-    }
-
-    fn is_done(&self) -> bool {
-        self.closes && self.is_empty()
     }
 }
 

@@ -40,6 +40,12 @@ pub trait Sink: Send {
         true
     }
 
+    /// Whether something that was told still waits to be where it should be. Cheap: it is asked after every event. What
+    /// follows from that event is not written to the CLI before.
+    fn waits_to_keep(&self) -> bool {
+        false
+    }
+
     /// Why a command is not to be carried out at the moment.
     fn refuses(&self, _command: &Command) -> Option<Refused> {
         None
@@ -65,6 +71,10 @@ impl<S: Sink> Sink for &mut S {
 
     fn has_kept_all(&mut self) -> bool {
         S::has_kept_all(self)
+    }
+
+    fn waits_to_keep(&self) -> bool {
+        S::waits_to_keep(self)
     }
 
     fn refuses(&self, command: &Command) -> Option<Refused> {

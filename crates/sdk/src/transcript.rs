@@ -171,6 +171,10 @@ impl<S: Sink> Sink for TranscriptWatch<S> {
         self.sink.has_kept_all()
     }
 
+    fn waits_to_keep(&self) -> bool {
+        self.sink.waits_to_keep()
+    }
+
     fn refuses(&self, command: &Command) -> Option<Refused> {
         self.sink.refuses(command)
     }

@@ -1,8 +1,12 @@
 //! Files that a person writes by hand, as YAML or JSON: reading them, and saying where one is wrong.
 
+use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
+use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use serde::de::DeserializeOwned;
 use watari_sdk::files::HAND_WRITTEN;
 
@@ -44,9 +48,29 @@ pub(crate) fn text_of(path: &Path) -> Result<String, BadFile> {
 
 /// The text of a file that somebody wrote.
 pub(crate) fn text_in(path: &Path) -> io::Result<String> {
-    let mut text = String::new();
-    HAND_WRITTEN.open(path)?.read_to_string(&mut text)?;
-    Ok(text)
+    let mut file = HAND_WRITTEN.open(path)?;
+    let mut bytes = Vec::new();
+    loop {
+        match file.read_to_end(&mut bytes) {
+            Ok(_) => break,
+            // A pipe whose writer has not written yet.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => wait_for(&file)?,
+            Err(error) => return Err(error),
+        }
+    }
+    String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+}
+
+/// How long the writer of a pipe may be silent.
+const PIPE_SILENT_MAX: Duration = Duration::from_secs(10);
+
+fn wait_for(pipe: &File) -> io::Result<()> {
+    let limit = Timespec::try_from(PIPE_SILENT_MAX).ok();
+    match poll(&mut [PollFd::new(pipe, PollFlags::IN)], limit.as_ref()) {
+        Ok(0) => Err(io::Error::other(format!("nothing came through the pipe for {PIPE_SILENT_MAX:?}"))),
+        Ok(_) | Err(Errno::INTR) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
 }
 
 pub(crate) fn read<T: DeserializeOwned>(name: &str, text: &str) -> Result<T, BadFile> {

@@ -52,8 +52,19 @@ pub(crate) fn fail(why: &str) -> ExitCode {
 
 /// Prints why something cannot be done. It may quote anybody, so a terminal shows it and obeys nothing of it.
 pub(crate) fn complain(why: &str) {
-    // If nobody reads it, the exit code still tells.
-    let _written = writeln!(io::stderr().lock(), "watari: {}", printable(why));
+    say(&format!("watari: {}\n", printable(why)));
+}
+
+/// Writes to standard error, if that takes it: nobody may read it, and nothing waits for that.
+pub(crate) fn say(text: &str) {
+    let stderr = io::stderr();
+    let limit = rustix::time::Timespec { tv_sec: 1, tv_nsec: 0 };
+    let is_writable =
+        rustix::event::poll(&mut [rustix::event::PollFd::new(&stderr, rustix::event::PollFlags::OUT)], Some(&limit));
+    if is_writable.is_ok_and(|count| count > 0) {
+        // If it cannot be written, the exit code still tells.
+        let _written = stderr.lock().write_all(text.as_bytes());
+    }
 }
 
 /// Prints what a command found, and ends with the code for what it found.

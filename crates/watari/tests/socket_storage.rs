@@ -320,3 +320,30 @@ async fn a_limit_for_the_size_of_files_is_a_full_disk_and_not_the_end_of_the_hos
     assert!(message.contains("there is no room left for the log"), "{message}");
     host.kill().await;
 }
+
+/// What a client wants reaches the CLI only after it is stored: a host that is killed in between has neither.
+#[tokio::test]
+async fn what_cannot_be_stored_does_not_reach_the_cli_and_does_when_there_is_room() {
+    let Some(disk) = SmallDisk::new("prompt\nask t1 Bash {\"command\":\"ls\"}\nresult\nprompt\nresult\n").await else {
+        return;
+    };
+    let host = disk.host(&[]).await;
+    let mut client = host.native(json!(0)).await;
+    client.send(json!({"type": "prompt", "id": "1", "content": "go"})).await;
+    let asked = client.until("ask_opened").await.pop().unwrap();
+    disk.fill_up();
+    // More than what is left of the last page of the file.
+    let command = format!("echo {}", "x".repeat(8000));
+    let answer = json!({"type": "allow", "input": {"command": command}});
+    client.send(json!({"type": "answer", "id": "2", "ask": asked["ask"], "answer": answer})).await;
+    client.until("storage_full").await;
+    let reached = |room: &Room| room.told_to_cli().iter().filter(|line| line["type"] == "control_response").count();
+    assert_eq!(reached(&disk.room), 0);
+    disk.make_room();
+    // Now it is stored, and then the CLI has it, and the client knows.
+    let seen = client.until("turn_finished").await;
+    let place = |kind: &str| seen.iter().position(|line| line["type"] == kind);
+    assert!(place("ask_closed") < place("turn_finished") && place("accepted").is_some(), "{seen:#?}");
+    assert_eq!(reached(&disk.room), 1);
+    host.stop().await;
+}

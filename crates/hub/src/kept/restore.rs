@@ -4,8 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
+use watari_sdk::AskedToolUses;
 
 use super::{KeepError, Kept, in_use, lock_conversation, make, take_from_lookers};
+use crate::asked::read_asked;
 use crate::lock::Lock;
 use crate::log::{AppendError, Log, ReadError, marked_through, position_of};
 use crate::position::Position;
@@ -50,20 +52,20 @@ pub(super) fn read_or_restore(
     log: &mut Log,
     record: &mut Record,
     path: &Path,
-) -> Result<(Standing, Option<String>), KeepError> {
+) -> Result<((Standing, AskedToolUses), Option<String>), KeepError> {
     let noted = record.epochs.last().map_or(0, |end| end.seq).max(record.lost_through.unwrap_or(0));
     let is_short = log.last().seq < noted;
     log.go_on_behind(noted);
     let mut ends = record.epochs.clone();
-    let (left_open, damage) = match read_left_open(log, &mut ends) {
-        Ok(left_open) if !is_short && log.examine()?.is_none() => (left_open, None),
+    let (left_open, damage) = match read_asked(log).and_then(|asked| Ok((read_left_open(log, &mut ends)?, asked))) {
+        Ok(read) if !is_short && log.examine()?.is_none() => (read, None),
         Ok(_) | Err(ReadError::Damaged { .. } | ReadError::CutOff { .. }) => {
             let failed =
                 |error: RecordError| AppendError::NotRestored { path: path.to_owned(), why: error.to_string() };
             let lost = log.restore(&[], |lost| note_lost(record, path, lost).map_err(failed))?;
             ends.clone_from(&record.epochs);
             let message = format!("another program changed the log since the last host; {}", lost_words(lost));
-            (read_left_open(log, &mut ends)?, Some(message))
+            ((read_left_open(log, &mut ends)?, read_asked(log)?), Some(message))
         }
         Err(error @ ReadError::Io { .. }) => return Err(error.into()),
     };

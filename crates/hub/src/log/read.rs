@@ -4,12 +4,16 @@ use std::io::{self, BufRead, BufReader, Read, Take};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::restore::marked_through;
 use super::storage::Storage;
 use super::{BEFORE_POSITION, FORMAT};
 use crate::position::Position;
 
 /// How much is read at once.
 const CHUNK_BYTES: usize = 64 * 1024;
+
+/// How long a line can be that marks lost events.
+const MARK_BYTES_MAX: u64 = 256;
 
 /// How much of a line is read to find out its position.
 const HEAD_BYTES: usize = 64;
@@ -47,6 +51,10 @@ pub enum ReadError {
 pub struct Lines {
     file: Take<BufReader<Cursor>>,
     line: Vec<u8>,
+    /// Where the line begins that is read next.
+    at: u64,
+    /// Up to which number there is an event, or a mark in its place; none before the first line.
+    through: Option<u64>,
 }
 
 /// Reads a file from a place on.
@@ -69,7 +77,14 @@ impl Lines {
     pub(crate) fn open(storage: &Arc<Storage>, after: u64, end: u64) -> Result<Lines, ReadError> {
         let path = || storage.path().to_owned();
         match first_after(storage, after, end).map_err(|source| ReadError::Io { path: path(), source })? {
-            Place::Line(start) => Ok(Lines::between(storage, start, end)),
+            Place::Line(start) => {
+                let mut lines = Lines::between(storage, start, end);
+                // The line before may be a mark that stands for several numbers.
+                let before = line_before(storage, start).map_err(|source| ReadError::Io { path: path(), source })?;
+                let through = before.as_deref().and_then(last_number_of);
+                lines.through = Some(through.unwrap_or(0).max(after));
+                Ok(lines)
+            }
             Place::Damaged(at) => Err(ReadError::Damaged { path: path(), at }),
         }
     }
@@ -77,7 +92,8 @@ impl Lines {
     /// The lines between two places at which lines begin or end.
     pub(super) fn between(storage: &Arc<Storage>, start: u64, end: u64) -> Lines {
         let cursor = Cursor { storage: Arc::clone(storage), at: start };
-        Lines { file: BufReader::with_capacity(CHUNK_BYTES, cursor).take(end.saturating_sub(start)), line: Vec::new() }
+        let file = BufReader::with_capacity(CHUNK_BYTES, cursor).take(end.saturating_sub(start));
+        Lines { file, line: Vec::new(), at: start, through: None }
     }
 
     /// The next line, without its line end.
@@ -87,10 +103,39 @@ impl Lines {
         let path = |lines: &Lines| lines.file.get_ref().get_ref().storage.path().to_owned();
         match self.file.read_until(b'\n', &mut self.line) {
             Ok(0) if self.file.limit() == 0 => Ok(None),
-            Ok(_) if self.line.ends_with(b"\n") => Ok(Some(self.line.trim_ascii_end())),
+            Ok(count) if self.line.ends_with(b"\n") => {
+                self.line.truncate(self.line.trim_ascii_end().len());
+                if !self.follows() {
+                    return Err(ReadError::Damaged { path: path(self), at: self.at });
+                }
+                self.at += count as u64;
+                Ok(Some(&self.line))
+            }
             Ok(_) => Err(ReadError::CutOff { path: path(self) }),
             Err(source) => Err(ReadError::Io { path: path(self), source }),
         }
+    }
+
+    /// The next line, of which it is also checked that it is JSON.
+    pub(crate) fn next_whole(&mut self) -> Result<Option<&[u8]>, ReadError> {
+        let at = self.at;
+        if self.next()?.is_none() {
+            return Ok(None);
+        }
+        if serde_json::from_slice::<&serde_json::value::RawValue>(&self.line).is_err() {
+            let path = self.file.get_ref().get_ref().storage.path().to_owned();
+            return Err(ReadError::Damaged { path, at });
+        }
+        Ok(Some(&self.line))
+    }
+
+    /// Whether the line is the one that comes next. (That it is JSON is checked when a log is opened; this is cheap.)
+    fn follows(&mut self) -> bool {
+        let Some(position) = position_of(&self.line) else { return false };
+        let is_next = self.through.is_none_or(|through| position.seq == through + 1);
+        let is_whole = self.line.ends_with(b"}") && std::str::from_utf8(&self.line).is_ok();
+        self.through = last_number_of(&self.line);
+        is_next && is_whole
     }
 
     /// Where the first line begins, as long as none was read.
@@ -154,6 +199,22 @@ fn position_at(file: &Storage, start: u64) -> io::Result<Option<Position>> {
     let mut head = [0; HEAD_BYTES];
     let count = file.read_at(&mut head, start)?;
     Ok(position_of(&head[..count]))
+}
+
+/// The highest number that a line stands for.
+fn last_number_of(line: &[u8]) -> Option<u64> {
+    Some(marked_through(line).unwrap_or(0).max(position_of(line)?.seq))
+}
+
+/// The line that ends where another begins; none for the first, and for one that is too long to be a mark.
+fn line_before(file: &Storage, start: u64) -> io::Result<Option<Vec<u8>>> {
+    let from = start.saturating_sub(MARK_BYTES_MAX).max(FORMAT.len() as u64);
+    let mut bytes = vec![0; usize::try_from(start.saturating_sub(from)).unwrap_or(0)];
+    let read = file.read_up_to(&mut bytes, from)?;
+    bytes.truncate(read);
+    let line = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
+    let line = &line[memchr::memrchr(b'\n', line).map_or(0, |end| end + 1)..];
+    Ok((!line.is_empty()).then(|| line.to_vec()))
 }
 
 /// A line of which it is known where it is.

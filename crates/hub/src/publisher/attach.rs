@@ -19,6 +19,10 @@ pub(crate) enum Wanted {
         since: Since,
         answer: oneshot::Sender<Attached>,
     },
+    /// A client found that the log is damaged: it is written again.
+    Restore {
+        done: oneshot::Sender<()>,
+    },
     /// Tell something of the host's own, and say when it is told.
     Tell {
         event: HostEvent,
@@ -34,6 +38,11 @@ impl Publisher {
                 self.verify();
                 // Whoever wanted it may have gone.
                 let _unheard = answer.send(self.attach(since));
+            }
+            Wanted::Restore { done } => {
+                self.kept.log.note_damage();
+                self.verify();
+                let _unheard = done.send(());
             }
             Wanted::Tell { event, told } => {
                 self.publish(event);

@@ -87,7 +87,7 @@ impl Machine {
                 let ends_turn = self.ran_since_hand_over && self.prompts.with_cli().is_some();
                 self.watchdog.interrupted(request, ends_turn, now);
             }
-            self.write(outgoing::interrupt(request));
+            self.write_now(outgoing::interrupt(request));
             request
         }
     }
@@ -158,7 +158,7 @@ impl Machine {
         if runs {
             let request = self.expect_answer(RequestKind::ClosingInterrupt, now);
             self.interrupt_sent = true;
-            self.write(outgoing::interrupt(request));
+            self.write_now(outgoing::interrupt(request));
             self.closing = Some(Closing::on(Rung::Interrupted, now));
         } else {
             self.stop(Stop::CloseStdin);

@@ -123,7 +123,9 @@ fn hook_output(words: &str) -> HookOutput {
 fn drain(machine: &mut Machine, transcript: &mut Vec<String>) {
     while let Some(output) = machine.poll_output() {
         transcript.push(match output {
-            Output::Write(line) => format!("> {}", String::from_utf8(line).unwrap().trim_end()),
+            Output::Write(line) | Output::WriteNow(line) => {
+                format!("> {}", String::from_utf8(line).unwrap().trim_end())
+            }
             Output::Event(event) => format!("* {}", show(&event)),
             Output::Stop(stop) => format!("! {stop:?}"),
         });

@@ -85,7 +85,7 @@ impl Record {
     pub(crate) fn events(&self) -> impl Iterator<Item = &Event> {
         self.outputs().filter_map(|(_, output)| match output {
             Output::Event(event) => Some(event),
-            Output::Write(_) | Output::Stop(_) => None,
+            Output::Write(_) | Output::WriteNow(_) | Output::Stop(_) => None,
         })
     }
 }
@@ -211,7 +211,9 @@ impl fmt::Display for Moment {
         }
         for output in &self.outputs {
             match output {
-                Output::Write(line) => write!(formatter, "\n    > {}", String::from_utf8_lossy(line).trim_end()),
+                Output::Write(line) | Output::WriteNow(line) => {
+                    write!(formatter, "\n    > {}", String::from_utf8_lossy(line).trim_end())
+                }
                 Output::Event(event) => write!(formatter, "\n    * {event:?}"),
                 Output::Stop(stop) => write!(formatter, "\n    ! {stop:?}"),
             }?;

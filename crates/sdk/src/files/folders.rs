@@ -170,8 +170,9 @@ fn check_above(nearest: &Path, is_there: bool) -> Result<(), Trouble> {
     for path in [real.as_path(), nearest] {
         for above in path.ancestors().skip(usize::from(is_there)).filter(|above| !above.as_os_str().is_empty()) {
             let metadata = fs::metadata(above).map_err(|source| hidden(above, source))?;
-            let (mode, owner) = (metadata.mode() & 0o7777, metadata.uid());
-            if !is_trusted_owner(owner) {
+            let link = fs::symlink_metadata(above).map_err(|source| hidden(above, source))?;
+            let mode = metadata.mode() & 0o7777;
+            if let Some(owner) = [link.uid(), metadata.uid()].into_iter().find(|owner| !is_trusted_owner(*owner)) {
                 return Err(Trouble::OwnedAbove { above: above.to_owned(), owner });
             }
             // A group that has only this user is usual, and has the user's own number.

@@ -2,10 +2,11 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use rustix::fs::OFlags;
+use rustix::process::geteuid;
 
 /// How one kind of file is made or opened.
 #[derive(Debug, Clone, Copy)]
@@ -44,6 +45,8 @@ enum Create {
 enum Link {
     /// The last part of the path may not be a symbolic link.
     Refused,
+    /// It may be one of this user's or root's, and so may the file: what is written there others must not choose or read.
+    FollowedIfOurs,
     Followed,
 }
 
@@ -52,6 +55,8 @@ enum Link {
 enum Accepts {
     RegularFile,
     RegularFileOrDevice,
+    /// Also a pipe, which is not waited for here: whoever reads it has a limit for that.
+    AnythingWithoutWaiting,
     /// Also a pipe, which is waited for.
     Anything,
 }
@@ -78,6 +83,9 @@ impl FileRule {
         flags.set(OFlags::NONBLOCK, self.accepts != Accepts::Anything);
         // A file that is never created needs no mode.
         options.mode(self.mode.unwrap_or(0)).custom_flags(flags.bits().cast_signed());
+        if self.link == Link::FollowedIfOurs {
+            check_link(path)?;
+        }
         let file = options.open(path).map_err(|error| in_plain_words(error, self.link))?;
         self.check(&file).map(|()| file)
     }
@@ -88,10 +96,14 @@ impl FileRule {
     }
 
     fn check(&self, file: &File) -> io::Result<()> {
-        if self.accepts == Accepts::Anything {
+        if [Accepts::Anything, Accepts::AnythingWithoutWaiting].contains(&self.accepts) {
             return Ok(());
         }
-        let kind = file.metadata()?.file_type();
+        let metadata = file.metadata()?;
+        let kind = metadata.file_type();
+        if kind.is_file() && self.link == Link::FollowedIfOurs && metadata.uid() != geteuid().as_raw() {
+            return Err(io::Error::other(format!("it is a file of user {}; name one of this user's", metadata.uid())));
+        }
         let is_device = kind.is_char_device() && self.accepts == Accepts::RegularFileOrDevice;
         let what = if kind.is_file() || is_device {
             return Ok(());
@@ -119,13 +131,28 @@ impl FileRule {
             Create::New => ", create new",
             Create::Emptied => ", create, truncate",
         };
-        let link = if self.link == Link::Refused { ", no symbolic link" } else { "" };
+        let link = match self.link {
+            Link::Refused => ", no symbolic link",
+            Link::FollowedIfOurs => ", only this user's file and link",
+            Link::Followed => "",
+        };
         let accepts = match self.accepts {
             Accepts::RegularFile => ", regular file only, never blocks",
             Accepts::RegularFileOrDevice => ", regular file or device only, never blocks",
+            Accepts::AnythingWithoutWaiting => ", may be a pipe, which has ten seconds",
             Accepts::Anything => ", may be a pipe and then waits for it",
         };
         format!("{access}{create}{link}{accepts}")
+    }
+}
+
+/// That a link at a path is not another user's.
+fn check_link(path: &Path) -> io::Result<()> {
+    match std::fs::symlink_metadata(path) {
+        Ok(link) if link.is_symlink() && ![0, geteuid().as_raw()].contains(&link.uid()) => {
+            Err(io::Error::other(format!("it is a symbolic link of user {}; name a file", link.uid())))
+        }
+        Ok(_) | Err(_) => Ok(()),
     }
 }
 
@@ -214,7 +241,7 @@ pub const NAMED_LOG: FileRule = FileRule {
     place: "watari socket --log PATH",
     access: Access::Append,
     create: Create::IfMissing,
-    link: Link::Followed,
+    link: Link::FollowedIfOurs,
     accepts: Accepts::RegularFileOrDevice,
     removed: "by the user; renamed to PATH.1 at 1 MiB, unless that is a file of somebody else's",
     ..OURS
@@ -256,7 +283,7 @@ pub const HAND_WRITTEN: FileRule = FileRule {
     place: "watari stub FILE, watari check --scenarios FILE",
     mode: None,
     link: Link::Followed,
-    accepts: Accepts::Anything,
+    accepts: Accepts::AnythingWithoutWaiting,
     removed: "never",
     ..OURS
 };
@@ -267,8 +294,8 @@ pub const WANTED_RECORD: FileRule = FileRule {
     place: "watari stub --record PATH",
     access: Access::Append,
     create: Create::IfMissing,
-    link: Link::Followed,
-    accepts: Accepts::Anything,
+    link: Link::FollowedIfOurs,
+    accepts: Accepts::RegularFileOrDevice,
     removed: "by the user",
     ..OURS
 };

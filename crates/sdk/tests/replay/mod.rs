@@ -313,7 +313,7 @@ impl Player {
         while let Some(output) = self.machine.poll_output() {
             match output {
                 Output::Event(event) => self.played.events.push(event),
-                Output::Write(line) => {
+                Output::Write(line) | Output::WriteNow(line) => {
                     let is_message = line.ends_with(b"\n") && serde_json::from_slice::<&RawValue>(&line).is_ok();
                     if !is_message || line.iter().filter(|byte| **byte == b'\n').count() != 1 {
                         self.played.faults.push("a line was written that the CLI cannot read".to_owned());

@@ -76,6 +76,7 @@ impl Speaker for Socket {
 
     fn complain(&mut self, problem: &Problem, out: &mut Vec<u8>) {
         let (id, message) = (problem.id.as_deref(), problem.message.as_str());
-        write(&Said::Error { id, kind: ErrorKind::Line, message }, None, out);
+        let kind = if problem.is_of_storage { ErrorKind::Storage } else { ErrorKind::Line };
+        write(&Said::Error { id, kind, message }, None, out);
     }
 }

@@ -56,11 +56,17 @@ pub(crate) struct Problem {
     /// The client's own id of it, if that could be read.
     pub(crate) id: Option<String>,
     pub(crate) message: String,
+    /// Whether it is the log that is wrong, and not what the client said.
+    pub(crate) is_of_storage: bool,
 }
 
 impl Problem {
     pub(crate) fn new(message: impl Into<String>) -> Problem {
-        Problem { id: None, message: message.into() }
+        Problem { id: None, message: message.into(), is_of_storage: false }
+    }
+
+    pub(crate) fn of_storage(message: impl Into<String>) -> Problem {
+        Problem { is_of_storage: true, ..Problem::new(message) }
     }
 }
 

@@ -83,7 +83,7 @@ fn questions(
                         question.ending = Some(*ending);
                     }
                 }
-                Output::Write(line) => {
+                Output::Write(line) | Output::WriteNow(line) => {
                     let Some(Line::Answer(id)) = read_line(line) else { continue };
                     let question = questions.get_mut(&id).ok_or_else(|| format!("{id} was answered but not asked"))?;
                     question.answers += 1;
@@ -133,10 +133,10 @@ pub(crate) fn what_a_client_gives_is_written_as_it_came(record: &Record) -> Resu
     for (moment, output) in record.outputs() {
         let Output::Event(Event::PromptAccepted { content, entry, .. }) = output else { continue };
         let mut lines = record.outputs().filter_map(|(_, output)| match output {
-            Output::Write(line) if matches!(read_line(line), Some(Line::Prompt(id)) if id == entry.as_str()) => {
+            Output::Write(line) | Output::WriteNow(line) if matches!(read_line(line), Some(Line::Prompt(id)) if id == entry.as_str()) => {
                 Some(line)
             }
-            Output::Write(_) | Output::Event(_) | Output::Stop(_) => None,
+            Output::Write(_) | Output::WriteNow(_) | Output::Event(_) | Output::Stop(_) => None,
         });
         let is_whole = lines.all(|line| holds(line, content));
         ensure(is_whole, || format!("a prompt was written otherwise than it came:\n{moment}"))?;
@@ -159,7 +159,7 @@ pub(crate) fn an_allowed_input_is_the_one_that_was_asked_for(record: &Record) ->
                 inputs.insert(*ask, &asked.input);
             }
             (
-                Output::Write(line),
+                Output::Write(line) | Output::WriteNow(line),
                 Step::Client(Command::Answer { ask, answer: Answer::Allow { input: None, .. }, .. }),
             ) => {
                 let input = inputs.get(ask).ok_or_else(|| format!("ask {ask} was allowed, but has no input"))?;
@@ -179,7 +179,7 @@ fn all_written(moment: &Moment, given: &[&Raw]) -> Result<(), String> {
     }
     for raw in given {
         let is_written = moment.outputs.iter().any(|output| match output {
-            Output::Write(line) => holds(line, raw),
+            Output::Write(line) | Output::WriteNow(line) => holds(line, raw),
             Output::Event(_) | Output::Stop(_) => false,
         });
         ensure(is_written, || format!("{raw:?} was not written as it came:\n{moment}"))?;

@@ -74,7 +74,7 @@ pub(crate) fn one_prompt_is_with_the_cli_at_a_time(record: &Record) -> Result<()
             Output::Event(Event::TurnFinished { cause: TurnCause::Prompt(prompt), .. }) => {
                 return Err(format!("prompt {prompt} had a turn, but {with_cli:?} is with the CLI:\n{moment}"));
             }
-            Output::Write(line) => {
+            Output::Write(line) | Output::WriteNow(line) => {
                 let Some(Line::Prompt(name)) = read_line(line) else { continue };
                 let prompt = *names.get(&name).ok_or_else(|| format!("{name} was written, but is no prompt"))?;
                 ensure(with_cli.is_none(), || format!("{prompt} was written while {with_cli:?} is with the CLI"))?;
@@ -98,7 +98,7 @@ pub(crate) fn a_turn_is_told_before_its_prompt_is_written(record: &Record) -> Re
             Output::Event(Event::TurnStarted { cause: TurnCause::Prompt(prompt) }) => {
                 started.insert(*prompt);
             }
-            Output::Write(line) => {
+            Output::Write(line) | Output::WriteNow(line) => {
                 let Some(Line::Prompt(name)) = read_line(line) else { continue };
                 let is_told = names.get(&name).is_some_and(|prompt| started.contains(prompt));
                 ensure(is_told, || format!("{name} was written before its turn was told:\n{moment}"))?;
@@ -125,7 +125,7 @@ pub(crate) fn an_idle_session_has_no_prompt(record: &Record) -> Result<(), Strin
                 Output::Event(Event::BecameIdle) => {
                     ensure(open.is_empty(), || format!("idle was told with {open:?} open:\n{moment}"))?;
                 }
-                Output::Event(_) | Output::Write(_) | Output::Stop(_) => {}
+                Output::Event(_) | Output::Write(_) | Output::WriteNow(_) | Output::Stop(_) => {}
             }
         }
         let is_idle = moment.after.phase == Phase::Idle;
@@ -166,7 +166,7 @@ impl Since {
                     Output::Event(Event::PromptDropped { reason: DropReason::Lost, .. }) => {
                         lost(&since, &moment.step).map_err(|why| format!("{why}:\n{moment}"))?;
                     }
-                    Output::Write(line) => match read_line(line) {
+                    Output::Write(line) | Output::WriteNow(line) => match read_line(line) {
                         Some(Line::Prompt(name)) => {
                             since = Since { prompt: Some(name), ..Since::default() };
                         }
@@ -213,7 +213,7 @@ pub(crate) fn a_cli_that_wakes_from_idle_has_a_turn_of_its_own(record: &Record) 
             match output {
                 Output::Event(Event::BecameIdle) => was_idle = true,
                 Output::Event(Event::TurnStarted { .. }) => was_idle = false,
-                Output::Event(_) | Output::Write(_) | Output::Stop(_) => {}
+                Output::Event(_) | Output::Write(_) | Output::WriteNow(_) | Output::Stop(_) => {}
             }
         }
     }

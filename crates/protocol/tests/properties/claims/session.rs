@@ -15,7 +15,7 @@ pub(crate) fn a_step_has_an_end(record: &Record) -> Result<(), String> {
 pub(crate) fn what_is_written_is_one_line_of_json(record: &Record) -> Result<(), String> {
     let outputs = record.opening.iter().chain(record.outputs().map(|(_, output)| output));
     for output in outputs {
-        if let Output::Write(line) = output {
+        if let Output::Write(line) | Output::WriteNow(line) = output {
             is_one_line(line)?;
         }
     }

@@ -16,7 +16,7 @@ const TYPES: &str = "hello, prompt, interrupt, answer, request, close, abort";
 pub(super) fn read(line: &str) -> Result<Heard, Problem> {
     let mut members = Members::of_line(line).map_err(Problem::new)?;
     let id = members.text("id").map_err(Problem::new)?;
-    message(&mut members, id.clone()).map_err(|message| Problem { id, message: limits::short(message) })
+    message(&mut members, id.clone()).map_err(|message| Problem { id, ..Problem::new(limits::short(message)) })
 }
 
 pub(super) fn message(members: &mut Members<'_>, id: Option<String>) -> Result<Heard, String> {

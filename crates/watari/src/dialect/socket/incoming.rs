@@ -16,7 +16,7 @@ const TYPES: &str = "message, approve, deny, abort, hello, register_tools, tool_
 pub(super) fn read(line: &str, ask_of: impl Fn(&str) -> Option<OpenAsk>) -> Result<Heard, Problem> {
     let mut members = Members::of_line(line).map_err(Problem::new)?;
     let id = members.text("id").map_err(Problem::new)?;
-    message(&mut members, id.clone(), ask_of).map_err(|message| Problem { id, message: limits::short(message) })
+    message(&mut members, id.clone(), ask_of).map_err(|message| Problem { id, ..Problem::new(limits::short(message)) })
 }
 
 pub(super) fn message(

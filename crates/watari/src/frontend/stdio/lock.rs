@@ -1,11 +1,12 @@
 //! The lock of the conversation that is driven here: every front end takes the same one, so that no two drive one.
 
-use std::io::{self, Write};
 use std::path::PathBuf;
 
 use watari_hub::lock::{Lock, LockError};
 use watari_sdk::files::folders;
 use watari_sdk::{Session, SessionId};
+
+use crate::command::complain;
 
 /// The lock, once the conversation is known.
 #[derive(Debug, Default)]
@@ -46,10 +47,7 @@ impl ConversationLock {
                 Err(format!("the session {id} is in use by {holder}: connect to that, or end it first"))
             }
             Err(Refusal::NoLock(why)) => {
-                // If nobody reads it, nothing is lost but the warning.
-                let mut stderr = io::stderr().lock();
-                let _written =
-                    writeln!(stderr, "watari: warning: another process could drive the session {id} too: {why}");
+                complain(&format!("warning: another process could drive the session {id} too: {why}"));
                 Ok(())
             }
         }

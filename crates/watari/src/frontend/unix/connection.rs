@@ -136,9 +136,12 @@ impl Connection {
                 }
                 Happened::Followed(Ok(Followed::Ended)) => return Ok(()),
                 Happened::Followed(Err(error)) => {
-                    self.speaker.complain(&Problem::new(error.clone()), self.outbox.lines());
+                    let why = format!("{error}; it is written again: connect again");
+                    self.speaker.complain(&Problem::of_storage(why.clone()), self.outbox.lines());
+                    // What can be saved of it is there when this client comes back.
+                    self.handle.restore().await;
                     self.write_last_lines().await;
-                    return Err(Gone(error));
+                    return Err(Gone(why));
                 }
                 Happened::Answered(id, outcome) => self.tell_outcome(id.as_deref(), outcome),
                 Happened::Slow => self.look_if_slow()?,

@@ -1,0 +1,80 @@
+//! Finds the session of a conversation among those that are stored, also if its record is damaged: the log knows it too.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+
+use watari_sdk::SessionId;
+use watari_sdk::files::EVENTS;
+
+use super::{Home, KeepError};
+use crate::key::Key;
+use crate::record::{self, Record, RecordError, State};
+
+/// A session that was found.
+pub(super) struct Found {
+    pub(super) record: Record,
+    /// What is wrong with its record, if it had to be made again.
+    pub(super) damage: Option<String>,
+}
+
+impl Home {
+    /// The newest session of Watari's that holds a conversation.
+    pub(super) fn find(&self, conversation: &SessionId) -> Result<Option<Found>, KeepError> {
+        let path = self.state.join("sessions");
+        let list = |source| KeepError::List { path: path.clone(), source };
+        let mut newest: Option<Found> = None;
+        for entry in fs::read_dir(&path).map_err(list)? {
+            let folder = entry.map_err(list)?.path();
+            // A folder that is none of ours is no session.
+            let Some(key) = folder.file_name().and_then(|name| name.to_str()?.parse::<Key>().ok()) else { continue };
+            let found = match Record::read(&folder.join("record.json")) {
+                Ok(record) if record.key == key => {
+                    let is_it = record.session_id.as_deref() == Some(conversation.as_str());
+                    is_it.then_some(Found { record, damage: None })
+                }
+                Ok(_) => recover(&folder, key, conversation, "it names another session"),
+                Err(error @ RecordError::Newer { .. }) if names(&folder, conversation) => return Err(error.into()),
+                Err(error) => recover(&folder, key, conversation, &error.to_string()),
+            };
+            let started = |found: &Found| found.record.started_ms;
+            if let Some(found) = found
+                && newest.as_ref().is_none_or(|newest| started(newest) <= started(&found))
+            {
+                newest = Some(found);
+            }
+        }
+        Ok(newest)
+    }
+}
+
+/// A record made of what the log says: the rest of it is found out when the log is read.
+fn recover(folder: &Path, key: Key, conversation: &SessionId, why: &str) -> Option<Found> {
+    names(folder, conversation).then(|| Found {
+        record: Record {
+            version: record::VERSION,
+            key,
+            session_id: Some(conversation.to_string()),
+            cwd: PathBuf::new(),
+            started_ms: 0,
+            state: State::Interrupted,
+            epochs: Vec::new(),
+            epoch: 0,
+            lost_through: None,
+        },
+        damage: Some(format!("the record of the session was damaged and is made again from its log: {why}")),
+    })
+}
+
+/// Whether the log of a session says that it held a conversation.
+fn names(folder: &Path, conversation: &SessionId) -> bool {
+    let member = format!("\"session_id\":\"{conversation}\"");
+    let says_so = |line: &[u8]| {
+        let beginning = &line[..line.len().min(64)];
+        let is_of_type = |kind: &str| memchr::memmem::find(beginning, kind.as_bytes()).is_some();
+        (is_of_type("\"type\":\"host_started\"") || is_of_type("\"type\":\"session_opened\""))
+            && memchr::memmem::find(line, member.as_bytes()).is_some()
+    };
+    let Ok(log) = EVENTS.open_existing(&folder.join("events.jsonl")) else { return false };
+    BufReader::new(log).split(b'\n').map_while(Result::ok).any(|line| says_so(&line))
+}
