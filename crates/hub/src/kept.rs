@@ -12,7 +12,7 @@ use watari_sdk::{AskedToolUses, SessionId};
 
 use crate::folders::{self, Trouble};
 use crate::key::Key;
-use crate::lock::{Lock, LockError};
+use crate::lock::{self, Lock, LockError};
 use crate::log::storage::Disk;
 use crate::log::{AppendError, Log, OpenError, ReadError};
 use crate::record::{self, Record, RecordError, State};
@@ -178,6 +178,7 @@ impl Kept {
         holder: &str,
     ) -> Result<Kept, KeepError> {
         home.make()?;
+        lock::remove_orphans(&home.locks());
         let (Conversation::New(session_id) | Conversation::Resumed(session_id)) = conversation;
         // First of all, so that no other host looks for the same one at the same time.
         let conversation_lock = lock_conversation(home, session_id.as_str(), holder)?;

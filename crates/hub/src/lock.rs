@@ -71,6 +71,16 @@ impl Lock {
     }
 }
 
+/// Removes the files of locks in a folder that nobody holds: of sessions that were killed. Says how many there were.
+pub fn remove_orphans(locks: &Path) -> usize {
+    let Ok(entries) = std::fs::read_dir(locks) else { return 0 };
+    let is_orphan = |path: &Path| {
+        // Dropping what was taken removes it.
+        LOCK.open_existing(path).is_ok() && Lock::take(path, "a look for orphans").is_ok()
+    };
+    entries.flatten().filter(|entry| is_orphan(&entry.path())).count()
+}
+
 /// Its file goes with it. Whoever has opened that file meanwhile finds that it is no longer in its place, and looks again.
 impl Drop for Lock {
     fn drop(&mut self) {

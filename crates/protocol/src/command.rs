@@ -61,6 +61,14 @@ pub enum PromptContent {
 }
 
 impl Prompt {
+    /// Whether it asks nothing.
+    pub fn is_empty(&self) -> bool {
+        match &self.content {
+            PromptContent::Text(text) => text.is_empty(),
+            PromptContent::Blocks(_) => false,
+        }
+    }
+
     /// A prompt of blocks in the API's shape: a JSON array of texts, images and documents.
     pub fn blocks(blocks: impl Into<Raw>) -> Prompt {
         Prompt { content: PromptContent::Blocks(blocks.into()) }

@@ -41,7 +41,9 @@ pub enum ConnectError {
         id: String,
     },
     /// There is no such session.
-    #[error("there is no session {id} to resume for this working directory; check the id and the directory")]
+    #[error(
+        "there is no session {id} to resume for this working directory; check the id and the directory (one without a message is not stored: start a new one)"
+    )]
     UnknownSession {
         /// The id.
         id: String,

@@ -52,7 +52,7 @@ pub use client::{Client, CommandError, ConnectError, MINIMUM_CLI_VERSION, Reques
 pub use find::FindError;
 pub use keeper::Keeper;
 pub use leftovers::{Leftover, LeftoversUnknown, end_leftovers, leftovers};
-pub use lines::{Line, Lines};
+pub use lines::{LINE_BYTES_MAX, Line, Lines};
 pub use opening::{Opening, OrderError, Orders, Receipt, open};
 pub use options::{
     Effort, Environment, ExtraArgument, McpServers, Options, PermissionPrompts, Plugin, Session, SettingSource,

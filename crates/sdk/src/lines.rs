@@ -3,7 +3,7 @@
 //! An unfinished line stays here, so that reading can be dropped half-way without losing a byte.
 
 /// The longest line that is passed on. One longer is counted and skipped.
-pub(crate) const LINE_BYTES_MAX: usize = 64 * 1024 * 1024;
+pub const LINE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// How much is read at once.
 const CHUNK_BYTES: usize = 256 * 1024;

@@ -141,6 +141,22 @@ pub fn make(folder: &Path) -> Result<(), Trouble> {
     examine(folder).map(drop)
 }
 
+/// That nobody else can change what is in a folder that is there: programs in it are run. Others may read it.
+pub fn examine_programs(folder: &Path) -> Result<(), Trouble> {
+    let metadata = match fs::metadata(folder) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(source) => return Err(Trouble::Hidden { path: folder.to_owned(), source }),
+    };
+    if !is_trusted_owner(metadata.uid()) {
+        return Err(Trouble::NotOurs { owner: metadata.uid() });
+    }
+    if metadata.mode() & 0o022 != 0 {
+        return Err(Trouble::OpenToOthers { mode: metadata.mode() & 0o777 });
+    }
+    check_above(folder, true)
+}
+
 /// Looks at a folder, or at what it would be made in, and changes nothing.
 pub fn examine(folder: &Path) -> Result<Usable, Trouble> {
     let (nearest, metadata) = nearest_existing(folder)?;

@@ -31,6 +31,14 @@ pub enum FetchError {
         /// Why it could not be done.
         source: io::Error,
     },
+    /// Somebody else could change what is in the cache.
+    #[error("a Claude Code in the cache is not run: {what}; {remedy}")]
+    NotOurs {
+        /// What is wrong.
+        what: String,
+        /// What to do.
+        remedy: String,
+    },
     /// There is something at the place of the install, and it is none.
     #[error("{} is there and has no program in it; remove it and try again", .path.display())]
     InTheWay {

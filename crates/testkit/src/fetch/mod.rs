@@ -24,6 +24,7 @@ pub use error::{FetchError, PackageProblem, StartProblem};
 pub use npm::is_for_npm;
 use tokio::process::Command;
 pub use wanted::{DistTag, ExactVersion, NotAVersion, WantedVersion};
+use watari_sdk::files::folders;
 
 use crate::claude::{cache_of, installs_in};
 use aside::Aside;
@@ -84,12 +85,21 @@ impl Installs {
         let place = self.folder.join(version.as_str());
         let path = place.join(package::PROGRAM);
         if is_program(&path) {
+            self.check()?;
             Ok(Some(FetchedClaude { path, version: version.clone(), already_there: true }))
         } else if place.symlink_metadata().is_ok() {
             Err(FetchError::InTheWay { path: place })
         } else {
             Ok(None)
         }
+    }
+
+    /// That nobody else could have put a program there, or can.
+    fn check(&self) -> Result<(), FetchError> {
+        folders::examine_programs(&self.folder).map_err(|trouble| {
+            let (what, remedy) = trouble.words(&self.folder, "WATARI_CACHE");
+            FetchError::NotOurs { what, remedy }
+        })
     }
 
     fn take(&self, aside: Aside, version: ExactVersion) -> Result<FetchedClaude, FetchError> {

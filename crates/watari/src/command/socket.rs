@@ -167,6 +167,10 @@ impl Socket {
             tokio::select! {
                 // All may be dropped half-way: the host goes on, and what has come stays.
                 Some(ended) = hosting.join_next() => break ended,
+                () = detached::starter_went(), if !is_told => {
+                    is_told = true;
+                    stopper.stop(STARTER_WENT);
+                }
                 // The second shortens every wait to the kill.
                 () = signals.heard() => stopper.insist("the host was told to end"),
                 ready = state.wait_for(|state| *state == HostState::Idle), if !is_told => {
@@ -174,7 +178,7 @@ impl Socket {
                     // If it has ended before it was ready, that is told by how it ended.
                     let is_ready = ready.is_ok();
                     if is_ready && !detached::ready(&key, &socket) {
-                        stopper.stop("whoever started it went away before it was ready");
+                        stopper.stop(STARTER_WENT);
                     }
                 }
             }
@@ -193,6 +197,9 @@ impl Socket {
         }
     }
 }
+
+/// Why a host in the background ends that nobody waits for.
+const STARTER_WENT: &str = "whoever started it went away before it was ready";
 
 /// Says where the socket is.
 fn announce(socket: &Path) {

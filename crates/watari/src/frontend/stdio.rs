@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use ends::{Input, Output};
 use lock::ConversationLock;
-use running::{Answered, Ending, Running, STARTED, TOOLS_TOO_LATE, Taken, gone};
+use running::{Answered, EMPTY_PROMPT, Ending, Running, STARTED, TOOLS_TOO_LATE, Taken, gone};
 use state::{Connecting, State};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -225,6 +225,10 @@ impl Bridge {
     }
 
     fn start(&mut self, prompt: Prompt, options: StartOptions) {
+        if prompt.is_empty() {
+            // Nothing is started, so that another start counts.
+            return self.tell_problem(Some(EMPTY_PROMPT.to_owned()));
+        }
         let StartOptions { mut session, streams, unstartable, unknown } = options;
         if let Some(why) = unstartable {
             return self.fail(&why);

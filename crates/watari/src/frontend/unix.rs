@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::process::geteuid;
+use rustix::process::{Resource, geteuid, getrlimit};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
@@ -27,6 +27,9 @@ use wire::Wire;
 
 /// How many clients a host may have. A further one is let go at once.
 const CLIENTS_MAX: usize = 4096;
+
+/// How many descriptors the session itself may need.
+const DESCRIPTORS_KEPT: usize = 64;
 
 /// How often it is looked whether the sockets are still in their place.
 const LOOKED_EVERY: Duration = Duration::from_secs(2);
@@ -91,6 +94,7 @@ impl Doors {
     /// Serves clients until the session has ended, and they know.
     pub(crate) async fn serve(mut self, handle: Handle, stopper: Stopper) {
         let mut clients = JoinSet::new();
+        let clients_max = clients_max();
         let budget = LineBudget::new();
         let mut number = 0_u64;
         let mut looks = looks();
@@ -122,13 +126,13 @@ impl Doors {
                 }
             };
             match accepted {
-                Ok((stream, _)) if clients.len() < CLIENTS_MAX => {
+                Ok((stream, _)) if clients.len() < clients_max => {
                     number += 1;
                     if let Some(client) = welcome(stream, spoken, number, &handle, &budget) {
                         clients.spawn(client);
                     }
                 }
-                Ok(_) => tracing::warn!("{CLIENTS_MAX} clients are connected: a further one was let go"),
+                Ok(_) => tracing::warn!("{clients_max} clients are connected: a further one was let go"),
                 Err(error) => {
                     tracing::warn!("a client could not be accepted: {error}");
                     tokio::time::sleep(ACCEPT_AGAIN_AFTER).await;
@@ -142,6 +146,13 @@ impl Doors {
             tracing::warn!("a client did not take its last lines in time");
         }
     }
+}
+
+/// As many clients as there are descriptors for, with some for the session itself.
+fn clients_max() -> usize {
+    let descriptors = getrlimit(Resource::Nofile).current.and_then(|limit| usize::try_from(limit).ok());
+    // A client that does not read has two.
+    descriptors.map_or(CLIENTS_MAX, |limit| (limit.saturating_sub(DESCRIPTORS_KEPT) / 2).clamp(1, CLIENTS_MAX))
 }
 
 fn looks() -> Interval {

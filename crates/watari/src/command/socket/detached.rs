@@ -4,7 +4,9 @@ use std::ffi::OsString;
 use std::io::{self, Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
+use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use watari_hub::Key;
 
 use crate::command::fail;
@@ -56,12 +58,29 @@ pub(super) fn leave_terminal() {
     let _left = rustix::process::setsid();
 }
 
+/// Waits until nobody waits any more for the session to be ready.
+pub(super) async fn starter_went() {
+    let stdout = io::stdout();
+    let is_closed = || {
+        let mut events = [PollFd::new(&stdout, PollFlags::empty())];
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut events, Some(&at_once)).is_ok() && events[0].revents().contains(PollFlags::ERR)
+    };
+    // The system can tell, but not in the same way everywhere.
+    while !is_closed() {
+        tokio::time::sleep(LOOKED_EVERY).await;
+    }
+}
+
+/// How often it is looked whether somebody still waits.
+const LOOKED_EVERY: Duration = Duration::from_millis(200);
+
 /// Says that the session is ready, and lets go of whoever waits for that; false if nobody waits any more.
 pub(super) fn ready(key: &Key, socket: &Path) -> bool {
     let mut out = io::stdout().lock();
     let is_heard = writeln!(out, "{key}").and_then(|()| out.flush()).is_ok();
     // The key is what was asked for; this is for people.
-    let _written = writeln!(io::stderr().lock(), "watari: listening on {}", socket.display());
+    crate::command::say(&format!("watari: listening on {}\n", socket.display()));
     let let_go = watari_sdk::files::nothing().and_then(|nothing| {
         rustix::stdio::dup2_stdout(&nothing)?;
         Ok(rustix::stdio::dup2_stderr(&nothing)?)

@@ -10,8 +10,8 @@ pub(super) use line::Line;
 use line::{CallId, ClosedReason, DeltaType, DroppedReason, Origin, RequestId, TaskWord, write};
 
 use watari_sdk::{
-    AskEnding, AskId, AskKind, BlockId, BlockKind, Delta, DropReason, Event, MessageId, Outcome, PermissionAsk, Raw,
-    SessionInfo, TaskNews, TurnCause, TurnEnding,
+    AskEnding, AskId, AskKind, BlockId, BlockKind, Delta, DropReason, Event, LINE_BYTES_MAX, MessageId, Outcome,
+    PermissionAsk, Raw, SessionInfo, TaskNews, TurnCause, TurnEnding,
 };
 
 use crate::dialect::liveness::{self, resumed_elsewhere};
@@ -197,6 +197,9 @@ impl Encoder {
                 let message =
                     liveness::stalled(silent_seconds, "send interrupt: it ends the turn, and Claude Code if need be");
                 error(&message, Fatal::No, out);
+            }
+            Event::NoiseSkipped { bytes, .. } if bytes > LINE_BYTES_MAX as u64 => {
+                error(&format!("a line of {bytes} bytes of Claude Code was too long, and was skipped"), Fatal::No, out);
             }
             Event::ResumedElsewhere { entrypoint, .. } => error(&resumed_elsewhere(&entrypoint), Fatal::No, out),
             Event::EventsDropped { count } => {

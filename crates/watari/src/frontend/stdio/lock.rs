@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use watari_hub::lock::{Lock, LockError};
+use watari_hub::lock::{self, Lock, LockError};
 use watari_sdk::files::folders;
 use watari_sdk::{Session, SessionId};
 
@@ -69,5 +69,6 @@ fn locks_folder() -> Result<PathBuf, Refusal> {
         let (what, remedy) = trouble.words(&locks, "XDG_STATE_HOME");
         Refusal::NoLock(format!("{what}; {remedy}"))
     })?;
+    lock::remove_orphans(&locks);
     Ok(locks)
 }

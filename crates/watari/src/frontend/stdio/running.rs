@@ -67,6 +67,9 @@ pub(super) enum Answered {
 /// at once.
 const REQUESTS_MAX: usize = 32;
 
+/// What a `start` is told that asks nothing.
+pub(super) const EMPTY_PROMPT: &str = "prompt is empty: nothing was started";
+
 /// What a second `start` is told.
 pub(super) const STARTED: &str = "the session was started already; send user_message";
 
