@@ -4,6 +4,7 @@
 //! with the umask's mode, and no path of a user's can block the caller. [`FILES`], [`FOLDERS`] and [`SOCKET`] are printed
 //! into `docs/files.md`.
 
+mod folder_rules;
 pub mod folders;
 mod private;
 mod rules;
@@ -14,11 +15,12 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+pub use folder_rules::{FOLDERS, FolderRule, SOCKET};
 pub(crate) use private::hold;
 pub use private::{PrivateFolder, remove_orphans};
 pub use rules::{
-    CHECK_FILE, EVENTS, EVENTS_ASIDE, FILES, FOLDERS, FileRule, FolderRule, HAND_WRITTEN, HOST_LOG, LOCK, NAMED_LOG,
-    NOTHING, PRIVATE_FILE, PROGRAM, RECORD, RECORD_ASIDE, SOCKET, SYSTEM, TEST_LOG, TRANSCRIPT, WANTED_RECORD,
+    CHECK_FILE, EVENTS, EVENTS_ASIDE, FILES, FileRule, HAND_WRITTEN, HOST_LOG, LOCK, NAMED_LOG, NOTHING, PRIVATE_FILE,
+    PROGRAM, RECORD, RECORD_ASIDE, SYSTEM, TEST_LOG, TRANSCRIPT, WANTED_RECORD,
 };
 use tempfile::TempDir;
 
