@@ -356,8 +356,8 @@ async fn the_next_host_says_what_a_killed_one_has_left() {
     let until_started: Vec<&Value> = told.iter().take_while(|line| line["type"] != "host_started").collect();
     insta::assert_snapshot!(transcript(&[], until_started), @r#"
     {"ask":2,"by":null,"ending":"session_ended","kind":"permission","seq":"2:14","tool_use":"t1","type":"ask_closed"}
-    {"prompt":3,"reason":"session_ended","seq":"2:15","type":"prompt_dropped"}
-    {"prompt":2,"reason":"session_ended","seq":"2:16","type":"prompt_dropped"}
+    {"prompt":2,"reason":"session_ended","seq":"2:15","type":"prompt_dropped"}
+    {"prompt":3,"reason":"session_ended","seq":"2:16","type":"prompt_dropped"}
     {"exit":{"code":null,"errors":[],"left":0,"reason":"owner_killed","signal":null,"stderr":""},"seq":"2:17","type":"ended"}
     "#);
     host.stop().await;

@@ -118,7 +118,7 @@ impl Connection {
         }
         loop {
             self.write_what_goes();
-            self.look_if_gone()?;
+            self.take_rest().await?;
             match self.wait().await {
                 Happened::Readable => self.read().await?,
                 Happened::Parsed(understood) => {
@@ -155,10 +155,12 @@ impl Connection {
     async fn wait(&mut self) -> Happened {
         let Connection { wire, speaker, input, outbox, follower, state, answers, .. } = self;
         let waiting = outbox.unwritten().len();
-        let reads = input.wants_more() && waiting < UNREAD_BYTES_MAX && answers.len() < UNANSWERED_MAX;
-        let writes = waiting > 0 && self.unwritable.is_none();
+        // Of one that is gone, only the parsing of its last line is waited for.
+        let is_gone = self.unwritable.is_some();
+        let reads = input.wants_more() && waiting < UNREAD_BYTES_MAX && answers.len() < UNANSWERED_MAX && !is_gone;
+        let writes = waiting > 0 && !is_gone;
         // One that has gone meanwhile still meant what it said last.
-        let watches = reads || writes || (!input.is_parsing() && self.unwritable.is_none());
+        let watches = reads || writes || (!input.is_parsing() && !is_gone);
         let (slow_at, stalled_at) = (self.stuck_since.map(|since| since + SLOW_AFTER), input.stalled_at());
         tokio::select! {
             happened = ready(wire, reads, writes), if watches => happened,
@@ -252,12 +254,17 @@ impl Connection {
         });
     }
 
-    /// A client that reads nothing any more is gone once everything it sent was taken.
-    fn look_if_gone(&self) -> Result<(), Gone> {
-        match &self.unwritable {
-            Some(why) if self.input.is_done() => Err(Gone(why.clone())),
-            Some(_) | None => Ok(()),
+    /// A client that reads nothing any more is gone once everything it has sent was taken. A long line of it may still have to
+    /// be parsed.
+    async fn take_rest(&mut self) -> Result<(), Gone> {
+        let Some(why) = self.unwritable.clone() else { return Ok(()) };
+        while !self.input.is_parsing() {
+            if !self.input.read_rest(&self.wire) {
+                return Err(Gone(why));
+            }
+            self.take_lines().await;
         }
+        Ok(())
     }
 
     fn write_what_goes(&mut self) {

@@ -117,11 +117,6 @@ impl Input {
         !self.parsing.is_empty()
     }
 
-    /// Whether everything that the client sent was taken, and there will be nothing more.
-    pub(super) fn is_done(&self) -> bool {
-        self.has_ended && !self.is_parsing()
-    }
-
     /// Reads what there is, up to a chunk. The lines are to be taken next.
     pub(super) fn read(&mut self, wire: &Wire) -> io::Result<()> {
         if wire.try_read(self.lines.space_of(CHUNK_BYTES))? == 0 {
@@ -129,6 +124,19 @@ impl Input {
             self.lines.end();
         }
         Ok(())
+    }
+
+    /// Reads what is left of a client that is gone; false if there is nothing more.
+    pub(super) fn read_rest(&mut self, wire: &Wire) -> bool {
+        if self.has_ended {
+            return false;
+        }
+        // An error means that there is nothing at the moment, and so nothing more.
+        self.has_ended = !matches!(wire.read_rest(self.lines.space_of(CHUNK_BYTES)), Ok(1..));
+        if self.has_ended {
+            self.lines.end();
+        }
+        true
     }
 
     /// The next line, understood. None if there is no whole one, or if the next is a long one: then it is being parsed,

@@ -28,12 +28,12 @@ impl Wire {
 
     /// Reads what there is, up to the capacity of the buffer; no byte means that the client has said its last.
     pub(super) fn try_read(&self, buffer: &mut Vec<u8>) -> io::Result<usize> {
-        let read = |socket: &UnixStream| match rustix::io::read(socket, spare_capacity(buffer)) {
-            // The client has closed without reading everything, which is said once; what it sent is still there.
-            Err(Errno::CONNRESET) => Ok(rustix::io::read(socket, spare_capacity(buffer))?),
-            read => Ok(read?),
-        };
-        self.socket.try_io(Interest::READABLE, read)
+        self.socket.try_io(Interest::READABLE, |socket| read(socket, buffer))
+    }
+
+    /// The same whatever is known of the connection: for what a client has left that is gone.
+    pub(super) fn read_rest(&self, buffer: &mut Vec<u8>) -> io::Result<usize> {
+        read(self.socket.get_ref(), buffer)
     }
 
     /// Writes what goes. If not everything does, room is watched for from now on.
@@ -103,6 +103,14 @@ impl Wire {
             self.room = Some(watched_for(Interest::WRITABLE, same)?);
         }
         Ok(self.room.as_ref())
+    }
+}
+
+fn read(socket: &UnixStream, buffer: &mut Vec<u8>) -> io::Result<usize> {
+    match rustix::io::read(socket, spare_capacity(buffer)) {
+        // The client has closed without reading everything, which is said once; what it sent is still there.
+        Err(Errno::CONNRESET) => Ok(rustix::io::read(socket, spare_capacity(buffer))?),
+        read => Ok(read?),
     }
 }
 
