@@ -255,7 +255,9 @@ impl Encoder {
     }
 
     fn ended(&mut self, line: &Line<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
-        let (was_up, dropped) = (std::mem::take(&mut self.is_up), std::mem::take(&mut self.dropped));
+        let (was_up, mut dropped) = (std::mem::take(&mut self.is_up), std::mem::take(&mut self.dropped));
+        // In the order in which they came: those that waited are dropped before the one that ran.
+        dropped.sort_unstable();
         self.blocks.clear();
         let reason = match line.exit.and_then(end_words) {
             Some(reason) => reason,
