@@ -21,7 +21,7 @@ pub(crate) fn on_record(request: &Request) -> Raw {
     }
     match serde_json::from_str::<Value>(Raw::of(&fields).as_str()) {
         Ok(mut value) => {
-            leave_out_secrets(&mut value);
+            leave_out_secrets(&mut value, false);
             Raw::of(&value)
         }
         // What cannot be read is not shown.
@@ -29,19 +29,25 @@ pub(crate) fn on_record(request: &Request) -> Raw {
     }
 }
 
-/// No deeper than what is read goes, which has a limit.
-fn leave_out_secrets(value: &mut Value) {
+/// Members whose own members are servers by name: a name is no secret, whatever it is.
+const SERVERS: [&str; 2] = ["servers", "mcpServers"];
+
+/// Texts of `env` and `headers` become null; their names stay, and so does everything else. No deeper than what is read goes,
+/// which has a limit.
+fn leave_out_secrets(value: &mut Value, are_names: bool) {
     match value {
         Value::Object(members) => {
             for (name, member) in members {
-                if let (true, Value::Object(secrets)) = (SECRET.contains(&name.as_str()), &mut *member) {
-                    secrets.values_mut().for_each(|secret| *secret = Value::Null);
-                } else {
-                    leave_out_secrets(member);
+                if let (false, true, Value::Object(secrets)) =
+                    (are_names, SECRET.contains(&name.as_str()), &mut *member)
+                {
+                    let texts = secrets.values_mut().filter(|secret| !secret.is_object() && !secret.is_array());
+                    texts.for_each(|secret| *secret = Value::Null);
                 }
+                leave_out_secrets(member, !are_names && SERVERS.contains(&name.as_str()));
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(leave_out_secrets),
+        Value::Array(items) => items.iter_mut().for_each(|item| leave_out_secrets(item, false)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
@@ -73,6 +79,27 @@ impl Setting {
             "set_model" => Some(Setting::Model(body.model)),
             "set_max_thinking_tokens" => Some(Setting::Thinking(body.max_thinking_tokens)),
             _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn secrets_are_left_out_and_what_runs_is_not_whatever_it_is_called() {
+        let server =
+            r#"{"command":"sh","args":["-c","x"],"env":{"TOKEN":"secret","DEEP":{"a":1}},"headers":{"A":"secret"}}"#;
+        for name in ["mine", "env", "headers", "servers"] {
+            let servers = BTreeMap::from([(name.to_owned(), Raw::from(server))]);
+            let body = on_record(&Request::SetMcpServers(servers));
+            let expected = format!(
+                r#"{{"servers":{{"{name}":{{"args":["-c","x"],"command":"sh","env":{{"DEEP":{{"a":1}},"TOKEN":null}},"headers":{{"A":null}}}}}},"subtype":"mcp_set_servers"}}"#
+            );
+            assert_eq!(body.as_str(), expected);
         }
     }
 }
