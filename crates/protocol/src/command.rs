@@ -333,6 +333,9 @@ pub enum Refused {
     /// A request that has a form of its own, in which what it would break is kept.
     #[error("mcp_set_servers would remove this session's own tools: use the request set_mcp_servers")]
     RawMcpServers,
+    /// A text that is no name of a model.
+    #[error("the name of a model has 1 to 256 bytes and no control characters")]
+    BadModel,
     /// The CLI does not read what it is told.
     #[error("{bytes} bytes wait for the CLI, which does not read them: interrupt it, or wait")]
     CliNotReading {

@@ -1480,3 +1480,16 @@ fn a_call_of_a_tool_that_nobody_answers_is_an_error_after_ten_minutes() {
     x ask 1 is not open: it was answered, withdrawn, has expired or never was
     "#);
 }
+
+#[test]
+fn a_name_that_could_not_be_an_argument_is_refused_as_a_model() {
+    let long = "x".repeat(257);
+    let script = format!("cli ready\nmodel a\u{0}b\nmodel {long}\nmodel sonnet");
+    insta::assert_snapshot!(play(&script), @r#"
+    * ready {"cli":{"version":"2.1.325"}}
+    x the name of a model has 1 to 256 bytes and no control characters
+    x the name of a model has 1 to 256 bytes and no control characters
+    * request_sent {"body":{"model":"sonnet","subtype":"set_model"},"request":2}
+    > {"type":"control_request","request_id":"watari_2","request":{"model":"sonnet","subtype":"set_model"}}
+    "#);
+}

@@ -5,7 +5,7 @@
 
 mod bridge;
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use bridge::{Bridge, Room, of_type};
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ async fn room() -> Room {
     Room::with_replies([touch("toolu_1", "one"), touch("toolu_2", "two"), Reply::text("Done.")]).await
 }
 
-fn bridge(room: &Room, claude: &PathBuf) -> Bridge {
+fn bridge(room: &Room, claude: &Path) -> Bridge {
     room.bridge_with(&["--claude", claude.to_str().unwrap()])
 }
 

@@ -133,7 +133,10 @@ impl Lines {
     fn follows(&mut self) -> bool {
         let Some(position) = position_of(&self.line) else { return false };
         let is_next = self.through.is_none_or(|through| position.seq == through + 1);
-        let is_whole = self.line.ends_with(b"}") && std::str::from_utf8(&self.line).is_ok();
+        // Between the tokens of JSON there may be white space; zeros are what the end of the machine leaves.
+        let is_foreign = |byte: &u8| *byte < b' ' && !b"\t\r".contains(byte);
+        let is_text = std::str::from_utf8(&self.line).is_ok() && !self.line.iter().any(is_foreign);
+        let is_whole = is_text && self.line.ends_with(b"}");
         self.through = last_number_of(&self.line);
         is_next && is_whole
     }

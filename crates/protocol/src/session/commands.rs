@@ -128,6 +128,9 @@ impl Machine {
         if self.config.initialize.has_tools() {
             check_servers(request)?;
         }
+        if let Request::SetModel(Some(model)) = request {
+            check_model(model)?;
+        }
         let id = self.expect_answer(RequestKind::Other, now);
         // On record before it takes effect: it may change what runs without a question.
         self.tell(Event::RequestSent { request: id, body: request_record::on_record(request), by });
@@ -189,6 +192,15 @@ impl Machine {
         self.closing = Some(Closing::on(Rung::Killed, now));
     }
 }
+
+/// A CLI that is started again gets the model's name as an argument.
+fn check_model(model: &str) -> Result<(), Refused> {
+    let fits = !model.is_empty() && model.len() <= MODEL_BYTES_MAX && !model.contains(char::is_control);
+    if fits { Ok(()) } else { Err(Refused::BadModel) }
+}
+
+/// How long the name of a model may be.
+const MODEL_BYTES_MAX: usize = 256;
 
 /// The servers that a client sets take the place of all others, but not that of the session's own tools.
 fn check_servers(request: &Request) -> Result<(), Refused> {
