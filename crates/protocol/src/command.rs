@@ -331,7 +331,9 @@ pub enum Refused {
     #[error("{}", TOOL_SERVER_TAKEN)]
     ToolServerTaken,
     /// A request that has a form of its own, in which what it would break is kept.
-    #[error("mcp_set_servers would remove this session's own tools: use the request set_mcp_servers")]
+    #[error(
+        "a request of this name could take away this session's own tools: use set_mcp_servers or toggle_mcp, which do not"
+    )]
     RawMcpServers,
     /// A text that is no name of a model.
     #[error("the name of a model has 1 to 256 bytes and no control characters")]

@@ -225,3 +225,51 @@ async fn unknown_messages_without_end_stop_at_the_limit_of_the_log_and_are_whole
     host.stop().await;
     assert_eq!(is_whole(&events_file(&room)).last().unwrap()["type"], "ended");
 }
+
+#[tokio::test]
+async fn a_record_that_cannot_be_read_is_made_again_from_the_log() {
+    for damaged in ["", "not JSON", r#"{"version":1,"key":"aaaaaaaaaaaa"}"#] {
+        let room = Room::fake(SCRIPT);
+        let (host, before) = after_a_turn(&room).await;
+        let (key, id) = (room.record()["key"].clone(), room.record()["session_id"].as_str().unwrap().to_owned());
+        host.stop().await;
+        fs::write(room.sessions()[0].join("record.json"), damaged).unwrap();
+        let host = room.host(&["--resume", &id]).await;
+        let (told, hello) = replay(&host).await;
+        assert_eq!((&hello["key"], &told[..before.len()]), (&key, &before[..]), "{damaged:?}");
+        assert!(told.iter().any(|event| event["type"] == "log_restored"), "{told:#?}");
+        host.stop().await;
+        assert_eq!(room.sessions().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_log_that_was_damaged_in_its_middle_is_never_told_on_as_it_is() {
+    let removed = |lines: &mut Vec<Vec<u8>>| drop(lines.remove(4));
+    let doubled = |lines: &mut Vec<Vec<u8>>| lines.insert(4, lines[4].clone());
+    let garbage = |lines: &mut Vec<Vec<u8>>| lines[4] = b"garbage \xff".to_vec();
+    let zeros = |lines: &mut Vec<Vec<u8>>| {
+        let end = lines[4].len() - 4;
+        lines[4][end..end + 2].fill(0);
+    };
+    let damages: [(&str, &dyn Fn(&mut Vec<Vec<u8>>)); 4] =
+        [("removed", &removed), ("doubled", &doubled), ("garbage", &garbage), ("zeros", &zeros)];
+    for (name, damage) in damages {
+        let room = Room::fake(SCRIPT);
+        let (host, before) = after_a_turn(&room).await;
+        let id = room.record()["session_id"].as_str().unwrap().to_owned();
+        host.stop().await;
+        let text = fs::read(events_file(&room)).unwrap();
+        let mut lines: Vec<Vec<u8>> = text.split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
+        damage(&mut lines);
+        fs::write(events_file(&room), lines.join(&b'\n')).unwrap();
+        let host = room.host(&["--resume", &id]).await;
+        // Every line is one by the schema, and what is lost is named.
+        let (told, _) = replay(&host).await;
+        let is_lost = told.iter().any(|event| event["type"] == "events_lost");
+        assert_eq!(is_lost, name != "doubled", "{name}: {told:#?}");
+        assert_eq!(told.iter().filter(|event| **event == before[5]).count(), 1, "{name}");
+        is_whole(&events_file(&room));
+        host.stop().await;
+    }
+}

@@ -66,15 +66,15 @@ fn recover(folder: &Path, key: Key, conversation: &SessionId, why: &str) -> Opti
     })
 }
 
-/// Whether the log of a session says that it held a conversation.
+/// Whether the log of a session says that it held a conversation last.
 fn names(folder: &Path, conversation: &SessionId) -> bool {
     let member = format!("\"session_id\":\"{conversation}\"");
-    let says_so = |line: &[u8]| {
-        let beginning = &line[..line.len().min(64)];
-        let is_of_type = |kind: &str| memchr::memmem::find(beginning, kind.as_bytes()).is_some();
-        (is_of_type("\"type\":\"host_started\"") || is_of_type("\"type\":\"session_opened\""))
-            && memchr::memmem::find(line, member.as_bytes()).is_some()
+    let is_of_type = |line: &[u8], kind: &str| {
+        memchr::memmem::find(&line[..line.len().min(64)], format!("\"type\":\"{kind}\"").as_bytes()).is_some()
     };
     let Ok(log) = EVENTS.open_existing(&folder.join("events.jsonl")) else { return false };
-    BufReader::new(log).split(b'\n').map_while(Result::ok).any(|line| says_so(&line))
+    let lines = BufReader::new(log).split(b'\n').map_while(Result::ok);
+    // The conversation of a session may change: only the last one is its own.
+    let last = lines.filter(|line| is_of_type(line, "host_started") || is_of_type(line, "session_opened")).last();
+    last.is_some_and(|line| memchr::memmem::find(&line, member.as_bytes()).is_some())
 }

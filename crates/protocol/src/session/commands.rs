@@ -209,8 +209,13 @@ fn check_servers(request: &Request) -> Result<(), Refused> {
     {
         return Err(Refused::ToolServerName);
     }
+    if let Request::ToggleMcp { server, .. } = request
+        && server == TOOL_SERVER
+    {
+        return Err(Refused::ToolServerName);
+    }
     if let Request::Other { subtype, .. } = request
-        && subtype == outgoing::SET_MCP_SERVERS
+        && [outgoing::SET_MCP_SERVERS, outgoing::TOGGLE_MCP].contains(&subtype.as_str())
     {
         return Err(Refused::RawMcpServers);
     }

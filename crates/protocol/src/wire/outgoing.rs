@@ -98,8 +98,9 @@ pub(crate) fn request(id: RequestId, request: &Request, settings: &Initialize) -
     request_line(id, subtype, fields)
 }
 
-/// What the CLI calls the request that replaces its MCP servers.
+/// What the CLI calls the requests that replace its MCP servers, and that switch one of them off.
 pub(crate) const SET_MCP_SERVERS: &str = "mcp_set_servers";
+pub(crate) const TOGGLE_MCP: &str = "mcp_toggle";
 
 /// What a request is called, and its fields.
 pub(super) fn members(request: &Request) -> (&str, Fields) {
@@ -133,7 +134,7 @@ pub(super) fn members(request: &Request) -> (&str, Fields) {
         Request::ToggleMcp { server, enabled } => {
             set(&mut fields, "serverName", server);
             set(&mut fields, "enabled", enabled);
-            "mcp_toggle"
+            TOGGLE_MCP
         }
         Request::ContextUsage => "get_context_usage",
         Request::Rewind { entry, dry_run } => {
