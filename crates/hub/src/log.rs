@@ -172,7 +172,9 @@ impl Log {
         let cut_bytes = bytes.saturating_sub(found.bytes);
         let storage = Arc::new(storage);
         // Behind the last whole line there may be a whole one glued to a broken one.
-        let glued = restore::last_whole(&storage, found.bytes, bytes).map_err(io)?;
+        // (One without a line end was never stored: its write was broken off.)
+        let glued_end = tail::end_of_line_before(&storage, bytes, found.bytes).map_err(io)?;
+        let glued = restore::last_whole(&storage, found.bytes, glued_end).map_err(io)?;
         let last_found = found.last.max(glued.unwrap_or_default());
         is_damaged |= glued.is_some();
         if cut_bytes > 0 && !is_damaged {

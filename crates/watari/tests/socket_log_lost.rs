@@ -252,7 +252,8 @@ async fn a_log_that_was_damaged_in_its_middle_is_never_told_on_as_it_is() {
         let end = lines[4].len() - 4;
         lines[4][end..end + 2].fill(0);
     };
-    let damages: [(&str, &dyn Fn(&mut Vec<Vec<u8>>)); 4] =
+    type Damage<'a> = (&'a str, &'a dyn Fn(&mut Vec<Vec<u8>>));
+    let damages: [Damage<'_>; 4] =
         [("removed", &removed), ("doubled", &doubled), ("garbage", &garbage), ("zeros", &zeros)];
     for (name, damage) in damages {
         let room = Room::fake(SCRIPT);

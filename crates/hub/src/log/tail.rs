@@ -32,7 +32,7 @@ pub(super) fn find(file: &Storage, bytes: u64, floor: u64) -> io::Result<Tail> {
 }
 
 /// Behind which byte the last line end at or before a place stands; the floor if there is none.
-fn end_of_line_before(file: &Storage, place: u64, floor: u64) -> io::Result<u64> {
+pub(super) fn end_of_line_before(file: &Storage, place: u64, floor: u64) -> io::Result<u64> {
     let mut end = place;
     while end > floor {
         let start = end.saturating_sub(CHUNK_BYTES).max(floor);
