@@ -146,7 +146,7 @@ async fn a_runtime_folder_below_one_that_others_can_write_to_is_refused() {
     let room = Room::fake(ONE_TURN);
     let shared = room.sandbox.root().join("shared");
     fs::create_dir(&shared).unwrap();
-    fs::set_permissions(&shared, fs::Permissions::from_mode(0o777)).unwrap();
+    fs::set_permissions(&shared, fs::Permissions::from_mode(0o775)).unwrap();
     let mut command = room.command(&[]);
     let mut child = command.env("XDG_RUNTIME_DIR", &shared).spawn().unwrap();
     let (code, stderr) = tokio::time::timeout(WITHIN, host::end_of(&mut child)).await.unwrap();
@@ -156,7 +156,7 @@ async fn a_runtime_folder_below_one_that_others_can_write_to_is_refused() {
         (
             Some(1),
             format!(
-                "watari: others can replace {shared}/watari: they can write to {shared} (mode 777): run `chmod go-w {shared}`, \
+                "watari: others can replace {shared}/watari: they can write to {shared} (mode 775): run `chmod go-w {shared}`, \
                  or set XDG_RUNTIME_DIR to another folder\n"
             )
         )

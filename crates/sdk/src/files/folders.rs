@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
-use rustix::process::{getegid, geteuid};
+use rustix::process::geteuid;
 
 /// Where the sockets of living sessions are.
 pub fn runtime_folder(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
@@ -191,10 +191,8 @@ fn check_above(nearest: &Path, is_there: bool) -> Result<(), Trouble> {
             if let Some(owner) = [link.uid(), metadata.uid()].into_iter().find(|owner| !is_trusted_owner(*owner)) {
                 return Err(Trouble::OwnedAbove { above: above.to_owned(), owner });
             }
-            // A group that has only this user is usual, and has the user's own number.
-            let is_own_group = metadata.gid() == getegid().as_raw() && metadata.gid() == geteuid().as_raw();
-            let others_write = mode & 0o002 != 0 || (mode & 0o020 != 0 && !is_own_group && metadata.gid() != 0);
-            if others_write && mode & 0o1000 == 0 {
+            // Also of a group: who is in it is not known here, and with an access list its bit stands for named users.
+            if mode & 0o022 != 0 && mode & 0o1000 == 0 {
                 return Err(Trouble::Replaceable { above: above.to_owned(), mode });
             }
         }

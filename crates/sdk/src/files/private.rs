@@ -95,6 +95,12 @@ fn make() -> io::Result<Held> {
         let (what, remedy) = trouble.words(&parent, "XDG_RUNTIME_DIR");
         io::Error::other(format!("{what}; {remedy}"))
     })?;
+    // From here on only where the path really leads, of which every part was checked: a link on the way may be another user's.
+    let parent = fs::canonicalize(&parent)?;
+    folders::examine(&parent).map_err(|trouble| {
+        let (what, remedy) = trouble.words(&parent, "XDG_RUNTIME_DIR");
+        io::Error::other(format!("{what}; {remedy}"))
+    })?;
     for _ in 0..TRIES_MAX {
         let (process, chance) = (std::process::id(), RandomState::new().hash_one(std::process::id()));
         // The process is for people: the lock says whether it is an orphan.
