@@ -72,7 +72,7 @@ async fn heard_by(user: u32, socket: &Path, line: &str) -> String {
 #[tokio::test]
 async fn another_user_hears_nothing_even_when_every_mode_was_loosened() {
     if !rustix::process::geteuid().is_root() || !Path::new(PERL).exists() {
-        println!("not run: only root can be another user, and it takes {PERL}");
+        println!("skipped: only root can be another user, and it takes {PERL}");
         return;
     }
     let room = Room::fake(TURNS);

@@ -57,7 +57,7 @@ impl SmallDisk {
         let mut holder = holder.spawn().ok()?;
         let said = BufReader::new(holder.stdout.as_mut().unwrap()).lines().next_line().await.unwrap();
         if said.is_none() {
-            println!("not run: a small disk cannot be mounted here");
+            println!("skipped: a small disk cannot be mounted here");
             return None;
         }
         room.sandbox = room.sandbox.with_env("XDG_STATE_HOME", state.to_str().unwrap());
