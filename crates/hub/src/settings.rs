@@ -33,10 +33,18 @@ impl Settings {
                 self.confirm(setting);
             }
         } else if let Event::StatusChanged { permission_mode: Some(mode), .. } = event {
-            // The CLI changes it by itself too: with the approval of a plan, say.
-            self.permission_mode = mode.parse().ok().or(self.permission_mode);
+            self.report(mode);
         } else if let Event::Ended { .. } = event {
             self.unanswered.clear();
+        }
+    }
+
+    /// The CLI changes its mode by itself too: with the approval of a plan, say. That everything runs without a question is
+    /// never taken from its word: what a client asks for passes a gate, what the CLI reports does not.
+    fn report(&mut self, mode: &str) {
+        match mode.parse() {
+            Ok(PermissionMode::BypassPermissions) | Err(_) => {}
+            Ok(mode) => self.permission_mode = Some(mode),
         }
     }
 
@@ -59,5 +67,38 @@ impl Settings {
             Setting::Model(model) => self.model = Some(model),
             Setting::Thinking(tokens) => self.thinking = tokens.map(Thinking::Budget),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use watari_sdk::Raw;
+
+    use super::*;
+
+    fn reported(mode: &str) -> Event {
+        Event::StatusChanged { status: None, permission_mode: Some(mode.to_owned()), detail: Raw::from("{}") }
+    }
+
+    /// The mode with which the next CLI is started, behind events.
+    fn restarted(operator: Option<PermissionMode>, events: &[Event]) -> Option<PermissionMode> {
+        let mut settings = Settings::default();
+        events.iter().for_each(|event| settings.note(event));
+        let mut options = Options { permission_mode: operator, ..Options::default() };
+        settings.apply(&mut options);
+        options.permission_mode
+    }
+
+    #[test]
+    fn a_bypass_of_permissions_that_the_cli_only_reports_is_never_restored() {
+        use PermissionMode::{BypassPermissions, Default, Plan};
+        assert_eq!(restarted(None, &[reported("bypassPermissions")]), None);
+        assert_eq!(restarted(Some(Default), &[reported("bypassPermissions")]), Some(Default));
+        // What was reported before still holds.
+        assert_eq!(restarted(None, &[reported("plan"), reported("bypassPermissions")]), Some(Plan));
+        // What the operator chose is not the CLI's word, and a tighter mode is.
+        assert_eq!(restarted(Some(BypassPermissions), &[reported("bypassPermissions")]), Some(BypassPermissions));
+        assert_eq!(restarted(Some(BypassPermissions), &[reported("plan")]), Some(Plan));
+        assert_eq!(restarted(None, &[reported("novelty")]), None);
     }
 }
