@@ -20,6 +20,15 @@ const MEMORY_AFTER: Duration = Duration::from_secs(60);
 /// How many clients send half a line.
 const HALF_LINES: usize = 12;
 
+/// How many messages of how many bytes wait while clients attach that never read.
+const WAITING: (usize, usize) = (7, 30_000_000);
+
+/// How many such clients there are, of each dialect.
+const SILENT: usize = 5;
+
+/// How long the other client is watched behind them.
+const WATCHED_FOR: Duration = Duration::from_secs(5);
+
 /// One kind of long lines.
 struct Case {
     name: &'static str,
@@ -54,6 +63,42 @@ pub(crate) fn lines(programs: &Programs, scale: Scale, sheet: &mut HostSheet) ->
         host.end()?;
     }
     Ok(())
+}
+
+/// What clients that attach and never read cost another client, when a snapshot has 200 MB of messages that wait.
+pub(crate) fn silent(programs: &Programs, scale: Scale, sheet: &mut HostSheet) -> Result<()> {
+    let (count, bytes) = WAITING;
+    let (bytes, watched_for) = match scale {
+        Scale::Full => (bytes, WATCHED_FOR),
+        Scale::Small => (1_000_000, Duration::from_millis(200)),
+    };
+    let host = Host::start(programs, "prompt\ntext hello\npause 600000\nresult\n")?;
+    let (mut other, mut sender) = (host.client()?, host.client()?);
+    sender.say()?;
+    sender.until("text_delta", |_| {})?;
+    for id in 0..count {
+        let text = "x".repeat(bytes);
+        sender.write(format!("{{\"type\":\"message\",\"id\":\"{id}\",\"text\":\"{text}\"}}\n").as_bytes())?;
+        sender.until("accepted", |_| {})?;
+    }
+    let is_over = AtomicBool::new(false);
+    let (waits, clients) = thread::scope(|scope| {
+        let waiting = scope.spawn(|| round_trips(&mut other, &is_over));
+        let clients =
+            (0..SILENT).map(|_| Ok((host.client()?, host.native_from_beginning()?))).collect::<Result<Vec<_>>>();
+        // That time passes is what is measured: nobody can say when a client that does not read has cost enough.
+        thread::sleep(watched_for);
+        is_over.store(true, Ordering::Relaxed);
+        (waiting.join(), clients)
+    });
+    let waits = waits.unwrap_or_else(|_| Err(anyhow::anyhow!("the other client panicked")))?;
+    for (what, part) in [("p50", 0.5), ("p99", 0.99), ("max", 1.0)] {
+        let wait = quantile(&waits, part).unwrap_or(f64::NAN);
+        let name = format!("ten silent clients attach to 210 MB that wait: round trip of another client, {what}");
+        sheet.add(name, Unit::Milliseconds, Goal::None, wait);
+    }
+    drop((clients?, sender));
+    host.end()
 }
 
 fn cases(bytes: usize) -> [Case; 3] {

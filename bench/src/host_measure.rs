@@ -10,7 +10,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::figure::Unit;
 use crate::host::{Client, Host, until_all_done};
-use crate::host_lines::lines;
+use crate::host_lines::{lines, silent};
 use crate::measure::Scale;
 use crate::subject::Programs;
 use crate::table::{median, quantile, show};
@@ -42,11 +42,12 @@ pub(crate) enum Goal {
 pub type HostMeasurement = fn(&Programs, Scale, &mut HostSheet) -> Result<()>;
 
 /// All of them: a name, how often it is repeated, and what it does.
-pub const ALL: [(&str, u32, HostMeasurement); 9] = [
+pub const ALL: [(&str, u32, HostMeasurement); 10] = [
     ("host-start", 11, start),
     ("host-clients", 3, clients),
     ("host-events", 3, events),
     ("host-attach", 5, attach),
+    ("host-attach-silent", 1, silent),
     ("host-approval", 3, approval),
     ("host-deliveries", 3, deliveries),
     ("host-sessions", 1, sessions),

@@ -1,4 +1,7 @@
 //! Following a session: what there was, from the file, and what happens from then on, without a seam.
+//!
+//! It is done in slices. All clients of a host are served by one thread, so what one call does is bounded in bytes, and a
+//! line that is too long for a slice is not read here: its place is handed to the client's connection.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -8,10 +11,12 @@ use watari_sdk::{AskAbout, AskId};
 
 use crate::key::Key;
 use crate::log::storage::Storage;
-use crate::log::{Lines, ReadError, position_of, read_line_at};
+use crate::log::{LONG_LINE_BYTES, Lines, Log, ReadError, Step, StoredLine, fleeting, position_of};
 use crate::position::Position;
-use crate::publisher::HostState;
+use crate::publisher::{HostState, Piece};
 use crate::ring::{Entry, Reader, Taken};
+use crate::standing::StoredEvent;
+use crate::told::{HostEvent, Told};
 
 /// From where somebody wants to follow a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,13 +58,15 @@ pub struct Attached {
     pub follower: Follower,
 }
 
-/// With what a follower begins.
+/// What a follower tells before what happens from now on.
 #[derive(Debug)]
-pub(crate) enum Beginning {
-    /// With these events.
-    Standing(VecDeque<u64>),
-    /// With all behind this number.
-    After(u64),
+pub(crate) struct Backlog {
+    /// All events behind this number.
+    pub(crate) after: Option<u64>,
+    /// Then these events from before, because they still hold.
+    pub(crate) again: VecDeque<StoredEvent>,
+    /// Then the text so far of blocks that grow.
+    pub(crate) open_text: VecDeque<(u64, Arc<Piece>)>,
 }
 
 /// The lines of a session, each once and in order.
@@ -68,12 +75,16 @@ pub struct Follower {
     storage: Arc<Storage>,
     /// Up to where the file is read.
     end: u64,
-    beginning: Option<Beginning>,
-    lines: Option<Lines>,
-    /// Events from before that are told again.
-    again: VecDeque<u64>,
-    /// The text so far of blocks that grow, and that this was all.
-    grown: VecDeque<Vec<u8>>,
+    /// The last numbered event when it was let in.
+    attached_at: Position,
+    replay: Option<Lines>,
+    again: VecDeque<StoredEvent>,
+    /// The search for the first of `again`, if its place is not known.
+    search: Option<Lines>,
+    open_text: VecDeque<(u64, Arc<Piece>)>,
+    is_caught_up: bool,
+    /// What was taken from the ring and not told yet.
+    taken: VecDeque<Entry>,
     reader: Reader,
     /// The last numbered event that was told.
     last: Option<Position>,
@@ -82,52 +93,54 @@ pub struct Follower {
 /// What following brought.
 #[derive(Debug)]
 pub enum Followed {
-    /// Lines were told.
-    Told,
+    /// A slice was told, which may be of no line at all.
+    Told {
+        /// What that cost, in bytes that were read.
+        cost_bytes: usize,
+    },
+    /// The next line is too long to be told here. Read it and tell it, in another thread, before following on.
+    Long(StoredLine),
     /// It fell too far behind, and has to be let in again, behind the last that it was told.
     Behind,
     /// The host has ended.
     Ended,
 }
 
-/// How much is told at once when it is read from the file.
-const TOLD_BYTES: usize = 64 * 1024;
+/// How much is read and told in one go.
+const SLICE_BYTES: usize = 64 * 1024;
+
+/// What a line costs beside its bytes: to tell a hundred short ones is as much work as a long one.
+const LINE_COST_BYTES: usize = 256;
 
 impl Follower {
-    pub(crate) fn new(
-        storage: Arc<Storage>,
-        end: u64,
-        beginning: Beginning,
-        again: VecDeque<u64>,
-        grown: VecDeque<Vec<u8>>,
-        reader: Reader,
-    ) -> Follower {
-        let (lines, last, beginning) = (None, None, Some(beginning));
-        Follower { storage, end, beginning, lines, again, grown, reader, last }
+    pub(crate) fn new(log: &Log, backlog: Backlog, reader: Reader) -> Follower {
+        let Backlog { after, again, open_text } = backlog;
+        let (storage, end) = (Arc::clone(log.storage()), log.bytes());
+        let replay = after.map(|after| Lines::behind(&storage, after, end));
+        let (search, is_caught_up, taken, last) = (None, false, VecDeque::new(), None);
+        let attached_at = log.last();
+        Follower { storage, end, attached_at, replay, again, search, open_text, is_caught_up, taken, reader, last }
     }
 
-    /// Tells the next lines, without their line ends; waits if there are none. Dropping it half-way loses nothing: it
-    /// waits only before it takes something.
+    /// Tells the next lines, without their line ends; waits if there are none. What it does in one go is bounded: let others
+    /// have their turn between two calls. Dropping it half-way loses nothing: it waits only before it takes something.
     pub async fn next(&mut self, mut tell: impl FnMut(&[u8])) -> Result<Followed, ReadError> {
-        if self.tell_from_file(&mut tell)? {
-            return Ok(Followed::Told);
+        let mut budget = SLICE_BYTES;
+        if let Some(long) = self.tell_backlog(&mut budget, &mut tell)? {
+            return Ok(Followed::Long(long));
         }
-        let mut entries = Vec::new();
-        let taken = poll_fn(|context| self.reader.poll_take(context, &mut entries)).await;
-        for entry in entries {
-            match entry {
-                Entry::Line(line) => self.tell_line(&line, &mut tell),
-                Entry::Stored { storage, start, bytes } => {
-                    let line = read_line_at(&storage, start, bytes)?;
-                    self.tell_line(&line, &mut tell);
-                }
+        if budget < SLICE_BYTES {
+            return Ok(Followed::Told { cost_bytes: SLICE_BYTES - budget });
+        }
+        if self.taken.is_empty() {
+            let Follower { reader, taken, .. } = self;
+            match poll_fn(|context| reader.poll_take(context, taken)).await {
+                Taken::Some => {}
+                Taken::Behind => return Ok(Followed::Behind),
+                Taken::Ended => return Ok(Followed::Ended),
             }
         }
-        Ok(match taken {
-            Taken::Some => Followed::Told,
-            Taken::Behind => Followed::Behind,
-            Taken::Ended => Followed::Ended,
-        })
+        self.tell_taken(&mut tell)
     }
 
     /// How many bytes were told by the session and not yet by this.
@@ -140,44 +153,135 @@ impl Follower {
         self.last
     }
 
-    /// Tells some of what is in the file; false if all of that was told.
-    fn tell_from_file(&mut self, tell: &mut impl FnMut(&[u8])) -> Result<bool, ReadError> {
-        match &mut self.beginning {
-            Some(Beginning::Standing(numbers)) => {
-                let number = numbers.pop_front();
-                match number {
-                    Some(number) => self.tell_stored(number, tell)?,
-                    None => self.beginning = None,
+    /// Tells what was taken from the ring, up to a long line.
+    fn tell_taken(&mut self, tell: &mut impl FnMut(&[u8])) -> Result<Followed, ReadError> {
+        let mut cost_bytes = 0;
+        while let Some(entry) = self.taken.pop_front() {
+            match entry {
+                Entry::Line(line) => {
+                    cost_bytes += line.len();
+                    self.tell_line(&line, tell);
                 }
-                return Ok(true);
+                Entry::Stored { storage, start, bytes } if bytes > LONG_LINE_BYTES => {
+                    return Ok(Followed::Long(self.note_long(StoredLine::at(&storage, start, bytes)?)));
+                }
+                Entry::Stored { storage, start, bytes } => {
+                    cost_bytes += bytes;
+                    self.tell_line(&StoredLine::at(&storage, start, bytes)?.read()?, tell);
+                }
             }
-            Some(Beginning::After(number)) => {
-                self.lines = Some(Lines::open(&self.storage, *number, self.end)?);
-                self.beginning = None;
+        }
+        Ok(Followed::Told { cost_bytes })
+    }
+
+    /// Tells some of what there was before, until the budget is spent or all is told, or up to a long line.
+    fn tell_backlog(
+        &mut self,
+        budget: &mut usize,
+        tell: &mut impl FnMut(&[u8]),
+    ) -> Result<Option<StoredLine>, ReadError> {
+        if let Some(long) = self.tell_replay(budget, tell)? {
+            return Ok(Some(long));
+        }
+        while *budget > 0
+            && let Some(event) = self.again.front().copied()
+        {
+            if let Some(long) = self.tell_again(event, budget, tell)? {
+                return Ok(Some(long));
             }
-            None => {}
         }
-        if let Some(mut lines) = self.lines.take() {
-            let mut bytes = 0;
-            while bytes < TOLD_BYTES {
-                let Some(line) = lines.next()? else { return Ok(true) };
-                bytes += line.len();
-                self.tell_line(line, tell);
+        while *budget > 0
+            && let Some((block, piece)) = self.open_text.pop_front()
+        {
+            self.tell_ephemeral(&Told::Event(piece.event(block)), budget, tell);
+        }
+        if *budget > 0 && !self.is_caught_up {
+            self.is_caught_up = true;
+            self.tell_ephemeral(&Told::Host(HostEvent::CaughtUp), budget, tell);
+        }
+        Ok(None)
+    }
+
+    fn tell_replay(
+        &mut self,
+        budget: &mut usize,
+        tell: &mut impl FnMut(&[u8]),
+    ) -> Result<Option<StoredLine>, ReadError> {
+        let Some(mut lines) = self.replay.take() else { return Ok(None) };
+        while *budget > 0 {
+            match lines.next_within(budget)? {
+                Step::Line(line) => {
+                    *budget = budget.saturating_sub(LINE_COST_BYTES);
+                    self.tell_line(line, tell);
+                }
+                Step::Long(long) => {
+                    self.replay = Some(lines);
+                    return Ok(Some(self.note_long(long)));
+                }
+                Step::Unfinished => break,
+                Step::End => return Ok(None),
             }
-            self.lines = Some(lines);
-            return Ok(true);
         }
-        if let Some(number) = self.again.pop_front() {
-            self.tell_stored(number, tell)?;
-            return Ok(true);
+        self.replay = Some(lines);
+        Ok(None)
+    }
+
+    /// Tells an event from before, the first of those that are told again.
+    fn tell_again(
+        &mut self,
+        event: StoredEvent,
+        budget: &mut usize,
+        tell: &mut impl FnMut(&[u8]),
+    ) -> Result<Option<StoredLine>, ReadError> {
+        *budget = budget.saturating_sub(LINE_COST_BYTES);
+        let known = event.place.and_then(|(start, bytes)| StoredLine::at(&self.storage, start, bytes).ok());
+        // In a file that somebody changed, something else may stand there.
+        let Some(line) = known.filter(|line| line.position().seq == event.number) else {
+            return self.search_again(event.number, budget, tell);
+        };
+        self.again.pop_front();
+        if line.bytes() > LONG_LINE_BYTES {
+            return Ok(Some(self.note_long(line)));
         }
-        match self.grown.pop_front() {
-            Some(line) => {
-                self.tell_line(&line, tell);
-                Ok(true)
+        *budget = budget.saturating_sub(line.bytes());
+        self.tell_line(&line.read()?, tell);
+        Ok(None)
+    }
+
+    /// The same for an event whose place is not known, because the log was changed and written again.
+    fn search_again(
+        &mut self,
+        number: u64,
+        budget: &mut usize,
+        tell: &mut impl FnMut(&[u8]),
+    ) -> Result<Option<StoredLine>, ReadError> {
+        let search = self.search.take();
+        let mut lines = search.unwrap_or_else(|| Lines::behind(&self.storage, number.saturating_sub(1), self.end));
+        // What was lost is not there; the line behind it is not what is wanted.
+        match lines.next_within(budget)? {
+            Step::Unfinished => {
+                self.search = Some(lines);
+                return Ok(None);
             }
-            None => Ok(false),
+            Step::Line(line) if position_of(line).is_some_and(|found| found.seq == number) => {
+                self.tell_line(line, tell)
+            }
+            Step::Long(long) if long.position().seq == number => {
+                self.again.pop_front();
+                return Ok(Some(self.note_long(long)));
+            }
+            Step::Line(_) | Step::Long(_) | Step::End => {}
         }
+        self.again.pop_front();
+        Ok(None)
+    }
+
+    fn tell_ephemeral(&mut self, told: &Told, budget: &mut usize, tell: &mut impl FnMut(&[u8])) {
+        let mut event = Vec::new();
+        told.write(&mut event);
+        let line = fleeting(self.attached_at, event);
+        *budget = budget.saturating_sub(line.len());
+        self.tell_line(&line, tell);
     }
 
     fn tell_line(&mut self, line: &[u8], tell: &mut impl FnMut(&[u8])) {
@@ -185,12 +289,8 @@ impl Follower {
         tell(line);
     }
 
-    fn tell_stored(&mut self, number: u64, tell: &mut impl FnMut(&[u8])) -> Result<(), ReadError> {
-        let mut lines = Lines::open(&self.storage, number.saturating_sub(1), self.end)?;
-        // What was lost is not there; the line behind it is not what is wanted.
-        if let Some(line) = lines.next()?.filter(|line| position_of(line).is_some_and(|found| found.seq == number)) {
-            self.tell_line(line, tell);
-        }
-        Ok(())
+    fn note_long(&mut self, line: StoredLine) -> StoredLine {
+        self.last = self.last.max(Some(line.position()));
+        line
     }
 }

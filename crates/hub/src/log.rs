@@ -7,7 +7,9 @@
 
 mod read;
 mod restore;
+mod search;
 pub(crate) mod storage;
+mod stored;
 mod tail;
 
 use std::io::{self, Write};
@@ -15,8 +17,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use read::{Lines, ReadError};
-pub(crate) use read::{position_of, read_line_at};
+pub(crate) use read::{Step, position_of};
 pub(crate) use restore::marked_through;
+pub(crate) use stored::LONG_LINE_BYTES;
+pub use stored::StoredLine;
 
 use crate::position::Position;
 use storage::{Disk, Storage};
@@ -199,6 +203,12 @@ impl Log {
     /// The last event's position; in a new epoch, the last one's number.
     pub fn last(&self) -> Position {
         self.last
+    }
+
+    /// Where the last line begins, and how long it is without its line end.
+    pub(crate) fn last_line_place(&self) -> (u64, usize) {
+        let (start, _) = self.last_line;
+        (start, usize::try_from((self.bytes - start).saturating_sub(1)).unwrap_or(usize::MAX))
     }
 
     /// How long the file is, in whole lines: a reader reads up to here.

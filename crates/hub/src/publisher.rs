@@ -6,6 +6,7 @@
 mod attach;
 mod left_open;
 mod noise;
+mod open_text;
 mod sync;
 #[cfg(test)]
 mod tests;
@@ -18,16 +19,18 @@ use std::task::{Context, Poll, ready};
 
 use tokio::sync::{mpsc, watch};
 use tokio::time::Sleep;
-use watari_sdk::{Command, Delta, Event, Refused, Sink};
+use watari_sdk::{Command, Event, Refused, Sink};
 
 use crate::kept::Kept;
 use crate::log::{AppendError, fleeting};
 use crate::ring::Ring;
 use crate::settings::Settings;
-use crate::standing::{Standing, change_of};
+use crate::standing::{Standing, StoredEvent, change_of};
 use crate::told::Told;
 pub(crate) use attach::Wanted;
 use noise::{Admission, Noise};
+use open_text::OpenText;
+pub(crate) use open_text::Piece;
 use sync::Sync;
 
 /// How far a session is, as its events tell.
@@ -53,7 +56,7 @@ pub(crate) struct Publisher {
     /// What clients have set in the CLI.
     pub(crate) settings: Settings,
     /// The text so far of blocks that grow.
-    open_text: BTreeMap<u64, Delta>,
+    open_text: BTreeMap<u64, OpenText>,
     mailbox: mpsc::Receiver<Wanted>,
     state: watch::Sender<HostState>,
     /// What could not be stored, in its order, and what came behind it.
@@ -151,12 +154,13 @@ impl Publisher {
         crate::asked::note(event, &mut self.kept.asked_tool_uses);
         self.settings.note(event);
         if let Some(change) = change_of(event) {
-            self.standing.note(self.kept.log.last().seq, change);
+            let log = &self.kept.log;
+            self.standing.note(StoredEvent { number: log.last().seq, place: Some(log.last_line_place()) }, change);
         }
         if let Event::BlockGrew { block, delta, .. } = event {
             match self.open_text.get_mut(&block.0) {
-                Some(text) => text_of(text).push_str(delta.text()),
-                None => drop(self.open_text.insert(block.0, delta.clone())),
+                Some(text) => text.push(delta.text()),
+                None => drop(self.open_text.insert(block.0, OpenText::new(delta))),
             }
         } else if let Event::BlockFinished { block, .. } | Event::BlockDiscarded { block } = event {
             self.open_text.remove(&block.0);
@@ -184,12 +188,6 @@ impl Publisher {
 
     fn change_state(&mut self, state: HostState) {
         self.state.send_if_modified(|current| std::mem::replace(current, state) != state);
-    }
-}
-
-fn text_of(delta: &mut Delta) -> &mut String {
-    match delta {
-        Delta::Text(text) | Delta::Thinking(text) | Delta::Input(text) => text,
     }
 }
 

@@ -52,6 +52,9 @@ pub enum State {
 /// The version of records that is written.
 pub const VERSION: u32 = 1;
 
+/// How long a record may be: it holds a few names and a position for each host that the session had.
+const BYTES_MAX: u64 = 1024 * 1024;
+
 /// Why a record cannot be had or kept.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
@@ -70,6 +73,12 @@ pub enum RecordError {
         path: PathBuf,
         /// What is wrong with it.
         source: serde_json::Error,
+    },
+    /// It is longer than a record can be, so another program wrote it.
+    #[error("the record {} has more than {BYTES_MAX} bytes, which no record of Watari's has: remove it", .path.display())]
+    TooLong {
+        /// The file.
+        path: PathBuf,
     },
     /// A newer Watari wrote it.
     #[error("the record {} has version {version}, and this Watari knows {VERSION}; use a newer one", .path.display())]
@@ -90,8 +99,10 @@ impl Record {
         }
         let malformed = |source| RecordError::Malformed { path: path.to_owned(), source };
         let mut text = Vec::new();
-        let read = RECORD.open(path).and_then(|mut file| file.read_to_end(&mut text));
-        read.map_err(|source| RecordError::Io { path: path.to_owned(), source })?;
+        let read = RECORD.open(path).and_then(|file| file.take(BYTES_MAX + 1).read_to_end(&mut text));
+        if read.map_err(|source| RecordError::Io { path: path.to_owned(), source })? as u64 > BYTES_MAX {
+            return Err(RecordError::TooLong { path: path.to_owned() });
+        }
         let Version { version } = serde_json::from_slice(&text).map_err(malformed)?;
         if version > VERSION {
             return Err(RecordError::Newer { path: path.to_owned(), version });
@@ -208,6 +219,10 @@ mod tests {
             "the record F/record.json has version 2, and this Watari knows 1; use a newer one"
         );
         assert!(error("{\"version\":1}").contains("missing field `key`"));
+        assert_eq!(
+            error(&" ".repeat(2_000_000)),
+            "the record F/record.json has more than 1048576 bytes, which no record of Watari's has: remove it"
+        );
     }
 
     #[test]

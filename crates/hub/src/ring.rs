@@ -142,12 +142,12 @@ impl Drop for Ring {
 
 impl Reader {
     /// Takes what there is, or waits. Dropping it half-way loses nothing.
-    pub(crate) fn poll_take(&mut self, context: &mut Context<'_>, entries: &mut Vec<Entry>) -> Poll<Taken> {
+    pub(crate) fn poll_take(&mut self, context: &mut Context<'_>, entries: &mut VecDeque<Entry>) -> Poll<Taken> {
         let mut shared = lock(&self.shared);
         let Some(place) = self.next.checked_sub(shared.first) else { return Poll::Ready(Taken::Behind) };
         let mut bytes = 0;
         for (entry, line_bytes) in shared.entries.iter().skip(usize::try_from(place).unwrap_or(usize::MAX)) {
-            entries.push(entry.clone());
+            entries.push_back(entry.clone());
             self.next += 1;
             self.bytes_before += *line_bytes as u64;
             bytes += line_bytes;
@@ -195,7 +195,7 @@ mod tests {
     }
 
     fn take(reader: &mut Reader) -> (Option<Taken>, Vec<String>) {
-        let mut entries = Vec::new();
+        let mut entries = VecDeque::new();
         let taken = match reader.poll_take(&mut Context::from_waker(Waker::noop()), &mut entries) {
             Poll::Ready(taken) => Some(taken),
             Poll::Pending => None,

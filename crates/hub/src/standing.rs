@@ -53,10 +53,24 @@ pub(crate) enum Change {
     EndsCli,
 }
 
+/// An event that is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct StoredEvent {
+    pub(crate) number: u64,
+    /// Where its line begins and how long it is without its line end, if that is known: to look for it may take long.
+    pub(crate) place: Option<(u64, usize)>,
+}
+
+impl From<u64> for StoredEvent {
+    fn from(number: u64) -> StoredEvent {
+        StoredEvent { number, place: None }
+    }
+}
+
 /// What holds, and which event began it.
 #[derive(Debug, Default)]
 pub(crate) struct Standing {
-    items: BTreeMap<Item, u64>,
+    items: BTreeMap<Item, StoredEvent>,
     asks: BTreeMap<u64, AskAbout>,
     /// Asks that were closed, the oldest first.
     closed_asks: VecDeque<(u64, AskAbout)>,
@@ -66,10 +80,10 @@ pub(crate) struct Standing {
 const CLOSED_ASKS_MAX: usize = 64;
 
 impl Standing {
-    pub(crate) fn note(&mut self, number: u64, change: Change) {
+    pub(crate) fn note(&mut self, event: StoredEvent, change: Change) {
         match change {
             Change::Begins(item) => {
-                self.items.insert(item, number);
+                self.items.insert(item, event);
             }
             Change::Ends(item) => {
                 self.items.remove(&item);
@@ -83,7 +97,7 @@ impl Standing {
                 }
             }
             Change::Asks(ask, about) => {
-                self.items.insert(Item::Ask(ask), number);
+                self.items.insert(Item::Ask(ask), event);
                 self.asks.insert(ask, about);
             }
             Change::EndsTurn(prompt) => {
@@ -99,10 +113,15 @@ impl Standing {
     }
 
     /// The events that began it, in their order.
-    pub(crate) fn numbers(&self) -> Vec<u64> {
-        let mut numbers: Vec<u64> = self.items.values().copied().collect();
-        numbers.sort_unstable();
-        numbers
+    pub(crate) fn events(&self) -> VecDeque<StoredEvent> {
+        let mut events: Vec<StoredEvent> = self.items.values().copied().collect();
+        events.sort_unstable();
+        events.into()
+    }
+
+    /// The log was written again: where its lines are is no longer known.
+    pub(crate) fn forget_places(&mut self) {
+        self.items.values_mut().for_each(|event| event.place = None);
     }
 
     /// The asks that are open.
@@ -111,8 +130,8 @@ impl Standing {
     }
 
     /// The events of open asks up to a number.
-    pub(crate) fn asks_up_to(&self, number: u64) -> VecDeque<u64> {
-        let asks = self.items.iter().filter(|(item, opened)| matches!(item, Item::Ask(_)) && **opened <= number);
+    pub(crate) fn asks_up_to(&self, number: u64) -> VecDeque<StoredEvent> {
+        let asks = self.items.iter().filter(|(item, opened)| matches!(item, Item::Ask(_)) && opened.number <= number);
         asks.map(|(_, opened)| *opened).collect()
     }
 
@@ -283,14 +302,15 @@ mod tests {
     #[test]
     fn what_has_ended_does_not_hold() {
         let mut standing = Standing::default();
+        let numbers = |standing: &Standing| standing.events().iter().map(|event| event.number).collect::<Vec<_>>();
         for (number, item) in [Item::Session, Item::Cli, Item::Prompt(1), Item::Turn].into_iter().enumerate() {
-            standing.note(number as u64, Change::Begins(item));
+            standing.note((number as u64).into(), Change::Begins(item));
         }
-        standing.note(4, Change::Asks(9, about()));
-        standing.note(7, Change::Begins(Item::Prompt(2)));
-        standing.note(8, Change::EndsTurn(Some(1)));
-        assert_eq!(standing.numbers(), [0, 1, 4, 7]);
-        standing.note(9, Change::EndsCli);
-        assert_eq!(standing.numbers(), [0]);
+        standing.note(4.into(), Change::Asks(9, about()));
+        standing.note(7.into(), Change::Begins(Item::Prompt(2)));
+        standing.note(8.into(), Change::EndsTurn(Some(1)));
+        assert_eq!(numbers(&standing), [0, 1, 4, 7]);
+        standing.note(9.into(), Change::EndsCli);
+        assert_eq!(numbers(&standing), [0]);
     }
 }

@@ -12,6 +12,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use host::{Client, Host, Room};
+use serde_json::json;
 use tokio::task::JoinSet;
 
 const MEBIBYTE: usize = 1024 * 1024;
@@ -158,5 +159,39 @@ async fn the_unfinished_lines_of_all_clients_together_are_bounded_and_given_back
     assert!(refused(&mut senders[11], "{\"type\":\"fly\"}\n").await.starts_with("unknown type"));
     let stayed = memory_of(&host).saturating_sub(before);
     assert!(stayed < 8 * MEBIBYTE, "{stayed} bytes stayed");
+    host.stop().await;
+}
+
+#[tokio::test]
+async fn clients_that_attach_to_long_messages_and_never_read_keep_nobody_waiting_and_who_reads_gets_them_whole() {
+    let room = Room::fake("prompt\ntext One\npause 600000\nresult\n");
+    let host = room.host(&[]).await;
+    let (mut other, mut sender) = (host.client_with_init().await, host.client_with_init().await);
+    sender.say("go").await;
+    sender.until("text_delta").await;
+    let text = "渡".repeat(MEBIBYTE / 2);
+    for id in ["1", "2", "3"] {
+        sender.send(json!({"type": "message", "id": id, "text": text})).await;
+        sender.until("accepted").await;
+    }
+    let silent: Vec<UnixStream> = (0..10)
+        .map(|number| {
+            let path = if number % 2 == 0 { host.socket.clone() } else { host.native_path() };
+            let stream = UnixStream::connect(path).unwrap();
+            std::io::Write::write_all(&mut &stream, b"{\"type\":\"hello\",\"protocol\":[1],\"since\":0}\n").unwrap();
+            stream
+        })
+        .collect();
+    for _ in 0..100 {
+        assert_eq!(refused(&mut other, "{}\n").await, "type is missing; it must be a string");
+    }
+    // Those who read get all of it, from the beginning and as what still holds, while the others still do not.
+    for since in [json!(0), json!(null)] {
+        let (mut reader, _) = host.native_since(since.clone()).await;
+        let seen = reader.until("caught_up").await;
+        let whole = seen.iter().filter(|line| line["type"] == "prompt_accepted" && line["content"] == text.as_str());
+        assert_eq!(whole.count(), 3, "since {since}");
+    }
+    drop(silent);
     host.stop().await;
 }

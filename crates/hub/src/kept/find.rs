@@ -1,7 +1,7 @@
 //! Finds the session of a conversation among those that are stored, also if its record is damaged: the log knows it too.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use watari_sdk::SessionId;
@@ -10,6 +10,9 @@ use watari_sdk::files::EVENTS;
 use super::{Home, KeepError};
 use crate::key::Key;
 use crate::record::{self, Record, RecordError, State};
+
+/// How much of a line is looked at.
+const BEGINNING_BYTES: usize = 1024 * 1024;
 
 /// A session that was found.
 pub(super) struct Found {
@@ -73,8 +76,49 @@ fn names(folder: &Path, conversation: &SessionId) -> bool {
         memchr::memmem::find(&line[..line.len().min(64)], format!("\"type\":\"{kind}\"").as_bytes()).is_some()
     };
     let Ok(log) = EVENTS.open_existing(&folder.join("events.jsonl")) else { return false };
-    let lines = BufReader::new(log).split(b'\n').map_while(Result::ok);
     // The conversation of a session may change: only the last one is its own.
-    let last = lines.filter(|line| is_of_type(line, "host_started") || is_of_type(line, "session_opened")).last();
-    last.is_some_and(|line| memchr::memmem::find(&line, member.as_bytes()).is_some())
+    let (mut log, mut line, mut last) = (BufReader::new(log), Vec::new(), None);
+    while let Ok(true) = next_beginning(&mut log, &mut line) {
+        if is_of_type(&line, "host_started") || is_of_type(&line, "session_opened") {
+            last = Some(memchr::memmem::find(&line, member.as_bytes()).is_some());
+        }
+    }
+    last.unwrap_or(false)
+}
+
+/// Reads the beginning of the next line, and passes over the rest of it; false at the end. A line may be longer than what
+/// there is memory for.
+fn next_beginning(log: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
+    line.clear();
+    let mut is_first = true;
+    loop {
+        let chunk = log.fill_buf()?;
+        if chunk.is_empty() {
+            return Ok(!is_first);
+        }
+        is_first = false;
+        let line_end = memchr::memchr(b'\n', chunk);
+        let count = line_end.map_or(chunk.len(), |line_end| line_end + 1);
+        line.extend_from_slice(&chunk[..line_end.unwrap_or(count).min(BEGINNING_BYTES - line.len())]);
+        log.consume(count);
+        if line_end.is_some() {
+            return Ok(true);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_line_of_any_length_only_a_bounded_beginning_is_held() {
+        let long = format!("a{}\nb\n\nlast", "x".repeat(3 * BEGINNING_BYTES));
+        let (mut log, mut line, mut seen) = (BufReader::with_capacity(1000, long.as_bytes()), Vec::new(), Vec::new());
+        while next_beginning(&mut log, &mut line).unwrap() {
+            seen.push((line.len(), line.first().copied()));
+        }
+        assert_eq!(seen, [(BEGINNING_BYTES, Some(b'a')), (1, Some(b'b')), (0, None), (4, Some(b'l'))]);
+        assert!(line.capacity() <= 2 * BEGINNING_BYTES);
+    }
 }

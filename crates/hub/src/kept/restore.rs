@@ -59,7 +59,7 @@ pub(super) fn read_or_restore(
     let mut ends = record.epochs.clone();
     let (left_open, damage) = match read_asked(log).and_then(|asked| Ok((read_left_open(log, &mut ends)?, asked))) {
         Ok(read) if !is_short && log.examine()?.is_none() => (read, None),
-        Ok(_) | Err(ReadError::Damaged { .. } | ReadError::CutOff { .. }) => {
+        Ok(_) | Err(ReadError::Damaged { .. } | ReadError::TooLong { .. } | ReadError::CutOff { .. }) => {
             let failed =
                 |error: RecordError| AppendError::NotRestored { path: path.to_owned(), why: error.to_string() };
             let lost = log.restore(&[], |lost| note_lost(record, path, lost).map_err(failed))?;
@@ -102,7 +102,7 @@ fn read_left_open(log: &Log, ends: &mut Vec<Position>) -> Result<Standing, ReadE
             None => ends.push(position),
         }
         if let Some(change) = change_of_line(line) {
-            standing.note(position.seq, change);
+            standing.note(position.seq.into(), change);
         }
     }
     Ok(standing)

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::restore::marked_through;
+use super::search::{Place, Search};
 use super::storage::Storage;
+use super::stored::{LONG_LINE_BYTES, StoredLine};
 use super::{BEFORE_POSITION, FORMAT};
 use crate::position::Position;
 
@@ -16,7 +18,10 @@ const CHUNK_BYTES: usize = 64 * 1024;
 const MARK_BYTES_MAX: u64 = 256;
 
 /// How much of a line is read to find out its position.
-const HEAD_BYTES: usize = 64;
+pub(super) const HEAD_BYTES: usize = 64;
+
+/// How long a line can be that was stored: a prompt or a line of the CLI is shorter by far. What is longer is not ours.
+pub(super) const LINE_BYTES_MAX: usize = 512 * 1024 * 1024;
 
 /// Why a log cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -43,18 +48,68 @@ pub enum ReadError {
         /// Where the line begins.
         at: u64,
     },
+    /// A line is longer than any that is stored: somebody else wrote into it.
+    #[error("the log {} is damaged: the line at byte {at} has more than {LINE_BYTES_MAX} bytes", .path.display())]
+    TooLong {
+        /// The file.
+        path: PathBuf,
+        /// Where the line begins.
+        at: u64,
+    },
+}
+
+impl ReadError {
+    pub(super) fn of(storage: &Storage, source: io::Error) -> ReadError {
+        let path = storage.path().to_owned();
+        let is_short = source.kind() == io::ErrorKind::UnexpectedEof;
+        if is_short { ReadError::CutOff { path } } else { ReadError::Io { path, source } }
+    }
 }
 
 /// Lines of a log, one after the other. They are read through the log's own descriptor: what becomes of the file's name
 /// does not matter.
 #[derive(Debug)]
 pub struct Lines {
+    /// Set while it is looked for where the first line begins.
+    search: Option<Search>,
     file: Take<BufReader<Cursor>>,
+    /// The line, as far as it was read; of one that is too long only its head.
     line: Vec<u8>,
+    /// How much of the line was read, with its line end.
+    read_bytes: u64,
+    /// How long a line may be.
+    line_bytes_max: usize,
+    /// Whether the line was read to its end, so that another comes next.
+    is_over: bool,
     /// Where the line begins that is read next.
     at: u64,
     /// Up to which number there is an event, or a mark in its place; none before the first line.
     through: Option<u64>,
+}
+
+/// What a step of reading brought.
+#[derive(Debug)]
+pub(crate) enum Step<'a> {
+    /// A line, without its line end.
+    Line(&'a [u8]),
+    /// A line that is too long to be read in one go.
+    Long(StoredLine),
+    /// The budget is spent; another step goes on.
+    Unfinished,
+    /// There are no more lines.
+    End,
+}
+
+/// How far a line was read.
+#[derive(Debug, PartialEq, Eq)]
+enum Progress {
+    Whole,
+    /// To its end, but only its head was kept.
+    Head,
+    Unfinished,
+    /// The file ended before the line did.
+    BrokenOff,
+    End,
 }
 
 /// Reads a file from a place on.
@@ -73,46 +128,62 @@ impl Read for Cursor {
 }
 
 impl Lines {
-    /// The lines behind a number, up to a place in the file at which a line ends.
+    /// The lines behind a number, up to a place in the file at which a line ends. Where the first of them is, is looked for
+    /// by `next_within`.
+    pub(crate) fn behind(storage: &Arc<Storage>, after: u64, end: u64) -> Lines {
+        Lines { search: Some(Search::new(after, end)), ..Lines::between(storage, end, end) }
+    }
+
+    /// The same, with the first line found.
     pub(crate) fn open(storage: &Arc<Storage>, after: u64, end: u64) -> Result<Lines, ReadError> {
-        let path = || storage.path().to_owned();
-        match first_after(storage, after, end).map_err(|source| ReadError::Io { path: path(), source })? {
-            Place::Line(start) => {
-                let mut lines = Lines::between(storage, start, end);
-                // The line before may be a mark that stands for several numbers.
-                let before = line_before(storage, start).map_err(|source| ReadError::Io { path: path(), source })?;
-                let through = before.as_deref().and_then(last_number_of);
-                lines.through = Some(through.unwrap_or(0).max(after));
-                Ok(lines)
-            }
-            Place::Damaged(at) => Err(ReadError::Damaged { path: path(), at }),
+        let (mut lines, mut budget) = (Lines::behind(storage, after, end), usize::MAX);
+        while !lines.find(&mut budget)? {
+            budget = usize::MAX;
         }
+        Ok(lines)
     }
 
     /// The lines between two places at which lines begin or end.
     pub(super) fn between(storage: &Arc<Storage>, start: u64, end: u64) -> Lines {
         let cursor = Cursor { storage: Arc::clone(storage), at: start };
         let file = BufReader::with_capacity(CHUNK_BYTES, cursor).take(end.saturating_sub(start));
-        Lines { file, line: Vec::new(), at: start, through: None }
+        Lines {
+            search: None,
+            file,
+            line: Vec::new(),
+            read_bytes: 0,
+            line_bytes_max: LINE_BYTES_MAX,
+            is_over: true,
+            at: start,
+            through: None,
+        }
     }
 
     /// The next line, without its line end.
     #[expect(clippy::should_implement_trait, reason = "a line is borrowed from the reader")]
     pub fn next(&mut self) -> Result<Option<&[u8]>, ReadError> {
-        self.line.clear();
-        let path = |lines: &Lines| lines.file.get_ref().get_ref().storage.path().to_owned();
-        match self.file.read_until(b'\n', &mut self.line) {
-            Ok(0) if self.file.limit() == 0 => Ok(None),
-            Ok(count) if self.line.ends_with(b"\n") => {
-                self.line.truncate(self.line.trim_ascii_end().len());
-                if !self.follows() {
-                    return Err(ReadError::Damaged { path: path(self), at: self.at });
-                }
-                self.at += count as u64;
-                Ok(Some(&self.line))
-            }
-            Ok(_) => Err(ReadError::CutOff { path: path(self) }),
-            Err(source) => Err(ReadError::Io { path: path(self), source }),
+        let mut budget = usize::MAX;
+        match self.read(&mut budget, self.line_bytes_max).map_err(|source| self.failed(source))? {
+            Progress::Whole => self.take_whole().map(Some),
+            // The budget is longer than any line that is kept.
+            Progress::Head | Progress::Unfinished => Err(ReadError::TooLong { path: self.path(), at: self.at }),
+            Progress::BrokenOff => Err(ReadError::CutOff { path: self.path() }),
+            Progress::End => Ok(None),
+        }
+    }
+
+    /// The next line, or a part of the way to it: reads no more than the budget and a chunk, and lessens the budget by
+    /// what it read.
+    pub(crate) fn next_within(&mut self, budget: &mut usize) -> Result<Step<'_>, ReadError> {
+        if !self.find(budget)? {
+            return Ok(Step::Unfinished);
+        }
+        match self.read(budget, LONG_LINE_BYTES).map_err(|source| self.failed(source))? {
+            Progress::Whole => self.take_whole().map(Step::Line),
+            Progress::Head => self.take_long().map(Step::Long),
+            Progress::Unfinished => Ok(Step::Unfinished),
+            Progress::BrokenOff => Err(ReadError::CutOff { path: self.path() }),
+            Progress::End => Ok(Step::End),
         }
     }
 
@@ -123,22 +194,23 @@ impl Lines {
             return Ok(None);
         }
         if serde_json::from_slice::<&serde_json::value::RawValue>(&self.line).is_err() {
-            let path = self.file.get_ref().get_ref().storage.path().to_owned();
-            return Err(ReadError::Damaged { path, at });
+            return Err(ReadError::Damaged { path: self.path(), at });
         }
         Ok(Some(&self.line))
     }
 
-    /// Whether the line is the one that comes next. (That it is JSON is checked when a log is opened; this is cheap.)
-    fn follows(&mut self) -> bool {
-        let Some(position) = position_of(&self.line) else { return false };
-        let is_next = self.through.is_none_or(|through| position.seq == through + 1);
-        // Between the tokens of JSON there may be white space; zeros are what the end of the machine leaves.
-        let is_foreign = |byte: &u8| *byte < b' ' && !b"\t\r".contains(byte);
-        let is_text = std::str::from_utf8(&self.line).is_ok() && !self.line.iter().any(is_foreign);
-        let is_whole = is_text && self.line.ends_with(b"}");
-        self.through = last_number_of(&self.line);
-        is_next && is_whole
+    /// The next line, also if it is broken off. One that is too long to be ours is passed over.
+    pub(super) fn next_or_rest(&mut self) -> io::Result<Option<&[u8]>> {
+        let mut budget = usize::MAX;
+        Ok(match self.read(&mut budget, self.line_bytes_max)? {
+            Progress::Whole => Some(self.line.trim_ascii_end()),
+            Progress::Head | Progress::Unfinished => Some(&[]),
+            Progress::BrokenOff => {
+                self.is_over = true;
+                Some(self.line.trim_ascii_end())
+            }
+            Progress::End => None,
+        })
     }
 
     /// Where the first line begins, as long as none was read.
@@ -146,59 +218,105 @@ impl Lines {
         self.file.get_ref().get_ref().at
     }
 
-    /// The next line, also if it is broken off.
-    pub(super) fn next_or_rest(&mut self) -> io::Result<Option<&[u8]>> {
-        self.line.clear();
-        let count = self.file.read_until(b'\n', &mut self.line)?;
-        Ok((count > 0).then(|| self.line.trim_ascii_end()))
+    /// Looks for the first line; false if the budget is spent before it is found.
+    fn find(&mut self, budget: &mut usize) -> Result<bool, ReadError> {
+        let Some(search) = &mut self.search else { return Ok(true) };
+        let (storage, after, end) = (Arc::clone(&self.file.get_ref().get_ref().storage), search.after(), search.end());
+        let start = match search.step(&storage, budget).map_err(|source| ReadError::of(&storage, source))? {
+            Some(Place::Line(start)) => start,
+            Some(Place::Damaged(at)) => return Err(ReadError::Damaged { path: self.path(), at }),
+            None => return Ok(false),
+        };
+        // The line before may be a mark that stands for several numbers.
+        let before = line_before(&storage, start).map_err(|source| ReadError::of(&storage, source))?;
+        let through = before.as_deref().and_then(last_number_of).unwrap_or(0).max(after);
+        *self = Lines { through: Some(through), ..Lines::between(&storage, start, end) };
+        Ok(true)
+    }
+
+    /// Reads on to the end of the line, or until the budget is spent. Of a line longer than `kept_max` only the head is kept.
+    fn read(&mut self, budget: &mut usize, kept_max: usize) -> io::Result<Progress> {
+        if std::mem::take(&mut self.is_over) {
+            self.line.clear();
+            self.read_bytes = 0;
+        }
+        while *budget > 0 {
+            let is_kept = self.line.len() as u64 == self.read_bytes;
+            let chunk = self.file.fill_buf()?;
+            if chunk.is_empty() {
+                let is_end = self.read_bytes == 0 && self.file.limit() == 0;
+                return Ok(if is_end { Progress::End } else { Progress::BrokenOff });
+            }
+            let line_end = memchr::memchr(b'\n', chunk);
+            let count = line_end.map_or(chunk.len(), |line_end| line_end + 1);
+            if is_kept {
+                self.line.extend_from_slice(&chunk[..count]);
+            }
+            if is_kept && self.line.len() > kept_max {
+                self.line.truncate(HEAD_BYTES);
+                self.line.shrink_to_fit();
+            }
+            self.file.consume(count);
+            self.read_bytes += count as u64;
+            *budget = budget.saturating_sub(count);
+            if line_end.is_some() {
+                self.is_over = true;
+                let is_kept = self.line.len() as u64 == self.read_bytes;
+                return Ok(if is_kept { Progress::Whole } else { Progress::Head });
+            }
+        }
+        Ok(Progress::Unfinished)
+    }
+
+    fn take_whole(&mut self) -> Result<&[u8], ReadError> {
+        self.line.truncate(self.line.trim_ascii_end().len());
+        // Both are looked at, because `follows` notes that the line was read.
+        let (is_next, is_text) = (self.follows(), is_whole_text(&self.line));
+        if !is_next || !is_text {
+            return Err(ReadError::Damaged { path: self.path(), at: self.at });
+        }
+        self.at += self.read_bytes;
+        Ok(&self.line)
+    }
+
+    /// That the rest of it is text is checked when it is read.
+    fn take_long(&mut self) -> Result<StoredLine, ReadError> {
+        let (start, bytes) = (self.at, usize::try_from(self.read_bytes - 1).unwrap_or(usize::MAX));
+        if bytes > self.line_bytes_max {
+            return Err(ReadError::TooLong { path: self.path(), at: start });
+        }
+        if !self.follows() {
+            return Err(ReadError::Damaged { path: self.path(), at: start });
+        }
+        self.at += self.read_bytes;
+        StoredLine::with_head(&self.file.get_ref().get_ref().storage, start, bytes, self.line.clone())
+    }
+
+    /// Whether the line is the one that comes next. (That it is JSON is checked when a log is opened; this is cheap.)
+    fn follows(&mut self) -> bool {
+        let Some(position) = position_of(&self.line) else { return false };
+        let is_next = self.through.is_none_or(|through| position.seq == through + 1);
+        self.through = last_number_of(&self.line);
+        is_next
+    }
+
+    fn path(&self) -> PathBuf {
+        self.file.get_ref().get_ref().storage.path().to_owned()
+    }
+
+    fn failed(&self, source: io::Error) -> ReadError {
+        ReadError::Io { path: self.path(), source }
     }
 }
 
-enum Place {
-    Line(u64),
-    Damaged(u64),
+/// Whether a line is whole as far as that can be seen without parsing it.
+pub(super) fn is_whole_text(line: &[u8]) -> bool {
+    // Between the tokens of JSON there may be white space; zeros are what the end of the machine leaves.
+    let is_foreign = |byte: &u8| *byte < b' ' && !b"\t\r".contains(byte);
+    std::str::from_utf8(line).is_ok() && !line.iter().any(is_foreign) && line.ends_with(b"}")
 }
 
-/// Where the first line behind a number begins, or the end. By halving, because numbers only grow.
-fn first_after(file: &Storage, after: u64, end: u64) -> io::Result<Place> {
-    // Every line that begins before `low` is not behind it; `found` is, if there is one, and so is none before `high`.
-    let (mut low, mut high, mut found) = (FORMAT.len() as u64, end, end);
-    while low < high {
-        let middle = low + (high - low) / 2;
-        let start = line_from(file, middle, end)?;
-        if start >= high.max(found) {
-            high = middle;
-            continue;
-        }
-        let Some(position) = position_at(file, start)? else { return Ok(Place::Damaged(start)) };
-        if position.seq > after {
-            (found, high) = (start, middle);
-        } else {
-            low = start + 1;
-        }
-    }
-    Ok(Place::Line(found))
-}
-
-/// Where the first line begins at a place or behind it.
-fn line_from(file: &Storage, place: u64, end: u64) -> io::Result<u64> {
-    // The byte before is a line end if a line begins right here.
-    let mut at = place - 1;
-    let mut chunk = [0; 4096];
-    while at < end {
-        let count = file.read_at(&mut chunk, at)?;
-        if count == 0 {
-            break;
-        }
-        if let Some(line_end) = memchr::memchr(b'\n', &chunk[..count]) {
-            return Ok((at + line_end as u64 + 1).min(end));
-        }
-        at += count as u64;
-    }
-    Ok(end)
-}
-
-fn position_at(file: &Storage, start: u64) -> io::Result<Option<Position>> {
+pub(super) fn position_at(file: &Storage, start: u64) -> io::Result<Option<Position>> {
     let mut head = [0; HEAD_BYTES];
     let count = file.read_at(&mut head, start)?;
     Ok(position_of(&head[..count]))
@@ -220,16 +338,6 @@ fn line_before(file: &Storage, start: u64) -> io::Result<Option<Vec<u8>>> {
     Ok((!line.is_empty()).then(|| line.to_vec()))
 }
 
-/// A line of which it is known where it is.
-pub(crate) fn read_line_at(storage: &Storage, start: u64, bytes: usize) -> Result<Vec<u8>, ReadError> {
-    let mut line = vec![0; bytes];
-    storage.read_exact_at(&mut line, start).map(|()| line).map_err(|source| {
-        let path = storage.path().to_owned();
-        let is_short = source.kind() == io::ErrorKind::UnexpectedEof;
-        if is_short { ReadError::CutOff { path } } else { ReadError::Io { path, source } }
-    })
-}
-
 /// The position with which a line begins.
 pub(crate) fn position_of(line: &[u8]) -> Option<Position> {
     let rest = line.strip_prefix(BEFORE_POSITION.as_bytes())?;
@@ -243,4 +351,62 @@ pub(super) fn beginning(file: &Storage) -> io::Result<Vec<u8>> {
     let filled = file.read_up_to(&mut beginning, 0)?;
     beginning.truncate(filled);
     Ok(beginning)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::storage::{Disk, memory};
+    use super::*;
+
+    /// The lines of a log with a line of so many bytes in its middle, of which none longer than 400,000 is ours.
+    fn lines_with(bytes: usize) -> Lines {
+        let disk = memory::Disk::new();
+        let path = std::path::Path::new("events.jsonl");
+        let line = |number: u64, text: &str| format!("{{\"seq\":\"1:{number}\",\"text\":\"{text}\"}}\n");
+        disk.replace(path, [FORMAT, &line(1, ""), &line(2, &"x".repeat(bytes)), &line(3, "")].concat().as_bytes());
+        let storage = Arc::new(Disk::Memory(disk).open(path).unwrap());
+        let end = storage.len().unwrap();
+        Lines { line_bytes_max: 400_000, ..Lines::open(&storage, 0, end).unwrap() }
+    }
+
+    /// What the lines are, read in one go and in steps, and how many bytes were held for them.
+    fn shown(bytes: usize) -> (Vec<String>, Vec<String>, usize) {
+        let (mut lines, mut at_once, mut held) = (lines_with(bytes), Vec::new(), 0);
+        while let Some(read) = lines.next().map(|line| line.map(<[u8]>::len)).transpose() {
+            at_once.push(read.as_ref().map_or_else(ToString::to_string, |length| format!("line of {length}")));
+            held = held.max(lines.line.capacity());
+            if read.is_err() {
+                break;
+            }
+        }
+        let (mut lines, mut in_steps) = (lines_with(bytes), Vec::new());
+        loop {
+            in_steps.push(match lines.next_within(&mut 10_000) {
+                Ok(Step::Line(line)) => format!("line of {}", line.len()),
+                Ok(Step::Long(line)) => format!("long line of {}", line.bytes()),
+                Ok(Step::Unfinished) => continue,
+                Ok(Step::End) => break,
+                Err(error) => error.to_string(),
+            });
+            if in_steps.last().is_some_and(|last| last.starts_with("the log")) {
+                break;
+            }
+        }
+        (at_once, in_steps, held)
+    }
+
+    #[test]
+    fn a_line_longer_than_any_of_ours_is_damage_and_is_not_held() {
+        let short = ["line of 23".to_owned(), "line of 1023".to_owned(), "line of 23".to_owned()];
+        assert_eq!(shown(1000).0, short);
+        assert_eq!(shown(1000).1, short);
+        let (at_once, in_steps, _) = shown(300_000);
+        assert_eq!(at_once, ["line of 23", "line of 300023", "line of 23"]);
+        assert_eq!(in_steps, ["line of 23", "long line of 300023", "line of 23"]);
+        let (at_once, in_steps, held) = shown(5_000_000);
+        let damaged = "the log events.jsonl is damaged: the line at byte 63 has more than 536870912 bytes";
+        assert_eq!(at_once, ["line of 23", damaged]);
+        assert_eq!(in_steps, at_once);
+        assert!(held < 2_000_000, "{held} bytes were held");
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::read::position_of;
+use super::read::{LINE_BYTES_MAX, position_of};
 use super::storage::Storage;
 use crate::position::Position;
 
@@ -48,7 +48,11 @@ pub(super) fn end_of_line_before(file: &Storage, place: u64, floor: u64) -> io::
 
 /// The position of a line that is what a line should be. After the end of the machine there may be zeros in its place.
 fn whole_line(file: &Storage, start: u64, end: u64) -> io::Result<Option<Position>> {
-    let mut line = vec![0; usize::try_from(end - start).unwrap_or(0)];
+    // What is longer than any line of ours is not read at all.
+    let Some(bytes) = usize::try_from(end - start).ok().filter(|bytes| *bytes <= LINE_BYTES_MAX) else {
+        return Ok(None);
+    };
+    let mut line = vec![0; bytes];
     file.read_exact_at(&mut line, start)?;
     let is_object = serde_json::from_slice::<&serde_json::value::RawValue>(&line).is_ok();
     Ok(position_of(&line).filter(|_| is_object))

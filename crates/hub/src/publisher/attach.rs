@@ -1,16 +1,13 @@
 //! Lets somebody listen, between two events and in one step.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
-
 use tokio::sync::oneshot;
-use watari_sdk::{AskId, Event};
+use watari_sdk::AskId;
 
 use super::Publisher;
-use crate::follow::{Attached, Beginning, Follower, Since};
-use crate::log::fleeting;
+use crate::follow::{Attached, Backlog, Follower, Since};
 use crate::position::Position;
-use crate::told::{HostEvent, Told};
+use crate::told::HostEvent;
 
 /// Something that is wanted of a publisher.
 #[derive(Debug)]
@@ -51,17 +48,18 @@ impl Publisher {
         }
     }
 
-    /// Lets somebody listen: what there was and what there will be, with nothing between.
+    /// Lets somebody listen: what there was and what there will be, with nothing between. What this costs does not grow with
+    /// how long the log, the events in it or the open blocks are: all that is read and written later, by the follower.
     fn attach(&self, since: Since) -> Attached {
         let last = self.kept.log.last();
-        let (beginning, is_gap) = match since {
-            Since::Elsewhere => (Beginning::After(0), true),
-            Since::Now => (Beginning::Standing(self.standing.numbers().into()), false),
+        let (after, is_gap) = match since {
+            Since::Elsewhere => (Some(0), true),
+            Since::Now => (None, false),
             Since::After(position) | Since::AfterWithAsks(position) => {
                 let has_gap = self.kept.record.has_gap(position, last);
-                (Beginning::After(if has_gap { 0 } else { position.seq }), has_gap)
+                (Some(if has_gap { 0 } else { position.seq }), has_gap)
             }
-            Since::Behind(position) => (Beginning::After(position.seq), false),
+            Since::Behind(position) => (Some(position.seq), false),
         };
         let known = match since {
             Since::Now => last,
@@ -69,19 +67,13 @@ impl Publisher {
             Since::Behind(position) => position,
             Since::After(_) | Since::AfterWithAsks(_) | Since::Elsewhere => Position::default(),
         };
-        let asks_before = match since {
+        let again = match since {
+            Since::Now => self.standing.events(),
             Since::AfterWithAsks(_) => self.standing.asks_up_to(known.seq),
-            Since::Now | Since::After(_) | Since::Behind(_) | Since::Elsewhere => VecDeque::new(),
+            Since::After(_) | Since::Behind(_) | Since::Elsewhere => VecDeque::new(),
         };
-        let grown = self.open_text.iter().map(|(block, delta)| {
-            let text = Event::BlockGrew { block: watari_sdk::BlockId(*block), at: 0, delta: delta.clone() };
-            let mut json = Vec::new();
-            Told::Event(text).write(&mut json);
-            fleeting(last, json)
-        });
-        let mut caught_up = Vec::new();
-        Told::Host(HostEvent::CaughtUp).write(&mut caught_up);
-        let grown = grown.chain([fleeting(last, caught_up)]);
+        let open_text =
+            self.open_text.iter().flat_map(|(block, text)| text.pieces().map(|piece| (*block, piece))).collect();
         Attached {
             key: self.kept.record.key.clone(),
             session_id: self.kept.record.session_id.clone().unwrap_or_default(),
@@ -91,14 +83,7 @@ impl Publisher {
             is_gap,
             asks: self.standing.known_asks().map(|(ask, about)| (AskId(ask), about.clone())).collect(),
             trouble: self.trouble.as_ref().map(|(why, _)| why.clone()),
-            follower: Follower::new(
-                Arc::clone(self.kept.log.storage()),
-                self.kept.log.bytes(),
-                beginning,
-                asks_before,
-                grown.collect(),
-                self.ring.reader(),
-            ),
+            follower: Follower::new(&self.kept.log, Backlog { after, again, open_text }, self.ring.reader()),
         }
     }
 }

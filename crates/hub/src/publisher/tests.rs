@@ -6,6 +6,7 @@ mod full_disk;
 mod noise;
 mod rig;
 mod schedules;
+mod slices;
 
 use rig::{Client, Rig, asked, closed, discarded, grew, started, unknown};
 use watari_sdk::Event;

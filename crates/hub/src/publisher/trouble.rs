@@ -73,6 +73,7 @@ impl Publisher {
     fn restore_if_damaged(&mut self) -> Result<(), AppendError> {
         let Some(damage) = self.kept.log.examine()? else { return Ok(()) };
         let lost = self.kept.restore(&self.ring.numbered())?;
+        self.standing.forget_places();
         let path = self.kept.log.storage().path().display();
         let outcome = lost_words(lost);
         let message = format!("the log {path} {damage} under the host, and was written again: {outcome}");

@@ -57,6 +57,10 @@ impl Speaker for Native {
         out.push(b'\n');
     }
 
+    fn has_word_for(&self, _head: &[u8]) -> bool {
+        true
+    }
+
     fn answer(&mut self, id: Option<&str>, outcome: &Outcome, out: &mut Vec<u8>) {
         outgoing::write(&Said::outcome(id, outcome), out);
     }

@@ -60,6 +60,10 @@ impl Speaker for Socket {
         self.encoder.tell(line, out);
     }
 
+    fn has_word_for(&self, head: &[u8]) -> bool {
+        outgoing::has_word_for(head)
+    }
+
     fn answer(&mut self, id: Option<&str>, outcome: &Outcome, out: &mut Vec<u8>) {
         match outcome {
             // A client that has not named its command is told nothing, as the document has it.

@@ -20,6 +20,9 @@ pub(crate) trait Speaker: Send {
     /// Tells an event, which is a line of the log or one like it.
     fn tell(&mut self, line: &[u8], out: &mut Vec<u8>);
 
+    /// Whether this dialect has a word for the event whose line begins so: if not, a long line need not be read.
+    fn has_word_for(&self, head: &[u8]) -> bool;
+
     /// Tells what became of a command, by the client's own id of it.
     fn answer(&mut self, id: Option<&str>, outcome: &Outcome, out: &mut Vec<u8>);
 

@@ -18,6 +18,15 @@ impl Outbox {
         &mut self.bytes
     }
 
+    /// Adds lines that were made elsewhere. Where nothing waits they are not copied.
+    pub(crate) fn append(&mut self, lines: Vec<u8>) {
+        if self.is_empty() {
+            (self.bytes, self.start) = (lines, 0);
+        } else {
+            self.bytes.extend_from_slice(&lines);
+        }
+    }
+
     pub(crate) fn unwritten(&self) -> &[u8] {
         &self.bytes[self.start..]
     }

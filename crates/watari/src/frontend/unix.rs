@@ -2,7 +2,9 @@
 
 mod connection;
 mod input;
+mod long_lines;
 mod names;
+mod turn;
 mod wire;
 
 use std::io;

@@ -22,6 +22,8 @@ struct State {
     fails_to_open: bool,
     /// After how many changes the host counts as killed: nothing is changed any more.
     changes_left: Option<u64>,
+    /// How many bytes were read of its files.
+    read_bytes: u64,
 }
 
 /// A file that is open.
@@ -34,7 +36,8 @@ pub(crate) struct File {
 impl Disk {
     pub(crate) fn new() -> Disk {
         let (names, room_bytes) = (BTreeMap::new(), u64::MAX / 2);
-        let state = State { names, room_bytes, fails_to_cut: false, fails_to_open: false, changes_left: None };
+        let state =
+            State { names, room_bytes, fails_to_cut: false, fails_to_open: false, changes_left: None, read_bytes: 0 };
         Disk { state: Arc::new(Mutex::new(state)) }
     }
 
@@ -79,6 +82,11 @@ impl Disk {
 
     pub(crate) fn names(&self) -> Vec<PathBuf> {
         self.state().names.keys().cloned().collect()
+    }
+
+    /// How many bytes were read of its files so far.
+    pub(crate) fn read_bytes(&self) -> u64 {
+        self.state().read_bytes
     }
 
     pub(super) fn open(&self, path: &Path) -> io::Result<File> {
@@ -141,6 +149,7 @@ impl File {
         let rest = bytes.get(usize::try_from(at).unwrap()..).unwrap_or_default();
         let count = rest.len().min(buffer.len());
         buffer[..count].copy_from_slice(&rest[..count]);
+        self.disk.state().read_bytes += count as u64;
         count
     }
 

@@ -114,6 +114,10 @@ pub(super) struct Client {
     known: Position,
     pub(super) is_caught_up: bool,
     pub(super) has_ended: bool,
+    /// The most that was read of the disk by one call.
+    pub(super) most_read_at_once: u64,
+    /// The most that one call told.
+    pub(super) most_told_at_once: u64,
 }
 
 impl Client {
@@ -130,6 +134,8 @@ impl Client {
             known: attached.known,
             is_caught_up: false,
             has_ended: false,
+            most_read_at_once: 0,
+            most_told_at_once: 0,
         }
     }
 
@@ -149,14 +155,20 @@ impl Client {
     pub(super) fn read(&mut self, rig: &mut Rig, times: usize) -> bool {
         for _ in 0..times {
             let mut told = Vec::new();
+            let before = rig.disk.read_bytes();
             let followed = {
                 let next = pin!(self.follower.next(|line| told.push(String::from_utf8(line.to_vec()).unwrap())));
                 next.poll(&mut Context::from_waker(Waker::noop()))
             };
+            self.most_read_at_once = self.most_read_at_once.max(rig.disk.read_bytes() - before);
+            self.most_told_at_once =
+                self.most_told_at_once.max(told.iter().map(|line: &String| line.len() as u64).sum());
             told.into_iter().for_each(|line| self.take(line));
             match followed {
                 Poll::Pending => return false,
-                Poll::Ready(Ok(Followed::Told)) => {}
+                Poll::Ready(Ok(Followed::Told { .. })) => {}
+                // As a connection does it, in another thread.
+                Poll::Ready(Ok(Followed::Long(long))) => self.take(String::from_utf8(long.read().unwrap()).unwrap()),
                 Poll::Ready(Ok(Followed::Behind)) => self.attach_again(rig, Since::Behind(self.last)),
                 Poll::Ready(Ok(Followed::Ended)) => {
                     self.has_ended = true;

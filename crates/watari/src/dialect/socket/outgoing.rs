@@ -33,7 +33,6 @@ pub(crate) struct Encoder {
 }
 
 /// What the dialect has no word for: a test asks for one of the two for every event there is.
-#[cfg(test)]
 pub(super) const UNTOLD: &[&str] = &[
     "prompt_accepted",
     "turn_started",
@@ -295,6 +294,14 @@ impl Encoder {
             self.session_id = session_id;
         }
     }
+}
+
+/// Whether there is a word for the event whose line begins so. Behind its place stands its type.
+pub(super) fn has_word_for(head: &[u8]) -> bool {
+    let Some((_, rest)) = std::str::from_utf8(head).ok().and_then(|head| head.split_once("\"type\":\"")) else {
+        return true;
+    };
+    !rest.split_once('"').is_some_and(|(name, _)| UNTOLD.contains(&name))
 }
 
 /// What a server asks for in a form, as the input of a request.

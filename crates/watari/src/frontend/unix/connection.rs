@@ -1,7 +1,8 @@
 //! One client of a host.
 
+mod writing;
+
 use std::io;
-use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -9,9 +10,12 @@ use tokio::time::Instant;
 use watari_hub::{ClientIdentity, Followed, Follower, Handle, HostState, Once, Outcome, Position, Sender, Since};
 use watari_sdk::Command;
 
-use super::input::{Input, LineBudget, Understood};
+use super::input::{CHUNK_BYTES, Input, LineBudget, Understood};
+use super::long_lines::{LoadedLine, LongLines};
 use super::names;
+use super::turn::{LINE_COST_BYTES, Turn};
 use super::wire::Wire;
+use crate::dialect::native::Native;
 use crate::dialect::speaker::{Greeting, Heard, Problem, Speaker};
 use crate::frontend::outbox::Outbox;
 
@@ -23,10 +27,6 @@ const UNREAD_BYTES_MAX: usize = 1024 * 1024;
 
 /// How many of its commands may be unanswered before no more of its lines are read.
 const UNANSWERED_MAX: usize = 64;
-
-/// A client that takes no byte for so long, and is so far behind, is let go.
-const SLOW_AFTER: Duration = Duration::from_secs(10);
-const SLOW_BYTES: u64 = 4 * 1024 * 1024;
 
 /// One client.
 pub(super) struct Connection {
@@ -42,6 +42,8 @@ pub(super) struct Connection {
     input: Input,
     outbox: Outbox,
     follower: Option<Follower>,
+    long_lines: LongLines,
+    turn: Turn,
     state: watch::Receiver<HostState>,
     /// The last numbered event that it was told.
     position: Position,
@@ -60,6 +62,7 @@ enum Happened {
     Writable,
     Closed,
     Followed(Result<Followed, String>),
+    Loaded(Result<LoadedLine, String>),
     Answered(Option<String>, Option<Outcome>),
     Slow,
 }
@@ -81,7 +84,9 @@ impl Connection {
             number,
             name: names::shown(&ClientIdentity::Connection(number), number),
             identity: ClientIdentity::Connection(number),
+            long_lines: LongLines::new(budget.long_lines()),
             input: Input::new(budget),
+            turn: Turn::default(),
             outbox: Outbox::default(),
             follower: None,
             state: handle.state(),
@@ -117,8 +122,12 @@ impl Connection {
             return Ok(());
         }
         loop {
+            self.turn.pass_on().await;
             self.write_what_goes();
             self.take_rest().await?;
+            if self.outbox.is_empty() {
+                self.long_lines.load();
+            }
             match self.wait().await {
                 Happened::Readable => self.read().await?,
                 Happened::Parsed(understood) => {
@@ -128,20 +137,26 @@ impl Connection {
                 Happened::LineStalled => self.input.skip_stalled(),
                 Happened::Writable => {}
                 Happened::Closed => return Err(Gone("it has closed the connection".to_owned())),
-                Happened::Followed(Ok(Followed::Told)) => self.told(),
+                Happened::Followed(Ok(Followed::Told { cost_bytes })) => {
+                    self.turn.spend(cost_bytes);
+                    self.told();
+                }
+                Happened::Followed(Ok(Followed::Long(line))) => {
+                    if self.speaker.has_word_for(line.head()) {
+                        self.long_lines.push(line);
+                    } else {
+                        self.told();
+                    }
+                }
+                Happened::Loaded(Ok(line)) => self.tell_long(line).await?,
                 Happened::Followed(Ok(Followed::Behind)) => {
                     if !self.attach(Since::Behind(self.position), None).await {
                         return Ok(());
                     }
                 }
                 Happened::Followed(Ok(Followed::Ended)) => return Ok(()),
-                Happened::Followed(Err(error)) => {
-                    let why = format!("{error}; it is written again: connect again");
-                    self.speaker.complain(&Problem::of_storage(why.clone()), self.outbox.lines());
-                    // What can be saved of it is there when this client comes back.
-                    self.handle.restore().await;
-                    self.write_last_lines().await;
-                    return Err(Gone(why));
+                Happened::Followed(Err(error)) | Happened::Loaded(Err(error)) => {
+                    return Err(self.unreadable(error).await);
                 }
                 Happened::Answered(id, outcome) => self.tell_outcome(id.as_deref(), outcome),
                 Happened::Slow => self.look_if_slow()?,
@@ -149,11 +164,34 @@ impl Connection {
         }
     }
 
+    /// The log cannot be read: what can be saved of it is there when this client comes back.
+    async fn unreadable(&mut self, error: String) -> Gone {
+        let why = format!("{error}; it is written again: connect again");
+        self.speaker.complain(&Problem::of_storage(why.clone()), self.outbox.lines());
+        self.handle.restore().await;
+        self.write_last_lines().await;
+        Gone(why)
+    }
+
+    /// Tells a long line. Only this client waits for it.
+    async fn tell_long(&mut self, line: LoadedLine) -> Result<(), Gone> {
+        // Nothing is said in its place before it is back.
+        let speaker = std::mem::replace(&mut self.speaker, Box::new(Native));
+        let Some((speaker, lines)) = line.tell(speaker).await else {
+            return Err(Gone("a line could not be told to it; this is a mistake in watari".to_owned()));
+        };
+        self.speaker = speaker;
+        self.outbox.append(lines);
+        self.told();
+        Ok(())
+    }
+
     /// Waits for the next thing to do. Every arm may be dropped half-way: readiness is only looked at, a line that was
-    /// parsed stays until it is taken, a follower takes nothing before it has something, an answer that was not taken
+    /// parsed or loaded stays until it is taken, a follower takes nothing before it has something, an answer that was not taken
     /// stays, and the timers are made anew.
     async fn wait(&mut self) -> Happened {
-        let Connection { wire, speaker, input, outbox, follower, state, answers, .. } = self;
+        let Connection { wire, speaker, input, outbox, follower, long_lines, state, answers, .. } = self;
+        let follows = outbox.unwritten().len() < WAITING_BYTES_MAX && long_lines.is_empty();
         let waiting = outbox.unwritten().len();
         // Of one that is gone, only the parsing of its last line is waited for.
         let is_gone = self.unwritable.is_some();
@@ -161,7 +199,7 @@ impl Connection {
         let writes = waiting > 0 && !is_gone;
         // One that has gone meanwhile still meant what it said last.
         let watches = reads || writes || (!input.is_parsing() && !is_gone);
-        let (slow_at, stalled_at) = (self.stuck_since.map(|since| since + SLOW_AFTER), input.stalled_at());
+        let (slow_at, stalled_at) = (self.stuck_since.map(|since| since + writing::SLOW_AFTER), input.stalled_at());
         tokio::select! {
             happened = ready(wire, reads, writes), if watches => happened,
             understood = input.parsed() => Happened::Parsed(understood),
@@ -171,9 +209,8 @@ impl Connection {
                 // A task that waits for an answer does not panic.
                 Err(_) => Happened::Answered(None, None),
             },
-            followed = follow(follower, state, speaker.as_mut(), outbox), if waiting < WAITING_BYTES_MAX => {
-                Happened::Followed(followed)
-            }
+            followed = follow(follower, state, speaker.as_mut(), outbox), if follows => Happened::Followed(followed),
+            loaded = long_lines.loaded() => Happened::Loaded(loaded),
             () = super::until(slow_at) => Happened::Slow,
         }
     }
@@ -197,12 +234,16 @@ impl Connection {
         }
         self.position = attached.known;
         self.follower = Some(attached.follower);
+        self.long_lines.clear();
         true
     }
 
     async fn read(&mut self) -> Result<(), Gone> {
         match self.input.read(&self.wire) {
-            Ok(()) => self.take_lines().await,
+            Ok(count) => {
+                self.turn.spend(count);
+                self.take_lines().await;
+            }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) => return Err(Gone(format!("it cannot be read: {error}"))),
         }
@@ -212,6 +253,8 @@ impl Connection {
     async fn take_lines(&mut self) {
         while let Some(understood) = self.input.next(self.speaker.as_mut()) {
             self.take(understood).await;
+            self.turn.spend(LINE_COST_BYTES);
+            self.turn.pass_on().await;
         }
     }
 
@@ -262,57 +305,11 @@ impl Connection {
             if !self.input.read_rest(&self.wire) {
                 return Err(Gone(why));
             }
+            self.turn.spend(CHUNK_BYTES);
+            self.turn.pass_on().await;
             self.take_lines().await;
         }
         Ok(())
-    }
-
-    fn write_what_goes(&mut self) {
-        if self.unwritable.is_some() {
-            self.outbox = Outbox::default();
-        }
-        while !self.outbox.is_empty() {
-            match self.wire.try_write(self.outbox.unwritten()) {
-                Ok(count) => {
-                    self.outbox.written(count);
-                    self.stuck_since = None;
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.stuck_since.get_or_insert_with(Instant::now);
-                    return;
-                }
-                Err(error) => {
-                    // Nothing is followed for it any more, but a client may send its commands and close at once.
-                    self.unwritable = Some(format!("it cannot be written to: {error}"));
-                    (self.outbox, self.stuck_since) = (Outbox::default(), None);
-                    self.follower = None;
-                }
-            }
-        }
-        self.wire.all_is_written();
-    }
-
-    /// A client that takes nothing is waited for as long as it costs little.
-    fn look_if_slow(&mut self) -> Result<(), Gone> {
-        let behind = self.follower.as_ref().map_or(0, Follower::behind_bytes) + self.outbox.unwritten().len() as u64;
-        if behind <= SLOW_BYTES {
-            self.stuck_since = Some(Instant::now());
-            return Ok(());
-        }
-        let why = format!("it has taken nothing for {SLOW_AFTER:?} and is {behind} bytes behind");
-        tracing::warn!(client = self.name, "a client is let go: {why}");
-        Err(Gone(why))
-    }
-
-    async fn write_last_lines(&mut self) {
-        while !self.outbox.is_empty() {
-            self.write_what_goes();
-            if self.outbox.is_empty() {
-                return;
-            }
-            // Whoever waits for us has a limit for it.
-            let _ready = self.wire.writable().await;
-        }
     }
 }
 

@@ -15,7 +15,7 @@ use super::{fingerprint, names};
 use crate::dialect::speaker::{Heard, Problem, Reader, Speaker};
 
 /// How much is read of a client at once.
-const CHUNK_BYTES: usize = 16 * 1024;
+pub(super) const CHUNK_BYTES: usize = 16 * 1024;
 
 /// A line longer than this is parsed by another thread, so that the other clients do not wait for it.
 const LONG_LINE_BYTES: usize = 1024 * 1024;
@@ -47,6 +47,11 @@ pub(super) struct LineBudget {
 impl LineBudget {
     pub(super) fn new() -> LineBudget {
         LineBudget { held: Arc::default(), parsers: Arc::new(Semaphore::new(LONG_LINES_AT_ONCE)) }
+    }
+
+    /// The turns of long lines, in both directions.
+    pub(super) fn long_lines(&self) -> Arc<Semaphore> {
+        Arc::clone(&self.parsers)
     }
 }
 
@@ -117,13 +122,14 @@ impl Input {
         !self.parsing.is_empty()
     }
 
-    /// Reads what there is, up to a chunk. The lines are to be taken next.
-    pub(super) fn read(&mut self, wire: &Wire) -> io::Result<()> {
-        if wire.try_read(self.lines.space_of(CHUNK_BYTES))? == 0 {
+    /// Reads what there is, up to a chunk, and says how much it was. The lines are to be taken next.
+    pub(super) fn read(&mut self, wire: &Wire) -> io::Result<usize> {
+        let count = wire.try_read(self.lines.space_of(CHUNK_BYTES))?;
+        if count == 0 {
             self.has_ended = true;
             self.lines.end();
         }
-        Ok(())
+        Ok(count)
     }
 
     /// Reads what is left of a client that is gone; false if there is nothing more.
@@ -186,8 +192,13 @@ impl Input {
         let parsers = Arc::clone(&self.held.budget.parsers);
         self.parsing.spawn(async move {
             // The semaphore is never closed.
-            let _turn = parsers.acquire_owned().await;
-            let parsed = tokio::task::spawn_blocking(move || understand(&line, read)).await;
+            let turn = parsers.acquire_owned().await;
+            // The thread has the turn: it cannot be stopped when the client goes.
+            let parsed = tokio::task::spawn_blocking(move || {
+                let _turn = turn;
+                understand(&line, read)
+            });
+            let parsed = parsed.await;
             parsed.unwrap_or_else(|_| {
                 Some(Err(Problem::new("the line could not be parsed; this is a mistake in watari")))
             })
