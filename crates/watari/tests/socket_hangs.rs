@@ -1,6 +1,6 @@
 //! A host whose CLI does not react: what ends a turn ends it all the same, and what ends the host does too.
 
-#![allow(clippy::unwrap_used, reason = "a test that meets what it does not expect has failed")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
 
 mod common;
 mod host;
@@ -139,6 +139,51 @@ async fn a_cli_that_stalls_is_replaced_where_that_is_wanted() {
     {"kind":"session","message":"Claude Code stalled: it wrote nothing for N s and was ended; the next message starts it again","type":"error"}
     {"message_id":2,"type":"done","usage":"usage"}
     "#);
+    room.rewrite("prompt\ntext Again.\nresult\n");
+    client.say("go on").await;
+    assert_eq!(text_of(&client.until("done").await), "Again.");
+    host.stop().await;
+}
+
+/// What became of so many requests that a native client gives to a stopped CLI: how many were accepted before one was
+/// refused, and why that was.
+async fn accepted_until_refused(host: &Host, request: &Value, count: usize) -> (usize, String) {
+    let line = format!("{}\n", json!({"type": "request", "request": request}));
+    // It has not said hello, so all that it hears is what became of them.
+    let mut client = host.native().await;
+    client.write(&line.repeat(count)).await;
+    for accepted in 0..count {
+        let outcome = client.next().await.unwrap();
+        if outcome["type"] == "refused" {
+            return (accepted, outcome["message"].as_str().unwrap().to_owned());
+        }
+        assert_eq!(outcome["type"], "accepted", "{outcome}");
+    }
+    panic!("{count} requests were accepted");
+}
+
+#[tokio::test]
+async fn requests_to_a_cli_that_does_not_read_are_bounded_in_number() {
+    let room = Room::fake(STOPPED);
+    let (host, _client) = in_a_stopped_turn(&room, &[]).await;
+    let (accepted, why) = accepted_until_refused(&host, &json!({"type": "mcp_status"}), 1100).await;
+    assert_eq!((accepted, why.as_str()), (1024, "1024 requests are unanswered already: wait for the CLI to answer"));
+    host.kill().await;
+}
+
+#[tokio::test]
+async fn requests_to_a_cli_that_does_not_read_are_bounded_in_bytes_and_what_ends_its_turn_is_not_refused() {
+    let room = Room::fake(STOPPED);
+    let (host, mut client) = in_a_stopped_turn(&room, &[]).await;
+    let fields = json!({"pad": "x".repeat(4_000_000)});
+    let long = json!({"type": "other", "subtype": "novelty", "fields": fields});
+    let (accepted, why) = accepted_until_refused(&host, &long, 20).await;
+    // 64 MiB may wait, and the one that exceeds them.
+    assert!((17..=18).contains(&accepted), "{accepted} of 4 MB each");
+    assert!(why.ends_with(" bytes wait for the CLI, which does not read them: interrupt it, or wait"), "{why}");
+    // Behind it the next CLI is asked as before.
+    client.send(json!({"type": "abort"})).await;
+    client.until("done").await;
     room.rewrite("prompt\ntext Again.\nresult\n");
     client.say("go on").await;
     assert_eq!(text_of(&client.until("done").await), "Again.");
