@@ -6,6 +6,7 @@
 
 mod folder_rules;
 pub mod folders;
+mod given;
 mod private;
 mod rules;
 pub mod sockets;
@@ -16,11 +17,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 pub use folder_rules::{FOLDERS, FolderRule, SOCKET};
+pub use given::{reopened_input, reopened_output};
 pub(crate) use private::hold;
 pub use private::{PrivateFolder, remove_orphans};
 pub use rules::{
-    CHECK_FILE, EVENTS, EVENTS_ASIDE, FILES, FileRule, HAND_WRITTEN, HOST_LOG, LOCK, NAMED_LOG, NOTHING, PRIVATE_FILE,
-    PROGRAM, RECORD, RECORD_ASIDE, SYSTEM, TEST_LOG, TRANSCRIPT, WANTED_RECORD,
+    CHECK_FILE, EVENTS, EVENTS_ASIDE, FILES, FileRule, GIVEN_INPUT, GIVEN_OUTPUT, HAND_WRITTEN, HOST_LOG, LOCK,
+    NAMED_LOG, NOTHING, PRIVATE_FILE, PROGRAM, RECORD, RECORD_ASIDE, SYSTEM, TEST_LOG, TRANSCRIPT, WANTED_RECORD,
 };
 use tempfile::TempDir;
 

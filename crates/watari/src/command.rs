@@ -8,7 +8,7 @@ mod stdio;
 mod stub;
 
 use std::borrow::Cow;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use watari_sdk::Liveness;
 
 use crate::printable::printable;
+use crate::standard_streams::{write_all, write_within};
 
 /// What the program is asked to do.
 #[derive(Debug, clap::Subcommand)]
@@ -55,24 +56,26 @@ pub(crate) fn complain(why: &str) {
     say(&format!("watari: {}\n", printable(why)));
 }
 
+/// How long somebody may take to read what is told in passing.
+const TOLD_WITHIN: Duration = Duration::from_secs(1);
+
 /// Writes to standard error, if that takes it: nobody may read it, and nothing waits for that.
 pub(crate) fn say(text: &str) {
-    let stderr = io::stderr();
-    let limit = rustix::time::Timespec { tv_sec: 1, tv_nsec: 0 };
-    let is_writable =
-        rustix::event::poll(&mut [rustix::event::PollFd::new(&stderr, rustix::event::PollFlags::OUT)], Some(&limit));
-    if is_writable.is_ok_and(|count| count > 0) {
-        // If it cannot be written, the exit code still tells.
-        let _written = stderr.lock().write_all(text.as_bytes());
-    }
+    // If it cannot be written, the exit code still tells.
+    let _written = write_within(TOLD_WITHIN, io::stderr(), text.as_bytes());
+}
+
+/// Writes to standard output in the same way.
+pub(crate) fn mention(bytes: &[u8]) -> io::Result<()> {
+    write_within(TOLD_WITHIN, io::stdout(), bytes)
 }
 
 /// Prints what a command found, and ends with the code for what it found.
 fn print(text: &str, code: ExitCode) -> ExitCode {
-    let mut out = io::stdout().lock();
+    let out = io::stdout();
     // A program that reads it gets it as it is.
     let text = if out.is_terminal() { printable(text) } else { Cow::Borrowed(text) };
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    match write_all(&out, text.as_bytes()) {
         Ok(()) => code,
         Err(error) => fail(&format!("cannot print the result: {error}")),
     }

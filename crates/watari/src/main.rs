@@ -5,6 +5,7 @@ mod dialect;
 mod frontend;
 mod host_log;
 mod printable;
+mod standard_streams;
 
 use std::process::ExitCode;
 use std::sync::Arc;

@@ -59,6 +59,8 @@ enum Accepts {
     AnythingWithoutWaiting,
     /// Also a pipe, which is waited for.
     Anything,
+    /// Nothing but a pipe.
+    Pipe,
 }
 
 impl FileRule {
@@ -104,6 +106,9 @@ impl FileRule {
         if kind.is_file() && self.link == Link::FollowedIfOurs && metadata.uid() != geteuid().as_raw() {
             return Err(io::Error::other(format!("it is a file of user {}; name one of this user's", metadata.uid())));
         }
+        if self.accepts == Accepts::Pipe {
+            return if kind.is_fifo() { Ok(()) } else { Err(io::Error::other("it is not a pipe")) };
+        }
         let is_device = kind.is_char_device() && self.accepts == Accepts::RegularFileOrDevice;
         let what = if kind.is_file() || is_device {
             return Ok(());
@@ -141,6 +146,7 @@ impl FileRule {
             Accepts::RegularFileOrDevice => ", regular file or device only, never blocks",
             Accepts::AnythingWithoutWaiting => ", may be a pipe, which has ten seconds",
             Accepts::Anything => ", may be a pipe and then waits for it",
+            Accepts::Pipe => ", pipe only, never blocks",
         };
         format!("{access}{create}{link}{accepts}")
     }
@@ -343,8 +349,23 @@ pub const NOTHING: FileRule = FileRule {
     ..OURS
 };
 
+/// A pipe that this program was given as its standard input. It is opened anew, because others share its flags.
+pub const GIVEN_INPUT: FileRule = FileRule {
+    what: "standard input, when it is a pipe without a name",
+    place: "/proc/self/fd/N",
+    mode: None,
+    link: Link::Followed,
+    accepts: Accepts::Pipe,
+    removed: "never",
+    ..OURS
+};
+
+/// A pipe that this program was given as its standard output or error.
+pub const GIVEN_OUTPUT: FileRule =
+    FileRule { what: "standard output or error, when it is a pipe", access: Access::Append, ..GIVEN_INPUT };
+
 /// Every rule for files.
-pub const FILES: [&FileRule; 16] = [
+pub const FILES: [&FileRule; 18] = [
     &EVENTS,
     &EVENTS_ASIDE,
     &RECORD_ASIDE,
@@ -361,4 +382,6 @@ pub const FILES: [&FileRule; 16] = [
     &TEST_LOG,
     &SYSTEM,
     &NOTHING,
+    &GIVEN_INPUT,
+    &GIVEN_OUTPUT,
 ];

@@ -7,7 +7,7 @@ mod limits;
 mod plain;
 mod report;
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -17,7 +17,9 @@ use watari_sdk::Options;
 use leftovers::Leftovers;
 use report::{Level, Report};
 
+use super::say;
 use crate::printable::printable;
+use crate::standard_streams::{wait_for_input, write_all};
 
 /// Look at this machine: is there a Claude Code, will it work, and what to do if not.
 #[derive(Debug, clap::Args)]
@@ -63,8 +65,7 @@ impl Doctor {
             Ok(Level::Ok | Level::Warning) => ExitCode::SUCCESS,
             Ok(Level::Problem) => ExitCode::FAILURE,
             Err(error) => {
-                // Nobody may read that either.
-                let _told = writeln!(io::stderr(), "watari doctor: {}", printable(&error.to_string()));
+                say(&format!("watari doctor: {}\n", printable(&error.to_string())));
                 ExitCode::FAILURE
             }
         }
@@ -73,12 +74,11 @@ impl Doctor {
     fn examine_and_tell(&self) -> io::Result<Level> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let (report, leftovers) = runtime.block_on(self.examine());
-        let mut stdout = io::stdout().lock();
         if self.json {
-            writeln!(stdout, "{}", report.json()?)?;
+            write_all(io::stdout(), format!("{}\n", report.json()?).as_bytes())?;
         } else {
-            write!(stdout, "{report}")?;
-            ask_to_end(leftovers, &runtime, &mut stdout)?;
+            write_all(io::stdout(), report.to_string().as_bytes())?;
+            ask_to_end(leftovers, &runtime)?;
         }
         Ok(report.worst())
     }
@@ -100,18 +100,18 @@ impl Doctor {
 }
 
 /// Asks whether leftovers should be ended, if there are some and somebody is there to answer.
-fn ask_to_end(mut leftovers: Leftovers, runtime: &Runtime, stdout: &mut impl Write) -> io::Result<()> {
+fn ask_to_end(mut leftovers: Leftovers, runtime: &Runtime) -> io::Result<()> {
     let is_somebody_there = io::stdin().is_terminal() && io::stderr().is_terminal();
     if !leftovers.can_be_ended() || !is_somebody_there {
         return Ok(());
     }
-    stdout.flush()?;
-    write!(io::stderr(), "end them? [y/N] ")?;
+    write_all(io::stderr(), b"end them? [y/N] ")?;
     let mut answer = String::new();
+    wait_for_input(io::stdin())?;
     io::stdin().read_line(&mut answer)?;
     if is_yes(&answer) {
         runtime.block_on(leftovers.end());
-        writeln!(stdout, "{}", leftovers.finding().found)?;
+        write_all(io::stdout(), format!("{}\n", leftovers.finding().found).as_bytes())?;
     }
     Ok(())
 }

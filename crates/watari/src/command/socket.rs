@@ -4,7 +4,6 @@ mod detached;
 mod options;
 
 use std::hash::{BuildHasher, RandomState};
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -14,7 +13,7 @@ use tracing::level_filters::LevelFilter;
 use watari_hub::{Conversation, Home, HostState, Kept, host};
 use watari_sdk::{PermissionMode, SessionId};
 
-use super::{StallOptions, StopSignals, complain, fail};
+use super::{StallOptions, StopSignals, complain, fail, mention};
 use crate::frontend::unix::{self, Doors};
 use crate::host_log;
 
@@ -204,10 +203,8 @@ const STARTER_WENT: &str = "whoever started it went away before it was ready";
 /// Says where the socket is.
 fn announce(socket: &Path) {
     // If nobody reads it, whoever connects knows.
-    let mut out = io::stdout().lock();
     // As it is: not every path is UTF-8.
-    let line = [socket.as_os_str().as_encoded_bytes(), b"\n"].concat();
-    let _written = out.write_all(&line).and_then(|()| out.flush());
+    let _written = mention(&[socket.as_os_str().as_encoded_bytes(), b"\n"].concat());
 }
 
 /// The folders of this user's sessions.

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use tokio::io::AsyncReadExt;
 use watari_testkit::stub_api::stub_script_schema;
 use watari_testkit::{Script, StubApi, StubOptions};
 
 use super::{CANNOT, StopSignals, fail, print};
+use crate::standard_streams::Input;
 
 /// Stand in for the Anthropic Messages API, so that a program can be tested without a key.
 #[derive(Debug, clap::Args)]
@@ -106,6 +106,10 @@ fn close_stdout() {
 }
 
 async fn end_of_input() {
-    let (mut input, mut piece) = (tokio::io::stdin(), [0; 1024]);
-    while let Ok(1..) = input.read(&mut piece).await {}
+    // What cannot be read has ended.
+    let Ok(mut input) = Input::open() else { return };
+    let mut piece = Vec::with_capacity(1024);
+    while let Ok(1..) = input.read(&mut piece).await {
+        piece.clear();
+    }
 }

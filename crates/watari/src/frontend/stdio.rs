@@ -1,6 +1,5 @@
 //! One session on standard input and output, in the dialect of the bridge.
 
-mod ends;
 mod leaving;
 mod lock;
 mod running;
@@ -11,7 +10,6 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use ends::{Input, Output};
 use lock::ConversationLock;
 use running::{Answered, EMPTY_PROMPT, Ending, Running, STARTED, TOOLS_TOO_LATE, Taken, gone};
 use state::{Connecting, State};
@@ -26,6 +24,7 @@ use watari_sdk::{
 use crate::command::StopSignals;
 use crate::dialect::bridge::{self, Encoder, Fatal, Incoming, StartOptions};
 use crate::frontend::outbox::Outbox;
+use crate::standard_streams::{Input, Output};
 
 /// How many messages of the client may wait while the CLI starts.
 const EARLY_PROMPTS_MAX: usize = 256;

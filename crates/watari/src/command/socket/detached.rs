@@ -1,7 +1,7 @@
 //! A host in the background: started by a process that waits until it is ready, and then goes.
 
 use std::ffi::OsString;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::Duration;
@@ -9,7 +9,8 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use watari_hub::Key;
 
-use crate::command::fail;
+use crate::command::{fail, mention};
+use crate::standard_streams::write_all;
 
 /// Starts this program again as a host in the background, and waits until its session is ready.
 pub(super) fn start() -> ExitCode {
@@ -29,8 +30,7 @@ pub(super) fn start() -> ExitCode {
     let mut said = String::new();
     let read = host.stdout.take().map(|mut out| out.read_to_string(&mut said));
     if let Some(Ok(1..)) = read {
-        let mut out = io::stdout().lock();
-        return match out.write_all(said.as_bytes()).and_then(|()| out.flush()) {
+        return match write_all(io::stdout(), said.as_bytes()) {
             Ok(()) => ExitCode::SUCCESS,
             // Nobody would know of it.
             Err(error) => end(host, &error),
@@ -77,8 +77,7 @@ const LOOKED_EVERY: Duration = Duration::from_millis(200);
 
 /// Says that the session is ready, and lets go of whoever waits for that; false if nobody waits any more.
 pub(super) fn ready(key: &Key, socket: &Path) -> bool {
-    let mut out = io::stdout().lock();
-    let is_heard = writeln!(out, "{key}").and_then(|()| out.flush()).is_ok();
+    let is_heard = mention(format!("{key}\n").as_bytes()).is_ok();
     // The key is what was asked for; this is for people.
     crate::command::say(&format!("watari: listening on {}\n", socket.display()));
     let let_go = watari_sdk::files::nothing().and_then(|nothing| {

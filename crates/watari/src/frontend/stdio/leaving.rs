@@ -74,7 +74,7 @@ impl Bridge {
             }
         }
         // Where output goes through another thread, it is there when this returns.
-        if let Ok(Err(error)) = tokio::time::timeout(self.last_lines_within, output.flush()).await {
+        if let Ok(Err(error)) = tokio::time::timeout(self.last_lines_within, output.finish()).await {
             self.output_failed(&error);
         }
     }

@@ -7,9 +7,9 @@ use std::task::{Context, Poll, Waker};
 use tokio::time::Instant;
 use watari_sdk::{Client, ConnectError, Event, Events, Lines};
 
-use super::ends::{Input, Output};
 use super::running::Answered;
 use super::state::State;
+use crate::standard_streams::{Input, Output};
 
 /// What one wait brought.
 pub(super) enum Happened {

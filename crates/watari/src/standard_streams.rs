@@ -1,0 +1,187 @@
+//! Standard input, output and error. Other programs may share them, so no flag of theirs is changed: what is set on one
+//! descriptor holds for everybody who has the same open file, also when this program is killed.
+//!
+//! A pipe is opened anew, and the new descriptor is non-blocking. A socket is read and written with a flag of the call. For
+//! everything else (files, terminals, pipes that cannot be opened anew) a thread copies between it and a pipe of our own.
+
+mod patient;
+mod relay;
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+pub(crate) use patient::{wait_for_input, write_all, write_within};
+use relay::Relay;
+use rustix::buffer::spare_capacity;
+use rustix::fs::FileType;
+use rustix::net::{RecvFlags, SendFlags};
+use tokio::io::unix::AsyncFd;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
+use tokio::net::unix::pipe;
+use watari_sdk::files;
+
+/// Where a client's lines come from.
+pub(crate) enum Input {
+    Pipe(pipe::Receiver),
+    Socket(AsyncFd<OwnedFd>),
+    Other(pipe::Receiver, Relay),
+}
+
+/// Where the lines for a client go.
+pub(crate) enum Output {
+    Pipe(pipe::Sender),
+    Socket {
+        socket: AsyncFd<OwnedFd>,
+        /// The same socket once more, on which nothing is written: only its end is waited for.
+        watched: AsyncFd<OwnedFd>,
+    },
+    /// The pipe is none once it is closed, so that the thread comes to its end.
+    Other(Option<pipe::Sender>, Relay),
+}
+
+impl Input {
+    pub(crate) fn open() -> io::Result<Input> {
+        Input::of(io::stdin().as_fd())
+    }
+
+    fn of(stdin: BorrowedFd<'_>) -> io::Result<Input> {
+        let kind = kind_of(stdin)?;
+        if kind == FileType::Socket {
+            let socket = stdin.try_clone_to_owned()?;
+            return Ok(Input::Socket(watched_for(Interest::READABLE, socket)?));
+        }
+        if kind == FileType::Fifo
+            && let Ok(pipe) = files::reopened_input(stdin)
+        {
+            return Ok(Input::Pipe(pipe::Receiver::from_owned_fd(pipe)?));
+        }
+        let (reader, writer) = io::pipe()?;
+        let relay = Relay::start(stdin.try_clone_to_owned()?, writer.into());
+        Ok(Input::Other(pipe::Receiver::from_owned_fd(reader.into())?, relay))
+    }
+
+    /// Adds what there is; zero at the end. Dropping the future loses nothing.
+    pub(crate) async fn read(&mut self, bytes: &mut Vec<u8>) -> io::Result<usize> {
+        match self {
+            Input::Pipe(pipe) => pipe.read_buf(bytes).await,
+            Input::Socket(socket) => {
+                let receive = |socket: &OwnedFd| {
+                    Ok(rustix::net::recv(socket, spare_capacity(bytes), RecvFlags::DONTWAIT).map(|(count, _)| count)?)
+                };
+                socket.async_io(Interest::READABLE, receive).await
+            }
+            Input::Other(pipe, relay) => match pipe.read_buf(bytes).await? {
+                0 => relay.end().await.map(|()| 0),
+                count => Ok(count),
+            },
+        }
+    }
+}
+
+impl Output {
+    pub(crate) fn open() -> io::Result<Output> {
+        Output::of(io::stdout().as_fd())
+    }
+
+    fn of(stdout: BorrowedFd<'_>) -> io::Result<Output> {
+        let kind = kind_of(stdout)?;
+        if kind == FileType::Socket {
+            let [socket, watched] = [stdout.try_clone_to_owned()?, stdout.try_clone_to_owned()?];
+            return Ok(Output::Socket {
+                socket: watched_for(Interest::WRITABLE, socket)?,
+                watched: watched_for(Interest::WRITABLE, watched)?,
+            });
+        }
+        if kind == FileType::Fifo
+            && let Ok(pipe) = files::reopened_output(stdout)
+        {
+            return Ok(Output::Pipe(pipe::Sender::from_owned_fd(pipe)?));
+        }
+        let (reader, writer) = io::pipe()?;
+        let relay = Relay::start(reader.into(), stdout.try_clone_to_owned()?);
+        Ok(Output::Other(Some(pipe::Sender::from_owned_fd(writer.into())?), relay))
+    }
+
+    /// Writes what can be written now; with nothing to write, waits until the client has closed its end, which is an
+    /// error. Dropping the future loses nothing.
+    pub(crate) async fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if bytes.is_empty() {
+            return Err(self.closed().await);
+        }
+        match self {
+            Output::Pipe(pipe) => pipe.write(bytes).await,
+            Output::Socket { socket, .. } => {
+                let send = |socket: &OwnedFd| Ok(rustix::net::send(socket, bytes, SendFlags::DONTWAIT)?);
+                socket.async_io(Interest::WRITABLE, send).await
+            }
+            Output::Other(pipe, relay) => {
+                let written = match pipe {
+                    Some(pipe) => pipe.write(bytes).await.ok(),
+                    None => None,
+                };
+                match written {
+                    Some(count) => Ok(count),
+                    // The thread has ended, and knows why.
+                    None => Err(relay.error().await),
+                }
+            }
+        }
+    }
+
+    /// Waits until everything is written. Nothing can be written after that.
+    pub(crate) async fn finish(&mut self) -> io::Result<()> {
+        match self {
+            Output::Pipe(_) | Output::Socket { .. } => Ok(()),
+            Output::Other(pipe, relay) => {
+                *pipe = None;
+                relay.end().await
+            }
+        }
+    }
+
+    /// A pipe tells when nobody is left to read it. A socket tells when its other end is closed, or shut down both ways:
+    /// one that is shut down for writing only is no more than the end of the input, and one that is shut down for
+    /// reading only is, as of a file or a terminal, only heard of when something is written.
+    async fn closed(&mut self) -> io::Error {
+        match self {
+            Output::Pipe(pipe) => {
+                #[cfg(target_os = "linux")]
+                let closed = pipe.ready(Interest::ERROR).await.map(drop);
+                #[cfg(not(target_os = "linux"))]
+                let closed = { std::future::pending::<io::Result<()>>().await };
+                closed.err().unwrap_or_else(|| io::ErrorKind::BrokenPipe.into())
+            }
+            Output::Socket { watched, .. } => {
+                #[cfg(target_os = "linux")]
+                let closed = end_of(watched).await;
+                #[cfg(not(target_os = "linux"))]
+                let closed = { std::future::pending::<io::Result<()>>().await };
+                closed.err().unwrap_or_else(|| io::ErrorKind::BrokenPipe.into())
+            }
+            Output::Other(_, relay) => relay.error().await,
+        }
+    }
+}
+
+/// Waits until a socket is closed in both directions.
+#[cfg(target_os = "linux")]
+async fn end_of(socket: &AsyncFd<OwnedFd>) -> io::Result<()> {
+    loop {
+        let mut guard = socket.ready(Interest::WRITABLE).await?;
+        if guard.ready().is_write_closed() {
+            return Ok(());
+        }
+        // There is room to write, which is what is waited for elsewhere: here it is put aside until there is news.
+        guard.clear_ready();
+    }
+}
+
+/// Waiting for a descriptor sets no flag of it.
+#[expect(deprecated, reason = "it is unsound for types that lend a descriptor they do not own; this one owns its own")]
+fn watched_for(interest: Interest, end: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+    AsyncFd::with_interest(end, interest)
+}
+
+fn kind_of(end: impl AsFd) -> io::Result<FileType> {
+    Ok(FileType::from_raw_mode(rustix::fs::fstat(end)?.st_mode))
+}

@@ -1,0 +1,249 @@
+//! Descriptors that `watari` is given: others share them, so that nothing of them is changed, and what they are already is
+//! coped with.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
+
+mod common;
+mod fake;
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream as StdUnixStream;
+use std::process::Stdio;
+use std::time::Duration;
+
+use common::{WATARI, signal_process};
+use fake::{Room, start};
+use rustix::fs::{CWD, Mode, OFlags, fcntl_getfl, fcntl_setfl, mkfifoat};
+use rustix::process::Signal;
+use tokio::process::{Child, Command};
+
+/// How long a line may take.
+const WITHIN: Duration = Duration::from_secs(30);
+
+const ONE_TURN: &str = "prompt\ntext Good morning\nresult\n";
+
+/// A turn that is longer than any pipe.
+const LONG_ANSWER: &str = "prompt\nmessage\ndeltas 3000 of 1000\nend\nresult\n";
+
+/// Both ends of something that carries bytes one way: what is read, and what is written.
+type Ends = (OwnedFd, OwnedFd);
+
+fn pipe() -> Ends {
+    let (reader, writer) = io::pipe().unwrap();
+    (reader.into(), writer.into())
+}
+
+fn socket() -> Ends {
+    let (one, other) = StdUnixStream::pair().unwrap();
+    (one.into(), other.into())
+}
+
+/// A pipe with a name, which has another way to begin and to end.
+fn fifo(room: &Room, name: &str) -> Ends {
+    let path = room.sandbox.root().join(name);
+    mkfifoat(CWD, &path, Mode::from(0o600)).unwrap();
+    // Each end alone would wait for the other.
+    let both = File::options().read(true).write(true).open(&path).unwrap();
+    let ends = (File::open(&path).unwrap().into(), File::options().write(true).open(&path).unwrap().into());
+    drop(both);
+    ends
+}
+
+fn is_non_blocking(end: impl AsFd) -> bool {
+    fcntl_getfl(end).unwrap().contains(OFlags::NONBLOCK)
+}
+
+fn make_non_blocking(end: impl AsFd) {
+    fcntl_setfl(&end, fcntl_getfl(&end).unwrap() | OFlags::NONBLOCK).unwrap();
+}
+
+/// A session whose three descriptors this test shares, as a shell or a second writer would.
+struct Shared {
+    child: Child,
+    theirs: [OwnedFd; 3],
+    stdin: File,
+    stdout: File,
+}
+
+impl Shared {
+    fn begin(mut command: Command, [stdin, stdout, stderr]: [Ends; 3]) -> Shared {
+        let theirs = [stdin.0, stdout.1, stderr.1];
+        let [input, output, errors] = theirs.each_ref().map(|end| Stdio::from(end.try_clone().unwrap()));
+        let child = command.stdin(input).stdout(output).stderr(errors).spawn().unwrap();
+        Shared { child, theirs, stdin: stdin.1.into(), stdout: stdout.0.into() }
+    }
+
+    /// Reads until a line of a type has come.
+    async fn hear(&self, kind: &str) {
+        let (mut stdout, wanted) = (self.stdout.try_clone().unwrap(), format!(r#"{{"type":"{kind}""#));
+        let hearing = tokio::task::spawn_blocking(move || {
+            let (mut heard, mut piece) = (String::new(), [0; 4096]);
+            while !heard.contains(&wanted) {
+                // Only the end of what was heard before may be the beginning of it.
+                heard.drain(..heard.len().saturating_sub(wanted.len()));
+                let count = stdout.read(&mut piece).unwrap();
+                assert_ne!(count, 0, "it ended without {wanted}");
+                heard.extend(piece[..count].iter().map(|byte| char::from(*byte & 0x7f)));
+            }
+        });
+        let heard = tokio::time::timeout(WITHIN, hearing).await;
+        heard.unwrap_or_else(|_| panic!("no {kind} came within {WITHIN:?}")).unwrap();
+    }
+
+    fn say(&mut self, line: &str) {
+        self.stdin.write_all(line.as_bytes()).unwrap();
+    }
+
+    fn is_unchanged(&self, when: &str) {
+        let changed: Vec<usize> = (0..3).filter(|number| is_non_blocking(&self.theirs[*number])).collect();
+        assert_eq!(changed, Vec::<usize>::new(), "made non-blocking {when}");
+    }
+}
+
+#[tokio::test]
+async fn no_descriptor_that_others_share_is_ever_made_non_blocking() {
+    for kind in ["pipes", "sockets", "named pipes"] {
+        let room = Room::new(ONE_TURN);
+        let ends = match kind {
+            "pipes" => [pipe(), pipe(), pipe()],
+            "sockets" => [socket(), socket(), socket()],
+            _ => ["stdin", "stdout", "stderr"].map(|name| fifo(&room, name)),
+        };
+        let mut session = Shared::begin(room.command(), ends);
+        session.hear("ready").await;
+        session.is_unchanged(&format!("by the start, on {kind}"));
+        session.say(&start());
+        session.hear("turn_result").await;
+        session.is_unchanged(&format!("by a turn, on {kind}"));
+        // Nothing could be put back.
+        signal_process(session.child.id().unwrap(), Signal::KILL);
+        session.child.wait().await.unwrap();
+        session.is_unchanged(&format!("when it was killed, on {kind}"));
+    }
+}
+
+#[tokio::test]
+async fn an_output_that_is_non_blocking_already_is_waited_for_and_gets_everything() {
+    for make in [pipe as fn() -> Ends, socket] {
+        let room = Room::new(LONG_ANSWER);
+        let (output, input) = (make(), pipe());
+        make_non_blocking(&output.1);
+        let mut session = Shared::begin(room.command(), [input, output, pipe()]);
+        session.say(&start());
+        session.hear("turn_result").await;
+        assert!(is_non_blocking(&session.theirs[1]), "whoever made it non-blocking wants it so");
+        drop(session.stdin);
+        room.ends(session.child).await;
+    }
+}
+
+#[tokio::test]
+async fn an_input_that_is_non_blocking_already_is_waited_for() {
+    for make in [pipe as fn() -> Ends, socket] {
+        let room = Room::new(ONE_TURN);
+        let input = make();
+        make_non_blocking(&input.0);
+        let mut session = Shared::begin(room.command(), [input, pipe(), pipe()]);
+        session.hear("ready").await;
+        session.say(&start());
+        session.hear("turn_result").await;
+        let Shared { child, theirs, stdin, .. } = session;
+        drop((stdin, theirs));
+        room.ends(child).await;
+    }
+}
+
+/// The terminal is one of util-linux's `script`; a program before this one has made it non-blocking.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_terminal_that_is_non_blocking_already_is_waited_for() {
+    let room = Room::new(LONG_ANSWER);
+    let make = "import fcntl,os; [fcntl.fcntl(n, fcntl.F_SETFL, fcntl.fcntl(n, fcntl.F_GETFL) | os.O_NONBLOCK) for n in (0, 1)]";
+    let command = format!("python3 -c '{make}'; '{WATARI}' stdio --claude '{}'", room.claude.display());
+    let mut script = Command::new("script");
+    script.args(["--quiet", "--return", "--command", &command, "/dev/null"]).current_dir(room.sandbox.cwd());
+    script.env_clear().envs(room.sandbox.environment()).kill_on_drop(true);
+    script.env("PATH", std::env::var_os("PATH").unwrap());
+    let mut child = script.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    // Nothing is typed yet when it begins to read.
+    let mut stdout = tokio::io::BufReader::new(child.stdout.take().unwrap());
+    let shown = tokio::time::timeout(WITHIN, async {
+        use tokio::io::{AsyncBufReadExt, AsyncWriteExt};
+        let mut shown = String::new();
+        while !shown.contains(r#"{"type":"ready"#) {
+            assert_ne!(stdout.read_line(&mut shown).await.unwrap(), 0, "{shown}");
+        }
+        stdin.write_all(start().as_bytes()).await.unwrap();
+        while !shown.contains(r#"{"type":"turn_result"#) {
+            assert_ne!(stdout.read_line(&mut shown).await.unwrap(), 0, "{shown}");
+        }
+        shown
+    });
+    let shown = shown.await.unwrap();
+    assert!(!shown.contains(r#"{"type":"error"#), "{shown}");
+    drop(stdin);
+    let status = tokio::time::timeout(WITHIN, child.wait()).await.unwrap().unwrap();
+    assert!(status.success(), "{status}");
+}
+
+#[tokio::test]
+async fn a_named_pipe_whose_writer_has_gone_is_read_to_its_end() {
+    let room = Room::new(ONE_TURN);
+    let (reader, writer) = fifo(&room, "conversation");
+    File::from(writer).write_all(start().as_bytes()).unwrap();
+    let (stdout, lines) = pipe();
+    let child = room.command().stdin(reader).stdout(lines).spawn().unwrap();
+    room.ends(child).await;
+    let mut said = String::new();
+    File::from(stdout).read_to_string(&mut said).unwrap();
+    assert!(said.contains(r#"{"type":"turn_result""#), "{said}");
+}
+
+/// A stub that is to end with its input; nobody has written yet.
+#[tokio::test]
+async fn a_stub_waits_for_an_input_that_is_non_blocking_already() {
+    let folder = tempfile::tempdir().unwrap();
+    let (reader, writer) = pipe();
+    make_non_blocking(&reader);
+    let mut command = Command::new(WATARI);
+    command.args(["stub", "--until-eof"]).current_dir(folder.path()).env_clear().kill_on_drop(true);
+    let mut child = command.stdin(reader).stdout(Stdio::piped()).spawn().unwrap();
+    let mut printed = String::new();
+    tokio::io::AsyncReadExt::read_to_string(&mut child.stdout.take().unwrap(), &mut printed).await.unwrap();
+    assert!(printed.contains("WATARI_STUB_URL="), "{printed}");
+    // That it still waits is nothing that could be waited for.
+    let ended = tokio::time::timeout(Duration::from_millis(500), child.wait()).await;
+    assert!(ended.is_err(), "it did not wait: {ended:?}");
+    drop(writer);
+    let status = tokio::time::timeout(WITHIN, child.wait()).await.unwrap().unwrap();
+    assert!(status.success(), "{status}");
+}
+
+#[tokio::test]
+async fn what_a_command_prints_waits_for_an_output_that_is_non_blocking_already() {
+    let (reader, writer) = pipe();
+    make_non_blocking(&writer);
+    // Full, as another program would leave it.
+    let mut filled = 0;
+    while let Ok(count) = rustix::io::write(&writer, &[b' '; 4096]) {
+        filled += count;
+    }
+    let mut command = Command::new(WATARI);
+    let mut child = command.args(["schema", "native"]).env_clear().stdout(writer).kill_on_drop(true).spawn().unwrap();
+    drop(command);
+    // That it still waits is nothing that could be waited for.
+    let ended = tokio::time::timeout(Duration::from_millis(500), child.wait()).await;
+    assert!(ended.is_err(), "it did not wait: {ended:?}");
+    let reading = tokio::task::spawn_blocking(move || {
+        let mut printed = String::new();
+        File::from(reader).read_to_string(&mut printed).map(|_| printed)
+    });
+    let printed = tokio::time::timeout(WITHIN, reading).await.unwrap().unwrap().unwrap();
+    assert!(child.wait().await.unwrap().success());
+    let schema = fs::read_to_string(common::root().join("docs/schema/native.json")).unwrap();
+    assert_eq!(printed.len(), filled + schema.len());
+    assert!(printed.ends_with(&schema));
+}
