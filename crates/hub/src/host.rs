@@ -1,6 +1,7 @@
 //! The host of a session: one task that runs the CLI, again if it must, and carries out what clients want of it.
 
 mod carrier;
+mod early;
 mod stopping;
 
 use std::future::poll_fn;
@@ -19,6 +20,7 @@ use crate::publisher::{HostState, Publisher, Wanted};
 use crate::record::RecordError;
 use crate::told::HostEvent;
 use carrier::{Carrier, Settled, enter};
+use early::Early;
 use stopping::{CLOSED, Stop, Stopping, hurried, reason_of, stopped, stopper, told};
 
 pub use stopping::Stopper;
@@ -39,6 +41,7 @@ pub struct Host {
     stopper: Stopper,
     ledger: Ledger,
     answers: JoinSet<Settled>,
+    early: Early,
     options: Options,
     conversation: Conversation,
 }
@@ -104,6 +107,7 @@ pub fn host(kept: Kept, conversation: Conversation, options: Options) -> Result<
         stopper: stopper.clone(),
         ledger: Ledger::default(),
         answers: JoinSet::new(),
+        early: Early::default(),
         options,
         conversation,
     };
@@ -156,7 +160,7 @@ impl Host {
             Conversation::New(id) => Session::NewWithId(id.clone()),
             Conversation::Resumed(id) => Session::Resume(id.clone()),
         };
-        let mut life = Box::pin(self.live(session, None)).await;
+        let mut life = Box::pin(self.live(session)).await;
         if let Life::Failed(error) = life {
             self.publisher.publish(HostEvent::StartFailed { message: error.to_string() });
             self.close()?;
@@ -193,18 +197,18 @@ impl Host {
     async fn live_again(&mut self, first: Given) -> Life {
         let id = self.publisher.kept.record.session_id.clone().unwrap_or_default();
         let Ok(id) = SessionId::parse(&id) else { return Life::Stopped };
-        let mut waiting = Some(first);
-        let mut life = Box::pin(self.live(Session::Resume(id.clone()), Some(&mut waiting))).await;
+        self.early.put_first(first);
+        let mut life = Box::pin(self.live(Session::Resume(id.clone()))).await;
         if let Life::Failed(ConnectError::UnknownSession { .. }) = life {
             self.publisher.publish(HostEvent::ContextLost { session_id: id.to_string() });
-            life = Box::pin(self.live(Session::NewWithId(id), Some(&mut waiting))).await;
+            life = Box::pin(self.live(Session::NewWithId(id))).await;
         }
         if let Life::Failed(error) = &life {
             let message = error.to_string();
             self.publisher.life_failed();
             self.publisher.publish(HostEvent::StartFailed { message: message.clone() });
-            if let Some(Given { sender, answer, .. }) = waiting.take() {
-                self.ledger.settle(sender.once.as_ref(), answer, &Err(message));
+            if let Some(prompt) = self.early.next_prompt() {
+                self.settle(prompt, Err(message));
             }
         }
         life
@@ -213,7 +217,8 @@ impl Host {
     /// Waits for something that only a CLI can do; none when the host is to end.
     async fn wait_for_prompt(&mut self) -> Option<Given> {
         loop {
-            let Host { publisher, commands, stop, .. } = self;
+            let early_is_empty = self.early.is_empty();
+            let Host { publisher, commands, stop, early, ledger, .. } = self;
             let given = tokio::select! {
                 // All may be dropped half-way: what is not taken stays.
                 () = poll_fn(|context| publisher.poll_work(context)) => continue,
@@ -221,9 +226,11 @@ impl Host {
                     self.publisher.publish(HostEvent::HostStopping { reason });
                     return None;
                 }
-                given = commands.recv() => given?,
+                // What came while a CLI started that did not get ready.
+                given = early.next() => Some(given),
+                given = commands.recv(), if early_is_empty => enter(ledger, given?),
             };
-            let Some(given) = self.enter(given) else { continue };
+            let Some(given) = given else { continue };
             self.publisher.verify();
             let refusal = match (self.publisher.refuses(&given.command), &given.command) {
                 (Some(refused), _) => refused.to_string(),
@@ -251,15 +258,16 @@ impl Host {
         }
     }
 
-    /// One life of the CLI, from its start to its end. A command that waits is given to it when it is ready.
-    async fn live(&mut self, session: Session, mut waiting: Option<&mut Option<Given>>) -> Life {
+    /// One life of the CLI, from its start to its end. Commands that wait are given to it when it is ready.
+    async fn live(&mut self, session: Session) -> Life {
         self.publisher.life_begins();
         let ids_after = self.publisher.kept.log.last().seq;
         let asked_tool_uses = self.publisher.kept.asked_tool_uses.clone();
         let mut options = Options { session, ids_after, asked_tool_uses, ..self.options.clone() };
         self.publisher.settings.apply(&mut options);
         tracing::info!(?options.session, "Claude Code is started");
-        let Host { publisher, tells, commands, stop, stopper, ledger, answers, options: kept_options, .. } = self;
+        let Host { publisher, tells, commands, stop, stopper, ledger, answers, early, options: kept_options, .. } =
+            self;
         let (opening, running) = match open(options, &mut *publisher).await {
             Ok(opened) => opened,
             Err(error) => return Life::Failed(StartError::into(error)),
@@ -272,22 +280,24 @@ impl Host {
         let (mut running, mut ready, mut stopped) = (pin!(running), pin!(opening.ready()), pin!(stopped(stop)));
         let (mut is_ready, mut is_hurried, mut stopping, mut failure) = (false, false, None::<Stopping>, None);
         loop {
+            let (carries, early_is_empty) = (is_ready && failure.is_none(), early.is_empty());
             tokio::select! {
                 // All may be dropped half-way: the session and its opening go on, what is not taken stays.
                 () = &mut running => break,
                 connected = &mut ready, if !is_ready => {
                     is_ready = true;
                     failure = connected.inspect(|_| tracing::info!("Claude Code is ready")).err();
-                    if let Some(given) = waiting.as_mut().filter(|_| failure.is_none()).and_then(|waiting| waiting.take()) {
-                        carrier.carry(given);
+                }
+                given = early.next(), if carries => carrier.carry(given),
+                given = next(commands), if !carries || early_is_empty => {
+                    let ending = carrier.take(given, (!carries).then_some(&mut *early));
+                    match (ending, &stopping) {
+                        (Some(ending), None) => stopping = Some(Stopping::by_client(tells, stopper, ending)),
+                        // It is ending already, and an abort hastens that.
+                        (Some(again), Some(_)) => carrier.carry(again),
+                        (None, _) => {}
                     }
                 }
-                given = next(commands), if is_ready => match (carrier.take(given), &stopping) {
-                    (Some(ending), None) => stopping = Some(Stopping::by_client(tells, stopper, ending)),
-                    // It is ending already, and an abort hastens that.
-                    (Some(again), Some(_)) => carrier.carry(again),
-                    (None, _) => {}
-                },
                 reason = &mut stopped, if stopping.is_none() => {
                     stopping = Some(Stopping::begin(tells, &reason, None));
                 }
@@ -311,11 +321,6 @@ impl Host {
             failure = ready.await.err();
         }
         if is_stopping { Life::Stopped } else { failure.map_or(Life::Gone, Life::Failed) }
-    }
-
-    /// Enters a command that is to be carried out; none if it was given before.
-    fn enter(&mut self, given: Given) -> Option<Given> {
-        enter(&mut self.ledger, given)
     }
 
     fn settle(&mut self, given: Given, outcome: Outcome) {

@@ -84,7 +84,7 @@ impl PromptContent {
     }
 
     /// How long it is.
-    pub(crate) fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         match self {
             PromptContent::Text(text) => text.len(),
             PromptContent::Blocks(blocks) => blocks.as_str().len(),

@@ -5,6 +5,7 @@ use tokio::task::{JoinError, JoinSet};
 use watari_sdk::{Command, OrderError, Orders, Request, Tool};
 
 use super::Given;
+use super::early::Early;
 use crate::ledger::{Entered, Ledger, Once, Outcome, Sender};
 
 /// An outcome on its way to whoever gave the command.
@@ -30,9 +31,13 @@ pub(super) struct Carrier<'a> {
 }
 
 impl Carrier<'_> {
-    /// Takes a command of a client, and carries it out unless it ends the session: then it is given back.
-    pub(super) fn take(&mut self, given: Given) -> Option<Given> {
+    /// Takes a command of a client, and carries it out, or has it wait for a CLI that is not ready. One that ends the
+    /// session is given back.
+    pub(super) fn take(&mut self, given: Given, waits_in: Option<&mut Early>) -> Option<Given> {
         let given = enter(self.ledger, given)?;
+        if let Some(early) = waits_in {
+            return early.take(given, self.ledger);
+        }
         if let Command::Close | Command::Abort = given.command {
             return Some(given);
         }

@@ -144,8 +144,13 @@ impl Machine {
     }
 
     fn close(&mut self, now: Instant) {
-        if self.phase == Phase::Running && self.watchdog.is_stalled() {
-            // The gentle steps need a CLI that reacts.
+        // The gentle steps need a CLI that reacts. One that starts may not, and has nothing that it could lose.
+        let needs_no_gentleness = match self.phase {
+            Phase::Starting => true,
+            Phase::Running => self.watchdog.is_stalled(),
+            Phase::Idle | Phase::Closing | Phase::Ended => false,
+        };
+        if needs_no_gentleness {
             return self.abort(now);
         }
         let runs = self.phase == Phase::Running;

@@ -9,5 +9,5 @@ mod schema;
 
 pub(crate) use incoming::{Incoming, read};
 pub(crate) use options::StartOptions;
-pub(crate) use outgoing::{Encoder, Fatal, error, ready};
+pub(crate) use outgoing::{Encoder, Fatal, error, message_cancelled, ready};
 pub(crate) use schema::schema;

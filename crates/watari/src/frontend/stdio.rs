@@ -205,9 +205,13 @@ impl Bridge {
                 Incoming::UserMessage(prompt) if prompts.len() < EARLY_PROMPTS_MAX => prompts.push(prompt),
                 Incoming::Start { .. } => self.tell_problem(Some(STARTED.to_owned())),
                 Incoming::RegisterTools(_) => self.tell_problem(Some(TOOLS_TOO_LATE.to_owned())),
+                Incoming::Interrupt { cancel_queued } => {
+                    // The prompt that would run first is the one to stop. Without one there is nothing to do.
+                    let count = if cancel_queued { prompts.len() } else { prompts.len().min(1) };
+                    prompts.drain(..count).for_each(|_| bridge::message_cancelled(self.outbox.lines()));
+                }
                 Incoming::UserMessage(_)
                 | Incoming::PermissionResponse { .. }
-                | Incoming::Interrupt { .. }
                 | Incoming::SetModel(_)
                 | Incoming::SetPermissionMode(_)
                 | Incoming::ToolCallResult { .. }

@@ -180,3 +180,18 @@ pub(crate) fn without_seconds(text: &str) -> String {
     }
     shown
 }
+
+/// Waits until a program has started others, and gives back their numbers.
+pub(crate) async fn children_started_by(program: u32) -> Vec<u32> {
+    let found = async {
+        loop {
+            let children = children_of(program);
+            if !children.is_empty() {
+                return children.into_iter().map(|child| child.pid).collect();
+            }
+            // Nothing tells of it but a look.
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), found).await.unwrap()
+}

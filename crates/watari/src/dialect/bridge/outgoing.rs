@@ -33,6 +33,11 @@ pub(crate) fn error(message: &str, fatal: Fatal, out: &mut Vec<u8>) {
     write(&Line::Error { message, fatal: fatal == Fatal::Yes }, out);
 }
 
+/// A line that says that an interrupt dropped a message.
+pub(crate) fn message_cancelled(out: &mut Vec<u8>) {
+    write(&Line::MessageDropped { reason: DroppedReason::Cancelled }, out);
+}
+
 /// How many events may wait for the session to have a name. The CLI says it before anything else; one that does not
 /// cannot be followed anyway.
 const UNNAMED_MAX: usize = 1024;
@@ -187,7 +192,7 @@ impl Encoder {
                 write(&Line::Task { session_id, task_id: &task, news, detail }, out);
             }
             Event::PromptDropped { reason: DropReason::Cancelled, .. } => {
-                write(&Line::MessageDropped { reason: DroppedReason::Cancelled }, out);
+                message_cancelled(out);
             }
             Event::PromptDropped { reason: DropReason::Lost, .. } => {
                 error("a message was lost by the CLI: it gave no result; send it again", Fatal::No, out);

@@ -1,0 +1,105 @@
+//! Commands that come while the CLI starts, or is started again. What ends the session or a message is carried out at once;
+//! the rest waits until the CLI is ready.
+
+use std::collections::VecDeque;
+
+use watari_sdk::{Accepted, Command};
+
+use super::Given;
+use crate::ledger::{Ledger, Outcome};
+
+/// How many commands may wait for the CLI, and how long their prompts may be together. One more is rejected, so that what
+/// comes behind it is heard.
+const EARLY_MAX: usize = 1024;
+const EARLY_BYTES_MAX: usize = 256 * 1024 * 1024;
+
+/// What a message is answered with that was interrupted before the CLI could have it.
+const INTERRUPTED: &str = "interrupted while Claude Code was starting: it was not sent";
+
+/// Commands that wait for the CLI. Each was entered into the ledger.
+#[derive(Debug, Default)]
+pub(super) struct Early {
+    waiting: VecDeque<Given>,
+}
+
+impl Early {
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// The prompt for which the CLI is started.
+    pub(super) fn put_first(&mut self, prompt: Given) {
+        self.waiting.push_front(prompt);
+    }
+
+    /// Takes a command that was entered; gives back one that ends the session.
+    pub(super) fn take(&mut self, given: Given, ledger: &mut Ledger) -> Option<Given> {
+        match given.command {
+            Command::Close | Command::Abort => return Some(given),
+            Command::Interrupt { cancel_queued } => {
+                self.interrupt(cancel_queued, ledger);
+                // Without a prompt it has no effect, which is no error.
+                settle(ledger, given, &Ok(Accepted::Done));
+            }
+            Command::Prompt(_) | Command::Answer { .. } | Command::Request { .. } => self.wait(given, ledger),
+        }
+        None
+    }
+
+    fn wait(&mut self, given: Given, ledger: &mut Ledger) {
+        let bytes: usize = self.waiting.iter().map(prompt_bytes).sum();
+        let is_full = self.waiting.len() >= EARLY_MAX || (bytes > 0 && bytes + prompt_bytes(&given) > EARLY_BYTES_MAX);
+        if is_full {
+            let message = format!(
+                "Claude Code is starting, and {} commands of {bytes} bytes wait for it already: send it again later",
+                self.waiting.len()
+            );
+            return settle(ledger, given, &Err(message));
+        }
+        self.waiting.push_back(given);
+    }
+
+    /// Drops the prompt that would run first, as an interrupt does when it runs, and with `all` those behind it.
+    fn interrupt(&mut self, all: bool, ledger: &mut Ledger) {
+        while let Some(prompt) = self.next_prompt() {
+            settle(ledger, prompt, &Err(INTERRUPTED.to_owned()));
+            if !all {
+                return;
+            }
+        }
+    }
+
+    /// Takes out the prompt that waits longest.
+    pub(super) fn next_prompt(&mut self) -> Option<Given> {
+        let place = self.waiting.iter().position(|given| matches!(given.command, Command::Prompt(_)))?;
+        self.waiting.remove(place)
+    }
+
+    /// Takes out the command that waits longest.
+    pub(super) fn pop(&mut self) -> Option<Given> {
+        self.waiting.pop_front()
+    }
+
+    /// The same, waiting for ever when there is none. Cancel-safe: it takes one only when it returns it.
+    pub(super) async fn next(&mut self) -> Given {
+        match self.pop() {
+            Some(given) => given,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+fn settle(ledger: &mut Ledger, given: Given, outcome: &Outcome) {
+    ledger.settle(given.sender.once.as_ref(), given.answer, outcome);
+}
+
+fn prompt_bytes(given: &Given) -> usize {
+    match &given.command {
+        Command::Prompt(prompt) => prompt.content.bytes(),
+        Command::Interrupt { .. }
+        | Command::Answer { .. }
+        | Command::Request { .. }
+        | Command::Close
+        | Command::Abort => 0,
+    }
+}
