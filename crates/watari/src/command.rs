@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use watari_sdk::Liveness;
+use watari_sdk::{Liveness, is_signal_ignored};
 
 use crate::printable::printable;
 use crate::standard_streams::{write_all, write_within};
@@ -105,30 +105,41 @@ impl StallOptions {
 
 /// Listens for those who want the program to end: by Ctrl-C, by SIGTERM, or because the terminal is gone.
 pub(crate) struct StopSignals {
-    /// None if the system does not let us listen; then the signals end the program by themselves.
-    signals: Option<[Signal; 3]>,
+    /// One is none if the system does not let us listen, and then ends the program by itself; or if it was ignored before
+    /// this program started, and then stays so.
+    signals: [Option<Signal>; 3],
 }
 
 impl StopSignals {
     /// From here on no signal is missed.
     pub(crate) fn listen() -> StopSignals {
-        let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
-        let [Ok(interrupt), Ok(terminate), Ok(hangup)] = kinds.map(signal) else {
-            return StopSignals { signals: None };
+        // `nohup` ignores the hangup, and a shell the interrupt for what it puts into the background: both mean it. Nobody
+        // means that a program cannot be terminated.
+        let unless_ignored = |kind: SignalKind| match is_signal_ignored(kind.as_raw_value()) {
+            true => None,
+            false => signal(kind).ok(),
         };
-        StopSignals { signals: Some([interrupt, terminate, hangup]) }
+        let terminate = signal(SignalKind::terminate()).ok();
+        let [interrupt, hangup] = [SignalKind::interrupt(), SignalKind::hangup()].map(unless_ignored);
+        StopSignals { signals: [interrupt, terminate, hangup] }
     }
 
     /// Waits for the next. Cancel-safe: a signal that has come stays until it is heard.
     pub(crate) async fn heard(&mut self) {
-        let Some([interrupt, terminate, hangup]) = &mut self.signals else {
-            return std::future::pending().await;
-        };
+        let [interrupt, terminate, hangup] = &mut self.signals;
         tokio::select! {
             // All may be dropped half-way: one is enough.
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-            _ = hangup.recv() => {}
+            () = next(interrupt) => {}
+            () = next(terminate) => {}
+            () = next(hangup) => {}
         }
+    }
+}
+
+/// The next of a signal; never, if it is not listened for. Cancel-safe like `recv`.
+async fn next(signal: &mut Option<Signal>) {
+    match signal {
+        Some(signal) => drop(signal.recv().await),
+        None => std::future::pending().await,
     }
 }

@@ -48,14 +48,23 @@ fn survive_file_size_limits() {
     let _registered = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
 }
 
+/// The end of a child is heard of, also if whoever started this program ignores it: then the system would tell nothing.
+fn hear_of_children() {
+    // Where it cannot be, the system's rule holds.
+    let _registered = signal_hook::flag::register(signal_hook::consts::SIGCHLD, Arc::default());
+}
+
 fn main() -> ExitCode {
-    // First of all: this program is also the keeper of sessions.
+    // First of all: whoever started this program may have blocked what ends it.
+    watari_sdk::unblock_signals();
+    // This program is also the keeper of sessions.
     Keeper::run_if_asked();
     let mut arguments = std::env::args_os().skip(1);
     if arguments.next().is_some_and(|argument| argument == FAKE_ARGUMENT) {
         return fake_claude::run(arguments);
     }
     survive_file_size_limits();
+    hear_of_children();
     match Watari::parse().command {
         Some(command) => command.run(),
         None => match Watari::command().print_help() {

@@ -13,6 +13,7 @@ use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 
 use super::talk::{FirstWords, Order, Report, hear_first_words};
 use crate::files;
+use crate::inherited;
 use crate::sweep;
 
 /// How long the CLI has to save its conversation when its owner is gone or in a hurry.
@@ -27,6 +28,8 @@ const LOOK_AGAIN_LATER: Duration = Duration::from_secs(1);
 /// Lives, and ends the process.
 #[expect(clippy::exit, reason = "a keeper is a whole process: nothing of the program it was started from runs")]
 pub(super) fn live() -> ! {
+    // Whoever started it may have blocked them; the CLI would inherit that.
+    inherited::unblock_signals();
     let code = match keep() {
         Ok(()) => 0,
         // The owner sees the socket end without a report, and says so.
@@ -65,7 +68,7 @@ fn start(words: &FirstWords, [stdin, stdout, stderr]: [OwnedFd; 3]) -> io::Resul
     let mut command = Command::new(&words.program);
     command.args(&words.arguments).current_dir(&words.directory);
     command.stdin(Stdio::from(stdin)).stdout(Stdio::from(stdout)).stderr(Stdio::from(stderr));
-    die_with_parent(&mut command);
+    inherited::die_with_parent(&mut command);
     let child = command.spawn()?;
     // The child is waited for by `wait`, together with the orphans; dropping its handle does nothing.
     Pid::from_raw(i32::try_from(child.id()).unwrap_or_default()).ok_or_else(|| io::ErrorKind::InvalidData.into())
@@ -265,24 +268,3 @@ fn become_parent_of_orphans() -> io::Result<()> {
 fn become_parent_of_orphans() -> io::Result<()> {
     Ok(())
 }
-
-/// Should the keeper itself be killed, the CLI gets SIGINT: it saves its conversation, ends its tools and
-/// goes. (The signal is sent when the thread that started the CLI ends: a keeper has only one.)
-#[cfg(all(target_os = "linux", not(watari_portable)))]
-#[expect(unsafe_code, reason = "nothing safe runs code between fork and exec")]
-fn die_with_parent(command: &mut Command) {
-    use std::os::unix::process::CommandExt;
-
-    let keeper = getpid();
-    // SAFETY: between fork and exec only two system calls are made, both safe to make there; nothing is
-    // allocated and no lock is taken.
-    unsafe {
-        command.pre_exec(move || {
-            rustix::process::set_parent_process_death_signal(Some(Signal::INT))?;
-            if rustix::process::getppid() == Some(keeper) { Ok(()) } else { Err(io::ErrorKind::BrokenPipe.into()) }
-        });
-    }
-}
-
-#[cfg(not(all(target_os = "linux", not(watari_portable))))]
-fn die_with_parent(_command: &mut Command) {}

@@ -10,6 +10,7 @@ use watari_protocol::Stop;
 
 use super::{Ending, GRACE, Plan, StartError, end_marked, start_error};
 use crate::files::PrivateFolder;
+use crate::inherited;
 use crate::sweep;
 
 /// A session's processes, with this program as the CLI's parent.
@@ -23,7 +24,9 @@ pub(crate) struct Unkept {
 
 impl Unkept {
     pub(super) fn start(plan: Plan, [stdin, stdout, stderr]: [OwnedFd; 3]) -> Result<Unkept, StartError> {
-        let cli = Command::new(&plan.program)
+        let mut command = Command::new(&plan.program);
+        inherited::start_unblocked(command.as_std_mut());
+        let cli = command
             .args(&plan.arguments)
             .current_dir(&plan.directory)
             .env_clear()
