@@ -545,6 +545,21 @@ fn closing_stops_climbing_when_the_cli_goes() {
 }
 
 #[test]
+fn closing_while_the_cli_starts_takes_no_gentle_step() {
+    insta::assert_snapshot!(play("
+        prompt one
+        close
+        close
+        exit
+    "), @r#"
+    * prompt_accepted {"content":"one","entry":"00000000-0000-4000-8000-000000000001","prompt":1}
+    ! Abort
+    * prompt_dropped {"prompt":1,"reason":"session_ended"}
+    * ended {"exit":{"reason":"asked"}}
+    "#);
+}
+
+#[test]
 fn aborting_ends_everything_at_once_from_anywhere() {
     insta::assert_snapshot!(play("
         prompt one

@@ -50,6 +50,8 @@ pub(crate) fn text_of(path: &Path) -> Result<String, BadFile> {
 pub(crate) fn text_in(path: &Path) -> io::Result<String> {
     let mut file = HAND_WRITTEN.open(path)?;
     let mut bytes = Vec::new();
+    // A pipe with a name that nobody has opened to write would be read as empty.
+    wait_for(&file)?;
     loop {
         match file.read_to_end(&mut bytes) {
             Ok(_) => break,
@@ -66,10 +68,15 @@ const PIPE_SILENT_MAX: Duration = Duration::from_secs(10);
 
 fn wait_for(pipe: &File) -> io::Result<()> {
     let limit = Timespec::try_from(PIPE_SILENT_MAX).ok();
-    match poll(&mut [PollFd::new(pipe, PollFlags::IN)], limit.as_ref()) {
-        Ok(0) => Err(io::Error::other(format!("nothing came through the pipe for {PIPE_SILENT_MAX:?}"))),
-        Ok(_) | Err(Errno::INTR) => Ok(()),
-        Err(error) => Err(error.into()),
+    loop {
+        match poll(&mut [PollFd::new(pipe, PollFlags::IN)], limit.as_ref()) {
+            Ok(0) => {
+                return Err(io::Error::other(format!("nothing came through the pipe for {PIPE_SILENT_MAX:?}")));
+            }
+            Ok(_) => return Ok(()),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
     }
 }
 

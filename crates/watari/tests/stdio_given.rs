@@ -247,3 +247,65 @@ async fn what_a_command_prints_waits_for_an_output_that_is_non_blocking_already(
     assert_eq!(printed.len(), filled + schema.len());
     assert!(printed.ends_with(&schema));
 }
+
+/// Both ends of a pipe that is full, and that nobody reads.
+fn full_pipe() -> Ends {
+    let (reader, writer) = pipe();
+    make_non_blocking(&writer);
+    while rustix::io::write(&writer, &[b' '; 4096]).is_ok() {}
+    fcntl_setfl(&writer, fcntl_getfl(&writer).unwrap() - OFlags::NONBLOCK).unwrap();
+    (reader, writer)
+}
+
+/// How long an end may take that waits a second for whoever reads, and room for a busy machine.
+const SOON: Duration = Duration::from_secs(5);
+
+#[tokio::test]
+async fn an_error_on_a_standard_error_that_nobody_reads_holds_nobody_up() {
+    let (_reader, full) = full_pipe();
+    let folder = tempfile::tempdir().unwrap();
+    for arguments in [&["socket", "--cwd", "/nowhere"][..], &["stub", "/nowhere"], &["check", "--claude", "/nowhere"]] {
+        let mut command = Command::new(WATARI);
+        command.args(arguments).current_dir(folder.path()).env_clear().env("HOME", folder.path()).kill_on_drop(true);
+        let mut child = command.stdin(Stdio::null()).stderr(full.try_clone().unwrap()).spawn().unwrap();
+        let ended = tokio::time::timeout(SOON, child.wait()).await;
+        let status = ended.unwrap_or_else(|_| panic!("{arguments:?} still waits after {SOON:?}")).unwrap();
+        assert!(!status.success(), "{arguments:?}: {status}");
+    }
+}
+
+#[tokio::test]
+async fn a_host_whose_output_and_errors_nobody_reads_listens_and_ends() {
+    let room = Room::new(ONE_TURN);
+    let (_reader, full) = full_pipe();
+    let socket = room.sandbox.root().join("socket");
+    let mut command = Command::new(WATARI);
+    command.arg("socket").arg("--claude").arg(&room.claude).arg("--socket").arg(&socket);
+    command.env_clear().envs(room.sandbox.environment()).current_dir(room.sandbox.cwd()).kill_on_drop(true);
+    command.stdin(Stdio::null()).stdout(full.try_clone().unwrap()).stderr(full.try_clone().unwrap());
+    let child = command.spawn().unwrap();
+    common::appears(&socket).await;
+    let client = tokio::net::UnixStream::connect(&socket).await.unwrap();
+    let mut line = String::new();
+    let reading = tokio::io::AsyncBufReadExt::read_line(&mut tokio::io::BufReader::new(client), &mut line).await;
+    assert!(reading.unwrap() > 0 && line.contains(r#""type":"init""#), "{line}");
+    signal_process(child.id().unwrap(), Signal::TERM);
+    room.ends(child).await;
+}
+
+#[tokio::test]
+async fn a_signal_before_start_ends_a_session_whose_output_nobody_reads() {
+    let room = Room::new(ONE_TURN);
+    let (_reader, full) = full_pipe();
+    // That it has begun to wait is heard of by a line that it has read: nothing is left in its input.
+    let (input, mut client) = StdUnixStream::pair().unwrap();
+    let child = room.command().stdin(OwnedFd::from(input.try_clone().unwrap())).stdout(full).spawn().unwrap();
+    client.write_all(b"\n").unwrap();
+    while rustix::io::ioctl_fionread(&input).unwrap() > 0 {
+        // Nothing tells of it but a look.
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    signal_process(child.id().unwrap(), Signal::TERM);
+    let ended = tokio::time::timeout(SOON, child.wait_with_output()).await;
+    assert_eq!(ended.unwrap_or_else(|_| panic!("it still runs after {SOON:?}")).unwrap().status.code(), Some(0));
+}

@@ -226,3 +226,49 @@ fn each_thing_that_is_wrong_is_said_with_what_to_do() {
     exit Some(2)
     ");
 }
+
+/// A pipe with a name in a folder of its own.
+fn named_pipe() -> (tempfile::TempDir, std::path::PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("pipe");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::from(0o600)).unwrap();
+    (folder, path)
+}
+
+#[test]
+fn a_script_can_come_through_a_pipe_whose_writer_comes_later() {
+    let (_folder, path) = named_pipe();
+    let writer = {
+        let path = path.clone();
+        // Opening it waits until the stub has opened it too.
+        std::thread::spawn(move || std::fs::write(path, "replies:\n  - text: Through a pipe.\n").unwrap())
+    };
+    let stub = Stub::start(&[path.to_str().unwrap()]);
+    writer.join().unwrap();
+    assert_eq!(stub.model_says(), "Through a pipe.");
+}
+
+#[test]
+fn a_script_that_never_comes_through_its_pipe_is_an_error_and_not_an_empty_script() {
+    let (folder, path) = named_pipe();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_watari"));
+    let run = output_of(command.arg("stub").arg(&path));
+    insta::assert_snapshot!(run.said(folder.path()), @r"
+    watari: a bad script: cannot read FOLDER/pipe: nothing came through the pipe for 10s; check the path
+    exit Some(2)
+    ");
+}
+
+#[test]
+fn a_pipe_as_record_is_refused_at_once_whether_or_not_somebody_reads_it() {
+    let (folder, path) = named_pipe();
+    for is_read in [false, true] {
+        let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::NONBLOCK;
+        let _reader = is_read.then(|| rustix::fs::open(&path, flags, rustix::fs::Mode::empty()).unwrap());
+        let mut command = Command::new(env!("CARGO_BIN_EXE_watari"));
+        let run = output_of(command.args(["stub", "--record"]).arg(&path));
+        let what = if is_read { "a pipe" } else { "a pipe or a socket" };
+        let said = run.said(folder.path());
+        assert!(said.contains(&format!("it is {what}, not a file")) && run.code == Some(2), "{said}");
+    }
+}
