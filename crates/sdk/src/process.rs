@@ -72,10 +72,14 @@ pub enum StartError {
         "this program is to be its own keeper, but its main does not begin with Keeper::run_if_asked; add that call, or choose another keeper"
     )]
     KeeperNotRun,
-    /// The system is short of something.
+    /// What the CLI is to be started with is too long.
     #[error(
-        "cannot start a process: {0}; the machine may be short of processes, memory or open files, or the environment too long"
+        "cannot start Claude Code: its arguments or its environment are longer than the system allows ({0}); shorten the \
+         options, such as a system prompt, or the environment"
     )]
+    TooLong(io::Error),
+    /// The system is short of something.
+    #[error("cannot start a process: {0}; the machine may be short of processes, memory or open files")]
     System(io::Error),
 }
 
@@ -126,7 +130,13 @@ impl Process {
 fn start_error(error: io::Error, program: impl FnOnce(io::Error) -> StartError) -> StartError {
     // Not there, not allowed, not a program of this machine's.
     let of_program = [Errno::NOENT, Errno::ACCESS, Errno::NOEXEC].map(|errno| Some(errno.raw_os_error()));
-    if of_program.contains(&error.raw_os_error()) { program(error) } else { StartError::System(error) }
+    if of_program.contains(&error.raw_os_error()) {
+        program(error)
+    } else if error.raw_os_error() == Some(Errno::TOOBIG.raw_os_error()) {
+        StartError::TooLong(error)
+    } else {
+        StartError::System(error)
+    }
 }
 
 /// Kills every process with this mark until there is none. One that the system does not let go of (it waits

@@ -176,6 +176,20 @@ async fn a_program_that_is_no_keeper_is_not_left_running() {
 }
 
 #[tokio::test]
+async fn an_argument_or_an_environment_that_is_too_long_is_no_shortage_of_the_machine() {
+    let fake = Fake::new(READY);
+    let long = "x".repeat(4 * 1024 * 1024);
+    let argument = vec![ExtraArgument { name: "long".to_owned(), value: Some(long.clone()) }];
+    for options in [
+        Options { extra_arguments: argument, ..fake.options() },
+        Options { environment: Environment::only([("LONG".to_owned(), long)]), ..fake.options() },
+    ] {
+        let error = Client::connect(options).await.map(drop).unwrap_err();
+        assert!(matches!(error, ConnectError::Start(StartError::TooLong(_))), "{error}");
+    }
+}
+
+#[tokio::test]
 async fn a_bad_option_starts_nothing() {
     let fake = Fake::new("touch started");
     let extra = |name: &str, value: Option<&str>| {
