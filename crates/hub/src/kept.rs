@@ -122,9 +122,14 @@ impl Home {
         self.state.join("locks")
     }
 
+    /// The variable to set for another runtime folder.
+    pub fn runtime_variable(&self) -> &'static str {
+        folders::runtime_variable(&self.runtime, Some(&self.state))
+    }
+
     /// Makes the folders, for this user alone.
     pub fn make(&self) -> Result<(), KeepError> {
-        make(&self.runtime, "XDG_RUNTIME_DIR")?;
+        make(&self.runtime, self.runtime_variable())?;
         make(&self.state, "XDG_STATE_HOME")?;
         make(&self.state.join("sessions"), "XDG_STATE_HOME")?;
         make(&self.locks(), "XDG_STATE_HOME")

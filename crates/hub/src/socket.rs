@@ -11,6 +11,7 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
 use rustix::process::geteuid;
+use watari_sdk::files::folders::{self, Trouble};
 use watari_sdk::files::sockets;
 
 /// What the name of a socket gets while it is made.
@@ -53,6 +54,12 @@ pub enum SocketError {
         /// What it is.
         what: &'static str,
     },
+    /// Another user could put a socket of her own in its place.
+    #[error("{what}: choose a path in a folder of this user's, to which no other user can write unless it is sticky")]
+    Replaceable {
+        /// What is wrong.
+        what: String,
+    },
     /// The system says no.
     #[error("cannot listen on {}: {source}", .path.display())]
     Io {
@@ -73,6 +80,7 @@ impl Socket {
         if bytes > PATH_BYTES_MAX {
             return Err(SocketError::TooLong { path: path.to_owned(), bytes });
         }
+        look_around(path)?;
         look_at(path)?;
         // One of ours that was killed in the middle; anything else is in the way.
         look_at(&aside)?;
@@ -112,6 +120,21 @@ impl Drop for Socket {
             let _removed = fs::remove_file(&self.path);
         }
     }
+}
+
+/// Checks that no other user can replace a socket, or the folder under it while it is made.
+fn look_around(path: &Path) -> Result<(), SocketError> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    folders::check_unchangeable(folder).map_err(|trouble| match trouble {
+        Trouble::Hidden { source, .. } => SocketError::Io { path: path.to_owned(), source },
+        Trouble::NotAFolder { .. }
+        | Trouble::LinkToNothing { .. }
+        | Trouble::NotOurs { .. }
+        | Trouble::OpenToOthers { .. }
+        | Trouble::OwnedAbove { .. }
+        | Trouble::Replaceable { .. }
+        | Trouble::NotWritable { .. } => SocketError::Replaceable { what: trouble.words(path, "").0 },
+    })
 }
 
 /// That a place is free, or has a socket of ours on which nobody listens.

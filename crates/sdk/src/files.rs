@@ -4,12 +4,17 @@
 //! with the umask's mode, and no path of a user's can block the caller. [`FILES`], [`FOLDERS`] and [`SOCKET`] are printed
 //! into `docs/files.md`.
 
+mod exact;
 mod folder_rules;
 pub mod folders;
 mod given;
 mod private;
+pub mod programs;
+mod rule;
 mod rules;
 pub mod sockets;
+mod users;
+mod way;
 
 use std::fs::{self, File, Permissions};
 use std::io;
@@ -20,9 +25,10 @@ pub use folder_rules::{FOLDERS, FolderRule, SOCKET};
 pub use given::{reopened_input, reopened_output};
 pub(crate) use private::hold;
 pub use private::{PrivateFolder, remove_orphans};
+pub use rule::FileRule;
 pub use rules::{
-    CHECK_FILE, EVENTS, EVENTS_ASIDE, FILES, FileRule, GIVEN_INPUT, GIVEN_OUTPUT, HAND_WRITTEN, HOST_LOG, LOCK,
-    NAMED_LOG, NOTHING, PRIVATE_FILE, PROGRAM, RECORD, RECORD_ASIDE, SYSTEM, TEST_LOG, TRANSCRIPT, WANTED_RECORD,
+    CHECK_FILE, EVENTS, EVENTS_ASIDE, FILES, GIVEN_INPUT, GIVEN_OUTPUT, HAND_WRITTEN, HOST_LOG, LOCK, NAMED_LOG, NOTHING,
+    PRIVATE_FILE, PROGRAM, RECORD, RECORD_ASIDE, SYSTEM, TEST_LOG, TRANSCRIPT, WANTED_RECORD,
 };
 use tempfile::TempDir;
 
@@ -41,14 +47,32 @@ pub const SHORT_CHANCE: usize = 6;
 #[expect(clippy::disallowed_methods, reason = "this is the place for it")]
 pub fn temporary_folder_in(parent: &Path, prefix: &str, chance: usize) -> io::Result<TempDir> {
     let permissions = Permissions::from_mode(FOLDER_MODE);
-    tempfile::Builder::new().prefix(prefix).rand_bytes(chance).permissions(permissions).tempdir_in(parent)
+    let folder =
+        tempfile::Builder::new().prefix(prefix).rand_bytes(chance).permissions(permissions).tempdir_in(parent)?;
+    exact::set_mode(folder.path(), FOLDER_MODE)?;
+    Ok(folder)
 }
 
 /// A folder, and those above it that are missing, for this user alone. One that is there already is taken as it is.
-#[expect(clippy::disallowed_methods, reason = "this is the place for it")]
 pub fn make_folder(path: &Path) -> io::Result<()> {
+    let is_missing = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
+    let missing: Vec<&Path> = path.ancestors().take_while(is_missing).collect();
+    for folder in missing.into_iter().rev() {
+        match make_new_folder(folder) {
+            // Another process was faster.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => {}
+            made => made?,
+        }
+    }
+    if path.is_dir() { Ok(()) } else { Err(io::ErrorKind::NotADirectory.into()) }
+}
+
+/// A folder at a path at which there is nothing, for this user alone, whatever the umask.
+#[expect(clippy::disallowed_methods, reason = "this is the place for it")]
+fn make_new_folder(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
-    fs::DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(path)
+    fs::DirBuilder::new().mode(FOLDER_MODE).create(path)?;
+    exact::set_mode(path, FOLDER_MODE)
 }
 
 /// Reads a file of the system's, such as one in /proc.
@@ -69,4 +93,39 @@ pub fn is_at(file: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
     let same = |one: fs::Metadata, other: fs::Metadata| (one.dev(), one.ino()) == (other.dev(), other.ino());
     file.metadata().and_then(|held| Ok(same(held, fs::symlink_metadata(path)?))).unwrap_or(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mode_of(path: &Path) -> u32 {
+        fs::symlink_metadata(path).unwrap().permissions().mode() & 0o7777
+    }
+
+    #[test]
+    fn every_file_and_folder_has_the_mode_of_its_rule_whatever_the_umask_and_an_existing_file_keeps_its_own() {
+        for umask in [0o000, 0o022, 0o177, 0o777] {
+            let root = tempfile::tempdir().unwrap();
+            // The umask of the whole process; every test is a process of its own.
+            let before = rustix::process::umask(rustix::fs::Mode::from_raw_mode(umask));
+            let folder = root.path().join("a/b/c");
+            make_folder(&folder).unwrap();
+            let temporary = temporary_folder_in(&folder, "t-", SHORT_CHANCE).unwrap();
+            for path in [&root.path().join("a"), &root.path().join("a/b"), &folder, temporary.path()] {
+                assert_eq!(mode_of(path), 0o700, "{} with umask {umask:o}", path.display());
+            }
+            for rule in FILES.into_iter().filter(|rule| rule.mode.is_some()) {
+                let path = folder.join("file");
+                rule.open(&path).unwrap();
+                assert_eq!(Some(mode_of(&path)), rule.mode, "{} with umask {umask:o}", rule.what);
+                fs::set_permissions(&path, Permissions::from_mode(0o640)).unwrap();
+                let again = rule.open(&path);
+                assert!(again.is_ok() || rule.flags().contains("create new"), "{}: {again:?}", rule.what);
+                assert_eq!(mode_of(&path), 0o640, "{}", rule.what);
+                fs::remove_file(&path).unwrap();
+            }
+            rustix::process::umask(before);
+        }
+    }
 }

@@ -3,6 +3,8 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use watari_sdk::files::programs;
+
 /// The version of Claude Code that the tests run against.
 pub const PINNED_CLAUDE_VERSION: &str = "2.1.325";
 
@@ -34,10 +36,15 @@ fn installed(version: &str) -> PathBuf {
     let Some(cache) = cache() else {
         panic!("cannot tell where the cache is: none of WATARI_CACHE, XDG_CACHE_HOME and HOME is set");
     };
-    let path = installs_in(&cache).join(version).join("claude");
+    let install = installs_in(&cache).join(version);
+    let path = install.join("claude");
     if !path.is_file() {
         let command = "cargo run -p watari-testkit --bin fetch-claude --";
         panic!("the CLI {version} is not at {}: run ./check once, or {command} {version}", path.display());
+    }
+    if let Err(trouble) = programs::examine_install(&install, &path) {
+        let (what, remedy) = trouble.words(&install, "WATARI_CACHE");
+        panic!("no Claude Code is run from the cache: {what}; {remedy}");
     }
     path
 }

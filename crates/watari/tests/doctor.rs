@@ -413,6 +413,22 @@ fn folders_that_cannot_be_made_are_told() {
 }
 
 #[test]
+fn a_folder_that_cannot_be_used_is_told_with_the_variable_that_decides_where_it_is() {
+    let machine = Machine::with_claude(HEALTHY);
+    fs::write(machine.path("file"), "").unwrap();
+    let state = machine.text("file/state");
+    let said = machine.set("XDG_STATE_HOME", state).doctor(&[]);
+    insta::assert_snapshot!(format!("{}\n{}", said.about("state folder"), said.about("runtime folder")), @"
+    exit 1
+    problem  state folder    [machine]/file/state/watari cannot be a folder: [machine]/file is something else
+                             move that away, or set XDG_STATE_HOME to another folder
+    exit 1
+    problem  runtime folder  [machine]/file/state/watari/run cannot be a folder: [machine]/file is something else
+                             move that away, or set XDG_STATE_HOME to another folder
+    ");
+}
+
+#[test]
 fn without_a_home_there_is_no_folder() {
     let machine = Machine::with_claude(HEALTHY).set("HOME", "");
     let said = machine.doctor(&[]);

@@ -11,7 +11,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use attacker::{attacked, with_open_umask};
+use attacker::{attacked, with_open_umask, with_umask};
 use common::{WATARI, names_in, output_of};
 use host::{Room, WITHIN};
 use rustix::process::{Pid, Signal, kill_process};
@@ -60,6 +60,25 @@ async fn with_an_open_umask_nothing_that_a_host_makes_is_open_to_others() {
     assert_eq!(names_in(&room.sandbox.root().join("tmp")), Vec::<std::ffi::OsString>::new());
     host.stop().await;
     assert_eq!(private_folders(&room), Vec::<PathBuf>::new());
+}
+
+#[tokio::test]
+async fn with_a_umask_that_closes_files_to_their_owner_everything_that_a_host_makes_has_the_mode_of_its_rule() {
+    for umask in ["177", "777"] {
+        let room = Room::fake(ONE_TURN);
+        let log = room.sandbox.root().join("named.log");
+        let flags = ["--mcp-config", SERVERS, "--log", log.to_str().unwrap()];
+        let host = room.start(with_umask(umask, &room, &flags)).await;
+        let mut client = host.client_with_init().await;
+        client.say("hi").await;
+        client.until("done").await;
+        let mut found = modes_below(&room.sandbox.home().join(".local"));
+        found.push((log.clone(), fs::metadata(&log).unwrap().mode() & 0o777));
+        let is_wrong = |(path, mode): &&(PathBuf, u32)| *mode != if path.is_dir() { 0o700 } else { 0o600 };
+        let wrong: Vec<_> = found.iter().filter(is_wrong).collect();
+        assert!(found.len() > 10 && wrong.is_empty(), "umask {umask}: {wrong:#?}");
+        host.stop().await;
+    }
 }
 
 #[tokio::test]

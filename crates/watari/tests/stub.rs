@@ -222,7 +222,7 @@ fn each_thing_that_is_wrong_is_said_with_what_to_do() {
     For more information, try '--help'.
     exit Some(2)
 
-    watari: cannot write to FOLDER: Is a directory (os error 21); give another file
+    watari: cannot write to FOLDER: it is a folder, not a file; give another file
     exit Some(2)
     ");
 }

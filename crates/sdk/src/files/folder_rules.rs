@@ -14,8 +14,8 @@ pub struct FolderRule {
 }
 
 /// What is checked of a folder that stays.
-const CHECKED: &str = "a folder of this user's, closed to others; every folder above it is this user's or root's, and no other \
-                       user may write to it (unless it is sticky)";
+const CHECKED: &str = "a folder of this user's, closed to others; every folder and link on the way from the root to it is this \
+                       user's or root's, and no other user may write to these folders (unless they are sticky)";
 
 /// Every rule for folders.
 pub const FOLDERS: [FolderRule; 5] = [
@@ -46,7 +46,8 @@ pub const FOLDERS: [FolderRule; 5] = [
     FolderRule {
         what: "CLIs fetched for `watari check`",
         place: "CACHE/claude-code",
-        checked: "made for this user alone",
+        checked: "every folder and link from the root to the program, and everything in the install of its version, is this user's or \
+                  root's, and no other user may write to it (unless it is a sticky folder); else nothing is installed or run",
         removed: "by the user",
     },
 ];
@@ -56,6 +57,6 @@ pub const SOCKET: FolderRule = FolderRule {
     what: "sockets of a session",
     place: "RUNTIME/KEY.sock, RUNTIME/KEY.agent.sock, watari socket --socket PATH",
     checked: "mode 0600 from the first moment; a socket in its place is replaced only if it is this user's and nobody listens; \
-              looked at without waiting; the system says who connects, and only this user may",
+              looked at without waiting; its folder is checked as those of Watari are, but may be open to reading, or sticky; the system says who connects, and only this user may",
     removed: "by its host, or replaced by the next one",
 };

@@ -7,19 +7,37 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
+use rustix::io::Errno;
 use rustix::process::geteuid;
+
+use super::way::{Require, WayError, walk};
+
+/// The variable that says where the state folder is, before `HOME`.
+pub const STATE_VARIABLE: &str = "XDG_STATE_HOME";
+
+/// The variable that says where the runtime folder is.
+pub const RUNTIME_VARIABLE: &str = "XDG_RUNTIME_DIR";
 
 /// Where the sockets of living sessions are.
 pub fn runtime_folder(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
-    match absolute("XDG_RUNTIME_DIR", &variable) {
+    match absolute(RUNTIME_VARIABLE, &variable) {
         Some(runtime) => Some(runtime.join("watari")),
-        None => state_folder(variable).map(|state| state.join("run")),
+        None => state_folder(variable).map(|state| state.join(RUN)),
     }
+}
+
+/// The runtime folder in the state folder, where no variable names another.
+const RUN: &str = "run";
+
+/// The variable to set for another runtime folder: the one that decides where this one is.
+pub fn runtime_variable(runtime: &Path, state: Option<&Path>) -> &'static str {
+    let is_in_state = state.is_some_and(|state| runtime == state.join(RUN));
+    if is_in_state { STATE_VARIABLE } else { RUNTIME_VARIABLE }
 }
 
 /// Where what is kept of sessions is.
 pub fn state_folder(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
-    let state = absolute("XDG_STATE_HOME", &variable)
+    let state = absolute(STATE_VARIABLE, &variable)
         .or_else(|| absolute("HOME", &variable).map(|home| home.join(".local/state")));
     state.map(|state| state.join("watari"))
 }
@@ -141,20 +159,14 @@ pub fn make(folder: &Path) -> Result<(), Trouble> {
     examine(folder).map(drop)
 }
 
-/// That nobody else can change what is in a folder that is there: programs in it are run. Others may read it.
-pub fn examine_programs(folder: &Path) -> Result<(), Trouble> {
-    let metadata = match fs::metadata(folder) {
-        Ok(metadata) => metadata,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(source) => return Err(Trouble::Hidden { path: folder.to_owned(), source }),
-    };
-    if !is_trusted_owner(metadata.uid()) {
-        return Err(Trouble::NotOurs { owner: metadata.uid() });
+/// Checks that no other user can replace a folder that is there, or what this user has in it.
+pub fn check_unchangeable(folder: &Path) -> Result<(), Trouble> {
+    let way = walk(folder, Require::Unchangeable)?;
+    match &way.end {
+        Some(end) if end.is_dir() => Ok(Require::Unchangeable.check(&way.real(), end)?),
+        Some(_) => Err(Trouble::Hidden { path: way.real(), source: Errno::NOTDIR.into() }),
+        None => Err(Trouble::Hidden { path: way.real(), source: Errno::NOENT.into() }),
     }
-    if metadata.mode() & 0o022 != 0 {
-        return Err(Trouble::OpenToOthers { mode: metadata.mode() & 0o777 });
-    }
-    check_above(folder, true)
 }
 
 /// Looks at a folder, or at what it would be made in, and changes nothing.
@@ -178,44 +190,27 @@ pub fn examine(folder: &Path) -> Result<Usable, Trouble> {
 }
 
 /// That nobody else can put another folder in its place: whoever owns a folder or may write to it can rename what is in it,
-/// unless it is sticky, and then its owner still can.
+/// unless it is sticky, and then its owner still can. And whoever owns a link says where it leads.
 fn check_above(nearest: &Path, is_there: bool) -> Result<(), Trouble> {
-    let hidden = |path: &Path, source| Trouble::Hidden { path: path.to_owned(), source };
-    // Where the path really leads, and how it leads there: a link can be replaced as well as what it leads to.
-    let real = fs::canonicalize(nearest).map_err(|source| hidden(nearest, source))?;
-    for path in [real.as_path(), nearest] {
-        for above in path.ancestors().skip(usize::from(is_there)).filter(|above| !above.as_os_str().is_empty()) {
-            let metadata = fs::metadata(above).map_err(|source| hidden(above, source))?;
-            let link = fs::symlink_metadata(above).map_err(|source| hidden(above, source))?;
-            let mode = metadata.mode() & 0o7777;
-            if let Some(owner) = [link.uid(), metadata.uid()].into_iter().find(|owner| !is_trusted_owner(*owner)) {
-                return Err(Trouble::OwnedAbove { above: above.to_owned(), owner });
-            }
-            // Also of a group: who is in it is not known here, and with an access list its bit stands for named users.
-            if mode & 0o022 != 0 && mode & 0o1000 == 0 {
-                return Err(Trouble::Replaceable { above: above.to_owned(), mode });
-            }
+    let way = walk(nearest, Require::Unchangeable)?;
+    match &way.end {
+        Some(end) if !is_there => Ok(Require::Unchangeable.check(&way.real(), end)?),
+        Some(_) | None => Ok(()),
+    }
+}
+
+impl From<WayError> for Trouble {
+    fn from(error: WayError) -> Trouble {
+        match error {
+            WayError::Owned { path, owner } => Trouble::OwnedAbove { above: path, owner },
+            WayError::Writable { path, mode } => Trouble::Replaceable { above: path, mode },
+            WayError::Io { path, source } => Trouble::Hidden { path, source },
         }
     }
-    Ok(())
-}
-
-fn is_trusted_owner(owner: u32) -> bool {
-    owner == 0 || owner == geteuid().as_raw() || owner == UNKNOWN_USER && is_in_user_namespace()
-}
-
-/// How a user is shown who has no number in this namespace, as the real root in a container of a user's own.
-const UNKNOWN_USER: u32 = 65534;
-
-fn is_in_user_namespace() -> bool {
-    // Outside of one, all numbers stand for themselves.
-    let map = super::read_system("/proc/self/uid_map").unwrap_or_default();
-    let words: Vec<&[u8]> = map.split(|byte| byte.is_ascii_whitespace()).filter(|word| !word.is_empty()).collect();
-    !map.is_empty() && words != [b"0".as_slice(), b"0", b"4294967295"]
 }
 
 /// The folder itself or the nearest of those it would be in.
-fn nearest_existing(folder: &Path) -> Result<(&Path, Metadata), Trouble> {
+pub(super) fn nearest_existing(folder: &Path) -> Result<(&Path, Metadata), Trouble> {
     let mut missing = io::Error::from(io::ErrorKind::NotFound);
     for path in folder.ancestors() {
         match fs::metadata(path) {

@@ -6,7 +6,7 @@
 use std::fs::{self, File};
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use super::folders;
-use super::{FOLDER_MODE, PRIVATE_FILE, is_at};
+use super::{PRIVATE_FILE, is_at, make_new_folder};
 
 /// A folder of one CLI process. It is made when it is needed, and removed when this is dropped.
 #[derive(Debug, Default)]
@@ -90,22 +90,23 @@ fn remove_orphan(path: &Path) -> io::Result<()> {
 
 fn make() -> io::Result<Held> {
     let nowhere = || io::Error::other("there is no runtime folder; set HOME, or XDG_RUNTIME_DIR");
-    let parent = runtime_folder().ok_or_else(nowhere)?.join(PARENT);
-    folders::make(&parent).map_err(|trouble| {
-        let (what, remedy) = trouble.words(&parent, "XDG_RUNTIME_DIR");
+    let runtime = runtime_folder().ok_or_else(nowhere)?;
+    let state = folders::state_folder(|name| std::env::var_os(name));
+    let variable = folders::runtime_variable(&runtime, state.as_deref());
+    let refused = |parent: &Path, trouble: folders::Trouble| {
+        let (what, remedy) = trouble.words(parent, variable);
         io::Error::other(format!("{what}; {remedy}"))
-    })?;
+    };
+    let parent = runtime.join(PARENT);
+    folders::make(&parent).map_err(|trouble| refused(&parent, trouble))?;
     // From here on only where the path really leads, of which every part was checked: a link on the way may be another user's.
     let parent = fs::canonicalize(&parent)?;
-    folders::examine(&parent).map_err(|trouble| {
-        let (what, remedy) = trouble.words(&parent, "XDG_RUNTIME_DIR");
-        io::Error::other(format!("{what}; {remedy}"))
-    })?;
+    folders::examine(&parent).map_err(|trouble| refused(&parent, trouble))?;
     for _ in 0..TRIES_MAX {
         let (process, chance) = (std::process::id(), RandomState::new().hash_one(std::process::id()));
         // The process is for people: the lock says whether it is an orphan.
         let path = parent.join(format!("{process}-{chance:016x}"));
-        make_folder(&path)?;
+        make_new_folder(&path)?;
         match hold(&path) {
             Some(held) if is_at(&held._lock, &path) => return Ok(held),
             // Taken for an orphan before it was held.
@@ -113,11 +114,6 @@ fn make() -> io::Result<Held> {
         }
     }
     Err(io::ErrorKind::ResourceBusy.into())
-}
-
-#[expect(clippy::disallowed_methods, reason = "this is the place for it")]
-fn make_folder(path: &Path) -> io::Result<()> {
-    fs::DirBuilder::new().mode(FOLDER_MODE).create(path)
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the place for it")]

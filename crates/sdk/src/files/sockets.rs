@@ -9,8 +9,13 @@ use rustix::fs::{Mode, fchmod};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, bind, connect, listen, socket_with};
 
+use super::exact::set_mode;
+
 /// How many connections may wait to be accepted. One more is refused by the system until there is room.
 const BACKLOG: i32 = 128;
+
+/// The mode of every socket, whatever the umask.
+const SOCKET_MODE: u32 = 0o600;
 
 /// Listens at a path at which there is nothing. The socket is closed to others from the moment it is there, and
 /// accepting from it never blocks.
@@ -18,13 +23,10 @@ const BACKLOG: i32 = 128;
 pub fn listen_at(path: &Path) -> io::Result<UnixListener> {
     let socket = stream_socket()?;
     let address = SocketAddrUnix::new(path)?;
-    // On Linux the file gets the mode of the socket; elsewhere it is changed right after.
-    let mode = Mode::RUSR | Mode::WUSR;
-    let is_changed = fchmod(&socket, mode).is_ok() && cfg!(target_os = "linux");
+    // On Linux the file gets the mode of the socket, without what the umask takes.
+    let _elsewhere = fchmod(&socket, Mode::RUSR | Mode::WUSR);
     bind(&socket, &address)?;
-    if !is_changed {
-        rustix::fs::chmod(path, mode)?;
-    }
+    set_mode(path, SOCKET_MODE)?;
     listen(&socket, BACKLOG)?;
     Ok(UnixListener::from(socket))
 }
@@ -71,9 +73,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("s");
         // The umask of the whole process; every test is a process of its own.
-        rustix::process::umask(Mode::empty());
-        let _listener = listen_at(&path).unwrap();
-        assert_eq!(path.metadata().unwrap().mode() & 0o777, 0o600);
+        for umask in [0o000, 0o177, 0o777] {
+            rustix::process::umask(Mode::from_raw_mode(umask));
+            let _listener = listen_at(&path).unwrap();
+            assert_eq!(path.metadata().unwrap().mode() & 0o777, 0o600);
+            std::fs::remove_file(&path).unwrap();
+        }
     }
 
     #[test]

@@ -23,8 +23,6 @@ pub(super) struct Aside(TempDir);
 impl Aside {
     pub(super) fn new_in(installs: &Path) -> Result<Aside, FetchError> {
         let disk = |source| FetchError::Disk { doing: "make a folder in", path: installs.to_owned(), source };
-        // Nobody else's to write to, whatever the umask: what is in them will be run.
-        files::make_folder(installs).map_err(disk)?;
         files::temporary_folder_in(installs, PREFIX, CHANCE_CHARS).map(Aside).map_err(disk)
     }
 

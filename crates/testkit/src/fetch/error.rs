@@ -31,13 +31,25 @@ pub enum FetchError {
         /// Why it could not be done.
         source: io::Error,
     },
-    /// Somebody else could change what is in the cache.
-    #[error("a Claude Code in the cache is not run: {what}; {remedy}")]
-    NotOurs {
+    /// Another user could replace what would be put into the cache.
+    #[error("no Claude Code is installed into the cache: {what}; {remedy}")]
+    NoSafeCache {
         /// What is wrong.
         what: String,
         /// What to do.
         remedy: String,
+    },
+    /// Another user could have replaced what is in the cache.
+    #[error(
+        "no Claude Code is run from the cache: {what}; take that right away, remove {}, which may have been changed, and \
+         fetch it again, or set WATARI_CACHE to another folder of this user's",
+        .place.display()
+    )]
+    Replaceable {
+        /// What is wrong.
+        what: String,
+        /// The install.
+        place: PathBuf,
     },
     /// There is something at the place of the install, and it is none.
     #[error("{} is there and has no program in it; remove it and try again", .path.display())]

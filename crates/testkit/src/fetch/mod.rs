@@ -24,7 +24,8 @@ pub use error::{FetchError, PackageProblem, StartProblem};
 pub use npm::is_for_npm;
 use tokio::process::Command;
 pub use wanted::{DistTag, ExactVersion, NotAVersion, WantedVersion};
-use watari_sdk::files::folders;
+use watari_sdk::files::folders::Trouble;
+use watari_sdk::files::programs;
 
 use crate::claude::{cache_of, installs_in};
 use aside::Aside;
@@ -32,6 +33,9 @@ use run::Run;
 
 /// How long an installed CLI may take to say its version. It may be read from a slow disk for the first time.
 const START_WITHIN: Duration = Duration::from_secs(60);
+
+/// The variable that says where the cache is, before any other.
+const CACHE_VARIABLE: &str = "WATARI_CACHE";
 
 /// The variables that a fetch goes by: where the cache is, where npm is, and what npm is to know of proxies and
 /// registries.
@@ -57,17 +61,21 @@ pub async fn fetch_claude(wanted: &WantedVersion) -> Result<FetchedClaude, Fetch
 pub async fn fetch_claude_with(wanted: &WantedVersion, environment: &Environment) -> Result<FetchedClaude, FetchError> {
     let cache = cache_of(|name| environment.get(OsStr::new(name)).cloned()).ok_or(FetchError::NoCache)?;
     let installs = Installs { folder: installs_in(&cache) };
-    aside::remove_leftovers(&installs.folder, SystemTime::now());
     if let WantedVersion::Exact(version) = wanted
         && let Some(found) = installs.find(version)?
     {
+        aside::remove_leftovers(&installs.folder, SystemTime::now());
         return Ok(found);
     }
+    // Before anything is put there: no other user can replace what will be run.
+    installs.make()?;
+    aside::remove_leftovers(&installs.folder, SystemTime::now());
     // Declared before npm is started, so it is dropped after npm has ended.
     let aside = Aside::new_in(&installs.folder)?;
     npm::install(wanted, aside.path(), environment).await?;
     let version = package::version_in(aside.path(), wanted)?;
     let program = package::link_program_in(aside.path(), wanted)?;
+    package::close_to_writing(aside.path())?;
     try_to_start(&program, environment)
         .await
         .map_err(|problem| FetchError::NotStarting { version: version.clone(), problem })?;
@@ -80,26 +88,38 @@ struct Installs {
 }
 
 impl Installs {
+    /// Makes the folder where no other user can replace it, or what is in it.
+    fn make(&self) -> Result<(), FetchError> {
+        programs::make_installs(&self.folder).map_err(|trouble| match trouble {
+            Trouble::NotWritable { path, source } => FetchError::Disk { doing: "make a folder in", path, source },
+            Trouble::NotAFolder { .. }
+            | Trouble::LinkToNothing { .. }
+            | Trouble::NotOurs { .. }
+            | Trouble::OpenToOthers { .. }
+            | Trouble::OwnedAbove { .. }
+            | Trouble::Replaceable { .. }
+            | Trouble::Hidden { .. } => {
+                let (what, remedy) = trouble.words(&self.folder, CACHE_VARIABLE);
+                FetchError::NoSafeCache { what, remedy }
+            }
+        })
+    }
+
     /// The install of a version, if it is there and whole.
     fn find(&self, version: &ExactVersion) -> Result<Option<FetchedClaude>, FetchError> {
         let place = self.folder.join(version.as_str());
         let path = place.join(package::PROGRAM);
         if is_program(&path) {
-            self.check()?;
+            programs::examine_install(&place, &path).map_err(|trouble| {
+                let (what, _) = trouble.words(&place, CACHE_VARIABLE);
+                FetchError::Replaceable { what, place: place.clone() }
+            })?;
             Ok(Some(FetchedClaude { path, version: version.clone(), already_there: true }))
         } else if place.symlink_metadata().is_ok() {
             Err(FetchError::InTheWay { path: place })
         } else {
             Ok(None)
         }
-    }
-
-    /// That nobody else could have put a program there, or can.
-    fn check(&self) -> Result<(), FetchError> {
-        folders::examine_programs(&self.folder).map_err(|trouble| {
-            let (what, remedy) = trouble.words(&self.folder, "WATARI_CACHE");
-            FetchError::NotOurs { what, remedy }
-        })
     }
 
     fn take(&self, aside: Aside, version: ExactVersion) -> Result<FetchedClaude, FetchError> {

@@ -64,6 +64,30 @@ fn program_in(install: &Path) -> io::Result<Option<PathBuf>> {
     Ok(candidates.into_iter().find(is_file))
 }
 
+/// Takes from others the right to write to anything in an install, which npm gives them with an open umask.
+pub(super) fn close_to_writing(install: &Path) -> Result<(), FetchError> {
+    close_below(install).map_err(disk("close to others what is in", install))
+}
+
+fn close_below(folder: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let (entry, metadata) = entry.and_then(|entry| entry.metadata().map(|metadata| (entry.path(), metadata)))?;
+        // Links have no mode, and what they lead to is here too.
+        if metadata.is_symlink() {
+            continue;
+        }
+        let mut permissions = metadata.permissions();
+        if permissions.mode() & 0o022 != 0 {
+            permissions.set_mode(permissions.mode() & !0o022);
+            fs::set_permissions(&entry, permissions)?;
+        }
+        if metadata.is_dir() {
+            close_below(&entry)?;
+        }
+    }
+    Ok(())
+}
+
 fn make_executable(program: &Path) -> io::Result<()> {
     let mut permissions = fs::metadata(program)?.permissions();
     permissions.set_mode(permissions.mode() | 0o111);

@@ -8,7 +8,7 @@ mod turn;
 mod wire;
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use rustix::process::{Resource, geteuid, getrlimit};
@@ -74,7 +74,7 @@ pub(crate) enum DoorError {
 pub(crate) struct Doors {
     doors: [Door; 2],
     /// Our own folder for sockets, which is made again when it is gone.
-    runtime: PathBuf,
+    home: Home,
     /// Ends the session when nobody is there and nothing runs for so long.
     idle_exit: Option<Duration>,
 }
@@ -90,7 +90,7 @@ impl Doors {
     ) -> Result<Doors, DoorError> {
         let native = Door::open(Spoken::Native, &home.socket(key), None)?;
         let socket = Door::open(Spoken::Socket, socket, Some(lock))?;
-        Ok(Doors { doors: [native, socket], runtime: home.runtime.clone(), idle_exit })
+        Ok(Doors { doors: [native, socket], home: home.clone(), idle_exit })
     }
 
     /// Serves clients until the session has ended, and they know.
@@ -123,7 +123,7 @@ impl Doors {
                     continue;
                 }
                 _ = looks.tick() => {
-                    self.doors.iter_mut().for_each(|door| door.look(&self.runtime));
+                    self.doors.iter_mut().for_each(|door| door.look(&self.home));
                     continue;
                 }
             };
@@ -210,15 +210,15 @@ impl Door {
     }
 
     /// Sees to it that the socket is in its place. Nothing here waits for anybody: clients are served by the same task.
-    fn look(&mut self, runtime: &Path) {
+    fn look(&mut self, home: &Home) {
         if self.bound.is_in_place() {
             return;
         }
         let path = self.bound.path().to_owned();
-        if path.parent() == Some(runtime)
-            && let Err(trouble) = folders::make(runtime)
+        if path.parent() == Some(&home.runtime)
+            && let Err(trouble) = folders::make(&home.runtime)
         {
-            let (what, remedy) = trouble.words(runtime, "XDG_RUNTIME_DIR");
+            let (what, remedy) = trouble.words(&home.runtime, home.runtime_variable());
             tracing::error!(spoken = ?self.spoken, "the socket is gone, and cannot be made again: {what}; {remedy}");
             return;
         }

@@ -19,8 +19,15 @@ const ATTACK: &str = r#"folder=$(dirname "$1"); rm -f "$1"; echo "$2" > "$1"; mv
 
 /// `watari socket` with nothing to keep others out but its own care.
 pub(crate) fn with_open_umask(room: &Room, flags: &[&str]) -> Command {
+    with_umask("000", room, flags)
+}
+
+/// `watari socket` with this umask.
+pub(crate) fn with_umask(umask: &str, room: &Room, flags: &[&str]) -> Command {
     let mut command = Command::new("sh");
-    command.args(["-c", "umask 000; exec \"$0\" \"$@\"", WATARI, "socket", "--cwd"]).arg(room.sandbox.cwd());
+    command
+        .args(["-c", &format!("umask {umask}; exec \"$0\" \"$@\""), WATARI, "socket", "--cwd"])
+        .arg(room.sandbox.cwd());
     command.arg("--claude").arg(&room.claude).args(flags);
     command
 }

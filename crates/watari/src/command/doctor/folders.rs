@@ -8,9 +8,12 @@ use watari_sdk::files::folders::{self, Trouble, Usable, runtime_folder, state_fo
 use super::report::{Check, Finding, Level, counted};
 
 pub(super) fn examine(variable: impl Fn(&str) -> Option<OsString>) -> Vec<Finding> {
+    let (state, runtime) = (state_folder(&variable), runtime_folder(&variable));
+    let of_runtime =
+        runtime.as_ref().map_or(folders::RUNTIME_VARIABLE, |path| folders::runtime_variable(path, state.as_deref()));
     let folders = [
-        Folder { check: Check::StateFolder, variable: "XDG_STATE_HOME", path: state_folder(&variable) },
-        Folder { check: Check::RuntimeFolder, variable: "XDG_RUNTIME_DIR", path: runtime_folder(&variable) },
+        Folder { check: Check::StateFolder, variable: folders::STATE_VARIABLE, path: state },
+        Folder { check: Check::RuntimeFolder, variable: of_runtime, path: runtime },
     ];
     folders.iter().map(Folder::finding).collect()
 }

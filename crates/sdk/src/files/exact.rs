@@ -1,0 +1,50 @@
+//! Modes that are exactly what a rule says: a umask takes rights away from the owner too.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+
+use rustix::process::geteuid;
+
+/// Sets the mode of a file that this process has just created, if it has another.
+pub(super) fn set_mode_of(file: &File, mode: u32) -> io::Result<()> {
+    if file.metadata()?.mode() & 0o7777 == mode {
+        return Ok(());
+    }
+    file.set_permissions(std::fs::Permissions::from_mode(mode))
+}
+
+/// Sets the mode of a folder or a socket that this process has just created, if it has another. What another user has put in
+/// its place is left alone; no link is followed.
+#[cfg(target_os = "linux")]
+#[expect(clippy::disallowed_methods, reason = "this is the place for it")]
+pub(super) fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
+    use std::os::fd::AsRawFd;
+
+    use rustix::fs::{Mode, OFlags, chmod, open};
+
+    // Needs no right to read it, which the umask may have taken.
+    let held = File::from(open(path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?);
+    let metadata = held.metadata()?;
+    if metadata.is_symlink() || metadata.uid() != geteuid().as_raw() {
+        return Err(io::Error::other("another user has replaced it"));
+    }
+    if metadata.mode() & 0o7777 == mode {
+        return Ok(());
+    }
+    Ok(chmod(format!("/proc/self/fd/{}", held.as_raw_fd()), Mode::from_raw_mode(mode))?)
+}
+
+/// The same where the system changes the mode of what is at a path, and of no link.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
+    use rustix::fs::{AtFlags, CWD, Mode, chmodat};
+
+    let metadata = std::fs::symlink_metadata(path)?;
+    if metadata.is_symlink() || metadata.uid() != geteuid().as_raw() {
+        return Err(io::Error::other("another user has replaced it"));
+    }
+    let mode = Mode::from_bits_truncate(mode.try_into().unwrap_or_default());
+    Ok(chmodat(CWD, path, mode, AtFlags::SYMLINK_NOFOLLOW)?)
+}

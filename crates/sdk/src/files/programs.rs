@@ -1,0 +1,50 @@
+//! Programs that Watari has installed: nothing is run that another user could have replaced.
+
+use std::fs;
+use std::path::Path;
+
+use rustix::io::Errno;
+
+use super::folders::{Trouble, nearest_existing};
+use super::make_folder;
+use super::way::{Require, WayError, walk};
+
+/// Makes the folder that installs are put into, if it is missing. No other user can replace it, or what is in it.
+pub fn make_installs(folder: &Path) -> Result<(), Trouble> {
+    let (nearest, _) = nearest_existing(folder)?;
+    check(nearest)?;
+    make_folder(folder).map_err(|source| Trouble::NotWritable { path: folder.to_owned(), source })?;
+    // Another process may have been faster.
+    Ok(check(folder)?)
+}
+
+/// Checks that no other user could have changed an install or the way to its program, or can: every folder and link from the
+/// root on, the program, and everything else in the install, which the program may read or run.
+pub fn examine_install(install: &Path, program: &Path) -> Result<(), Trouble> {
+    check(install)?;
+    check(program)?;
+    Ok(check_below(install)?)
+}
+
+/// The way to a path, and what is there.
+fn check(path: &Path) -> Result<(), WayError> {
+    let way = walk(path, Require::Unchangeable)?;
+    match &way.end {
+        Some(end) => Require::Unchangeable.check(&way.real(), end),
+        None => Err(WayError::Io { path: way.real(), source: Errno::NOENT.into() }),
+    }
+}
+
+/// Everything in a folder. Links are not followed: only their owners count.
+fn check_below(folder: &Path) -> Result<(), WayError> {
+    let failed = |source| WayError::Io { path: folder.to_owned(), source };
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let (path, metadata) = (entry.path(), entry.metadata().map_err(failed)?);
+        Require::Unchangeable.check(&path, &metadata)?;
+        if metadata.is_dir() {
+            check_below(&path)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,235 @@
+//! How a file is made or opened by its rule.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::Path;
+
+use rustix::fs::{CWD, Mode, OFlags, RawMode, openat};
+use rustix::io::Errno;
+use rustix::process::geteuid;
+
+use super::exact::set_mode_of;
+use super::way::{Require, WayError, walk};
+
+/// How one kind of file is made or opened.
+#[derive(Debug, Clone, Copy)]
+pub struct FileRule {
+    /// What it is.
+    pub what: &'static str,
+    /// Where it is.
+    pub place: &'static str,
+    /// The mode it is created with, whatever the umask; none when it is never created.
+    pub mode: Option<u32>,
+    /// Who removes it, and when.
+    pub removed: &'static str,
+    pub(super) access: Access,
+    pub(super) create: Create,
+    pub(super) link: Link,
+    pub(super) accepts: Accepts,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Access {
+    Read,
+    ReadWrite,
+    Append,
+    ReadAppend,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Create {
+    Never,
+    IfMissing,
+    New,
+    Emptied,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Link {
+    /// The last part of the path may not be a symbolic link.
+    Refused,
+    /// Every link on the way must be this user's or root's, and the file this user's under no other name: what is written there
+    /// others must not choose or read.
+    FollowedIfOurs,
+    Followed,
+}
+
+/// What may stand at the path. What is refused is refused without waiting for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Accepts {
+    RegularFile,
+    RegularFileOrDevice,
+    /// Also a pipe, which is not waited for here: whoever reads it has a limit for that.
+    AnythingWithoutWaiting,
+    /// Also a pipe, which is waited for.
+    Anything,
+    /// Nothing but a pipe.
+    Pipe,
+}
+
+impl FileRule {
+    /// Opens a file of this kind, or makes it. Never waits, unless the rule says so.
+    pub fn open(&self, path: &Path) -> io::Result<File> {
+        let file = match self.link {
+            Link::Refused | Link::Followed => self.open_at(CWD, path, self.flags_to_open())?,
+            Link::FollowedIfOurs => self.open_walked(path)?,
+        };
+        self.check(&file).map(|()| file)
+    }
+
+    /// Opens a file at the end of a way that was walked, in the folder that was found there.
+    fn open_walked(&self, path: &Path) -> io::Result<File> {
+        let way = walk(path, Require::TrustedLinks).map_err(|error| refused(error, path))?;
+        let Some(name) = &way.name else { return Err(in_plain_words(Errno::ISDIR, OFlags::empty())) };
+        let (folder, name) = way.folder.place(name);
+        // What is put in its place now must not be followed. What only the system can follow is a descriptor of a process of
+        // this user's.
+        let mut flags = self.flags_to_open();
+        flags.set(OFlags::NOFOLLOW, !way.is_magic);
+        self.open_at(folder, &name, flags)
+    }
+
+    /// Opens a file or makes it. The mode of a new one is the rule's, whatever the umask; that of another stays.
+    #[expect(clippy::disallowed_methods, reason = "this is the place for it")]
+    fn open_at(&self, folder: BorrowedFd<'_>, name: &Path, flags: OFlags) -> io::Result<File> {
+        let plain = |error| in_plain_words(error, flags);
+        let open_existing = |more| openat(folder, name, flags | more, Mode::empty()).map(File::from);
+        let make = || {
+            // A rule that makes files has a mode; none would be closed to everybody.
+            let mode = self.mode.unwrap_or(0);
+            let more = OFlags::CREATE | OFlags::EXCL;
+            let file = openat(folder, name, flags | more, Mode::from_raw_mode(mode as RawMode)).map(File::from)?;
+            set_mode_of(&file, mode).map(|()| file)
+        };
+        let more = match self.create {
+            Create::Never => return open_existing(OFlags::empty()).map_err(plain),
+            Create::New => return make(),
+            Create::IfMissing => OFlags::empty(),
+            Create::Emptied => OFlags::TRUNC,
+        };
+        for _ in 0..TRIES_MAX {
+            match open_existing(more) {
+                Err(Errno::NOENT) => {}
+                opened => return opened.map_err(plain),
+            }
+            match make() {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                made => return made,
+            }
+        }
+        Err(io::Error::other("it comes and goes, or is a link to nothing"))
+    }
+
+    fn flags_to_open(&self) -> OFlags {
+        let mut flags = OFlags::NOCTTY | OFlags::CLOEXEC;
+        flags |= match self.access {
+            Access::Read => OFlags::RDONLY,
+            Access::ReadWrite => OFlags::RDWR,
+            Access::Append => OFlags::WRONLY | OFlags::APPEND,
+            Access::ReadAppend => OFlags::RDWR | OFlags::APPEND,
+        };
+        flags.set(OFlags::NOFOLLOW, self.link == Link::Refused);
+        flags.set(OFlags::NONBLOCK, self.accepts != Accepts::Anything);
+        flags
+    }
+
+    /// Opens a file of this kind to read it, if it is there.
+    pub fn open_existing(&self, path: &Path) -> io::Result<File> {
+        FileRule { mode: None, access: Access::Read, create: Create::Never, ..*self }.open(path)
+    }
+
+    fn check(&self, file: &File) -> io::Result<()> {
+        if [Accepts::Anything, Accepts::AnythingWithoutWaiting].contains(&self.accepts) {
+            return Ok(());
+        }
+        let metadata = file.metadata()?;
+        let kind = metadata.file_type();
+        if kind.is_file() && self.link == Link::FollowedIfOurs && metadata.uid() != geteuid().as_raw() {
+            return Err(io::Error::other(format!("it is a file of user {}; name one of this user's", metadata.uid())));
+        }
+        if kind.is_file() && self.link == Link::FollowedIfOurs && metadata.nlink() > 1 {
+            let links = metadata.nlink();
+            return Err(io::Error::other(format!(
+                "the file has {links} names (hard links), and another user may have given \
+                                                 it this one; name another file"
+            )));
+        }
+        if self.accepts == Accepts::Pipe {
+            return if kind.is_fifo() { Ok(()) } else { Err(io::Error::other("it is not a pipe")) };
+        }
+        let is_device = kind.is_char_device() && self.accepts == Accepts::RegularFileOrDevice;
+        let what = if kind.is_file() || is_device {
+            return Ok(());
+        } else if kind.is_fifo() {
+            "a pipe"
+        } else if kind.is_dir() {
+            "a folder"
+        } else {
+            "something else"
+        };
+        Err(io::Error::other(format!("it is {what}, not a file")))
+    }
+
+    /// How it is opened, for the table in the docs.
+    pub fn flags(&self) -> String {
+        let access = match self.access {
+            Access::Read => "read",
+            Access::ReadWrite => "read, write",
+            Access::Append => "append",
+            Access::ReadAppend => "read, append",
+        };
+        let create = match self.create {
+            Create::Never => "",
+            Create::IfMissing => ", create",
+            Create::New => ", create new",
+            Create::Emptied => ", create, truncate",
+        };
+        let link = match self.link {
+            Link::Refused => ", no symbolic link",
+            Link::FollowedIfOurs => {
+                ", only this user's file with one name, only links of this user's or root's on the way, an existing file keeps its mode"
+            }
+            Link::Followed => "",
+        };
+        let accepts = match self.accepts {
+            Accepts::RegularFile => ", regular file only, never blocks",
+            Accepts::RegularFileOrDevice => ", regular file or device only, never blocks",
+            Accepts::AnythingWithoutWaiting => ", may be a pipe, which has ten seconds",
+            Accepts::Anything => ", may be a pipe and then waits for it",
+            Accepts::Pipe => ", pipe only, never blocks",
+        };
+        format!("{access}{create}{link}{accepts}")
+    }
+}
+
+/// How often a file is opened or made that other processes make and remove meanwhile.
+const TRIES_MAX: usize = 16;
+
+/// Why a path is not used that a user named.
+fn refused(error: WayError, named: &Path) -> io::Error {
+    match error {
+        WayError::Owned { path, owner } if path == named => {
+            io::Error::other(format!("it is a symbolic link of user {owner}; name a file"))
+        }
+        WayError::Owned { path, owner } => {
+            let path = path.display();
+            io::Error::other(format!("it leads through {path}, a symbolic link of user {owner}; name the file itself"))
+        }
+        WayError::Writable { path, mode } => {
+            io::Error::other(format!("others can write to {} (mode {mode:o})", path.display()))
+        }
+        WayError::Io { source, .. } => source,
+    }
+}
+
+/// The system's word for a link that is not followed is about loops.
+fn in_plain_words(error: Errno, flags: OFlags) -> io::Error {
+    match error {
+        Errno::LOOP if flags.contains(OFlags::NOFOLLOW) => io::Error::other("it is a symbolic link, not a file"),
+        Errno::ISDIR => io::Error::other("it is a folder, not a file"),
+        Errno::NXIO => io::Error::other("it is a pipe or a socket, not a file"),
+        error => error.into(),
+    }
+}

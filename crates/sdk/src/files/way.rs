@@ -1,0 +1,159 @@
+//! The way to a path: every folder and every symbolic link that the system passes, looked at from the root on.
+//!
+//! The system follows nothing by itself here. Each part is looked at relative to the folder before it, which is held open
+//! where the system can do that: so what was checked is what is used, whatever another user renames meanwhile.
+
+#[cfg(all(target_os = "linux", not(watari_portable)))]
+#[path = "way/linux.rs"]
+mod folder;
+#[cfg(not(all(target_os = "linux", not(watari_portable))))]
+#[path = "way/portable.rs"]
+mod folder;
+
+use std::ffi::OsString;
+use std::fs::Metadata;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path, PathBuf};
+
+pub(super) use folder::Folder;
+use folder::{Entry, Kind};
+use rustix::io::Errno;
+
+use super::users::is_trusted;
+
+/// What is required of everything that a way leads through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Require {
+    /// No other user can change where it leads: folders and links are this user's or root's, and no other user may write to
+    /// a folder unless it is sticky.
+    Unchangeable,
+    /// No link on it is another user's.
+    TrustedLinks,
+}
+
+/// Where a path leads.
+#[derive(Debug)]
+pub(super) struct Way {
+    /// The folder in which it ends.
+    pub(super) folder: Folder,
+    /// The name there. None for the root.
+    pub(super) name: Option<OsString>,
+    /// What is there. None if there is nothing.
+    pub(super) end: Option<Metadata>,
+    /// Whether the end is a link that only the system can follow, such as `/proc/self/fd/1`.
+    pub(super) is_magic: bool,
+}
+
+/// Why a path is not used.
+#[derive(Debug)]
+pub(super) enum WayError {
+    /// A part of it belongs to another user.
+    Owned { path: PathBuf, owner: u32 },
+    /// Other users can write to a folder on it.
+    Writable { path: PathBuf, mode: u32 },
+    /// The system refuses.
+    Io { path: PathBuf, source: io::Error },
+}
+
+/// As many links as Linux follows.
+const LINKS_MAX: usize = 40;
+
+/// A part of a path that is still to be walked.
+enum Part {
+    Up,
+    Down(OsString),
+}
+
+/// Walks a path to its end. The end itself is not checked, unless it is a link.
+pub(super) fn walk(path: &Path, require: Require) -> Result<Way, WayError> {
+    let failed = |path: &Path| {
+        let path = path.to_owned();
+        move |source| WayError::Io { path, source }
+    };
+    let path = std::path::absolute(path).map_err(failed(path))?;
+    let root = Folder::root().map_err(failed(Path::new("/")))?;
+    require.check(root.path(), root.metadata())?;
+    let (mut above, mut folder, mut links) = (Vec::new(), root, 0);
+    let mut parts = parts_of(&path);
+    while let Some(part) = parts.pop() {
+        let name = match part {
+            Part::Down(name) => name,
+            Part::Up => {
+                folder = above.pop().unwrap_or(folder);
+                continue;
+            }
+        };
+        let here = folder.path().join(&name);
+        let entry = match folder.look(&name) {
+            Ok(entry) => entry,
+            Err(error) if error.kind() == io::ErrorKind::NotFound && parts.is_empty() => {
+                return Ok(Way { folder, name: Some(name), end: None, is_magic: false });
+            }
+            Err(source) => return Err(WayError::Io { path: here, source }),
+        };
+        let Entry { metadata, kind } = entry;
+        match kind {
+            Kind::Link { is_magic: true, .. } if parts.is_empty() => {
+                require.check(&here, &metadata)?;
+                return Ok(Way { folder, name: Some(name), end: Some(metadata), is_magic: true });
+            }
+            Kind::Link { target, .. } => {
+                require.check(&here, &metadata)?;
+                links += 1;
+                if links > LINKS_MAX {
+                    return Err(WayError::Io { path, source: Errno::LOOP.into() });
+                }
+                if target.is_absolute() {
+                    folder = above.into_iter().next().unwrap_or(folder);
+                    above = Vec::new();
+                }
+                parts.extend(parts_of(&target));
+            }
+            Kind::Folder(_) | Kind::Other if parts.is_empty() => {
+                return Ok(Way { folder, name: Some(name), end: Some(metadata), is_magic: false });
+            }
+            Kind::Folder(next) => {
+                require.check(&here, &metadata)?;
+                above.push(std::mem::replace(&mut folder, next));
+            }
+            Kind::Other => return Err(WayError::Io { path: here, source: Errno::NOTDIR.into() }),
+        }
+    }
+    let end = Some(folder.metadata().clone());
+    Ok(Way { folder, name: None, end, is_magic: false })
+}
+
+/// The parts of a path, the first one last.
+fn parts_of(path: &Path) -> Vec<Part> {
+    let parts = path.components().filter_map(|component| match component {
+        Component::Normal(name) => Some(Part::Down(name.to_owned())),
+        Component::ParentDir => Some(Part::Up),
+        Component::CurDir | Component::RootDir | Component::Prefix(_) => None,
+    });
+    parts.rev().collect()
+}
+
+impl Way {
+    /// The path of its end, without any link.
+    pub(super) fn real(&self) -> PathBuf {
+        self.name.as_ref().map_or_else(|| self.folder.path().to_owned(), |name| self.folder.path().join(name))
+    }
+}
+
+impl Require {
+    /// Whether a folder, a link or a file can be on a way.
+    pub(super) fn check(self, path: &Path, metadata: &Metadata) -> Result<(), WayError> {
+        let (is_link, owner, mode) = (metadata.is_symlink(), metadata.uid(), metadata.mode() & 0o7777);
+        if (is_link || self == Require::Unchangeable) && !is_trusted(owner) {
+            return Err(WayError::Owned { path: path.to_owned(), owner });
+        }
+        // Also of a group: who is in it is not known here, and with an access list its bits stand for named users. The mode
+        // of a link says nothing, and a file is never sticky.
+        let is_sticky = metadata.is_dir() && mode & 0o1000 != 0;
+        if self == Require::Unchangeable && !is_link && mode & 0o022 != 0 && !is_sticky {
+            return Err(WayError::Writable { path: path.to_owned(), mode });
+        }
+        Ok(())
+    }
+}
