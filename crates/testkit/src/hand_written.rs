@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -48,20 +49,30 @@ pub(crate) fn text_of(path: &Path) -> Result<String, BadFile> {
 
 /// The text of a file that somebody wrote.
 pub(crate) fn text_in(path: &Path) -> io::Result<String> {
-    let mut file = HAND_WRITTEN.open(path)?;
+    let file = HAND_WRITTEN.open(path)?;
     let mut bytes = Vec::new();
-    // A pipe with a name that nobody has opened to write would be read as empty.
-    wait_for(&file)?;
+    // A pipe that nobody has opened to write is at its end for the system; its writer may be still to come.
+    if file.metadata()?.file_type().is_fifo() {
+        wait_for(&file)?;
+    }
+    // Of a device such as /dev/zero there is no end.
+    let mut limited = (&file).take(BYTES_MAX + 1);
     loop {
-        match file.read_to_end(&mut bytes) {
+        match limited.read_to_end(&mut bytes) {
             Ok(_) => break,
             // A pipe whose writer has not written yet.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => wait_for(&file)?,
             Err(error) => return Err(error),
         }
     }
+    if bytes.len() as u64 > BYTES_MAX {
+        return Err(io::Error::other(format!("it has more than {} MiB", BYTES_MAX / 1024 / 1024)));
+    }
     String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
+
+/// How much a person writes by hand, and with images in it.
+const BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// How long the writer of a pipe may be silent.
 const PIPE_SILENT_MAX: Duration = Duration::from_secs(10);

@@ -11,11 +11,10 @@ mod server;
 mod sse;
 
 use std::collections::BTreeMap;
-use std::fs::{File, Permissions};
+use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -198,11 +197,11 @@ impl StubApi {
     }
 }
 
-/// The requests may hold what is nobody else's business.
+/// The requests may hold what is nobody else's business: a new file is for this user alone. One that the user already has
+/// keeps the mode that the user gave it.
 fn open_record(path: &Path) -> Result<File, io::Error> {
     let file = WANTED_RECORD.open(path)?;
     if file.metadata()?.is_file() {
-        file.set_permissions(Permissions::from_mode(0o600))?;
         file.set_len(0)?;
     }
     Ok(file)
