@@ -46,6 +46,10 @@ pub const SHORT_CHANCE: usize = 6;
 /// The same in a folder of the caller's choice, with as many characters of chance at the end of its name.
 #[expect(clippy::disallowed_methods, reason = "this is the place for it")]
 pub fn temporary_folder_in(parent: &Path, prefix: &str, chance: usize) -> io::Result<TempDir> {
+    folders::check_unchangeable(parent).map_err(|trouble| {
+        let (what, remedy) = trouble.words(parent, "TMPDIR");
+        io::Error::other(format!("{what}; {remedy}"))
+    })?;
     let permissions = Permissions::from_mode(FOLDER_MODE);
     let folder =
         tempfile::Builder::new().prefix(prefix).rand_bytes(chance).permissions(permissions).tempdir_in(parent)?;
@@ -101,6 +105,16 @@ mod tests {
 
     fn mode_of(path: &Path) -> u32 {
         fs::symlink_metadata(path).unwrap().permissions().mode() & 0o7777
+    }
+
+    #[test]
+    fn no_temporary_folder_is_made_where_another_user_could_replace_it() {
+        let root = tempfile::tempdir().unwrap();
+        for (mode, is_safe) in [(0o700, true), (0o755, true), (0o1777, true), (0o770, false), (0o777, false)] {
+            fs::set_permissions(root.path(), Permissions::from_mode(mode)).unwrap();
+            let made = temporary_folder_in(root.path(), "t-", SHORT_CHANCE);
+            assert_eq!(made.is_ok(), is_safe, "{mode:o}: {made:?}");
+        }
     }
 
     #[test]

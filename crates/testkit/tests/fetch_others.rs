@@ -19,6 +19,7 @@ const ANOTHER_USER: u32 = 65534;
 const INSTALLS: &str = "package 2.1.325; native true";
 
 /// Whether this test can be another user; says so if not.
+#[expect(clippy::print_stderr, reason = "who runs the tests should know what was not tested")]
 fn can_be_another_user() -> bool {
     let can = rustix::process::geteuid().is_root();
     if !can {

@@ -125,6 +125,44 @@ async fn private_files_of_a_host_that_was_killed_with_its_supervisor_are_removed
     }
 }
 
+#[test]
+fn nothing_is_removed_through_a_folder_that_another_user_has_put_in_the_place_of_private_files() {
+    if !rustix::process::geteuid().is_root() {
+        return common::skipped("only root can be another user");
+    }
+    let room = Room::fake(ONE_TURN);
+    let root = room.sandbox.root();
+    let (sticky, ours) = (root.join("sticky"), root.join("ours"));
+    fs::create_dir_all(ours.join("precious")).unwrap();
+    fs::create_dir_all(ours.join("17-0123456789abcdef")).unwrap();
+    fs::create_dir(&sticky).unwrap();
+    fs::set_permissions(root, fs::Permissions::from_mode(0o755)).unwrap();
+    fs::set_permissions(&sticky, fs::Permissions::from_mode(0o1777)).unwrap();
+    let attack = "mkdir \"$0/watari\" && ln -s \"$1\" \"$0/watari/private\"";
+    let mut attacker = std::process::Command::new("setpriv");
+    attacker
+        .args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "sh", "-c", attack])
+        .args([&sticky, &ours]);
+    assert!(attacker.status().unwrap().success());
+    let mut doctor = std::process::Command::new(WATARI);
+    doctor.args(["doctor", "--claude"]).arg(&room.claude).env_clear().envs(room.sandbox.environment());
+    let run = output_of(doctor.env("XDG_RUNTIME_DIR", &sticky));
+    assert!(
+        run.stdout.contains("sticky/watari is owned by user 65534") && !run.stdout.contains("removed"),
+        "{}",
+        run.stdout
+    );
+    assert_eq!(names_in(&ours).len(), 2);
+    // What is there and has another name is nothing of Watari's, even where nobody else can write.
+    let private = root.join("runtime/watari/private");
+    fs::create_dir_all(private.join("precious")).unwrap();
+    for folder in ["runtime", "runtime/watari", "runtime/watari/private"] {
+        fs::set_permissions(root.join(folder), fs::Permissions::from_mode(0o700)).unwrap();
+    }
+    output_of(doctor.env("XDG_RUNTIME_DIR", root.join("runtime")));
+    assert_eq!(names_in(&private), ["precious"]);
+}
+
 #[tokio::test]
 async fn private_files_that_a_living_session_has_are_no_orphans() {
     let room = Room::fake(ONE_TURN);

@@ -40,7 +40,7 @@ pub const FOLDERS: [FolderRule; 5] = [
     FolderRule {
         what: "temporary files of `watari check` and of tests",
         place: "TMP/wt-NAME",
-        checked: "new",
+        checked: "new, in a folder in which no other user can replace it",
         removed: "when it is no longer needed",
     },
     FolderRule {

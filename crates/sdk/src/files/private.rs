@@ -68,12 +68,28 @@ pub(crate) fn hold(path: &Path) -> Option<Held> {
     Some(Held { path: path.to_owned(), _lock: lock })
 }
 
-/// Removes the folders of processes whose owner and supervisor were both killed, and says how many there were.
+/// Removes the folders of processes whose owner and supervisor were both killed, and says how many there were. A folder that
+/// another user could change is not looked into: what is in it may be a link to anything of this user's.
 pub fn remove_orphans() -> usize {
     let Some(parent) = runtime_folder().map(|runtime| runtime.join(PARENT)) else { return 0 };
+    if !matches!(folders::examine(&parent), Ok(folders::Usable::AsItIs)) {
+        return 0;
+    }
     let Ok(entries) = fs::read_dir(parent) else { return 0 };
-    entries.flatten().filter(|entry| remove_orphan(&entry.path()).is_ok()).count()
+    let named = entries.flatten().filter(|entry| entry.file_name().to_str().is_some_and(is_name));
+    named.filter(|entry| remove_orphan(&entry.path()).is_ok()).count()
 }
+
+/// Whether a folder is called as [`make`] calls them.
+fn is_name(name: &str) -> bool {
+    name.split_once('-').is_some_and(|(process, chance)| {
+        let is_number = !process.is_empty() && process.bytes().all(|byte| byte.is_ascii_digit());
+        is_number && chance.len() == CHANCE_DIGITS && chance.bytes().all(|byte| byte.is_ascii_hexdigit())
+    })
+}
+
+/// How many hexadecimal digits of chance end the name of a folder.
+const CHANCE_DIGITS: usize = 16;
 
 fn remove_orphan(path: &Path) -> io::Result<()> {
     let folder = open_folder(path)?;
@@ -105,7 +121,7 @@ fn make() -> io::Result<Held> {
     for _ in 0..TRIES_MAX {
         let (process, chance) = (std::process::id(), RandomState::new().hash_one(std::process::id()));
         // The process is for people: the lock says whether it is an orphan.
-        let path = parent.join(format!("{process}-{chance:016x}"));
+        let path = parent.join(format!("{process}-{chance:0CHANCE_DIGITS$x}"));
         make_new_folder(&path)?;
         match hold(&path) {
             Some(held) if is_at(&held._lock, &path) => return Ok(held),

@@ -233,3 +233,47 @@ fn in_plain_words(error: Errno, flags: OFlags) -> io::Error {
         error => error.into(),
     }
 }
+
+#[cfg(all(test, target_os = "linux", not(watari_portable)))]
+mod tests {
+    use std::os::unix::fs::{lchown, symlink};
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use rustix::fs::{RenameFlags, renameat_with};
+
+    use super::super::NAMED_LOG;
+
+    #[test]
+    fn a_link_that_another_user_swaps_in_while_the_way_is_walked_is_never_followed() {
+        if !rustix::process::geteuid().is_root() {
+            println!("skipped: only root can make links of another user's");
+            return;
+        }
+        let root = tempfile::tempdir().unwrap();
+        let [ours, shared] = ["ours", "shared"].map(|name| root.path().join(name));
+        for folder in [&ours, &shared, &shared.join("folder")] {
+            std::fs::create_dir(folder).unwrap();
+        }
+        symlink(&ours, shared.join("link")).unwrap();
+        lchown(shared.join("link"), Some(65534), Some(65534)).unwrap();
+        let is_over = AtomicBool::new(false);
+        let (mut opened, mut refused) = (0, 0);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let (one, other) = (shared.join("folder"), shared.join("link"));
+                while !is_over.load(Ordering::Relaxed) {
+                    renameat_with(super::CWD, &one, super::CWD, &other, RenameFlags::EXCHANGE).unwrap();
+                }
+            });
+            // Until both were met often enough, so that the swap was also met between two looks.
+            while opened < 500 || refused < 500 {
+                match NAMED_LOG.open(&shared.join("folder/log")) {
+                    Ok(_) => opened += 1,
+                    Err(_) => refused += 1,
+                }
+            }
+            is_over.store(true, Ordering::Relaxed);
+        });
+        assert_eq!(std::fs::read_dir(&ours).unwrap().count(), 0);
+    }
+}
