@@ -413,6 +413,25 @@ fn folders_that_cannot_be_made_are_told() {
 }
 
 #[test]
+fn a_cli_that_another_user_could_replace_is_a_warning() {
+    let machine = Machine::with_claude(HEALTHY);
+    let bin = machine.path("bin");
+    fs::set_permissions(&bin, fs::Permissions::from_mode(0o777)).unwrap();
+    let mut told = vec![machine.doctor(&[]).about("cli")];
+    fs::set_permissions(&bin, fs::Permissions::from_mode(0o755)).unwrap();
+    fs::set_permissions(bin.join("claude"), fs::Permissions::from_mode(0o775)).unwrap();
+    told.push(machine.doctor(&[]).about("cli"));
+    insta::assert_snapshot!(told.join("\n"), @"
+    exit 0
+    warning  cli             others can replace [machine]/bin/claude: they can write to [machine]/bin (mode 777)
+                             take that right away, or use a Claude Code that only this user or root can change
+    exit 0
+    warning  cli             others can replace [machine]/bin/claude: they can write to [machine]/bin/claude (mode 775)
+                             take that right away, or use a Claude Code that only this user or root can change
+    ");
+}
+
+#[test]
 fn a_folder_that_cannot_be_used_is_told_with_the_variable_that_decides_where_it_is() {
     let machine = Machine::with_claude(HEALTHY);
     fs::write(machine.path("file"), "").unwrap();

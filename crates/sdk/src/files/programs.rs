@@ -1,4 +1,4 @@
-//! Programs that Watari has installed: nothing is run that another user could have replaced.
+//! Programs that Watari runs, and whether another user could have replaced them.
 
 use std::fs;
 use std::path::Path;
@@ -24,6 +24,11 @@ pub fn examine_install(install: &Path, program: &Path) -> Result<(), Trouble> {
     check(install)?;
     check(program)?;
     Ok(check_below(install)?)
+}
+
+/// Checks that no other user can replace a program that is not Watari's: the way to it, and its file.
+pub fn examine_program(program: &Path) -> Result<(), Trouble> {
+    Ok(check(program)?)
 }
 
 /// The way to a path, and what is there.

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use watari_sdk::files::programs;
 use watari_sdk::{ClaudeProbe, CliVersion, FindError, Login, MINIMUM_CLI_VERSION, Options, ProbeError};
 use watari_testkit::claude::PINNED_CLAUDE_VERSION;
 
@@ -25,7 +26,7 @@ pub(super) async fn examine(options: &Options) -> (Cli, Vec<Finding>) {
         Err(error) => return (cli, vec![not_found(&error)]),
     };
     cli.path = Some(text(probe.program()));
-    let mut findings = vec![Finding::ok(Check::Cli, text(probe.program()))];
+    let mut findings = vec![found(probe.program())];
     match probe.version().await {
         Ok(version) => {
             findings.push(version_finding(&version));
@@ -38,6 +39,19 @@ pub(super) async fn examine(options: &Options) -> (Cli, Vec<Finding>) {
         Err(error) => findings.push(no_version(&error)),
     }
     (cli, findings)
+}
+
+/// The CLI that was found. One that another user could replace is run all the same, as a shell would: it is the user's own
+/// choice, and on some systems all programs are installed like that.
+fn found(program: &Path) -> Finding {
+    match programs::examine_program(program) {
+        Ok(()) => Finding::ok(Check::Cli, program.display().to_string()),
+        Err(trouble) => {
+            let (found, _) = trouble.words(program, "");
+            let advice = "take that right away, or use a Claude Code that only this user or root can change";
+            Finding::warning(Check::Cli, found, advice)
+        }
+    }
 }
 
 fn not_found(error: &FindError) -> Finding {
