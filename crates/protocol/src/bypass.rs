@@ -1,7 +1,8 @@
 //! The gate before the mode in which everything runs without a question: only whoever starts a session opens it.
 //!
 //! A mode reaches the CLI in many ways: as a setting, with the rules of an approval, with a subagent, in a request of any
-//! name. They all pass here, because versions of the CLI differ in which of them they refuse.
+//! name. They all pass here, because versions of the CLI differ in which of them they refuse. What is known to be a text, a
+//! name or the input of a tool may say the word; everything else that says it is refused.
 
 use serde_json::Value;
 
@@ -19,27 +20,90 @@ pub(crate) fn check(command: &Command) -> Result<(), Refused> {
     if opens { Err(Refused::BypassNotAllowed) } else { Ok(()) }
 }
 
-/// Whether a value names the mode anywhere.
+/// Whether a value of settings, or one whose shape is not known, names the mode anywhere.
 pub fn names_bypass(value: &Raw) -> bool {
-    let (mode, text) = (PermissionMode::BypassPermissions.as_str(), value.as_str());
-    // It can be spelled with escapes; without one, most values need not be read. One that cannot be read is refused.
-    (text.contains(mode) || text.contains("\\u"))
-        && serde_json::from_str::<Value>(text).map_or(true, |value| value_names_bypass(&value))
+    names_bypass_beside(value, &[])
 }
 
-fn value_names_bypass(value: &Value) -> bool {
+/// Whether the description of a subagent names the mode, other than in the texts that the model reads.
+pub fn agent_names_bypass(agent: &Raw) -> bool {
+    names_bypass_beside(agent, &["description", "prompt", "initialPrompt"])
+}
+
+/// Whether a value names the mode anywhere but in the members of these names.
+fn names_bypass_beside(value: &Raw, texts: &[&str]) -> bool {
+    let (mode, text) = (PermissionMode::BypassPermissions.as_str(), value.as_str());
+    // It can be spelled with escapes; without one, most values need not be read. One that cannot be read is refused.
+    (text.contains(mode) || text.contains(DISABLE_BYPASS) || text.contains("\\u"))
+        && serde_json::from_str::<Value>(text).map_or(true, |value| value_names_bypass(&value, texts))
+}
+
+fn value_names_bypass(value: &Value, texts: &[&str]) -> bool {
     match value {
         Value::String(text) => text == PermissionMode::BypassPermissions.as_str(),
-        Value::Array(items) => items.iter().any(value_names_bypass),
-        Value::Object(members) => members.values().any(value_names_bypass),
+        Value::Array(items) => items.iter().any(|item| value_names_bypass(item, texts)),
+        Value::Object(members) => {
+            let mut meant = members.iter().filter(|(name, _)| !texts.contains(&name.as_str()));
+            meant.any(|(name, value)| takes_gate_away(name, value) || value_names_bypass(value, texts))
+        }
         Value::Null | Value::Bool(_) | Value::Number(_) => false,
     }
 }
 
+/// Whether a member would undo the setting by which the CLI itself refuses the mode.
+fn takes_gate_away(name: &str, value: &Value) -> bool {
+    name == DISABLE_BYPASS && value != "disable"
+}
+
+/// The setting by which the CLI refuses the mode, if it is `disable`.
+pub const DISABLE_BYPASS: &str = "disableBypassPermissionsMode";
+
+/// The members of an answer's rules that hold what a rule is about.
+const RULE_TEXTS: &[&str] = &["rules", "directories"];
+
+/// The members of a hook's output that are texts for people or the model, or the input of the tool.
+const HOOK_TEXTS: &[&str] = &[
+    "reason",
+    "stopReason",
+    "systemMessage",
+    "permissionDecisionReason",
+    "additionalContext",
+    "message",
+    "updatedInput",
+    "rules",
+    "directories",
+];
+
+/// The members of the requests that the CLI is known to take which are texts or names and never a mode. A request that is
+/// not here has none.
+const REQUEST_TEXTS: &[(&str, &[&str])] = &[
+    ("background_tasks", &["tool_use_id"]),
+    ("file_suggestions", &["query"]),
+    ("generate_session_title", &["description", "title"]),
+    ("get_task_output", &["task_id"]),
+    ("mcp_call", &["tool", "arguments"]),
+    ("mcp_read_resource", &["serverName", "uri"]),
+    ("mcp_reconnect", &["serverName"]),
+    ("read_file", &["path"]),
+    ("register_repo_root", &["directory"]),
+    ("rename_session", &["title"]),
+    ("seed_read_state", &["path"]),
+    ("set_color", &["color"]),
+    ("set_mcp_permission_mode_override", &["serverName"]),
+    ("set_model", &["model"]),
+    ("side_question", &["question"]),
+    ("stop_task", &["task_id"]),
+];
+
 fn request_opens(request: &Request) -> bool {
     match request {
         Request::SetPermissionMode(mode) => *mode == PermissionMode::BypassPermissions,
-        Request::Other { fields, .. } => fields.values().any(value_names_bypass),
+        Request::Other { subtype, fields } => {
+            let known = REQUEST_TEXTS.iter().find(|(name, _)| name == subtype);
+            let texts = known.map_or(&[][..], |(_, texts)| texts);
+            let mut meant = fields.iter().filter(|(name, _)| !texts.contains(&name.as_str()));
+            meant.any(|(_, value)| value_names_bypass(value, &[]))
+        }
         Request::SetModel(_)
         | Request::SetThinking(_)
         | Request::SetTools(_)
@@ -58,8 +122,10 @@ fn request_opens(request: &Request) -> bool {
 
 fn answer_opens(answer: &Answer) -> bool {
     match answer {
-        Answer::Allow { permissions, .. } => permissions.as_ref().is_some_and(names_bypass),
-        Answer::Hook(HookOutput::Other(output)) => names_bypass(output),
+        Answer::Allow { permissions, .. } => {
+            permissions.as_ref().is_some_and(|rules| names_bypass_beside(rules, RULE_TEXTS))
+        }
+        Answer::Hook(HookOutput::Other(output)) => names_bypass_beside(output, HOOK_TEXTS),
         Answer::Hook(_)
         | Answer::Deny { .. }
         | Answer::Choose(_)
@@ -72,7 +138,10 @@ fn answer_opens(answer: &Answer) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+    use crate::id::AskId;
 
     #[test]
     fn the_mode_is_found_wherever_and_however_it_is_spelled() {
@@ -86,5 +155,66 @@ mod tests {
         for value in [r#"{"bypassPermissions":1}"#, r#"["a\u0062c", "not bypassPermissions"]"#, "null", "{}"] {
             assert!(!names_bypass(&Raw::from(value)), "{value}");
         }
+    }
+
+    fn request(subtype: &str, fields: Value) -> Command {
+        let Value::Object(fields) = fields else { panic!("fields are an object") };
+        Request::Other { subtype: subtype.to_owned(), fields }.into()
+    }
+
+    fn allowed(rules: &str) -> Command {
+        let answer = Answer::Allow { input: None, permissions: Some(Raw::from(rules)) };
+        Command::Answer { ask: AskId(1), answer, by: None }
+    }
+
+    fn hook(output: &str) -> Command {
+        Command::Answer { ask: AskId(1), answer: Answer::Hook(HookOutput::Other(Raw::from(output))), by: None }
+    }
+
+    #[test]
+    fn a_text_that_says_the_word_passes_wherever_texts_stand() {
+        let word = "bypassPermissions";
+        for command in [
+            Command::Prompt(word.into()),
+            Request::Rename { title: word.to_owned() }.into(),
+            request("rename_session", json!({"title": word})),
+            request("side_question", json!({"question": word})),
+            request("read_file", json!({"path": word})),
+            request("mcp_call", json!({"tool": word, "arguments": {"pattern": word}})),
+            allowed(
+                r#"[{"type":"addRules","rules":[{"toolName":"Grep","ruleContent":"bypassPermissions"}],"behavior":"allow"}]"#,
+            ),
+            hook(
+                r#"{"hookSpecificOutput":{"permissionDecisionReason":"bypassPermissions","updatedInput":{"pattern":"bypassPermissions"}}}"#,
+            ),
+        ] {
+            assert_eq!(check(&command), Ok(()), "{command:?}");
+        }
+        assert!(!agent_names_bypass(&Raw::from(r#"{"description":"bypassPermissions","prompt":"bypassPermissions"}"#)));
+    }
+
+    #[test]
+    fn a_mode_is_refused_in_every_request_known_or_not() {
+        let word = "bypassPermissions";
+        for command in [
+            request("set_permission_mode", json!({"mode": word})),
+            request("apply_flag_settings", json!({"settings": {"permissions": {"defaultMode": word}}})),
+            request(
+                "apply_flag_settings",
+                json!({"settings": {"permissions": {"disableBypassPermissionsMode": null}}}),
+            ),
+            request("rename_session", json!({"title": "a", "mode": word})),
+            request("mcp_call", json!({"tool": "a", "mode": {"arguments": word}})),
+            request("of_tomorrow", json!({"title": word})),
+            request("of_tomorrow", json!({"a": [{"b": word}]})),
+            allowed(r#"[{"type":"setMode","mode":"bypassPermissions","destination":"session"}]"#),
+            allowed(r#"[{"type":"addRules","rules":[],"mode":"bypassPermissions"}]"#),
+            hook(
+                r#"{"hookSpecificOutput":{"decision":{"updatedPermissions":[{"type":"setMode","mode":"bypassPermissions"}]}}}"#,
+            ),
+        ] {
+            assert_eq!(check(&command), Err(Refused::BypassNotAllowed), "{command:?}");
+        }
+        assert!(agent_names_bypass(&Raw::from(r#"{"prompt":"a","permissionMode":"bypassPermissions"}"#)));
     }
 }

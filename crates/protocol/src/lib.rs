@@ -26,7 +26,7 @@ mod wire;
 
 pub use answer::{Answer, HookOutput};
 pub use asked::AskedToolUses;
-pub use bypass::names_bypass;
+pub use bypass::{DISABLE_BYPASS, agent_names_bypass, names_bypass};
 pub use command::{
     Accepted, Command, PermissionMode, Prompt, PromptContent, Refused, Request, TOOL_SERVER_TAKEN,
     UnknownPermissionMode,

@@ -5,6 +5,8 @@
 //! they have a length limit. Such things go into private files or over stdin.
 
 mod check;
+mod given;
+mod words;
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -14,12 +16,12 @@ use std::path::{Path, PathBuf};
 use watari_protocol::{HOOK_EVENTS, Initialize, Raw, SessionId, TOOL_SERVER};
 
 pub(crate) use check::{allows_bypass, check};
+pub(crate) use given::Given;
+pub use given::{read_mcp_servers, read_mcp_servers_file};
 
 use crate::files::PrivateFolder;
-use crate::options::{
-    Effort, ExtraArgument, McpServers, Options, PermissionPrompts, Session, SettingSource, Settings, Thinking,
-    ThinkingDisplay, Tools,
-};
+use crate::options::{ExtraArgument, Options, PermissionPrompts, Session, Thinking, Tools};
+use words::{display_word, effort_word, source_word};
 
 /// An option that cannot be passed on.
 #[derive(Debug, thiserror::Error)]
@@ -84,6 +86,14 @@ pub enum BadOption {
         /// The option.
         option: &'static str,
     },
+    /// MCP servers or settings that cannot be used.
+    #[error("{what} cannot be used: {problem}")]
+    Document {
+        /// Which of them.
+        what: &'static str,
+        /// Where they are, and what is wrong.
+        problem: String,
+    },
     /// A private file could not be written.
     #[error("cannot write a private file for the CLI: {source}")]
     PrivateFile {
@@ -102,7 +112,11 @@ pub(crate) const VERSION_QUESTION: &[&str] = &["--version"];
 pub(crate) const LOGIN_QUESTION: &[&str] = &["auth", "status"];
 
 /// The arguments for a session's CLI. What may not stand in them is written into `folder`.
-pub(crate) fn arguments(options: &Options, folder: &mut PrivateFolder) -> Result<Vec<OsString>, BadOption> {
+pub(crate) fn arguments(
+    options: &Options,
+    given: &Given,
+    folder: &mut PrivateFolder,
+) -> Result<Vec<OsString>, BadOption> {
     let mut flags = Flags::default();
     flags.set("output-format", "stream-json");
     flags.switch("verbose", true);
@@ -111,7 +125,7 @@ pub(crate) fn arguments(options: &Options, folder: &mut PrivateFolder) -> Result
     session(options, &mut flags);
     model(options, &mut flags)?;
     permissions(options, &mut flags)?;
-    surroundings(options, &mut flags, folder)?;
+    surroundings(options, given, &mut flags, folder)?;
     flags.switch("include-hook-events", options.hook_events);
     flags.switch("replay-user-messages", options.replay_prompts);
     if let Some(path) = &options.debug_file {
@@ -273,24 +287,27 @@ fn permissions(options: &Options, flags: &mut Flags) -> Result<(), BadOption> {
     Ok(())
 }
 
-fn surroundings(options: &Options, flags: &mut Flags, folder: &mut PrivateFolder) -> Result<(), BadOption> {
-    match &options.mcp_servers {
-        McpServers::None => {}
-        McpServers::Inline(servers) => {
-            let config = Raw::of(&BTreeMap::from([("mcpServers", servers)]));
-            flags.set("mcp-config", write_private(folder, "mcp.json", &config)?);
-        }
-        McpServers::File(path) => flags.set("mcp-config", path),
+fn surroundings(
+    options: &Options,
+    given: &Given,
+    flags: &mut Flags,
+    folder: &mut PrivateFolder,
+) -> Result<(), BadOption> {
+    if let Some(servers) = &given.servers {
+        flags.set("mcp-config", write_private(folder, "mcp.json", servers)?);
     }
     flags.switch("strict-mcp-config", options.strict_mcp_config);
     for plugin in &options.plugins {
         let flag = if plugin.without_mcp { "plugin-dir-no-mcp" } else { "plugin-dir" };
         flags.set(flag, &plugin.directory);
     }
-    match &options.settings {
-        Some(Settings::Inline(settings)) => flags.set("settings", write_private(folder, "settings.json", settings)?),
-        Some(Settings::File(path)) => flags.set("settings", path),
-        None => {}
+    if let Some(settings) = &given.settings {
+        match write_private(folder, "settings.json", settings) {
+            Ok(path) => flags.set("settings", path),
+            // Nothing secret is in them, and the gate stays closed where no private file can be made.
+            Err(_) if given.settings_are_ours => flags.set("settings", settings.as_str()),
+            Err(error) => return Err(error),
+        }
     }
     // The one exception to "nothing secret in an argument": the CLI reads this only as JSON text.
     flags.set_some("managed-settings", options.managed_settings.as_ref().map(Raw::as_str));
@@ -306,32 +323,6 @@ fn surroundings(options: &Options, flags: &mut Flags, folder: &mut PrivateFolder
 
 fn write_private(folder: &mut PrivateFolder, name: &str, content: &Raw) -> Result<PathBuf, BadOption> {
     folder.write(name, content.as_str()).map_err(|source| BadOption::PrivateFile { source })
-}
-
-fn effort_word(effort: Effort) -> &'static str {
-    match effort {
-        Effort::Low => "low",
-        Effort::Medium => "medium",
-        Effort::High => "high",
-        Effort::ExtraHigh => "xhigh",
-        Effort::Max => "max",
-    }
-}
-
-fn display_word(display: ThinkingDisplay) -> &'static str {
-    match display {
-        ThinkingDisplay::Summarized => "summarized",
-        ThinkingDisplay::Highlights => "highlights",
-        ThinkingDisplay::Omitted => "omitted",
-    }
-}
-
-fn source_word(source: SettingSource) -> &'static str {
-    match source {
-        SettingSource::User => "user",
-        SettingSource::Project => "project",
-        SettingSource::Local => "local",
-    }
 }
 
 /// The command line while it is put together.

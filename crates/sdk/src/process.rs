@@ -240,12 +240,13 @@ fn this_program() -> Result<PathBuf, StartError> {
 
 fn plan(options: &Options) -> Result<Plan, StartError> {
     argv::check(options)?;
+    let given = argv::Given::read(options)?;
     let mut environment = environment(options);
     let program = Search::of(options, &environment).find()?;
     let directory = directory(options.cwd.as_deref())?;
     files::remove_orphans();
     let mut folder = PrivateFolder::default();
-    let arguments = argv::arguments(options, &mut folder)?;
+    let arguments = argv::arguments(options, &given, &mut folder)?;
     let mark = new_mark();
     environment.insert(mark_variable(&mark).into(), "1".into());
     Ok(Plan { program, arguments, directory, environment, mark, folder })

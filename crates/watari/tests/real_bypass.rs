@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
 
 mod bridge;
+mod common;
+mod host;
 
 use std::path::Path;
 
@@ -69,4 +71,45 @@ async fn no_option_of_a_client_opens_the_bypass_of_permissions() {
         let seen = bridge.rest().await;
         assert_eq!((error_of(&seen), bridge.exit().await.code()), (why, Some(1)));
     }
+}
+
+/// A folder whose own settings, shared or not, and the settings of the user, want everything to run without a question.
+#[tokio::test]
+async fn no_settings_file_opens_the_bypass_of_permissions() {
+    let settings = json!({"permissions": {"defaultMode": "bypassPermissions"}}).to_string();
+    for claude in [pinned_claude(), oldest_claude()] {
+        for file in
+            ["project/.claude/settings.json", "project/.claude/settings.local.json", "home/.claude/settings.json"]
+        {
+            let touch = Reply::tool_use("toolu_1", "Bash", json!({"command": "touch one"}));
+            let room = host::Room::real([touch, Reply::text("Done.")]).await;
+            let room = host::Room { claude: claude.clone(), ..room };
+            let path = match file.strip_prefix("project/") {
+                Some(file) => room.sandbox.cwd().join(file),
+                None => room.sandbox.home().join(file.trim_start_matches("home/")),
+            };
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(&path, &settings).unwrap();
+            let host = room.host(&[]).await;
+            let mut client = host.client_with_init().await;
+            client.say("go").await;
+            let asked = client.until_one_of(&["approval_request", "done"]).await.pop().unwrap();
+            assert_eq!(asked["type"], "approval_request", "{} {file}: {asked}", claude.display());
+            client.send(json!({"type": "deny", "request_id": "toolu_1"})).await;
+            client.until("done").await;
+            assert!(!room.sandbox.cwd().join("one").exists(), "{} {file}", claude.display());
+            host.stop().await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn settings_in_a_file_that_a_client_names_open_no_bypass() {
+    let room = room().await;
+    let path = room.sandbox.root().join("settings.json");
+    std::fs::write(&path, json!({"permissions": {"defaultMode": "bypassPermissions"}}).to_string()).unwrap();
+    let mut bridge = bridge(&room, &pinned_claude());
+    bridge.start("go", json!({"settings": path})).await;
+    let seen = bridge.rest().await;
+    assert_eq!((error_of(&seen), bridge.exit().await.code()), (format!("settings: {WHY}"), Some(1)));
 }

@@ -1,21 +1,15 @@
 //! Options that would be refused by the CLI, passed over in silence, or open a gate.
 
-use watari_protocol::{HOOK_EVENTS, PermissionMode, TOOL_SERVER, names_bypass};
+use watari_protocol::{HOOK_EVENTS, PermissionMode, agent_names_bypass, names_bypass};
 
 use super::BadOption;
-use crate::options::{McpServers, Options, Settings};
+use crate::options::Options;
 
-/// Checks what does not stand in the arguments.
+/// Checks what stands neither in the arguments nor in the files for the CLI.
 pub(crate) fn check(options: &Options) -> Result<(), BadOption> {
     let unknown = options.hooks.iter().find(|hook| !HOOK_EVENTS.contains(&hook.event.as_str()));
     if let Some(hook) = unknown {
         return Err(BadOption::HookEvent { event: hook.event.clone() });
-    }
-    if let McpServers::Inline(servers) = &options.mcp_servers
-        && servers.contains_key(TOOL_SERVER)
-        && (options.offers_tools || !options.own_tools.is_empty())
-    {
-        return Err(BadOption::ToolServerName);
     }
     if !allows_bypass(options)
         && let Some(option) = option_that_bypasses(options)
@@ -36,13 +30,8 @@ pub(crate) fn allows_bypass(options: &Options) -> bool {
 
 /// The option that would have everything, or a subagent, run without a question.
 fn option_that_bypasses(options: &Options) -> Option<&'static str> {
-    let settings = match &options.settings {
-        Some(Settings::Inline(settings)) => Some(settings),
-        Some(Settings::File(_)) | None => None,
-    };
     [
-        ("agents", options.agents.values().any(names_bypass)),
-        ("settings", settings.is_some_and(names_bypass)),
+        ("agents", options.agents.values().any(agent_names_bypass)),
         ("managed settings", options.managed_settings.as_ref().is_some_and(names_bypass)),
         ("initialize", options.initialize.values().any(names_bypass)),
     ]

@@ -114,6 +114,16 @@ pub const TRANSCRIPT: FileRule = FileRule {
     ..OURS
 };
 
+/// MCP servers or settings that somebody named for the CLI.
+pub const GIVEN: FileRule = FileRule {
+    what: "MCP servers or settings that a user or a client named",
+    place: "watari socket --mcp-config FILE, `options.settings` of `start`",
+    mode: None,
+    link: Link::Followed,
+    removed: "never",
+    ..OURS
+};
+
 /// A script or a scenario that somebody wrote.
 pub const HAND_WRITTEN: FileRule = FileRule {
     what: "script or scenario that a user named",
@@ -196,7 +206,7 @@ pub const GIVEN_OUTPUT: FileRule =
     FileRule { what: "standard output or error, when it is a pipe", access: Access::Append, ..GIVEN_INPUT };
 
 /// Every rule for files.
-pub const FILES: [&FileRule; 18] = [
+pub const FILES: [&FileRule; 19] = [
     &EVENTS,
     &EVENTS_ASIDE,
     &RECORD_ASIDE,
@@ -207,6 +217,7 @@ pub const FILES: [&FileRule; 18] = [
     &PRIVATE_FILE,
     &PROGRAM,
     &TRANSCRIPT,
+    &GIVEN,
     &HAND_WRITTEN,
     &WANTED_RECORD,
     &CHECK_FILE,

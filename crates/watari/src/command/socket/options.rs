@@ -1,12 +1,12 @@
 //! What the command line says, as what a session is started with.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde::Deserialize;
-use serde_json::value::RawValue;
-use watari_sdk::{Keeper, McpServers, Options, PermissionMode, PermissionPrompts, Raw, SettingSource};
+use watari_sdk::{
+    Keeper, McpServers, Options, PermissionMode, PermissionPrompts, SettingSource, TOOL_SERVER, read_mcp_servers,
+    read_mcp_servers_file,
+};
 
 use super::Socket;
 
@@ -40,27 +40,22 @@ pub(super) fn session(given: &mut Socket, cwd: PathBuf) -> Result<Options, Strin
     })
 }
 
-/// Servers from a file, or as they stand on the command line.
+/// Servers from a file, or as they stand on the command line. Either is read once, now: every CLI of this session gets the same.
 fn mcp_servers(config: &str) -> Result<McpServers, String> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Config<'a> {
-        #[serde(borrow)]
-        mcp_servers: BTreeMap<String, &'a RawValue>,
-    }
-    if !config.trim_start().starts_with('{') {
+    let read = if config.trim_start().starts_with('{') {
+        read_mcp_servers(config)
+    } else {
         let path = std::path::absolute(config).map_err(|error| format!("--mcp-config {config}: {error}"))?;
-        return if path.is_file() {
-            Ok(McpServers::File(path))
-        } else {
-            Err(format!(
-                "--mcp-config: {} is no file; give one, or JSON such as {{\"mcpServers\": {{}}}}",
-                path.display()
-            ))
-        };
+        read_mcp_servers_file(&path)
+    };
+    let problem =
+        |why| format!("--mcp-config: {why}; give a file, or JSON such as {{\"mcpServers\": {{\"name\": {{}}}}}}");
+    let servers = read.map_err(problem)?;
+    if servers.contains_key(TOOL_SERVER) {
+        return Err(format!(
+            "--mcp-config: no server may be called {TOOL_SERVER:?}: that is the name of the server of the clients' tools; \
+             choose another"
+        ));
     }
-    let read: Config<'_> =
-        serde_json::from_str(config).map_err(|error| format!("--mcp-config is not right: {error}"))?;
-    let servers = read.mcp_servers.into_iter().map(|(name, server)| (name, Raw::from(server.get())));
-    Ok(McpServers::Inline(servers.collect()))
+    Ok(McpServers::Inline(servers))
 }

@@ -1,0 +1,193 @@
+//! The documents that the CLI is given in files: MCP servers and settings. Each is read once, checked, and then written into
+//! a private file, so that what was checked is what the CLI gets, whether it was given as JSON or as a path.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use serde_json::value::RawValue;
+use watari_protocol::{DISABLE_BYPASS, Raw, TOOL_SERVER, names_bypass};
+
+use super::{BadOption, allows_bypass};
+use crate::files::GIVEN;
+use crate::options::{McpServers, Options, Settings};
+
+/// How long a file with MCP servers or settings may be.
+const FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
+/// MCP servers and settings, checked.
+#[derive(Debug)]
+pub(crate) struct Given {
+    /// The whole of `mcp.json`.
+    pub(super) servers: Option<Raw>,
+    /// The whole of `settings.json`.
+    pub(super) settings: Option<Raw>,
+    /// Whether nothing in the settings was given by anybody else.
+    pub(super) settings_are_ours: bool,
+}
+
+impl Given {
+    /// Reads and checks what the options give.
+    pub(crate) fn read(options: &Options) -> Result<Given, BadOption> {
+        let settings_are_ours = options.settings.is_none();
+        Ok(Given { servers: servers(options)?, settings: settings(options)?, settings_are_ours })
+    }
+}
+
+/// Reads MCP servers as they stand in a file or on a command line: `{"mcpServers": {"name": {…}}}`.
+pub fn read_mcp_servers(json: &str) -> Result<BTreeMap<String, Raw>, String> {
+    #[derive(serde::Deserialize)]
+    struct Config<'a> {
+        #[serde(borrow, rename = "mcpServers")]
+        servers: BTreeMap<String, &'a RawValue>,
+    }
+    let Config { servers } = serde_json::from_str(json).map_err(|error| error.to_string())?;
+    if let Some((name, _)) = servers.iter().find(|(_, server)| !server.get().starts_with('{')) {
+        return Err(format!("the MCP server {name:?} must be an object"));
+    }
+    Ok(servers.into_iter().map(|(name, server)| (name, Raw::from(server.get()))).collect())
+}
+
+/// Reads MCP servers from a file that somebody named. Nothing is waited for.
+pub fn read_mcp_servers_file(path: &Path) -> Result<BTreeMap<String, Raw>, String> {
+    let text = text_of(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    read_mcp_servers(&text).map_err(|problem| format!("{}: {problem}", path.display()))
+}
+
+fn servers(options: &Options) -> Result<Option<Raw>, BadOption> {
+    let servers = match &options.mcp_servers {
+        McpServers::None => return Ok(None),
+        McpServers::Inline(servers) => servers.clone(),
+        McpServers::File(path) => {
+            let read = read_mcp_servers_file(&from_cwd(options, path));
+            read.map_err(|problem| BadOption::Document { what: "the MCP servers", problem })?
+        }
+    };
+    let has_tools = options.offers_tools || !options.own_tools.is_empty();
+    if has_tools && servers.contains_key(TOOL_SERVER) {
+        return Err(BadOption::ToolServerName);
+    }
+    if let Some((name, _)) = servers.iter().find(|(_, server)| !server.as_str().starts_with('{')) {
+        let problem = format!("the MCP server {name:?} must be an object");
+        return Err(BadOption::Document { what: "the MCP servers", problem });
+    }
+    Ok(Some(Raw::of(&BTreeMap::from([("mcpServers", servers)]))))
+}
+
+fn settings(options: &Options) -> Result<Option<Raw>, BadOption> {
+    let given = match &options.settings {
+        None => None,
+        Some(Settings::Inline(settings)) => Some(settings.clone()),
+        Some(Settings::File(path)) => {
+            let path = from_cwd(options, path);
+            let unusable = |problem: String| BadOption::Document {
+                what: "the settings",
+                problem: format!("{}: {problem}", path.display()),
+            };
+            let text = text_of(&path).map_err(|error| unusable(error.to_string()))?;
+            let settings: &RawValue = serde_json::from_str(&text).map_err(|error| unusable(error.to_string()))?;
+            Some(Raw::from(settings.get()))
+        }
+    };
+    if allows_bypass(options) {
+        return Ok(given);
+    }
+    if given.as_ref().is_some_and(names_bypass) {
+        return Err(BadOption::Bypass { option: "settings" });
+    }
+    without_bypass(given.as_ref()).map(Some)
+}
+
+/// The settings with the one that has the CLI itself refuse the mode in which everything runs without a question: as the
+/// default mode of any settings file, also of one in the working directory, and in any request. (Measured: 2.1.42 takes the
+/// mode from both without it, and from a subagent of the working directory even with it.)
+fn without_bypass(settings: Option<&Raw>) -> Result<Raw, BadOption> {
+    type Members<'a> = BTreeMap<String, &'a RawValue>;
+    let bad = |name: &str| BadOption::Document { what: "the settings", problem: format!("{name} must be an object") };
+    let mut members: Members<'_> =
+        settings.map_or(Ok(Members::new()), Raw::parse).map_err(|_| bad("the whole of them"))?;
+    let mut permissions: Members<'_> = match members.get("permissions") {
+        Some(given) => serde_json::from_str(given.get()).map_err(|_| bad("permissions"))?,
+        None => Members::new(),
+    };
+    let disable = Raw::of("disable");
+    permissions.insert(DISABLE_BYPASS.to_owned(), disable.as_ref());
+    let permissions = Raw::of(&permissions);
+    members.insert("permissions".to_owned(), permissions.as_ref());
+    Ok(Raw::of(&members))
+}
+
+/// A path as the CLI would understand it.
+fn from_cwd(options: &Options, path: &Path) -> PathBuf {
+    options.cwd.as_deref().unwrap_or(Path::new("")).join(path)
+}
+
+fn text_of(path: &Path) -> io::Result<String> {
+    let file = GIVEN.open(path)?;
+    let mut text = String::new();
+    file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text)?;
+    match text.len() as u64 > FILE_BYTES_MAX {
+        true => Err(io::Error::other(format!("it has more than {FILE_BYTES_MAX} bytes"))),
+        false => Ok(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bypass_of_permissions_is_disabled_and_every_other_setting_stays() {
+        let settings = r#"{"model":"a","permissions":{"allow":["Read"],"disableBypassPermissionsMode":"enable"}}"#;
+        let given = without_bypass(Some(&Raw::from(settings))).unwrap();
+        let expected = r#"{"model":"a","permissions":{"allow":["Read"],"disableBypassPermissionsMode":"disable"}}"#;
+        assert_eq!(given.as_str(), expected);
+        let alone = without_bypass(None).unwrap();
+        assert_eq!(alone.as_str(), r#"{"permissions":{"disableBypassPermissionsMode":"disable"}}"#);
+        for bad in ["5", "[]", r#"{"permissions":5}"#] {
+            let problem = without_bypass(Some(&Raw::from(bad))).unwrap_err().to_string();
+            assert!(problem.ends_with("must be an object"), "{problem}");
+        }
+        let allowed = Options { allow_bypass: true, ..Options::default() };
+        assert!(Given::read(&allowed).unwrap().settings.is_none());
+    }
+
+    #[test]
+    fn servers_are_objects_by_name_wherever_they_stand() {
+        let problem = |json: &str| read_mcp_servers(json).unwrap_err();
+        assert_eq!(problem(r#"{"mcpServers":{"a":null}}"#), "the MCP server \"a\" must be an object");
+        assert_eq!(problem(r#"{"mcpServers":{"a":{},"b":[]}}"#), "the MCP server \"b\" must be an object");
+        assert!(problem("{}").starts_with("missing field `mcpServers`"));
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("mcp.json");
+        let options = Options { mcp_servers: McpServers::File(path.clone()), offers_tools: true, ..Options::default() };
+        for (content, problem) in [
+            (r#"{"mcpServers":{"cl\u0069ent":{"command":"true"}}}"#, "no MCP server may be called \"client\""),
+            (r#"{"mcpServers":{"a":null}}"#, "the MCP server \"a\" must be an object"),
+            ("nonsense", "expected ident"),
+        ] {
+            std::fs::write(&path, content).unwrap();
+            let error = Given::read(&options).unwrap_err().to_string();
+            assert!(error.contains(problem), "{error}");
+        }
+        std::fs::write(&path, r#"{"mcpServers":{"a":{"command":"true"}},"more":1}"#).unwrap();
+        let given = Given::read(&options).unwrap().servers.unwrap();
+        assert_eq!(given.as_str(), r#"{"mcpServers":{"a":{"command":"true"}}}"#);
+    }
+
+    #[test]
+    fn settings_in_a_file_open_no_gate_that_settings_in_the_options_do_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = r#"{"permissions":{"defaultMode":"bypassPermissions"}}"#;
+        std::fs::write(folder.path().join("settings.json"), settings).unwrap();
+        let options = Options {
+            cwd: Some(folder.path().to_owned()),
+            settings: Some(Settings::File("settings.json".into())),
+            ..Options::default()
+        };
+        let error = Given::read(&options).unwrap_err().to_string();
+        assert!(error.starts_with("settings: bypassPermissions runs everything without a question"), "{error}");
+        let allowed = Options { allow_bypass: true, ..options };
+        assert_eq!(Given::read(&allowed).unwrap().settings.unwrap().as_str(), settings);
+    }
+}

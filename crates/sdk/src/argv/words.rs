@@ -1,0 +1,29 @@
+//! The CLI's words for choices that are ours.
+
+use crate::options::{Effort, SettingSource, ThinkingDisplay};
+
+pub(super) fn effort_word(effort: Effort) -> &'static str {
+    match effort {
+        Effort::Low => "low",
+        Effort::Medium => "medium",
+        Effort::High => "high",
+        Effort::ExtraHigh => "xhigh",
+        Effort::Max => "max",
+    }
+}
+
+pub(super) fn display_word(display: ThinkingDisplay) -> &'static str {
+    match display {
+        ThinkingDisplay::Summarized => "summarized",
+        ThinkingDisplay::Highlights => "highlights",
+        ThinkingDisplay::Omitted => "omitted",
+    }
+}
+
+pub(super) fn source_word(source: SettingSource) -> &'static str {
+    match source {
+        SettingSource::User => "user",
+        SettingSource::Project => "project",
+        SettingSource::Local => "local",
+    }
+}
