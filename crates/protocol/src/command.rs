@@ -60,6 +60,9 @@ pub enum PromptContent {
     Blocks(Raw),
 }
 
+/// The types of blocks that a prompt may have. Others would pass for what the model or a tool has said.
+pub const PROMPT_BLOCKS: [&str; 3] = ["text", "image", "document"];
+
 impl Prompt {
     /// Whether it asks nothing.
     pub fn is_empty(&self) -> bool {
@@ -296,6 +299,14 @@ pub enum Refused {
     /// The prompt's blocks are not what the API takes.
     #[error("the prompt's blocks must be a JSON array of objects with a type, and text blocks must have a text")]
     BadBlocks,
+    /// A block of the prompt is something that a user does not say: the result of a tool, a thought of the model.
+    #[error("content[{place}].type is {given:?}: a prompt may have blocks of type text, image and document")]
+    BadBlock {
+        /// Its place among the blocks, from 0.
+        place: usize,
+        /// What it is.
+        given: String,
+    },
     /// The prompt is longer than the CLI can read.
     #[error("the prompt is {bytes} bytes long, and the CLI takes about 200 million: put it into a file")]
     PromptTooLong {

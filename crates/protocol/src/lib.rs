@@ -28,7 +28,7 @@ pub use answer::{Answer, HookOutput};
 pub use asked::AskedToolUses;
 pub use bypass::{DISABLE_BYPASS, agent_names_bypass, names_bypass};
 pub use command::{
-    Accepted, Command, PermissionMode, Prompt, PromptContent, Refused, Request, TOOL_SERVER_TAKEN,
+    Accepted, Command, PROMPT_BLOCKS, PermissionMode, Prompt, PromptContent, Refused, Request, TOOL_SERVER_TAKEN,
     UnknownPermissionMode,
 };
 pub use event::{

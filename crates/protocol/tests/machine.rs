@@ -1497,6 +1497,47 @@ fn a_call_of_a_tool_that_nobody_answers_is_an_error_after_ten_minutes() {
 }
 
 #[test]
+fn a_call_that_the_cli_cancels_is_closed_and_its_late_result_is_refused() {
+    let script = r#"
+        cli ready
+        cli {"type":"control_request","request_id":"e","request":{"subtype":"mcp_message","server_name":"client","message":{"method":"tools/call","params":{"name":"add"},"jsonrpc":"2.0","id":2}}}
+        cli {"type":"control_request","request_id":"f","request":{"subtype":"mcp_message","server_name":"client","message":{"method":"tools/call","params":{"name":"add"},"jsonrpc":"2.0","id":3}}}
+        cli {"type":"control_request","request_id":"g","request":{"subtype":"mcp_message","server_name":"client","message":{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2,"reason":"AbortError"}}}}
+        cli {"type":"control_request","request_id":"h","request":{"subtype":"mcp_message","server_name":"client","message":{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":9}}}}
+        result 1 [{"type":"text","text":"5"}]
+        result 2 [{"type":"text","text":"5"}]
+    "#;
+    let initialize = Initialize { tools: vec![add()], ..Initialize::default() };
+    insta::assert_snapshot!(play_with(Config { initialize, ..Config::default() }, script), @r#"
+    * ready {"cli":{"version":"2.1.325"}}
+    * ask_opened {"ask":1,"kind":"tool_call","tool":"add"}
+    * ask_opened {"ask":2,"kind":"tool_call","tool":"add"}
+    * ask_closed {"ask":1,"ending":"withdrawn","kind":"tool_call"}
+    > {"type":"control_response","response":{"subtype":"success","request_id":"g","response":{"mcp_response":{"jsonrpc":"2.0","result":{}}}}}
+    > {"type":"control_response","response":{"subtype":"success","request_id":"h","response":{"mcp_response":{"jsonrpc":"2.0","result":{}}}}}
+    x ask 1 is not open: it was answered, withdrawn, has expired or never was
+    * ask_closed {"ask":2,"ending":"answered","kind":"tool_call"}
+    > {"type":"control_response","response":{"subtype":"success","request_id":"f","response":{"mcp_response":{"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"5"}],"isError":false}}}}}
+    "#);
+}
+
+#[test]
+fn only_texts_images_and_documents_are_a_prompt_and_others_are_named_with_their_place() {
+    let prompt = |blocks: &str| format!("cli ready\nblocks {blocks}");
+    let told = |blocks: &str| play(&prompt(blocks)).lines().nth(1).unwrap_or_default().to_owned();
+    for name in ["tool_result", "tool_use", "thinking", "TEXT", ""] {
+        let blocks =
+            format!(r#"[{{"type":"text","text":"a"}},{{"type":"{name}","tool_use_id":"toolu_1","content":"yes"}}]"#);
+        let why = format!("x content[1].type is {name:?}: a prompt may have blocks of type text, image and document");
+        assert_eq!(told(&blocks), why);
+    }
+    for name in ["image", "document"] {
+        let accepted = told(&format!(r#"[{{"type":"{name}"}}]"#));
+        assert!(accepted.starts_with("* prompt_accepted"), "{accepted}");
+    }
+}
+
+#[test]
 fn a_name_that_could_not_be_an_argument_is_refused_as_a_model() {
     let long = "x".repeat(257);
     let script = format!("cli ready\nmodel a\u{0}b\nmodel {long}\nmodel sonnet");

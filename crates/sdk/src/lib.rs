@@ -70,9 +70,10 @@ pub use watari_protocol::{
     Accepted, Allowed, Answer, AskAbout, AskEnding, AskId, AskKind, AskWord, AskedToolUses, BadId, Block, BlockId,
     BlockKind, BlockSource, CliInfo, Command, Delta, DropReason, EntryId, Event, Exit, ExitReason, Failure, FormAsk,
     Hook, HookAsk, HookId, HookNews, HookOutput, InterruptReceipt, Liveness, Login, MessageId, NoticeKind, Outcome,
-    PermissionAsk, PermissionMode, Phase, Prompt, PromptContent, PromptId, Raw, Refused, Request, RequestFailed,
-    RequestId, RequestReply, SessionId, SessionInfo, Setting, SystemPrompt, TOOL_SERVER, TOOL_SERVER_TAKEN, TaskNews,
-    Tool, ToolCallAsk, ToolUseId, TurnCause, TurnEnding, Unanswered, UnknownPermissionMode, Usage, Writer, readable,
+    PROMPT_BLOCKS, PermissionAsk, PermissionMode, Phase, Prompt, PromptContent, PromptId, Raw, Refused, Request,
+    RequestFailed, RequestId, RequestReply, SessionId, SessionInfo, Setting, SystemPrompt, TOOL_SERVER,
+    TOOL_SERVER_TAKEN, TaskNews, Tool, ToolCallAsk, ToolUseId, TurnCause, TurnEnding, Unanswered,
+    UnknownPermissionMode, Usage, Writer, readable,
 };
 
 /// The program in the README is one that compiles.

@@ -104,17 +104,28 @@ async fn a_client_that_goes_leaves_no_call_open() {
 }
 
 #[tokio::test]
-async fn a_turn_that_is_interrupted_takes_its_call_back() {
-    let room = room().await;
-    let mut bridge = session(&room, json!({"allowedTools": ["mcp__client__add"]})).await;
-    bridge.until("tool_call").await;
-    bridge.send(json!({"type": "interrupt"})).await;
-    let end = bridge.until("turn_result").await.pop().unwrap();
-    assert_eq!(end["subtype"], "error_during_execution");
-    // Whether the CLI still waits or not, the session goes on.
-    bridge.send(json!({"type": "user_message", "text": "go on"})).await;
-    let seen = bridge.until("turn_result").await;
-    assert_eq!(seen.last().unwrap()["subtype"], "success");
+async fn a_turn_that_is_interrupted_closes_its_call_and_a_late_result_is_refused() {
+    for claude in [pinned_claude(), oldest_claude()] {
+        let room = room().await;
+        let mut bridge = room.bridge_with(&["--claude", claude.to_str().unwrap()]);
+        bridge.send(json!({"type": "register_tools", "tools": [{"name": "add"}]})).await;
+        bridge.start("go", json!({"allowedTools": ["mcp__client__add"]})).await;
+        bridge.until("tool_call").await;
+        bridge.send(json!({"type": "interrupt"})).await;
+        let seen = bridge.until("turn_result").await;
+        assert_eq!(seen.last().unwrap()["subtype"], "error_during_execution");
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(transcript_without(&[], of_type(&seen, "tool_call_closed")), @r#"{"callId":"call_1","reason":"cancelled","type":"tool_call_closed"}"#);
+        }
+        give(&mut bridge, json!("5"), false).await;
+        let late = bridge.until("error").await.pop().unwrap();
+        let why = "callId call_1: ask 1 is not open: it was answered, withdrawn, has expired or never was";
+        assert_eq!(late["message"], why);
+        // The session goes on.
+        bridge.send(json!({"type": "user_message", "text": "go on"})).await;
+        let seen = bridge.until("turn_result").await;
+        assert_eq!(seen.last().unwrap()["subtype"], "success");
+    }
 }
 
 /// An MCP server that says who it is and has a tool of the same name as the client's.

@@ -220,6 +220,10 @@ async fn a_bad_line_gets_one_error_and_changes_nothing() {
         r#"{"type":"approve","request_id":"never"}"#,
         r#"{"type":"hello","since":"yesterday"}"#,
         r#"{"type":"tool_call_result","call_id":"x","content":""}"#,
+        r#"{"type":"tool_call_result","call_id":"call_9","content":""}"#,
+        r#"{"type":"message","text":"a","images":[{"type":"tool_result","tool_use_id":"toolu_1","content":"yes"}]}"#,
+        r#"{"type":"message","text":"\ud800","id":"h"}"#,
+        r#"{"type":"hello","since":"1:10000000000000000000"}"#,
     ];
     let long = format!(r#"{{"type":"message","text":"hello","id":"{}"}}"#, "x".repeat(257));
     let mut told = Vec::new();
@@ -240,8 +244,12 @@ async fn a_bad_line_gets_one_error_and_changes_nothing() {
     {"kind":"line","message":"request_id is missing; it must be a string","type":"error"}
     {"kind":"refused","message":"request_id \"never\" is not open: it was answered, cancelled, has expired or never was","type":"error"}
     {"kind":"line","message":"since must be a position such as \"3:17\", or 0 for everything","type":"error"}
-    {"kind":"line","message":"call_id \"x\" is not one of ours","type":"error"}
-    {"kind":"line","message":"id may have 256 bytes at most","type":"error"}
+    {"kind":"refused","message":"call_id \"x\" is not open: no call has this name","type":"error"}
+    {"kind":"refused","message":"call_id \"call_9\": ask 9 is not open: it was answered, withdrawn, has expired or never was","type":"error"}
+    {"kind":"line","message":"images[0].type must be one of text, image, document","type":"error"}
+    {"id":"h","kind":"line","message":"text has half of a character in it: a surrogate such as \\ud800 without its other half; send whole characters","type":"error"}
+    {"kind":"line","message":"since must be a position such as \"3:17\", or 0 for everything","type":"error"}
+    {"kind":"line","message":"id may have 256 characters at most","type":"error"}
     "#);
     let mut native = host.native().await;
     let lines = [
@@ -271,7 +279,7 @@ async fn a_bad_line_gets_one_error_and_changes_nothing() {
     {"message":"content must be a string or a list of content blocks","type":"error"}
     {"message":"answer is missing; it must be an object with a type","type":"error"}
     {"message":"answer.type must be allow, deny, choose, hook, submit, decline, dismiss or tool_result","type":"error"}
-    {"message":"ask 1 is not open: it was answered, withdrawn, has expired or never was","type":"refused"}
+    {"message":"say hello first, such as {\"type\":\"hello\",\"protocol\":[1]}: before it no command is carried out","type":"refused"}
     {"message":"request.type must be one of set_model, set_permission_mode, set_thinking, set_tools, mcp_status, set_mcp_servers, reconnect_mcp, toggle_mcp, context_usage, rewind, stop_task, read_file, rename, reinitialize, other","type":"error"}
     {"message":"request.title is missing; it must be a string","type":"error"}
     "#);
@@ -460,4 +468,31 @@ async fn messages_that_wait_when_the_session_ends_have_an_error_and_a_done_each(
         in_order.sort_unstable();
         assert!(done.len() == 3 && done == in_order, "{how}: {done:?} {seen:#?}");
     }
+}
+
+#[tokio::test]
+async fn no_command_is_carried_out_before_hello_in_watari_s_own_dialect() {
+    let room = Room::fake("prompt\ntext Hello\nresult\n");
+    let host = room.host(&[]).await;
+    let mut early = host.native().await;
+    let ask = json!({"type": "answer", "id": "2", "ask": 1, "answer": {"type": "allow"}});
+    let request = json!({"type": "request", "id": "3", "request": {"type": "mcp_status"}});
+    let (close, abort) = (json!({"type": "close", "id": "5"}), json!({"type": "abort", "id": "6"}));
+    let long = json!({"type": "prompt", "id": "7", "content": "x".repeat(2 * 1024 * 1024)});
+    let commands =
+        [json!({"type": "prompt", "id": "1", "content": "go"}), ask, request, json!({"type": "interrupt", "id": "4"})];
+    for command in commands.into_iter().chain([close, abort, long]) {
+        let id = command["id"].clone();
+        early.send(command).await;
+        let told = early.next().await.unwrap();
+        let why = "say hello first, such as {\"type\":\"hello\",\"protocol\":[1]}: before it no command is carried out";
+        assert_eq!((&told["type"], &told["id"], &told["message"]), (&json!("refused"), &id, &json!(why)));
+    }
+    // After it they are, in the same connection.
+    early.send(json!({"type": "hello", "protocol": [1]})).await;
+    early.send(json!({"type": "prompt", "id": "8", "content": "go"})).await;
+    let seen = early.until("became_idle").await;
+    assert_eq!(of_type(&seen, "accepted").len(), 1);
+    assert_eq!(of_type(&room.events(), "prompt_accepted").len(), 1);
+    host.stop().await;
 }

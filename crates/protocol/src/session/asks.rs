@@ -6,6 +6,7 @@ use std::time::Instant;
 use crate::asked::AskedToolUses;
 use crate::event::{Allowed, AskEnding, AskKind, Event};
 use crate::id::{AskId, Counter};
+use crate::json::Raw;
 
 /// How many asks may be open at once. The CLI opens one for each tool and each hook that runs at the same time;
 /// more than this is a fault of the CLI, and the newest are refused.
@@ -103,6 +104,14 @@ impl Asks {
     /// Takes an ask out by the CLI's id.
     pub(super) fn take_withdrawn(&mut self, request_id: &str) -> Option<OpenAsk> {
         let place = self.open.iter().position(|ask| ask.request_id == request_id)?;
+        Some(self.open.remove(place))
+    }
+
+    /// Takes out the call of a tool that the CLI has cancelled, by the CLI's own number of it. A server that connects again
+    /// counts anew, so the newest is meant.
+    pub(super) fn take_cancelled_call(&mut self, cancelled: &Raw) -> Option<OpenAsk> {
+        let is_meant = |ask: &OpenAsk| matches!(&ask.kind, AskKind::ToolCall(asked) if asked.call == *cancelled);
+        let place = self.open.iter().rposition(is_meant)?;
         Some(self.open.remove(place))
     }
 

@@ -11,7 +11,7 @@ use super::prompts::{PROMPT_BYTES_MAX, PROMPTS_WAITING_BYTES_MAX, PROMPTS_WAITIN
 use super::state::{Phase, Trigger};
 use super::{Machine, RequestKind};
 use crate::answer::{Answer, HookOutput};
-use crate::command::{Accepted, Command, Prompt, PromptContent, Refused, Request};
+use crate::command::{Accepted, Command, PROMPT_BLOCKS, Prompt, PromptContent, Refused, Request};
 use crate::event::{Allowed, AskEnding, AskKind, DropReason, Event, ExitReason, InterruptReceipt, RequestReply};
 use crate::id::{AskId, PromptId, RequestId};
 use crate::initialize::TOOL_SERVER;
@@ -235,25 +235,31 @@ fn check_content(content: &PromptContent) -> Result<(), Refused> {
     match content {
         PromptContent::Text(text) if text.is_empty() => Err(Refused::EmptyPrompt),
         PromptContent::Text(_) => Ok(()),
-        PromptContent::Blocks(blocks) => {
-            #[derive(serde::Deserialize)]
-            struct Head<'a> {
-                r#type: String,
-                #[serde(borrow, default)]
-                text: Option<&'a RawValue>,
-            }
-            let blocks: Vec<&RawValue> = blocks.parse().map_err(|_| Refused::BadBlocks)?;
-            if blocks.is_empty() {
-                return Err(Refused::EmptyPrompt);
-            }
-            let readable = |block: &&RawValue| {
-                let head = serde_json::from_str::<Head<'_>>(block.get());
-                let has_text = |text: Option<&RawValue>| text.is_some_and(|text| text.get().starts_with('"'));
-                head.is_ok_and(|head| head.r#type != "text" || has_text(head.text))
-            };
-            blocks.iter().all(readable).then_some(()).ok_or(Refused::BadBlocks)
+        PromptContent::Blocks(blocks) => check_blocks(blocks),
+    }
+}
+
+fn check_blocks(blocks: &Raw) -> Result<(), Refused> {
+    #[derive(serde::Deserialize)]
+    struct Head<'a> {
+        r#type: String,
+        #[serde(borrow, default)]
+        text: Option<&'a RawValue>,
+    }
+    let blocks: Vec<&RawValue> = blocks.parse().map_err(|_| Refused::BadBlocks)?;
+    if blocks.is_empty() {
+        return Err(Refused::EmptyPrompt);
+    }
+    for (place, block) in blocks.iter().enumerate() {
+        let Head { r#type: given, text } = serde_json::from_str(block.get()).map_err(|_| Refused::BadBlocks)?;
+        if !PROMPT_BLOCKS.contains(&given.as_str()) {
+            return Err(Refused::BadBlock { place, given: given.chars().take(60).collect() });
+        }
+        if given == "text" && !text.is_some_and(|text| text.get().starts_with('"')) {
+            return Err(Refused::BadBlocks);
         }
     }
+    Ok(())
 }
 
 /// How an answer ends an ask, what it allows beyond what was asked, and the line that the CLI is sent.

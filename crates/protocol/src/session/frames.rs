@@ -88,6 +88,10 @@ impl Machine {
             self.start_errors.extend(frame.outcome.errors);
             return;
         }
+        if self.exit_reason == ExitReason::ToolServerTaken {
+            // The CLI was ended before it asked the model, and reports an interrupted turn. The end of the session says why.
+            return;
+        }
         // Older versions do not say that a turn was interrupted, only that it failed.
         let was_interrupted = std::mem::take(&mut self.interrupt_sent);
         self.watchdog.turn_ended();
@@ -240,7 +244,10 @@ impl Machine {
             // Asked twice is asked once.
             return;
         }
-        let is_for_tools = matches!(request.body, AskBody::OfToolServer(_) | AskBody::Known(AskKind::ToolCall(_)));
+        let is_for_tools = matches!(
+            request.body,
+            AskBody::OfToolServer(_) | AskBody::CallCancelled { .. } | AskBody::Known(AskKind::ToolCall(_))
+        );
         if is_for_tools && !self.config.initialize.has_tools() {
             // A server of somebody else's has that name, and is none of ours.
             return self.write(answers::unsupported(id, "mcp_message"));
@@ -264,6 +271,13 @@ impl Machine {
             }
             AskBody::OfToolServer(question) => {
                 self.write(mcp::answer(id, &question, &self.config.initialize.tools));
+            }
+            AskBody::CallCancelled { call, notice } => {
+                if let Some(ask) = self.asks.take_cancelled_call(&call) {
+                    // The protocol wants no response to a cancelled call, and a late result is refused.
+                    self.tell(ask.closed(AskEnding::Withdrawn));
+                }
+                self.write(mcp::answer(id, &notice, &self.config.initialize.tools));
             }
             AskBody::Unsupported { subtype, frame } => {
                 self.tell(Event::Unknown { frame });

@@ -26,6 +26,11 @@ pub(crate) enum AskBody<'a> {
     },
     /// A question to the server of this program's tools that is no call.
     OfToolServer(Question),
+    /// The notice that a call of one of those tools, by the CLI's own number of it, wants no result any more.
+    CallCancelled {
+        call: Raw,
+        notice: Question,
+    },
     /// A question this version cannot answer, by its name.
     Unsupported {
         subtype: Text<'a>,
@@ -91,6 +96,7 @@ pub(super) fn read_request<'a>(frame: &Frame<'a>, line: &str) -> Option<AskReque
         "mcp_message" if let Some(message) = mcp::read(request) => match message {
             Message::Call(call) => AskBody::Known(AskKind::ToolCall(Box::new(call))),
             Message::UnreadableCall { call } => known(None, Gate::ToolCall { call }),
+            Message::Cancelled { call, notice } => AskBody::CallCancelled { call, notice },
             Message::Question(question) => AskBody::OfToolServer(question),
         },
         _ => AskBody::Unsupported { subtype: head.subtype, frame: Raw::from(line) },

@@ -45,6 +45,11 @@ pub(crate) enum Message {
     UnreadableCall {
         call: Raw,
     },
+    /// The CLI wants no result of a call any more: its turn was interrupted. The notice is acknowledged as any other.
+    Cancelled {
+        call: Raw,
+        notice: Question,
+    },
     Question(Question),
 }
 
@@ -84,16 +89,24 @@ pub(super) fn read(request: &RawValue) -> Option<Message> {
         return Some(read_call(id, params).map_or_else(unreadable, Message::Call));
     }
     #[derive(Default, serde::Deserialize)]
-    struct Params {
+    struct Params<'a> {
         #[serde(default, rename = "protocolVersion")]
         protocol_version: Loose<String>,
+        #[serde(borrow, default, rename = "requestId")]
+        request_id: Option<&'a RawValue>,
     }
-    let params: Params = message.params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default();
-    Some(Message::Question(Question {
+    let params = message.params.and_then(|params| serde_json::from_str::<Params<'_>>(params.get()).ok());
+    let Params { protocol_version, request_id } = params.unwrap_or_default();
+    let is_cancel = &*message.method == "notifications/cancelled";
+    let question = Question {
         id: message.id.map(Raw::copied),
         method: message.method.into_string(),
-        protocol_version: params.protocol_version.into_option(),
-    }))
+        protocol_version: protocol_version.into_option(),
+    };
+    Some(match request_id.filter(|_| is_cancel) {
+        Some(call) => Message::Cancelled { call: Raw::copied(call), notice: question },
+        None => Message::Question(question),
+    })
 }
 
 fn read_call(id: &RawValue, params: &RawValue) -> Option<ToolCallAsk> {

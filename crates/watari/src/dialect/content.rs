@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde_json::value::RawValue;
-use watari_sdk::{Prompt, Raw, Tool};
+use watari_sdk::{AskId, PROMPT_BLOCKS, Prompt, Raw, Tool};
 
 use super::members::{Members, TextOrBlocks};
 
@@ -13,13 +13,51 @@ pub(crate) fn prompt(members: &mut Members<'_>) -> Result<Prompt, String> {
     let text = members.content("text")?;
     let what = "a list of content blocks";
     let mut blocks = members.blocks("images", what)?;
-    blocks.extend(members.blocks("documents", what)?);
+    check_blocks("images", &blocks)?;
+    let documents = members.blocks("documents", what)?;
+    check_blocks("documents", &documents)?;
+    blocks.extend(documents);
     if blocks.is_empty() {
         return Ok(text.into());
     }
     let text = Raw::of(&serde_json::json!({"type": "text", "text": text}));
     let blocks: Vec<&str> = std::iter::once(text.as_str()).chain(blocks.iter().map(|block| block.get())).collect();
     Ok(Prompt::blocks(format!("[{}]", blocks.join(",")).as_str()))
+}
+
+/// A prompt that is a text, or blocks of texts, images and documents, which pass as they are.
+pub(crate) fn text_or_prompt_blocks(members: &mut Members<'_>) -> Result<Prompt, String> {
+    Ok(match members.text_or_blocks("content", "a string or a list of content blocks")? {
+        TextOrBlocks::Text(text) => text.into(),
+        TextOrBlocks::Blocks(blocks) => {
+            check_blocks("content", &blocks.parse::<Vec<&RawValue>>().unwrap_or_default())?;
+            Prompt::blocks(blocks)
+        }
+    })
+}
+
+/// Refuses blocks that a user does not say. The result of a tool, or a thought, would pass for the model's or the tool's.
+fn check_blocks(field: &str, blocks: &[&RawValue]) -> Result<(), String> {
+    #[derive(serde::Deserialize)]
+    struct Block<'a> {
+        #[serde(borrow, default)]
+        r#type: Option<&'a RawValue>,
+        #[serde(borrow, default)]
+        text: Option<&'a RawValue>,
+    }
+    for (place, block) in blocks.iter().enumerate() {
+        let Ok(Block { r#type: kind, text }) = serde_json::from_str(block.get()) else {
+            return Err(format!("{field}[{place}] must be an object with one type"));
+        };
+        let kind = kind.and_then(|kind| serde_json::from_str::<String>(kind.get()).ok()).unwrap_or_default();
+        if !PROMPT_BLOCKS.contains(&kind.as_str()) {
+            return Err(format!("{field}[{place}].type must be one of {}", PROMPT_BLOCKS.join(", ")));
+        }
+        if kind == "text" && !text.is_some_and(|text| text.get().starts_with('"')) {
+            return Err(format!("{field}[{place}].text must be a string"));
+        }
+    }
+    Ok(())
 }
 
 /// The tools of the client. What the model calls them has a limit, and so has the API.
@@ -73,6 +111,17 @@ fn wrong_in_schema(schema: &Raw) -> Option<&'static str> {
 
 /// With what stands before it for the model, 64, as the API has it.
 const TOOL_NAME_MAX: usize = 64 - "mcp__client__".len();
+
+/// The ask that a client names by its number, such as `call_7`.
+pub(crate) fn numbered(before: &str, name: &str) -> Option<AskId> {
+    let number = name.strip_prefix(before)?;
+    let is_number =
+        (1..=NUMBER_DIGITS_MAX).contains(&number.len()) && number.bytes().all(|digit| digit.is_ascii_digit());
+    is_number.then(|| number.parse().ok())?.map(AskId)
+}
+
+/// How many digits the number of an ask may have: every such number can be one.
+const NUMBER_DIGITS_MAX: usize = 19;
 
 /// The input that a tool is to run with instead. An empty one cannot be told to the CLI: it would run what was asked.
 pub(crate) fn edited_input(members: &mut Members<'_>) -> Result<Option<Raw>, String> {

@@ -17,6 +17,12 @@ pub(crate) const CONTENT_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// How many members an object of ours may have, and how many elements a list of objects or blocks.
 pub(crate) const MEMBERS_MAX: usize = 1000;
 
+/// How long a name may be that a client gives itself or a line of its own.
+pub(crate) const NAME_CHARACTERS_MAX: usize = 256;
+
+/// How large a whole number may be: up to here every language writes it exactly.
+pub(crate) const WHOLE_MAX: u64 = 9_007_199_254_740_991;
+
 /// How long an error may be that quotes a client.
 const ERROR_CHARACTERS_MAX: usize = 500;
 

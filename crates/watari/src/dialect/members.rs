@@ -11,9 +11,9 @@ use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Number;
 use serde_json::value::RawValue;
-use watari_sdk::Raw;
+use watari_sdk::{Raw, readable};
 
-use super::limits::{self, CONTENT_BYTES_MAX, Excess, FIELD_BYTES_MAX, MEMBERS_MAX};
+use super::limits::{self, CONTENT_BYTES_MAX, Excess, FIELD_BYTES_MAX, MEMBERS_MAX, NAME_CHARACTERS_MAX, WHOLE_MAX};
 
 /// How many unknown names are told one by one, and how long each may be.
 const UNKNOWN_MAX: usize = 20;
@@ -41,6 +41,9 @@ impl<'a> Members<'a> {
     /// The members of a line; else what is wrong with it.
     pub(crate) fn of_line(line: &'a str) -> Result<Members<'a>, String> {
         let object = serde_json::from_str(line).map_err(|_| match line.starts_with('{') {
+            true if serde_json::from_str::<Object<'_>>(&readable(line)).is_ok() => {
+                format!("the name of a member {HALF_A_CHARACTER}")
+            }
             true => "the line is not JSON".to_owned(),
             false => "the line is not a JSON object".to_owned(),
         })?;
@@ -110,6 +113,15 @@ impl<'a> Members<'a> {
 
     pub(crate) fn text(&mut self, name: &'static str) -> Result<Option<String>, String> {
         self.optional(name, "a string")
+    }
+
+    /// A name that the client chooses: of itself, or of a line. It is stored for long.
+    pub(crate) fn name(&mut self, name: &'static str) -> Result<Option<String>, String> {
+        let given = self.text(name)?;
+        match given.as_ref().is_some_and(|given| given.chars().count() > NAME_CHARACTERS_MAX) {
+            true => Err(format!("{}{name} may have {NAME_CHARACTERS_MAX} characters at most", self.place)),
+            false => Ok(given),
+        }
     }
 
     pub(crate) fn texts(&mut self, name: &'static str) -> Result<Vec<String>, String> {
@@ -225,7 +237,10 @@ impl<'a> Members<'a> {
     }
 
     fn parse<T: Deserialize<'a>>(&self, value: &'a RawValue, name: &str, what: &str) -> Result<T, String> {
-        serde_json::from_str(value.get()).map_err(|_| self.must_be(name, what))
+        serde_json::from_str(value.get()).map_err(|_| match has_half_a_character(value.get()) {
+            true => format!("{}{name} {HALF_A_CHARACTER}", self.place),
+            false => self.must_be(name, what),
+        })
     }
 
     fn must_be(&self, name: &str, what: &str) -> String {
@@ -239,6 +254,14 @@ impl<'a> Members<'a> {
     fn exceeds(&self, name: &str, excess: Excess) -> String {
         format!("{}{name} {excess}", self.place)
     }
+}
+
+/// What is said of a text that Rust cannot hold, though JSON can.
+const HALF_A_CHARACTER: &str =
+    "has half of a character in it: a surrogate such as \\ud800 without its other half; send whole characters";
+
+fn has_half_a_character(json: &str) -> bool {
+    matches!(readable(json), Cow::Owned(_))
 }
 
 fn is_object(value: &RawValue) -> bool {
@@ -318,12 +341,9 @@ impl<'de: 'a, 'a> Deserialize<'de> for List<'a> {
 
 /// A whole number; `10.0` is one too, as which some languages write it.
 pub(crate) fn whole(number: &Number) -> Option<u64> {
-    let rounded = number.as_f64().filter(|number| number.fract() == 0.0 && (0.0..=EXACT_MAX).contains(number));
-    number.as_u64().or(rounded.map(|number| number as u64))
+    let rounded = number.as_f64().filter(|number| number.fract() == 0.0 && (0.0..=WHOLE_MAX as f64).contains(number));
+    number.as_u64().or(rounded.map(|number| number as u64)).filter(|number| *number <= WHOLE_MAX)
 }
-
-/// Up to here a floating-point number has no neighbour that it could have been.
-const EXACT_MAX: f64 = 9_007_199_254_740_991.0;
 
 #[cfg(test)]
 mod tests {

@@ -19,9 +19,15 @@ use outgoing::{Resume, Said};
 /// The version of this dialect that is spoken here.
 const PROTOCOL: u64 = 1;
 
-/// A client that speaks it. It hears nothing before it has said hello.
+/// A client that speaks it. Before it has said hello it hears nothing, and nothing that it wants is done.
 #[derive(Debug, Default)]
-pub(crate) struct Native;
+pub(crate) struct Native {
+    was_greeted: bool,
+}
+
+/// What a command is told that comes before `hello`.
+const HELLO_FIRST: &str =
+    "say hello first, such as {\"type\":\"hello\",\"protocol\":[1]}: before it no command is carried out";
 
 impl Speaker for Native {
     fn begins_with(&self) -> Option<Since> {
@@ -29,14 +35,16 @@ impl Speaker for Native {
     }
 
     fn read(&mut self, line: &str) -> Result<Heard, Problem> {
-        incoming::read(line)
+        read(line, self.was_greeted)
     }
 
     fn reader(&self) -> Reader {
-        Box::new(incoming::read)
+        let was_greeted = self.was_greeted;
+        Box::new(move |line| read(line, was_greeted))
     }
 
     fn greet(&mut self, attached: &Attached, _greeting: Greeting, out: &mut Vec<u8>) {
+        self.was_greeted = true;
         let resume = if attached.is_gap { Resume::Gap } else { Resume::Ok };
         let hello = Said::Hello {
             protocol: PROTOCOL,
@@ -67,5 +75,13 @@ impl Speaker for Native {
 
     fn complain(&mut self, problem: &Problem, out: &mut Vec<u8>) {
         outgoing::write(&Said::Error { id: problem.id.as_deref(), message: &problem.message }, out);
+    }
+}
+
+/// Reads a line. The client and Watari agree on a version of the dialect before anything is done.
+fn read(line: &str, was_greeted: bool) -> Result<Heard, Problem> {
+    match incoming::read(line)? {
+        Heard::Command { id, .. } if !was_greeted => Ok(Heard::Refused { id, message: HELLO_FIRST.to_owned() }),
+        heard @ (Heard::Hello { .. } | Heard::Command { .. } | Heard::Refused { .. }) => Ok(heard),
     }
 }

@@ -186,7 +186,7 @@ fn welcome(
     };
     tracing::info!(client = number, process = peer.pid(), ?spoken, "a client has connected");
     let speaker: Box<dyn Speaker> = match spoken {
-        Spoken::Native => Box::new(Native),
+        Spoken::Native => Box::new(Native::default()),
         Spoken::Socket => Box::new(Socket::default()),
     };
     let wire = match Wire::new(stream) {

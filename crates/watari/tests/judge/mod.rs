@@ -74,6 +74,7 @@ impl Judge {
                     given.as_array().unwrap().iter().all(|name| members.contains_key(name.as_str().unwrap()))
                 }),
                 "minProperties" => value.as_object().is_none_or(|all| all.len() as u64 >= given.as_u64().unwrap()),
+                "maxLength" => value.as_str().is_none_or(|text| text.chars().count() as u64 <= given.as_u64().unwrap()),
                 "pattern" => value.as_str().is_none_or(|text| is_like(given, text)),
                 "contains" => value.as_array().is_none_or(|all| all.iter().any(|one| self.check(given, one).is_ok())),
                 "items" => {
@@ -121,9 +122,17 @@ impl Judge {
 
 /// Whether a text is like one of the patterns that ours use.
 fn is_like(pattern: &Value, text: &str) -> bool {
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_number = |text: &str| (1..=19).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
     match pattern.as_str().unwrap() {
-        "^[0-9]+:[0-9]+$" => text.split_once(':').is_some_and(|(epoch, seq)| is_number(epoch) && is_number(seq)),
+        "^[0-9]{1,19}:[0-9]{1,19}$" => {
+            text.split_once(':').is_some_and(|(epoch, seq)| is_number(epoch) && is_number(seq))
+        }
+        "^req_[0-9]{1,19}$" => text.strip_prefix("req_").is_some_and(is_number),
+        "^call_[0-9]{1,19}$" => text.strip_prefix("call_").is_some_and(is_number),
+        "^[A-Za-z0-9_-]{1,51}$" => {
+            let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+            (1..=51).contains(&text.len()) && text.bytes().all(fits)
+        }
         "^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$" => {
             let parts: Vec<&str> = text.split('-').collect();
             let is_hexadecimal = parts.iter().all(|part| part.bytes().all(|byte| byte.is_ascii_hexdigit()));

@@ -73,12 +73,8 @@ pub(super) fn message(members: &mut Members<'_>) -> Result<Incoming, String> {
 }
 
 fn ask_id(members: &mut Members<'_>, name: &'static str, before: &str) -> Result<AskId, String> {
-    let request_id: String = members.required(name, "a string")?;
-    let number = request_id
-        .strip_prefix(before)
-        .filter(|number| !number.starts_with('+'))
-        .and_then(|number| number.parse().ok());
-    number.map(AskId).ok_or_else(|| format!("{name} {request_id:?} is not one of ours"))
+    let given: String = members.required(name, "a string")?;
+    content::numbered(before, &given).ok_or_else(|| format!("{name} {given:?} is not one of ours"))
 }
 
 pub(super) fn answer(result: &mut Members<'_>) -> Result<Answer, String> {
@@ -162,6 +158,50 @@ mod tests {
         Abort
         nothing
         nothing
+        "#);
+    }
+
+    #[test]
+    fn half_a_character_is_named_with_its_field_wherever_it_stands() {
+        insta::assert_snapshot!(all(&[
+            r#"{"type":"user_message","text":"a \ud800 b"}"#,
+            r#"{"type":"user_message","text":"\ude00\ud83d"}"#,
+            r#"{"type":"user_message","text":"\ud83d\ude00 is whole"}"#,
+            r#"{"type":"start","prompt":"\udfff"}"#,
+            r#"{"type":"start","prompt":"a","options":{"cwd":"/\ud800"}}"#,
+            r#"{"type":"start","prompt":"a","options":{"env":{"A":"\ud800"}}}"#,
+            r#"{"type":"permission_response","requestId":"req_1","result":{"behavior":"deny","message":"\ud800"}}"#,
+            r#"{"type":"abort","\ud800":1}"#,
+            r#"{"type":"abort","a":"\ud800"}"#,
+        ]), @r#"
+        error: text has half of a character in it: a surrogate such as \ud800 without its other half; send whole characters
+        error: text has half of a character in it: a surrogate such as \ud800 without its other half; send whole characters
+        UserMessage(Prompt { content: Text("😀 is whole") })
+        error: prompt has half of a character in it: a surrogate such as \ud800 without its other half; send whole characters
+        error: options.cwd has half of a character in it: a surrogate such as \ud800 without its other half; send whole characters
+        error: options.env has half of a character in it: a surrogate such as \ud800 without its other half; send whole characters
+        error: result.message has half of a character in it: a surrogate such as \ud800 without its other half; send whole characters
+        error: the name of a member has half of a character in it: a surrogate such as \ud800 without its other half; send whole characters
+        Abort
+        "#);
+    }
+
+    #[test]
+    fn only_texts_images_and_documents_are_a_prompt() {
+        insta::assert_snapshot!(all(&[
+            r#"{"type":"user_message","text":"a","images":[{"type":"tool_result","tool_use_id":"toolu_1","content":"yes"}]}"#,
+            r#"{"type":"user_message","text":"a","documents":[{"type":"document"},{"type":"tool_use","id":"toolu_1"}]}"#,
+            r#"{"type":"user_message","text":"a","images":[{}]}"#,
+            r#"{"type":"user_message","text":"a","images":[{"type":"image","type":"tool_result"}]}"#,
+            r#"{"type":"user_message","text":"a","images":[{"type":"text"}]}"#,
+            r#"{"type":"user_message","text":"a","images":[{"type":"text","text":"b"},{"type":"\u0069mage"}]}"#,
+        ]), @r#"
+        error: images[0].type must be one of text, image, document
+        error: documents[1].type must be one of text, image, document
+        error: images[0].type must be one of text, image, document
+        error: images[0] must be an object with one type
+        error: images[0].text must be a string
+        UserMessage(Prompt { content: Blocks([{"text":"a","type":"text"},{"type":"text","text":"b"},{"type":"\u0069mage"}]) })
         "#);
     }
 

@@ -52,11 +52,18 @@ pub(crate) struct Encoder {
     unnamed: Vec<Event>,
     streaming: Option<Streaming>,
     /// Asks that the client was told of and that are open.
-    open_asks: Vec<AskId>,
+    open_asks: Vec<OpenAsk>,
     /// The deltas of the block that grows.
     deltas: Option<Deltas>,
     /// Where the client is in what was written, if it takes nothing at the moment.
     behind: Option<usize>,
+}
+
+/// An ask that the client was told of, as the dialect names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum OpenAsk {
+    Permission(AskId),
+    Call(AskId),
 }
 
 /// The message that is being streamed.
@@ -268,6 +275,7 @@ impl Encoder {
         let PermissionAsk { tool, input, tool_use, .. } = match kind {
             AskKind::Permission(asked) | AskKind::Question(asked) | AskKind::Plan(asked) => &**asked,
             AskKind::ToolCall(call) => {
+                self.open_asks.push(OpenAsk::Call(ask));
                 let input = object(&call.input);
                 write(&Line::ToolCall { call_id: CallId(ask), name: &call.tool, input }, out);
                 return;
@@ -275,24 +283,26 @@ impl Encoder {
             // Nobody registered a hook, and a form is put away by the front end.
             AskKind::Hook(_) | AskKind::Form(_) => return,
         };
-        self.open_asks.push(ask);
+        self.open_asks.push(OpenAsk::Permission(ask));
         let tool_use_id = tool_use.as_ref().map(|id| id.0.as_str()).unwrap_or_default();
         let (request_id, tool_input) = (RequestId(ask), object(input));
         write(&Line::PermissionRequest { request_id, tool_name: tool, tool_input, tool_use_id }, out);
     }
 
     fn tell_end_of_ask(&mut self, ask: AskId, ending: AskEnding, out: &mut Vec<u8>) {
-        if !self.open_asks.contains(&ask) {
-            return;
-        }
-        self.open_asks.retain(|open| *open != ask);
+        let is_meant = |open: &OpenAsk| *open == OpenAsk::Permission(ask) || *open == OpenAsk::Call(ask);
+        let Some(place) = self.open_asks.iter().position(is_meant) else { return };
+        let open = self.open_asks.remove(place);
         let reason = match ending {
             AskEnding::Expired => ClosedReason::Expired,
             AskEnding::Withdrawn | AskEnding::SessionEnded => ClosedReason::Cancelled,
             // The client itself ended it.
             AskEnding::Allowed | AskEnding::Denied | AskEnding::Answered => return,
         };
-        write(&Line::PermissionClosed { request_id: RequestId(ask), reason }, out);
+        match open {
+            OpenAsk::Permission(ask) => write(&Line::PermissionClosed { request_id: RequestId(ask), reason }, out),
+            OpenAsk::Call(ask) => write(&Line::ToolCallClosed { call_id: CallId(ask), reason }, out),
+        }
     }
 }
 

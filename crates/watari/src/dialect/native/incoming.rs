@@ -2,12 +2,12 @@
 
 use serde_json::{Map, Number, Value};
 use watari_hub::{Position, Since};
-use watari_sdk::{Answer, AskId, Command, EntryId, HookOutput, PermissionMode, Prompt, Request};
+use watari_sdk::{Answer, AskId, Command, EntryId, HookOutput, PermissionMode, Request};
 
 use super::PROTOCOL;
 use crate::dialect::content;
 use crate::dialect::limits;
-use crate::dialect::members::{Members, TextOrBlocks, whole};
+use crate::dialect::members::{Members, whole};
 use crate::dialect::speaker::{Heard, Problem};
 
 const TYPES: &str = "hello, prompt, interrupt, answer, request, close, abort";
@@ -15,7 +15,7 @@ const TYPES: &str = "hello, prompt, interrupt, answer, request, close, abort";
 /// Reads a line.
 pub(super) fn read(line: &str) -> Result<Heard, Problem> {
     let mut members = Members::of_line(line).map_err(Problem::new)?;
-    let id = members.text("id").map_err(Problem::new)?;
+    let id = members.name("id").map_err(Problem::new)?;
     message(&mut members, id.clone()).map_err(|message| Problem { id, ..Problem::new(limits::short(message)) })
 }
 
@@ -23,7 +23,7 @@ pub(super) fn message(members: &mut Members<'_>, id: Option<String>) -> Result<H
     let kind: String = members.required("type", "a string")?;
     let command = match kind.as_str() {
         "hello" => return hello(members),
-        "prompt" => Command::Prompt(prompt(members)?),
+        "prompt" => Command::Prompt(content::text_or_prompt_blocks(members)?),
         "interrupt" => Command::Interrupt { cancel_queued: members.switch("cancel_queued")?.unwrap_or(false) },
         "answer" => {
             let ask = members.whole("ask")?.ok_or("ask is missing; it must be the number of an ask")?;
@@ -58,7 +58,7 @@ fn hello(members: &mut Members<'_>) -> Result<Heard, String> {
     if !spoken.contains(&PROTOCOL) {
         return Err(format!("none of the versions {spoken:?} is spoken here: it is {PROTOCOL}"));
     }
-    Ok(Heard::Hello { since: since(members)?, key: members.text("key")?, client: members.text("client")? })
+    Ok(Heard::Hello { since: since(members)?, key: members.text("key")?, client: members.name("client")? })
 }
 
 /// From where a client wants to follow: absent for now, 0 for the beginning, or a position.
@@ -72,13 +72,6 @@ pub(in crate::dialect) fn since(members: &mut Members<'_>) -> Result<Since, Stri
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => None,
     };
     position.map(Since::After).ok_or_else(|| format!("since must be {what}"))
-}
-
-fn prompt(members: &mut Members<'_>) -> Result<Prompt, String> {
-    Ok(match members.text_or_blocks("content", "a string or a list of content blocks")? {
-        TextOrBlocks::Text(text) => text.into(),
-        TextOrBlocks::Blocks(blocks) => Prompt::blocks(blocks),
-    })
 }
 
 pub(super) fn answer(given: &mut Members<'_>) -> Result<Answer, String> {

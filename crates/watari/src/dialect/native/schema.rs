@@ -7,6 +7,7 @@ use watari_hub::{FLEETING, HostEvent, Position};
 use watari_protocol::Event;
 
 use super::outgoing::Said;
+use crate::dialect::schema::shapes::Name;
 use crate::dialect::schema::{Messages, Presence, document};
 use to_watari::ToWatari;
 
@@ -27,8 +28,8 @@ const AFTER: &str = "The place of the event after which this one was told; it ha
 
 pub(crate) fn schema() -> Value {
     let to_watari = Messages::to_watari::<ToWatari>()
-        .with::<Option<String>>(("id", HELLO_ID), Presence::Sometimes, |kind| kind == "hello")
-        .with::<Option<String>>(("id", ID), Presence::Sometimes, |kind| kind != "hello");
+        .with::<Option<Name>>(("id", HELLO_ID), Presence::Sometimes, |kind| kind == "hello")
+        .with::<Option<Name>>(("id", ID), Presence::Sometimes, |kind| kind != "hello");
     let is_fleeting = |kind: &str| FLEETING.contains(&kind);
     let is_said = |kind: &str| ["hello", "accepted", "refused", "error"].contains(&kind);
     let from_watari = Messages::from_watari::<Said<'_>>()

@@ -8,6 +8,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value};
 use watari_hub::Position;
 
+use crate::dialect::limits::NAME_CHARACTERS_MAX;
+
 /// What a tool gives back.
 #[derive(JsonSchema)]
 #[serde(untagged)]
@@ -32,11 +34,61 @@ pub(in crate::dialect) enum ToolContent {
 #[derive(JsonSchema)]
 pub(in crate::dialect) struct ClientTool {
     /// Its name: up to 51 letters, digits, `_` and `-`.
+    #[schemars(extend("pattern" = TOOL_NAME))]
     name: String,
     /// What the model is told of it.
     description: Option<String>,
     /// What it is run with, as a JSON Schema of an object; any object if there is nothing.
     input_schema: Option<ToolSchema>,
+}
+
+/// What a tool may be called.
+pub(in crate::dialect) const TOOL_NAME: &str = "^[A-Za-z0-9_-]{1,51}$";
+
+/// A name that a client gives itself, or a line of its own.
+pub(in crate::dialect) struct Name;
+
+impl JsonSchema for Name {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Name".into()
+    }
+
+    fn json_schema(_generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "string", "maxLength": NAME_CHARACTERS_MAX})
+    }
+}
+
+/// A block of a prompt: a text, an image or a document, in the shape of the API.
+pub(in crate::dialect) struct PromptBlock;
+
+impl JsonSchema for PromptBlock {
+    fn schema_name() -> Cow<'static, str> {
+        "PromptBlock".into()
+    }
+
+    fn json_schema(_generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "A block of a prompt, in the shape of the API: a text, an image or a document.",
+            "oneOf": [
+                {
+                    "description": "A text.",
+                    "type": "object",
+                    "properties": {"type": {"const": "text"}, "text": {"type": "string"}},
+                    "required": ["type", "text"],
+                },
+                {
+                    "description": "An image or a document, with its source.",
+                    "type": "object",
+                    "properties": {"type": {"enum": ["image", "document"]}},
+                    "required": ["type"],
+                },
+            ],
+        })
+    }
 }
 
 /// A JSON Schema of an object.

@@ -1,7 +1,7 @@
 //! Lines of a client as what it wants.
 
 use watari_hub::Since;
-use watari_sdk::{Answer, AskId, Command, Request};
+use watari_sdk::{Answer, Command, Request};
 
 use super::asks::OpenAsk;
 use crate::dialect::content;
@@ -15,7 +15,7 @@ const TYPES: &str = "message, approve, deny, abort, hello, register_tools, tool_
 /// Reads a line. `ask_of` knows what the client was asked.
 pub(super) fn read(line: &str, ask_of: impl Fn(&str) -> Option<OpenAsk>) -> Result<Heard, Problem> {
     let mut members = Members::of_line(line).map_err(Problem::new)?;
-    let id = members.text("id").map_err(Problem::new)?;
+    let id = members.name("id").map_err(Problem::new)?;
     message(&mut members, id.clone(), ask_of).map_err(|message| Problem { id, ..Problem::new(limits::short(message)) })
 }
 
@@ -27,7 +27,7 @@ pub(super) fn message(
     let kind: String = members.required("type", "a string")?;
     let command = match kind.as_str() {
         "hello" => {
-            let (key, client) = (members.text("key")?, members.text("client")?);
+            let (key, client) = (members.text("key")?, members.name("client")?);
             let since = match native::since(members)? {
                 // Whoever keeps nothing but its place is asked again what is open.
                 Since::After(position) => Since::AfterWithAsks(position),
@@ -47,10 +47,10 @@ pub(super) fn message(
         }
         "register_tools" => Request::SetTools(content::tools(members, "input_schema")?).into(),
         "tool_call_result" => {
-            let ask = call_id(members)?;
+            let call_id: String = members.required("call_id", "a string")?;
             let content = content::tool_result(members)?;
             let is_error = members.switch("is_error")?.unwrap_or(false);
-            return Ok(Heard::answer(id, Some(format!("call_{ask}")), ask, Answer::ToolResult { content, is_error }));
+            return Ok(result_of_call(id, &call_id, Answer::ToolResult { content, is_error }));
         }
         "abort" => Command::Interrupt { cancel_queued: false },
         "close" => Command::Close,
@@ -79,9 +79,12 @@ fn answer(id: Option<String>, request_id: &str, ask: Option<OpenAsk>, answer: im
     }
 }
 
-fn call_id(members: &mut Members<'_>) -> Result<AskId, String> {
-    let call_id: String = members.required("call_id", "a string")?;
-    let number = call_id.strip_prefix("call_").filter(|number| !number.starts_with('+'));
-    let number = number.and_then(|number| number.parse().ok());
-    number.map(AskId).ok_or_else(|| format!("call_id {call_id:?} is not one of ours"))
+/// The result of a call, as the client names it; of one that never was, it is refused.
+fn result_of_call(id: Option<String>, call_id: &str, result: Answer) -> Heard {
+    let beginning: String = call_id.chars().take(60).collect();
+    let about = format!("call_id {beginning:?}");
+    match content::numbered("call_", call_id) {
+        Some(ask) => Heard::answer(id, Some(about), ask, result),
+        None => Heard::Refused { id, message: format!("{about} is not open: no call has this name") },
+    }
 }

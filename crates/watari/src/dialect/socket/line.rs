@@ -132,6 +132,17 @@ pub(crate) enum Said<'a> {
         /// What it is to be run with.
         input: Object<'a>,
     },
+    /// Extension: a call wants no result any more, for all clients.
+    ToolCallClosed {
+        /// The call.
+        call_id: &'a str,
+        /// Why.
+        reason: CallEnd,
+        /// Whose result it was.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "String")]
+        by: Option<&'a str>,
+    },
     /// A message has been answered, or will not be; what went wrong stands before it.
     Done {
         /// The tokens, as the CLI counts them.
@@ -190,6 +201,16 @@ pub(crate) enum Kind {
 pub(crate) enum Decision {
     Approved,
     Denied,
+    Expired,
+    Cancelled,
+}
+
+/// How a call ended. `answered`: a client gave a result. `expired`: nobody did in time, so that the call has failed.
+/// `cancelled`: the turn was interrupted or the session ended, and nobody waits for a result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum CallEnd {
+    Answered,
     Expired,
     Cancelled,
 }

@@ -9,7 +9,7 @@ use watari_hub::{Attached, HostState, Position};
 use watari_sdk::{AskId, AskWord, Raw, readable};
 
 use super::asks::{Asks, OpenAsk, named};
-use super::line::{Decision, ErrorKind, Kind, Said, write, write_error};
+use super::line::{CallEnd, Decision, ErrorKind, Kind, Said, write, write_error};
 use super::turns::{end_words, turn_finished, write_done};
 use crate::dialect::liveness::{self, resumed_elsewhere};
 use crate::dialect::native::Line;
@@ -220,7 +220,12 @@ impl Encoder {
     fn closed(&mut self, line: &Line<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
         let (Some(ask), Some(kind)) = (line.ask.map(AskId), line.ask_kind()) else { return };
         let repeated = line.repeated.unwrap_or(false);
-        let Some((request_id, open)) = named(ask, kind, line.tool_use.as_deref(), repeated) else { return };
+        let Some((request_id, open)) = named(ask, kind, line.tool_use.as_deref(), repeated) else {
+            if kind == AskWord::ToolCall {
+                call_closed(ask, line, seq, out);
+            }
+            return;
+        };
         let decision = match line.ending {
             Some("allowed" | "answered") => Decision::Approved,
             Some("denied") => Decision::Denied,
@@ -302,6 +307,16 @@ pub(super) fn has_word_for(head: &[u8]) -> bool {
         return true;
     };
     !rest.split_once('"').is_some_and(|(name, _)| UNTOLD.contains(&name))
+}
+
+fn call_closed(ask: AskId, line: &Line<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
+    let reason = match line.ending {
+        Some("answered" | "allowed" | "denied") => CallEnd::Answered,
+        Some("expired") => CallEnd::Expired,
+        _ => CallEnd::Cancelled,
+    };
+    let closed = Said::ToolCallClosed { call_id: &format!("call_{ask}"), reason, by: line.by.as_deref() };
+    write(&closed, seq, out);
 }
 
 /// What a server asks for in a form, as the input of a request.

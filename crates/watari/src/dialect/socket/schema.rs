@@ -6,6 +6,7 @@ use serde_json::Value;
 use watari_hub::Position;
 
 use super::line::Said;
+use crate::dialect::schema::shapes::Name;
 use crate::dialect::schema::{Messages, Presence, document};
 use to_watari::ToWatari;
 
@@ -24,8 +25,8 @@ const SEQ: &str = "Extension: the place of the event that this line, and those b
 
 pub(crate) fn schema() -> Value {
     let to_watari = Messages::to_watari::<ToWatari>()
-        .with::<Option<String>>(("id", HELLO_ID), Presence::Sometimes, |kind| kind == "hello")
-        .with::<Option<String>>(("id", ID), Presence::Sometimes, |kind| kind != "hello");
+        .with::<Option<Name>>(("id", HELLO_ID), Presence::Sometimes, |kind| kind == "hello")
+        .with::<Option<Name>>(("id", ID), Presence::Sometimes, |kind| kind != "hello");
     // The answer to `hello` has one that means something else.
     let from_watari = Messages::from_watari::<Said<'_>>().with::<Position>(("seq", SEQ), Presence::Sometimes, |_| true);
     document("The socket of watari socket", DESCRIPTION, to_watari, from_watari)

@@ -10,8 +10,8 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use watari_sdk::{Line, Lines};
 
+use super::fingerprint;
 use super::wire::Wire;
-use super::{fingerprint, names};
 use crate::dialect::speaker::{Heard, Problem, Reader, Speaker};
 
 /// How much is read of a client at once.
@@ -227,12 +227,7 @@ impl Input {
 fn understand(line: &[u8], read: impl FnOnce(&str) -> Result<Heard, Problem>) -> Understood {
     match std::str::from_utf8(line.trim_ascii()) {
         Ok("") => None,
-        Ok(text) => Some(
-            read(text)
-                .map_err(names::short_id)
-                .and_then(names::short)
-                .map(|heard| (heard, fingerprint(text.as_bytes()))),
-        ),
+        Ok(text) => Some(read(text).map(|heard| (heard, fingerprint(text.as_bytes())))),
         Err(_) => Some(Err(Problem::new("the line is not UTF-8"))),
     }
 }
@@ -260,7 +255,8 @@ mod tests {
     /// Gives a client bytes as if they were read, and says what it is told.
     fn told(input: &mut Input, bytes: &[u8]) -> Vec<String> {
         input.lines.space_of(CHUNK_BYTES).extend_from_slice(bytes);
-        let taken = std::iter::from_fn(|| input.next(&mut Native));
+        let mut native = Native::default();
+        let taken = std::iter::from_fn(|| input.next(&mut native));
         taken.flatten().filter_map(|heard| heard.err().map(|problem| problem.message)).collect()
     }
 

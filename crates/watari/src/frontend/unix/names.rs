@@ -1,11 +1,6 @@
-//! The names that clients choose: how long they may be, and how they are shown to others.
+//! How clients are shown to others.
 
 use watari_hub::ClientIdentity;
-
-use crate::dialect::speaker::{Heard, Problem};
-
-/// How long the name of a client and the id of a command may be: both are stored for long.
-const NAME_BYTES_MAX: usize = 256;
 
 /// How a client is shown to others: `client 2`, or its name with the number of its connection. A name that could be read
 /// as something else than one name is quoted, so no client can pass for another: `"client 2" (client 5)`.
@@ -19,24 +14,6 @@ pub(super) fn shown(identity: &ClientIdentity, number: u64) -> String {
         // Characters that a terminal obeys or that hide others are escaped with it.
         ClientIdentity::Named(name) => format!("{name:?} (client {number})"),
     }
-}
-
-/// Rejects a name or an id that is too long.
-pub(super) fn short(heard: Heard) -> Result<Heard, Problem> {
-    let (what, name) = match &heard {
-        Heard::Hello { client, .. } => ("client", client),
-        Heard::Command { id, .. } | Heard::Refused { id, .. } => ("id", id),
-    };
-    if name.as_ref().is_some_and(|name| name.len() > NAME_BYTES_MAX) {
-        return Err(Problem::new(format!("{what} may have {NAME_BYTES_MAX} bytes at most")));
-    }
-    Ok(heard)
-}
-
-/// An error does not repeat an id that is too long.
-pub(super) fn short_id(mut problem: Problem) -> Problem {
-    problem.id = problem.id.filter(|id| id.len() <= NAME_BYTES_MAX);
-    problem
 }
 
 #[cfg(test)]

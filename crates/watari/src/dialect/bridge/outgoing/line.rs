@@ -126,6 +126,14 @@ pub(crate) enum Line<'a> {
         /// Extension: what it is to be run with: what the model wrote, not checked.
         input: Object<'a>,
     },
+    /// Extension: a call that the client did not answer wants no result any more.
+    ToolCallClosed {
+        /// Extension: the call.
+        #[schemars(with = "String")]
+        call_id: CallId,
+        /// Extension: why.
+        reason: ClosedReason,
+    },
     /// Extension: what a tool gave back.
     ToolResult {
         /// The id of the use of the tool.

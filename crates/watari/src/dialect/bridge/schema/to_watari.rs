@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde_json::{Map, Value};
 
-use crate::dialect::schema::shapes::{CallContent, ToolSchema};
+use crate::dialect::limits::WHOLE_MAX;
+use crate::dialect::schema::shapes::{CallContent, PromptBlock, TOOL_NAME, ToolSchema};
 
 /// What a client writes, one object a line. Null stands for a field that is not there.
 #[derive(JsonSchema)]
@@ -25,13 +26,14 @@ pub(super) enum ToWatari {
         /// What the user says.
         text: String,
         /// Images, as content blocks in the shape of the API. They follow the text.
-        images: Option<Vec<Map<String, Value>>>,
+        images: Option<Vec<PromptBlock>>,
         /// Documents, as content blocks in the shape of the API. They follow the images.
-        documents: Option<Vec<Map<String, Value>>>,
+        documents: Option<Vec<PromptBlock>>,
     },
     /// Answers a `permission_request`.
     PermissionResponse {
         /// The request, as it was named there.
+        #[schemars(extend("pattern" = "^req_[0-9]{1,19}$"))]
         request_id: String,
         /// The answer.
         result: PermissionResult,
@@ -61,6 +63,7 @@ pub(super) enum ToWatari {
     /// Extension: answers a `tool_call`.
     ToolCallResult {
         /// Extension: the call, as it was named there.
+        #[schemars(extend("pattern" = "^call_[0-9]{1,19}$"))]
         call_id: String,
         /// Extension: what the tool gives back.
         content: CallContent,
@@ -74,6 +77,7 @@ pub(super) enum ToWatari {
 #[serde(rename_all = "camelCase")]
 pub(super) struct ClientTool {
     /// Its name: up to 51 letters, digits, `_` and `-`.
+    #[schemars(extend("pattern" = TOOL_NAME))]
     name: String,
     /// What the model is told of it.
     description: Option<String>,
@@ -134,6 +138,7 @@ pub(super) struct StartOptions {
     include_partial_messages: Option<bool>,
     /// Extension: how long a permission request waits for its answer, in milliseconds: a minute if there is nothing, 0
     /// for ever.
+    #[schemars(extend("maximum" = WHOLE_MAX))]
     permission_timeout_ms: Option<u64>,
     /// Extension: the names of tools that are not asked about.
     allowed_tools: Option<Vec<String>>,

@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value};
 
-use crate::dialect::schema::shapes::{CallContent, ClientTool, NonEmpty, Since};
+use crate::dialect::limits::WHOLE_MAX;
+use crate::dialect::schema::shapes::{CallContent, ClientTool, Name, NonEmpty, PromptBlock, Since};
 
 /// What a client writes, one object a line. Null stands for a field that is not there.
 #[derive(JsonSchema)]
@@ -18,14 +19,14 @@ pub(super) enum ToWatari {
     Hello {
         /// The versions of this dialect that the client speaks, with 1 among them.
         #[schemars(extend("contains" = {"const": super::super::PROTOCOL}))]
-        protocol: Vec<u64>,
+        protocol: Vec<Version>,
         /// From where it wants to be told; what still holds and what happens from now on if there is nothing.
         since: Option<Since>,
         /// The session that it follows, by the `key` it was told: if another is here, everything is told, with `resume`
         /// `gap`.
         key: Option<String>,
         /// The client's name, which is the same when it comes back: its ids of commands are then known.
-        client: Option<String>,
+        client: Option<Name>,
     },
     /// A prompt. During a turn it waits for a turn of its own.
     Prompt {
@@ -40,6 +41,7 @@ pub(super) enum ToWatari {
     /// Answers an ask.
     Answer {
         /// The ask, as it was named in `ask_opened`.
+        #[schemars(extend("maximum" = WHOLE_MAX))]
         ask: u64,
         /// The answer.
         answer: AnswerGiven,
@@ -55,6 +57,23 @@ pub(super) enum ToWatari {
     Abort,
 }
 
+/// A version of this dialect.
+pub(super) struct Version;
+
+impl JsonSchema for Version {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Version".into()
+    }
+
+    fn json_schema(_generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "integer", "minimum": 0, "maximum": WHOLE_MAX})
+    }
+}
+
 /// What a prompt says.
 #[derive(JsonSchema)]
 #[serde(untagged)]
@@ -62,7 +81,7 @@ pub(super) enum PromptContent {
     /// A text.
     Text(String),
     /// Texts, images and documents, as content blocks in the shape of the API.
-    Blocks(Vec<Map<String, Value>>),
+    Blocks(Vec<PromptBlock>),
 }
 
 /// The answer to an ask. Permissions and plans take `allow` or `deny`, questions also `choose`, hooks `hook`, forms
@@ -221,6 +240,7 @@ pub(super) enum RequestMade {
         /// Its path.
         path: String,
         /// How much of it.
+        #[schemars(extend("maximum" = WHOLE_MAX))]
         max_bytes: Option<u64>,
     },
     /// Gives the conversation a title.

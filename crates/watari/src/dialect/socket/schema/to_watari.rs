@@ -5,7 +5,7 @@
 use schemars::JsonSchema;
 use serde_json::{Map, Value};
 
-use crate::dialect::schema::shapes::{CallContent, ClientTool, NonEmpty, Since};
+use crate::dialect::schema::shapes::{CallContent, ClientTool, Name, NonEmpty, PromptBlock, Since};
 
 /// What a client writes, one object a line. Null stands for a field that is not there.
 #[derive(JsonSchema)]
@@ -16,9 +16,9 @@ pub(super) enum ToWatari {
         /// What the user says.
         text: String,
         /// Extension: images, as content blocks in the shape of the API. They follow the text.
-        images: Option<Vec<Map<String, Value>>>,
+        images: Option<Vec<PromptBlock>>,
         /// Extension: documents, as content blocks in the shape of the API. They follow the images.
-        documents: Option<Vec<Map<String, Value>>>,
+        documents: Option<Vec<PromptBlock>>,
     },
     /// Says yes to an `approval_request`.
     Approve {
@@ -46,7 +46,7 @@ pub(super) enum ToWatari {
         /// `gap`.
         key: Option<String>,
         /// The client's name, which is the same when it comes back: its ids of commands are then known.
-        client: Option<String>,
+        client: Option<Name>,
     },
     /// Extension: tools that clients run themselves, in the place of those there were.
     RegisterTools {
