@@ -17,7 +17,7 @@ use watari_protocol::{HOOK_EVENTS, Initialize, Raw, SessionId, TOOL_SERVER};
 
 pub(crate) use check::{allows_bypass, check};
 pub(crate) use given::Given;
-pub use given::{read_mcp_servers, read_mcp_servers_file};
+pub use given::{BadServers, read_mcp_servers, read_mcp_servers_file};
 
 use crate::files::PrivateFolder;
 use crate::options::{ExtraArgument, Options, PermissionPrompts, Session, Thinking, Tools};

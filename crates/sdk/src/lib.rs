@@ -48,7 +48,7 @@ mod tail;
 mod transcript;
 mod version;
 
-pub use argv::{BadOption, read_mcp_servers, read_mcp_servers_file};
+pub use argv::{BadOption, BadServers, read_mcp_servers, read_mcp_servers_file};
 pub use client::{Client, CommandError, ConnectError, MINIMUM_CLI_VERSION, RequestError};
 pub use find::FindError;
 pub use inherited::{is_signal_ignored, unblock_signals};

@@ -81,7 +81,8 @@ pub struct Options {
     pub disallowed_tools: Vec<String>,
     /// How permissions are decided; none means what the settings say.
     pub permission_mode: Option<PermissionMode>,
-    /// Allow the mode that asks for nothing. Only in a sandbox.
+    /// Allow the mode that asks for nothing. Only in a sandbox. Without it, and without that mode, the CLI is told to refuse it
+    /// wherever it is set.
     pub allow_bypass: bool,
     /// Who is asked.
     pub permission_prompts: PermissionPrompts,
@@ -264,7 +265,7 @@ pub enum McpServers {
     None,
     /// By name, each in the CLI's shape. They may hold secrets: they reach the CLI in a private file.
     Inline(BTreeMap<String, Raw>),
-    /// In this file.
+    /// In this file, which is read and checked when the CLI is started: the CLI gets what was checked.
     File(PathBuf),
 }
 
@@ -282,7 +283,7 @@ pub struct Plugin {
 pub enum Settings {
     /// A JSON object. It may hold secrets: it reaches the CLI in a private file.
     Inline(Raw),
-    /// In this file.
+    /// In this file, which is read and checked when the CLI is started: the CLI gets what was checked.
     File(PathBuf),
 }
 

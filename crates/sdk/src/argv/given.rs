@@ -34,42 +34,70 @@ impl Given {
     }
 }
 
+/// Why MCP servers cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum BadServers {
+    /// Their file cannot be read.
+    #[error("{source}")]
+    Unreadable {
+        /// Why not.
+        source: io::Error,
+    },
+    /// The text is not what it should be.
+    #[error("{source}")]
+    NotServers {
+        /// Where, and what.
+        source: serde_json::Error,
+    },
+    /// A server is described by something else than an object.
+    #[error("the MCP server {name:?} must be an object")]
+    NotAnObject {
+        /// The name of the server.
+        name: String,
+    },
+}
+
 /// Reads MCP servers as they stand in a file or on a command line: `{"mcpServers": {"name": {…}}}`.
-pub fn read_mcp_servers(json: &str) -> Result<BTreeMap<String, Raw>, String> {
+pub fn read_mcp_servers(json: &str) -> Result<BTreeMap<String, Raw>, BadServers> {
     #[derive(serde::Deserialize)]
     struct Config<'a> {
         #[serde(borrow, rename = "mcpServers")]
         servers: BTreeMap<String, &'a RawValue>,
     }
-    let Config { servers } = serde_json::from_str(json).map_err(|error| error.to_string())?;
-    if let Some((name, _)) = servers.iter().find(|(_, server)| !server.get().starts_with('{')) {
-        return Err(format!("the MCP server {name:?} must be an object"));
-    }
-    Ok(servers.into_iter().map(|(name, server)| (name, Raw::from(server.get()))).collect())
+    let Config { servers } = serde_json::from_str(json).map_err(|source| BadServers::NotServers { source })?;
+    let servers = servers.into_iter().map(|(name, server)| (name, Raw::from(server.get()))).collect();
+    check_servers(&servers).map(|()| servers)
 }
 
 /// Reads MCP servers from a file that somebody named. Nothing is waited for.
-pub fn read_mcp_servers_file(path: &Path) -> Result<BTreeMap<String, Raw>, String> {
-    let text = text_of(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    read_mcp_servers(&text).map_err(|problem| format!("{}: {problem}", path.display()))
+pub fn read_mcp_servers_file(path: &Path) -> Result<BTreeMap<String, Raw>, BadServers> {
+    read_mcp_servers(&text_of(path).map_err(|source| BadServers::Unreadable { source })?)
+}
+
+fn check_servers(servers: &BTreeMap<String, Raw>) -> Result<(), BadServers> {
+    match servers.iter().find(|(_, server)| !server.as_str().starts_with('{')) {
+        Some((name, _)) => Err(BadServers::NotAnObject { name: name.clone() }),
+        None => Ok(()),
+    }
 }
 
 fn servers(options: &Options) -> Result<Option<Raw>, BadOption> {
+    let what = "the MCP servers";
     let servers = match &options.mcp_servers {
         McpServers::None => return Ok(None),
-        McpServers::Inline(servers) => servers.clone(),
+        McpServers::Inline(servers) => {
+            let unusable = |error: BadServers| BadOption::Document { what, problem: error.to_string() };
+            check_servers(servers).map(|()| servers.clone()).map_err(unusable)?
+        }
         McpServers::File(path) => {
-            let read = read_mcp_servers_file(&from_cwd(options, path));
-            read.map_err(|problem| BadOption::Document { what: "the MCP servers", problem })?
+            let path = from_cwd(options, path);
+            let problem = |error: BadServers| format!("{}: {error}", path.display());
+            read_mcp_servers_file(&path).map_err(|error| BadOption::Document { what, problem: problem(error) })?
         }
     };
     let has_tools = options.offers_tools || !options.own_tools.is_empty();
     if has_tools && servers.contains_key(TOOL_SERVER) {
         return Err(BadOption::ToolServerName);
-    }
-    if let Some((name, _)) = servers.iter().find(|(_, server)| !server.as_str().starts_with('{')) {
-        let problem = format!("the MCP server {name:?} must be an object");
-        return Err(BadOption::Document { what: "the MCP servers", problem });
     }
     Ok(Some(Raw::of(&BTreeMap::from([("mcpServers", servers)]))))
 }
@@ -154,7 +182,7 @@ mod tests {
 
     #[test]
     fn servers_are_objects_by_name_wherever_they_stand() {
-        let problem = |json: &str| read_mcp_servers(json).unwrap_err();
+        let problem = |json: &str| read_mcp_servers(json).unwrap_err().to_string();
         assert_eq!(problem(r#"{"mcpServers":{"a":null}}"#), "the MCP server \"a\" must be an object");
         assert_eq!(problem(r#"{"mcpServers":{"a":{},"b":[]}}"#), "the MCP server \"b\" must be an object");
         assert!(problem("{}").starts_with("missing field `mcpServers`"));

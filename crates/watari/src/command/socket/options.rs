@@ -42,15 +42,17 @@ pub(super) fn session(given: &mut Socket, cwd: PathBuf) -> Result<Options, Strin
 
 /// Servers from a file, or as they stand on the command line. Either is read once, now: every CLI of this session gets the same.
 fn mcp_servers(config: &str) -> Result<McpServers, String> {
-    let read = if config.trim_start().starts_with('{') {
-        read_mcp_servers(config)
-    } else {
-        let path = std::path::absolute(config).map_err(|error| format!("--mcp-config {config}: {error}"))?;
-        read_mcp_servers_file(&path)
+    let problem = |why: String| {
+        format!(
+            "--mcp-config: {why}; give a file, or JSON such as {{\"mcpServers\": {{\"name\": {{\"command\": \"…\"}}}}}}"
+        )
     };
-    let problem =
-        |why| format!("--mcp-config: {why}; give a file, or JSON such as {{\"mcpServers\": {{\"name\": {{}}}}}}");
-    let servers = read.map_err(problem)?;
+    let servers = if config.trim_start().starts_with('{') {
+        read_mcp_servers(config).map_err(|error| problem(error.to_string()))?
+    } else {
+        let path = std::path::absolute(config).map_err(|error| problem(format!("{config}: {error}")))?;
+        read_mcp_servers_file(&path).map_err(|error| problem(format!("{}: {error}", path.display())))?
+    };
     if servers.contains_key(TOOL_SERVER) {
         return Err(format!(
             "--mcp-config: no server may be called {TOOL_SERVER:?}: that is the name of the server of the clients' tools; \

@@ -15,7 +15,7 @@ use crate::dialect::schema::shapes::{CallContent, ClientTool, Name, NonEmpty, Pr
 #[derive(JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum ToWatari {
-    /// The first line: before it nothing is told. Its answer is a `hello` too.
+    /// The first line: before it nothing is told, and no command is carried out. Its answer is a `hello` too.
     Hello {
         /// The versions of this dialect that the client speaks, with 1 among them.
         #[schemars(extend("contains" = {"const": super::super::PROTOCOL}))]
