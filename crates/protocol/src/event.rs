@@ -336,7 +336,7 @@ pub enum Event {
     ResumedElsewhere {
         /// The conversation.
         session_id: SessionId,
-        /// How that program started its CLI, in the CLI's word: `cli` is one on a terminal.
+        /// How that program started its CLI, in the CLI's word: `cli` is one on a terminal, `watari` another Watari.
         entrypoint: String,
     },
     /// Events were dropped while the session was being closed, because nobody read them.

@@ -39,7 +39,7 @@ pub use event::{
 pub use id::{AskId, BadId, BlockId, EntryId, HookId, MessageId, PromptId, RequestId, SessionId, ToolUseId};
 pub use initialize::{HOOK_EVENTS, Hook, Initialize, SystemPrompt, TOOL_SERVER, Tool};
 pub use json::{Raw, readable};
-pub use session::{Config, Liveness, Machine, Output, Phase, ProcessEnd, STEPS, Stop, Trigger};
+pub use session::{Config, Liveness, Machine, Output, Phase, ProcessEnd, STEPS, Stop, Trigger, prompt_entry_prefix};
 pub use wire::login::{Login, read_login};
 pub use wire::request_record::Setting;
 pub use wire::start_failure::{StartFailure, start_failure};

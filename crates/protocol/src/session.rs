@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 pub use closing::Stop;
 pub use config::Config;
 pub use liveness::Liveness;
+pub use prompts::prompt_entry_prefix;
 pub use state::{Phase, STEPS, Trigger};
 
 use crate::bypass;

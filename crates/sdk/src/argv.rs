@@ -174,18 +174,18 @@ pub(crate) fn own_environment(options: &Options) -> BTreeMap<&'static str, &'sta
 /// Where a CLI stores conversations, and by which word it marks their entries.
 #[derive(Debug, Clone)]
 pub(crate) struct TranscriptPlace {
-    projects: Option<PathBuf>,
+    pub(crate) projects: Option<PathBuf>,
     pub(crate) entrypoint: String,
 }
 
-/// Where the CLI with this environment stores conversations.
-pub(crate) fn transcript_place(environment: &BTreeMap<OsString, OsString>) -> TranscriptPlace {
+/// Where the CLI with this environment stores conversations. It takes a relative path from the directory it works in.
+pub(crate) fn transcript_place(environment: &BTreeMap<OsString, OsString>, directory: &Path) -> TranscriptPlace {
     let variable = |name: &str| environment.get(OsStr::new(name)).filter(|value| !value.is_empty());
     let configured = variable("CLAUDE_CONFIG_DIR").map(PathBuf::from);
     let config = configured.or_else(|| Some(Path::new(variable("HOME")?).join(".claude")));
     let entrypoint = variable("CLAUDE_CODE_ENTRYPOINT").map(|word| word.to_string_lossy().into_owned());
     TranscriptPlace {
-        projects: config.map(|config| config.join("projects")),
+        projects: config.map(|config| directory.join(config).join("projects")),
         entrypoint: entrypoint.unwrap_or_default(),
     }
 }
@@ -220,6 +220,7 @@ fn session(options: &Options, flags: &mut Flags) {
             flags.set("resume-session-at", entry.as_str());
             flags.set_some("resume-drops-turn", drops_turn.as_ref().map(|turn| turn.as_str()));
         }
+        // `open` has replaced it, so that nothing is started before the id is known.
         Session::Continue => flags.switch("continue", true),
     }
     // A session that goes on may go on at once, with a tool that was deferred. Its hooks must be there by then: without

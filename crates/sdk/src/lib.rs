@@ -34,6 +34,7 @@ pub mod files;
 mod find;
 mod inherited;
 mod keeper;
+mod latest;
 mod leftovers;
 mod lines;
 mod opening;
@@ -53,6 +54,7 @@ pub use client::{Client, CommandError, ConnectError, MINIMUM_CLI_VERSION, Reques
 pub use find::FindError;
 pub use inherited::{is_signal_ignored, unblock_signals};
 pub use keeper::Keeper;
+pub use latest::resolve_continue;
 pub use leftovers::{Leftover, LeftoversUnknown, end_leftovers, leftovers};
 pub use lines::{LINE_BYTES_MAX, Line, Lines};
 pub use opening::{Opening, OrderError, Orders, Receipt, open};

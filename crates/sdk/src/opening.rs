@@ -6,12 +6,14 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, oneshot, watch};
 use watari_protocol::{
-    Accepted, CliInfo, Command, Config, Event, Exit, ExitReason, Machine, Refused, StartFailure, start_failure,
+    Accepted, CliInfo, Command, Config, Event, Exit, ExitReason, Machine, Refused, SessionId, StartFailure,
+    prompt_entry_prefix, start_failure,
 };
 
 use crate::argv;
 use crate::client::{Client, CommandError, ConnectError};
 use crate::driver::{Answered, Driver, Envelope, WaitsFor};
+use crate::latest;
 use crate::options::{Options, PermissionPrompts, Session};
 use crate::probe::ClaudeProbe;
 use crate::process::{self, StartError};
@@ -25,16 +27,20 @@ const COMMANDS_WAITING_MAX: usize = 64;
 /// Starts the CLI for a program that wants to be told of events as they happen, before what follows from them. The program
 /// runs the second part, which is the session itself, until it ends; it must not be dropped before.
 pub async fn open<S: Sink>(
-    options: Options,
+    mut options: Options,
     sink: S,
 ) -> Result<(Opening, impl Future<Output = ()> + use<S>), StartError> {
     let start_within = options.start_within.unwrap_or(Duration::from_secs(60));
+    latest::resolve_continue(&mut options).await?;
+    let config = config(&options, start_within);
+    let own_prompts = prompt_entry_prefix(config.uuid_seed);
     let started = process::start(&options).await?;
     let probe = ClaudeProbe::of(&started);
-    let machine = Machine::start(config(&options, start_within), Instant::now());
+    let machine = Machine::start(config, Instant::now());
     let (ready, is_ready) = oneshot::channel();
     let (exit, has_exited) = watch::channel(None);
-    let sink = TranscriptWatch::new(sink, argv::transcript_place(&started.environment));
+    let place = argv::transcript_place(&started.environment, &started.directory);
+    let sink = TranscriptWatch::new(sink, place, own_prompts, resumed(&options.session));
     let sink = StartWatch { sink, ready: Some(ready), exit };
     let (commands, receiver) = mpsc::channel(COMMANDS_WAITING_MAX);
     let running = Driver::new(machine, started, receiver, sink).run();
@@ -122,6 +128,14 @@ impl Receipt {
             // Nobody asked for it.
             Answered::Reply(_) => Ok(Accepted::Done),
         }
+    }
+}
+
+/// The conversation whose transcript is there before the CLI is started and is written to by this session.
+fn resumed(session: &Session) -> Option<SessionId> {
+    match session {
+        Session::Resume(id) | Session::ResumeAt { session: id, .. } => Some(id.clone()),
+        Session::New | Session::NewWithId(_) | Session::Fork { .. } | Session::Continue => None,
     }
 }
 

@@ -190,7 +190,8 @@ pub enum Session {
         /// The turn that is dropped by it, when the CLI is to forget that it ever was.
         drops_turn: Option<EntryId>,
     },
-    /// The newest of the working directory.
+    /// The latest of the working directory: the one that was written to last. A new one where there is none. It is
+    /// found before the CLI is started, which is then told its id; see [`crate::resolve_continue`].
     Continue,
 }
 

@@ -48,6 +48,9 @@ pub enum StartError {
         /// The path.
         path: PathBuf,
     },
+    /// The latest conversation cannot be looked for.
+    #[error("cannot look for the latest conversation of the working directory: {0}; resume it by its id")]
+    NoLatest(io::Error),
     /// An option cannot be passed on.
     #[error(transparent)]
     Option(#[from] BadOption),
@@ -90,6 +93,7 @@ pub(crate) struct Started {
     pub(crate) stderr: pipe::Receiver,
     pub(crate) process: Process,
     pub(crate) program: PathBuf,
+    pub(crate) directory: PathBuf,
     pub(crate) environment: BTreeMap<OsString, OsString>,
 }
 
@@ -211,7 +215,7 @@ pub(crate) async fn start_raw(start: RawStart) -> Result<Started, StartError> {
 
 async fn start_plan(plan: Plan, keeper: &Keeper) -> Result<Started, StartError> {
     let program = plan.program.clone();
-    let environment = plan.environment.clone();
+    let (directory, environment) = (plan.directory.clone(), plan.environment.clone());
     let Streams { theirs, stdin, stdout, stderr } = streams().map_err(StartError::System)?;
     let process = match keeper {
         Keeper::None => Process::Unkept(Unkept::start(plan, theirs)?),
@@ -222,7 +226,7 @@ async fn start_plan(plan: Plan, keeper: &Keeper) -> Result<Started, StartError> 
             Process::Kept(Kept::start(plan, theirs, path).await?)
         }
     };
-    Ok(Started { stdin, stdout, stderr, process, program, environment })
+    Ok(Started { stdin, stdout, stderr, process, program, directory, environment })
 }
 
 /// The program that runs, even when its file was replaced since it was started.
@@ -275,7 +279,7 @@ pub(crate) fn environment(options: &Options) -> BTreeMap<OsString, OsString> {
 
 /// A missing directory is told apart here, because the system's error for it is the same as for a missing
 /// program. Neither an empty path nor a directory that was removed under this program is a shortage of the system.
-fn directory(given: Option<&Path>) -> Result<PathBuf, StartError> {
+pub(crate) fn directory(given: Option<&Path>) -> Result<PathBuf, StartError> {
     let given = given.unwrap_or(Path::new("."));
     let Ok(path) = std::path::absolute(given) else {
         return Err(StartError::NoDirectory { path: given.to_owned() });

@@ -10,8 +10,9 @@
 mod common;
 
 use common::{Room, Talk};
-use watari_sdk::{Client, Event, Options, Session, SessionId};
+use watari_sdk::{Client, Event, ExtraArgument, Options, Session, SessionId, resolve_continue};
 use watari_testkit::Reply;
+use watari_testkit::claude::{oldest_claude, pinned_claude};
 
 const ID: &str = "0f0e0d0c-0b0a-4908-8706-050403020100";
 const OTHER_ID: &str = "1f1e1d1c-1b1a-4918-8716-151413121110";
@@ -64,6 +65,33 @@ async fn the_newest_session_of_a_directory_goes_on() {
     let room = Room::with_replies([Reply::text("the word is plum"), Reply::text("plum")]).await;
     let first = converse(room.options(), "remember a word").await;
     assert_eq!(converse(with(&room, Session::Continue), "which word?").await, first);
+}
+
+/// In every directory the CLI, left to itself, continues the conversation that is found here without it.
+#[tokio::test]
+async fn the_latest_conversation_is_the_one_that_the_cli_would_continue() {
+    let room = Room::with_replies((0..9).map(|_| Reply::text("hello"))).await;
+    let long = format!("{}/{}", "l".repeat(100), "m".repeat(100));
+    for claude in [pinned_claude(), oldest_claude()] {
+        for name in ["a d.o_t 日本 É 😀", long.as_str()] {
+            let directory = room.sandbox.cwd().join(name);
+            std::fs::create_dir_all(&directory).unwrap();
+            let options = || Options { claude: Some(claude.clone()), cwd: Some(directory.clone()), ..room.options() };
+            let latest = converse(options(), "hi").await;
+            let mut found = Options { session: Session::Continue, ..options() };
+            resolve_continue(&mut found).await.unwrap();
+            assert_eq!(found.session, Session::Resume(latest.clone()), "{name}");
+            let extra_arguments = vec![ExtraArgument { name: "continue".to_owned(), value: None }];
+            let left_to_the_cli = converse(Options { extra_arguments, ..options() }, "hi").await;
+            assert_eq!(left_to_the_cli, latest, "{name}");
+        }
+    }
+    let nowhere = room.sandbox.cwd().join("new");
+    std::fs::create_dir(&nowhere).unwrap();
+    let mut none = Options { session: Session::Continue, cwd: Some(nowhere), ..room.options() };
+    resolve_continue(&mut none).await.unwrap();
+    assert_eq!(none.session, Session::New);
+    converse(none, "hi").await;
 }
 
 #[tokio::test]

@@ -9,10 +9,12 @@ mod host;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
 
 use bridge::{Bridge, of_type};
 use host::end_of;
 use serde_json::{Value, json};
+use watari_testkit::processes::marked;
 use watari_testkit::{Reply, Script};
 
 /// The same clean room for hosts and for `watari stdio`.
@@ -81,6 +83,62 @@ async fn a_conversation_that_a_host_has_is_refused_on_stdio_by_its_id_and_as_the
 }
 
 #[tokio::test]
+async fn nothing_of_a_refused_session_reaches_the_conversation_of_its_driver() {
+    let room = Room::new().await;
+    let host = room.hosts.host(&[]).await;
+    let mut client = host.client().await;
+    let id = client.next().await.unwrap()["session_id"].as_str().unwrap().to_owned();
+    client.say("hi").await;
+    client.until("done").await;
+    let before = room.transcript(&id);
+    let calls = room.model_calls();
+    let processes = room.processes();
+    for options in [json!({"continue": true}), json!({"resume": id})] {
+        assert!(room.refused(options).await.starts_with(&format!("the session {id} is in use by watari socket")));
+    }
+    // A CLI that was started for a refused session would store its prompt there when it ends, and ask the model.
+    room.has_only(&processes).await;
+    assert_eq!(room.transcript(&id), before);
+    assert_eq!(room.model_calls(), calls);
+    host.stop().await;
+}
+
+#[tokio::test]
+async fn a_second_watari_that_does_not_see_the_lock_is_reported() {
+    let room = Room::new().await;
+    let host = room.hosts.host(&[]).await;
+    let mut client = host.client().await;
+    let id = client.next().await.unwrap()["session_id"].as_str().unwrap().to_owned();
+    client.say("hi").await;
+    client.until("done").await;
+    // As with another home for state, or on another machine with the same home.
+    fs::remove_file(room.hosts.state().join("locks").join(&id)).unwrap();
+    let (mut second, _) = room.bridge_with(json!({"resume": id})).await;
+    client.say("still there?").await;
+    let (mut native, _) = host.native_since(json!(0)).await;
+    let seen = native.until("resumed_elsewhere").await;
+    assert_eq!(seen.last().unwrap()["entrypoint"], "watari");
+    second.close_input();
+    second.exit().await;
+    host.stop().await;
+}
+
+#[tokio::test]
+async fn a_fork_is_no_report_whoever_wrote_the_history_that_it_copies() {
+    let room = Room::new().await;
+    let (mut first, id) = room.bridge_with(json!({})).await;
+    first.close_input();
+    first.exit().await;
+    room.resume_without_us(&id).await;
+    let (mut fork, _) = room.bridge_with(json!({"resume": id, "forkSession": true})).await;
+    fork.send(json!({"type": "user_message", "text": "and now?"})).await;
+    fork.close_input();
+    let seen = fork.rest().await;
+    assert_eq!(of_type(&seen, "turn_result").len(), 1, "{seen:?}");
+    assert!(of_type(&seen, "error").is_empty(), "{seen:?}");
+}
+
+#[tokio::test]
 async fn a_conversation_that_stdio_has_is_refused_on_stdio_and_to_a_host() {
     let room = Room::new().await;
     let (mut bridge, id) = room.bridge_with(json!({})).await;
@@ -138,6 +196,32 @@ async fn a_conversation_that_another_program_resumes_is_reported_in_every_dialec
 }
 
 impl Room {
+    /// What the CLI has stored of a conversation.
+    fn transcript(&self, id: &str) -> String {
+        let projects = fs::read_dir(self.hosts.sandbox.home().join(".claude/projects")).unwrap();
+        let mut paths = projects.map(|folder| folder.unwrap().path().join(format!("{id}.jsonl")));
+        fs::read_to_string(paths.find(|path| path.exists()).unwrap()).unwrap()
+    }
+
+    fn processes(&self) -> Vec<u32> {
+        marked(self.hosts.sandbox.root().to_str().unwrap()).iter().map(|process| process.pid).collect()
+    }
+
+    /// Waits until no other processes are left in the room. (Nothing tells of the end of one that is not a child.)
+    async fn has_only(&self, processes: &[u32]) {
+        let others = || self.processes().into_iter().filter(|process| !processes.contains(process)).count();
+        let gone = async {
+            while others() > 0 {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        tokio::time::timeout(host::WITHIN, gone).await.unwrap();
+    }
+
+    fn model_calls(&self) -> usize {
+        self.hosts.stub.as_ref().unwrap().model_calls().len()
+    }
+
     /// Somebody resumes a conversation at the same time, with a CLI that is not ours.
     async fn resume_without_us(&self, id: &str) {
         let mut claude = tokio::process::Command::new(&self.hosts.claude);

@@ -71,14 +71,17 @@ impl Prompts {
     /// The id that the CLI knows a prompt by: a UUID whose last part is our number. It must be unlike
     /// every other, because the CLI stores it in the conversation.
     pub(super) fn entry(&self, id: PromptId) -> EntryId {
-        let seed = self.uuid_seed;
-        EntryId::made(format!(
-            "{:08x}-{:04x}-4{:03x}-8{:03x}-{:012x}",
-            (seed >> 96) as u32,
-            (seed >> 80) as u16,
-            (seed >> 68) as u16 & 0xfff,
-            (seed >> 56) as u16 & 0xfff,
-            id.0 & 0xffff_ffff_ffff,
-        ))
+        EntryId::made(format!("{}{:012x}", prompt_entry_prefix(self.uuid_seed), id.0 & 0xffff_ffff_ffff))
     }
+}
+
+/// What the entry id of every prompt of one process begins with, and that of no other process.
+pub fn prompt_entry_prefix(uuid_seed: u128) -> String {
+    format!(
+        "{:08x}-{:04x}-4{:03x}-8{:03x}-",
+        (uuid_seed >> 96) as u32,
+        (uuid_seed >> 80) as u16,
+        (uuid_seed >> 68) as u16 & 0xfff,
+        (uuid_seed >> 56) as u16 & 0xfff,
+    )
 }

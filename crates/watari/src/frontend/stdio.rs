@@ -12,14 +12,11 @@ use std::time::Duration;
 
 use lock::ConversationLock;
 use running::{Answered, EMPTY_PROMPT, Ending, Running, STARTED, TOOLS_TOO_LATE, Taken, gone};
-use state::{Connecting, State};
+use state::{Connected, Connecting, State, connect};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use wait::{Happened, next_of, poll_once, read_more, write_more};
-use watari_sdk::{
-    Client, ConnectError, Event, Events, Exit, Keeper, Line, Lines, Liveness, PermissionMode, PermissionPrompts,
-    Prompt, Tool,
-};
+use watari_sdk::{Event, Exit, Keeper, Line, Lines, Liveness, PermissionMode, PermissionPrompts, Prompt, Tool};
 
 use crate::command::StopSignals;
 use crate::dialect::bridge::{self, Encoder, Fatal, Incoming, StartOptions};
@@ -242,9 +239,6 @@ impl Bridge {
         if session.permission_mode == Some(PermissionMode::BypassPermissions) && !self.settings.allow_bypass {
             return self.fail("bypassPermissions is only allowed when watari is started with --allow-bypass");
         }
-        if let Err(refusal) = self.lock.take_before(&session.session) {
-            return self.fail(&refusal);
-        }
         session.allow_bypass = self.settings.allow_bypass;
         session.claude.clone_from(&self.settings.claude);
         session.keeper = Keeper::ThisProgram;
@@ -254,16 +248,17 @@ impl Bridge {
             session.permission_prompts =
                 PermissionPrompts::Ask { answer_within: Some(limit).filter(|limit| !limit.is_zero()) };
         }
-        let connecting: Connecting = Box::pin(Client::connect(session));
+        let connecting: Connecting = Box::pin(connect(session));
         self.state = State::Starting { connecting, prompts: vec![prompt], encoder: Box::new(Encoder::new(streams)) };
     }
 
-    async fn connected(&mut self, connected: Result<(Client, Events), ConnectError>) {
+    async fn connected(&mut self, connected: Result<Connected, String>) {
         let State::Starting { prompts, encoder, .. } = std::mem::replace(&mut self.state, State::Over) else { return };
-        let (client, events) = match connected {
+        let Connected { client, events, lock } = match connected {
             Ok(connected) => connected,
-            Err(error) => return self.fail(&error.to_string()),
+            Err(why) => return self.fail(&why),
         };
+        self.lock = lock;
         let mut running = Running::new(client, events, *encoder);
         for prompt in prompts {
             let problem = running.send(prompt).await;

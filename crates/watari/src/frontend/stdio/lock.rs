@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use watari_hub::lock::{self, Lock, LockError};
 use watari_sdk::files::folders;
-use watari_sdk::{Session, SessionId};
+use watari_sdk::{Options, Session, SessionId, resolve_continue};
 
 use crate::command::complain;
 
@@ -15,13 +15,16 @@ pub(super) struct ConversationLock {
 }
 
 impl ConversationLock {
-    /// Takes the lock of a session that is to be started, if its conversation is known by then. A fork only reads the one
-    /// that it comes from.
-    pub(super) fn take_before(&mut self, session: &Session) -> Result<(), String> {
-        match session {
+    /// Takes the lock of a session before anything is started for it, so that nothing of a session that is refused reaches
+    /// the CLI. A fork only reads the conversation that it comes from. The id that the CLI gives a new conversation is
+    /// nobody else's.
+    pub(super) async fn take_before(&mut self, options: &mut Options) -> Result<(), String> {
+        resolve_continue(options).await.map_err(|error| error.to_string())?;
+        match &options.session {
             Session::NewWithId(id) | Session::Resume(id) | Session::ResumeAt { session: id, .. } => self.take(id),
             Session::Fork { into: Some(id), .. } => self.take(id),
-            Session::New | Session::Continue | Session::Fork { into: None, .. } => Ok(()),
+            Session::New | Session::Fork { into: None, .. } => Ok(()),
+            Session::Continue => Err("the latest conversation is not known; this is a mistake in watari".to_owned()),
         }
     }
 

@@ -3,13 +3,29 @@
 use std::future::Future;
 use std::pin::Pin;
 
-use watari_sdk::{Client, ConnectError, Events, Prompt};
+use watari_sdk::{Client, Events, Options, Prompt};
 
+use super::lock::ConversationLock;
 use super::running::{Ending, Running};
 use crate::dialect::bridge::Encoder;
 
 /// A CLI that is being started.
-pub(super) type Connecting = Pin<Box<dyn Future<Output = Result<(Client, Events), ConnectError>> + Send>>;
+pub(super) type Connecting = Pin<Box<dyn Future<Output = Result<Connected, String>> + Send>>;
+
+/// A CLI that was started, and the lock of its conversation.
+pub(super) struct Connected {
+    pub(super) client: Client,
+    pub(super) events: Events,
+    pub(super) lock: ConversationLock,
+}
+
+/// Locks the conversation, and only then starts the CLI. An error is the reason for the client.
+pub(super) async fn connect(mut options: Options) -> Result<Connected, String> {
+    let mut lock = ConversationLock::default();
+    lock.take_before(&mut options).await?;
+    let (client, events) = Client::connect(options).await.map_err(|error| error.to_string())?;
+    Ok(Connected { client, events, lock })
+}
 
 /// How far the session is.
 pub(super) enum State {

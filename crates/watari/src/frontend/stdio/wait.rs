@@ -5,17 +5,17 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use tokio::time::Instant;
-use watari_sdk::{Client, ConnectError, Event, Events, Lines};
+use watari_sdk::{Event, Lines};
 
 use super::running::Answered;
-use super::state::State;
+use super::state::{Connected, State};
 use crate::standard_streams::{Input, Output};
 
 /// What one wait brought.
 pub(super) enum Happened {
     Read(std::io::Result<usize>),
     Wrote(std::io::Result<usize>),
-    Connected(Box<Result<(Client, Events), ConnectError>>),
+    Connected(Box<Result<Connected, String>>),
     Event(Option<Box<Event>>),
     Answered(Answered),
     Signal,

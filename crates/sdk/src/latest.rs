@@ -1,0 +1,299 @@
+//! Finds the latest conversation of a working directory, so that its id is known before a CLI is started for it.
+//!
+//! The latest is the transcript that was written to last, of those that the CLI stores for the directory; a transcript
+//! without a prompt, one of subagents alone, and one that was begun by an SDK of the CLI's makers are left out. CLI 2.1.325
+//! chooses the same with `--continue`. Where it would choose another, this decides, because the CLI is told the id.
+
+use std::fs;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use serde::Deserialize;
+use watari_protocol::SessionId;
+
+use crate::argv::{self, TranscriptPlace};
+use crate::files::TRANSCRIPT;
+use crate::options::{Options, Session};
+use crate::process::{self, StartError};
+
+/// How many characters of a directory's name the CLI takes for that of its folder, before it cuts the rest.
+const FOLDER_NAME_MAX: usize = 200;
+
+/// How much of a transcript is read to find its first prompt. A longer beginning is one of a conversation.
+const BEGINNING_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
+/// Who begins conversations that are no user's: the CLI passes over them, unless it was itself started by one of these.
+const SDK_ENTRYPOINTS: [&str; 3] = ["sdk-cli", "sdk-ts", "sdk-py"];
+
+/// Replaces [`Session::Continue`] by the conversation that it means: the latest of the working directory, or a new one where
+/// there is none. Call it to know the id before anything is started; a session that starts calls it by itself.
+pub async fn resolve_continue(options: &mut Options) -> Result<(), StartError> {
+    match &options.session {
+        Session::Continue => {}
+        Session::New | Session::NewWithId(_) | Session::Resume(_) | Session::Fork { .. } | Session::ResumeAt { .. } => {
+            return Ok(());
+        }
+    }
+    let directory = process::directory(options.cwd.as_deref())?;
+    let place = argv::transcript_place(&process::environment(options), &directory);
+    let found = tokio::task::spawn_blocking(move || latest(&place, &directory)).await;
+    let latest = found.map_err(io::Error::other).and_then(|found| found).map_err(StartError::NoLatest)?;
+    options.session = latest.map_or(Session::New, Session::Resume);
+    Ok(())
+}
+
+fn latest(place: &TranscriptPlace, directory: &Path) -> io::Result<Option<SessionId>> {
+    let Some(projects) = &place.projects else {
+        return Err(io::Error::other("neither HOME nor CLAUDE_CONFIG_DIR says where Claude Code stores conversations"));
+    };
+    let directory = fs::canonicalize(directory)?;
+    let directory = directory.to_string_lossy();
+    let mut transcripts = Vec::new();
+    for folder in folders_of(projects, &directory)? {
+        transcripts.extend(transcripts_in(&folder)?);
+    }
+    transcripts.sort_by_key(|transcript| std::cmp::Reverse(transcript.written));
+    for transcript in transcripts {
+        let beginning = match Beginning::read(&transcript.path) {
+            Ok(beginning) => beginning,
+            // The CLI removes old ones.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(at(&transcript.path, error)),
+        };
+        if beginning.is_of_a_conversation(&place.entrypoint, &directory) {
+            return Ok(Some(transcript.id));
+        }
+    }
+    Ok(None)
+}
+
+/// A transcript that may be the latest.
+struct Transcript {
+    id: SessionId,
+    path: PathBuf,
+    written: SystemTime,
+}
+
+/// The folders in which the CLI stores the conversations of a directory: one, or for a long name those that may be it.
+fn folders_of(projects: &Path, directory: &str) -> io::Result<Vec<PathBuf>> {
+    let name = folder_name(directory);
+    let mut folders = vec![projects.join(&name)];
+    if let Some(cut) = name.get(..FOLDER_NAME_MAX).filter(|cut| cut.len() < name.len()) {
+        // CLI 2.1.42 does not cut it; later ones put a hash in place of the rest.
+        let is_cut = |other: &str| other.strip_prefix(cut).is_some_and(|rest| rest.starts_with('-')) && other != name;
+        let others = entries(projects)?.filter(|entry| entry.file_name().to_str().is_some_and(is_cut));
+        folders.extend(others.map(|entry| entry.path()));
+    }
+    Ok(folders)
+}
+
+/// The name of the CLI's folder for a directory, before it is cut. The CLI counts characters as JavaScript does.
+fn folder_name(directory: &str) -> String {
+    let letter = |unit| char::from_u32(u32::from(unit)).filter(char::is_ascii_alphanumeric).unwrap_or('-');
+    directory.encode_utf16().map(letter).collect()
+}
+
+fn transcripts_in(folder: &Path) -> io::Result<Vec<Transcript>> {
+    let found = entries(folder)?.filter_map(|entry| {
+        let path = entry.path();
+        let id = SessionId::parse(path.file_name()?.to_str()?.strip_suffix(".jsonl")?).ok()?;
+        // Not of what a link leads to: the CLI passes over links.
+        let metadata = entry.metadata().ok().filter(fs::Metadata::is_file)?;
+        Some(Transcript { id, path, written: metadata.modified().ok()? })
+    });
+    Ok(found.collect())
+}
+
+/// What is in a folder; nothing if there is none.
+fn entries(folder: &Path) -> io::Result<impl Iterator<Item = fs::DirEntry> + use<>> {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => Some(entries),
+        // The name of a long directory may be none that a folder can have.
+        Err(error) if [io::ErrorKind::NotFound, io::ErrorKind::InvalidFilename].contains(&error.kind()) => None,
+        Err(error) => return Err(at(folder, error)),
+    };
+    Ok(entries.into_iter().flatten().flatten())
+}
+
+fn at(path: &Path, error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+}
+
+/// How a transcript begins.
+#[derive(Debug)]
+enum Beginning {
+    /// With this prompt or answer.
+    Entry(Entry),
+    /// With more than is looked at.
+    Long,
+    /// There is neither prompt nor answer.
+    Nothing,
+}
+
+/// A prompt or an answer, as the CLI stores it.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Entry {
+    r#type: String,
+    is_sidechain: bool,
+    /// Who started the CLI that wrote it; CLI 2.1.42 does not say.
+    entrypoint: String,
+    cwd: String,
+}
+
+impl Beginning {
+    fn read(path: &Path) -> io::Result<Beginning> {
+        let mut file = BufReader::new(TRANSCRIPT.open(path)?.take(BEGINNING_BYTES_MAX));
+        let mut line = Vec::new();
+        while file.read_until(b'\n', &mut line)? > 0 {
+            // Whatever else is in there is passed over, as the CLI does.
+            if let Ok(entry) = serde_json::from_slice::<Entry>(&line)
+                && ["user", "assistant"].contains(&entry.r#type.as_str())
+            {
+                return Ok(Beginning::Entry(entry));
+            }
+            line.clear();
+        }
+        Ok(if file.get_ref().limit() == 0 { Beginning::Long } else { Beginning::Nothing })
+    }
+
+    /// Whether it is that of a conversation in this directory that a program with this entrypoint continues.
+    fn is_of_a_conversation(&self, own: &str, directory: &str) -> bool {
+        match self {
+            Beginning::Nothing => false,
+            Beginning::Long => true,
+            Beginning::Entry(entry) => {
+                let is_sdks = |entrypoint: &str| SDK_ENTRYPOINTS.contains(&entrypoint);
+                // The folders of two long names can begin alike. In a short one the CLI does not look at it.
+                let is_elsewhere = folder_name(directory).len() > FOLDER_NAME_MAX && entry.cwd != directory;
+                !entry.is_sidechain && !is_elsewhere && (is_sdks(own) || !is_sdks(&entry.entrypoint))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::time::Duration;
+
+    use super::*;
+
+    /// Folders as the CLI has them.
+    struct Room {
+        root: tempfile::TempDir,
+        written: std::cell::Cell<u64>,
+    }
+
+    impl Room {
+        fn new() -> Room {
+            Room { root: tempfile::tempdir().unwrap(), written: std::cell::Cell::new(0) }
+        }
+
+        fn directory(&self, name: &str) -> PathBuf {
+            let directory = fs::canonicalize(self.root.path()).unwrap().join(name);
+            fs::create_dir_all(&directory).unwrap();
+            directory
+        }
+
+        /// A transcript that is newer than those before it.
+        fn transcript(&self, folder: &str, number: u8, lines: &str) -> PathBuf {
+            let folder = self.root.path().join("home/.claude/projects").join(folder);
+            fs::create_dir_all(&folder).unwrap();
+            let path = folder.join(format!("{}.jsonl", id(number)));
+            fs::write(&path, lines).unwrap();
+            self.written.set(self.written.get() + 1);
+            let written = SystemTime::UNIX_EPOCH + Duration::from_secs(self.written.get());
+            fs::File::options().append(true).open(&path).unwrap().set_modified(written).unwrap();
+            path
+        }
+
+        fn latest_by(&self, entrypoint: &str, directory: &Path) -> Option<u8> {
+            let home = self.root.path().join("home");
+            let variables = [("HOME", home.to_str().unwrap()), ("CLAUDE_CODE_ENTRYPOINT", entrypoint)];
+            let environment: BTreeMap<_, _> =
+                variables.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
+            let latest = latest(&argv::transcript_place(&environment, directory), directory).unwrap();
+            latest.map(|latest| latest.as_str()[..2].parse().unwrap())
+        }
+
+        fn latest(&self, directory: &Path) -> Option<u8> {
+            self.latest_by("watari", directory)
+        }
+    }
+
+    fn id(number: u8) -> String {
+        format!("{number:02}000000-0000-4000-8000-000000000000")
+    }
+
+    fn name_of(directory: &Path) -> String {
+        folder_name(directory.to_str().unwrap())
+    }
+
+    const PROMPT: &str = "{\"type\":\"queue-operation\"}\n{\"type\":\"user\",\"entrypoint\":\"watari\"}\n";
+
+    #[test]
+    fn the_latest_is_the_one_that_was_written_to_last_and_has_a_prompt() {
+        let room = Room::new();
+        let directory = room.directory("project");
+        let name = name_of(&directory);
+        assert_eq!(room.latest(&directory), None);
+        room.transcript(&name, 1, PROMPT);
+        room.transcript(&name, 2, "{\"type\":\"assistant\"}\n");
+        assert_eq!(room.latest(&directory), Some(2));
+        for not_one in ["", "noise\n", "{\"type\":\"summary\"}\n", "{\"type\":\"user\",\"isSidechain\":true}\n"] {
+            room.transcript(&name, 3, not_one);
+            assert_eq!(room.latest(&directory), Some(2), "{not_one}");
+        }
+        for sdk in SDK_ENTRYPOINTS {
+            room.transcript(&name, 4, &format!("{{\"type\":\"user\",\"entrypoint\":\"{sdk}\"}}\n{PROMPT}"));
+            assert_eq!((room.latest(&directory), room.latest_by("sdk-py", &directory)), (Some(2), Some(4)), "{sdk}");
+        }
+        room.transcript("-another", 5, PROMPT);
+        assert_eq!(room.latest(&directory), Some(2));
+        room.transcript(&name, 1, PROMPT);
+        assert_eq!(room.latest(&directory), Some(1));
+    }
+
+    #[test]
+    fn what_is_no_transcript_is_passed_over_without_waiting() {
+        let room = Room::new();
+        let directory = room.directory("project");
+        let path = room.transcript(&name_of(&directory), 1, PROMPT);
+        let folder = path.parent().unwrap();
+        fs::create_dir(folder.join(format!("{}.jsonl", id(2)))).unwrap();
+        std::os::unix::fs::symlink(&path, folder.join(format!("{}.jsonl", id(3)))).unwrap();
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            folder.join(format!("{}.jsonl", id(4))),
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::RUSR,
+            0,
+        )
+        .unwrap();
+        fs::write(folder.join("agent-1.jsonl"), PROMPT).unwrap();
+        assert_eq!(room.latest(&directory), Some(1));
+    }
+
+    #[test]
+    fn a_directory_is_found_by_the_name_that_the_cli_gives_it() {
+        for (directory, name) in [("/a b.c_d/É", "-a-b-c-d--"), ("/日本", "---"), ("/😀e", "---e"), ("/Aé\n1", "-A--1")]
+        {
+            assert_eq!(folder_name(directory), name);
+        }
+        let room = Room::new();
+        let long = room.directory(&format!("{}/{}", "l".repeat(150), "m".repeat(150)));
+        let (name, cwd) = (name_of(&long), long.to_str().unwrap());
+        let of = |cwd: &str| format!("{{\"type\":\"user\",\"cwd\":\"{cwd}\"}}\n");
+        room.transcript(&name[..250], 1, &of("/another/that/begins/alike"));
+        assert_eq!(room.latest(&long), None);
+        room.transcript(&format!("{}-etq8iu", &name[..FOLDER_NAME_MAX]), 2, &of(cwd));
+        room.transcript(&format!("{}-0x1abc", &name[..FOLDER_NAME_MAX]), 3, &of(&format!("{cwd}n")));
+        assert_eq!(room.latest(&long), Some(2));
+        // A link leads to the same one.
+        let link = room.root.path().join("link");
+        std::os::unix::fs::symlink(&long, &link).unwrap();
+        assert_eq!(room.latest(&link), Some(2));
+    }
+}
