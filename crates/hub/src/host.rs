@@ -263,7 +263,8 @@ impl Host {
         self.publisher.life_begins();
         let ids_after = self.publisher.kept.log.last().seq;
         let asked_tool_uses = self.publisher.kept.asked_tool_uses.clone();
-        let mut options = Options { session, ids_after, asked_tool_uses, ..self.options.clone() };
+        let lock = self.publisher.kept.share_lock();
+        let mut options = Options { session, ids_after, asked_tool_uses, lock, ..self.options.clone() };
         self.publisher.settings.apply(&mut options);
         tracing::info!(?options.session, "Claude Code is started");
         let Host { publisher, tells, commands, stop, stopper, ledger, answers, early, options: kept_options, .. } =

@@ -6,6 +6,7 @@ pub(crate) mod restore;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use watari_sdk::{AskedToolUses, SessionId};
@@ -274,11 +275,20 @@ impl Kept {
         if self.record.session_id.as_deref() == Some(session_id) {
             return Ok(());
         }
-        let lock = lock_conversation(&self.home, session_id, &self.holder)?;
-        self.conversation_lock = Some(lock);
+        match &mut self.conversation_lock {
+            Some(lock) => {
+                lock.move_to_conversation(session_id, &self.holder).map_err(|error| in_use(session_id, error))?;
+            }
+            None => self.conversation_lock = Some(lock_conversation(&self.home, session_id, &self.holder)?),
+        }
         self.record.session_id = Some(session_id.to_owned());
         self.record.write(&self.folder.join("record.json"))?;
         Ok(())
+    }
+
+    /// The lock of the conversation, for the supervisor of a CLI.
+    pub(crate) fn share_lock(&mut self) -> Option<Arc<fs::File>> {
+        self.conversation_lock.as_mut()?.share()
     }
 
     /// Notes that the session has ended in good order.

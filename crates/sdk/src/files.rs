@@ -24,7 +24,7 @@ use std::path::Path;
 pub use folder_rules::{FOLDERS, FolderRule, SOCKET};
 pub use given::{reopened_input, reopened_output};
 pub(crate) use private::hold;
-pub use private::{PrivateFolder, remove_orphans};
+pub use private::{PrivateFolder, open_folder, remove_orphans};
 pub use rule::FileRule;
 pub use rules::{
     CHECK_FILE, EVENTS, EVENTS_ASIDE, FILES, GIVEN, GIVEN_INPUT, GIVEN_OUTPUT, HAND_WRITTEN, HOST_LOG, LOCK, NAMED_LOG,

@@ -5,7 +5,7 @@
 //! only its owner has: when that closes, because the owner closed it or died, everything is ended.
 //!
 //! ```text
-//! owner ── program, arguments, directory, stdin, stdout, stderr ──▶ keeper ── starts ──▶ CLI ──▶ …
+//! owner ── program, arguments, directory, stdin, stdout, stderr, lock ──▶ keeper ── starts ──▶ CLI ──▶ …
 //! owner ── T (terminate) · A (abort) · K (kill) · end ───────────▶ keeper
 //! owner ◀─ started · failed · exited · end (everything is gone) ── keeper
 //! ```

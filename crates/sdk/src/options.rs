@@ -1,7 +1,9 @@
 //! What a session is started with: everything the CLI can be told, in our words.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use watari_protocol::{AskedToolUses, EntryId, Hook, Liveness, PermissionMode, Raw, SessionId, SystemPrompt, Tool};
@@ -21,6 +23,9 @@ pub struct Options {
     pub environment: Environment,
     /// Who sees to it that nothing is left behind.
     pub keeper: Keeper,
+    /// A lock (`flock`) that the keeper holds too, so that it is free only when nothing of the session is left, also when
+    /// this program is killed.
+    pub lock: Option<Arc<File>>,
     /// After how long a CLI that does not answer is given up; none means a minute.
     pub start_within: Option<Duration>,
     /// How long the CLI may take to react while a turn runs, and what then.

@@ -5,9 +5,11 @@ mod unkept;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::io::Errno;
@@ -181,6 +183,7 @@ struct Plan {
     environment: BTreeMap<OsString, OsString>,
     mark: String,
     folder: PrivateFolder,
+    lock: Option<Arc<File>>,
 }
 
 /// The three streams of the CLI: its ends and ours.
@@ -209,7 +212,7 @@ pub(crate) async fn start_raw(start: RawStart) -> Result<Started, StartError> {
     let mark = new_mark();
     environment.insert(mark_variable(&mark).into(), "1".into());
     let folder = PrivateFolder::default();
-    let plan = Plan { program, arguments: start.arguments, directory, environment, mark, folder };
+    let plan = Plan { program, arguments: start.arguments, directory, environment, mark, folder, lock: None };
     start_plan(plan, &start.keeper).await
 }
 
@@ -253,7 +256,8 @@ fn plan(options: &Options) -> Result<Plan, StartError> {
     let arguments = argv::arguments(options, &given, &mut folder)?;
     let mark = new_mark();
     environment.insert(mark_variable(&mark).into(), "1".into());
-    Ok(Plan { program, arguments, directory, environment, mark, folder })
+    let lock = options.lock.clone();
+    Ok(Plan { program, arguments, directory, environment, mark, folder, lock })
 }
 
 /// The environment of a session's CLI, but for its mark.

@@ -132,8 +132,9 @@ fn make() -> io::Result<Held> {
     Err(io::ErrorKind::ResourceBusy.into())
 }
 
+/// Opens a folder, which may not be a symbolic link, to hold a lock on it.
 #[expect(clippy::disallowed_methods, reason = "this is the place for it")]
-fn open_folder(path: &Path) -> io::Result<File> {
+pub fn open_folder(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     match rustix::fs::open(path, flags, Mode::empty()) {
         Ok(folder) => Ok(File::from(folder)),

@@ -11,7 +11,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, wait};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 
-use super::talk::{FirstWords, Order, Report, hear_first_words};
+use super::talk::{FirstWords, Handed, Order, Report, hear_first_words};
 use crate::files;
 use crate::inherited;
 use crate::sweep;
@@ -43,7 +43,8 @@ fn keep() -> io::Result<()> {
     let owner = UnixStream::from(rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?);
     let null = files::nothing()?;
     rustix::stdio::dup2_stdin(&null)?;
-    let (words, streams) = hear_first_words(&owner)?;
+    // The lock is let go when this returns, after everything that it stands for has ended.
+    let Handed { words, streams, lock: _lock } = hear_first_words(&owner)?;
     owner.set_nonblocking(true)?;
     // As long as one of us lives, nobody takes it for an orphan.
     let _held = files::hold(&words.folder);

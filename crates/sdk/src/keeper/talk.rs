@@ -107,11 +107,12 @@ impl Reports {
     }
 }
 
-/// Says the first words, and hands the CLI's three streams over with them.
+/// Says the first words, and hands the CLI's three streams over with them, and a lock to hold as long as anything lives.
 pub(crate) fn send_first_words(
     socket: &UnixStream,
     words: &FirstWords,
     streams: [BorrowedFd<'_>; 3],
+    lock: Option<BorrowedFd<'_>>,
 ) -> io::Result<()> {
     let mut body = Vec::new();
     let strings = [&words.program, &words.directory, &words.folder.clone().into_os_string()];
@@ -123,32 +124,44 @@ pub(crate) fn send_first_words(
     let length = u32::try_from(body.len()).map_err(|_| io::Error::from(io::ErrorKind::ArgumentListTooLong))?;
     let head = length.to_le_bytes();
 
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
-    ancillary.push(SendAncillaryMessage::ScmRights(&streams));
+    let descriptors: Vec<BorrowedFd<'_>> = streams.into_iter().chain(lock).collect();
+    ancillary.push(SendAncillaryMessage::ScmRights(&descriptors));
     // Four bytes are never split, so the streams are sent with exactly these.
     sendmsg(socket, &[IoSlice::new(&head)], &mut ancillary, SendFlags::empty())?;
     (&*socket).write_all(&body)
 }
 
+/// What a keeper is given to begin with.
+pub(super) struct Handed {
+    pub(super) words: FirstWords,
+    /// The CLI's.
+    pub(super) streams: [OwnedFd; 3],
+    /// Held as long as the keeper lives. Its copy is of the same open file as the owner's, so the lock is free only when
+    /// both are gone.
+    pub(super) lock: Option<OwnedFd>,
+}
+
 /// Hears the first words.
-pub(super) fn hear_first_words(socket: &UnixStream) -> io::Result<(FirstWords, [OwnedFd; 3])> {
+pub(super) fn hear_first_words(socket: &UnixStream) -> io::Result<Handed> {
     let mut head = [0; 4];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let received = recvmsg(socket.as_fd(), &mut [IoSliceMut::new(&mut head)], &mut ancillary, RecvFlags::empty())?;
     if received.bytes != head.len() {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
-    let streams: Vec<OwnedFd> = ancillary
+    let mut streams: Vec<OwnedFd> = ancillary
         .drain()
         .filter_map(|message| if let RecvAncillaryMessage::ScmRights(streams) = message { Some(streams) } else { None })
         .flatten()
         .collect();
     for stream in &streams {
-        // They are for the CLI's own streams only, which are copies of them.
+        // The CLI's own streams are copies of them, and the lock is not for the CLI.
         rustix::io::fcntl_setfd(stream, rustix::io::FdFlags::CLOEXEC)?;
     }
+    let lock = (streams.len() == 4).then(|| streams.pop()).flatten();
     let streams = <[OwnedFd; 3]>::try_from(streams).map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;
 
     let mut body = vec![0; u32::from_le_bytes(head) as usize];
@@ -159,7 +172,7 @@ pub(super) fn hear_first_words(socket: &UnixStream) -> io::Result<(FirstWords, [
     let mut arguments: Vec<OsString> = strings.collect();
     // What follows the last zero byte is not an argument.
     arguments.pop();
-    Ok((FirstWords { program, arguments, directory, folder }, streams))
+    Ok(Handed { words: FirstWords { program, arguments, directory, folder }, streams, lock })
 }
 
 #[cfg(test)]
@@ -176,9 +189,13 @@ mod tests {
             directory: "/tmp".into(),
             folder: "/tmp/folder".into(),
         };
-        send_first_words(&owner, &words, [reader.as_fd(), writer.as_fd(), writer.as_fd()]).unwrap();
-        let (heard, [_, second, _]) = hear_first_words(&keeper).unwrap();
+        let streams = || [reader.as_fd(), writer.as_fd(), writer.as_fd()];
+        send_first_words(&owner, &words, streams(), None).unwrap();
+        assert!(hear_first_words(&keeper).unwrap().lock.is_none());
+        send_first_words(&owner, &words, streams(), Some(writer.as_fd())).unwrap();
+        let Handed { words: heard, streams: [_, second, _], lock } = hear_first_words(&keeper).unwrap();
         assert_eq!(heard, words);
+        drop(lock.unwrap());
         drop(writer);
         std::fs::File::from(second).write_all(b"through the passed stream").unwrap();
         let mut text = String::new();

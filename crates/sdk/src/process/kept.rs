@@ -1,10 +1,12 @@
 //! A CLI that a keeper keeps.
 
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::path::PathBuf;
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::UnixStream;
@@ -57,7 +59,7 @@ impl Kept {
         let folder = plan.folder.path().map(PathBuf::from).unwrap_or_default();
         let (program, arguments) = (plan.program.clone().into(), plan.arguments);
         let words = FirstWords { program, arguments, directory: plan.directory.into(), folder };
-        match greet(ours, &words, streams).await {
+        match greet(ours, &words, streams, plan.lock).await {
             Ok((socket, reports, Report::Started(_))) => Ok(Kept {
                 socket,
                 keeper: child,
@@ -146,9 +148,11 @@ async fn greet(
     ours: StdUnixStream,
     words: &FirstWords,
     streams: [OwnedFd; 3],
+    lock: Option<Arc<File>>,
 ) -> io::Result<(UnixStream, Reports, Report)> {
     let [stdin, stdout, stderr] = &streams;
-    send_first_words(&ours, words, [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()])?;
+    let lock = lock.as_ref().map(|lock| lock.as_fd());
+    send_first_words(&ours, words, [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()], lock)?;
     // Our copies would keep the pipes open after the CLI has ended.
     drop(streams);
     ours.set_nonblocking(true)?;

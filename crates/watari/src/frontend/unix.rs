@@ -15,7 +15,7 @@ use rustix::process::{Resource, geteuid, getrlimit};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
-use watari_hub::lock::{Lock, LockError};
+use watari_hub::lock::{Lock, LockError, SOCKET_PREFIX};
 use watari_hub::socket::{Socket as BoundSocket, SocketError};
 use watari_hub::{Handle, Home, HostState, Key, Stopper};
 use watari_sdk::files::folders;
@@ -248,7 +248,7 @@ fn listen(path: &Path) -> Result<(BoundSocket, UnixListener), DoorError> {
 
 /// Takes the lock for the path of a socket.
 pub(crate) fn lock(locks: &Path, socket: &Path, holder: &str) -> Result<Lock, DoorError> {
-    let name = format!("socket-{:016x}", fingerprint(socket.as_os_str().as_encoded_bytes()));
+    let name = format!("{SOCKET_PREFIX}{:016x}", fingerprint(socket.as_os_str().as_encoded_bytes()));
     Lock::take(&locks.join(name), holder).map_err(|error| match error {
         LockError::Held { holder } => DoorError::InUse { path: socket.display().to_string(), holder },
         LockError::Io { .. } => DoorError::Lock(error),

@@ -21,8 +21,7 @@ pub(super) struct Connected {
 
 /// Locks the conversation, and only then starts the CLI. An error is the reason for the client.
 pub(super) async fn connect(mut options: Options) -> Result<Connected, String> {
-    let mut lock = ConversationLock::default();
-    lock.take_before(&mut options).await?;
+    let lock = ConversationLock::take_before(&mut options).await?;
     let (client, events) = Client::connect(options).await.map_err(|error| error.to_string())?;
     Ok(Connected { client, events, lock })
 }

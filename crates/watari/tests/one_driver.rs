@@ -1,0 +1,105 @@
+//! A conversation is free for another driver only when nothing of the last one is left, however that one ended. On the fake
+//! CLI, which takes its time to go.
+
+#![cfg(all(target_os = "linux", not(watari_portable)))]
+#![allow(clippy::duplicate_mod, reason = "both clients are judged by the same schemas")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
+
+mod bridge;
+mod common;
+mod host;
+
+use std::fs;
+use std::time::Duration;
+
+use bridge::Bridge;
+use host::Room;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+use watari_testkit::processes::marked;
+
+const ID: &str = "0f0e0d0c-0b0a-4908-8706-050403020100";
+
+/// A CLI that goes neither by SIGINT nor when its stdin is closed, so that it lives on for half a second when its owner is
+/// gone.
+const STUBBORN: &str = "ignore INT\nprompt\ntext Hello\nresult\nstall\n";
+const PLAIN: &str = "prompt\ntext Hello\nresult\n";
+
+fn bridge(room: &Room) -> Bridge {
+    Bridge::in_sandbox(&room.sandbox, &["--claude", room.claude.to_str().unwrap()])
+}
+
+/// The CLIs that run in a room.
+fn clis(room: &Room) -> Vec<u32> {
+    let processes = marked(room.sandbox.root().to_str().unwrap());
+    processes.iter().filter(|process| process.command.contains("__fake-claude")).map(|process| process.pid).collect()
+}
+
+/// Waits for a CLI that says nothing to have read its first line.
+async fn silent_cli(room: &Room) -> Vec<u32> {
+    let log = room.sandbox.root().join("fake.log");
+    let has_read = async {
+        while !fs::read_to_string(&log).is_ok_and(|log| log.contains("initialize")) {
+            // Nothing else tells of it.
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(host::WITHIN, has_read).await.unwrap();
+    clis(room)
+}
+
+/// Drives the conversation next, and finds nothing left of those before.
+async fn next_driver_is_alone(room: &Room, before: &[u32]) {
+    room.rewrite(PLAIN);
+    let mut next = bridge(room);
+    next.start("hi", json!({"resume": ID})).await;
+    let seen = next.until_one_of(&["session_init", "error"]).await;
+    let left: Vec<u32> = clis(room).into_iter().filter(|cli| before.contains(cli)).collect();
+    assert_eq!((&seen.last().unwrap()["type"], left), (&json!("session_init"), Vec::new()), "{seen:?}");
+    next.until("turn_result").await;
+    next.close_input();
+    next.exit().await;
+    // Those of the killed ones were orphans.
+    assert_eq!(common::names_in(&room.state().join("locks")), Vec::<std::ffi::OsString>::new());
+}
+
+#[tokio::test]
+async fn a_killed_session_on_stdio_frees_its_conversation_when_its_cli_is_gone() {
+    let room = Room::fake(STUBBORN);
+    // Known from the start, and known only when the CLI tells it.
+    for options in [json!({"resume": ID}), json!({"env": {"FAKE_CLAUDE_SESSION_ID": ID}})] {
+        room.rewrite(STUBBORN);
+        let mut first = bridge(&room);
+        first.start("hi", options).await;
+        first.until("turn_result").await;
+        let before = clis(&room);
+        assert_eq!(before.len(), 1);
+        kill_process(Pid::from_raw(first.pid().cast_signed()).unwrap(), Signal::KILL).unwrap();
+        first.exit().await;
+        next_driver_is_alone(&room, &before).await;
+    }
+}
+
+#[tokio::test]
+async fn a_session_that_is_aborted_before_it_began_frees_its_conversation_when_its_cli_is_gone() {
+    let room = Room::fake("mute\nignore INT\nwait line\nstall\n");
+    let mut first = bridge(&room);
+    first.start("hi", json!({"resume": ID})).await;
+    let before = silent_cli(&room).await;
+    first.send(json!({"type": "abort"})).await;
+    assert_eq!(first.exit().await.code(), Some(0));
+    next_driver_is_alone(&room, &before).await;
+}
+
+#[tokio::test]
+async fn a_killed_host_frees_its_conversation_when_its_cli_is_gone() {
+    let room = Room::fake(STUBBORN);
+    let host = room.host(&["--resume", ID]).await;
+    let mut client = host.client().await;
+    client.say("hi").await;
+    client.until("done").await;
+    let before = clis(&room);
+    assert_eq!(before.len(), 1);
+    host.kill().await;
+    next_driver_is_alone(&room, &before).await;
+}
