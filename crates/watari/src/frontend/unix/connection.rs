@@ -176,7 +176,7 @@ impl Connection {
     /// Tells a long line. Only this client waits for it.
     async fn tell_long(&mut self, line: LoadedLine) -> Result<(), Gone> {
         // Nothing is said in its place before it is back.
-        let speaker = std::mem::replace(&mut self.speaker, Box::new(Native));
+        let speaker = std::mem::replace(&mut self.speaker, Box::new(Native::default()));
         let Some((speaker, lines)) = line.tell(speaker).await else {
             return Err(Gone("a line could not be told to it; this is a mistake in watari".to_owned()));
         };
