@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use common::{Page, is_installed, not_run};
+use common::{Page, need};
 use host::{Client, Host, Room, WITHIN, end_of};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines};
@@ -38,18 +38,12 @@ enum Language {
 }
 
 impl Language {
-    /// Whether its programs can be run; where the tests must run, they can.
-    fn is_there(self) -> bool {
-        let program = match self {
+    /// Fails where its programs cannot be run.
+    fn need(self) {
+        need(match self {
             Language::Go => "go",
             Language::Python => "python3",
-        };
-        let found = is_installed(program);
-        assert!(found || std::env::var("CI").as_deref() != Ok("true"), "there must be a {program}");
-        if !found {
-            not_run(&format!("{program} is not on the PATH"));
-        }
-        found
+        });
     }
 
     /// A JSON object as its program prints it.
@@ -175,9 +169,7 @@ fn touch(id: &str, name: &str) -> Reply {
 /// The document's own flow, with a yes, with a no, at the end of the input, and with an API that fails; every run goes on
 /// where the last was.
 async fn holds_the_flow_of_the_document(language: Language) {
-    if !language.is_there() {
-        return;
-    }
+    language.need();
     let room = Room::real([
         touch("toolu_1", "made"),
         Reply::text("Fixed."),
@@ -263,9 +255,7 @@ impl Proxy {
 
 /// Connections are cut before the answer to hello, in the middle of the message, of the text, of the answer.
 async fn comes_back(language: Language) {
-    if !language.is_there() {
-        return;
-    }
+    language.need();
     let story: String = (0..120).map(|number| format!("{number} 渡り, ")).collect();
     let paced = Duration::from_millis(5);
     let room = Room::real([
@@ -303,9 +293,7 @@ async fn the_python_program_comes_back_and_prints_everything_once() {
 
 /// A place that is not of this session counts for nothing, and without a host there is no answer.
 async fn knows_its_session(language: Language) {
-    if !language.is_there() {
-        return;
-    }
+    language.need();
     let room = Room::real([Reply::text("One."), Reply::text("Two."), Reply::text("Three."), touch("toolu_1", "made")]);
     let room = room.await;
     let socket = room.sandbox.root().join("watari.sock");

@@ -8,11 +8,10 @@ mod common;
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use common::{Page, Programs, is_installed, names_in, not_run};
+use common::{Page, Programs, names_in, need};
 use watari_testkit::processes::none_marked_within;
 use watari_testkit::{Sandbox, Script, StubApi};
 
@@ -113,23 +112,11 @@ fn python_with(part: &str, replacement: &str) -> String {
     program.replace(part, replacement)
 }
 
-/// Says whether there is a Python; where the tests must run, there is.
-fn has_python() -> bool {
-    let found = is_installed("python3");
-    assert!(found || std::env::var("CI").as_deref() != Ok("true"), "there must be a python3");
-    if !found {
-        not_run("python3 is not on the PATH");
-    }
-    found
-}
-
 const PYTHON: [&str; 4] = ["python3", "-W", "error", "stdio_client.py"];
 
 #[tokio::test]
 async fn the_python_program_prints_what_the_page_says() {
-    if !has_python() {
-        return;
-    }
+    need("python3");
     let reader = Reader::new().await;
     reader.save("stdio_client.py", &PAGE.block("python"));
     try_out(&reader, &PYTHON, &shown()).await;
@@ -137,9 +124,7 @@ async fn the_python_program_prints_what_the_page_says() {
 
 #[tokio::test]
 async fn a_python_program_that_fails_in_the_middle_does_not_hang_and_leaves_nothing() {
-    if !has_python() {
-        return;
-    }
+    need("python3");
     let cases = [
         // In a turn, with a session that waits for an answer.
         ("show(session.messages())\n        show(session.ask(\"Now", "assert False\n        show(session.ask(\"Now"),
@@ -159,20 +144,15 @@ async fn a_python_program_that_fails_in_the_middle_does_not_hang_and_leaves_noth
     }
 }
 
-/// Needs a compiler, and the folder with the two jars of kotlinx.serialization in `WATARI_TEST_KOTLIN_LIBRARIES`.
+/// Needs Gson, where Debian's package has it or where `WATARI_TEST_GSON` says.
 #[tokio::test]
 async fn the_kotlin_program_prints_the_same() {
-    if !is_installed("kotlinc") {
-        return not_run("kotlinc is not on the PATH");
-    }
-    let Some(libraries) = std::env::var_os("WATARI_TEST_KOTLIN_LIBRARIES") else {
-        return not_run("WATARI_TEST_KOTLIN_LIBRARIES is not set");
-    };
-    let jars = names_in(Path::new(&libraries)).into_iter().map(|name| Path::new(&libraries).join(name));
-    let jars = std::env::join_paths(jars.chain(["client.jar".into()])).unwrap().into_string().unwrap();
+    need("kotlinc");
+    let gson = std::env::var("WATARI_TEST_GSON").unwrap_or_else(|_| "/usr/share/java/gson.jar".to_owned());
+    let jars = format!("client.jar:{gson}");
     let reader = Reader::new().await;
     reader.save("StdioClient.kt", &PAGE.block("kotlin"));
-    let compile = ["kotlinc", "StdioClient.kt", "-cp", &jars, "-include-runtime", "-d", "client.jar"];
+    let compile = ["kotlinc", "StdioClient.kt", "-cp", &gson, "-include-runtime", "-d", "client.jar"];
     let run = reader.run(COMPILED_WITHIN, &compile).await;
     assert!(run.success, "{run:?}");
     // Java does not ask the environment where temporary files go.

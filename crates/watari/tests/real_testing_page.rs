@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
-use common::{Page, Programs, WATARI, is_installed, names_in, not_run};
+use common::{Page, Programs, WATARI, names_in, need};
 use serde_json::{Map, Value};
 use tempfile::TempDir;
 use watari_testkit::Script;
@@ -90,15 +90,6 @@ impl Reader {
     }
 }
 
-/// Whether this program is on the `PATH`; says so if not.
-fn can_run(program: &str) -> bool {
-    let found = is_installed(program);
-    if !found {
-        not_run(&format!("{program} is not on the PATH"));
-    }
-    found
-}
-
 #[test]
 fn every_script_of_the_page_is_one() {
     let scripts = PAGE.blocks("yaml");
@@ -150,10 +141,7 @@ async fn the_shell_program_prints_the_answer_and_keeps_a_record() {
 
 #[tokio::test]
 async fn the_python_program_is_a_test() {
-    if !can_run("python3") {
-        assert!(std::env::var("CI").as_deref() != Ok("true"), "there must be a python3");
-        return;
-    }
+    need("python3");
     let reader = Reader::new();
     reader.save("test_agent.py", &PAGE.block("python"));
     reader.run_test(["python3", "-W", "error", "test_agent.py"]).await;
@@ -168,9 +156,7 @@ async fn the_node_program_is_a_test() {
 
 #[tokio::test]
 async fn the_go_program_is_a_test() {
-    if !can_run("go") {
-        return;
-    }
+    need("go");
     let reader = Reader::new();
     reader.save("agent_test.go", &PAGE.block("go"));
     reader.run_test(["go", "test", "agent_test.go"]).await;
@@ -178,9 +164,7 @@ async fn the_go_program_is_a_test() {
 
 #[tokio::test]
 async fn the_kotlin_program_is_a_test() {
-    if !can_run("kotlinc") {
-        return;
-    }
+    need("kotlinc");
     let reader = Reader::new();
     reader.save("AgentTest.kt", &PAGE.block("kotlin"));
     let compile = ["kotlinc", "AgentTest.kt", "-include-runtime", "-d", "test.jar"];

@@ -131,21 +131,17 @@ pub(crate) fn names_in(folder: &Path) -> Vec<OsString> {
     fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name()).collect()
 }
 
-/// Whether this program is on the `PATH`.
-pub(crate) fn is_installed(program: &str) -> bool {
-    std::env::split_paths(&std::env::var_os("PATH").unwrap()).any(|folder| folder.join(program).is_file())
+/// Fails a test whose program is not on the `PATH`. `./check` reports such tests as skipped instead of running them.
+pub(crate) fn need(program: &str) {
+    let path = std::env::var_os("PATH").unwrap();
+    let is_installed = std::env::split_paths(&path).any(|folder| folder.join(program).is_file());
+    assert!(is_installed, "this test needs {program} on the PATH");
 }
 
 /// Says that a test could not run here.
 #[expect(clippy::print_stderr, reason = "who runs the tests should know what was not tested")]
 pub(crate) fn skipped(why: &str) {
     eprintln!("skipped: {why}");
-}
-
-/// Says that the program of a page was not run.
-#[expect(clippy::print_stderr, reason = "who runs the tests should know what was not tested")]
-pub(crate) fn not_run(why: &str) {
-    eprintln!("{why}: its program of the page was not run");
 }
 
 /// Sends a signal to the CLI of a program that runs one: the child of its only child, which is the keeper.
