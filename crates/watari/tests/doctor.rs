@@ -395,6 +395,54 @@ fn folders_that_are_open_to_others_are_told() {
 }
 
 #[test]
+fn the_folders_of_locks_and_of_private_files_are_looked_at_and_orphans_in_them_removed() {
+    let machine = Machine::with_claude(HEALTHY);
+    let (state, run) = ("home/.local/state/watari", "home/.local/state/watari/run");
+    let (locks, private) = (format!("{state}/locks"), format!("{run}/private"));
+    let orphan = machine.path(&locks).join("0f0e0d0c-0b0a-4908-8706-050403020100");
+    for folder in [state, run] {
+        machine.make_folder(folder, 0o700);
+    }
+    machine.make_folder(&locks, 0o770);
+    machine.make_folder(&private, 0o755);
+    fs::write(&orphan, "watari stdio, process 17").unwrap();
+    let about =
+        |said: &Said| ["locks folder", "private folder", "lock files"].map(|check| said.about(check)).join("\n");
+    insta::assert_snapshot!(about(&machine.doctor(&[])), @"
+    exit 1
+    problem  locks folder    [machine]/home/.local/state/watari/locks is open to others (mode 770)
+                             run `chmod 700 [machine]/home/.local/state/watari/locks`
+    exit 1
+    problem  private folder  [machine]/home/.local/state/watari/run/private is open to others (mode 755)
+                             run `chmod 700 [machine]/home/.local/state/watari/run/private`
+    exit 1
+    nothing
+    ");
+    assert!(orphan.exists());
+    machine.make_folder(&locks, 0o700);
+    machine.make_folder(&private, 0o700);
+    insta::assert_snapshot!(about(&machine.doctor(&[])), @"
+    exit 0
+    ok       locks folder    [machine]/home/.local/state/watari/locks
+
+    exit 0
+    ok       private folder  [machine]/home/.local/state/watari/run/private
+
+    exit 0
+    ok       lock files      removed those of 1 killed session
+    ");
+    assert!(!orphan.exists());
+    let foreign = machine.path(&locks).join("notes");
+    fs::write(&foreign, "").unwrap();
+    insta::assert_snapshot!(machine.doctor(&[]).about("lock files"), @"
+    exit 0
+    warning  lock files      1 thing in [machine]/home/.local/state/watari/locks that Watari did not make
+                             look who put it there, and remove it
+    ");
+    assert!(foreign.exists());
+}
+
+#[test]
 fn folders_that_cannot_be_made_are_told() {
     let machine = Machine::with_claude(HEALTHY);
     fs::write(machine.path("file"), "").unwrap();

@@ -30,6 +30,10 @@ pub(crate) struct Held {
 /// Below the runtime folder.
 const PARENT: &str = "private";
 
+/// How many names are read when orphans are looked for, and how many folders are tried. The rest waits for the next time.
+const NAMES_MAX: usize = 65_536;
+const TRIED_MAX: usize = 1024;
+
 /// How often another name is tried when an orphan was looked for in the moment in which a folder was made.
 const TRIES_MAX: usize = 16;
 
@@ -75,9 +79,13 @@ pub fn remove_orphans() -> usize {
     if !matches!(folders::examine(&parent), Ok(folders::Usable::AsItIs)) {
         return 0;
     }
+    remove_orphans_in(&parent)
+}
+
+fn remove_orphans_in(parent: &Path) -> usize {
     let Ok(entries) = fs::read_dir(parent) else { return 0 };
-    let named = entries.flatten().filter(|entry| entry.file_name().to_str().is_some_and(is_name));
-    named.filter(|entry| remove_orphan(&entry.path()).is_ok()).count()
+    let ours = entries.flatten().take(NAMES_MAX).filter(|entry| entry.file_name().to_str().is_some_and(is_name));
+    ours.take(TRIED_MAX).filter(|entry| remove_orphan(&entry.path()).is_ok()).count()
 }
 
 /// Whether a folder is called as [`make`] calls them.
@@ -145,4 +153,28 @@ pub fn open_folder(path: &Path) -> io::Result<File> {
 
 fn runtime_folder() -> Option<PathBuf> {
     folders::runtime_folder(|name| std::env::var_os(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn orphaned_folders_are_removed_and_nothing_that_is_held_or_foreign_is_touched() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = |name: &str| parent.path().join(name);
+        let names = ["17-0123456789abcdef", "18-0123456789abcdef", "notes", "17-0", "x-0123456789abcdef", "secrets-17"];
+        for name in names {
+            fs::create_dir(path(name)).unwrap();
+            fs::write(path(name).join("mcp.json"), "{}").unwrap();
+        }
+        let _held = hold(&path(names[1])).unwrap();
+        std::os::unix::fs::symlink(path("notes"), path("19-0123456789abcdef")).unwrap();
+        fs::write(path("20-0123456789abcdef"), "").unwrap();
+        assert_eq!(remove_orphans_in(parent.path()), 1);
+        assert!(!path(names[0]).exists());
+        for name in &names[1..] {
+            assert!(path(name).join("mcp.json").exists(), "{name}");
+        }
+    }
 }

@@ -47,8 +47,8 @@ It exits with 0 when there is no problem (there may be warnings), and with 1 whe
 
 With --json:
   findings   [{check, level, found, advice}]: check is cli, version, login, state_folder, runtime_folder,
-             socket_path, open_files, private_files or leftovers (one that makes no sense is left out); level is
-             ok, warning or problem; advice is there unless the level is ok
+             locks_folder, private_folder, socket_path, open_files, private_files, lock_files or leftovers (one that
+             makes no sense is left out); level is ok, warning or problem; advice is there unless the level is ok
   cli        {path, version, oldest_supported, newest_tested, looked}: path and version may be null; looked has the
              files that are tried, in this order
   leftovers  [{pid, command, owners, ended}], or null where the system does not show them
@@ -89,7 +89,7 @@ impl Doctor {
         let variable = |name: &str| std::env::var_os(name);
         findings.extend(folders::examine(variable));
         findings.extend(limits::examine(variable));
-        findings.extend(folders::orphans());
+        findings.extend(folders::orphans(variable));
         let mut leftovers = Leftovers::find(self.leftovers_of).await;
         if self.end_leftovers {
             leftovers.end().await;

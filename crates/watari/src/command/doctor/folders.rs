@@ -1,8 +1,9 @@
 //! Whether the folders of Watari can be used.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use watari_hub::lock;
 use watari_sdk::files::folders::{self, Trouble, Usable, runtime_folder, state_folder};
 
 use super::report::{Check, Finding, Level, counted};
@@ -11,18 +12,47 @@ pub(super) fn examine(variable: impl Fn(&str) -> Option<OsString>) -> Vec<Findin
     let (state, runtime) = (state_folder(&variable), runtime_folder(&variable));
     let of_runtime =
         runtime.as_ref().map_or(folders::RUNTIME_VARIABLE, |path| folders::runtime_variable(path, state.as_deref()));
-    let folders = [
+    let within = |(check, variable, above, name): (Check, &'static str, &Option<PathBuf>, &str)| {
+        // Where there is none it is made as it must be, if the one above can be used.
+        let path = above.as_ref()?.join(name);
+        path.symlink_metadata().is_ok().then(|| Folder { check, variable, path: Some(path) }.finding())
+    };
+    let inner = [
+        (Check::LocksFolder, folders::STATE_VARIABLE, &state, LOCKS),
+        (Check::PrivateFolder, of_runtime, &runtime, "private"),
+    ];
+    let inner: Vec<Finding> = inner.into_iter().filter_map(within).collect();
+    let outer = [
         Folder { check: Check::StateFolder, variable: folders::STATE_VARIABLE, path: state },
         Folder { check: Check::RuntimeFolder, variable: of_runtime, path: runtime },
     ];
-    folders.iter().map(Folder::finding).collect()
+    outer.iter().map(Folder::finding).chain(inner).collect()
 }
 
-/// Removes private files of sessions that were killed: nobody needs them, and there may be secrets in them.
-pub(super) fn orphans() -> Option<Finding> {
+/// The folder with the locks, in that for what is kept.
+const LOCKS: &str = "locks";
+
+/// Removes what sessions that were killed have left: nobody needs it, and there may be secrets in private files.
+pub(super) fn orphans(variable: impl Fn(&str) -> Option<OsString>) -> Vec<Finding> {
     let count = watari_sdk::files::remove_orphans();
-    let found = format!("removed those of {}", counted(count, "killed session"));
-    (count > 0).then(|| Finding::ok(Check::PrivateFiles, found))
+    let files = (count > 0).then(|| Finding::ok(Check::PrivateFiles, removed(count)));
+    let locks = state_folder(&variable).map(|state| state.join(LOCKS));
+    // In one that others can write to, nothing is done.
+    let locks = locks.filter(|locks| folders::examine(locks).is_ok()).and_then(|locks| orphaned_locks(&locks));
+    files.into_iter().chain(locks).collect()
+}
+
+fn orphaned_locks(locks: &Path) -> Option<Finding> {
+    let swept = lock::remove_orphans(locks);
+    if swept.foreign > 0 {
+        let found = format!("{} in {} that Watari did not make", counted(swept.foreign, "thing"), locks.display());
+        return Some(Finding::warning(Check::LockFiles, found, "look who put it there, and remove it"));
+    }
+    (swept.removed > 0).then(|| Finding::ok(Check::LockFiles, removed(swept.removed)))
+}
+
+fn removed(count: usize) -> String {
+    format!("removed those of {}", counted(count, "killed session"))
 }
 
 struct Folder {

@@ -36,9 +36,12 @@ pub(super) enum Check {
     Login,
     StateFolder,
     RuntimeFolder,
+    LocksFolder,
+    PrivateFolder,
     SocketPath,
     OpenFiles,
     PrivateFiles,
+    LockFiles,
     Leftovers,
 }
 
@@ -110,9 +113,12 @@ impl Report {
             | Check::Login
             | Check::StateFolder
             | Check::RuntimeFolder
+            | Check::LocksFolder
+            | Check::PrivateFolder
             | Check::SocketPath
             | Check::OpenFiles
-            | Check::PrivateFiles => Vec::new(),
+            | Check::PrivateFiles
+            | Check::LockFiles => Vec::new(),
         }
     }
 
@@ -168,9 +174,12 @@ impl Check {
             Check::Login => "login",
             Check::StateFolder => "state folder",
             Check::RuntimeFolder => "runtime folder",
+            Check::LocksFolder => "locks folder",
+            Check::PrivateFolder => "private folder",
             Check::SocketPath => "socket path",
             Check::OpenFiles => "open files",
             Check::PrivateFiles => "private files",
+            Check::LockFiles => "lock files",
             Check::Leftovers => "leftovers",
         }
     }
