@@ -29,6 +29,7 @@ const TWO_TURNS: &str = "prompt\ntext One\nresult\nprompt\ntext Two\nresult\n";
 const BLOCKING: &str = "signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())";
 
 /// What `nohup` does, and a shell for what it puts into the background; and more that a host relies on.
+#[cfg(not(watari_portable))]
 const LIKE_NOHUP: &str = "[signal.signal(s, signal.SIG_IGN) for s in (1, 2, signal.SIGCHLD, signal.SIGTERM)]";
 
 /// Ignores what a program relies on that waits for its children, and what ends it.
@@ -56,6 +57,7 @@ fn processes(pid: u32) -> [u32; 3] {
     [pid, supervisor.pid, cli.pid]
 }
 
+#[cfg(not(watari_portable))]
 fn number(signal: Signal) -> u64 {
     1 << (signal.as_raw() - 1)
 }
