@@ -1522,6 +1522,23 @@ fn a_call_that_the_cli_cancels_is_closed_and_its_late_result_is_refused() {
 }
 
 #[test]
+fn whatever_the_cli_says_of_a_prompt_after_a_server_took_the_tools_name_the_end_says_why() {
+    let taken = r#"{"type":"system","subtype":"init","session_id":"11111111-1111-4111-8111-111111111111","cwd":"/w","tools":[],"model":"m","permissionMode":"default","claude_code_version":"2.1.325","mcp_servers":[{"name":"client","status":"connected","source":"project"}]}"#;
+    let cancelled =
+        r#"{"type":"command_lifecycle","command_uuid":"00000000-0000-4000-8000-000000000001","state":"cancelled"}"#;
+    let failed = r#"result "subtype":"error_during_execution","is_error":true,"terminal_reason":"aborted_streaming""#;
+    for said in [cancelled, failed, "running\ncli idle"] {
+        let script = format!("cli ready\nprompt go\ncli running\ncli {taken}\ncli {said}\nexit 0");
+        let initialize = Initialize { tools: vec![add()], ..Initialize::default() };
+        let played = play_with(Config { initialize, ..Config::default() }, &script);
+        let told: Vec<&str> =
+            played.lines().filter(|line| line.contains("prompt_dropped") || line.contains("turn_f")).collect();
+        assert_eq!(told, [r#"* prompt_dropped {"prompt":1,"reason":"session_ended"}"#], "{played}");
+        assert!(played.contains(r#""reason":"tool_server_taken""#), "{played}");
+    }
+}
+
+#[test]
 fn only_texts_images_and_documents_are_a_prompt_and_others_are_named_with_their_place() {
     let prompt = |blocks: &str| format!("cli ready\nblocks {blocks}");
     let told = |blocks: &str| play(&prompt(blocks)).lines().nth(1).unwrap_or_default().to_owned();

@@ -88,8 +88,7 @@ impl Machine {
             self.start_errors.extend(frame.outcome.errors);
             return;
         }
-        if self.exit_reason == ExitReason::ToolServerTaken {
-            // The CLI was ended before it asked the model, and reports an interrupted turn. The end of the session says why.
+        if self.end_says_why() {
             return;
         }
         // Older versions do not say that a turn was interrupted, only that it failed.
@@ -118,6 +117,12 @@ impl Machine {
             self.went_idle();
         }
         self.interrupted_for_closing(now);
+    }
+
+    /// Whether the CLI was ended before it asked the model. It then calls the turn interrupted or its prompt cancelled or lost,
+    /// but the end of the session says why.
+    fn end_says_why(&self) -> bool {
+        self.exit_reason == ExitReason::ToolServerTaken
     }
 
     /// What a turn cost, from the CLI's running total. The total falls when the conversation is cleared.
@@ -194,6 +199,9 @@ impl Machine {
 
     /// The CLI has nothing to do and gave no result for the prompt it had: it will not give one.
     fn prompt_lost(&mut self) {
+        if self.end_says_why() {
+            return;
+        }
         if let Some(prompt) = self.prompts.finish() {
             self.ran_since_hand_over = false;
             self.watchdog.turn_ended();
@@ -366,6 +374,9 @@ impl Machine {
     }
 
     fn prompt_cancelled(&mut self, prompt: PromptId, now: Instant) {
+        if self.end_says_why() {
+            return;
+        }
         self.prompts.finish();
         self.watchdog.turn_ended();
         self.tell(Event::PromptDropped { prompt, reason: DropReason::Cancelled });
