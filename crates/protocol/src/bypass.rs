@@ -1,5 +1,7 @@
-//! The gate before the mode in which everything runs without a question: only whoever starts a session opens it.
+//! The gate before whatever runs without a question: only whoever starts a session opens it.
 //!
+//! There are two ways past the questions. One is a request that runs a tool or a program by itself ([`RUNS`]). The other is the
+//! mode in which everything runs.
 //! A mode reaches the CLI in many ways: as a setting, with the rules of an approval, with a subagent, in a request of any
 //! name. They all pass here, because versions of the CLI differ in which of them they refuse. What is known to be a text, a
 //! name or the input of a tool may say the word; everything else that says it is refused.
@@ -13,11 +15,37 @@ use crate::json::Raw;
 /// Refuses a command that would open the gate.
 pub(crate) fn check(command: &Command) -> Result<(), Refused> {
     let opens = match command {
-        Command::Request { request, .. } => request_opens(request),
+        Command::Request { request, .. } => {
+            runs_unasked(request)?;
+            request_opens(request)
+        }
         Command::Answer { answer, .. } => answer_opens(answer),
         Command::Prompt(_) | Command::Interrupt { .. } | Command::Close | Command::Abort => false,
     };
     if opens { Err(Refused::BypassNotAllowed) } else { Ok(()) }
+}
+
+/// Requests of the CLI that run a tool or a program, each with the switch that makes the CLI ask first, if it has one. Without
+/// it 2.1.325 runs the tool of an `mcp_call` at once, whatever the permission mode.
+const RUNS: &[(&str, Option<&str>)] = &[("mcp_call", Some("check_permissions")), ("start_shell_task", None)];
+
+fn runs_unasked(request: &Request) -> Result<(), Refused> {
+    let Request::Other { subtype, fields } = request else { return Ok(()) };
+    let Some((subtype, asks)) = RUNS.iter().find(|(name, _)| name == subtype) else { return Ok(()) };
+    if asks.is_some_and(|switch| fields.get(switch) == Some(&Value::Bool(true))) {
+        return Ok(());
+    }
+    Err(Refused::RunsUnasked { subtype, asks: *asks })
+}
+
+/// How a request that runs something is allowed.
+pub(crate) fn remedy(asks: Option<&str>) -> String {
+    match asks {
+        Some(switch) => format!(
+            "send it with {switch:?}: true, so that Claude Code asks first, or start the session with --allow-bypass"
+        ),
+        None => "start it with --allow-bypass".to_owned(),
+    }
 }
 
 /// Whether a value of settings, or one whose shape is not known, names the mode anywhere.
@@ -180,7 +208,7 @@ mod tests {
             request("rename_session", json!({"title": word})),
             request("side_question", json!({"question": word})),
             request("read_file", json!({"path": word})),
-            request("mcp_call", json!({"tool": word, "arguments": {"pattern": word}})),
+            request("mcp_call", json!({"tool": word, "arguments": {"pattern": word}, "check_permissions": true})),
             allowed(
                 r#"[{"type":"addRules","rules":[{"toolName":"Grep","ruleContent":"bypassPermissions"}],"behavior":"allow"}]"#,
             ),
@@ -204,7 +232,7 @@ mod tests {
                 json!({"settings": {"permissions": {"disableBypassPermissionsMode": null}}}),
             ),
             request("rename_session", json!({"title": "a", "mode": word})),
-            request("mcp_call", json!({"tool": "a", "mode": {"arguments": word}})),
+            request("mcp_call", json!({"tool": "a", "mode": {"arguments": word}, "check_permissions": true})),
             request("of_tomorrow", json!({"title": word})),
             request("of_tomorrow", json!({"a": [{"b": word}]})),
             allowed(r#"[{"type":"setMode","mode":"bypassPermissions","destination":"session"}]"#),
@@ -216,5 +244,22 @@ mod tests {
             assert_eq!(check(&command), Err(Refused::BypassNotAllowed), "{command:?}");
         }
         assert!(agent_names_bypass(&Raw::from(r#"{"prompt":"a","permissionMode":"bypassPermissions"}"#)));
+    }
+
+    #[test]
+    fn a_request_that_runs_something_is_refused_unless_the_cli_asks_first() {
+        for (fields, is_allowed) in [
+            (json!({"tool": "a"}), false),
+            (json!({"tool": "a", "check_permissions": false}), false),
+            (json!({"tool": "a", "check_permissions": "true"}), false),
+            (json!({"tool": "a", "arguments": {"check_permissions": true}}), false),
+            (json!({"tool": "a", "check_permissions": true}), true),
+        ] {
+            assert_eq!(check(&request("mcp_call", fields.clone())).is_ok(), is_allowed, "{fields}");
+        }
+        let refused = check(&request("start_shell_task", json!({"command": "sh", "check_permissions": true})));
+        insta::assert_snapshot!(refused.unwrap_err(), @"start_shell_task runs without a question, so only whoever starts the session may allow it: start it with --allow-bypass");
+        let refused = check(&request("mcp_call", json!({"tool": "a"})));
+        insta::assert_snapshot!(refused.unwrap_err(), @r#"mcp_call runs without a question, so only whoever starts the session may allow it: send it with "check_permissions": true, so that Claude Code asks first, or start the session with --allow-bypass"#);
     }
 }

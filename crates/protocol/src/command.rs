@@ -6,6 +6,7 @@ use std::fmt;
 use serde_json::{Map, Value};
 
 use crate::answer::Answer;
+use crate::bypass;
 use crate::event::AskEnding;
 use crate::id::{AskId, EntryId, PromptId, RequestId};
 use crate::initialize::{TOOL_SERVER, Tool};
@@ -335,6 +336,14 @@ pub enum Refused {
          with --allow-bypass"
     )]
     BypassNotAllowed,
+    /// A request that runs a tool or a program without a question, in a session that was not started for it.
+    #[error("{subtype} runs without a question, so only whoever starts the session may allow it: {}", bypass::remedy(*asks))]
+    RunsUnasked {
+        /// The CLI's name of the request.
+        subtype: &'static str,
+        /// The member of the request that makes the CLI ask first, if it has one.
+        asks: Option<&'static str>,
+    },
     /// A server has the name of the one that serves the tools of this program and its clients.
     #[error("the name {TOOL_SERVER:?} is that of the server of this session's own tools; choose another")]
     ToolServerName,

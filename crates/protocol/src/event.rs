@@ -296,7 +296,7 @@ pub enum Event {
     RequestSent {
         /// The request.
         request: RequestId,
-        /// What it asks for, as the CLI is told: its `subtype` and its fields. Values of `env` and `headers` are left out.
+        /// What it asks for, as the CLI is told: its `subtype` and its fields. Secrets (environments, headers, logins) are left out, and their names are not.
         body: Raw,
         /// Who asked, where several can.
         by: Option<String>,

@@ -13,7 +13,9 @@ use std::collections::BTreeMap;
 
 use common::{Room, Talk, told};
 use serde_json::json;
-use watari_sdk::{Answer, AskEnding, AskId, AskKind, Event, Hook, HookOutput, McpServers, Options, Raw, TurnEnding};
+use watari_sdk::{
+    Answer, AskEnding, AskId, AskKind, Event, Hook, HookOutput, McpServers, Options, Raw, Request, TurnEnding,
+};
 use watari_testkit::Reply;
 
 fn touch(name: &str) -> serde_json::Value {
@@ -217,4 +219,48 @@ async fn a_form_is_submitted_declined_or_dismissed() {
     assert!(declined.contains("decline"), "{declined}");
     let dismissed = greeted(Answer::Dismiss).await;
     assert!(dismissed.contains("cancel"), "{dismissed}");
+}
+
+/// A request can run a tool too. The CLI runs it at once unless the request has it ask first.
+#[tokio::test]
+async fn a_tool_that_a_request_runs_is_asked_for_and_one_that_would_not_be_is_refused() {
+    let room = Room::with_replies([Reply::text("hello")]).await;
+    let server = room.sandbox.root().join("server.sh");
+    std::fs::write(&server, ASKING_SERVER).unwrap();
+    let config = json!({"command": "/bin/sh", "args": [server]});
+    let mcp_servers = McpServers::Inline(BTreeMap::from([("el".to_owned(), Raw::from(config))]));
+    let mut talk = Talk::connect(Options { mcp_servers, ..room.asking_options() }).await;
+    // The first turn waits for the server.
+    talk.client.send("hi").await.unwrap();
+    talk.until_idle().await;
+    let call = |fields: serde_json::Value| {
+        let serde_json::Value::Object(mut fields) = fields else { panic!("fields are an object") };
+        fields.insert("tool".to_owned(), json!("mcp__el__greet"));
+        fields.insert("arguments".to_owned(), json!({"env": {"command": "on record"}}));
+        Request::Other { subtype: "mcp_call".to_owned(), fields }
+    };
+    for fields in [json!({}), json!({"check_permissions": false})] {
+        let refused = talk.client.request(call(fields)).await.unwrap_err();
+        assert!(refused.to_string().contains("mcp_call runs without a question"), "{refused}");
+    }
+    let Talk { client, events } = &mut talk;
+    let answered = client.request(call(json!({"check_permissions": true})));
+    let asked = async {
+        let mut sent = None;
+        loop {
+            match events.next().await.unwrap() {
+                Event::RequestSent { body, .. } => sent = Some(body),
+                Event::AskOpened { ask, kind: AskKind::Permission(asked) } => {
+                    assert_eq!(asked.tool, "mcp__el__greet");
+                    client.respond(ask, Answer::deny("no")).await.unwrap();
+                    return sent.unwrap();
+                }
+                _ => {}
+            }
+        }
+    };
+    let (answered, sent) = tokio::join!(answered, asked);
+    assert!(sent.as_str().contains(r#"{"env":{"command":"on record"}}"#), "{sent:?}");
+    assert!(!format!("{answered:?}").contains("accept"), "{answered:?}");
+    talk.client.close().await;
 }

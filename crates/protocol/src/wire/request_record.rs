@@ -1,55 +1,89 @@
 //! A request of a client as it is stored and shown to others: what it asks for, without what may be secret.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::value::RawValue;
 
-use super::outgoing::{members, set};
+use super::outgoing::{Fields, members, set};
 use crate::command::{PermissionMode, Request};
-use crate::json::Raw;
+use crate::json::{Raw, readable};
 
-/// Members whose values may be secret: of MCP servers and of settings.
-const SECRET: [&str; 2] = ["env", "headers"];
+/// The places of secrets, by the CLI's name of the request: there, and nowhere else, values are not recorded. `*` is each
+/// member of an object, `[]` each element of a list. A name alone means nothing: the arguments of a tool, a server or an agent
+/// may be called `env`, and what runs must be on record. A request that is not here is recorded whole.
+const SECRETS: &[(&str, &[&str])] = &[
+    ("mcp_set_servers", &["servers.*.env", "servers.*.headers"]),
+    ("apply_flag_settings", &["settings.env", "settings.hooks.*.[].hooks.[].headers"]),
+    ("update_settings", &["settings.env", "settings.hooks.*.[].hooks.[].headers"]),
+    (
+        "initialize",
+        &[
+            "sdkMcpServerConfigs.*.env",
+            "sdkMcpServerConfigs.*.headers",
+            "agents.*.hooks.*.[].hooks.[].headers",
+            "agents.*.mcpServers.*.env",
+            "agents.*.mcpServers.*.headers",
+            "agents.*.mcpServers.[].*.env",
+            "agents.*.mcpServers.[].*.headers",
+        ],
+    ),
+    ("start_shell_task", &["env"]),
+    ("claim_session", &["env"]),
+    ("claude_oauth_callback", &["*"]),
+    ("mcp_oauth_callback_url", &["callbackUrl"]),
+    ("remote_control", &["work_secret"]),
+];
 
 /// What a request is called, and its fields.
 pub(crate) fn on_record(request: &Request) -> Raw {
     let (subtype, mut fields) = members(request);
-    set(&mut fields, "subtype", subtype);
-    // Only where there may be something to leave out is it read.
-    let may_have_secrets = fields.values().any(|value| SECRET.iter().any(|name| value.as_str().contains(name)));
-    if !may_have_secrets {
-        return Raw::of(&fields);
+    let known = SECRETS.iter().find(|(name, _)| *name == subtype);
+    for path in known.map_or(&[][..], |(_, paths)| paths) {
+        redact_members(&mut fields, path);
     }
-    match serde_json::from_str::<Value>(Raw::of(&fields).as_str()) {
-        Ok(mut value) => {
-            leave_out_secrets(&mut value, false);
-            Raw::of(&value)
+    set(&mut fields, "subtype", subtype);
+    Raw::of(&fields)
+}
+
+fn redact_members(members: &mut Fields, path: &str) {
+    let (step, rest) = match path.split_once('.') {
+        Some((step, rest)) => (step, Some(rest)),
+        None => (path, None),
+    };
+    for (name, member) in members {
+        if step == "*" || step == name {
+            *member = redacted(member, rest);
         }
-        // What cannot be read is not shown.
-        Err(_) => Raw::of(&json!({"subtype": subtype})),
     }
 }
 
-/// Members whose own members are servers by name: a name is no secret, whatever it is.
-const SERVERS: [&str; 2] = ["servers", "mcpServers"];
-
-/// Texts of `env` and `headers` become null; their names stay, and so does everything else. No deeper than what is read goes,
-/// which has a limit.
-fn leave_out_secrets(value: &mut Value, are_names: bool) {
-    match value {
-        Value::Object(members) => {
-            for (name, member) in members {
-                if let (false, true, Value::Object(secrets)) =
-                    (are_names, SECRET.contains(&name.as_str()), &mut *member)
-                {
-                    let texts = secrets.values_mut().filter(|secret| !secret.is_object() && !secret.is_array());
-                    texts.for_each(|secret| *secret = Value::Null);
-                }
-                leave_out_secrets(member, !are_names && SERVERS.contains(&name.as_str()));
-            }
-        }
-        Value::Array(items) => items.iter_mut().for_each(|item| leave_out_secrets(item, false)),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+/// A value without what is at the end of the path. Only the objects and lists on the path are read, so that no other part of
+/// the value, such as a number out of range, can keep the whole from being recorded.
+fn redacted(value: &Raw, path: Option<&str>) -> Raw {
+    let Some(path) = path else { return names_only(value) };
+    if let Some(rest) = path.strip_prefix("[]") {
+        let Ok(items) = value.parse::<Vec<&RawValue>>() else { return value.clone() };
+        let rest = rest.strip_prefix('.');
+        return Raw::of(&items.into_iter().map(|item| redacted(&Raw::copied(item), rest)).collect::<Vec<_>>());
     }
+    let Some(mut members) = members_of(value) else { return value.clone() };
+    redact_members(&mut members, path);
+    Raw::of(&members)
+}
+
+/// The names of an object's members, each with null; of anything else, null.
+fn names_only(value: &Raw) -> Raw {
+    let Some(members) = members_of(value) else { return Raw::of(&()) };
+    Raw::of(&members.into_keys().map(|name| (name, ())).collect::<BTreeMap<_, _>>())
+}
+
+/// The members of an object, the last of each name, as the CLI reads them; none for anything else. Dialects refuse half
+/// characters; where a program sends one, it becomes U+FFFD on record.
+fn members_of(value: &Raw) -> Option<Fields> {
+    let text = readable(value.as_str());
+    let members: BTreeMap<String, &RawValue> = serde_json::from_str(&text).ok()?;
+    Some(members.into_iter().map(|(name, member)| (name, Raw::copied(member))).collect())
 }
 
 /// What a request sets for the rest of the session.
@@ -85,21 +119,73 @@ impl Setting {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
+    use serde_json::{Value, json};
 
     use super::*;
 
+    fn recorded(subtype: &str, fields: Value) -> String {
+        let Value::Object(fields) = fields else { panic!("fields are an object") };
+        on_record(&Request::Other { subtype: subtype.to_owned(), fields }).as_str().to_owned()
+    }
+
     #[test]
-    fn secrets_are_left_out_and_what_runs_is_not_whatever_it_is_called() {
+    fn secrets_of_servers_are_left_out_and_what_runs_is_not_whatever_it_is_called() {
         let server =
-            r#"{"command":"sh","args":["-c","x"],"env":{"TOKEN":"secret","DEEP":{"a":1}},"headers":{"A":"secret"}}"#;
+            r#"{"command":"sh","args":["-c","x"],"env":{"TOKEN":"secret","DEEP":["secret"]},"headers":{"A":"secret"}}"#;
         for name in ["mine", "env", "headers", "servers"] {
             let servers = BTreeMap::from([(name.to_owned(), Raw::from(server))]);
             let body = on_record(&Request::SetMcpServers(servers));
             let expected = format!(
-                r#"{{"servers":{{"{name}":{{"args":["-c","x"],"command":"sh","env":{{"DEEP":{{"a":1}},"TOKEN":null}},"headers":{{"A":null}}}}}},"subtype":"mcp_set_servers"}}"#
+                r#"{{"servers":{{"{name}":{{"args":["-c","x"],"command":"sh","env":{{"DEEP":null,"TOKEN":null}},"headers":{{"A":null}}}}}},"subtype":"mcp_set_servers"}}"#
             );
             assert_eq!(body.as_str(), expected);
+        }
+    }
+
+    #[test]
+    fn a_value_that_no_rust_type_holds_keeps_nothing_from_the_record() {
+        let server = r#"{"command":"evil","n":1e400,"half":"\ud800","\u0065nv":{"A":"secret"},"env":"secret"}"#;
+        let body = on_record(&Request::SetMcpServers(BTreeMap::from([("s".to_owned(), Raw::from(server))])));
+        assert!(body.as_str().contains(r#""command":"evil""#) && body.as_str().contains("1e400"), "{body:?}");
+        assert!(!body.as_str().contains("secret"), "{body:?}");
+    }
+
+    #[test]
+    fn only_the_places_of_secrets_are_left_out_and_never_a_name_alone() {
+        for (subtype, fields, expected) in [
+            (
+                "mcp_call",
+                json!({"tool": "mcp__f__run", "arguments": {"env": {"command": "rm"}, "headers": {"h": "x"}}}),
+                r#"{"arguments":{"env":{"command":"rm"},"headers":{"h":"x"}},"subtype":"mcp_call","tool":"mcp__f__run"}"#,
+            ),
+            (
+                "initialize",
+                json!({"agents": {"env": {"prompt": "p", "mcpServers": [{"env": {"command": "sh", "env": {"A": "secret"}}}]}}}),
+                r#"{"agents":{"env":{"mcpServers":[{"env":{"command":"sh","env":{"A":null}}}],"prompt":"p"}},"subtype":"initialize"}"#,
+            ),
+            (
+                "apply_flag_settings",
+                json!({"settings": {
+                    "env": {"A": "secret"},
+                    "headers": "shown",
+                    "permissions": {"env": ["shown"]},
+                    "hooks": {"Stop": [{"hooks": [{"url": "u", "headers": {"A": "secret"}}]}]},
+                }}),
+                r#"{"settings":{"env":{"A":null},"headers":"shown","hooks":{"Stop":[{"hooks":[{"headers":{"A":null},"url":"u"}]}]},"permissions":{"env":["shown"]}},"subtype":"apply_flag_settings"}"#,
+            ),
+            (
+                "start_shell_task",
+                json!({"command": "sh", "env": {"A": "secret"}}),
+                r#"{"command":"sh","env":{"A":null},"subtype":"start_shell_task"}"#,
+            ),
+            (
+                "claude_oauth_callback",
+                json!({"authorizationCode": "secret", "state": "secret"}),
+                r#"{"authorizationCode":null,"state":null,"subtype":"claude_oauth_callback"}"#,
+            ),
+            ("of_tomorrow", json!({"env": {"A": "shown"}}), r#"{"env":{"A":"shown"},"subtype":"of_tomorrow"}"#),
+        ] {
+            assert_eq!(recorded(subtype, fields), expected);
         }
     }
 }
