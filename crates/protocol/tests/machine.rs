@@ -73,6 +73,39 @@ fn a_prompt_waits_for_the_cli_and_is_told_from_its_start_to_its_result() {
 }
 
 #[test]
+fn a_stream_that_breaks_off_is_given_up_before_the_answer_in_its_place() {
+    insta::assert_snapshot!(play(r#"
+        cli ready
+        prompt hello
+        cli running
+        cli event {"type":"message_start","message":{"id":"msg_1","model":"m"}}
+        cli event {"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}
+        cli {"type":"assistant","message":{"id":"msg_1","content":[{"type":"text","text":"whole"}]}}
+        cli event {"type":"content_block_stop","index":0}
+        cli event {"type":"content_block_start","index":1,"content_block":{"type":"text","text":""}}
+        cli event {"type":"content_block_delta","index":1,"delta":{"type":"text_delta","text":"half"}}
+        cli {"type":"assistant","message":{"id":"msg_sub","content":[{"type":"text","text":"a subagent gives up nothing"}]},"parent_tool_use_id":"toolu_1"}
+        cli {"type":"assistant","message":{"id":"msg_2","content":[{"type":"text","text":"instead"}]}}
+        cli result
+    "#), @r#"
+    * ready {"cli":{"version":"2.1.325"}}
+    * prompt_accepted {"content":"hello","entry":"00000000-0000-4000-8000-000000000001","prompt":1}
+    * turn_started {"cause":{"prompt":1}}
+    > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"hello","type":"text"}]},"parent_tool_use_id":null}
+    * message_started {"message":"msg_1","model":"m"}
+    * block_started {"block":1,"content":{"type":"text"},"index":0,"kind":{"type":"text"},"message":"msg_1"}
+    * block_finished {"block":1,"content":{"text":"whole","type":"text"},"message":"msg_1","source":{"cut_short":false,"writer":"model"},"streamed":true}
+    * block_started {"block":2,"content":{"type":"text"},"index":1,"kind":{"type":"text"},"message":"msg_1"}
+    * block_grew {"at":0,"block":2,"delta":{"text":"half","type":"text"}}
+    * block_finished {"block":3,"content":{"text":"a subagent gives up nothing","type":"text"},"message":"msg_sub","parent":"toolu_1","source":{"cut_short":false,"writer":"model"},"streamed":false}
+    * block_discarded {"block":2}
+    * message_finished {"blocks":[1],"message":"msg_1"}
+    * block_finished {"block":4,"content":{"text":"instead","type":"text"},"message":"msg_2","source":{"cut_short":false,"writer":"model"},"streamed":false}
+    * turn_finished {"cause":{"prompt":1},"outcome":{"ending":"completed","result":"done","subtype":"success","terminal_reason":"completed"}}
+    "#);
+}
+
+#[test]
 fn prompts_run_one_after_the_other_and_an_idle_from_before_does_not_count() {
     insta::assert_snapshot!(play(r#"
         cli ready

@@ -15,7 +15,8 @@ use std::time::Duration;
 use watari_sdk::{
     Event, Failure, Options, Prompt, PromptContent, PromptId, Raw, Session, TaskNews, TurnCause, TurnEnding,
 };
-use watari_testkit::{Reply, Script};
+use watari_testkit::claude::{oldest_claude, pinned_claude};
+use watari_testkit::{Fault, Point, Reply, Script};
 
 fn bash(command: &str) -> serde_json::Value {
     json!({"command": command, "description": "run"})
@@ -175,6 +176,25 @@ async fn a_stream_that_is_cut_in_a_block_is_discarded_and_tried_again() {
     let finished = events.iter().filter(|event| matches!(event, Event::MessageFinished { .. })).count();
     assert_eq!(started, finished);
     talk.client.close().await;
+}
+
+/// The older CLI says nothing of the message that broke off: only that another one is complete.
+#[tokio::test]
+async fn a_stream_that_breaks_off_is_given_up_before_the_answer_in_its_place() {
+    for claude in [pinned_claude(), oldest_claude()] {
+        for at in [Point::InBlock, Point::AfterBlocks] {
+            let broken = Reply::text("first half").fault(Fault::Drop, at);
+            let room = Room::with_replies([broken, Reply::text("whole answer")]).await;
+            let mut talk = Talk::connect(Options { claude: Some(claude.clone()), ..room.options() }).await;
+            talk.client.send("go").await.unwrap();
+            let turn = transcript(&talk.until_turn_finished().await);
+            let place = |text: &str| turn.find(text).unwrap_or_else(|| panic!("no {text:?} in\n{turn}"));
+            let (given_up, answer) = (place("message msg_stub_1 finished"), place("whole answer"));
+            assert!(given_up < answer, "{} {at:?}\n{turn}", claude.display());
+            assert!(turn.rfind("discarded").is_none_or(|place| place < answer), "{} {at:?}\n{turn}", claude.display());
+            talk.client.close().await;
+        }
+    }
 }
 
 #[tokio::test]

@@ -1,7 +1,8 @@
 //! The message that is being streamed: its blocks, how long each is, and which are complete.
 //!
 //! The CLI streams a block, sends the whole block as an `assistant` frame before the block's own stop,
-//! and stops the message. A block that was streamed but never sent whole was abandoned.
+//! and stops the message. A block that was streamed but never sent whole was abandoned. A stream that breaks off has no stop on
+//! 2.1.42: that another message is complete says that it is over.
 
 use serde_json::value::RawValue;
 
@@ -69,6 +70,12 @@ impl Messages {
 
     /// Whole blocks, of the streaming message or of one that was not streamed.
     pub(super) fn complete(&mut self, frame: AssistantFrame<'_>, mut tell: impl FnMut(Event)) {
+        let is_replaced = |streaming: &Streaming| streaming.message.0 != *frame.message_id;
+        if frame.parent.is_none() && self.streaming.as_ref().is_some_and(is_replaced) {
+            // The CLI streams one message at a time. This one is given up before the other one's blocks are emitted, so that
+            // whoever takes back its text does not take back theirs.
+            self.finish(&mut tell);
+        }
         if let Some(message) = frame.refused {
             tell(Event::MessageRetracted { message });
         }
