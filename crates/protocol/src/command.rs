@@ -9,7 +9,7 @@ use crate::answer::Answer;
 use crate::bypass;
 use crate::event::AskEnding;
 use crate::id::{AskId, EntryId, PromptId, RequestId};
-use crate::initialize::{TOOL_SERVER, Tool};
+use crate::initialize::{TOOL_NAME_SHARED, TOOL_SERVER, TOOL_SERVER_TAKEN, Tool};
 use crate::json::Raw;
 use crate::session::Phase;
 
@@ -227,11 +227,6 @@ impl std::str::FromStr for PermissionMode {
     }
 }
 
-/// Why tools of the program and its clients cannot be offered.
-pub const TOOL_SERVER_TAKEN: &str = "another MCP server is called \"client\", as that of this session's own tools is, so \
-                                     calls of them could reach it: give that server another name (in .mcp.json or in the \
-                                     settings)";
-
 /// What became of a command that was accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Accepted {
@@ -343,6 +338,12 @@ pub enum Refused {
         subtype: &'static str,
         /// The member of the request that makes the CLI ask first, if it has one.
         asks: Option<&'static str>,
+    },
+    /// A tool whose name another server's tool could have too.
+    #[error("the name of the tool {name:?} {TOOL_NAME_SHARED}")]
+    ToolName {
+        /// The name.
+        name: String,
     },
     /// A server has the name of the one that serves the tools of this program and its clients.
     #[error("the name {TOOL_SERVER:?} is that of the server of this session's own tools; choose another")]

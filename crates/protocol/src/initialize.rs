@@ -63,8 +63,26 @@ pub struct Tool {
     pub input_schema: Raw,
 }
 
+impl Tool {
+    /// Whether no tool of another server can have the same name for the model. The CLI puts `__` between the name of a server
+    /// and the name of its tool, so `x__add` of our server is `add` of a server called `client__x` too, and `_x` is `x` of
+    /// `client_`. (2.1.42 then calls the other server, and asks for neither.)
+    pub fn has_own_name(&self) -> bool {
+        !self.name.starts_with('_') && !self.name.contains("__")
+    }
+}
+
+/// Why the name of a tool is refused.
+pub const TOOL_NAME_SHARED: &str = "may not begin with \"_\" or have \"__\" in it: a tool of another MCP server could have the \
+                                    same name for the model, and get its calls";
+
 /// The name under which the CLI knows the tools of this program, as those of a server.
 pub const TOOL_SERVER: &str = "client";
+
+/// Why tools of the program and its clients cannot be offered.
+pub const TOOL_SERVER_TAKEN: &str = "another MCP server is called \"client\", as that of this session's own tools is, so \
+                                     calls of them could reach it: give that server another name (in .mcp.json or in the \
+                                     settings)";
 
 /// What a hook can be called for.
 pub const HOOK_EVENTS: [&str; 33] = [

@@ -28,8 +28,7 @@ pub use answer::{Answer, HookOutput};
 pub use asked::AskedToolUses;
 pub use bypass::{DISABLE_BYPASS, agent_names_bypass, names_bypass};
 pub use command::{
-    Accepted, Command, PROMPT_BLOCKS, PermissionMode, Prompt, PromptContent, Refused, Request, TOOL_SERVER_TAKEN,
-    UnknownPermissionMode,
+    Accepted, Command, PROMPT_BLOCKS, PermissionMode, Prompt, PromptContent, Refused, Request, UnknownPermissionMode,
 };
 pub use event::{
     Allowed, AskAbout, AskEnding, AskKind, AskWord, Block, BlockKind, BlockSource, CliInfo, Delta, DropReason, Event,
@@ -37,7 +36,9 @@ pub use event::{
     RequestFailed, RequestReply, SessionInfo, TaskNews, ToolCallAsk, TurnCause, TurnEnding, Unanswered, Usage, Writer,
 };
 pub use id::{AskId, BadId, BlockId, EntryId, HookId, MessageId, PromptId, RequestId, SessionId, ToolUseId};
-pub use initialize::{HOOK_EVENTS, Hook, Initialize, SystemPrompt, TOOL_SERVER, Tool};
+pub use initialize::{
+    HOOK_EVENTS, Hook, Initialize, SystemPrompt, TOOL_NAME_SHARED, TOOL_SERVER, TOOL_SERVER_TAKEN, Tool,
+};
 pub use json::{Raw, readable};
 pub use session::{Config, Liveness, Machine, Output, Phase, ProcessEnd, STEPS, Stop, Trigger, prompt_entry_prefix};
 pub use wire::login::{Login, read_login};

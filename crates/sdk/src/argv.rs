@@ -13,7 +13,7 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use watari_protocol::{HOOK_EVENTS, Initialize, Raw, SessionId, TOOL_SERVER};
+use watari_protocol::{HOOK_EVENTS, Initialize, Raw, SessionId, TOOL_NAME_SHARED, TOOL_SERVER};
 
 pub(crate) use check::{allows_bypass, check};
 pub(crate) use given::Given;
@@ -71,6 +71,15 @@ pub enum BadOption {
     Budget {
         /// What was given.
         given: f64,
+    },
+    /// A limit of turns that the CLI takes for none.
+    #[error("a limit of 0 turns is none for the CLI: it must be 1 or more, or absent")]
+    Turns,
+    /// A tool whose name a tool of another server could have too.
+    #[error("the name of the tool {name:?} {TOOL_NAME_SHARED}")]
+    ToolName {
+        /// The name.
+        name: String,
     },
     /// An MCP server has the name of the one that serves the program's own tools.
     #[error(
@@ -158,7 +167,8 @@ pub(crate) fn initialize(options: &Options) -> Initialize {
     }
 }
 
-/// Variables that Watari sets for the CLI; a caller's own values win.
+/// Variables that Watari sets for the CLI, over those of a caller: by the first it recognizes its own entries in a conversation,
+/// and by the third it knows when the CLI is idle.
 pub(crate) fn own_environment(options: &Options) -> BTreeMap<&'static str, &'static str> {
     let mut variables = BTreeMap::from([
         ("CLAUDE_CODE_ENTRYPOINT", "watari"),

@@ -73,8 +73,8 @@ pub use watari_protocol::{
     BlockKind, BlockSource, CliInfo, Command, Delta, DropReason, EntryId, Event, Exit, ExitReason, Failure, FormAsk,
     Hook, HookAsk, HookId, HookNews, HookOutput, InterruptReceipt, Liveness, Login, MessageId, NoticeKind, Outcome,
     PROMPT_BLOCKS, PermissionAsk, PermissionMode, Phase, Prompt, PromptContent, PromptId, Raw, Refused, Request,
-    RequestFailed, RequestId, RequestReply, SessionId, SessionInfo, Setting, SystemPrompt, TOOL_SERVER,
-    TOOL_SERVER_TAKEN, TaskNews, Tool, ToolCallAsk, ToolUseId, TurnCause, TurnEnding, Unanswered,
+    RequestFailed, RequestId, RequestReply, SessionId, SessionInfo, Setting, SystemPrompt, TOOL_NAME_SHARED,
+    TOOL_SERVER, TOOL_SERVER_TAKEN, TaskNews, Tool, ToolCallAsk, ToolUseId, TurnCause, TurnEnding, Unanswered,
     UnknownPermissionMode, Usage, Writer, readable,
 };
 

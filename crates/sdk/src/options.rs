@@ -60,7 +60,7 @@ pub struct Options {
     pub effort: Option<Effort>,
     /// Beta features of the API.
     pub betas: Vec<String>,
-    /// How many steps a prompt may take.
+    /// How many steps a prompt may take: 1 or more.
     pub max_turns: Option<u32>,
     /// How much the session may cost, in US dollars.
     pub max_budget_usd: Option<f64>,
@@ -96,7 +96,7 @@ pub struct Options {
     /// Hooks that this program runs: each is asked with an ask of kind `Hook`. The first has the id 1, and so on.
     pub hooks: Vec<Hook>,
     /// Tools that this program runs: each call is asked with an ask of kind `ToolCall`. For the model a tool is
-    /// `mcp__client__` and its name; allow it by that name, or be asked.
+    /// `mcp__client__` and its name; allow it by that name, or be asked. No name begins with `_` or has `__` in it.
     pub own_tools: Vec<Tool>,
     /// Tools of this program may come later, with [`watari_protocol::Request::SetTools`].
     pub offers_tools: bool,
@@ -142,7 +142,7 @@ pub struct Options {
 pub struct Environment {
     /// Start from this program's own environment.
     pub inherit: bool,
-    /// Then set these; none unsets.
+    /// Then set these; none unsets. Watari's own variables, such as `CLAUDE_CODE_ENTRYPOINT`, keep their values.
     pub set: BTreeMap<String, Option<String>>,
 }
 

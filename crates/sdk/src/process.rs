@@ -269,14 +269,14 @@ pub(crate) fn environment(options: &Options) -> BTreeMap<OsString, OsString> {
             environment.remove(std::ffi::OsStr::new(name));
         }
     }
-    for (name, value) in argv::own_environment(options) {
-        environment.insert(name.into(), value.into());
-    }
     for (name, value) in &options.environment.set {
         match value {
             Some(value) => environment.insert(name.into(), value.into()),
             None => environment.remove(std::ffi::OsStr::new(name)),
         };
+    }
+    for (name, value) in argv::own_environment(options) {
+        environment.insert(name.into(), value.into());
     }
     environment
 }
@@ -308,4 +308,25 @@ fn streams() -> io::Result<Streams> {
         stdout: pipe::Receiver::from_owned_fd(stdout.into())?,
         stderr: pipe::Receiver::from_owned_fd(stderr.into())?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_variable_of_a_caller_takes_the_place_of_our_own() {
+        for given in [Some("cli".to_owned()), None] {
+            for name in argv::own_environment(&Options::default()).into_keys() {
+                let mut options = Options::default();
+                options.environment.set.insert(name.to_owned(), given.clone());
+                let value = environment(&options).remove(std::ffi::OsStr::new(name));
+                assert_eq!(
+                    value.as_deref(),
+                    Some(std::ffi::OsStr::new(argv::own_environment(&options)[name])),
+                    "{name}"
+                );
+            }
+        }
+    }
 }

@@ -121,6 +121,9 @@ impl Machine {
             if self.tool_server_is_taken && !tools.is_empty() {
                 return Err(Refused::ToolServerTaken);
             }
+            if let Some(tool) = tools.iter().find(|tool| !tool.has_own_name()) {
+                return Err(Refused::ToolName { name: tool.name.clone() });
+            }
             self.config.initialize.tools.clone_from(tools);
             // Even without a tool the server is there.
             self.config.initialize.offers_tools = true;

@@ -16,6 +16,12 @@ pub(crate) fn check(options: &Options) -> Result<(), BadOption> {
     {
         return Err(BadOption::Bypass { option });
     }
+    if options.max_turns == Some(0) {
+        return Err(BadOption::Turns);
+    }
+    if let Some(tool) = options.own_tools.iter().find(|tool| !tool.has_own_name()) {
+        return Err(BadOption::ToolName { name: tool.name.clone() });
+    }
     let settable = |name: &str, value: Option<&str>| {
         !name.is_empty() && !name.contains(['=', '\0']) && !value.is_some_and(|value| value.contains('\0'))
     };
@@ -37,4 +43,32 @@ fn option_that_bypasses(options: &Options) -> Option<&'static str> {
     ]
     .into_iter()
     .find_map(|(name, bypasses)| bypasses.then_some(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use watari_protocol::{Raw, Tool};
+
+    use super::*;
+
+    #[test]
+    fn a_limit_of_no_turns_is_refused_because_the_cli_takes_it_for_none() {
+        let limited = |turns| check(&Options { max_turns: Some(turns), ..Options::default() });
+        assert!(limited(1).is_ok());
+        insta::assert_snapshot!(limited(0).unwrap_err(), @"a limit of 0 turns is none for the CLI: it must be 1 or more, or absent");
+    }
+
+    #[test]
+    fn a_tool_whose_name_a_tool_of_another_server_could_have_is_refused() {
+        let named = |name: &str| {
+            let tool = Tool { name: name.into(), description: String::new(), input_schema: Raw::from("{}") };
+            check(&Options { own_tools: vec![tool], ..Options::default() })
+        };
+        for name in ["add", "add_all_", "a-_b"] {
+            assert!(named(name).is_ok(), "{name}");
+        }
+        for name in ["x__tool", "_x", "__x", "x__"] {
+            assert!(named(name).unwrap_err().to_string().contains(name), "{name}");
+        }
+    }
 }

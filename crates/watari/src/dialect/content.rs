@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde_json::value::RawValue;
-use watari_sdk::{AskId, PROMPT_BLOCKS, Prompt, Raw, Tool};
+use watari_sdk::{AskId, PROMPT_BLOCKS, Prompt, Raw, TOOL_NAME_SHARED, Tool};
 
 use super::members::{Members, TextOrBlocks};
 
@@ -85,7 +85,11 @@ pub(crate) fn tool(given: &mut Members<'_>, schema_name: &'static str) -> Result
         return Err(format!("tools[].name must have 1 to {TOOL_NAME_MAX} letters, digits, _ and -"));
     }
     let input_schema = schema.unwrap_or_else(|| Raw::from(r#"{"type":"object"}"#));
-    Ok(Tool { name, description, input_schema })
+    let tool = Tool { name, description, input_schema };
+    if !tool.has_own_name() {
+        return Err(format!("tools[].name {TOOL_NAME_SHARED}"));
+    }
+    Ok(tool)
 }
 
 /// What the CLI would not take in the schema of a tool. (It then drops every tool of the server without a word: 2.1.325 and

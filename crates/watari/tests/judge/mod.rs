@@ -129,9 +129,9 @@ fn is_like(pattern: &Value, text: &str) -> bool {
         }
         "^req_[0-9]{1,19}$" => text.strip_prefix("req_").is_some_and(is_number),
         "^call_[0-9]{1,19}$" => text.strip_prefix("call_").is_some_and(is_number),
-        "^[A-Za-z0-9_-]{1,51}$" => {
+        "^[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*_?$" => {
             let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
-            (1..=51).contains(&text.len()) && text.bytes().all(fits)
+            !text.is_empty() && text.bytes().all(fits) && !text.starts_with('_') && !text.contains("__")
         }
         "^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$" => {
             let parts: Vec<&str> = text.split('-').collect();

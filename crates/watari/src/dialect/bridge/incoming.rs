@@ -219,6 +219,7 @@ mod tests {
             r#"{"type":"start","prompt":"a","options":[]}"#,
             r#"{"type":"start","prompt":"a","options":{"maxTurns":"ten"}}"#,
             r#"{"type":"start","prompt":"a","options":{"maxTurns":-1}}"#,
+            r#"{"type":"start","prompt":"a","options":{"maxTurns":0}}"#,
             r#"{"type":"start","prompt":"a","options":{"resume":"my title"}}"#,
             r#"{"type":"start","prompt":"a","options":{"cwd":""}}"#,
             r#"{"type":"start","prompt":"a","options":{"permissionMode":"yolo"}}"#,
@@ -240,6 +241,8 @@ mod tests {
             r#"{"type":"register_tools","tools":[5]}"#,
             r#"{"type":"register_tools","tools":[{}]}"#,
             r#"{"type":"register_tools","tools":[{"name":"a b"}]}"#,
+            r#"{"type":"register_tools","tools":[{"name":"x__tool"}]}"#,
+            r#"{"type":"register_tools","tools":[{"name":"_x"}]}"#,
             r#"{"type":"register_tools","tools":[{"name":"a"},{"name":"a"}]}"#,
             r#"{"type":"register_tools","tools":[{"name":"a","inputSchema":[]}]}"#,
             r#"{"type":"register_tools","tools":[{"name":"a","inputSchema":{"type":"string"}}]}"#,
@@ -259,6 +262,7 @@ mod tests {
         error: options must be an object
         error: options.maxTurns must be a whole number
         error: options.maxTurns must be a whole number
+        error: options.maxTurns must be 1 or more; leave it out for no limit
         start Prompt { content: Text("a") } unknown [] unstartable Some("options.resume: \"my title\" is not a session id: expected a UUID such as 3447b64d-2090-41fe-b1dc-65114ad62db4")
         start Prompt { content: Text("a") } unknown [] unstartable Some("options.cwd is empty: name a folder, or leave it out for that of the process")
         error: options.permissionMode: "yolo" is not a permission mode: use one of default, acceptEdits, plan, dontAsk, auto, bypassPermissions
@@ -280,6 +284,8 @@ mod tests {
         error: tools must be a list of tools with a name
         error: tools[].name is missing; it must be a string
         error: tools[].name must have 1 to 51 letters, digits, _ and -
+        error: tools[].name may not begin with "_" or have "__" in it: a tool of another MCP server could have the same name for the model, and get its calls
+        error: tools[].name may not begin with "_" or have "__" in it: a tool of another MCP server could have the same name for the model, and get its calls
         error: two of the tools are called "a"
         error: tools[].inputSchema must be an object
         error: tools[].inputSchema.type must be "object": the input of a tool is an object

@@ -28,6 +28,14 @@ pub(crate) struct StartOptions {
     pub(crate) unknown: Vec<String>,
 }
 
+/// The CLI takes a limit of 0 for none.
+fn max_turns(members: &mut Members<'_>) -> Result<Option<u32>, String> {
+    match members.whole("maxTurns")? {
+        Some(0) => Err("options.maxTurns must be 1 or more; leave it out for no limit".to_owned()),
+        limit => Ok(limit),
+    }
+}
+
 /// Reads the options of a `start`; says which one is wrong, and how.
 pub(super) fn read(members: &mut Members<'_>) -> Result<StartOptions, String> {
     let mut unstartable = None;
@@ -39,7 +47,7 @@ pub(super) fn read(members: &mut Members<'_>) -> Result<StartOptions, String> {
         permission_mode: Some(permission_mode(members)?),
         allowed_tools: members.texts("allowedTools")?,
         disallowed_tools: members.texts("disallowedTools")?,
-        max_turns: members.whole("maxTurns")?,
+        max_turns: max_turns(members)?,
         thinking: members.whole("maxThinkingTokens")?.map(thinking),
         max_budget_usd: members.optional("maxBudgetUsd", "a number")?,
         effort: effort(members)?,

@@ -33,8 +33,8 @@ pub(in crate::dialect) enum ToolContent {
 /// A tool that the client runs itself. The model knows it as `mcp__client__` and its name.
 #[derive(JsonSchema)]
 pub(in crate::dialect) struct ClientTool {
-    /// Its name: up to 51 letters, digits, `_` and `-`.
-    #[schemars(extend("pattern" = TOOL_NAME))]
+    /// Its name: up to 51 letters, digits, `_` and `-`. It does not begin with `_`, and has no `__` in it.
+    #[schemars(extend("pattern" = TOOL_NAME, "maxLength" = 51))]
     name: String,
     /// What the model is told of it.
     description: Option<String>,
@@ -43,7 +43,7 @@ pub(in crate::dialect) struct ClientTool {
 }
 
 /// What a tool may be called.
-pub(in crate::dialect) const TOOL_NAME: &str = "^[A-Za-z0-9_-]{1,51}$";
+pub(in crate::dialect) const TOOL_NAME: &str = "^[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*_?$";
 
 /// A name that a client gives itself, or a line of its own.
 pub(in crate::dialect) struct Name;

@@ -76,8 +76,8 @@ pub(super) enum ToWatari {
 #[derive(JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ClientTool {
-    /// Its name: up to 51 letters, digits, `_` and `-`.
-    #[schemars(extend("pattern" = TOOL_NAME))]
+    /// Its name: up to 51 letters, digits, `_` and `-`. It does not begin with `_`, and has no `__` in it.
+    #[schemars(extend("pattern" = TOOL_NAME, "maxLength" = 51))]
     name: String,
     /// What the model is told of it.
     description: Option<String>,
@@ -122,8 +122,8 @@ pub(super) struct StartOptions {
     permission_mode: Option<PermissionMode>,
     /// The names of tools that the model does not get.
     disallowed_tools: Option<Vec<String>>,
-    /// After how many answers of the model a turn ends.
-    #[schemars(extend("maximum" = u32::MAX))]
+    /// After how many answers of the model a turn ends: 1 or more.
+    #[schemars(extend("minimum" = 1, "maximum" = u32::MAX))]
     max_turns: Option<u32>,
     /// How many tokens the model may think for; 0 for none.
     #[schemars(extend("maximum" = u32::MAX))]
@@ -132,7 +132,8 @@ pub(super) struct StartOptions {
     max_budget_usd: Option<f64>,
     /// The settings files that count; otherwise all three.
     setting_sources: Option<Vec<SettingSource>>,
-    /// Variables that are added to the inherited ones; null takes one away.
+    /// Variables that are added to the inherited ones; null takes one away. Watari's own, such as `CLAUDE_CODE_ENTRYPOINT`, keep
+    /// their values.
     env: Option<BTreeMap<String, Option<String>>>,
     /// Whether messages are streamed as they are written; otherwise they are.
     include_partial_messages: Option<bool>,
