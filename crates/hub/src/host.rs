@@ -52,6 +52,7 @@ pub struct Handle {
     wanted: mpsc::Sender<Wanted>,
     commands: mpsc::Sender<Given>,
     state: watch::Receiver<HostState>,
+    background: watch::Receiver<bool>,
     key: Key,
 }
 
@@ -99,6 +100,7 @@ pub fn host(kept: Kept, conversation: Conversation, options: Options) -> Result<
     publisher.end_what_was_left_open();
     publisher.finish()?;
     publisher.kept.begin()?;
+    let background = publisher.background();
     let host = Host {
         publisher,
         tells: wanted.clone(),
@@ -111,7 +113,7 @@ pub fn host(kept: Kept, conversation: Conversation, options: Options) -> Result<
         options,
         conversation,
     };
-    Ok((host, Handle { wanted, commands, state, key }, stopper))
+    Ok((host, Handle { wanted, commands, state, background, key }, stopper))
 }
 
 impl Handle {
@@ -148,6 +150,11 @@ impl Handle {
     /// How far the session is, and when that changes.
     pub fn state(&self) -> watch::Receiver<HostState> {
         self.state.clone()
+    }
+
+    /// Whether work of the session runs in the background, also while it is idle, and when that changes.
+    pub fn background(&self) -> watch::Receiver<bool> {
+        self.background.clone()
     }
 }
 

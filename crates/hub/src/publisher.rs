@@ -4,6 +4,7 @@
 //! step, so that nothing is missed and nothing comes twice.
 
 mod attach;
+mod background;
 mod left_open;
 mod noise;
 mod open_text;
@@ -28,6 +29,7 @@ use crate::settings::Settings;
 use crate::standing::{Standing, StoredEvent, change_of};
 use crate::told::Told;
 pub(crate) use attach::Wanted;
+use background::Background;
 use noise::{Admission, Noise};
 use open_text::OpenText;
 pub(crate) use open_text::Piece;
@@ -59,6 +61,7 @@ pub(crate) struct Publisher {
     open_text: BTreeMap<u64, OpenText>,
     mailbox: mpsc::Receiver<Wanted>,
     state: watch::Sender<HostState>,
+    background: Background,
     /// What could not be stored, in its order, and what came behind it.
     unstored: VecDeque<Told>,
     unstored_bytes: usize,
@@ -85,6 +88,7 @@ impl Publisher {
             open_text: BTreeMap::new(),
             mailbox,
             state,
+            background: Background::new(),
             unstored: VecDeque::new(),
             unstored_bytes: 0,
             dropped: 0,
@@ -127,6 +131,11 @@ impl Publisher {
         self.change_state(HostState::Starting);
     }
 
+    /// Whether work of the session runs in the background, and when that changes.
+    pub(crate) fn background(&self) -> watch::Receiver<bool> {
+        self.background.runs()
+    }
+
     /// No CLI could be started, so there is none whose end would be told.
     pub(crate) fn life_failed(&mut self) {
         self.change_state(HostState::Down);
@@ -153,6 +162,7 @@ impl Publisher {
     fn note(&mut self, event: &Event) {
         crate::asked::note(event, &mut self.kept.asked_tool_uses);
         self.settings.note(event);
+        self.background.note(event);
         if let Some(change) = change_of(event) {
             let log = &self.kept.log;
             self.standing.note(StoredEvent { number: log.last().seq, place: Some(log.last_line_place()) }, change);

@@ -71,6 +71,24 @@ async fn the_flow_of_the_document() {
 }
 
 #[tokio::test]
+async fn a_host_that_may_end_by_itself_waits_for_a_command_in_the_background() {
+    let input = json!({"command": "sleep 4; touch made", "description": "d", "run_in_background": true});
+    let started = Reply::text("I will.").and_tool_use("toolu_1", "Bash", input);
+    let room = Room::real([started, Reply::text("Started."), Reply::text("It ended.")]).await;
+    let mut host = room.host(&["--idle-exit", "1"]).await;
+    let mut client = host.client_with_init().await;
+    client.say("go").await;
+    client.until("approval_request").await;
+    client.send(json!({"type": "approve", "request_id": "toolu_1"})).await;
+    client.until("done").await;
+    drop(client);
+    assert_eq!(host.end().await, (Some(0), String::new()));
+    assert!(room.sandbox.cwd().join("made").exists());
+    // The model heard of its end.
+    assert_eq!(of_type(&room.events(), "turn_finished").len(), 2);
+}
+
+#[tokio::test]
 async fn a_denied_tool_does_not_run_and_an_edited_one_runs_as_edited() {
     let replies = [bash("touch one"), Reply::text("Then not."), bash("touch two"), Reply::text("Well.")];
     let room = Room::real(replies).await;

@@ -339,6 +339,33 @@ async fn a_host_that_nobody_needs_ends_by_itself_if_it_may() {
 }
 
 #[tokio::test]
+async fn background_work_counts_as_running_for_a_host_that_may_end_by_itself() {
+    let listed = |tasks: &str| {
+        format!("emit {{\"type\":\"system\",\"subtype\":\"background_tasks_changed\",\"tasks\":{tasks}}}\n")
+    };
+    // A CLI that lists its tasks, and one that only reports each.
+    let task = r#"{"task_id":"a","task_type":"local_bash","description":"d"}"#;
+    let lists = [listed(&format!("[{task}]")), listed("[]")];
+    let reports = ["task started a {}\n".to_owned(), "task ended a {}\n".to_owned()];
+    for [begins, ends] in [lists, reports] {
+        let room = Room::fake(&format!("prompt\n{begins}text One.\nresult\npause 2500\n{ends}"));
+        let mut host = room.host(&["--idle-exit", "1"]).await;
+        let mut client = host.client_with_init().await;
+        client.say("go").await;
+        client.until("done").await;
+        drop(client);
+        assert_eq!(host.end().await, (Some(0), String::new()));
+        let events = room.events();
+        let told = events.iter().filter(|event| {
+            let is_of_a_task = event["type"].as_str().is_some_and(|name| name.starts_with("task"));
+            is_of_a_task || event["type"] == "host_stopping"
+        });
+        let told: Vec<&str> = told.map(|event| event["type"].as_str().unwrap()).collect();
+        assert!(told[0] == told[1] && told[2..] == ["host_stopping"], "{told:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_line_that_is_longer_than_the_ring_keeps_comes_from_the_file() {
     let room = Room::fake("prompt\nmessage\ndeltas 2000 of 200\nend\nresult\n");
     let host = room.host(&[]).await;

@@ -52,7 +52,7 @@ pub(crate) struct Socket {
     /// Read no settings, and start no MCP server but those given here: for a directory that is not trusted
     #[arg(long)]
     untrusted: bool,
-    /// End when nobody was connected and nothing ran for so many seconds; otherwise never
+    /// End when no client was connected and nothing ran, in a turn or in the background, for SECONDS; otherwise never
     #[arg(long, value_name = "SECONDS")]
     idle_exit: Option<u32>,
     /// Stop the session when its log of events has this many MiB, until it is resumed with a higher limit (0 = no limit)

@@ -100,10 +100,11 @@ impl Doors {
         let budget = LineBudget::new();
         let mut number = 0_u64;
         let mut looks = looks();
-        let mut state = handle.state();
+        let (mut state, mut background) = (handle.state(), handle.background());
         let mut idle_since = Some(Instant::now());
         loop {
-            let is_idle = clients.is_empty() && matches!(*state.borrow(), HostState::Idle | HostState::Down);
+            let runs = !matches!(*state.borrow(), HostState::Idle | HostState::Down) || *background.borrow();
+            let is_idle = clients.is_empty() && !runs;
             idle_since = if is_idle { idle_since.or_else(|| Some(Instant::now())) } else { None };
             let deadline = self.idle_exit.zip(idle_since).map(|(limit, since)| since + limit);
             let [native, socket] = &mut self.doors;
@@ -117,6 +118,8 @@ impl Doors {
                     // The session has ended.
                     Err(_) => break,
                 },
+                // When there is none any more, the state says so too.
+                Ok(()) = background.changed() => continue,
                 () = until(deadline) => {
                     stopper.stop("nobody was connected and nothing ran for the time of --idle-exit");
                     self.idle_exit = None;

@@ -1,0 +1,125 @@
+//! What of a session runs in the background, between its turns.
+
+use std::collections::BTreeSet;
+
+use tokio::sync::watch;
+use watari_sdk::{Event, Raw, TaskNews};
+
+/// How many tasks are known one by one. With more, the session has background work until the first of them have ended.
+const TASKS_MAX: usize = 1024;
+
+/// The background work of a CLI.
+#[derive(Debug)]
+pub(super) struct Background {
+    runs: watch::Sender<bool>,
+    /// Tasks that were reported one by one.
+    tasks: BTreeSet<String>,
+    /// A CLI that lists its tasks is right about them. (CLI 2.1.42 lists none.)
+    lists: bool,
+}
+
+impl Background {
+    pub(super) fn new() -> Background {
+        Background { runs: watch::Sender::new(false), tasks: BTreeSet::new(), lists: false }
+    }
+
+    /// Whether something runs in the background, and when that changes.
+    pub(super) fn runs(&self) -> watch::Receiver<bool> {
+        self.runs.subscribe()
+    }
+
+    pub(super) fn note(&mut self, event: &Event) {
+        if let Event::TasksListed { tasks } = event {
+            self.lists = true;
+            self.set(has_entries(tasks));
+        } else if let (Event::TaskChanged { task, news, detail }, false) = (event, self.lists) {
+            match news {
+                TaskNews::Started if self.tasks.len() < TASKS_MAX && !is_in_foreground(detail) => {
+                    self.tasks.insert(task.clone());
+                }
+                TaskNews::Ended => {
+                    self.tasks.remove(task);
+                }
+                TaskNews::Started | TaskNews::Progressed | TaskNews::Updated => {}
+            }
+            self.set(!self.tasks.is_empty());
+        } else if let Event::Ended { .. } = event {
+            self.tasks.clear();
+            self.lists = false;
+            self.set(false);
+        }
+    }
+
+    fn set(&mut self, runs: bool) {
+        self.runs.send_if_modified(|before| std::mem::replace(before, runs) != runs);
+    }
+}
+
+/// Whether a list of tasks has any. One that cannot be read may have some.
+fn has_entries(tasks: &Raw) -> bool {
+    tasks.parse::<Vec<&serde_json::value::RawValue>>().map_or(true, |tasks| !tasks.is_empty())
+}
+
+/// Whether a task is one that its turn waits for, as a command that takes some seconds is.
+fn is_in_foreground(detail: &Raw) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Detail {
+        is_backgrounded: Option<bool>,
+    }
+    detail.parse::<Detail>().is_ok_and(|detail| detail.is_backgrounded == Some(false))
+}
+
+#[cfg(test)]
+mod tests {
+    use watari_sdk::Exit;
+
+    use super::*;
+
+    fn listed(tasks: &str) -> Event {
+        Event::TasksListed { tasks: Raw::from(tasks) }
+    }
+
+    fn changed(task: &str, news: TaskNews) -> Event {
+        Event::TaskChanged { task: task.into(), news, detail: Raw::from("{}") }
+    }
+
+    /// Whether background work runs after each of these events.
+    fn runs_after(events: &[Event]) -> Vec<bool> {
+        let mut background = Background::new();
+        let runs = background.runs();
+        let after = |event| {
+            background.note(event);
+            *runs.borrow()
+        };
+        events.iter().map(after).collect()
+    }
+
+    #[test]
+    fn what_the_cli_lists_runs_until_it_lists_it_no_more_or_has_ended() {
+        let ended = || Event::Ended { exit: Exit::default() };
+        let one = || listed(r#"[{"task_id":"a"}]"#);
+        assert_eq!(runs_after(&[one(), listed("[]"), one(), ended()]), [true, false, true, false]);
+        // The list counts, whatever is said of single tasks: a command in the foreground is a task too.
+        let (started, ended) = (changed("a", TaskNews::Started), changed("a", TaskNews::Ended));
+        assert_eq!(runs_after(&[one(), started, ended, listed("[]")]), [true, true, true, false]);
+    }
+
+    #[test]
+    fn of_a_cli_that_lists_nothing_the_tasks_run_that_started_and_have_not_ended() {
+        let events = [
+            changed("a", TaskNews::Started),
+            changed("b", TaskNews::Started),
+            changed("a", TaskNews::Progressed),
+            changed("a", TaskNews::Ended),
+            changed("b", TaskNews::Updated),
+            changed("b", TaskNews::Ended),
+        ];
+        assert_eq!(runs_after(&events), [true, true, true, true, true, false]);
+        let detail = Raw::from(r#"{"is_backgrounded":false}"#);
+        let foreground = Event::TaskChanged { task: "c".into(), news: TaskNews::Started, detail };
+        assert_eq!(runs_after(&[foreground]), [false]);
+        let many: Vec<Event> =
+            (0..2 * TASKS_MAX).map(|number| changed(&number.to_string(), TaskNews::Started)).collect();
+        assert!(runs_after(&many).into_iter().all(|runs| runs));
+    }
+}
