@@ -163,11 +163,13 @@ impl Host {
     pub async fn run(mut self) -> Result<(), HostError> {
         let started = self.host_started();
         self.publisher.publish(started);
-        let session = match &self.conversation {
-            Conversation::New(id) => Session::NewWithId(id.clone()),
-            Conversation::Resumed(id) => Session::Resume(id.clone()),
+        let mut life = match self.conversation.clone() {
+            Conversation::New(id) => Box::pin(self.live(Session::NewWithId(id))).await,
+            Conversation::Resumed(id) => {
+                let begins_anew = self.publisher.kept.had_session_here();
+                Box::pin(self.live_on(id, begins_anew)).await
+            }
         };
-        let mut life = Box::pin(self.live(session)).await;
         if let Life::Failed(error) = life {
             self.publisher.publish(HostEvent::StartFailed { message: error.to_string() });
             self.close()?;
@@ -205,11 +207,7 @@ impl Host {
         let id = self.publisher.kept.record.session_id.clone().unwrap_or_default();
         let Ok(id) = SessionId::parse(&id) else { return Life::Stopped };
         self.early.put_first(first);
-        let mut life = Box::pin(self.live(Session::Resume(id.clone()))).await;
-        if let Life::Failed(ConnectError::UnknownSession { .. }) = life {
-            self.publisher.publish(HostEvent::ContextLost { session_id: id.to_string() });
-            life = Box::pin(self.live(Session::NewWithId(id))).await;
-        }
+        let life = self.live_on(id, true).await;
         if let Life::Failed(error) = &life {
             let message = error.to_string();
             self.publisher.life_failed();
@@ -219,6 +217,19 @@ impl Host {
             }
         }
         life
+    }
+
+    /// A life of the CLI with the conversation so far. If the CLI has stored none, because it was killed before it could, the
+    /// session may begin anew under the same id.
+    async fn live_on(&mut self, id: SessionId, begins_anew: bool) -> Life {
+        let life = Box::pin(self.live(Session::Resume(id.clone()))).await;
+        match life {
+            Life::Failed(ConnectError::UnknownSession { .. }) if begins_anew => {
+                self.publisher.publish(HostEvent::ContextLost { session_id: id.to_string() });
+                Box::pin(self.live(Session::NewWithId(id))).await
+            }
+            Life::Failed(_) | Life::Gone | Life::Stopped => life,
+        }
     }
 
     /// Waits for something that only a CLI can do; none when the host is to end.

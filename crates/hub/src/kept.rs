@@ -55,6 +55,8 @@ pub struct Kept {
     folder: PathBuf,
     /// True when Watari had no session of this conversation before.
     is_new: bool,
+    /// True when Watari had a session of this conversation in this directory before.
+    is_known_here: bool,
     /// True from when the folder was made to when the session begins: until then there is nothing to keep.
     is_only_a_folder: bool,
     holder: String,
@@ -196,6 +198,8 @@ impl Kept {
         let key = found.as_ref().map_or_else(|| Key::from_chance(chance), |record| record.key.clone());
         let folder = home.session(&key);
         let is_new = found.is_none();
+        // A record that was made again from the log does not say where.
+        let is_known_here = found.as_ref().is_some_and(|record| record.cwd == cwd || record.cwd.as_os_str().is_empty());
         make(&folder, "XDG_STATE_HOME")?;
         let lock =
             take_from_lookers(&folder.join("lock"), holder).map_err(|error| in_use(session_id.as_str(), error))?;
@@ -228,6 +232,7 @@ impl Kept {
             cut_bytes: found.cut_bytes,
             folder,
             is_new,
+            is_known_here,
             is_only_a_folder: is_new,
             holder: holder.to_owned(),
             lock,
@@ -253,6 +258,12 @@ impl Kept {
     /// The session never was one: nothing of it stays, unless there was one before.
     pub(crate) fn forget_if_new(&mut self) {
         self.is_only_a_folder = self.is_new;
+    }
+
+    /// Whether Watari had a session of this conversation in this directory before. A CLI may look
+    /// for a conversation only in the directory in which that was begun (2.1.42 does), so elsewhere it may have one.
+    pub(crate) fn had_session_here(&self) -> bool {
+        self.is_known_here
     }
 
     /// How much was cut off the end of the log because it was no whole line.

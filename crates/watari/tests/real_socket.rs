@@ -89,6 +89,38 @@ async fn a_host_that_may_end_by_itself_waits_for_a_command_in_the_background() {
 }
 
 #[tokio::test]
+async fn a_session_of_which_the_cli_has_stored_nothing_is_resumed_and_begins_anew() {
+    let room = Room::real([Reply::text("Heard.")]).await;
+    let host = room.host(&[]).await;
+    let mut client = host.client().await;
+    let id = client.next().await.unwrap()["session_id"].as_str().unwrap().to_owned();
+    host.native_since(json!(0)).await.0.until("ready").await;
+    // It reads nothing any more, so that it is killed before it could store the message.
+    host.signal_cli(rustix::process::Signal::STOP);
+    client.send(json!({"type": "message", "text": "important", "id": "m"})).await;
+    let message = client.until("accepted").await.pop().unwrap()["message_id"].clone();
+    host.kill().await;
+    // Once, and as often as one likes.
+    for _ in 0..2 {
+        let host = room.host(&["--resume", &id]).await;
+        let mut client = host.client().await;
+        client.send(json!({"type": "hello", "since": 0})).await;
+        let seen = client.until("caught_up").await;
+        assert_eq!(of_type(&seen, "done")[0]["message_id"], message, "{seen:?}");
+        host.native_since(json!(0)).await.0.until("context_lost").await;
+        host.native_since(json!(0)).await.0.until("ready").await;
+        host.stop().await;
+    }
+    let host = room.host(&["--resume", &id]).await;
+    let mut client = host.client_with_init().await;
+    client.say("important").await;
+    assert_eq!(text_of(&client.until("done").await), "Heard.");
+    host.stop().await;
+    assert_eq!(room.record()["session_id"], id);
+    assert_eq!(room.sessions().len(), 1);
+}
+
+#[tokio::test]
 async fn a_denied_tool_does_not_run_and_an_edited_one_runs_as_edited() {
     let replies = [bash("touch one"), Reply::text("Then not."), bash("touch two"), Reply::text("Well.")];
     let room = Room::real(replies).await;
