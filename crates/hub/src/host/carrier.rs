@@ -6,7 +6,7 @@ use watari_sdk::{Command, OrderError, Orders, Request, Tool};
 
 use super::Given;
 use super::early::Early;
-use crate::ledger::{Entered, Ledger, Once, Outcome, Sender};
+use crate::ledger::{Entered, Kind, Ledger, Once, Outcome, Sender};
 
 /// An outcome on its way to whoever gave the command.
 pub(super) type Settled = (Option<Once>, oneshot::Sender<Outcome>, Outcome);
@@ -14,7 +14,13 @@ pub(super) type Settled = (Option<Once>, oneshot::Sender<Outcome>, Outcome);
 /// Enters a command that is to be carried out; none if it was given before.
 pub(super) fn enter(ledger: &mut Ledger, given: Given) -> Option<Given> {
     let Given { sender, command, answer } = given;
-    match ledger.enter(sender.once.as_ref(), answer) {
+    let kind = match &command {
+        Command::Interrupt { .. } => Kind::Interrupt,
+        Command::Prompt(_) | Command::Answer { .. } | Command::Request { .. } | Command::Close | Command::Abort => {
+            Kind::Ordinary
+        }
+    };
+    match ledger.enter(sender.once.as_ref(), kind, answer) {
         Entered::New(answer) => Some(Given { sender, command, answer }),
         Entered::Known => None,
     }
