@@ -13,7 +13,7 @@ use watari_sdk::{AskedToolUses, SessionId};
 
 use crate::folders::{self, Trouble};
 use crate::key::Key;
-use crate::lock::{self, Lock, LockError};
+use crate::lock::{self, ConversationLocks, Lock, LockError};
 use crate::log::storage::Disk;
 use crate::log::{AppendError, Log, OpenError, ReadError};
 use crate::record::{self, Record, RecordError, State};
@@ -27,6 +27,8 @@ pub struct Home {
     pub state: PathBuf,
     /// The sockets of those that live.
     pub runtime: PathBuf,
+    /// Where the CLI stores conversations, if that is known: their locks are there.
+    pub conversations: Option<PathBuf>,
 }
 
 /// Which conversation a host is for.
@@ -61,6 +63,7 @@ pub struct Kept {
     is_only_a_folder: bool,
     holder: String,
     lock: Lock,
+    conversation_locks: ConversationLocks,
     /// None only while it is exchanged for another.
     conversation_lock: Option<Lock>,
 }
@@ -120,7 +123,7 @@ impl Home {
         self.runtime.join(format!("{key}.sock"))
     }
 
-    /// Where locks are that are not of one session's folder.
+    /// Where the locks of sockets are; those of conversations only if they cannot be beside these.
     pub fn locks(&self) -> PathBuf {
         self.state.join("locks")
     }
@@ -187,9 +190,10 @@ impl Kept {
     ) -> Result<Kept, KeepError> {
         home.make()?;
         lock::remove_orphans(&home.locks());
+        let conversation_locks = ConversationLocks::make(home.conversations.as_deref(), Some(&home.locks()));
         let (Conversation::New(session_id) | Conversation::Resumed(session_id)) = conversation;
         // First of all, so that no other host looks for the same one at the same time.
-        let conversation_lock = lock_conversation(home, session_id.as_str(), holder)?;
+        let conversation_lock = lock_conversation(&conversation_locks, home, session_id.as_str(), holder)?;
         let found = match conversation {
             Conversation::New(_) => None,
             Conversation::Resumed(id) => home.find(id)?,
@@ -236,6 +240,7 @@ impl Kept {
             is_only_a_folder: is_new,
             holder: holder.to_owned(),
             lock,
+            conversation_locks,
             conversation_lock: Some(conversation_lock),
         })
     }
@@ -271,6 +276,11 @@ impl Kept {
         self.cut_bytes
     }
 
+    /// Why another process could drive the conversation too, if it could.
+    pub fn lock_weakness(&self) -> Option<&str> {
+        self.conversation_locks.weakness.as_deref()
+    }
+
     /// Watari's own name of the session.
     pub fn key(&self) -> &Key {
         &self.record.key
@@ -290,7 +300,10 @@ impl Kept {
             Some(lock) => {
                 lock.move_to_conversation(session_id, &self.holder).map_err(|error| in_use(session_id, error))?;
             }
-            None => self.conversation_lock = Some(lock_conversation(&self.home, session_id, &self.holder)?),
+            None => {
+                let lock = lock_conversation(&self.conversation_locks, &self.home, session_id, &self.holder)?;
+                self.conversation_lock = Some(lock);
+            }
         }
         self.record.session_id = Some(session_id.to_owned());
         self.record.write(&self.folder.join("record.json"))?;
@@ -340,8 +353,14 @@ fn take_from_lookers(path: &Path, holder: &str) -> Result<Lock, LockError> {
     }
 }
 
-fn lock_conversation(home: &Home, session_id: &str, holder: &str) -> Result<Lock, KeepError> {
-    Lock::of_conversation(&home.locks(), session_id, holder).map_err(|error| in_use(session_id, error))
+fn lock_conversation(
+    locks: &ConversationLocks,
+    home: &Home,
+    session_id: &str,
+    holder: &str,
+) -> Result<Lock, KeepError> {
+    let folder = locks.folder.clone().unwrap_or_else(|| home.locks());
+    Lock::of_conversation(&folder, session_id, holder).map_err(|error| in_use(session_id, error))
 }
 
 fn in_use(session_id: &str, error: LockError) -> KeepError {

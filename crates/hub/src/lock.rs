@@ -1,10 +1,13 @@
 //! Locks that keep a session one session: at most one process has it, and everybody else is told who.
 //!
+//! The lock of a conversation is where the CLI stores the conversation ([`ConversationLocks`]).
+//!
 //! The system gives a lock back when its holder has ended, however it ended. What stands in the file is only for people.
 //! The lock of a conversation is shared with the supervisor of the CLI, by the same open file: it is free when both have
 //! let go, and so is never free while a process of the session lives.
 
 mod orphans;
+mod place;
 
 use std::fs::{self, File};
 use std::hash::{BuildHasher, RandomState};
@@ -19,6 +22,7 @@ use watari_sdk::files::{LOCK, is_at, open_folder};
 
 use orphans::remove_if_free;
 pub use orphans::{SOCKET_PREFIX, Swept, remove_orphans};
+pub use place::ConversationLocks;
 
 /// A lock that is held, until it is dropped.
 #[derive(Debug)]

@@ -188,10 +188,13 @@ pub(crate) struct TranscriptPlace {
     pub(crate) entrypoint: String,
 }
 
+/// The variable that says where the CLI stores what it keeps, before `HOME`.
+pub const CONFIG_VARIABLE: &str = "CLAUDE_CONFIG_DIR";
+
 /// Where the CLI with this environment stores conversations. It takes a relative path from the directory it works in.
 pub(crate) fn transcript_place(environment: &BTreeMap<OsString, OsString>, directory: &Path) -> TranscriptPlace {
     let variable = |name: &str| environment.get(OsStr::new(name)).filter(|value| !value.is_empty());
-    let configured = variable("CLAUDE_CONFIG_DIR").map(PathBuf::from);
+    let configured = variable(CONFIG_VARIABLE).map(PathBuf::from);
     let config = configured.or_else(|| Some(Path::new(variable("HOME")?).join(".claude")));
     let entrypoint = variable("CLAUDE_CODE_ENTRYPOINT").map(|word| word.to_string_lossy().into_owned());
     TranscriptPlace {

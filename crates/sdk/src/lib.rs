@@ -29,6 +29,7 @@
 
 mod argv;
 mod client;
+mod conversations;
 mod driver;
 pub mod files;
 mod find;
@@ -49,8 +50,9 @@ mod tail;
 mod transcript;
 mod version;
 
-pub use argv::{BadOption, BadServers, read_mcp_servers, read_mcp_servers_file};
+pub use argv::{BadOption, BadServers, CONFIG_VARIABLE, read_mcp_servers, read_mcp_servers_file};
 pub use client::{Client, CommandError, ConnectError, MINIMUM_CLI_VERSION, RequestError};
+pub use conversations::conversations_folder;
 pub use find::FindError;
 pub use inherited::{is_signal_ignored, unblock_signals};
 pub use keeper::Keeper;

@@ -38,7 +38,8 @@ fn the_rules_for_files_are_those_by_which_they_are_opened() {
         "# Files, folders and sockets\n\nPrinted from `crates/sdk/src/files/rules.rs`, by which every file is made \
                     and opened; clippy forbids the calls elsewhere.\nSTATE is `$XDG_STATE_HOME/watari`, or \
                     `~/.local/state/watari`. RUNTIME is `$XDG_RUNTIME_DIR/watari`, or `STATE/run`. CACHE is \
-                    `$WATARI_CACHE`, `$XDG_CACHE_HOME/watari` or `~/.cache/watari`.\n\n## Files\n\n\
+                    `$WATARI_CACHE`, `$XDG_CACHE_HOME/watari` or `~/.cache/watari`. CLAUDE is \
+                    `$CLAUDE_CONFIG_DIR` or `~/.claude`.\n\n## Files\n\n\
                     | what | where | mode | opened to | removed |\n|---|---|---|---|---|\n"
             .to_owned();
     for rule in FILES {

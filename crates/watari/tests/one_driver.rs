@@ -60,7 +60,7 @@ async fn next_driver_is_alone(room: &Room, before: &[u32]) {
     next.close_input();
     next.exit().await;
     // Those of the killed ones were orphans.
-    assert_eq!(common::names_in(&room.state().join("locks")), Vec::<std::ffi::OsString>::new());
+    assert_eq!(common::names_in(&room.conversation_locks()), Vec::<std::ffi::OsString>::new());
 }
 
 #[tokio::test]

@@ -104,6 +104,38 @@ async fn nothing_of_a_refused_session_reaches_the_conversation_of_its_driver() {
 }
 
 #[tokio::test]
+async fn a_conversation_has_one_driver_whatever_names_the_state_folder_and_the_cli_s_folder_have() {
+    let room = Room::new().await;
+    let host = room.hosts.host(&[]).await;
+    let mut client = host.client().await;
+    let id = client.next().await.unwrap()["session_id"].as_str().unwrap().to_owned();
+    client.say("hi").await;
+    client.until("done").await;
+    let config = room.hosts.sandbox.home().join(".claude");
+    let (elsewhere, link) = (room.hosts.sandbox.root().join("elsewhere"), room.hosts.sandbox.root().join("link"));
+    fs::create_dir(&elsewhere).unwrap();
+    std::os::unix::fs::symlink(&config, &link).unwrap();
+    let surroundings = [
+        vec![("XDG_STATE_HOME", &elsewhere)],
+        vec![("HOME", &elsewhere), ("CLAUDE_CONFIG_DIR", &config)],
+        vec![("HOME", &elsewhere), ("CLAUDE_CONFIG_DIR", &link)],
+    ];
+    for variables in surroundings {
+        let mut command = room.hosts.command(&["--resume", &id]);
+        let mut child = command.envs(variables.clone()).spawn().unwrap();
+        let (code, stderr) = end_of(&mut child).await;
+        let holder = format!("watari: the session {id} is in use by watari socket, process {}", host.pid());
+        assert!(code == Some(1) && stderr.starts_with(&holder), "{variables:?}: {code:?} {stderr}");
+    }
+    // What another folder of the CLI's has under this id is another conversation.
+    let mut command = room.hosts.command(&["--resume", &id]);
+    let (code, stderr) = end_of(&mut command.env("HOME", &elsewhere).spawn().unwrap()).await;
+    assert!(code == Some(1) && stderr.contains("there is no session"), "{code:?} {stderr}");
+    host.stop().await;
+    room.hosts.is_tidy();
+}
+
+#[tokio::test]
 async fn a_second_watari_that_does_not_see_the_lock_is_reported() {
     let room = Room::new().await;
     let host = room.hosts.host(&[]).await;
@@ -111,8 +143,8 @@ async fn a_second_watari_that_does_not_see_the_lock_is_reported() {
     let id = client.next().await.unwrap()["session_id"].as_str().unwrap().to_owned();
     client.say("hi").await;
     client.until("done").await;
-    // As with another home for state, or on another machine with the same home.
-    fs::remove_file(room.hosts.state().join("locks").join(&id)).unwrap();
+    // As on another machine with the same home.
+    fs::remove_file(room.hosts.conversation_locks().join(&id)).unwrap();
     let (mut second, _) = room.bridge_with(json!({"resume": id})).await;
     client.say("still there?").await;
     let (mut native, _) = host.native_since(json!(0)).await;
@@ -157,7 +189,23 @@ async fn a_conversation_that_stdio_has_is_refused_on_stdio_and_to_a_host() {
 #[tokio::test]
 async fn a_lock_folder_that_cannot_be_used_is_only_a_warning() {
     let room = Room::new().await;
+    let locks = room.hosts.conversation_locks();
+    fs::create_dir_all(locks.parent().unwrap()).unwrap();
+    fs::write(&locks, "not a folder").unwrap();
+    // Then the state folder has the lock.
+    let (mut bridge, id) = room.bridge_with(json!({})).await;
+    assert!(room.refused(json!({"resume": id})).await.starts_with(&format!("the session {id} is in use by")));
+    bridge.close_input();
+    assert_eq!(bridge.exit().await.code(), Some(0));
+    let mut host = room.hosts.host(&["--resume", &id]).await;
+    assert!(room.hosts.log().contains("another process could drive the session too"));
+    host.signal(rustix::process::Signal::TERM);
+    let (code, stderr) = host.end().await;
+    let warning = "watari: warning: another process could drive the session too: ";
+    assert!(code == Some(0) && stderr.starts_with(warning) && stderr.lines().count() == 1, "{code:?} {stderr}");
+    // And if that has none either, the session runs without.
     let state = room.hosts.state();
+    fs::remove_dir_all(&state).unwrap();
     fs::create_dir_all(&state).unwrap();
     fs::set_permissions(&state, fs::Permissions::from_mode(0o700)).unwrap();
     fs::write(state.join("locks"), "not a folder").unwrap();

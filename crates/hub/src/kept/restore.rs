@@ -8,7 +8,7 @@ use watari_sdk::AskedToolUses;
 
 use super::{KeepError, Kept, in_use, lock_conversation, make, take_from_lookers};
 use crate::asked::read_asked;
-use crate::lock::Lock;
+use crate::lock::{ConversationLocks, Lock};
 use crate::log::{AppendError, Log, ReadError, marked_through, position_of};
 use crate::position::Position;
 use crate::record::{Record, RecordError};
@@ -34,7 +34,9 @@ impl Kept {
             self.lock = take_from_lookers(&path, &self.holder).map_err(|error| in_use(&session_id, error))?;
         }
         if !self.conversation_lock.as_ref().is_some_and(Lock::is_in_place) {
-            self.conversation_lock = Some(lock_conversation(&self.home, &session_id, &self.holder)?);
+            let locks = ConversationLocks::make(self.home.conversations.as_deref(), Some(&self.home.locks()));
+            self.conversation_lock = Some(lock_conversation(&locks, &self.home, &session_id, &self.holder)?);
+            self.conversation_locks = locks;
         }
         Ok(self.record.write(&self.folder.join("record.json"))?)
     }

@@ -18,10 +18,16 @@ const CHECKED: &str = "a folder of this user's, closed to others; every folder a
                        user's or root's, and no other user may write to these folders (unless they are sticky)";
 
 /// Every rule for folders.
-pub const FOLDERS: [FolderRule; 5] = [
+pub const FOLDERS: [FolderRule; 6] = [
     FolderRule {
         what: "sessions and locks",
         place: "STATE, STATE/sessions, STATE/sessions/KEY, STATE/locks",
+        checked: CHECKED,
+        removed: "by the user",
+    },
+    FolderRule {
+        what: "locks of conversations; if it cannot be used, they are in STATE/locks and there is a warning",
+        place: "CLAUDE/projects/.watari-locks",
         checked: CHECKED,
         removed: "by the user",
     },

@@ -55,7 +55,7 @@ pub const RECORD: FileRule = FileRule {
 /// A lock.
 pub const LOCK: FileRule = FileRule {
     what: "lock of a session, a conversation or a socket's path",
-    place: "STATE/sessions/KEY/lock, STATE/locks/NAME",
+    place: "STATE/sessions/KEY/lock, STATE/locks/NAME, CLAUDE/projects/.watari-locks/SESSION_ID",
     access: Access::ReadWrite,
     create: Create::IfMissing,
     removed: "by its holder, or by the next one",

@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tracing::level_filters::LevelFilter;
 use watari_hub::{Conversation, Home, HostState, Kept, host};
-use watari_sdk::{PermissionMode, SessionId};
+use watari_sdk::{Options, PermissionMode, SessionId};
 
 use super::{StallOptions, StopSignals, complain, fail, mention};
 use crate::frontend::unix::{self, Doors};
@@ -124,7 +124,7 @@ impl Socket {
         let words = |error: &dyn std::fmt::Display| error.to_string();
         let cwd = self.cwd.canonicalize().map_err(|error| format!("cannot use {}: {error}", self.cwd.display()))?;
         let options = options::session(&mut self, cwd.clone())?;
-        let home = home()?;
+        let home = home(&options)?;
         let conversation = match self.resume.take() {
             Some(id) => Conversation::Resumed(id),
             None => Conversation::New(new_session_id()?),
@@ -143,6 +143,11 @@ impl Socket {
         host_log::begin(log, self.log_level).map_err(|error| format!("{cannot_log}: {error}"))?;
         if kept.cut_bytes() > 0 {
             tracing::warn!(bytes = kept.cut_bytes(), "the end of the events was broken off and is cut");
+        }
+        if let Some(why) = kept.lock_weakness() {
+            let warning = format!("another process could drive the session too: {why}");
+            tracing::warn!("{warning}");
+            complain(&format!("warning: {warning}"));
         }
         let key = kept.key().clone();
         let chosen = || Ok(home.runtime.join(format!("{key}.agent.sock")));
@@ -208,12 +213,14 @@ fn announce(socket: &Path) {
 }
 
 /// The folders of this user's sessions.
-fn home() -> Result<Home, String> {
+fn home(options: &Options) -> Result<Home, String> {
     let variable = |name: &str| std::env::var_os(name);
     let state = watari_hub::folders::state_folder(variable);
     let runtime = watari_hub::folders::runtime_folder(variable);
     match (state, runtime) {
-        (Some(state), Some(runtime)) => Ok(Home { state, runtime }),
+        (Some(state), Some(runtime)) => {
+            Ok(Home { state, runtime, conversations: watari_sdk::conversations_folder(options) })
+        }
         _ => Err("there is no place for what is kept of sessions: set HOME, or XDG_STATE_HOME".to_owned()),
     }
 }

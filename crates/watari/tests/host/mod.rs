@@ -110,6 +110,11 @@ impl Room {
         self.sandbox.home().join(".local/state/watari")
     }
 
+    /// Where the locks of conversations are.
+    pub(crate) fn conversation_locks(&self) -> PathBuf {
+        self.sandbox.home().join(".claude/projects/.watari-locks")
+    }
+
     /// The folders of the sessions that there are.
     pub(crate) fn sessions(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(self.state().join("sessions")).unwrap();
@@ -144,10 +149,10 @@ impl Room {
 
     /// No socket and no lock is left of those that ended in good order.
     pub(crate) fn is_tidy(&self) {
-        for folder in ["run", "locks", "run/private"].map(|name| self.state().join(name)) {
-            // The folder in which those of CLI processes are stays, once there was one.
-            let names =
-                if folder.ends_with("private") && !folder.exists() { Vec::new() } else { common::names_in(&folder) };
+        let [run, locks, private] = ["run", "locks", "run/private"].map(|name| self.state().join(name));
+        for folder in [run, locks, private, self.conversation_locks()] {
+            // The folder in which those of CLI processes are stays, once there was one; `watari stdio` has no other.
+            let names = if folder.exists() { common::names_in(&folder) } else { Vec::new() };
             let left: Vec<_> = names.into_iter().filter(|name| name != "private").collect();
             assert_eq!(left, Vec::<std::ffi::OsString>::new(), "{}", folder.display());
         }

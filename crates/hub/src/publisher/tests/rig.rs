@@ -36,7 +36,7 @@ const SESSION: &str = "11111111-1111-4111-8111-111111111111";
 impl Rig {
     pub(super) fn new() -> Rig {
         let folder = tempfile::tempdir().unwrap();
-        let home = Home { state: folder.path().join("state"), runtime: folder.path().join("run") };
+        let home = Home { state: folder.path().join("state"), runtime: folder.path().join("run"), conversations: None };
         let conversation = Conversation::New(SessionId::parse(SESSION).unwrap());
         Rig::open(memory::Disk::new(), home, &conversation, Some(folder))
     }

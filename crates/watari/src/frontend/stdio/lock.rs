@@ -1,10 +1,8 @@
 //! The lock of the conversation that is driven here: every front end takes the same one, so that no two drive one.
 
-use std::path::PathBuf;
-
-use watari_hub::lock::{self, Lock, LockError};
+use watari_hub::lock::{ConversationLocks, Lock, LockError};
 use watari_sdk::files::folders;
-use watari_sdk::{Options, Session, SessionId, resolve_continue};
+use watari_sdk::{Options, Session, SessionId, conversations_folder, resolve_continue};
 
 use crate::command::complain;
 
@@ -12,6 +10,7 @@ use crate::command::complain;
 #[derive(Debug, Default)]
 pub(super) struct ConversationLock {
     held: Option<Lock>,
+    locks: ConversationLocks,
     id: Option<SessionId>,
 }
 
@@ -29,18 +28,17 @@ impl ConversationLock {
                 return Err("the latest conversation is not known; this is a mistake in watari".to_owned());
             }
         };
+        let conversations = conversations_folder(options);
         // In a thread of its own: the lock of a session that was just killed is waited for.
         let taking = tokio::task::spawn_blocking(move || {
-            let mut lock = ConversationLock::default();
-            if let Ok(locks) = locks_folder() {
-                lock::remove_orphans(&locks);
-            }
-            match &id {
-                Some(id) => lock.take(id)?,
+            let state_locks = folders::state_folder(|name| std::env::var_os(name)).map(|state| state.join("locks"));
+            let locks = ConversationLocks::make(conversations.as_deref(), state_locks.as_deref());
+            let mut lock = ConversationLock { locks, ..ConversationLock::default() };
+            match (&id, &lock.locks.folder) {
+                (Some(id), _) => lock.take(id)?,
                 // Without it, the warning comes when the id is known.
-                None => {
-                    lock.held = locks_folder().ok().and_then(|locks| Lock::of_new_conversation(&locks, &holder()).ok())
-                }
+                (None, Some(locks)) => lock.held = Lock::of_new_conversation(locks, &holder()).ok(),
+                (None, None) => {}
             }
             Ok::<_, String>(lock)
         });
@@ -55,21 +53,22 @@ impl ConversationLock {
         if self.id.as_ref() == Some(id) {
             return Ok(());
         }
-        let taken = match &mut self.held {
-            Some(lock) => lock.move_to_conversation(id.as_str(), &holder()).map_err(Refusal::from),
-            None => locks_folder().and_then(|locks| {
-                self.held = Some(Lock::of_conversation(&locks, id.as_str(), &holder())?);
-                Ok(())
-            }),
+        let taken = match (&mut self.held, &self.locks.folder) {
+            (Some(lock), _) => lock.move_to_conversation(id.as_str(), &holder()),
+            (None, Some(locks)) => {
+                Lock::of_conversation(locks, id.as_str(), &holder()).map(|lock| self.held = Some(lock))
+            }
+            (None, None) => Ok(()),
         };
-        match taken {
-            Ok(()) => {}
-            Err(Refusal::Held(holder)) => {
+        let weakness = match taken {
+            Ok(()) => self.locks.weakness.take(),
+            Err(LockError::Held { holder }) => {
                 return Err(format!("the session {id} is in use by {holder}: connect to that, or end it first"));
             }
-            Err(Refusal::NoLock(why)) => {
-                complain(&format!("warning: another process could drive the session {id} too: {why}"));
-            }
+            Err(error @ LockError::Io { .. }) => Some(error.to_string()),
+        };
+        if let Some(why) = weakness {
+            complain(&format!("warning: another process could drive the session {id} too: {why}"));
         }
         self.id = Some(id.clone());
         Ok(())
@@ -79,31 +78,4 @@ impl ConversationLock {
 /// What others are told who want the same conversation.
 fn holder() -> String {
     format!("watari stdio, process {}", std::process::id())
-}
-
-/// Why there is no lock.
-enum Refusal {
-    Held(String),
-    NoLock(String),
-}
-
-impl From<LockError> for Refusal {
-    fn from(error: LockError) -> Refusal {
-        match error {
-            LockError::Held { holder } => Refusal::Held(holder),
-            LockError::Io { .. } => Refusal::NoLock(error.to_string()),
-        }
-    }
-}
-
-/// The folder with the locks of conversations, made if it is not there.
-fn locks_folder() -> Result<PathBuf, Refusal> {
-    let state = folders::state_folder(|name| std::env::var_os(name));
-    let nowhere = || Refusal::NoLock("there is no place for its lock: set HOME, or XDG_STATE_HOME".to_owned());
-    let locks = state.ok_or_else(nowhere)?.join("locks");
-    folders::make(&locks).map_err(|trouble| {
-        let (what, remedy) = trouble.words(&locks, "XDG_STATE_HOME");
-        Refusal::NoLock(format!("{what}; {remedy}"))
-    })?;
-    Ok(locks)
 }

@@ -1,0 +1,79 @@
+//! Where the locks of conversations are: beside the conversations themselves, so that every process that can drive one finds
+//! its lock, whatever it takes for its state folder.
+
+use std::path::{Path, PathBuf};
+
+use watari_sdk::CONFIG_VARIABLE;
+use watari_sdk::files::folders::{self, STATE_VARIABLE};
+
+use super::orphans::remove_orphans;
+
+/// The folder of locks, in the folder in which the CLI stores conversations.
+const NAME: &str = ".watari-locks";
+
+/// A folder for the locks of conversations.
+#[derive(Debug, Clone, Default)]
+pub struct ConversationLocks {
+    /// None if there is no folder that can be used.
+    pub folder: Option<PathBuf>,
+    /// Why another process could drive a conversation in spite of its lock, if it could, and what to do.
+    pub weakness: Option<String>,
+}
+
+impl ConversationLocks {
+    /// Makes the folder, and removes what killed sessions have left in it. `conversations` is where the CLI stores
+    /// conversations; if that cannot be used, `state_locks` is better than none.
+    pub fn make(conversations: Option<&Path>, state_locks: Option<&Path>) -> ConversationLocks {
+        let beside = conversations.map(|conversations| conversations.join(NAME));
+        let mut weakness = None;
+        let candidates = [(beside, CONFIG_VARIABLE), (state_locks.map(Path::to_owned), STATE_VARIABLE)];
+        for (folder, variable) in candidates {
+            let made = folder.ok_or_else(nowhere).and_then(|folder| made(folder, variable));
+            match made {
+                Ok(folder) => {
+                    remove_orphans(&folder);
+                    return ConversationLocks { folder: Some(folder), weakness };
+                }
+                // The first one says what to do, so that the better place is used.
+                Err(why) => drop(weakness.get_or_insert(why)),
+            }
+        }
+        ConversationLocks { folder: None, weakness }
+    }
+}
+
+fn made(folder: PathBuf, variable: &str) -> Result<PathBuf, String> {
+    folders::make(&folder).map_err(|trouble| {
+        let (what, remedy) = trouble.words(&folder, variable);
+        format!("{what}; {remedy}")
+    })?;
+    Ok(folder)
+}
+
+fn nowhere() -> String {
+    format!("there is no place for its lock: set HOME to an absolute path, or {CONFIG_VARIABLE}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn locks_are_beside_the_conversations_and_elsewhere_only_with_a_reason() {
+        let root = tempfile::tempdir().unwrap();
+        let (projects, state) = (root.path().join("config/projects"), root.path().join("state/locks"));
+        let locks = ConversationLocks::make(Some(&projects), Some(&state));
+        assert_eq!((locks.folder, locks.weakness), (Some(projects.join(NAME)), None));
+        assert!(!state.exists());
+        fs::remove_dir(projects.join(NAME)).unwrap();
+        fs::write(projects.join(NAME), "not a folder").unwrap();
+        let locks = ConversationLocks::make(Some(&projects), Some(&state));
+        assert_eq!(locks.folder.as_ref(), Some(&state));
+        let why = locks.weakness.unwrap();
+        assert!(why.contains("is something else; move that away, or set CLAUDE_CONFIG_DIR"), "{why}");
+        let nowhere = ConversationLocks::make(None, None);
+        assert!(nowhere.folder.is_none() && nowhere.weakness.unwrap().starts_with("there is no place"));
+    }
+}
