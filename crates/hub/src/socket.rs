@@ -10,9 +10,8 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
-use rustix::process::geteuid;
 use watari_sdk::files::folders::{self, Trouble};
-use watari_sdk::files::sockets;
+use watari_sdk::files::{is_this_user, sockets};
 
 /// What the name of a socket gets while it is made.
 const ASIDE: &str = "~";
@@ -154,7 +153,7 @@ fn look_at(path: &Path) -> Result<(), SocketError> {
     if !metadata.file_type().is_socket() {
         return in_the_way("a file");
     }
-    if metadata.uid() != geteuid().as_raw() {
+    if !is_this_user(metadata.uid()) {
         return in_the_way("another user's socket");
     }
     match sockets::is_listened_on(path) {

@@ -31,6 +31,7 @@ pub use rules::{
     NOTHING, PRIVATE_FILE, PROGRAM, RECORD, RECORD_ASIDE, SYSTEM, TEST_LOG, TRANSCRIPT, WANTED_RECORD,
 };
 use tempfile::TempDir;
+pub use users::{UnknownUser, check_this_user, is_this_user};
 
 /// The mode of every folder of ours, whatever the umask.
 pub const FOLDER_MODE: u32 = 0o700;

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use watari_sdk::{Liveness, is_signal_ignored};
+use watari_sdk::{Liveness, files, is_signal_ignored};
 
 use crate::printable::printable;
 use crate::standard_streams::{write_all, write_within};
@@ -31,6 +31,10 @@ pub(crate) enum Command {
 
 impl Command {
     pub(crate) fn run(self) -> ExitCode {
+        if let Err(unknown) = self.check_user() {
+            complain(&unknown.to_string());
+            return self.code_for_no_start();
+        }
         match self {
             Command::Stdio(stdio) => stdio.run(),
             Command::Socket(socket) => socket.run(),
@@ -38,6 +42,25 @@ impl Command {
             Command::Stub(stub) => stub.run(),
             Command::Check(check) => check.run(),
             Command::Doctor(doctor) => doctor.run(),
+        }
+    }
+
+    /// What uses files or listens must know its own user from others.
+    fn check_user(&self) -> Result<(), files::UnknownUser> {
+        match self {
+            // It only prints.
+            Command::Schema(_) => Ok(()),
+            Command::Stdio(_) | Command::Socket(_) | Command::Stub(_) | Command::Check(_) | Command::Doctor(_) => {
+                files::check_this_user()
+            }
+        }
+    }
+
+    /// What a command exits with that could not begin.
+    fn code_for_no_start(&self) -> ExitCode {
+        match self {
+            Command::Stdio(_) | Command::Socket(_) => ExitCode::FAILURE,
+            Command::Schema(_) | Command::Stub(_) | Command::Check(_) | Command::Doctor(_) => ExitCode::from(CANNOT),
         }
     }
 }

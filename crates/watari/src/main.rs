@@ -65,6 +65,10 @@ fn main() -> ExitCode {
     }
     survive_file_size_limits();
     hear_of_children();
+    // Before anything is printed: the printers of the standard library pass over a descriptor that cannot be written.
+    if let Err(why) = standard_streams::check_writable(std::io::stdout()) {
+        return command::fail(&format!("standard output cannot be written: {why}"));
+    }
     match Watari::parse().command {
         Some(command) => command.run(),
         None => match Watari::command().print_help() {

@@ -10,7 +10,7 @@ mod relay;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-pub(crate) use patient::{wait_for_input, write_all, write_within};
+pub(crate) use patient::{check_writable, wait_for_input, write_all, write_within};
 use relay::Relay;
 use rustix::buffer::spare_capacity;
 use rustix::fs::FileType;

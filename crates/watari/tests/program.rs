@@ -57,6 +57,31 @@ fn an_unknown_argument_is_an_error() {
 }
 
 #[test]
+fn whatever_prints_reports_a_standard_output_that_is_open_for_reading_only() {
+    let commands: [&[&str]; 10] = [
+        &["--help"],
+        &["--version"],
+        &[],
+        &["schema", "bridge"],
+        &["stub", "--schema"],
+        &["check", "--schema"],
+        &["doctor"],
+        &["doctor", "--help"],
+        &["socket"],
+        &["stdio"],
+    ];
+    for arguments in commands {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_watari"));
+        command.args(arguments).stdin(std::process::Stdio::null());
+        let output = command.stdout(std::fs::File::open("/dev/null").unwrap()).output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        let expected =
+            "watari: standard output cannot be written: it is open for reading only; redirect it with > instead of <\n";
+        assert_eq!((output.status.code(), stderr.as_ref()), (Some(2), expected), "{arguments:?}");
+    }
+}
+
+#[test]
 fn it_stands_in_for_the_cli_when_it_is_asked_to() {
     let folder = tempfile::tempdir().unwrap();
     let script = folder.path().join("script");

@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
-use rustix::process::geteuid;
+use super::users::is_this_user;
 
 /// Sets the mode of a file that this process has just created, if it has another.
 pub(super) fn set_mode_of(file: &File, mode: u32) -> io::Result<()> {
@@ -27,7 +27,7 @@ pub(super) fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
     // Needs no right to read it, which the umask may have taken.
     let held = File::from(open(path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?);
     let metadata = held.metadata()?;
-    if metadata.is_symlink() || metadata.uid() != geteuid().as_raw() {
+    if metadata.is_symlink() || !is_this_user(metadata.uid()) {
         return Err(io::Error::other("another user has replaced it"));
     }
     if metadata.mode() & 0o7777 == mode {
@@ -42,7 +42,7 @@ pub(super) fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
     use rustix::fs::{AtFlags, CWD, Mode, chmodat};
 
     let metadata = std::fs::symlink_metadata(path)?;
-    if metadata.is_symlink() || metadata.uid() != geteuid().as_raw() {
+    if metadata.is_symlink() || !is_this_user(metadata.uid()) {
         return Err(io::Error::other("another user has replaced it"));
     }
     let mode = Mode::from_bits_truncate(mode.try_into().unwrap_or_default());

@@ -10,6 +10,7 @@ use rustix::fs::{Access, access};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
+use super::users::is_this_user;
 use super::way::{Require, WayError, walk};
 
 /// The variable that says where the state folder is, before `HOME`.
@@ -176,7 +177,7 @@ pub fn examine(folder: &Path) -> Result<Usable, Trouble> {
         return Err(Trouble::NotAFolder { path: nearest.to_owned() });
     }
     let is_there = nearest == folder;
-    if is_there && metadata.uid() != geteuid().as_raw() {
+    if is_there && !is_this_user(metadata.uid()) {
         return Err(Trouble::NotOurs { owner: metadata.uid() });
     }
     access(nearest, Access::WRITE_OK | Access::EXEC_OK)

@@ -11,10 +11,9 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use rustix::io::Errno;
-use rustix::process::geteuid;
 
 use super::folders;
-use super::{PRIVATE_FILE, is_at, make_new_folder};
+use super::{PRIVATE_FILE, is_at, is_this_user, make_new_folder};
 
 /// A folder of one CLI process. It is made when it is needed, and removed when this is dropped.
 #[derive(Debug, Default)]
@@ -101,7 +100,7 @@ const CHANCE_DIGITS: usize = 16;
 
 fn remove_orphan(path: &Path) -> io::Result<()> {
     let folder = open_folder(path)?;
-    if folder.metadata()?.uid() != geteuid().as_raw() {
+    if !is_this_user(folder.metadata()?.uid()) {
         return Err(io::ErrorKind::PermissionDenied.into());
     }
     // Held by somebody: then it is none.

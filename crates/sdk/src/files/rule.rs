@@ -8,9 +8,9 @@ use std::path::Path;
 
 use rustix::fs::{CWD, Mode, OFlags, RawMode, openat};
 use rustix::io::Errno;
-use rustix::process::geteuid;
 
 use super::exact::set_mode_of;
+use super::users::is_this_user;
 use super::way::{Require, WayError, walk};
 
 /// How one kind of file is made or opened.
@@ -146,7 +146,7 @@ impl FileRule {
         }
         let metadata = file.metadata()?;
         let kind = metadata.file_type();
-        if kind.is_file() && self.link == Link::FollowedIfOurs && metadata.uid() != geteuid().as_raw() {
+        if kind.is_file() && self.link == Link::FollowedIfOurs && !is_this_user(metadata.uid()) {
             return Err(io::Error::other(format!("it is a file of user {}; name one of this user's", metadata.uid())));
         }
         if kind.is_file() && self.link == Link::FollowedIfOurs && metadata.nlink() > 1 {

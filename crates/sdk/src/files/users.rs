@@ -1,34 +1,82 @@
 //! Which users can be trusted with what this one uses.
+//!
+//! A user namespace shows every user without a number in it as one number, the overflow user: the real root, but also
+//! this process itself if its namespace maps nobody. So that number says who somebody is only where a user has it.
 
 use rustix::process::geteuid;
 
 /// Whether an owner is this user or root.
 pub(super) fn is_trusted(owner: u32) -> bool {
-    owner == 0 || owner == geteuid().as_raw() || owner == UNKNOWN_USER && stands_for_the_real_root()
+    owner == 0 || is_this_user(owner) || Namespace::read().stands_for_the_real_root(owner)
 }
 
-/// How a user is shown who has no number in this namespace, as the real root in a container of a user's own.
-const UNKNOWN_USER: u32 = 65534;
-
-/// Whether nobody in this namespace has that number. Otherwise it is a user like any other, who may be here.
-fn stands_for_the_real_root() -> bool {
-    let map = super::read_system("/proc/self/uid_map").unwrap_or_default();
-    is_unmapped(UNKNOWN_USER, &String::from_utf8_lossy(&map))
+/// Whether the system says of a file, a process or a peer that it is this user's. Nothing is, as long as this user has no
+/// number of its own.
+pub fn is_this_user(user: u32) -> bool {
+    user == geteuid().as_raw() && check_this_user().is_ok()
 }
 
-/// Whether a map gives nobody a number. Each line has the first number in the namespace, the first outside, and how many.
-fn is_unmapped(user: u32, map: &str) -> bool {
-    let maps = |line: &str| {
-        let mut numbers = line.split_ascii_whitespace().map(|word| word.parse::<u64>().ok());
-        match (numbers.next(), numbers.next(), numbers.next()) {
-            (Some(Some(first)), Some(Some(_)), Some(Some(count))) => {
-                (first..first.saturating_add(count)).contains(&u64::from(user))
-            }
-            // What cannot be read may say anything.
-            _ => true,
+/// The user of this process has no number here, so that every other user without one looks the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "this user namespace does not map the user of this process: the system shows every unmapped user as {user}, so that \
+     files and clients of other users look like this user's; start watari as a mapped user, for example with `unshare \
+     --user --map-root-user`"
+)]
+pub struct UnknownUser {
+    user: u32,
+}
+
+/// Checks that this user can be told from others. Call it before anything listens.
+pub fn check_this_user() -> Result<(), UnknownUser> {
+    let user = geteuid().as_raw();
+    let is_known = !cfg!(target_os = "linux") || Namespace::read().knows(user);
+    if is_known { Ok(()) } else { Err(UnknownUser { user }) }
+}
+
+/// The number that Linux gives the overflow user where nobody has set another.
+const USUAL_OVERFLOW_USER: u32 = 65534;
+
+/// What the system says about the users of this namespace. None of what cannot be read.
+#[derive(Debug, Default)]
+struct Namespace {
+    /// Which numbers have users here: on each line the first number here, the first outside, and how many.
+    map: Option<String>,
+    overflow_user: Option<u32>,
+}
+
+impl Namespace {
+    fn read() -> Namespace {
+        let text = |path| Some(String::from_utf8_lossy(&super::read_system(path).ok()?).into_owned());
+        let overflow_user = text("/proc/sys/kernel/overflowuid");
+        Namespace {
+            map: text("/proc/self/uid_map"),
+            overflow_user: overflow_user.and_then(|number| number.trim().parse().ok()),
         }
-    };
-    !map.trim().is_empty() && !map.lines().any(maps)
+    }
+
+    /// Whether a number is the overflow user's, and nobody in this namespace has it. Otherwise it is a user like any other,
+    /// who may be here.
+    fn stands_for_the_real_root(&self, owner: u32) -> bool {
+        self.overflow_user == Some(owner) && self.is_mapped(owner) == Some(false)
+    }
+
+    /// Whether a number is that of one user only. What cannot be read may say anything.
+    fn knows(&self, user: u32) -> bool {
+        user != self.overflow_user.unwrap_or(USUAL_OVERFLOW_USER) || self.is_mapped(user) == Some(true)
+    }
+
+    /// Whether somebody has a number. None if that is not known, as before anybody was given one.
+    fn is_mapped(&self, user: u32) -> Option<bool> {
+        let map = self.map.as_ref().filter(|map| !map.trim().is_empty())?;
+        let mut is_mapped = false;
+        for line in map.lines() {
+            let numbers: Result<Vec<u64>, _> = line.split_ascii_whitespace().map(str::parse).collect();
+            let [first, _outside, count] = numbers.ok()?.try_into().ok()?;
+            is_mapped |= (first..first.saturating_add(count)).contains(&u64::from(user));
+        }
+        Some(is_mapped)
+    }
 }
 
 #[cfg(test)]
@@ -36,18 +84,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_unknown_user_is_trusted_only_where_no_user_has_that_number() {
-        for (map, is_trusted) in [
-            ("         0       1000          1\n", true),
-            ("0 1000 1\n1 100000 1000\n", true),
-            ("0 0 4294967295\n", false),
-            ("0 1000 1\n1 100000 65536\n", false),
-            ("0 100000 65535\n", false),
-            ("0 100000 65534\n", true),
-            ("nonsense\n", false),
-            ("", false),
+    fn the_overflow_user_stands_for_root_only_where_no_user_has_that_number_and_is_known_only_where_one_has() {
+        for (map, overflow, is_root, is_known) in [
+            ("         0       1000          1\n", 65534, true, false),
+            ("0 1000 1\n1 100000 1000\n", 65534, true, false),
+            ("0 0 4294967295\n", 65534, false, true),
+            ("0 1000 1\n1 100000 65536\n", 65534, false, true),
+            ("0 100000 65535\n", 65534, false, true),
+            ("0 100000 65534\n", 65534, true, false),
+            // A system with another overflow user: there this number is a user's like any other.
+            ("0 1000 1\n", 60000, false, true),
+            ("nonsense\n", 65534, false, false),
+            ("0 1000 1\n0 1\n", 65534, false, false),
+            // What the system shows before anybody is mapped.
+            ("", 65534, false, false),
         ] {
-            assert_eq!(is_unmapped(UNKNOWN_USER, map), is_trusted, "{map}");
+            let namespace = Namespace { map: Some(map.to_owned()), overflow_user: Some(overflow) };
+            assert_eq!(namespace.stands_for_the_real_root(65534), is_root, "{map}");
+            assert_eq!(namespace.knows(65534), is_known, "{map}");
+            assert!(namespace.knows(1000) && !namespace.stands_for_the_real_root(1000), "{map}");
         }
+        let unreadable = Namespace::default();
+        assert!(!unreadable.stands_for_the_real_root(65534) && !unreadable.knows(65534) && unreadable.knows(1000));
     }
 }

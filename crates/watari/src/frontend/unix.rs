@@ -11,14 +11,14 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use rustix::process::{Resource, geteuid, getrlimit};
+use rustix::process::{Resource, getrlimit};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
 use watari_hub::lock::{Lock, LockError, SOCKET_PREFIX};
 use watari_hub::socket::{Socket as BoundSocket, SocketError};
 use watari_hub::{Handle, Home, HostState, Key, Stopper};
-use watari_sdk::files::folders;
+use watari_sdk::files::{folders, is_this_user};
 
 use crate::dialect::native::Native;
 use crate::dialect::socket::Socket;
@@ -182,7 +182,7 @@ fn welcome(
     budget: &LineBudget,
 ) -> Option<impl Future<Output = ()> + Send + use<>> {
     // One of whom the system does not tell who it is, is somebody else.
-    let peer = stream.peer_cred().ok().filter(|peer| peer.uid() == geteuid().as_raw());
+    let peer = stream.peer_cred().ok().filter(|peer| is_this_user(peer.uid()));
     let Some(peer) = peer else {
         tracing::warn!("somebody else than this user wanted to connect, and was let go");
         return None;

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::FileType;
+use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
 use rustix::net::SendFlags;
 use watari_sdk::files;
@@ -14,6 +14,15 @@ use super::kind_of;
 
 /// How much a pipe takes without waiting when it says that there is room.
 const PIPE_PIECE_BYTES: usize = 512;
+
+/// Checks that a descriptor is open for writing.
+pub(crate) fn check_writable(to: impl AsFd) -> io::Result<()> {
+    let flags = rustix::fs::fcntl_getfl(to)?;
+    if flags & OFlags::RWMODE == OFlags::RDONLY {
+        return Err(io::Error::other("it is open for reading only; redirect it with > instead of <"));
+    }
+    Ok(())
+}
 
 /// Writes everything, however long that takes.
 pub(crate) fn write_all(to: impl AsFd, mut bytes: &[u8]) -> io::Result<()> {
