@@ -2,6 +2,7 @@
 
 mod detached;
 mod options;
+mod untrusted;
 
 use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
@@ -49,7 +50,8 @@ pub(crate) struct Socket {
     /// MCP servers: a file, or JSON such as {"mcpServers": {…}}
     #[arg(long, value_name = "FILE|JSON")]
     mcp_config: Option<String>,
-    /// Read no settings, and start no MCP server but those given here: for a directory that is not trusted
+    /// Run nothing that the directory names: read no settings, start no MCP server but those given here, and let git find no
+    /// repository
     #[arg(long)]
     untrusted: bool,
     /// End when no client was connected and nothing ran, in a turn or in the background, for SECONDS; otherwise never

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use watari_sdk::{
-    Keeper, McpServers, Options, PermissionMode, PermissionPrompts, SettingSource, TOOL_SERVER, read_mcp_servers,
-    read_mcp_servers_file,
+    Environment, Keeper, McpServers, Options, PermissionMode, PermissionPrompts, SettingSource, TOOL_SERVER,
+    read_mcp_servers, read_mcp_servers_file,
 };
 
-use super::Socket;
+use super::{Socket, untrusted};
 
 /// What a session is started with. It is the CLI as its user knows it: with its own system prompt and settings.
 pub(super) fn session(given: &mut Socket, cwd: PathBuf) -> Result<Options, String> {
@@ -32,6 +32,8 @@ pub(super) fn session(given: &mut Socket, cwd: PathBuf) -> Result<Options, Strin
         expired_words: Some("Approval request timed out".to_owned()),
         mcp_servers: given.mcp_config.take().map_or(Ok(McpServers::None), |config| mcp_servers(&config))?,
         strict_mcp_config: given.untrusted,
+        settings: given.untrusted.then(untrusted::settings),
+        environment: if given.untrusted { untrusted::environment() } else { Environment::default() },
         setting_sources: Some(if given.untrusted { Vec::new() } else { sources }),
         liveness: given.stalls.liveness(),
         offers_tools: true,
