@@ -89,6 +89,34 @@ fn it_prints_the_environment_and_answers_by_its_scripts_one_after_the_other() {
 }
 
 #[test]
+fn no_value_of_a_header_or_parameter_is_recorded_unless_it_is_known_to_hold_no_key() {
+    const KEYS: [&str; 8] = [
+        "x-api-key",
+        "api-key",
+        "x-goog-api-key",
+        "x-auth-token",
+        "x-amz-security-token",
+        "cf-access-client-secret",
+        "cookie",
+        "x-anything",
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    let record = folder.path().join("requests.jsonl");
+    let stub = Stub::start(&["--record", record.to_str().unwrap()]);
+    let headers: String = KEYS.iter().map(|name| format!("{name}: s3cr3t\r\n")).collect();
+    let harmless = "anthropic-version: 2023-06-01\r\nx-stainless-lang: js\r\nproxy-authorization: stub\r\n";
+    stub.ask("HEAD", "/v1/messages?beta=true&api_key=s3cr3t&key=&s3cr3t", &(headers + harmless), "");
+    let recorded = std::fs::read_to_string(&record).unwrap();
+    let (_, over_http) = stub.ask("GET", &stub.control("requests"), "", "");
+    let request: Value = serde_json::from_str(&recorded).unwrap();
+    assert!(!recorded.contains("s3cr3t") && !over_http.contains("s3cr3t"), "{recorded}{over_http}");
+    KEYS.iter().for_each(|name| assert_eq!(request["headers"][name], "hidden", "{name}"));
+    assert_eq!(request["path"], "/v1/messages?beta=true&api_key=hidden&key=hidden&hidden");
+    let kept = ["anthropic-version", "x-stainless-lang", "proxy-authorization"].map(|name| &request["headers"][name]);
+    assert_eq!(kept, ["2023-06-01", "js", "stub"]);
+}
+
+#[test]
 fn what_it_was_asked_is_in_the_record_and_over_http_without_keys() {
     let folder = tempfile::tempdir().unwrap();
     let record = folder.path().join("requests.jsonl");

@@ -10,6 +10,7 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use super::script::{Reply, Script};
+use super::secrets;
 
 /// How much memory requests may take, by an estimate; the oldest go first. A file that is recorded to has them all.
 const KEPT_BYTES_MAX: usize = 512 * 1024 * 1024;
@@ -32,10 +33,10 @@ pub struct RecordedRequest {
     pub call: Call,
     /// `GET`, `POST` and so on.
     pub method: String,
-    /// The path with its query, such as `/v1/messages?beta=true`.
+    /// The path with its query, such as `/v1/messages?beta=true`. The value of any other parameter is `hidden`.
     pub path: String,
-    /// The headers in the order in which they came, their names in lower case. A key or a token is not kept: its
-    /// value is `hidden`, unless it is the word that the stub's own environment has for one.
+    /// The headers in the order in which they came, their names in lower case. Only the values of headers that are
+    /// known to hold no key are kept, and `stub`, the key that the stub's own environment has; any other is `hidden`.
     #[serde(serialize_with = "as_map")]
     pub headers: Vec<(String, String)>,
     /// The body: null if there was none, a string if it was not JSON.
@@ -106,8 +107,8 @@ impl RecordedRequest {
             at: Duration::ZERO,
             call: Call::Unknown,
             method: method.to_string(),
-            path: uri.path_and_query().map_or_else(|| uri.path().to_owned(), ToString::to_string),
-            headers: headers.map(|(name, value)| (name.to_owned(), without_secret(name, value))).collect(),
+            path: secrets::path_without_secrets(uri),
+            headers: headers.map(|(name, value)| (name.to_owned(), secrets::without_secret(name, value))).collect(),
             body,
         }
     }
@@ -226,14 +227,6 @@ fn take(counter: &mut usize) -> usize {
     let taken = *counter;
     *counter += 1;
     taken
-}
-
-/// The key that the stub's own environment has: it is no secret.
-pub(super) const STUB_KEY: &str = "stub";
-
-fn without_secret(name: &str, value: String) -> String {
-    let is_secret = ["x-api-key", "authorization", "cookie", "proxy-authorization"].contains(&name);
-    if is_secret && value != STUB_KEY { "hidden".to_owned() } else { value }
 }
 
 fn as_milliseconds<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {

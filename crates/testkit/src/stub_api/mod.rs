@@ -7,6 +7,7 @@ mod ledger;
 mod message;
 mod script;
 mod script_file;
+mod secrets;
 mod server;
 mod sse;
 
@@ -27,10 +28,11 @@ use watari_sdk::files::WANTED_RECORD;
 use crate::hand_written::BadFile;
 use desk::Desk;
 pub use fault::{Fault, Point};
+use ledger::Ledger;
 pub use ledger::{Call, RecordedRequest};
-use ledger::{Ledger, STUB_KEY};
 pub use script::{Reply, Script};
 pub(crate) use script_file::ScriptFile;
+use secrets::STUB_KEY;
 
 /// A running stub. Dropping it stops the server and cuts every open answer.
 #[derive(Debug)]
