@@ -72,6 +72,66 @@ fn a_prompt_waits_for_the_cli_and_is_told_from_its_start_to_its_result() {
     "#);
 }
 
+/// The results of 2.1.42, which count that the model was not asked.
+#[test]
+fn what_only_the_result_says_is_emitted_and_a_prompt_for_which_nothing_was_done_is_explained() {
+    insta::assert_snapshot!(play(r#"
+        cli ready
+        prompt /unknown
+        cli result "subtype":"success","is_error":false,"result":"Unknown skill: unknown","usage":{"input_tokens":0}
+        prompt blocked without a word
+        cli result "subtype":"success","is_error":false,"result":"","usage":{"input_tokens":0}
+        prompt blocked
+        cli {"type":"system","subtype":"informational","content":"blocked by hook","prevent_continuation":true}
+        cli result "subtype":"success","is_error":false,"result":"blocked by hook","usage":{"input_tokens":0}
+        prompt /cost
+        cli {"type":"assistant","message":{"id":"msg_1","content":[{"type":"text","text":"$0"}]}}
+        cli result "subtype":"success","is_error":false,"result":"$0","usage":{"input_tokens":0}
+        prompt /compact
+        cli {"type":"user","message":{"role":"user","content":"Compacted"}}
+        cli result "subtype":"success","is_error":false,"result":"","usage":{"input_tokens":0}
+        prompt interrupted
+        cli result "subtype":"success","is_error":false,"terminal_reason":"aborted_streaming","usage":{"input_tokens":0}
+    "#), @r#"
+    * ready {"cli":{"version":"2.1.325"}}
+    * prompt_accepted {"content":"/unknown","entry":"00000000-0000-4000-8000-000000000001","prompt":1}
+    * turn_started {"cause":{"prompt":1}}
+    > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"/unknown","type":"text"}]},"parent_tool_use_id":null}
+    * block_finished {"block":1,"content":{"text":"Unknown skill: unknown","type":"text"},"message":"result_1","source":{"cut_short":false,"writer":"command"},"streamed":false}
+    * turn_finished {"cause":{"prompt":1},"outcome":{"ending":"completed","result":"Unknown skill: unknown","subtype":"success"}}
+    * became_idle
+    * prompt_accepted {"content":"blocked without a word","entry":"00000000-0000-4000-8000-000000000002","prompt":2}
+    * turn_started {"cause":{"prompt":2}}
+    > {"type":"user","uuid":"00000000-0000-4000-8000-000000000002","session_id":"","message":{"role":"user","content":[{"text":"blocked without a word","type":"text"}]},"parent_tool_use_id":null}
+    * noticed {"about":"stopped","text":"Claude Code did nothing for this message and does not say why: a hook in its settings may have blocked it"}
+    * turn_finished {"cause":{"prompt":2},"outcome":{"ending":"completed","subtype":"success"}}
+    * became_idle
+    * prompt_accepted {"content":"blocked","entry":"00000000-0000-4000-8000-000000000003","prompt":3}
+    * turn_started {"cause":{"prompt":3}}
+    > {"type":"user","uuid":"00000000-0000-4000-8000-000000000003","session_id":"","message":{"role":"user","content":[{"text":"blocked","type":"text"}]},"parent_tool_use_id":null}
+    * noticed {"about":"stopped","text":"blocked by hook"}
+    * turn_finished {"cause":{"prompt":3},"outcome":{"ending":"completed","result":"blocked by hook","subtype":"success"}}
+    * became_idle
+    * prompt_accepted {"content":"/cost","entry":"00000000-0000-4000-8000-000000000004","prompt":4}
+    * turn_started {"cause":{"prompt":4}}
+    > {"type":"user","uuid":"00000000-0000-4000-8000-000000000004","session_id":"","message":{"role":"user","content":[{"text":"/cost","type":"text"}]},"parent_tool_use_id":null}
+    * block_finished {"block":2,"content":{"text":"$0","type":"text"},"message":"msg_1","source":{"cut_short":false,"writer":"model"},"streamed":false}
+    * turn_finished {"cause":{"prompt":4},"outcome":{"ending":"completed","result":"$0","subtype":"success"}}
+    * became_idle
+    * prompt_accepted {"content":"/compact","entry":"00000000-0000-4000-8000-000000000005","prompt":5}
+    * turn_started {"cause":{"prompt":5}}
+    > {"type":"user","uuid":"00000000-0000-4000-8000-000000000005","session_id":"","message":{"role":"user","content":[{"text":"/compact","type":"text"}]},"parent_tool_use_id":null}
+    * model_told {"content":"Compacted","replayed":false,"synthetic":false}
+    * turn_finished {"cause":{"prompt":5},"outcome":{"ending":"completed","subtype":"success"}}
+    * became_idle
+    * prompt_accepted {"content":"interrupted","entry":"00000000-0000-4000-8000-000000000006","prompt":6}
+    * turn_started {"cause":{"prompt":6}}
+    > {"type":"user","uuid":"00000000-0000-4000-8000-000000000006","session_id":"","message":{"role":"user","content":[{"text":"interrupted","type":"text"}]},"parent_tool_use_id":null}
+    * turn_finished {"cause":{"prompt":6},"outcome":{"ending":"interrupted","subtype":"success","terminal_reason":"aborted_streaming"}}
+    * became_idle
+    "#);
+}
+
 #[test]
 fn a_stream_that_breaks_off_is_given_up_before_the_answer_in_its_place() {
     insta::assert_snapshot!(play(r#"

@@ -10,6 +10,7 @@ use std::time::Duration;
 use host::{Room, of_type, text_of, transcript};
 use serde_json::{Value, json};
 use watari_testkit::Reply;
+use watari_testkit::claude::{oldest_claude, pinned_claude};
 
 fn bash(command: &str) -> Reply {
     Reply::text("I will look.").and_tool_use("toolu_1", "Bash", json!({"command": command}))
@@ -31,6 +32,38 @@ async fn what_is_told_in_watari_s_own_dialect_fits_its_schema_and_so_does_what_i
     assert!(kept.len() > 10 && kept.len() < seen.len() - 2, "{seen:#?}");
     assert!(room.events().iter().zip(kept).all(|(stored, told)| stored == told));
     host.stop().await;
+}
+
+/// A hook that blocks every prompt, and a slash command that there is not.
+#[tokio::test]
+async fn a_message_for_which_nothing_is_done_says_why_before_its_done() {
+    for claude in [pinned_claude(), oldest_claude()] {
+        let room = Room { claude: claude.clone(), ..Room::real([Reply::text("Hello.")]).await };
+        let host = room.host(&[]).await;
+        let mut client = host.client_with_init().await;
+        client.say("/nonexistent").await;
+        let seen = client.until("done").await;
+        // The newer one passes it on to the model.
+        let expected = if claude == oldest_claude() { "Unknown skill: nonexistent" } else { "Hello." };
+        assert_eq!((text_of(&seen).as_str(), of_type(&seen, "error").len()), (expected, 0), "{seen:#?}");
+        host.stop().await;
+
+        let room = Room { claude: claude.clone(), ..Room::real([Reply::text("Hello.")]).await };
+        let hook = json!({"type": "command", "command": "echo not today >&2; exit 2"});
+        let settings = json!({"hooks": {"UserPromptSubmit": [{"hooks": [hook]}]}});
+        let path = room.sandbox.home().join(".claude/settings.json");
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, settings.to_string()).unwrap();
+        let host = room.host(&[]).await;
+        let mut client = host.client_with_init().await;
+        client.say("hi").await;
+        let seen = client.until("done").await;
+        let error = &of_type(&seen, "error")[0];
+        let why = if claude == oldest_claude() { "a hook in its settings may have blocked it" } else { "not today" };
+        assert!(error["message"].as_str().unwrap().contains(why), "{seen:#?}");
+        assert_eq!((&error["kind"], text_of(&seen).as_str()), (&json!("turn"), ""), "{seen:#?}");
+        host.stop().await;
+    }
 }
 
 #[tokio::test]

@@ -7,8 +7,10 @@ use serde::Serialize;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum NoticeKind {
-    /// A remark, such as that a hook blocked a prompt.
+    /// A remark.
     Information,
+    /// The CLI does nothing for the prompt, or goes no further with it: a hook blocked it.
+    Stopped,
     /// Something the CLI's own screen would show for a while.
     Notification,
     /// The model refused, and whether another took over.

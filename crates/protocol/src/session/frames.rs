@@ -4,11 +4,12 @@
 use std::time::{Duration, Instant};
 
 use super::closing::{Rung, Stop};
+use super::messages::Shown;
 use super::state::{Phase, Trigger};
 use super::{Machine, Output, RequestKind};
 use crate::event::{
-    AskEnding, AskKind, CliInfo, DropReason, Event, ExitReason, Failure, RequestFailed, RequestReply, SessionInfo,
-    TurnCause, TurnEnding,
+    AskEnding, AskKind, CliInfo, DropReason, Event, ExitReason, Failure, NoticeKind, RequestFailed, RequestReply,
+    SessionInfo, TurnCause, TurnEnding,
 };
 use crate::id::{PromptId, ToolUseId};
 use crate::json::Raw;
@@ -34,7 +35,10 @@ impl Machine {
             Incoming::Assistant(frame) => {
                 self.messages.complete(frame, |event| self.outputs.push_back(Output::Event(event)));
             }
-            Incoming::User(frame) => self.model_told(frame),
+            Incoming::User(frame) => {
+                self.messages.show(Shown::Work);
+                self.model_told(frame);
+            }
             Incoming::Result(frame) => self.turn_finished(*frame, now),
             Incoming::System(frame) => self.system(frame, now),
             Incoming::ToolProgress(frame) => self.tell(Event::ToolProgressed {
@@ -42,7 +46,10 @@ impl Machine {
                 tool: frame.tool_name.to_string(),
                 elapsed_seconds: frame.elapsed_time_seconds,
             }),
-            Incoming::Cleared(detail) => self.tell(Event::ConversationCleared { detail: Raw::copied(detail) }),
+            Incoming::Cleared(detail) => {
+                self.messages.show(Shown::Work);
+                self.tell(Event::ConversationCleared { detail: Raw::copied(detail) });
+            }
             Incoming::Suggestion(suggestion) => {
                 self.tell(Event::PromptSuggested { suggestion: suggestion.into_string() });
             }
@@ -97,8 +104,6 @@ impl Machine {
         if was_interrupted && frame.outcome.ending == TurnEnding::Failed(Failure::Execution) {
             frame.outcome.ending = TurnEnding::Interrupted;
         }
-        // A message that the CLI did not stop before its result will not go on.
-        self.messages.finish(|event| self.outputs.push_back(Output::Event(event)));
         let cause = match self.prompts.with_cli() {
             Some(prompt) if self.is_result_of(&frame) => {
                 self.prompts.finish();
@@ -106,6 +111,8 @@ impl Machine {
             }
             Some(_) | None => TurnCause::Cli,
         };
+        // A message that the CLI did not stop before its result will not go on.
+        self.messages.turn_finished(cause, &frame, |event| self.outputs.push_back(Output::Event(event)));
         if frame.has_origin || cause == TurnCause::Cli {
             self.runs_by_itself = false;
         }
@@ -172,7 +179,10 @@ impl Machine {
             SystemFrame::Compacted(detail) => Event::Compacted { detail: Raw::copied(detail) },
             SystemFrame::Title(title) => Event::TitleChanged { title: title.into_string() },
             SystemFrame::Commands(commands) => Event::CommandsListed { commands: Raw::copied(commands) },
-            SystemFrame::Notice { about, text, detail } => Event::Noticed { about, text, detail: Raw::copied(detail) },
+            SystemFrame::Notice { about, text, detail } => {
+                self.messages.show(if about == NoticeKind::Stopped { Shown::Text } else { Shown::Work });
+                Event::Noticed { about, text, detail: Raw::copied(detail) }
+            }
         };
         self.tell(event);
     }

@@ -4,20 +4,34 @@
 //! and stops the message. A block that was streamed but never sent whole was abandoned. A stream that breaks off has no stop on
 //! 2.1.42: that another message is complete says that it is over.
 
+use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::event::{BlockKind, Delta, Event};
+use crate::event::{Block, BlockKind, BlockSource, Delta, Event, NoticeKind, TurnCause, TurnEnding, Writer};
 use crate::id::{BlockId, Counter, MessageId};
 use crate::json::Raw;
 use crate::wire::Text;
 use crate::wire::message::{AssistantFrame, read_kind};
 use crate::wire::repair::Halves;
+use crate::wire::result::ResultFrame;
 use crate::wire::stream::{StreamDelta, StreamFrame};
 
 #[derive(Debug)]
 pub(super) struct Messages {
     blocks: Counter,
     streaming: Option<Streaming>,
+    /// What was emitted of the turn.
+    shown: Shown,
+}
+
+/// How much clients can see of a turn, from less to more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Shown {
+    Nothing,
+    /// Something was done, such as a tool or a slash command.
+    Work,
+    /// A text for the user, or the reason why there is none.
+    Text,
 }
 
 #[derive(Debug)]
@@ -38,15 +52,20 @@ struct StreamingBlock {
     is_whole: bool,
 }
 
+/// What is said of a prompt for which the CLI did nothing, without a word.
+const NOTHING_DONE: &str = "Claude Code did nothing for this message and does not say why: a hook in its settings may have \
+                            blocked it";
+
 impl Messages {
     pub(super) fn new(blocks: Counter) -> Messages {
-        Messages { blocks, streaming: None }
+        Messages { blocks, streaming: None, shown: Shown::Nothing }
     }
 
     pub(super) fn stream(&mut self, frame: StreamFrame<'_>, mut tell: impl FnMut(Event)) {
         match frame {
             StreamFrame::MessageStarted { id, model } => {
                 self.finish(&mut tell);
+                self.show(Shown::Work);
                 let message = MessageId(id.into_string());
                 tell(Event::MessageStarted { message: message.clone(), model: model.into_string() });
                 self.streaming = Some(Streaming { message, stop_reason: None, blocks: Vec::new() });
@@ -68,6 +87,41 @@ impl Messages {
         }
     }
 
+    /// Something of the turn was emitted elsewhere.
+    pub(super) fn show(&mut self, shown: Shown) {
+        self.shown = self.shown.max(shown);
+    }
+
+    /// A turn is over. What its result says is emitted where nothing else says it: 2.1.42 reports a slash command that it does
+    /// not know so, and nothing at all of a prompt that a hook has blocked.
+    pub(super) fn turn_finished(&mut self, cause: TurnCause, frame: &ResultFrame, mut tell: impl FnMut(Event)) {
+        self.finish(&mut tell);
+        let shown = std::mem::replace(&mut self.shown, Shown::Nothing);
+        if !frame.without_model || frame.outcome.ending != TurnEnding::Completed {
+            return;
+        }
+        let result = frame.outcome.result.as_deref().filter(|result| !result.is_empty());
+        match (shown, result) {
+            (Shown::Nothing | Shown::Work, Some(text)) => {
+                let block = BlockId(self.blocks.next());
+                tell(Event::BlockFinished {
+                    block,
+                    message: MessageId(format!("result_{block}")),
+                    parent: None,
+                    streamed: false,
+                    source: Box::new(BlockSource { writer: Writer::Command, ..BlockSource::default() }),
+                    content: Block { kind: BlockKind::Text, raw: Raw::of(&json!({"type": "text", "text": text})) },
+                });
+            }
+            (Shown::Nothing, None) if cause != TurnCause::Cli => tell(Event::Noticed {
+                about: NoticeKind::Stopped,
+                text: Some(NOTHING_DONE.to_owned()),
+                detail: frame.outcome.detail.clone(),
+            }),
+            (Shown::Nothing | Shown::Work, None) | (Shown::Text, _) => {}
+        }
+    }
+
     /// Whole blocks, of the streaming message or of one that was not streamed.
     pub(super) fn complete(&mut self, frame: AssistantFrame<'_>, mut tell: impl FnMut(Event)) {
         let is_replaced = |streaming: &Streaming| streaming.message.0 != *frame.message_id;
@@ -80,6 +134,8 @@ impl Messages {
             tell(Event::MessageRetracted { message });
         }
         for content in frame.blocks {
+            let is_text = frame.parent.is_none() && content.kind == BlockKind::Text;
+            self.show(if is_text { Shown::Text } else { Shown::Work });
             let streamed = match &frame.parent {
                 Some(_) => None,
                 None => self.take_streamed(&frame.message_id, &content.kind),

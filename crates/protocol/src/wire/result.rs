@@ -14,6 +14,8 @@ pub(crate) struct ResultFrame {
     pub(crate) has_origin: bool,
     /// The prompts it answers, by the ids we gave them; none when the CLI does not say.
     pub(crate) prompt_uuids: Vec<String>,
+    /// True when the CLI counted tokens, and none: the model was not asked.
+    pub(crate) without_model: bool,
     pub(crate) outcome: Outcome,
 }
 
@@ -22,6 +24,7 @@ pub(super) fn read(line: &str) -> Option<ResultFrame> {
     let detail: &RawValue = serde_json::from_str(line).ok()?;
     let subtype = members.subtype.or_default();
     let terminal_reason = members.terminal_reason.into_option();
+    let usage = members.usage.map(read_usage);
     let outcome = Outcome {
         ending: ending(&subtype, members.is_error.or_default(), terminal_reason.as_deref()),
         subtype,
@@ -31,7 +34,7 @@ pub(super) fn read(line: &str) -> Option<ResultFrame> {
         structured_output: members.structured_output.map(Raw::copied),
         deferred_tool: members.deferred_tool_use.map(Raw::copied),
         permission_denials: members.permission_denials.map_or_else(|| Raw::from("[]"), Raw::copied),
-        usage: members.usage.map(read_usage).unwrap_or_default(),
+        usage: usage.unwrap_or_default(),
         // Known only to who knows what came before.
         cost_usd: None,
         total_cost_usd: members.total_cost_usd.or_default(),
@@ -41,6 +44,7 @@ pub(super) fn read(line: &str) -> Option<ResultFrame> {
     };
     Some(ResultFrame {
         has_origin: members.origin.is_some(),
+        without_model: usage == Some(Usage::default()),
         prompt_uuids: members.user_message_uuids.or_default(),
         outcome,
     })

@@ -83,7 +83,9 @@ pub(super) fn read<'a>(frame: &Frame<'a>, line: &'a str) -> Option<SystemFrame<'
         "compact_boundary" => Some(SystemFrame::Compacted(whole(line)?)),
         "session_title_changed" => read_list(line).title.map(SystemFrame::Title),
         "commands_changed" => read_list(line).commands.map(SystemFrame::Commands),
-        "informational" => read_notice(line, NoticeKind::Information),
+        "informational" => {
+            read_notice(line, if stops_turn(line) { NoticeKind::Stopped } else { NoticeKind::Information })
+        }
         "notification" => read_notice(line, NoticeKind::Notification),
         "model_refusal_fallback" | "model_refusal_no_fallback" => read_notice(line, NoticeKind::Refusal),
         "local_command_output" => read_notice(line, NoticeKind::CommandOutput),
@@ -97,6 +99,16 @@ pub(super) fn read<'a>(frame: &Frame<'a>, line: &'a str) -> Option<SystemFrame<'
         "worker_shutting_down" => read_notice(line, NoticeKind::ShuttingDown),
         _ => None,
     }
+}
+
+/// Whether a remark says that the CLI goes no further with the prompt.
+fn stops_turn(line: &str) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Members {
+        #[serde(default)]
+        prevent_continuation: Loose<bool>,
+    }
+    serde_json::from_str::<Members>(line).is_ok_and(|members| members.prevent_continuation.or_default())
 }
 
 /// A notice of any family: its words stand under one of a few keys, or nowhere.

@@ -10,8 +10,8 @@ pub(super) use line::Line;
 use line::{CallId, ClosedReason, DeltaType, DroppedReason, Origin, RequestId, TaskWord, write};
 
 use watari_sdk::{
-    AskEnding, AskId, AskKind, BlockId, BlockKind, Delta, DropReason, Event, LINE_BYTES_MAX, MessageId, Outcome,
-    PermissionAsk, Raw, SessionInfo, TaskNews, TurnCause, TurnEnding,
+    AskEnding, AskId, AskKind, BlockId, BlockKind, Delta, DropReason, Event, LINE_BYTES_MAX, MessageId, NoticeKind,
+    Outcome, PermissionAsk, Raw, SessionInfo, TaskNews, TurnCause, TurnEnding,
 };
 
 use crate::dialect::liveness::{self, resumed_elsewhere};
@@ -213,6 +213,7 @@ impl Encoder {
             Event::NoiseSkipped { bytes, .. } if bytes > LINE_BYTES_MAX as u64 => {
                 error(&format!("a line of {bytes} bytes of Claude Code was too long, and was skipped"), Fatal::No, out);
             }
+            Event::Noticed { about: NoticeKind::Stopped, text: Some(why), .. } => error(&why, Fatal::No, out),
             Event::ResumedElsewhere { entrypoint, .. } => error(&resumed_elsewhere(&entrypoint), Fatal::No, out),
             Event::EventsDropped { count } => {
                 error(&format!("{count} events were dropped, because nobody read them"), Fatal::No, out);
@@ -359,6 +360,7 @@ fn write_result(session_id: &str, cause: TurnCause, outcome: &Outcome, out: &mut
         usage: object(&usage),
         result: succeeded.then_some(outcome.result.as_deref().unwrap_or_default()),
         errors: (!succeeded).then_some(outcome.errors.as_slice()),
+        structured_output: outcome.structured_output.as_ref().map(AsRef::as_ref),
         origin: match cause {
             TurnCause::Prompt(_) => Origin::Prompt,
             TurnCause::Cli => Origin::Task,

@@ -62,6 +62,10 @@ pub(crate) struct Line<'a> {
     pub(crate) reason: Option<Cow<'a, str>>,
     pub(crate) count: Option<u64>,
     #[serde(borrow)]
+    pub(crate) about: Option<&'a str>,
+    #[serde(borrow)]
+    pub(crate) text: Option<Cow<'a, str>>,
+    #[serde(borrow)]
     pub(crate) entrypoint: Option<Cow<'a, str>>,
     pub(crate) silent_seconds: Option<u64>,
     pub(crate) prompt: Option<u64>,

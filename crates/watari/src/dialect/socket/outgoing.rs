@@ -10,7 +10,7 @@ use watari_sdk::{AskId, AskWord, Raw, readable};
 
 use super::asks::{Asks, OpenAsk, named};
 use super::line::{CallEnd, Decision, ErrorKind, Kind, Said, write, write_error};
-use super::turns::{end_words, turn_finished, write_done};
+use super::turns::{end_words, stopped, turn_finished, write_done};
 use crate::dialect::liveness::{self, resumed_elsewhere};
 use crate::dialect::native::Line;
 use crate::dialect::shaped::{Content, Object};
@@ -56,7 +56,6 @@ pub(super) const UNTOLD: &[&str] = &[
     "commands_listed",
     "prompt_suggested",
     "transcript_written",
-    "noticed",
     "request_sent",
     "request_answered",
     "unknown",
@@ -103,6 +102,7 @@ impl Encoder {
             "caught_up" if self.tells_places => write(&Said::CaughtUp, None, out),
             "start_failed" => write_error(ErrorKind::Session, line.message.as_deref().unwrap_or_default(), seq, out),
             "log_restored" => write_error(ErrorKind::Storage, line.message.as_deref().unwrap_or_default(), seq, out),
+            "noticed" => stopped(&line, seq, out),
             "events_lost" => {
                 let message = "events are lost here: another program removed them from the log";
                 write_error(ErrorKind::Storage, message, seq, out);

@@ -46,6 +46,18 @@ pub(super) fn turn_finished(line: &Line<'_>, seq: Option<&str>, out: &mut Vec<u8
     write_done(usage, line.prompt_of_turn(), seq, out);
 }
 
+/// Why the CLI does nothing for a message, or goes no further with it. Other notices have no word here.
+pub(super) fn stopped(line: &Line<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
+    if line.about == Some("stopped") {
+        write_error(
+            ErrorKind::Turn,
+            line.text.as_deref().unwrap_or("Claude Code goes no further with this message"),
+            seq,
+            out,
+        );
+    }
+}
+
 /// How a CLI went that nobody had told to; none if somebody had.
 pub(super) fn end_words(exit: &RawValue) -> Option<String> {
     #[derive(Deserialize)]
@@ -69,13 +81,9 @@ pub(super) fn end_words(exit: &RawValue) -> Option<String> {
         }
         _ => {}
     }
-    let how = match (exit.code, exit.signal) {
-        (Some(code), _) => format!("with exit code {code}"),
-        (None, Some(signal)) => format!("by signal {signal}"),
-        (None, None) => "in a way that is not known".to_owned(),
-    };
+    let how = liveness::ended(exit.code, exit.signal);
     let said = if exit.stderr.is_empty() { String::new() } else { format!("; it said: {}", exit.stderr) };
-    Some(format!("Claude Code ended by itself, {how}{said}; the next message starts it again"))
+    Some(format!("{how}{said}; the next message starts it again"))
 }
 
 /// Why a CLI was ended that did not react; none if it ended for another reason.

@@ -252,11 +252,6 @@ fn unless_idle(error: &RequestError) -> Option<String> {
 
 /// How a CLI went that should not have.
 pub(super) fn gone(exit: &Exit) -> String {
-    let how = match (exit.code, exit.signal) {
-        (Some(code), _) => format!("with exit code {code}"),
-        (None, Some(signal)) => format!("by signal {signal}"),
-        (None, None) => "in a way that is not known".to_owned(),
-    };
     if let ExitReason::Unresponsive { to, seconds } = exit.reason {
         return liveness::unresponsive(to, seconds);
     }
@@ -264,5 +259,5 @@ pub(super) fn gone(exit: &Exit) -> String {
         return TOOL_SERVER_TAKEN.to_owned();
     }
     let said = if exit.stderr.is_empty() { String::new() } else { format!("; it said: {}", exit.stderr) };
-    format!("Claude Code ended by itself, {how}{said}")
+    format!("{}{said}", liveness::ended(exit.code, exit.signal))
 }

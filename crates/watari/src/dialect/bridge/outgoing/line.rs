@@ -4,6 +4,7 @@ use std::io::Write;
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::value::RawValue;
 use watari_sdk::AskId;
 
 use crate::dialect::shaped::{Content, Object};
@@ -192,6 +193,10 @@ pub(crate) enum Line<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(with = "Vec<String>")]
         errors: Option<&'a [String]>,
+        /// Extension: what the model wrote to fit the schema of `outputFormat`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "serde_json::Value")]
+        structured_output: Option<&'a RawValue>,
         /// Extension: what the turn was for.
         origin: Origin,
     },

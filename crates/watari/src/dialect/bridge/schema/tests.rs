@@ -174,6 +174,7 @@ fn every_message_and_every_field_is_described() {
     tool_call_result
     tool_result
     turn_result.origin
+    turn_result.structuredOutput
     ");
 }
 
