@@ -3,7 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::argv;
+use watari_protocol::SessionId;
+
+use crate::argv::{self, TranscriptPlace};
 use crate::options::Options;
 use crate::process;
 
@@ -11,8 +13,24 @@ use crate::process;
 /// `CLAUDE_CONFIG_DIR` nor `HOME` of the CLI names one. Two sessions with the same id and the same folder are the same
 /// conversation. The folder need not be there yet.
 pub fn conversations_folder(options: &Options) -> Option<PathBuf> {
+    place(options)?.projects.map(|projects| without_links(&projects))
+}
+
+/// The id of a conversation as it is stored: the CLI takes an id in capitals for another one than the same in small letters.
+/// An id under which there is no conversation is meant in small letters, as ids are made. The disk is looked at only for an
+/// id in capitals.
+pub fn stored_spelling(options: &Options, id: &SessionId) -> SessionId {
+    let small = id.as_str().to_ascii_lowercase();
+    let is_stored = || place(options).is_some_and(|place| place.find(id).is_some());
+    if small == id.as_str() || is_stored() {
+        return id.clone();
+    }
+    SessionId::parse(&small).unwrap_or_else(|_| id.clone())
+}
+
+fn place(options: &Options) -> Option<TranscriptPlace> {
     let directory = process::directory(options.cwd.as_deref()).ok()?;
-    argv::transcript_place(&process::environment(options), &directory).projects.map(|projects| without_links(&projects))
+    Some(argv::transcript_place(&process::environment(options), &directory))
 }
 
 /// The real path of what is there, and below it what is not.
@@ -24,6 +42,20 @@ fn without_links(path: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_id_in_capitals_is_meant_in_small_letters_unless_it_is_stored_in_capitals() {
+        let config = tempfile::tempdir().unwrap();
+        let mut options = Options::default();
+        options.environment.set.insert(argv::CONFIG_VARIABLE.into(), Some(config.path().to_str().unwrap().into()));
+        let small = "0f0e0d0c-0b0a-4908-8706-050403020100";
+        let capitals = SessionId::parse(&small.to_ascii_uppercase()).unwrap();
+        assert_eq!(stored_spelling(&options, &capitals).as_str(), small);
+        let folder = config.path().join("projects/-a");
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join(format!("{capitals}.jsonl")), "").unwrap();
+        assert_eq!(stored_spelling(&options, &capitals), capitals);
+    }
 
     #[test]
     fn a_path_is_the_same_by_every_link_also_if_its_end_is_not_there() {

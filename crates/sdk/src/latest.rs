@@ -13,6 +13,7 @@ use serde::Deserialize;
 use watari_protocol::SessionId;
 
 use crate::argv::{self, TranscriptPlace};
+use crate::conversations::stored_spelling;
 use crate::files::TRANSCRIPT;
 use crate::options::{Options, Session};
 use crate::process::{self, StartError};
@@ -27,11 +28,18 @@ const BEGINNING_BYTES_MAX: u64 = 4 * 1024 * 1024;
 const SDK_ENTRYPOINTS: [&str; 3] = ["sdk-cli", "sdk-ts", "sdk-py"];
 
 /// Replaces [`Session::Continue`] by the conversation that it means: the latest of the working directory, or a new one where
-/// there is none. Call it to know the id before anything is started; a session that starts calls it by itself.
+/// there is none. An id that was named is spelled as it is stored ([`stored_spelling`]). Call it to know the id before anything is started; a session that starts calls it by itself.
 pub async fn resolve_continue(options: &mut Options) -> Result<(), StartError> {
-    match &options.session {
+    match options.session.clone() {
         Session::Continue => {}
-        Session::New | Session::NewWithId(_) | Session::Resume(_) | Session::Fork { .. } | Session::ResumeAt { .. } => {
+        Session::New | Session::NewWithId(_) => return Ok(()),
+        Session::Resume(named) | Session::Fork { from: named, .. } | Session::ResumeAt { session: named, .. } => {
+            let stored = stored_spelling(options, &named);
+            if let Session::Resume(id) | Session::Fork { from: id, .. } | Session::ResumeAt { session: id, .. } =
+                &mut options.session
+            {
+                *id = stored;
+            }
             return Ok(());
         }
     }

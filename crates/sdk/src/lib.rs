@@ -52,7 +52,7 @@ mod version;
 
 pub use argv::{BadOption, BadServers, CONFIG_VARIABLE, read_mcp_servers, read_mcp_servers_file};
 pub use client::{Client, CommandError, ConnectError, MINIMUM_CLI_VERSION, RequestError};
-pub use conversations::conversations_folder;
+pub use conversations::{conversations_folder, stored_spelling};
 pub use find::FindError;
 pub use inherited::{is_signal_ignored, unblock_signals};
 pub use keeper::Keeper;

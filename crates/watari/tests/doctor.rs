@@ -502,10 +502,10 @@ fn without_a_home_there_is_no_folder() {
     insta::assert_snapshot!(format!("{}\n{}", said.about("state folder"), said.about("runtime folder")), @"
     exit 1
     problem  state folder    neither XDG_STATE_HOME nor HOME is an absolute path
-                             set HOME
+                             set HOME to an absolute path
     exit 1
     problem  runtime folder  neither XDG_RUNTIME_DIR nor HOME is an absolute path
-                             set HOME
+                             set HOME to an absolute path
     ");
 }
 

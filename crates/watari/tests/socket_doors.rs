@@ -229,6 +229,10 @@ async fn two_hosts_for_one_socket_or_one_session_are_one_too_many_and_the_first_
     host.stop().await;
     room.is_empty_within(GONE_WITHIN).await;
     room.is_tidy();
+    // Also when it has ended.
+    let host = room.host(&["--resume", &id.to_uppercase()]).await;
+    host.stop().await;
+    assert_eq!((room.sessions().len(), &room.record()["session_id"]), (1, &json!(id)));
 }
 
 #[tokio::test]

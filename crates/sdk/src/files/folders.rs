@@ -140,13 +140,25 @@ impl Trouble {
             ),
             Trouble::NotWritable { path, source } => (
                 format!("{folder} cannot be written: {}: {source}", path.display()),
-                format!("give this user the right to, or set {variable} to another folder"),
+                format!("{}, or set {variable} to another folder", remedy_of(source)),
             ),
             Trouble::Hidden { path, source } => (
                 format!("cannot look at {}: {source}", path.display()),
-                format!("give this user the right to, or set {variable} to another folder"),
+                format!("{}, or set {variable} to another folder", remedy_of(source)),
             ),
         }
+    }
+}
+
+/// What to do about an error of the system's.
+fn remedy_of(error: &io::Error) -> &'static str {
+    let is = |kinds: &[io::ErrorKind]| kinds.contains(&error.kind());
+    if is(&[io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded]) {
+        "make room on its disk"
+    } else if is(&[io::ErrorKind::ReadOnlyFilesystem]) {
+        "mount its file system for writing"
+    } else {
+        "give this user the right to"
     }
 }
 
@@ -248,6 +260,20 @@ mod tests {
         assert!(matches!(make(&root.path().join("file/watari")), Err(Trouble::NotAFolder { .. })));
         std::os::unix::fs::symlink("nothing", root.path().join("link")).unwrap();
         assert!(matches!(make(&root.path().join("link")), Err(Trouble::LinkToNothing { .. })));
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_written_says_what_to_do_about_the_reason() {
+        let remedy = |kind: io::ErrorKind| {
+            let trouble = Trouble::NotWritable { path: "/r/watari".into(), source: kind.into() };
+            trouble.words(Path::new("/r/watari"), RUNTIME_VARIABLE).1
+        };
+        let otherwise = "or set XDG_RUNTIME_DIR to another folder";
+        assert_eq!(remedy(io::ErrorKind::StorageFull), format!("make room on its disk, {otherwise}"));
+        assert_eq!(remedy(io::ErrorKind::QuotaExceeded), format!("make room on its disk, {otherwise}"));
+        let read_only = format!("mount its file system for writing, {otherwise}");
+        assert_eq!(remedy(io::ErrorKind::ReadOnlyFilesystem), read_only);
+        assert_eq!(remedy(io::ErrorKind::PermissionDenied), format!("give this user the right to, {otherwise}"));
     }
 
     #[test]

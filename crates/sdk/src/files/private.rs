@@ -112,7 +112,7 @@ fn remove_orphan(path: &Path) -> io::Result<()> {
 }
 
 fn make() -> io::Result<Held> {
-    let nowhere = || io::Error::other("there is no runtime folder; set HOME, or XDG_RUNTIME_DIR");
+    let nowhere = || io::Error::other("there is no runtime folder; set HOME or XDG_RUNTIME_DIR to an absolute path");
     let runtime = runtime_folder().ok_or_else(nowhere)?;
     let state = folders::state_folder(|name| std::env::var_os(name));
     let variable = folders::runtime_variable(&runtime, state.as_deref());

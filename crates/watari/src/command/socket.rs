@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tracing::level_filters::LevelFilter;
 use watari_hub::{Conversation, Home, HostState, Kept, host};
-use watari_sdk::{Options, PermissionMode, SessionId};
+use watari_sdk::{Options, PermissionMode, SessionId, stored_spelling};
 
 use super::{StallOptions, StopSignals, complain, fail, mention};
 use crate::frontend::unix::{self, Doors};
@@ -128,7 +128,7 @@ impl Socket {
         let options = options::session(&mut self, cwd.clone())?;
         let home = home(&options)?;
         let conversation = match self.resume.take() {
-            Some(id) => Conversation::Resumed(id),
+            Some(id) => Conversation::Resumed(stored_spelling(&options, &id)),
             None => Conversation::New(new_session_id()?),
         };
         let holder = format!("watari socket, process {}", std::process::id());
@@ -223,7 +223,10 @@ fn home(options: &Options) -> Result<Home, String> {
         (Some(state), Some(runtime)) => {
             Ok(Home { state, runtime, conversations: watari_sdk::conversations_folder(options) })
         }
-        _ => Err("there is no place for what is kept of sessions: set HOME, or XDG_STATE_HOME".to_owned()),
+        _ => {
+            Err("there is no place for what is kept of sessions: set HOME or XDG_STATE_HOME to an absolute path"
+                .to_owned())
+        }
     }
 }
 

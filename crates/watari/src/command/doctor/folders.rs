@@ -67,7 +67,7 @@ impl Folder {
         let Folder { check, variable, path } = self;
         let Some(path) = path else {
             let found = format!("neither {variable} nor HOME is an absolute path");
-            return Finding::problem(*check, found, "set HOME");
+            return Finding::problem(*check, found, "set HOME to an absolute path");
         };
         match folders::examine(path) {
             Ok(Usable::AsItIs) => Finding::ok(*check, path.display().to_string()),
