@@ -17,6 +17,7 @@ use crate::conversations::stored_spelling;
 use crate::files::TRANSCRIPT;
 use crate::options::{Options, Session};
 use crate::process::{self, StartError};
+use crate::threads;
 
 /// How many characters of a directory's name the CLI takes for that of its folder, before it cuts the rest.
 const FOLDER_NAME_MAX: usize = 200;
@@ -45,8 +46,9 @@ pub async fn resolve_continue(options: &mut Options) -> Result<(), StartError> {
     }
     let directory = process::directory(options.cwd.as_deref())?;
     let place = argv::transcript_place(&process::environment(options), &directory);
-    let found = tokio::task::spawn_blocking(move || latest(&place, &directory)).await;
-    let latest = found.map_err(io::Error::other).and_then(|found| found).map_err(StartError::NoLatest)?;
+    let found = threads::run(move || latest(&place, &directory)).await;
+    let panicked = || Err(io::Error::other("the search broke off; this is a mistake in watari"));
+    let latest = found.unwrap_or_else(panicked).map_err(StartError::NoLatest)?;
     options.session = latest.map_or(Session::New, Session::Resume);
     Ok(())
 }

@@ -17,6 +17,7 @@ use linux as system;
 use portable as system;
 
 use crate::sweep::owner_of;
+use crate::threads;
 
 /// A process that belongs to dead sessions only.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,14 +49,14 @@ pub struct LeftoversUnknown;
 /// itself. So what is found is given three seconds, in which everything must be gone when a keeper is at work, and
 /// only what is still there then is told. When nothing is found this takes no time.
 pub async fn leftovers() -> Result<Vec<Leftover>, LeftoversUnknown> {
-    // An error is a panic in there, after which nothing is known either.
-    tokio::task::spawn_blocking(system::leftovers).await.unwrap_or(Err(LeftoversUnknown))
+    // None is a panic in there, after which nothing is known either.
+    threads::run(system::leftovers).await.unwrap_or(Err(LeftoversUnknown))
 }
 
 /// Ends these processes with SIGKILL, and what they start in the meantime, and tells which of them it could not end
 /// within five seconds. One that is no leftover any more, because its number has become another's, is left alone.
 pub async fn end_leftovers(found: &[Leftover]) -> Vec<Leftover> {
     let given = found.to_vec();
-    // An error is a panic in there, after which nothing is known to have ended.
-    tokio::task::spawn_blocking(move || system::end(&given)).await.unwrap_or_else(|_| found.to_vec())
+    // None is a panic in there, after which nothing is known to have ended.
+    threads::run(move || system::end(&given)).await.unwrap_or_else(|| found.to_vec())
 }

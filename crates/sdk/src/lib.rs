@@ -47,6 +47,7 @@ mod raw;
 mod sink;
 mod sweep;
 mod tail;
+pub mod threads;
 mod transcript;
 mod version;
 

@@ -11,12 +11,12 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use serde::Deserialize;
-use tokio::task::JoinHandle;
 use watari_protocol::{Command, Event, Refused, SessionId};
 
 use crate::argv::TranscriptPlace;
 use crate::files::TRANSCRIPT;
 use crate::sink::Sink;
+use crate::threads::{self, Beside};
 
 /// How much of a transcript is read at once. A longer entry is passed over.
 const CHUNK_BYTES: usize = 4 * 1024 * 1024;
@@ -29,7 +29,7 @@ pub(crate) struct TranscriptWatch<S> {
     own_prompts: String,
     session: Option<SessionId>,
     watched: Watched,
-    looking: Option<JoinHandle<Watched>>,
+    looking: Option<Beside<Watched>>,
     looks_again: bool,
     is_reported: bool,
 }
@@ -65,7 +65,7 @@ impl<S: Sink> TranscriptWatch<S> {
         };
         if let Some(session) = resumed {
             let place = watch.place.clone();
-            watch.looking = Some(tokio::task::spawn_blocking(move || Watched::after_history(place.find(&session))));
+            watch.looking = Some(threads::run(move || Watched::after_history(place.find(&session))));
         }
         watch
     }
@@ -90,7 +90,7 @@ impl<S: Sink> TranscriptWatch<S> {
         self.looks_again = false;
         let (place, own_prompts) = (self.place.clone(), self.own_prompts.clone());
         let mut watched = std::mem::take(&mut self.watched);
-        self.looking = Some(tokio::task::spawn_blocking(move || {
+        self.looking = Some(threads::run(move || {
             watched.path = watched.path.or_else(|| place.find(&session));
             // One that cannot be read tells nothing.
             let _unread = watched.read_on(&place.entrypoint, &own_prompts);

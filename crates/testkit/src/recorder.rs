@@ -55,6 +55,8 @@ enum RecordError {
     Signals(#[source] io::Error),
     #[error("cannot wait for the CLI: {0}")]
     Wait(#[source] io::Error),
+    #[error("no thread can be started for the streams of Claude Code: {0}")]
+    Streams(#[source] io::Error),
 }
 
 /// Is the CLI with these arguments until it ends.
@@ -85,7 +87,7 @@ fn record(arguments: Vec<OsString>) -> Result<ExitStatus, RecordError> {
         .spawn()
         .map_err(|source| RecordError::Start { path, source })?;
     pass_signals_on(&child).map_err(RecordError::Signals)?;
-    let ended = pass_streams_on(&mut child, &notes);
+    let ended = pass_streams_on(&mut child, &notes).map_err(RecordError::Streams)?;
     let status = child.wait().map_err(RecordError::Wait)?;
     for _ in 0..OWN_STREAMS {
         // When the time is over, somebody else has the stream, and what the CLI wrote to it is passed on.
@@ -106,32 +108,32 @@ fn pass_signals_on(child: &Child) -> io::Result<()> {
     for (number, signal) in [(SIGINT, Signal::INT), (SIGTERM, Signal::TERM)] {
         let (mut given, giver) = UnixStream::pair()?;
         signal_hook::low_level::pipe::register(number, giver)?;
-        thread::spawn(move || {
+        thread::Builder::new().spawn(move || {
             while given.read_exact(&mut [0]).is_ok() {
                 // A CLI that has ended meanwhile needs no signal.
                 let _ended = child.map(|child| kill_process(child, signal));
             }
-        });
+        })?;
     }
     Ok(())
 }
 
 /// Passes the three streams on. Each of the CLI's own two is told of when it has ended.
-fn pass_streams_on(child: &mut Child, notes: &Notes) -> Receiver<()> {
+fn pass_streams_on(child: &mut Child, notes: &Notes) -> io::Result<Receiver<()>> {
     let (sender, ended) = sync_channel(OWN_STREAMS);
     if let Some(stdin) = child.stdin.take() {
         // Nobody waits for this one: it may never end, and the CLI ends all the same.
-        Stream { notes: notes.clone(), speaker: "sdk>", name: "stdin" }.pass_on(io::stdin(), stdin, None);
+        Stream { notes: notes.clone(), speaker: "sdk>", name: "stdin" }.pass_on(io::stdin(), stdin, None)?;
     }
     if let Some(stdout) = child.stdout.take() {
         let stream = Stream { notes: notes.clone(), speaker: "cli>", name: "stdout" };
-        stream.pass_on(stdout, io::stdout(), Some(sender.clone()));
+        stream.pass_on(stdout, io::stdout(), Some(sender.clone()))?;
     }
     if let Some(stderr) = child.stderr.take() {
         let stream = Stream { notes: notes.clone(), speaker: "stderr", name: "stderr" };
-        stream.pass_on(stderr, io::stderr(), Some(sender));
+        stream.pass_on(stderr, io::stderr(), Some(sender))?;
     }
-    ended
+    Ok(ended)
 }
 
 /// One of the CLI's streams.
@@ -144,14 +146,20 @@ struct Stream {
 
 impl Stream {
     /// Passes it on in a thread of its own, which tells when the stream has ended.
-    fn pass_on(self, from: impl Read + Send + 'static, to: impl Write + Send + 'static, ended: Option<SyncSender<()>>) {
-        thread::spawn(move || {
+    fn pass_on(
+        self,
+        from: impl Read + Send + 'static,
+        to: impl Write + Send + 'static,
+        ended: Option<SyncSender<()>>,
+    ) -> io::Result<()> {
+        let pass_on = move || {
             // Whoever is to hear it may have gone; then nothing more is to be passed on.
             let _gone = self.copy(from, to);
             if let Some(ended) = ended {
                 let _nobody_waits = ended.send(());
             }
-        });
+        };
+        thread::Builder::new().spawn(pass_on).map(drop)
     }
 
     fn copy(&self, mut from: impl Read, mut to: impl Write) -> io::Result<()> {

@@ -56,7 +56,7 @@ impl Input {
             return Ok(Input::Pipe(pipe::Receiver::from_owned_fd(pipe)?));
         }
         let (reader, writer) = io::pipe()?;
-        let relay = Relay::start(stdin.try_clone_to_owned()?, writer.into());
+        let relay = Relay::start(stdin.try_clone_to_owned()?, writer.into())?;
         Ok(Input::Other(pipe::Receiver::from_owned_fd(reader.into())?, relay))
     }
 
@@ -98,7 +98,7 @@ impl Output {
             return Ok(Output::Pipe(pipe::Sender::from_owned_fd(pipe)?));
         }
         let (reader, writer) = io::pipe()?;
-        let relay = Relay::start(reader.into(), stdout.try_clone_to_owned()?);
+        let relay = Relay::start(reader.into(), stdout.try_clone_to_owned()?)?;
         Ok(Output::Other(Some(pipe::Sender::from_owned_fd(writer.into())?), relay))
     }
 

@@ -6,14 +6,14 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use tokio::task::JoinHandle;
+use watari_sdk::threads::{self, Beside};
 
 use crate::kept::Kept;
 
 /// Makes what was stored survive the machine, in a thread beside.
 #[derive(Debug, Default)]
 pub(super) struct Sync {
-    running: Option<JoinHandle<io::Result<()>>>,
+    running: Option<Beside<io::Result<()>>>,
     is_wanted: bool,
 }
 
@@ -26,14 +26,17 @@ impl Sync {
     fn begin(&mut self, kept: &Kept) {
         if self.running.is_none() && self.is_wanted {
             let storage = Arc::clone(kept.log.storage());
-            self.is_wanted = false;
-            self.running = Some(tokio::task::spawn_blocking(move || storage.sync_data()));
+            match threads::spawn(move || storage.sync_data()) {
+                Ok(running) => (self.running, self.is_wanted) = (Some(running), false),
+                // It stays wanted, and is tried again with the next event that wants it.
+                Err(error) => tracing::warn!("what was stored may not survive the end of the machine yet: {error}"),
+            }
         }
     }
 
     pub(super) fn poll(&mut self, context: &mut Context<'_>, kept: &Kept) -> Poll<()> {
         let Some(running) = &mut self.running else { return Poll::Pending };
-        if let Ok(Err(error)) = ready!(Pin::new(running).poll(context)) {
+        if let Some(Err(error)) = ready!(Pin::new(running).poll(context)) {
             tracing::warn!("the log may not survive the end of the machine: {error}");
         }
         self.running = None;

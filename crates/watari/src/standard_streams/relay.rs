@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use tokio::task::JoinHandle;
+use watari_sdk::threads::{self, Beside};
 
 use super::patient;
 
@@ -16,14 +16,14 @@ const PIECE_BYTES: usize = 64 * 1024;
 
 /// The thread, and what became of it.
 pub(crate) struct Relay {
-    copying: JoinHandle<io::Result<()>>,
+    copying: Beside<io::Result<()>>,
     has_ended: bool,
 }
 
 impl Relay {
     /// Copies until the end of what is read, or until one of the two fails.
-    pub(super) fn start(from: OwnedFd, to: OwnedFd) -> Relay {
-        Relay { copying: tokio::task::spawn_blocking(move || copy(&from, &to)), has_ended: false }
+    pub(super) fn start(from: OwnedFd, to: OwnedFd) -> io::Result<Relay> {
+        Ok(Relay { copying: threads::spawn(move || copy(&from, &to))?, has_ended: false })
     }
 
     /// Waits until everything is copied. Cancel-safe: the thread goes on, and its end is taken only here.
@@ -33,7 +33,7 @@ impl Relay {
         }
         let copied = (&mut self.copying).await;
         self.has_ended = true;
-        copied.unwrap_or_else(|panic| Err(io::Error::other(panic)))
+        copied.unwrap_or_else(|| Err(io::Error::other("copying broke off; this is a mistake in watari")))
     }
 
     /// Waits until nothing can be copied any more, and says why. Cancel-safe like `end`.

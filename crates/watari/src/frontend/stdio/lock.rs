@@ -30,19 +30,29 @@ impl ConversationLock {
         };
         let conversations = conversations_folder(options);
         // In a thread of its own: the lock of a session that was just killed is waited for.
+<<<<<<< HEAD
         let taking = tokio::task::spawn_blocking(move || {
             let state_locks = folders::state_folder(|name| std::env::var_os(name)).map(|state| state.join("locks"));
             let locks = ConversationLocks::make(conversations.as_deref(), state_locks.as_deref());
             let mut lock = ConversationLock { locks, ..ConversationLock::default() };
             match (&id, &lock.locks.folder) {
                 (Some(id), _) => lock.take(id)?,
+=======
+        let taking = threads::run(move || {
+            let mut lock = ConversationLock::default();
+            if let Ok(locks) = locks_folder() {
+                lock::remove_orphans(&locks);
+            }
+            match &id {
+                Some(id) => lock.take(id)?,
+>>>>>>> 8687077 (sdk: no session ends because the system gives no thread)
                 // Without it, the warning comes when the id is known.
                 (None, Some(locks)) => lock.held = Lock::of_new_conversation(locks, &holder()).ok(),
                 (None, None) => {}
             }
             Ok::<_, String>(lock)
         });
-        let mut lock = taking.await.map_err(|error| error.to_string())??;
+        let mut lock = taking.await.ok_or("taking the lock broke off; this is a mistake in watari")??;
         options.lock = lock.held.as_mut().and_then(Lock::share);
         Ok(lock)
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
-use watari_sdk::{Line, Lines};
+use watari_sdk::{Line, Lines, threads};
 
 use super::fingerprint;
 use super::wire::Wire;
@@ -194,14 +194,13 @@ impl Input {
             // The semaphore is never closed.
             let turn = parsers.acquire_owned().await;
             // The thread has the turn: it cannot be stopped when the client goes.
-            let parsed = tokio::task::spawn_blocking(move || {
+            let parsed = threads::run(move || {
                 let _turn = turn;
                 understand(&line, read)
             });
             let parsed = parsed.await;
-            parsed.unwrap_or_else(|_| {
-                Some(Err(Problem::new("the line could not be parsed; this is a mistake in watari")))
-            })
+            parsed
+                .unwrap_or_else(|| Some(Err(Problem::new("the line could not be parsed; this is a mistake in watari"))))
         });
     }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use watari_hub::log::StoredLine;
+use watari_sdk::threads;
 
 use crate::dialect::speaker::Speaker;
 
@@ -54,11 +55,11 @@ impl LongLines {
             // The semaphore is never closed.
             let turn = turns.acquire_owned().await.ok();
             // The thread has the turn: it cannot be stopped when the client goes.
-            let read = tokio::task::spawn_blocking(move || {
+            let read = threads::run(move || {
                 let line = stored.read().map_err(|error| error.to_string())?;
                 Ok(LoadedLine { line, _turn: turn })
             });
-            read.await.unwrap_or_else(|_| Err(PANICKED.to_owned()))
+            read.await.unwrap_or_else(|| Err(PANICKED.to_owned()))
         });
     }
 
@@ -76,11 +77,11 @@ impl LongLines {
 impl LoadedLine {
     /// Puts the line into the client's words, in another thread. None if that panicked, and then the dialect is lost with it.
     pub(super) async fn tell(self, mut speaker: Box<dyn Speaker>) -> Option<(Box<dyn Speaker>, Vec<u8>)> {
-        let told = tokio::task::spawn_blocking(move || {
+        let told = threads::run(move || {
             let mut out = Vec::new();
             speaker.tell(&self.line, &mut out);
             (speaker, out)
         });
-        told.await.ok()
+        told.await
     }
 }

@@ -1,0 +1,109 @@
+//! Work that waits for a disk or takes long, in a thread beside. The system may give none, because a user's limit of processes
+//! or that of a container is reached: no session ends by that. (The pool of tokio panics, so it is used nowhere.)
+//!
+//! For Watari's own crates.
+
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::thread::Builder;
+
+use tokio::sync::oneshot;
+
+/// What becomes of work that is done beside: none if it panicked. Dropping it does not stop the work.
+#[derive(Debug)]
+pub struct Beside<T>(oneshot::Receiver<T>);
+
+impl<T> Future for Beside<T> {
+    type Output = Option<T>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<T>> {
+        Pin::new(&mut self.0).poll(context).map(Result::ok)
+    }
+}
+
+/// The name of these threads, as the system shows it.
+const NAME: &str = "watari-beside";
+
+/// Does work that must not be done here, because it may wait for ever. An error if there is no thread.
+pub fn spawn<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> io::Result<Beside<T>> {
+    let (job, beside) = Job::new(work);
+    start(&job).map(|()| beside)
+}
+
+/// Does work that is better done beside; here and now if there is no thread.
+pub fn run<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Beside<T> {
+    let (job, beside) = Job::new(work);
+    if start(&job).is_err() {
+        job.perform();
+    }
+    beside
+}
+
+/// Work that is done once, by whoever comes to it.
+struct Job(Mutex<Option<Box<dyn FnOnce() + Send>>>);
+
+impl Job {
+    fn new<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> (Arc<Job>, Beside<T>) {
+        let (sender, receiver) = oneshot::channel();
+        let perform = move || {
+            // Whoever wanted it may have gone.
+            let _unwanted = sender.send(work());
+        };
+        (Arc::new(Job(Mutex::new(Some(Box::new(perform))))), Beside(receiver))
+    }
+
+    fn perform(&self) {
+        let work = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(work) = work {
+            work();
+        }
+    }
+}
+
+/// Starts a thread for a job. A failed start leaves the job as it is.
+fn start(job: &Arc<Job>) -> io::Result<()> {
+    let job = Arc::clone(job);
+    match Builder::new().name(NAME.to_owned()).spawn(move || job.perform()) {
+        Ok(_detached) => Ok(()),
+        Err(error) => Err(io::Error::new(
+            error.kind(),
+            format!(
+                "the system gives no thread ({error}); end other processes of this user, or raise its limit (ulimit -u)"
+            ),
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn work_that_panics_is_told_by_nothing_and_other_work_by_its_result() {
+        assert_eq!(run(|| 7).await, Some(7));
+        assert_eq!(spawn(|| 7).unwrap().await, Some(7));
+        let panics: fn() -> u8 = || panic!("on purpose");
+        assert_eq!(run(panics).await, None);
+    }
+
+    #[test]
+    fn a_thread_that_cannot_be_made_is_an_error_or_the_work_is_done_here() {
+        // Read once, when the first thread is made, and every test is a process of its own; but not this thread's.
+        if std::env::var_os("RUST_MIN_STACK").is_none() {
+            let mut again = std::process::Command::new(std::env::current_exe().unwrap());
+            again
+                .args(["--exact", "threads::tests::a_thread_that_cannot_be_made_is_an_error_or_the_work_is_done_here"]);
+            again.arg("--test-threads=1").env("RUST_MIN_STACK", "281474976710656");
+            let output = again.output().unwrap();
+            assert!(output.status.success(), "{output:?}");
+            return;
+        }
+        let here = std::thread::current().id();
+        assert!(spawn(|| ()).is_err());
+        let mut beside = run(|| std::thread::current().id());
+        assert_eq!(beside.0.try_recv(), Ok(here));
+    }
+}
