@@ -90,7 +90,11 @@ pub fn read_system(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
 
 /// What swallows everything and has nothing to read.
 pub fn nothing() -> io::Result<File> {
-    NOTHING.open(Path::new("/dev/null"))
+    NOTHING.open(Path::new("/dev/null")).map_err(|error| {
+        let advice =
+            "programs need it as their input or output: mount /dev, or make it with `mknod -m 666 /dev/null c 1 3`";
+        io::Error::new(error.kind(), format!("/dev/null cannot be opened: {error}; {advice}"))
+    })
 }
 
 /// Whether a file that is held is still the one at its path.

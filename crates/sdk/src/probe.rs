@@ -13,6 +13,7 @@ use tokio::process::{Child, Command};
 use watari_protocol::{Login, read_login};
 
 use crate::argv;
+use crate::files;
 use crate::find::{FindError, Search};
 use crate::options::Options;
 use crate::process::{self, Started};
@@ -141,7 +142,7 @@ impl ClaudeProbe {
             .envs(&self.environment)
             .env(sweep::mark_variable(&mark), "1")
             .current_dir("/")
-            .stdin(Stdio::null())
+            .stdin(files::nothing()?)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .kill_on_drop(true)

@@ -83,6 +83,9 @@ pub enum StartError {
          options, such as a system prompt, or the environment"
     )]
     TooLong(io::Error),
+    /// The system has no `/dev/null`.
+    #[error("cannot start a process: {0}")]
+    NoDevNull(io::Error),
     /// The system is short of something.
     #[error("cannot start a process: {0}; the machine may be short of processes, memory or open files")]
     System(io::Error),

@@ -126,6 +126,36 @@ impl Said {
 }
 
 #[test]
+fn a_home_on_a_disk_without_room_is_a_warning() {
+    for options in ["size=16k", "nr_inodes=8"] {
+        let machine = Machine::with_claude(HEALTHY);
+        let mount = format!("mount -t tmpfs -o {options},mode=700 none '{}'", machine.text("home"));
+        let can_mount = Command::new("unshare").args(["-m", "sh", "-c", &mount]).stderr(Stdio::null()).status();
+        if !can_mount.is_ok_and(|status| status.success()) {
+            println!("skipped: no small disk can be mounted here");
+            return;
+        }
+        let output = Command::new("unshare")
+            .args(["-m", "sh", "-c", &format!("{mount} && PATH=$BIN exec \"$@\""), "sh"])
+            .args([env!("CARGO_BIN_EXE_watari"), "doctor", "--leftovers-of", &NOBODY.to_string()])
+            .env("HOME", machine.path("home"))
+            .env("BIN", machine.path("bin"))
+            .env_remove("XDG_RUNTIME_DIR")
+            .env_remove("XDG_STATE_HOME")
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        let stdout =
+            String::from_utf8(output.stdout).unwrap().replace(machine.folder.path().to_str().unwrap(), "[machine]");
+        let said = Said { code: output.status.code().unwrap(), stdout };
+        let words = said.about("state folder").split_whitespace().collect::<Vec<_>>().join(" ");
+        let expected = "exit 0 warning state folder the disk of [machine]/home/.local/state/watari is full free space there, \
+                        or set XDG_STATE_HOME to a folder on another disk";
+        assert_eq!(words, expected, "{options}");
+    }
+}
+
+#[test]
 fn a_healthy_machine_has_no_problem_and_nothing_is_left_on_it() {
     let machine = Machine::with_claude(HEALTHY);
     let said = machine.doctor(&[]);

@@ -13,7 +13,7 @@ use fake::{Room, start, user_message};
 use rustix::process::Signal;
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
-use tokio::process::{Child, ChildStdin, ChildStdout};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use watari_testkit::processes::none_marked_within;
 
 /// How long a line may take.
@@ -128,4 +128,24 @@ async fn an_interrupt_while_the_cli_starts_drops_everything_if_that_is_wanted_an
     }
     session.stdin = None;
     assert_eq!(session.end().await, "");
+}
+
+#[tokio::test]
+async fn a_system_without_dev_null_is_named_with_what_to_do() {
+    let room = Room::new(STOPPED);
+    let outside = room.command();
+    let outside = outside.as_std();
+    let mut inside = Command::new("unshare");
+    inside.args(["-m", "sh", "-c", "mount -t tmpfs none /dev && exec \"$@\"", "sh"]).arg(outside.get_program());
+    inside.args(outside.get_args()).current_dir(outside.get_current_dir().unwrap()).env_clear();
+    inside.envs(outside.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let mut child = inside.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
+    let (stdin, stdout) = (child.stdin.take(), child.stdout.take().unwrap());
+    let mut session = Session { room, child, stdin, lines: BufReader::new(stdout).lines() };
+    if session.line().await.is_none() {
+        return common::skipped("nothing can be mounted here");
+    }
+    session.say(&start()).await;
+    let error = session.line().await.unwrap();
+    insta::assert_snapshot!(error["message"].as_str().unwrap(), @"cannot start a process: /dev/null cannot be opened: No such file or directory (os error 2); programs need it as their input or output: mount /dev, or make it with `mknod -m 666 /dev/null c 1 3`");
 }

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use watari_protocol::Stop;
 
 use super::{Ending, GRACE, Plan, StartError, end_marked, marked_ended_within, start_error};
-use crate::files::PrivateFolder;
+use crate::files::{self, PrivateFolder};
 use crate::keeper::{FirstWords, KEEPER_ARGUMENT, Order, Report, Reports, send_first_words};
 
 /// How long a program that is no keeper may be silent before that is plain.
@@ -43,6 +43,7 @@ pub(crate) struct Kept {
 impl Kept {
     pub(super) async fn start(plan: Plan, streams: [OwnedFd; 3], keeper: PathBuf) -> Result<Kept, StartError> {
         let (ours, theirs) = StdUnixStream::pair().map_err(StartError::System)?;
+        let nothing = files::nothing().map_err(StartError::NoDevNull)?;
         let child = Command::new(&keeper)
             .arg(KEEPER_ARGUMENT)
             .env_clear()
@@ -52,8 +53,8 @@ impl Kept {
             .current_dir("/")
             .process_group(0)
             .stdin(Stdio::from(OwnedFd::from(theirs)))
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
+            .stdout(nothing.try_clone().map_err(StartError::System)?)
+            .stderr(nothing)
             .spawn()
             .map_err(|error| start_error(error, |source| StartError::Keeper { path: keeper.clone(), source }))?;
         let folder = plan.folder.path().map(PathBuf::from).unwrap_or_default();

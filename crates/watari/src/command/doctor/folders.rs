@@ -55,6 +55,20 @@ fn removed(count: usize) -> String {
     format!("removed those of {}", counted(count, "killed session"))
 }
 
+/// How much a disk must have to be no full one: room for the first events of a session, and for its files.
+const FREE_BYTES_MIN: u64 = 1024 * 1024;
+const FREE_FILES_MIN: u64 = 16;
+
+/// Whether a folder, or the one that it would be made in, has no room for a session.
+fn is_on_a_full_disk(folder: &Path) -> bool {
+    let nearest = folder.ancestors().find(|folder| folder.exists());
+    // Of a disk that says nothing, nothing is said.
+    let Some(disk) = nearest.and_then(|folder| rustix::fs::statvfs(folder).ok()) else { return false };
+    // A disk that counts no files has room for any number of them.
+    let is_without_files = disk.f_files > 0 && disk.f_favail < FREE_FILES_MIN;
+    disk.f_bavail.saturating_mul(disk.f_frsize) < FREE_BYTES_MIN || is_without_files
+}
+
 struct Folder {
     check: Check,
     /// The variable that says where it is.
@@ -70,6 +84,11 @@ impl Folder {
             return Finding::problem(*check, found, "set HOME to an absolute path");
         };
         match folders::examine(path) {
+            Ok(Usable::AsItIs | Usable::OnceMade) if is_on_a_full_disk(path) => Finding::warning(
+                *check,
+                format!("the disk of {} is full", path.display()),
+                format!("free space there, or set {variable} to a folder on another disk"),
+            ),
             Ok(Usable::AsItIs) => Finding::ok(*check, path.display().to_string()),
             Ok(Usable::OnceMade) => Finding::ok(*check, format!("{} (not there yet; it can be made)", path.display())),
             Err(trouble) => {
