@@ -16,7 +16,7 @@ const NAME: &str = ".watari-locks";
 pub struct ConversationLocks {
     /// None if there is no folder that can be used.
     pub folder: Option<PathBuf>,
-    /// Why another process could drive a conversation in spite of its lock, if it could, and what to do.
+    /// Why there is none, and what to do.
     pub weakness: Option<String>,
 }
 
@@ -32,7 +32,11 @@ impl ConversationLocks {
             match made {
                 Ok(folder) => {
                     remove_orphans(&folder);
-                    return ConversationLocks { folder: Some(folder), weakness };
+                    if let Some(why) = weakness {
+                        // Others with the same state folder meet here. One with another is noticed by what it writes.
+                        tracing::info!(folder = %folder.display(), "conversations are locked in the state folder: {why}");
+                    }
+                    return ConversationLocks { folder: Some(folder), weakness: None };
                 }
                 // The first one says what to do, so that the better place is used.
                 Err(why) => drop(weakness.get_or_insert(why)),
@@ -61,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn locks_are_beside_the_conversations_and_elsewhere_only_with_a_reason() {
+    fn locks_are_beside_the_conversations_or_else_in_the_state_folder() {
         let root = tempfile::tempdir().unwrap();
         let (projects, state) = (root.path().join("config/projects"), root.path().join("state/locks"));
         let locks = ConversationLocks::make(Some(&projects), Some(&state));
@@ -70,8 +74,9 @@ mod tests {
         fs::remove_dir(projects.join(NAME)).unwrap();
         fs::write(projects.join(NAME), "not a folder").unwrap();
         let locks = ConversationLocks::make(Some(&projects), Some(&state));
-        assert_eq!(locks.folder.as_ref(), Some(&state));
-        let why = locks.weakness.unwrap();
+        assert_eq!((locks.folder, locks.weakness), (Some(state), None));
+        let nothing_else = ConversationLocks::make(Some(&projects), None);
+        let why = nothing_else.weakness.unwrap();
         assert!(why.contains("is something else; move that away, or set CLAUDE_CONFIG_DIR"), "{why}");
         let nowhere = ConversationLocks::make(None, None);
         assert!(nowhere.folder.is_none() && nowhere.weakness.unwrap().starts_with("there is no place"));

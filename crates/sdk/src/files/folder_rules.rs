@@ -26,7 +26,7 @@ pub const FOLDERS: [FolderRule; 6] = [
         removed: "by the user",
     },
     FolderRule {
-        what: "locks of conversations; if it cannot be used, they are in STATE/locks and there is a warning",
+        what: "locks of conversations; if it cannot be used, they are in STATE/locks",
         place: "CLAUDE/projects/.watari-locks",
         checked: CHECKED,
         removed: "by the user",

@@ -2,7 +2,7 @@
 
 use watari_hub::lock::{ConversationLocks, Lock, LockError};
 use watari_sdk::files::folders;
-use watari_sdk::{Options, Session, SessionId, conversations_folder, resolve_continue};
+use watari_sdk::{Options, Session, SessionId, conversations_folder, resolve_continue, threads};
 
 use crate::command::complain;
 
@@ -30,22 +30,12 @@ impl ConversationLock {
         };
         let conversations = conversations_folder(options);
         // In a thread of its own: the lock of a session that was just killed is waited for.
-<<<<<<< HEAD
-        let taking = tokio::task::spawn_blocking(move || {
+        let taking = threads::run(move || {
             let state_locks = folders::state_folder(|name| std::env::var_os(name)).map(|state| state.join("locks"));
             let locks = ConversationLocks::make(conversations.as_deref(), state_locks.as_deref());
             let mut lock = ConversationLock { locks, ..ConversationLock::default() };
             match (&id, &lock.locks.folder) {
                 (Some(id), _) => lock.take(id)?,
-=======
-        let taking = threads::run(move || {
-            let mut lock = ConversationLock::default();
-            if let Ok(locks) = locks_folder() {
-                lock::remove_orphans(&locks);
-            }
-            match &id {
-                Some(id) => lock.take(id)?,
->>>>>>> 8687077 (sdk: no session ends because the system gives no thread)
                 // Without it, the warning comes when the id is known.
                 (None, Some(locks)) => lock.held = Lock::of_new_conversation(locks, &holder()).ok(),
                 (None, None) => {}
