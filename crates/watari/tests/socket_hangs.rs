@@ -150,15 +150,16 @@ async fn a_cli_that_stalls_is_replaced_where_that_is_wanted() {
 async fn accepted_until_refused(host: &Host, request: &Value, count: usize) -> (usize, String) {
     let line = format!("{}\n", json!({"type": "request", "request": request}));
     let (mut client, _) = host.native_since(Value::Null).await;
-    client.write(&line.repeat(count)).await;
-    let mut accepted = 0;
-    while accepted < count {
-        let line = client.next().await.unwrap();
-        match line["type"].as_str() {
-            Some("refused") => return (accepted, line["message"].as_str().unwrap().to_owned()),
-            Some("accepted") => accepted += 1,
-            // An event.
-            _ => {}
+    for accepted in 0..count {
+        client.write(&line).await;
+        loop {
+            let line = client.next().await.unwrap();
+            match line["type"].as_str() {
+                Some("refused") => return (accepted, line["message"].as_str().unwrap().to_owned()),
+                Some("accepted") => break,
+                // An event.
+                _ => {}
+            }
         }
     }
     panic!("{count} requests were accepted");
