@@ -8,6 +8,7 @@ mod closing;
 mod commands;
 mod config;
 mod frames;
+mod hand_over;
 mod liveness;
 mod messages;
 mod prompts;
@@ -25,7 +26,7 @@ pub use state::{Phase, STEPS, Trigger};
 
 use crate::bypass;
 use crate::command::{Accepted, Command, Refused};
-use crate::event::{AskEnding, DropReason, Event, Exit, ExitReason, RequestFailed, RequestReply, TurnCause};
+use crate::event::{AskEnding, DropReason, Event, Exit, ExitReason, RequestFailed, RequestReply};
 use crate::id::{Counter, PromptId, RequestId, SessionId};
 use crate::wire::control::Gate;
 use crate::wire::system::CliState;
@@ -112,8 +113,8 @@ enum RequestKind {
         /// The prompts that were dropped with it.
         cancelled: Vec<PromptId>,
     },
-    /// The interrupt of the closing ladder: nobody waits for its answer.
-    ClosingInterrupt,
+    /// An interrupt that no client asked for: of the closing ladder, or one that is repeated.
+    OwnInterrupt,
     /// A probe of the watchdog: no client waits for its answer.
     Probe,
     Other,
@@ -240,7 +241,7 @@ impl Machine {
                     let reply = RequestReply::Failed(RequestFailed::SessionEnded);
                     self.tell(Event::RequestAnswered { request, reply });
                 }
-                RequestKind::Initialize | RequestKind::ClosingInterrupt | RequestKind::Probe => {}
+                RequestKind::Initialize | RequestKind::OwnInterrupt | RequestKind::Probe => {}
             }
         }
         self.closing = None;
@@ -292,21 +293,6 @@ impl Machine {
         self.closing = Some(Closing::on(rung, now));
     }
 
-    /// Hands the next prompt over, if the CLI has none and may have one.
-    fn hand_over_prompt(&mut self) {
-        if !matches!(self.phase, Phase::Idle | Phase::Running) {
-            return;
-        }
-        let Some((id, content)) = self.prompts.hand_over() else {
-            return;
-        };
-        self.step(Trigger::TurnBegan);
-        self.ran_since_hand_over = false;
-        self.tell(Event::TurnStarted { cause: TurnCause::Prompt(id) });
-        let line = outgoing::prompt(&self.prompts.entry(id), &content);
-        self.write(line);
-    }
-
     fn close_asks(&mut self) {
         while let Some(ask) = self.asks.take_oldest() {
             self.tell(ask.closed(AskEnding::SessionEnded));
@@ -329,7 +315,7 @@ impl Machine {
                 now.checked_add(REQUEST_ANSWERED_WITHIN)
             }
             // The start and the closing ladder have limits of their own.
-            RequestKind::Initialize | RequestKind::ClosingInterrupt => None,
+            RequestKind::Initialize | RequestKind::OwnInterrupt => None,
         };
         self.requests.insert(id, (kind, limit));
         id

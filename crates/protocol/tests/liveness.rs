@@ -254,3 +254,63 @@ fn whoever_aborts_again_does_not_wait_for_the_conversation_to_be_stored() {
     ! Kill
     "#);
 }
+
+/// Measured on 2.1.325 and 2.1.42: an interrupt that the CLI reads before it has begun the turn is answered and has no effect.
+#[test]
+fn an_interrupt_that_comes_before_the_cli_has_begun_the_turn_is_repeated_when_the_turn_shows() {
+    insta::assert_snapshot!(play(r#"
+        cli ready
+        prompt one
+        interrupt
+        cli running
+        cli answer 2 {"still_queued":[]}
+        cli init
+        cli answer 3 {"still_queued":[]}
+        cli {"type":"stream_event","event":{"type":"message_start","message":{"id":"m1","model":"m","content":[]}},"parent_tool_use_id":null}
+        wait 9
+        wait 1
+    "#), @r#"
+    * ready {"cli":{"version":"2.1.325"}}
+    * prompt_accepted {"content":"one","entry":"00000000-0000-4000-8000-000000000001","prompt":1}
+    * turn_started {"cause":{"prompt":1}}
+    > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"one","type":"text"}]},"parent_tool_use_id":null}
+    > {"type":"control_request","request_id":"watari_2","request":{"subtype":"interrupt"}}
+    * request_answered {"request":2}
+    > {"type":"control_request","request_id":"watari_3","request":{"subtype":"interrupt"}}
+    * session_opened {"session":{"cwd":"/w","model":"m","permission_mode":"default","session_id":"11111111-1111-4111-8111-111111111111","tools":["Bash"],"version":"2.1.325"}}
+    > {"type":"control_request","request_id":"watari_4","request":{"subtype":"interrupt"}}
+    * message_started {"message":"m1","model":"m"}
+    ! Abort
+    "#);
+}
+
+#[test]
+fn a_repeated_interrupt_reaches_no_turn_but_the_one_that_was_interrupted() {
+    insta::assert_snapshot!(play(r#"
+        cli ready
+        prompt one
+        prompt two
+        interrupt
+        cli running
+        cli answer 2 {"still_queued":[]}
+        cli idle
+        cli running
+        cli init
+        cli result
+        cli idle
+    "#), @r#"
+    * ready {"cli":{"version":"2.1.325"}}
+    * prompt_accepted {"content":"one","entry":"00000000-0000-4000-8000-000000000001","prompt":1}
+    * turn_started {"cause":{"prompt":1}}
+    > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"one","type":"text"}]},"parent_tool_use_id":null}
+    * prompt_accepted {"content":"two","entry":"00000000-0000-4000-8000-000000000002","prompt":2}
+    > {"type":"control_request","request_id":"watari_2","request":{"subtype":"interrupt"}}
+    * request_answered {"reply":{"interrupted":{"still_queued":[2]}},"request":2}
+    * prompt_dropped {"prompt":1,"reason":"lost"}
+    * turn_started {"cause":{"prompt":2}}
+    > {"type":"user","uuid":"00000000-0000-4000-8000-000000000002","session_id":"","message":{"role":"user","content":[{"text":"two","type":"text"}]},"parent_tool_use_id":null}
+    * session_opened {"session":{"cwd":"/w","model":"m","permission_mode":"default","session_id":"11111111-1111-4111-8111-111111111111","tools":["Bash"],"version":"2.1.325"}}
+    * turn_finished {"cause":{"prompt":2},"outcome":{"ending":"completed","result":"done","subtype":"success","terminal_reason":"completed"}}
+    * became_idle
+    "#);
+}

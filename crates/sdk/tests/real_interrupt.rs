@@ -15,6 +15,7 @@ use common::{Room, Talk, transcript};
 use serde_json::json;
 use watari_sdk::{Event, InterruptReceipt, Options, PromptId, TurnEnding};
 use watari_testkit::Reply;
+use watari_testkit::claude::{oldest_claude, pinned_claude};
 use watari_testkit::processes::marked;
 
 fn ending(events: &[Event]) -> Vec<TurnEnding> {
@@ -58,6 +59,23 @@ async fn a_turn_that_streams_ends_and_the_next_prompt_runs() {
     idle
     "#);
     talk.client.close().await;
+}
+
+/// Both versions answer an interrupt that they read before they have begun the turn, and then run the turn all the same.
+#[tokio::test]
+async fn a_turn_that_is_interrupted_before_the_cli_has_begun_it_does_not_run() {
+    for claude in [pinned_claude(), oldest_claude()] {
+        // A turn that runs all the same never ends.
+        let room = Room::with_replies(std::iter::repeat_with(Reply::hold).take(12)).await;
+        let mut talk = Talk::connect(Options { claude: Some(claude), ..room.options() }).await;
+        for _ in 0..6 {
+            talk.client.send("go").await.unwrap();
+            talk.client.interrupt().await.unwrap();
+            let events = talk.until_idle().await;
+            assert_eq!(ending(&events), [TurnEnding::Interrupted], "{}", transcript(&events));
+        }
+        talk.client.close().await;
+    }
 }
 
 #[tokio::test]

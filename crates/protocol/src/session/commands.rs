@@ -167,7 +167,7 @@ impl Machine {
         // The interrupt withdraws what the CLI asks; what it does not withdraw is refused when stdin closes.
         self.close_asks();
         if runs {
-            let request = self.expect_answer(RequestKind::ClosingInterrupt, now);
+            let request = self.expect_answer(RequestKind::OwnInterrupt, now);
             self.interrupt_sent = true;
             self.write_now(outgoing::interrupt(request));
             self.closing = Some(Closing::on(Rung::Interrupted, now));

@@ -8,17 +8,18 @@ use super::messages::Shown;
 use super::state::{Phase, Trigger};
 use super::{Machine, Output, RequestKind};
 use crate::event::{
-    AskEnding, AskKind, CliInfo, DropReason, Event, ExitReason, Failure, NoticeKind, RequestFailed, RequestReply,
-    SessionInfo, TurnCause, TurnEnding,
+    AskEnding, AskKind, CliInfo, Event, ExitReason, Failure, NoticeKind, RequestFailed, RequestReply, SessionInfo,
+    TurnCause, TurnEnding,
 };
-use crate::id::{PromptId, ToolUseId};
+use crate::id::ToolUseId;
 use crate::json::Raw;
 use crate::wire::answers;
 use crate::wire::control::{AskBody, AskRequest, Gate, Response, read_version};
 use crate::wire::mcp;
-use crate::wire::message::{PromptNews, UserFrame};
+use crate::wire::message::UserFrame;
 use crate::wire::outgoing;
 use crate::wire::result::ResultFrame;
+use crate::wire::stream::StreamFrame;
 use crate::wire::system::{CliState, SystemFrame};
 use crate::wire::{Incoming, Text};
 
@@ -30,6 +31,9 @@ impl Machine {
     pub(super) fn handle_frame(&mut self, frame: Incoming<'_>, now: Instant) {
         match frame {
             Incoming::Stream(frame) => {
+                if let StreamFrame::MessageStarted { .. } = frame {
+                    self.interrupt_again(now);
+                }
                 self.messages.stream(frame, |event| self.outputs.push_back(Output::Event(event)));
             }
             Incoming::Assistant(frame) => {
@@ -128,7 +132,7 @@ impl Machine {
 
     /// Whether the CLI was ended before it asked the model. It then calls the turn interrupted or its prompt cancelled or lost,
     /// but the end of the session says why.
-    fn end_says_why(&self) -> bool {
+    pub(super) fn end_says_why(&self) -> bool {
         self.exit_reason == ExitReason::ToolServerTaken
     }
 
@@ -207,19 +211,6 @@ impl Machine {
         }
     }
 
-    /// The CLI has nothing to do and gave no result for the prompt it had: it will not give one.
-    fn prompt_lost(&mut self) {
-        if self.end_says_why() {
-            return;
-        }
-        if let Some(prompt) = self.prompts.finish() {
-            self.ran_since_hand_over = false;
-            self.watchdog.turn_ended();
-            self.tell(Event::PromptDropped { prompt, reason: DropReason::Lost });
-            self.hand_over_prompt();
-        }
-    }
-
     /// The CLI repeats the session's description with every turn.
     fn turn_announced(&mut self, session: Box<SessionInfo>, now: Instant) {
         self.tool_server_is_taken = mcp::is_tool_server_taken(&session.mcp_servers());
@@ -227,6 +218,7 @@ impl Machine {
             // Before the model is asked: a call of our tools could reach the other server.
             return self.end_for(Trigger::EndAsked, ExitReason::ToolServerTaken, now);
         }
+        self.interrupt_again(now);
         if self.session.as_ref() != Some(&session.session_id) {
             self.session = Some(session.session_id.clone());
             self.tell(Event::SessionOpened { session });
@@ -239,7 +231,7 @@ impl Machine {
     }
 
     /// The CLI's word for idle may be about the turn before: it counts only when it has no prompt.
-    fn went_idle(&mut self) {
+    pub(super) fn went_idle(&mut self) {
         if self.prompts.with_cli().is_none() && self.step(Trigger::WentIdle).is_some() {
             self.runs_by_itself = false;
             self.interrupt_sent = false;
@@ -249,7 +241,7 @@ impl Machine {
     }
 
     /// The turn that was in the way of closing is over.
-    fn interrupted_for_closing(&mut self, now: Instant) {
+    pub(super) fn interrupted_for_closing(&mut self, now: Instant) {
         let waits_for_turn = self.closing.as_ref().is_some_and(|closing| closing.rung == Rung::Interrupted);
         if waits_for_turn && self.prompts.with_cli().is_none() {
             self.climb(now);
@@ -333,7 +325,7 @@ impl Machine {
         self.watchdog.answered(request);
         let reply = match (kind, body) {
             (RequestKind::Initialize, body) => return self.initialized(body),
-            (RequestKind::ClosingInterrupt | RequestKind::Probe, _) => return,
+            (RequestKind::OwnInterrupt | RequestKind::Probe, _) => return,
             (_, Err(failed)) => RequestReply::Failed(failed),
             (RequestKind::Interrupt { of, cancelled }, Ok(_)) => {
                 let is_idle = self.cli_state == Some(CliState::Idle) && !self.ran_since_hand_over;
@@ -370,30 +362,5 @@ impl Machine {
                 }
             }
         }
-    }
-
-    fn prompt_told(&mut self, uuid: &str, news: PromptNews, now: Instant) {
-        self.cli_tells_of_prompts = true;
-        let with_cli = self.prompts.with_cli();
-        let Some(prompt) = with_cli.filter(|prompt| self.prompts.entry(*prompt).as_str() == uuid) else { return };
-        match news {
-            PromptNews::Started => self.ran_since_hand_over = true,
-            PromptNews::Cancelled => self.prompt_cancelled(prompt, now),
-            PromptNews::Other => {}
-        }
-    }
-
-    fn prompt_cancelled(&mut self, prompt: PromptId, now: Instant) {
-        if self.end_says_why() {
-            return;
-        }
-        self.prompts.finish();
-        self.watchdog.turn_ended();
-        self.tell(Event::PromptDropped { prompt, reason: DropReason::Cancelled });
-        self.hand_over_prompt();
-        if self.cli_state != Some(CliState::Running) {
-            self.went_idle();
-        }
-        self.interrupted_for_closing(now);
     }
 }

@@ -91,7 +91,9 @@ impl Watchdog {
     /// An earlier interrupt keeps its deadline: asking again does not give the CLI more time.
     pub(super) fn interrupted(&mut self, request: RequestId, ends_turn: bool, now: Instant) {
         let deadline = after(now, self.limits.interrupt_answered_within);
-        self.interrupt.get_or_insert(PendingInterrupt { request, awaits: Awaits::Answer, deadline, ends_turn });
+        let interrupt =
+            self.interrupt.get_or_insert(PendingInterrupt { request, awaits: Awaits::Answer, deadline, ends_turn });
+        interrupt.ends_turn |= ends_turn;
     }
 
     /// The CLI answered a request. An interrupt that it answered ends a turn that ran soon after.

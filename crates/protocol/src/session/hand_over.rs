@@ -1,0 +1,80 @@
+//! What becomes of a prompt from when it is handed to the CLI: taken up, lost, cancelled or interrupted.
+
+use std::time::Instant;
+
+use super::closing::Rung;
+use super::state::{Phase, Trigger};
+use super::{Machine, RequestKind};
+use crate::event::{DropReason, Event, TurnCause};
+use crate::id::PromptId;
+use crate::wire::message::PromptNews;
+use crate::wire::outgoing;
+use crate::wire::system::CliState;
+
+impl Machine {
+    /// Hands the next prompt over, if the CLI has none and may have one.
+    pub(super) fn hand_over_prompt(&mut self) {
+        if !matches!(self.phase, Phase::Idle | Phase::Running) {
+            return;
+        }
+        let Some((id, content)) = self.prompts.hand_over() else {
+            return;
+        };
+        self.step(Trigger::TurnBegan);
+        // What was to be interrupted is over.
+        (self.ran_since_hand_over, self.interrupt_sent) = (false, false);
+        self.tell(Event::TurnStarted { cause: TurnCause::Prompt(id) });
+        let line = outgoing::prompt(&self.prompts.entry(id), &content);
+        self.write(line);
+    }
+
+    /// The CLI has nothing to do and gave no result for the prompt it had: it will not give one.
+    pub(super) fn prompt_lost(&mut self) {
+        if self.end_says_why() {
+            return;
+        }
+        if let Some(prompt) = self.prompts.finish() {
+            self.ran_since_hand_over = false;
+            self.watchdog.turn_ended();
+            self.tell(Event::PromptDropped { prompt, reason: DropReason::Lost });
+            self.hand_over_prompt();
+        }
+    }
+
+    pub(super) fn prompt_told(&mut self, uuid: &str, news: PromptNews, now: Instant) {
+        self.cli_tells_of_prompts = true;
+        let with_cli = self.prompts.with_cli();
+        let Some(prompt) = with_cli.filter(|prompt| self.prompts.entry(*prompt).as_str() == uuid) else { return };
+        match news {
+            PromptNews::Started => self.ran_since_hand_over = true,
+            PromptNews::Cancelled => self.prompt_cancelled(prompt, now),
+            PromptNews::Other => {}
+        }
+    }
+
+    fn prompt_cancelled(&mut self, prompt: PromptId, now: Instant) {
+        if self.end_says_why() {
+            return;
+        }
+        self.prompts.finish();
+        self.watchdog.turn_ended();
+        self.tell(Event::PromptDropped { prompt, reason: DropReason::Cancelled });
+        self.hand_over_prompt();
+        if self.cli_state != Some(CliState::Running) {
+            self.went_idle();
+        }
+        self.interrupted_for_closing(now);
+    }
+
+    /// Interrupts the CLI once more when it shows that a turn runs which was interrupted before: an interrupt that reaches the
+    /// CLI before it has begun the turn is answered and has no effect. (Measured on 2.1.325 and 2.1.42.)
+    pub(super) fn interrupt_again(&mut self, now: Instant) {
+        let may_write = self.closing.as_ref().is_none_or(|closing| closing.rung == Rung::Interrupted);
+        if !self.interrupt_sent || !may_write {
+            return;
+        }
+        let request = self.expect_answer(RequestKind::OwnInterrupt, now);
+        self.watchdog.interrupted(request, self.prompts.with_cli().is_some(), now);
+        self.write_now(outgoing::interrupt(request));
+    }
+}
