@@ -1,5 +1,6 @@
 //! A live session, and how to get one.
 
+use std::future::Future;
 use std::time::Duration;
 
 use tokio::sync::mpsc::OwnedPermit;
@@ -115,6 +116,18 @@ impl Client {
     /// Starts the CLI and waits until it is ready. Of the events that come with the client, what hooks did while it
     /// started may come before [`watari_protocol::Event::Ready`].
     pub async fn connect(options: Options) -> Result<(Client, Events), ConnectError> {
+        // Nobody gives up, so there is a session or an error.
+        let ended = || ConnectError::Exited { exit: Exit::default() };
+        // Boxed, so that those who connect in a future of their own do not carry it.
+        Box::pin(Client::connect_unless(options, std::future::pending())).await?.ok_or_else(ended)
+    }
+
+    /// As [`Client::connect`], until `give_up` is ready: then the CLI is ended, and this returns `None` when nothing of the
+    /// session is left. Dropping this future ends the session too, but nobody knows when that is done.
+    pub async fn connect_unless(
+        options: Options,
+        give_up: impl Future<Output = ()>,
+    ) -> Result<Option<(Client, Events)>, ConnectError> {
         let (sink, events) = outbox();
         let (opening, running) = open(options, sink).await?;
         #[expect(
@@ -122,7 +135,8 @@ impl Client {
             reason = "it ends by itself when the client is dropped or closed, which waits for its last word; it must not be aborted while it ends the CLI"
         )]
         let _task = tokio::spawn(running);
-        Ok((opening.ready().await?, events))
+        let client = opening.ready_unless(give_up).await?;
+        Ok(client.map(|client| (client, events)))
     }
 
     pub(crate) fn new(commands: mpsc::Sender<Envelope>, exit: watch::Receiver<Option<Exit>>, cli: CliInfo) -> Client {

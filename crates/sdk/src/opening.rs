@@ -1,6 +1,6 @@
 //! How a session begins: the CLI is started, and either is ready or says why not.
 
-use std::future::Future;
+use std::future::{Future, pending};
 use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
 
@@ -66,12 +66,31 @@ impl Opening {
 
     /// Waits until the CLI is ready, or has ended before it was.
     pub async fn ready(self) -> Result<Client, ConnectError> {
-        match self.is_ready.await {
+        let ended = || ConnectError::Exited { exit: Exit::default() };
+        self.ready_unless(pending()).await?.ok_or_else(ended)
+    }
+
+    /// As [`Opening::ready`], until `give_up` is ready: then it ends the session, and returns when nothing of it is left.
+    pub(crate) async fn ready_unless(
+        mut self,
+        give_up: impl Future<Output = ()>,
+    ) -> Result<Option<Client>, ConnectError> {
+        let first = tokio::select! {
+            biased;
+            // Both may be dropped half-way: whoever gives up is heard once, and a first word that was not heard is that of
+            // a session that ends.
+            () = give_up => {
+                self.abort().await;
+                return Ok(None);
+            }
+            first = &mut self.is_ready => first,
+        };
+        match first {
             Ok(Ok(cli)) => {
                 let too_old = cli.version.clone().filter(|version| is_too_old(version));
                 let client = Client::new(self.commands, self.has_exited, cli);
                 match too_old {
-                    None => Ok(client),
+                    None => Ok(Some(client)),
                     Some(found) => {
                         client.abort().await;
                         Err(ConnectError::TooOld { found })
@@ -82,6 +101,14 @@ impl Opening {
             // The task went away without a word, which only a panic in it can do.
             Err(_) => Err(ConnectError::Exited { exit: Exit::default() }),
         }
+    }
+
+    /// Ends the session, and waits until nothing of it is left.
+    async fn abort(&mut self) {
+        // Refused only when the session has ended by itself: this is its first command.
+        let _ended = self.orders().give(Command::Abort);
+        // An error is a panic in the session's task, after which there is nothing to wait for.
+        let _exit = self.has_exited.wait_for(Option::is_some).await;
     }
 }
 

@@ -91,6 +91,27 @@ async fn a_session_that_is_aborted_before_it_began_frees_its_conversation_when_i
     next_driver_is_alone(&room, &before).await;
 }
 
+/// Its CLI says only when it runs that it has a conversation of another's.
+#[tokio::test]
+async fn nothing_is_left_of_a_session_that_is_refused_while_it_runs_when_watari_has_exited() {
+    let room = Room::fake(STUBBORN);
+    let options = json!({"env": {"FAKE_CLAUDE_SESSION_ID": ID}});
+    let mut first = bridge(&room);
+    first.start("hi", options.clone()).await;
+    first.until("turn_result").await;
+    let before = clis(&room);
+    let mut second = bridge(&room);
+    second.start("hi", options).await;
+    let seen = second.rest().await;
+    let last = seen.last().unwrap();
+    assert_eq!((&last["type"], &last["fatal"]), (&json!("error"), &json!(true)), "{seen:?}");
+    assert_eq!(second.exit().await.code(), Some(1));
+    assert_eq!(clis(&room), before);
+    assert_eq!(common::names_in(&room.conversation_locks()), [ID]);
+    first.send(json!({"type": "abort"})).await;
+    assert_eq!(first.exit().await.code(), Some(0));
+}
+
 #[tokio::test]
 async fn a_killed_host_frees_its_conversation_when_its_cli_is_gone() {
     let room = Room::fake(STUBBORN);

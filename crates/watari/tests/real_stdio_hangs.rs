@@ -1,4 +1,5 @@
-//! `watari stdio` whose real CLI is stopped in the middle of a turn: the client is not left waiting.
+//! `watari stdio` whose real CLI is stopped in the middle of a turn, or given up while it starts: the client is not left
+//! waiting, and nothing is left.
 
 #![allow(clippy::unwrap_used, reason = "a test that meets what it does not expect has failed")]
 
@@ -11,6 +12,7 @@ use bridge::Room;
 use rustix::process::Signal;
 use serde_json::json;
 use watari_testkit::Reply;
+use watari_testkit::claude::{oldest_claude, pinned_claude};
 
 #[tokio::test]
 async fn an_interrupt_of_a_stopped_cli_on_stdio_is_a_fatal_error_and_leaves_nothing() {
@@ -25,4 +27,27 @@ async fn an_interrupt_of_a_stopped_cli_on_stdio_is_a_fatal_error_and_leaves_noth
     assert_eq!(seen.last(), Some(&json!({"type": "error", "message": words, "fatal": true})));
     assert_eq!(bridge.exit().await.code(), Some(1));
     room.is_empty_within(Duration::from_secs(1)).await;
+}
+
+#[tokio::test]
+async fn a_real_cli_that_is_given_up_while_it_starts_is_gone_when_watari_has_exited() {
+    let room = Room::with_replies([]).await;
+    for claude in [pinned_claude(), oldest_claude()] {
+        for is_signal in [false, true] {
+            let mut bridge = room.bridge_with(&["--claude", claude.to_str().unwrap()]);
+            bridge.start("go", json!({})).await;
+            for supervisor in common::children_started_by(bridge.pid()).await {
+                common::children_started_by(supervisor).await;
+            }
+            if is_signal {
+                common::signal_process(bridge.pid(), Signal::TERM);
+            } else {
+                bridge.send(json!({"type": "abort"})).await;
+            }
+            assert_eq!(bridge.exit().await.code(), Some(0));
+            room.is_empty_within(Duration::ZERO).await;
+            let locks = room.sandbox.home().join(".claude/projects/.watari-locks");
+            assert_eq!(common::names_in(&locks), Vec::<std::ffi::OsString>::new());
+        }
+    }
 }

@@ -5,15 +5,17 @@
 mod common;
 mod fake;
 
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use common::{cli_has_stopped, signal_cli_of, signal_process};
 use fake::{Room, start, user_message};
 use rustix::process::Signal;
-use serde_json::Value;
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
-use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWriteExt, BufReader, Lines};
+use tokio::process::{Child, ChildStdin, Command};
 use watari_testkit::processes::none_marked_within;
 
 /// How long a line may take.
@@ -29,7 +31,29 @@ struct Session {
     room: Room,
     child: Child,
     stdin: Option<ChildStdin>,
-    lines: Lines<BufReader<ChildStdout>>,
+    lines: Lines<BufReader<Pin<Box<dyn AsyncRead>>>>,
+}
+
+fn lines_of(output: impl AsyncRead + 'static) -> Lines<BufReader<Pin<Box<dyn AsyncRead>>>> {
+    BufReader::new(Box::pin(output) as Pin<Box<dyn AsyncRead>>).lines()
+}
+
+/// The locks of conversations in a clean room.
+fn locks_below(room: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![room.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let is_of_locks = folder.ends_with(".watari-locks");
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let entry = entry.unwrap();
+            if entry.file_type().unwrap().is_dir() {
+                folders.push(entry.path());
+            } else if is_of_locks {
+                found.push(entry.path());
+            }
+        }
+    }
+    found
 }
 
 impl Session {
@@ -37,15 +61,19 @@ impl Session {
         let room = Room::new(script);
         let mut child = room.command().stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take().unwrap());
-        let mut session = Session { room, child, stdin, lines: BufReader::new(stdout).lines() };
+        let mut session = Session { room, child, stdin, lines: lines_of(stdout) };
         assert_eq!(session.line().await.unwrap()["type"], "ready");
         session
     }
 
     /// A session whose CLI has stopped before it answered anything.
     async fn starting() -> Session {
+        Session::starting_with(&json!({})).await
+    }
+
+    async fn starting_with(options: &Value) -> Session {
         let mut session = Session::begin(STOPPED).await;
-        session.say(&start()).await;
+        session.say(&format!("{}\n", json!({"type": "start", "prompt": "Hello?", "options": options}))).await;
         cli_has_stopped(session.child.id().unwrap()).await;
         session
     }
@@ -70,7 +98,9 @@ impl Session {
         let status = tokio::time::timeout(WITHIN, self.child.wait()).await.unwrap().unwrap();
         assert_eq!(status.code(), Some(0), "{status}");
         assert!(begun.elapsed() < AT_ONCE, "{:?}", begun.elapsed());
-        none_marked_within(self.room.sandbox.root().to_str().unwrap(), Duration::from_secs(1)).await.unwrap();
+        // Now, not soon: who waits for Watari waits for everything.
+        none_marked_within(self.room.sandbox.root().to_str().unwrap(), Duration::ZERO).await.unwrap();
+        assert_eq!(locks_below(self.room.sandbox.root()), [] as [PathBuf; 0]);
         said.join("\n")
     }
 }
@@ -92,6 +122,26 @@ async fn a_signal_before_start_or_while_the_cli_starts_ends_the_session_at_once(
         signal_process(session.child.id().unwrap(), signal);
         assert_eq!(session.end().await, "", "{signal:?} while the CLI starts");
     }
+}
+
+/// A session that was given up while it started is over when nothing of it is left, as one that ran.
+#[tokio::test]
+async fn whatever_ends_a_start_nothing_of_the_session_and_no_lock_is_left_when_watari_has_exited() {
+    let resume = json!({"resume": "0f0e0d0c-0b0a-4908-8706-050403020100"});
+    for options in [json!({}), resume, json!({"continue": true})] {
+        let mut session = Session::starting_with(&options).await;
+        // Nothing that comes behind it is wanted any more.
+        session.say("{\"type\":\"abort\"}\n{\"type\":\"set_model\",\"model\":\"x\"}\n").await;
+        assert_eq!(session.end().await, "", "abort with {options}");
+        let session = Session::starting_with(&options).await;
+        signal_process(session.child.id().unwrap(), Signal::TERM);
+        assert_eq!(session.end().await, "", "SIGTERM with {options}");
+    }
+    // The client does not listen any more, and there is something to tell it.
+    let mut session = Session::starting().await;
+    session.lines = lines_of(tokio::io::empty());
+    session.say("noise\n").await;
+    assert_eq!(session.end().await, "");
 }
 
 /// The prompt that would run first is the one to stop, as it is when it runs.
@@ -141,11 +191,20 @@ async fn a_system_without_dev_null_is_named_with_what_to_do() {
     inside.envs(outside.get_envs().filter_map(|(name, value)| Some((name, value?))));
     let mut child = inside.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
     let (stdin, stdout) = (child.stdin.take(), child.stdout.take().unwrap());
-    let mut session = Session { room, child, stdin, lines: BufReader::new(stdout).lines() };
+    let mut session = Session { room, child, stdin, lines: lines_of(stdout) };
     if session.line().await.is_none() {
         return common::skipped("nothing can be mounted here");
     }
     session.say(&start()).await;
     let error = session.line().await.unwrap();
     insta::assert_snapshot!(error["message"].as_str().unwrap(), @"cannot start a process: /dev/null cannot be opened: No such file or directory (os error 2); programs need it as their input or output: mount /dev, or make it with `mknod -m 666 /dev/null c 1 3`");
+}
+
+/// Nothing is wanted of the session any more, so nothing is waited for.
+#[tokio::test]
+async fn a_start_whose_messages_were_all_interrupted_ends_at_once_with_the_input() {
+    let mut session = Session::starting().await;
+    session.say("{\"type\":\"interrupt\"}\n").await;
+    session.stdin = None;
+    assert_eq!(session.end().await, r#"{"reason":"cancelled","type":"message_dropped"}"#);
 }

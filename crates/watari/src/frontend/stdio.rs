@@ -13,6 +13,7 @@ use std::time::Duration;
 use lock::ConversationLock;
 use running::{Answered, EMPTY_PROMPT, Ending, Running, STARTED, TOOLS_TOO_LATE, Taken, gone};
 use state::{Connected, Connecting, State, connect};
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use wait::{Happened, next_of, poll_once, read_more, write_more};
@@ -61,6 +62,7 @@ pub(crate) async fn serve(settings: Settings, signals: StopSignals) -> ExitCode 
         lines: Lines::new(),
         output: Some(output),
         has_lost_output: false,
+        has_failed: false,
         outbox: Outbox::default(),
         signals,
         state: State::Waiting,
@@ -83,6 +85,8 @@ struct Bridge {
     output: Option<Output>,
     /// Whether lines were lost because they could not be written, though nobody has closed the other end.
     has_lost_output: bool,
+    /// Whether the client was told a fatal error, after which it is told nothing.
+    has_failed: bool,
     outbox: Outbox,
     signals: StopSignals,
     state: State,
@@ -116,7 +120,7 @@ impl Bridge {
                 Happened::Connected(connected) => self.connected(*connected).await,
                 Happened::Event(Some(event)) => self.take_events(*event).await,
                 // Only a panic in the session's task ends the events without a last one.
-                Happened::Event(None) => self.fail("the session broke off; this is a mistake in watari"),
+                Happened::Event(None) => self.fail_at_the_end("the session broke off; this is a mistake in watari"),
                 Happened::Answered(answered) => self.answered(answered),
                 Happened::Signal => self.signalled(),
                 Happened::Time => self.close(),
@@ -171,6 +175,9 @@ impl Bridge {
     }
 
     async fn take_line(&mut self, line: Line<'_>) {
+        if self.has_failed {
+            return;
+        }
         let read = match line {
             Line::Whole(line) => bridge::read(line),
             Line::TooLong { bytes, .. } => Err(format!("a line of {bytes} bytes is too long")),
@@ -198,6 +205,8 @@ impl Bridge {
                 | Incoming::ToolCallResult { .. }
                 | Incoming::Abort => self.tell_problem(Some("there is no session yet: send start first".to_owned())),
             },
+            // Of a start that was given up nothing more is wanted.
+            State::Starting { give_up: None, .. } => {}
             State::Starting { prompts, .. } => match incoming {
                 Incoming::UserMessage(prompt) if prompts.len() < EARLY_PROMPTS_MAX => prompts.push(prompt),
                 Incoming::Start { .. } => self.tell_problem(Some(STARTED.to_owned())),
@@ -248,15 +257,21 @@ impl Bridge {
             session.permission_prompts =
                 PermissionPrompts::Ask { answer_within: Some(limit).filter(|limit| !limit.is_zero()) };
         }
-        let connecting: Connecting = Box::pin(connect(session));
-        self.state = State::Starting { connecting, prompts: vec![prompt], encoder: Box::new(Encoder::new(streams)) };
+        let (give_up, given_up) = oneshot::channel();
+        let connecting: Connecting = Box::pin(connect(session, given_up));
+        let encoder = Box::new(Encoder::new(streams));
+        self.state = State::Starting { connecting, give_up: Some(give_up), prompts: vec![prompt], encoder };
     }
 
-    async fn connected(&mut self, connected: Result<Connected, String>) {
+    async fn connected(&mut self, connected: Result<Option<Connected>, String>) {
+        let is_given_up = self.state.is_aborting();
         let State::Starting { prompts, encoder, .. } = std::mem::replace(&mut self.state, State::Over) else { return };
         let Connected { client, events, lock } = match connected {
-            Ok(connected) => connected,
-            Err(why) => return self.fail(&why),
+            Ok(Some(connected)) => connected,
+            Ok(None) => return self.over(),
+            // Nobody wants to know why something was not started that was given up.
+            Err(_) if is_given_up => return self.over(),
+            Err(why) => return self.fail_at_the_end(&why),
         };
         self.lock = lock;
         let mut running = Running::new(client, events, *encoder);
@@ -279,6 +294,14 @@ impl Bridge {
         let mut next = Some(first);
         while let Some(event) = next {
             let State::Running(running) = &mut self.state else { return };
+            if self.has_failed {
+                // The client has had its last line; only the end counts.
+                if let Event::Ended { exit } = event {
+                    return self.ended(&exit);
+                }
+                next = poll_once(running.events.next()).flatten();
+                continue;
+            }
             if let Event::SessionOpened { session } = &event
                 && let Err(refusal) = self.lock.take(&session.session_id)
             {
@@ -308,14 +331,13 @@ impl Bridge {
     fn ended(&mut self, exit: &Exit) {
         let State::Running(running) = &self.state else { return };
         if running.ending == Ending::No || running.ending == Ending::Draining {
-            return self.fail(&gone(exit));
+            return self.fail_at_the_end(&gone(exit));
         }
         self.last_lines_within = match running.ending {
-            Ending::Aborting => LAST_LINES_AFTER_ABORT,
-            Ending::No | Ending::Draining | Ending::Closing => LAST_LINES_WITHIN,
+            Ending::Aborting if !self.has_failed => LAST_LINES_AFTER_ABORT,
+            Ending::No | Ending::Draining | Ending::Closing | Ending::Aborting => LAST_LINES_WITHIN,
         };
-        self.state = State::Over;
-        self.code = Some(0);
+        self.over();
     }
 
     async fn input_ended(&mut self) {
@@ -325,7 +347,9 @@ impl Bridge {
             self.take_line(line).await;
         }
         match self.state {
-            State::Waiting => self.code = Some(0),
+            State::Waiting => self.over(),
+            // Everything that the client wanted was interrupted.
+            State::Starting { ref prompts, .. } if prompts.is_empty() => self.give_up(),
             // What the client has said is done when it has started.
             State::Starting { .. } | State::Over => {}
             State::Running(_) => self.drain().await,
@@ -352,12 +376,6 @@ impl Bridge {
         }
     }
 
-    fn fail(&mut self, why: &str) {
-        bridge::error(why, Fatal::Yes, self.outbox.lines());
-        self.state = State::Over;
-        self.code = Some(1);
-    }
-
     fn answered(&mut self, answered: Answered) {
         match (answered, &mut self.state) {
             (Answered::Badly(problem), _) => self.tell_problem(Some(problem)),
@@ -369,7 +387,7 @@ impl Bridge {
     }
 
     fn tell_problem(&mut self, problem: Option<String>) {
-        if let Some(problem) = problem {
+        if let Some(problem) = problem.filter(|_| !self.has_failed) {
             bridge::error(&problem, Fatal::No, self.outbox.lines());
         }
     }

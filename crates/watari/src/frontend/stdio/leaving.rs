@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::running::{Answered, Ending};
 use super::state::State;
 use super::{Bridge, LAST_LINES_AFTER_ABORT};
+use crate::dialect::bridge::{self, Fatal};
 
 impl Bridge {
     pub(super) fn close(&mut self) {
@@ -43,12 +44,49 @@ impl Bridge {
                 self.abort_session();
             }
             State::Running(_) => {}
-            // A CLI that is being started is ended by its keeper when nobody wants it any more.
-            State::Waiting | State::Starting { .. } | State::Over => {
-                self.state = State::Over;
-                self.code = Some(self.code.unwrap_or(0));
+            State::Starting { .. } | State::Waiting | State::Over => {
                 self.last_lines_within = LAST_LINES_AFTER_ABORT;
+                self.give_up();
             }
+        }
+    }
+
+    /// Ends a session that does not run yet. One that is being started is over when nothing of it is left.
+    pub(super) fn give_up(&mut self) {
+        match &mut self.state {
+            State::Starting { give_up, .. } => *give_up = None,
+            State::Waiting | State::Over => self.over(),
+            State::Running(_) => {}
+        }
+    }
+
+    /// Nothing of the session is left, or there never was one.
+    pub(super) fn over(&mut self) {
+        self.state = State::Over;
+        self.code = Some(u8::from(self.has_failed));
+    }
+
+    /// Ends the session with an error, which is the last that the client is told.
+    pub(super) fn fail(&mut self, why: &str) {
+        self.tell_failure(why);
+        match &mut self.state {
+            State::Running(running) => {
+                running.ending = Ending::Aborting;
+                self.abort_session();
+            }
+            State::Waiting | State::Starting { .. } | State::Over => self.give_up(),
+        }
+    }
+
+    /// As [`Bridge::fail`], when nothing of the session is left.
+    pub(super) fn fail_at_the_end(&mut self, why: &str) {
+        self.tell_failure(why);
+        self.over();
+    }
+
+    fn tell_failure(&mut self, why: &str) {
+        if !std::mem::replace(&mut self.has_failed, true) {
+            bridge::error(why, Fatal::Yes, self.outbox.lines());
         }
     }
 

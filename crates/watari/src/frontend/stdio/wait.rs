@@ -15,7 +15,7 @@ use crate::standard_streams::{Input, Output};
 pub(super) enum Happened {
     Read(std::io::Result<usize>),
     Wrote(std::io::Result<usize>),
-    Connected(Box<Result<Connected, String>>),
+    Connected(Box<Result<Option<Connected>, String>>),
     Event(Option<Box<Event>>),
     Answered(Answered),
     Signal,
