@@ -6,18 +6,21 @@
 
 mod check;
 mod given;
+mod place;
 mod words;
 
 use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use watari_protocol::{HOOK_EVENTS, Initialize, Raw, SessionId, TOOL_NAME_SHARED, TOOL_SERVER};
+use watari_protocol::{HOOK_EVENTS, Initialize, Raw, TOOL_NAME_SHARED, TOOL_SERVER};
 
 pub(crate) use check::{allows_bypass, check};
 pub(crate) use given::Given;
 pub use given::{BadServers, read_mcp_servers, read_mcp_servers_file};
+pub use place::CONFIG_VARIABLE;
+pub(crate) use place::{TranscriptPlace, composed, transcript_place};
 
 use crate::files::PrivateFolder;
 use crate::options::{ExtraArgument, Options, PermissionPrompts, Session, Thinking, Tools};
@@ -179,37 +182,6 @@ pub(crate) fn own_environment(options: &Options) -> BTreeMap<&'static str, &'sta
         variables.insert("CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING", "true");
     }
     variables
-}
-
-/// Where a CLI stores conversations, and by which word it marks their entries.
-#[derive(Debug, Clone)]
-pub(crate) struct TranscriptPlace {
-    pub(crate) projects: Option<PathBuf>,
-    pub(crate) entrypoint: String,
-}
-
-/// The variable that says where the CLI stores what it keeps, before `HOME`.
-pub const CONFIG_VARIABLE: &str = "CLAUDE_CONFIG_DIR";
-
-/// Where the CLI with this environment stores conversations. It takes a relative path from the directory it works in.
-pub(crate) fn transcript_place(environment: &BTreeMap<OsString, OsString>, directory: &Path) -> TranscriptPlace {
-    let variable = |name: &str| environment.get(OsStr::new(name)).filter(|value| !value.is_empty());
-    let configured = variable(CONFIG_VARIABLE).map(PathBuf::from);
-    let config = configured.or_else(|| Some(Path::new(variable("HOME")?).join(".claude")));
-    let entrypoint = variable("CLAUDE_CODE_ENTRYPOINT").map(|word| word.to_string_lossy().into_owned());
-    TranscriptPlace {
-        projects: config.map(|config| directory.join(config).join("projects")),
-        entrypoint: entrypoint.unwrap_or_default(),
-    }
-}
-
-impl TranscriptPlace {
-    /// The transcript of a conversation, among those of all directories.
-    pub(crate) fn find(&self, session: &SessionId) -> Option<PathBuf> {
-        let name = format!("{session}.jsonl");
-        let folders = std::fs::read_dir(self.projects.as_ref()?).ok()?.flatten();
-        folders.map(|folder| folder.path().join(&name)).find(|path| path.is_file())
-    }
 }
 
 /// Variables of this program that would mislead the CLI: it would think that it runs inside itself, or in

@@ -87,8 +87,18 @@ struct Transcript {
 
 /// The folders in which the CLI stores the conversations of a directory: one, or for a long name those that may be it.
 fn folders_of(projects: &Path, directory: &str) -> io::Result<Vec<PathBuf>> {
-    let name = folder_name(directory);
-    let mut folders = vec![projects.join(&name)];
+    let mut folders = folders_named(projects, &folder_name(directory))?;
+    // CLI 2.1.42 composes letters and their accents. A directory that is so spelled may be another one, whose it is then.
+    let composed = argv::composed(directory);
+    if composed != directory && !Path::new(&composed).exists() {
+        folders.extend(folders_named(projects, &folder_name(&composed))?);
+    }
+    Ok(folders)
+}
+
+/// The folder with this name, and those that may have it where it was cut.
+fn folders_named(projects: &Path, name: &str) -> io::Result<Vec<PathBuf>> {
+    let mut folders = vec![projects.join(name)];
     if let Some(cut) = name.get(..FOLDER_NAME_MAX).filter(|cut| cut.len() < name.len()) {
         // CLI 2.1.42 does not cut it; later ones put a hash in place of the rest.
         let is_cut = |other: &str| other.strip_prefix(cut).is_some_and(|rest| rest.starts_with('-')) && other != name;
@@ -176,7 +186,8 @@ impl Beginning {
             Beginning::Entry(entry) => {
                 let is_sdks = |entrypoint: &str| SDK_ENTRYPOINTS.contains(&entrypoint);
                 // The folders of two long names can begin alike. In a short one the CLI does not look at it.
-                let is_elsewhere = folder_name(directory).len() > FOLDER_NAME_MAX && entry.cwd != directory;
+                let is_here = entry.cwd == directory || entry.cwd == argv::composed(directory);
+                let is_elsewhere = folder_name(directory).len() > FOLDER_NAME_MAX && !is_here;
                 !entry.is_sidechain && !is_elsewhere && (is_sdks(own) || !is_sdks(&entry.entrypoint))
             }
         }
@@ -301,6 +312,16 @@ mod tests {
         room.transcript(&format!("{}-etq8iu", &name[..FOLDER_NAME_MAX]), 2, &of(cwd));
         room.transcript(&format!("{}-0x1abc", &name[..FOLDER_NAME_MAX]), 3, &of(&format!("{cwd}n")));
         assert_eq!(room.latest(&long), Some(2));
+        // CLI 2.1.42 composes it, unless that is another directory.
+        let decomposed = room.directory("e\u{301}");
+        let composed = argv::composed(decomposed.to_str().unwrap());
+        room.transcript(&folder_name(&composed), 4, PROMPT);
+        assert_eq!(room.latest(&decomposed), Some(4));
+        room.transcript(&name_of(&decomposed), 5, PROMPT);
+        assert_eq!(room.latest(&decomposed), Some(5));
+        room.transcript(&folder_name(&composed), 6, PROMPT);
+        fs::create_dir(&composed).unwrap();
+        assert_eq!(room.latest(&decomposed), Some(5));
         // A link leads to the same one.
         let link = room.root.path().join("link");
         std::os::unix::fs::symlink(&long, &link).unwrap();

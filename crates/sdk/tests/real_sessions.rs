@@ -10,7 +10,7 @@
 mod common;
 
 use common::{Room, Talk};
-use watari_sdk::{Client, Event, ExtraArgument, Options, Session, SessionId, resolve_continue};
+use watari_sdk::{CONFIG_VARIABLE, Client, Event, ExtraArgument, Options, Session, SessionId, resolve_continue};
 use watari_testkit::Reply;
 use watari_testkit::claude::{oldest_claude, pinned_claude};
 
@@ -92,6 +92,32 @@ async fn the_latest_conversation_is_the_one_that_the_cli_would_continue() {
     resolve_continue(&mut none).await.unwrap();
     assert_eq!(none.session, Session::New);
     converse(none, "hi").await;
+}
+
+/// The CLI stores below the composed spelling (NFC) of its folder, 2.1.42 also by that of the working directory; and a
+/// variable that is set to nothing names the working directory.
+#[tokio::test]
+async fn the_latest_conversation_is_found_however_the_cli_s_folder_and_the_directory_are_spelled() {
+    let room = Room::with_replies((0..9).map(|_| Reply::text("hello"))).await;
+    let decomposed = |name: &str| room.sandbox.root().join(format!("{name} e\u{301} \u{212b}"));
+    let path = |name: &str| Some(decomposed(name).to_str().unwrap().to_owned());
+    let surroundings =
+        [("HOME", path("home")), (CONFIG_VARIABLE, path("config")), (CONFIG_VARIABLE, Some(String::new()))];
+    let mut lost = Vec::new();
+    for claude in [pinned_claude(), oldest_claude()] {
+        for (variable, value) in &surroundings {
+            let mut options = Options { claude: Some(claude.clone()), cwd: Some(decomposed("work")), ..room.options() };
+            std::fs::create_dir_all(options.cwd.as_ref().unwrap()).unwrap();
+            options.environment.set.insert((*variable).to_owned(), value.clone());
+            let latest = converse(options.clone(), "hi").await;
+            options.session = Session::Continue;
+            resolve_continue(&mut options).await.unwrap();
+            if options.session != Session::Resume(latest) {
+                lost.push(format!("{variable}={value:?} {}", claude.display()));
+            }
+        }
+    }
+    assert_eq!(lost, Vec::<String>::new());
 }
 
 #[tokio::test]

@@ -1,0 +1,77 @@
+//! Where the CLI stores conversations, spelled as it spells it.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use unicode_normalization::UnicodeNormalization;
+use watari_protocol::SessionId;
+
+/// Where a CLI stores conversations, and by which word it marks their entries.
+#[derive(Debug, Clone)]
+pub(crate) struct TranscriptPlace {
+    pub(crate) projects: Option<PathBuf>,
+    pub(crate) entrypoint: String,
+}
+
+/// The variable that says where the CLI stores what it keeps, before `HOME`.
+pub const CONFIG_VARIABLE: &str = "CLAUDE_CONFIG_DIR";
+
+/// Where the CLI with this environment stores conversations. It takes a relative path from the directory it works in, and one
+/// that is empty for that directory; it composes letters and their accents, wherever the path comes from.
+pub(crate) fn transcript_place(environment: &BTreeMap<OsString, OsString>, directory: &Path) -> TranscriptPlace {
+    let variable = |name: &str| environment.get(OsStr::new(name));
+    let filled = |name: &str| variable(name).filter(|value| !value.is_empty());
+    let configured = variable(CONFIG_VARIABLE).map(|config| composed_path(config));
+    let config = configured.or_else(|| Some(composed_path(filled("HOME")?).join(".claude")));
+    let entrypoint = filled("CLAUDE_CODE_ENTRYPOINT").map(|word| word.to_string_lossy().into_owned());
+    TranscriptPlace {
+        projects: config.map(|config| directory.join(config).join("projects")),
+        entrypoint: entrypoint.unwrap_or_default(),
+    }
+}
+
+/// A path in the CLI's spelling. Bytes that are no text become the sign for that, as they do in the CLI.
+fn composed_path(path: &OsStr) -> PathBuf {
+    composed(&path.to_string_lossy()).into()
+}
+
+/// A text in the spelling in which a letter and its accent are one character (NFC). The CLI spells its own folder so, and
+/// CLI 2.1.42 the working directory too.
+pub(crate) fn composed(text: &str) -> String {
+    text.nfc().collect()
+}
+
+impl TranscriptPlace {
+    /// The transcript of a conversation, among those of all directories.
+    pub(crate) fn find(&self, session: &SessionId) -> Option<PathBuf> {
+        let name = format!("{session}.jsonl");
+        let folders = std::fs::read_dir(self.projects.as_ref()?).ok()?.flatten();
+        folders.map(|folder| folder.path().join(&name)).find(|path| path.is_file())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStrExt;
+
+    use super::*;
+
+    #[test]
+    fn the_place_of_transcripts_is_spelled_as_the_cli_spells_it() {
+        let place = |variables: &[(&str, &[u8])]| {
+            let pair = |(name, value): &(&str, &[u8])| (OsString::from(name), OsStr::from_bytes(value).to_owned());
+            let environment = variables.iter().map(pair).collect();
+            transcript_place(&environment, Path::new("/w e\u{301}")).projects
+        };
+        let home: (&str, &[u8]) = ("HOME", "/h e\u{301}".as_bytes());
+        assert_eq!(place(&[home]), Some("/h \u{e9}/.claude/projects".into()));
+        assert_eq!(place(&[("HOME", b"/\xff")]), Some("/\u{fffd}/.claude/projects".into()));
+        // Composed, but not made alike: a ligature stays one.
+        let config = "/\u{fb01} \u{212b}".as_bytes();
+        assert_eq!(place(&[home, (CONFIG_VARIABLE, config)]), Some("/\u{fb01} \u{c5}/projects".into()));
+        assert_eq!(place(&[(CONFIG_VARIABLE, "e\u{301}".as_bytes())]), Some("/w e\u{301}/\u{e9}/projects".into()));
+        assert_eq!(place(&[home, (CONFIG_VARIABLE, b"")]), Some("/w e\u{301}/projects".into()));
+        assert_eq!((place(&[]), place(&[("HOME", b"")])), (None, None));
+    }
+}
