@@ -44,3 +44,4 @@ pub use session::{Config, Liveness, Machine, Output, Phase, ProcessEnd, STEPS, S
 pub use wire::login::{Login, read_login};
 pub use wire::request_record::Setting;
 pub use wire::start_failure::{StartFailure, start_failure};
+pub use wire::system::unusable_session;

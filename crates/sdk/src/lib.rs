@@ -78,7 +78,7 @@ pub use watari_protocol::{
     PROMPT_BLOCKS, PermissionAsk, PermissionMode, Phase, Prompt, PromptContent, PromptId, Raw, Refused, Request,
     RequestFailed, RequestId, RequestReply, SessionId, SessionInfo, Setting, SystemPrompt, TOOL_NAME_SHARED,
     TOOL_SERVER, TOOL_SERVER_TAKEN, TaskNews, Tool, ToolCallAsk, ToolUseId, TurnCause, TurnEnding, Unanswered,
-    UnknownPermissionMode, Usage, Writer, readable,
+    UnknownPermissionMode, Usage, Writer, readable, unusable_session,
 };
 
 /// The program in the README is one that compiles.

@@ -208,3 +208,21 @@ async fn a_start_whose_messages_were_all_interrupted_ends_at_once_with_the_input
     session.stdin = None;
     assert_eq!(session.end().await, r#"{"reason":"cancelled","type":"message_dropped"}"#);
 }
+
+/// Such a session can be neither locked nor resumed, and nothing that names it can be told.
+#[tokio::test]
+async fn a_cli_whose_session_has_no_usable_id_is_a_fatal_error_that_says_so() {
+    for id in ["../../x1", "", "my title", &"x".repeat(100_000)] {
+        let mut session = Session::begin("prompt\ntext Good evening\nresult\nstall\n").await;
+        let options = json!({"env": {"FAKE_CLAUDE_SESSION_ID": id}});
+        session.say(&format!("{}\n", json!({"type": "start", "prompt": "Hello?", "options": options}))).await;
+        let error = session.line().await.unwrap();
+        assert_eq!((&error["type"], &error["fatal"]), (&json!("error"), &json!(true)), "{error}");
+        let message = error["message"].as_str().unwrap();
+        assert!(message.len() < 1000 && message.contains("is not a session id: expected a UUID"), "{message}");
+        assert_eq!(session.line().await, None);
+        assert_eq!(session.child.wait().await.unwrap().code(), Some(1));
+        none_marked_within(session.room.sandbox.root().to_str().unwrap(), Duration::ZERO).await.unwrap();
+        assert_eq!(locks_below(session.room.sandbox.root()), [] as [PathBuf; 0]);
+    }
+}

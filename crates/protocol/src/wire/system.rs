@@ -164,6 +164,25 @@ fn read_init(line: &str) -> Option<SystemFrame<'_>> {
     })))
 }
 
+/// Why a session cannot be followed of whose description nothing but [`crate::Event::Unknown`] came: its id is none. None if
+/// the frame is no such description.
+pub fn unusable_session(frame: &Raw) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    struct Members {
+        #[serde(default)]
+        r#type: Loose<String>,
+        #[serde(default)]
+        subtype: Loose<String>,
+        #[serde(default)]
+        session_id: Loose<String>,
+    }
+    let members: Members = frame.parse().ok()?;
+    if (members.r#type.or_default().as_str(), members.subtype.or_default().as_str()) != ("system", "init") {
+        return None;
+    }
+    SessionId::parse(&members.session_id.or_default()).err().map(|error| error.to_string())
+}
+
 fn read_state(line: &str) -> Option<SystemFrame<'_>> {
     #[derive(serde::Deserialize)]
     struct Members<'a> {
@@ -283,4 +302,22 @@ struct OneThing<'a> {
 
 fn read_list(line: &str) -> OneThing<'_> {
     serde_json::from_str(line).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_description_of_a_session_without_a_usable_id_is_told_apart_from_other_unknown_frames() {
+        let why = |frame: &str| unusable_session(&Raw::from(frame));
+        for id in [r#""../x""#, r#""""#, "5", "null", "{}"] {
+            let why = why(&format!(r#"{{"type":"system","subtype":"init","session_id":{id}}}"#)).unwrap();
+            assert!(why.contains("is not a session id"), "{why}");
+        }
+        assert!(why(r#"{"type":"system","subtype":"init"}"#).is_some());
+        for other in [r#"{"type":"system","subtype":"new","session_id":"x"}"#, r#"{"type":"init"}"#, "[]", "5"] {
+            assert_eq!(why(other), None, "{other}");
+        }
+    }
 }

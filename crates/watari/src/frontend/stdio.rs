@@ -11,13 +11,14 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use lock::ConversationLock;
-use running::{Answered, EMPTY_PROMPT, Ending, Running, STARTED, TOOLS_TOO_LATE, Taken, gone};
+use running::{Answered, EMPTY_PROMPT, Ending, Running, STARTED, TOOLS_TOO_LATE, Taken, gone, unusable};
 use state::{Connected, Connecting, State, connect};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
-use tokio::time::Instant;
 use wait::{Happened, next_of, poll_once, read_more, write_more};
-use watari_sdk::{Event, Exit, Keeper, Line, Lines, Liveness, PermissionMode, PermissionPrompts, Prompt, Tool};
+use watari_sdk::{
+    Event, Exit, Keeper, Line, Lines, Liveness, PermissionMode, PermissionPrompts, Prompt, Tool, unusable_session,
+};
 
 use crate::command::StopSignals;
 use crate::dialect::bridge::{self, Encoder, Fatal, Incoming, StartOptions};
@@ -307,6 +308,12 @@ impl Bridge {
             {
                 return self.fail(&refusal);
             }
+            // It has no lock, and nothing that names it can be told.
+            if let Event::Unknown { frame } = &event
+                && let Some(why) = unusable_session(frame)
+            {
+                return self.fail(&unusable(&why));
+            }
             match running.take_event(event, &mut self.outbox) {
                 Taken::Told => {}
                 Taken::ToAnswer(ask, answer) => {
@@ -361,19 +368,6 @@ impl Bridge {
         let State::Running(running) = &mut self.state else { return };
         running.drain(&mut self.outbox).await;
         self.look_for_the_end();
-    }
-
-    /// A client that has closed its end waits only for what it has asked for.
-    fn look_for_the_end(&mut self) {
-        let State::Running(running) = &mut self.state else { return };
-        if running.ending != Ending::Draining || running.open_prompts > 0 {
-            return;
-        }
-        if running.is_idle && !running.has_tasks {
-            self.close();
-        } else {
-            running.give_up_at.get_or_insert_with(|| Instant::now() + BACKGROUND_WITHIN);
-        }
     }
 
     fn answered(&mut self, answered: Answered) {

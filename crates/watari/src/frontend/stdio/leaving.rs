@@ -3,12 +3,27 @@
 use std::io;
 use std::sync::Arc;
 
+use tokio::time::Instant;
+
 use super::running::{Answered, Ending};
 use super::state::State;
-use super::{Bridge, LAST_LINES_AFTER_ABORT};
+use super::{BACKGROUND_WITHIN, Bridge, LAST_LINES_AFTER_ABORT};
 use crate::dialect::bridge::{self, Fatal};
 
 impl Bridge {
+    /// A client that has closed its end waits only for what it has asked for.
+    pub(super) fn look_for_the_end(&mut self) {
+        let State::Running(running) = &mut self.state else { return };
+        if running.ending != Ending::Draining || running.open_prompts > 0 {
+            return;
+        }
+        if running.is_idle && !running.has_tasks {
+            self.close();
+        } else {
+            running.give_up_at.get_or_insert_with(|| Instant::now() + BACKGROUND_WITHIN);
+        }
+    }
+
     pub(super) fn close(&mut self) {
         let State::Running(running) = &mut self.state else { return };
         running.give_up_at = None;

@@ -261,3 +261,11 @@ pub(super) fn gone(exit: &Exit) -> String {
     let said = if exit.stderr.is_empty() { String::new() } else { format!("; it said: {}", exit.stderr) };
     format!("{}{said}", liveness::ended(exit.code, exit.signal))
 }
+
+/// What is told of a session whose id is none.
+pub(super) fn unusable(why: &str) -> String {
+    format!(
+        "the session was ended, because it can be neither locked nor resumed: Claude Code calls it {why}; check which \
+         program runs as Claude Code, and update it with `claude update`"
+    )
+}
