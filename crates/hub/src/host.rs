@@ -1,15 +1,15 @@
 //! The host of a session: one task that runs the CLI, again if it must, and carries out what clients want of it.
 
 mod carrier;
+mod down;
 mod early;
 mod stopping;
 
-use std::future::poll_fn;
 use std::pin::pin;
 
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
-use watari_sdk::{Command, ConnectError, Options, Request, Session, SessionId, Sink, StartError, open};
+use watari_sdk::{Command, ConnectError, Options, Session, SessionId, StartError, open};
 
 use crate::follow::{Attached, Since};
 use crate::kept::{Conversation, Kept};
@@ -19,9 +19,9 @@ use crate::log::AppendError;
 use crate::publisher::{HostState, Publisher, Wanted};
 use crate::record::RecordError;
 use crate::told::HostEvent;
-use carrier::{Carrier, Settled, enter};
+use carrier::{Carrier, Settled};
 use early::Early;
-use stopping::{CLOSED, Stop, Stopping, hurried, reason_of, stopped, stopper, told};
+use stopping::{Stop, Stopping, hurried, reason_of, stopped, stopper, told};
 
 pub use stopping::Stopper;
 
@@ -229,50 +229,6 @@ impl Host {
                 Box::pin(self.live(Session::NewWithId(id))).await
             }
             Life::Failed(_) | Life::Gone | Life::Stopped => life,
-        }
-    }
-
-    /// Waits for something that only a CLI can do; none when the host is to end.
-    async fn wait_for_prompt(&mut self) -> Option<Given> {
-        loop {
-            let early_is_empty = self.early.is_empty();
-            let Host { publisher, commands, stop, early, ledger, .. } = self;
-            let given = tokio::select! {
-                // All may be dropped half-way: what is not taken stays.
-                () = poll_fn(|context| publisher.poll_work(context)) => continue,
-                reason = stopped(stop) => {
-                    self.publisher.publish(HostEvent::HostStopping { reason });
-                    return None;
-                }
-                // What came while a CLI started that did not get ready.
-                given = early.next() => Some(given),
-                given = commands.recv(), if early_is_empty => enter(ledger, given?),
-            };
-            let Some(given) = given else { continue };
-            self.publisher.verify();
-            let refusal = match (self.publisher.refuses(&given.command), &given.command) {
-                (Some(refused), _) => refused.to_string(),
-                (None, Command::Prompt(_)) => return Some(given),
-                (None, Command::Close | Command::Abort) => {
-                    self.settle(given, Ok(watari_sdk::Accepted::Done));
-                    self.publisher.publish(HostEvent::HostStopping { reason: CLOSED.to_owned() });
-                    return None;
-                }
-                (None, Command::Interrupt { .. }) => {
-                    // There is no turn, so it has no effect.
-                    self.settle(given, Ok(watari_sdk::Accepted::Done));
-                    continue;
-                }
-                (None, Command::Request { request: Request::SetTools(tools), .. }) => {
-                    self.options.own_tools.clone_from(tools);
-                    self.settle(given, Ok(watari_sdk::Accepted::Done));
-                    continue;
-                }
-                (None, Command::Answer { .. } | Command::Request { .. }) => {
-                    format!("cannot {} while there is no CLI: send a prompt first", given.command.verb())
-                }
-            };
-            self.settle(given, Err(refusal));
         }
     }
 

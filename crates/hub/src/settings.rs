@@ -1,4 +1,4 @@
-//! What clients have set in the CLI and it has confirmed: a CLI that is started again is started with that. A mode that a
+//! What clients have set in the CLI and it, or while it was down the host, has confirmed: a CLI that is started again is started with that. A mode that a
 //! client tightened would else fall back without anybody's doing.
 
 use std::collections::BTreeMap;
@@ -14,7 +14,8 @@ pub(crate) struct Settings {
     permission_mode: Option<PermissionMode>,
     /// The model, or that the CLI is to choose it.
     model: Option<Option<String>>,
-    thinking: Option<Thinking>,
+    /// How long the model may think, or that the CLI is to choose it.
+    thinking: Option<Option<Thinking>>,
     /// Requests that the CLI has not answered yet.
     unanswered: BTreeMap<RequestId, Setting>,
 }
@@ -57,7 +58,7 @@ impl Settings {
             options.model.clone_from(model);
         }
         if let Some(thinking) = self.thinking {
-            options.thinking = Some(thinking);
+            options.thinking = thinking;
         }
     }
 
@@ -65,7 +66,7 @@ impl Settings {
         match setting {
             Setting::PermissionMode(mode) => self.permission_mode = Some(mode),
             Setting::Model(model) => self.model = Some(model),
-            Setting::Thinking(tokens) => self.thinking = tokens.map(Thinking::Budget),
+            Setting::Thinking(tokens) => self.thinking = Some(tokens.map(Thinking::Budget)),
         }
     }
 }
@@ -87,6 +88,18 @@ mod tests {
         let mut options = Options { permission_mode: operator, ..Options::default() };
         settings.apply(&mut options);
         options.permission_mode
+    }
+
+    #[test]
+    fn the_cli_s_own_choice_is_a_setting_too_and_takes_the_operator_s_place() {
+        let request = RequestId(1);
+        let body = Raw::from(r#"{"subtype":"set_max_thinking_tokens","max_thinking_tokens":null}"#);
+        let mut settings = Settings::default();
+        settings.note(&Event::RequestSent { request, body, by: None });
+        settings.note(&Event::RequestAnswered { request, reply: RequestReply::Done(Raw::from("null")) });
+        let mut options = Options { thinking: Some(Thinking::Budget(1024)), ..Options::default() };
+        settings.apply(&mut options);
+        assert!(options.thinking.is_none());
     }
 
     #[test]

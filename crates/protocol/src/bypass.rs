@@ -15,14 +15,17 @@ use crate::json::Raw;
 /// Refuses a command that would open the gate.
 pub(crate) fn check(command: &Command) -> Result<(), Refused> {
     let opens = match command {
-        Command::Request { request, .. } => {
-            runs_unasked(request)?;
-            request_opens(request)
-        }
+        Command::Request { request, .. } => return check_request(request),
         Command::Answer { answer, .. } => answer_opens(answer),
         Command::Prompt(_) | Command::Interrupt { .. } | Command::Close | Command::Abort => false,
     };
     if opens { Err(Refused::BypassNotAllowed) } else { Ok(()) }
+}
+
+/// Refuses a request that would open the gate.
+pub(crate) fn check_request(request: &Request) -> Result<(), Refused> {
+    runs_unasked(request)?;
+    if request_opens(request) { Err(Refused::BypassNotAllowed) } else { Ok(()) }
 }
 
 /// Requests of the CLI that run a tool or a program, each with the switch that makes the CLI ask first, if it has one. Without

@@ -292,7 +292,8 @@ pub enum Event {
         /// The whole notice.
         detail: Raw,
     },
-    /// A client asked the CLI for something: to change a setting, a tool, a server, or to tell something.
+    /// A client asked the CLI for something: to change a setting, a tool, a server, or to tell something. While the CLI is
+    /// down, the host takes settings and tools for the process that it starts next.
     RequestSent {
         /// The request.
         request: RequestId,
@@ -301,7 +302,7 @@ pub enum Event {
         /// Who asked, where several can.
         by: Option<String>,
     },
-    /// The CLI answered a request of ours.
+    /// The CLI answered a request of ours, or the host did while the CLI was down.
     RequestAnswered {
         /// The request.
         request: RequestId,

@@ -21,6 +21,7 @@ mod event;
 mod id;
 mod initialize;
 mod json;
+mod next_process;
 mod session;
 mod wire;
 
@@ -40,6 +41,7 @@ pub use initialize::{
     HOOK_EVENTS, Hook, Initialize, SystemPrompt, TOOL_NAME_SHARED, TOOL_SERVER, TOOL_SERVER_TAKEN, Tool,
 };
 pub use json::{Raw, readable};
+pub use next_process::{BypassGate, NextProcessRequest};
 pub use session::{Config, Liveness, Machine, Output, Phase, ProcessEnd, STEPS, Stop, Trigger, prompt_entry_prefix};
 pub use wire::login::{Login, read_login};
 pub use wire::request_record::Setting;

@@ -19,6 +19,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 pub use closing::Stop;
+pub(crate) use commands::check_model;
 pub use config::Config;
 pub use liveness::Liveness;
 pub use prompts::prompt_entry_prefix;

@@ -16,6 +16,7 @@ use std::path::PathBuf;
 
 use watari_protocol::{HOOK_EVENTS, Initialize, Raw, TOOL_NAME_SHARED, TOOL_SERVER};
 
+pub use check::bypass_gate;
 pub(crate) use check::{allows_bypass, check};
 pub(crate) use given::Given;
 pub use given::{BadServers, read_mcp_servers, read_mcp_servers_file};

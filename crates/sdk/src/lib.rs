@@ -51,7 +51,7 @@ pub mod threads;
 mod transcript;
 mod version;
 
-pub use argv::{BadOption, BadServers, CONFIG_VARIABLE, read_mcp_servers, read_mcp_servers_file};
+pub use argv::{BadOption, BadServers, CONFIG_VARIABLE, bypass_gate, read_mcp_servers, read_mcp_servers_file};
 pub use client::{Client, CommandError, ConnectError, MINIMUM_CLI_VERSION, RequestError};
 pub use conversations::{conversations_folder, stored_spelling};
 pub use find::FindError;
@@ -73,12 +73,12 @@ pub use sink::{Events, Sink};
 pub use version::CliVersion;
 pub use watari_protocol::{
     Accepted, Allowed, Answer, AskAbout, AskEnding, AskId, AskKind, AskWord, AskedToolUses, BadId, Block, BlockId,
-    BlockKind, BlockSource, CliInfo, Command, Delta, DropReason, EntryId, Event, Exit, ExitReason, Failure, FormAsk,
-    Hook, HookAsk, HookId, HookNews, HookOutput, InterruptReceipt, Liveness, Login, MessageId, NoticeKind, Outcome,
-    PROMPT_BLOCKS, PermissionAsk, PermissionMode, Phase, Prompt, PromptContent, PromptId, Raw, Refused, Request,
-    RequestFailed, RequestId, RequestReply, SessionId, SessionInfo, Setting, SystemPrompt, TOOL_NAME_SHARED,
-    TOOL_SERVER, TOOL_SERVER_TAKEN, TaskNews, Tool, ToolCallAsk, ToolUseId, TurnCause, TurnEnding, Unanswered,
-    UnknownPermissionMode, Usage, Writer, readable, unusable_session,
+    BlockKind, BlockSource, BypassGate, CliInfo, Command, Delta, DropReason, EntryId, Event, Exit, ExitReason, Failure,
+    FormAsk, Hook, HookAsk, HookId, HookNews, HookOutput, InterruptReceipt, Liveness, Login, MessageId,
+    NextProcessRequest, NoticeKind, Outcome, PROMPT_BLOCKS, PermissionAsk, PermissionMode, Phase, Prompt,
+    PromptContent, PromptId, Raw, Refused, Request, RequestFailed, RequestId, RequestReply, SessionId, SessionInfo,
+    Setting, SystemPrompt, TOOL_NAME_SHARED, TOOL_SERVER, TOOL_SERVER_TAKEN, TaskNews, Tool, ToolCallAsk, ToolUseId,
+    TurnCause, TurnEnding, Unanswered, UnknownPermissionMode, Usage, Writer, readable, unusable_session,
 };
 
 /// The program in the README is one that compiles.

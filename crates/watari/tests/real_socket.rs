@@ -388,3 +388,25 @@ async fn a_permission_mode_that_a_client_set_holds_when_the_cli_is_started_again
     assert!(!room.sandbox.cwd().join("made").exists());
     host.stop().await;
 }
+
+/// The mode is set when there is nobody to tell it to, and the prompt comes in the same breath.
+#[tokio::test]
+async fn a_permission_mode_that_a_client_sets_while_the_cli_is_down_holds_for_the_next_one() {
+    let write = Reply::tool_use("toolu_1", "Write", json!({"file_path": "made", "content": "x"}));
+    let room = Room::real([write, Reply::text("Done.")]).await;
+    let host = room.host(&["--permission-mode", "acceptEdits"]).await;
+    let mut client = host.client_with_init().await;
+    let (mut native, _) = host.native_since(json!(0)).await;
+    native.until("ready").await;
+    host.kill_cli();
+    native.until("ended").await;
+    let stricter = json!({"type": "set_permission_mode", "mode": "default"});
+    native.send(json!({"type": "request", "id": "1", "request": stricter})).await;
+    native.send(json!({"type": "prompt", "id": "2", "content": "write"})).await;
+    let asked = client.until("approval_request").await.pop().unwrap();
+    assert_eq!(asked["tool"], "Write");
+    client.send(json!({"type": "deny", "request_id": "toolu_1"})).await;
+    native.until("turn_finished").await;
+    assert!(!room.sandbox.cwd().join("made").exists());
+    host.stop().await;
+}

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use watari_sdk::Event;
+use watari_sdk::{Event, Refused};
 
 use super::Publisher;
 use crate::kept::restore::lost_words;
@@ -38,6 +38,19 @@ impl Publisher {
         tracing::error!("{message}");
         // It is not stored, so nothing can be wrong with it.
         let _told = self.store_and_tell(&Told::Host(HostEvent::StorageFull { message }));
+    }
+
+    /// Publishes an event if it can be stored now. If it cannot, it is as if it never was.
+    pub(crate) fn publish_if_stored(&mut self, event: Event) -> Result<(), Refused> {
+        if self.trouble.is_none()
+            && let Err(error) = self.store_and_tell(&event.into())
+        {
+            self.storage_failed(&error);
+        }
+        match &self.trouble {
+            Some((why, _)) => Err(Refused::NotKept { why: why.clone() }),
+            None => Ok(()),
+        }
     }
 
     /// Notes why nothing can be stored, and when that is tried again.

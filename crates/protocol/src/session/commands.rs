@@ -202,7 +202,7 @@ impl Machine {
 }
 
 /// A CLI that is started again gets the model's name as an argument.
-fn check_model(model: &str) -> Result<(), Refused> {
+pub(crate) fn check_model(model: &str) -> Result<(), Refused> {
     let fits = !model.is_empty() && model.len() <= MODEL_BYTES_MAX && !model.contains(char::is_control);
     if fits { Ok(()) } else { Err(Refused::BadModel) }
 }

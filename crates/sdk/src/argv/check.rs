@@ -1,6 +1,6 @@
 //! Options that would be refused by the CLI, passed over in silence, or open a gate.
 
-use watari_protocol::{HOOK_EVENTS, PermissionMode, agent_names_bypass, names_bypass};
+use watari_protocol::{BypassGate, HOOK_EVENTS, PermissionMode, agent_names_bypass, names_bypass};
 
 use super::BadOption;
 use crate::options::Options;
@@ -32,6 +32,11 @@ pub(crate) fn check(options: &Options) -> Result<(), BadOption> {
 /// Whether everything may run without a question in this session, if a client wants it.
 pub(crate) fn allows_bypass(options: &Options) -> bool {
     options.allow_bypass || options.permission_mode == Some(PermissionMode::BypassPermissions)
+}
+
+/// The same, for whoever takes requests while the CLI is down.
+pub fn bypass_gate(options: &Options) -> BypassGate {
+    if allows_bypass(options) { BypassGate::Open } else { BypassGate::Closed }
 }
 
 /// The option that would have everything, or a subagent, run without a question.

@@ -1,0 +1,51 @@
+//! Requests that need no CLI: what they set holds for the process that is started next.
+
+use crate::bypass;
+use crate::command::{Refused, Request};
+use crate::json::Raw;
+use crate::session::check_model;
+use crate::wire::request_record::{self, Setting};
+
+/// Whether clients may let everything run without a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BypassGate {
+    /// Whoever started the session allows it.
+    Open,
+    /// Nobody does.
+    Closed,
+}
+
+/// A request that was checked as it would be while the CLI runs, and can be taken while it is down.
+#[derive(Debug, Clone)]
+pub struct NextProcessRequest {
+    /// The request on record, as in `RequestSent`.
+    pub body: Raw,
+    /// The CLI's reply when it takes this request.
+    pub reply: Raw,
+}
+
+impl NextProcessRequest {
+    /// None for a request that only a running CLI can carry out.
+    pub fn of(request: &Request, gate: BypassGate) -> Result<Option<NextProcessRequest>, Refused> {
+        if gate == BypassGate::Closed {
+            bypass::check_request(request)?;
+        }
+        let body = request_record::on_record(request);
+        let reply = match (request, Setting::of(&body)) {
+            (Request::SetTools(tools), _) => {
+                if let Some(tool) = tools.iter().find(|tool| !tool.has_own_name()) {
+                    return Err(Refused::ToolName { name: tool.name.clone() });
+                }
+                Raw::from("null")
+            }
+            (_, Some(Setting::PermissionMode(mode))) => Raw::of(&serde_json::json!({"mode": mode.as_str()})),
+            (_, Some(Setting::Model(model))) => {
+                model.as_deref().map_or(Ok(()), check_model)?;
+                Raw::from("null")
+            }
+            (_, Some(Setting::Thinking(_))) => Raw::from("null"),
+            (_, None) => return Ok(None),
+        };
+        Ok(Some(NextProcessRequest { body, reply }))
+    }
+}
