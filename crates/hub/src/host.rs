@@ -53,6 +53,7 @@ pub struct Handle {
     commands: mpsc::Sender<Given>,
     state: watch::Receiver<HostState>,
     background: watch::Receiver<bool>,
+    storage: watch::Receiver<Option<String>>,
     key: Key,
 }
 
@@ -100,7 +101,7 @@ pub fn host(kept: Kept, conversation: Conversation, options: Options) -> Result<
     publisher.end_what_was_left_open();
     publisher.finish()?;
     publisher.kept.begin()?;
-    let background = publisher.background();
+    let (background, storage) = (publisher.background(), publisher.storage());
     let host = Host {
         publisher,
         tells: wanted.clone(),
@@ -113,7 +114,7 @@ pub fn host(kept: Kept, conversation: Conversation, options: Options) -> Result<
         options,
         conversation,
     };
-    Ok((host, Handle { wanted, commands, state, background, key }, stopper))
+    Ok((host, Handle { wanted, commands, state, background, storage, key }, stopper))
 }
 
 impl Handle {
@@ -155,6 +156,11 @@ impl Handle {
     /// Whether work of the session runs in the background, also while it is idle, and when that changes.
     pub fn background(&self) -> watch::Receiver<bool> {
         self.background.clone()
+    }
+
+    /// Why events cannot be stored, while they cannot, and when that changes.
+    pub fn storage(&self) -> watch::Receiver<Option<String>> {
+        self.storage.clone()
     }
 }
 

@@ -68,6 +68,8 @@ pub(crate) struct Publisher {
     dropped: u64,
     /// Why it could not be stored, and when it is tried again.
     trouble: Option<(String, Pin<Box<Sleep>>)>,
+    /// The same reason, for whoever waits for the session.
+    storage: watch::Sender<Option<String>>,
     /// When the log's file is looked at again, once something was stored in it.
     verify_at: Option<Pin<Box<Sleep>>>,
     is_verified: bool,
@@ -93,6 +95,7 @@ impl Publisher {
             unstored_bytes: 0,
             dropped: 0,
             trouble: None,
+            storage: watch::Sender::new(None),
             verify_at: None,
             is_verified: true,
             hurries: false,
@@ -134,6 +137,11 @@ impl Publisher {
     /// Whether work of the session runs in the background, and when that changes.
     pub(crate) fn background(&self) -> watch::Receiver<bool> {
         self.background.runs()
+    }
+
+    /// Why events cannot be stored, while they cannot, and when that changes.
+    pub(crate) fn storage(&self) -> watch::Receiver<Option<String>> {
+        self.storage.subscribe()
     }
 
     /// No CLI could be started, so there is none whose end would be told.

@@ -350,3 +350,24 @@ async fn what_cannot_be_stored_does_not_reach_the_cli_and_does_when_there_is_roo
     assert_eq!(reached(&disk.room), 1);
     host.stop().await;
 }
+
+/// Nobody was promised anything yet, and whoever waits sees neither the socket nor the log.
+#[tokio::test]
+async fn a_start_in_the_background_that_cannot_be_stored_ends_and_says_why() {
+    // More than what is left of the last page of the file, before the CLI is ready.
+    let long = "x".repeat(8000);
+    let script = format!("stop\nemit {{\"type\":\"novelty\",\"text\":\"{long}\"}}\nprompt\nresult\n");
+    let Some(disk) = SmallDisk::new(&script).await else { return };
+    let mut starter = disk.start(&["--detach"]);
+    let host = common::children_started_by(starter.id().unwrap()).await[0];
+    common::cli_has_stopped(host).await;
+    disk.fill_up();
+    common::signal_cli_of(host, Signal::CONT);
+    let (code, stderr) = end_of(&mut starter).await;
+    let said = stderr.replace(disk.session_inside().to_str().unwrap(), "SESSION");
+    insta::assert_snapshot!(format!("{said}exit {code:?}"), @"
+    watari: the session was not started, because its events cannot be stored: there is no room left for the log SESSION/events.jsonl: No space left on device (os error 28); put that right, and start it again
+    exit Some(1)
+    ");
+    disk.room.is_empty_within(GONE_WITHIN).await;
+}

@@ -57,6 +57,7 @@ impl Publisher {
     fn fail(&mut self, error: &AppendError) -> String {
         let message = format!("{error}; it is tried again every second: {}", remedy(error));
         self.trouble = Some((message.clone(), Box::pin(tokio::time::sleep(TRIED_EVERY))));
+        self.storage.send_replace(Some(error.to_string()));
         message
     }
 
@@ -121,6 +122,7 @@ impl Publisher {
             let _known = self.fail(error);
         })?;
         self.trouble = None;
+        self.storage.send_replace(None);
         tracing::info!("events can be stored again");
         self.publish(HostEvent::StorageRecovered);
         if self.dropped > 0 {

@@ -11,12 +11,13 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 use tracing::level_filters::LevelFilter;
-use watari_hub::{Conversation, Home, HostState, Kept, host};
+use watari_hub::{Conversation, Home, Kept, host};
 use watari_sdk::{Options, PermissionMode, SessionId, stored_spelling};
 
 use super::{StallOptions, StopSignals, complain, fail, mention};
 use crate::frontend::unix::{self, Doors};
 use crate::host_log;
+use detached::Started;
 
 /// Hold one session on a UNIX socket, one JSON object a line; it stays when its clients leave.
 #[derive(Debug, clap::Args)]
@@ -163,12 +164,12 @@ impl Socket {
         if !self.detached {
             announce(&socket);
         }
-        let mut state = handle.state();
+        let (mut state, mut storage) = (handle.state(), handle.storage());
         let (mut hosting, mut serving) = (JoinSet::new(), JoinSet::new());
         // A task of its own, which is woken by the CLI and not by signals.
         hosting.spawn(host.run());
         serving.spawn(doors.serve(handle, stopper.clone()));
-        let mut is_told = !self.detached;
+        let (mut is_told, mut not_stored) = (!self.detached, None);
         let ended = loop {
             tokio::select! {
                 // All may be dropped half-way: the host goes on, and what has come stays.
@@ -179,12 +180,18 @@ impl Socket {
                 }
                 // The second shortens every wait to the kill.
                 () = signals.heard() => stopper.insist("the host was told to end"),
-                ready = state.wait_for(|state| *state == HostState::Idle), if !is_told => {
+                started = detached::started(&mut state, &mut storage), if !is_told => {
                     is_told = true;
-                    // If it has ended before it was ready, that is told by how it ended.
-                    let is_ready = ready.is_ok();
-                    if is_ready && !detached::ready(&key, &socket) {
-                        stopper.stop(STARTER_WENT);
+                    match started {
+                        Started::Ready => if !detached::ready(&key, &socket) {
+                            stopper.stop(STARTER_WENT);
+                        },
+                        Started::NotStored(why) => {
+                            stopper.stop(NOT_STORED);
+                            not_stored = Some(why);
+                        }
+                        // How it ended says why.
+                        Started::Ended => {}
                     }
                 }
             }
@@ -198,7 +205,10 @@ impl Socket {
         }
         tracing::info!("the host has ended");
         match ended {
-            Ok(ended) => ended.map_err(|error| words(&error)),
+            Ok(ended) => match not_stored {
+                Some(why) => Err(format!("{NOT_STORED}: {why}; put that right, and start it again")),
+                None => ended.map_err(|error| words(&error)),
+            },
             Err(panic) => Err(format!("broke off: {panic}")),
         }
     }
@@ -206,6 +216,9 @@ impl Socket {
 
 /// Why a host in the background ends that nobody waits for.
 const STARTER_WENT: &str = "whoever started it went away before it was ready";
+
+/// Why a host in the background ends that cannot store how its session starts. Nobody was promised anything yet.
+const NOT_STORED: &str = "the session was not started, because its events cannot be stored";
 
 /// Says where the socket is.
 fn announce(socket: &Path) {

@@ -7,7 +7,8 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use watari_hub::Key;
+use tokio::sync::watch;
+use watari_hub::{HostState, Key};
 
 use crate::command::{fail, mention};
 use crate::standard_streams::write_all;
@@ -50,6 +51,35 @@ fn end(mut host: Child, error: &io::Error) -> ExitCode {
     let _sent = pid.map(|pid| rustix::process::kill_process(pid, rustix::process::Signal::TERM));
     let _ended = host.wait();
     fail(&format!("the key of the session cannot be printed, so the session was ended: {error}"))
+}
+
+/// How the start of a session in the background went.
+pub(super) enum Started {
+    Ready,
+    /// Its events cannot be stored, and why.
+    NotStored(String),
+    /// It ended before.
+    Ended,
+}
+
+/// Waits until the session is ready, or cannot be because its events cannot be stored. Whoever waits for it could neither see
+/// why nor make room. Cancel-safe: it only looks.
+pub(super) async fn started(
+    state: &mut watch::Receiver<HostState>,
+    storage: &mut watch::Receiver<Option<String>>,
+) -> Started {
+    tokio::select! {
+        // Both may be dropped half-way: they only look. A session that is ready was started, whatever comes next.
+        biased;
+        ready = state.wait_for(|state| *state == HostState::Idle) => match ready {
+            Ok(_) => Started::Ready,
+            Err(_) => Started::Ended,
+        },
+        failed = storage.wait_for(Option::is_some) => match failed {
+            Ok(why) => Started::NotStored(why.clone().unwrap_or_default()),
+            Err(_) => Started::Ended,
+        },
+    }
 }
 
 /// Leaves the terminal: its signals and its end are not for a host in the background, nor for what that starts.
