@@ -12,7 +12,9 @@ use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use rustix::io::Errno;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use watari_sdk::files::folders::MORE_DESCRIPTORS;
 use watari_sdk::{Liveness, files, is_signal_ignored};
 
 use crate::printable::printable;
@@ -76,7 +78,14 @@ pub(crate) fn fail(why: &str) -> ExitCode {
 
 /// Prints why something cannot be done. It may quote anybody, so a terminal shows it and obeys nothing of it.
 pub(crate) fn complain(why: &str) {
-    say(&format!("watari: {}\n", printable(why)));
+    say(&format!("watari: {}{}\n", printable(why), descriptors_remedy(why)));
+}
+
+/// What to do about a limit that any step can meet, unless that is said already.
+fn descriptors_remedy(why: &str) -> String {
+    let few = io::Error::from(Errno::MFILE).to_string();
+    let is_unsaid = why.contains(&few) && !why.contains(MORE_DESCRIPTORS);
+    if is_unsaid { format!("; {MORE_DESCRIPTORS}") } else { String::new() }
 }
 
 /// How long somebody may take to read what is told in passing.

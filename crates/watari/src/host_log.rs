@@ -60,6 +60,8 @@ struct Rotated {
 struct Open {
     file: File,
     bytes: u64,
+    /// It is full, cannot be put aside, and says so in its last line.
+    has_stopped: bool,
 }
 
 impl Open {
@@ -71,7 +73,7 @@ impl Open {
             file.write_all(HEADER.as_bytes())?;
             bytes = HEADER.len() as u64;
         }
-        Ok(Open { file, bytes })
+        Ok(Open { file, bytes, has_stopped: false })
     }
 
     /// Whether it is still what is found at its path: somebody may have moved or deleted it.
@@ -88,26 +90,47 @@ impl Rotated {
         if !open.is_in_place(self.place.path()) {
             *open = Open::at(&self.place)?;
         }
-        let is_full = open.bytes + line.len() as u64 > FILE_BYTES_MAX && open.bytes > HEADER.len() as u64;
+        let is_full =
+            open.has_stopped || open.bytes + line.len() as u64 > FILE_BYTES_MAX && open.bytes > HEADER.len() as u64;
         if is_full && open.file.metadata()?.is_file() {
-            self.put_aside(&mut open)?;
+            if let Err(why) = self.put_aside() {
+                return self.stop(&mut open, &why);
+            }
+            *open = Open::at(&self.place)?;
         }
         open.file.write_all(line)?;
         open.bytes += line.len() as u64;
         Ok(())
     }
 
-    /// Makes room: the file goes aside, or, if somebody else's is there, loses what it has.
-    fn put_aside(&self, open: &mut Open) -> io::Result<()> {
+    /// Makes room: the file goes aside, in the place of the log before it, but not in that of anything else.
+    fn put_aside(&self) -> io::Result<()> {
+        let aside = self.aside();
+        if !is_replaceable(&aside) {
+            return Err(io::Error::other("that is not a log of a host"));
+        }
+        fs::rename(self.place.path(), aside)
+    }
+
+    /// Logs nothing more, so that nothing of the file is lost. Each further line tries again to put it aside.
+    fn stop(&self, open: &mut Open, why: &io::Error) -> io::Result<()> {
+        if open.has_stopped {
+            return Ok(());
+        }
+        let aside = self.aside();
+        let note = format!(
+            "the log stops here, because it is full and cannot be renamed to {}: {why}; move that away\n",
+            aside.display()
+        );
+        open.file.write_all(printable_line(&note).as_bytes())?;
+        open.has_stopped = true;
+        Ok(())
+    }
+
+    fn aside(&self) -> PathBuf {
         let mut aside = self.place.path().as_os_str().to_owned();
         aside.push(".1");
-        if is_replaceable(Path::new(&aside)) {
-            fs::rename(self.place.path(), aside)?;
-        } else {
-            open.file.set_len(0)?;
-        }
-        *open = Open::at(&self.place)?;
-        Ok(())
+        aside.into()
     }
 
     fn lock(&self) -> MutexGuard<'_, Open> {
@@ -185,8 +208,41 @@ mod tests {
             log.write_line(&[b'x'; 1000]).unwrap();
         }
         assert_eq!(fs::read_to_string(folder.path().join("host.log.1")).unwrap(), "precious");
-        assert!(fs::metadata(&path).unwrap().len() <= FILE_BYTES_MAX);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn a_log_that_cannot_be_put_aside_loses_nothing_and_says_why_it_stops_until_it_can() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, aside) = (folder.path().join("host.log"), folder.path().join("host.log.1"));
+        fs::create_dir(&aside).unwrap();
+        let log = log_at(&path);
+        log.write_line(b"the first line\n").unwrap();
+        for _ in 0..5000 {
+            log.write_line(&[b'x'; 1000]).unwrap();
+        }
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(text.starts_with(&format!("{HEADER}the first line\n")), "{:?}", &text[..80]);
+        // Why is said once, and nothing comes behind it.
+        let last = text.rsplit("xx").next().unwrap().replace(folder.path().to_str().unwrap(), "FOLDER");
+        insta::assert_snapshot!(last, @"the log stops here, because it is full and cannot be renamed to FOLDER/host.log.1: that is not a log of a host; move that away");
+        assert!(text.len() as u64 <= FILE_BYTES_MAX + 1024, "{}", text.len());
+        // Somebody has moved it away.
+        fs::remove_dir(&aside).unwrap();
+        log.write_line(b"the next line\n").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), format!("{HEADER}the next line\n"));
+        assert_eq!(fs::read_to_string(&aside).unwrap(), text);
+    }
+
+    #[test]
+    fn a_path_that_ends_as_a_folder_s_does_is_no_log() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["new/", "new//", "new/."] {
+            let path = format!("{}/{name}", folder.path().display());
+            let opened = Open::at(&Place::Named(path.into())).map(drop);
+            assert_eq!(opened.unwrap_err().to_string(), "it is a folder, not a file", "{name}");
+        }
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 
     #[test]

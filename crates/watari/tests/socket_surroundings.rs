@@ -142,3 +142,19 @@ async fn a_host_in_the_background_whose_key_cannot_be_printed_is_ended() {
     room.is_empty_within(WITHIN).await;
     room.is_tidy();
 }
+
+/// A limit that any step of the start can meet.
+#[tokio::test]
+async fn a_host_with_too_few_descriptors_says_so_and_what_to_raise() {
+    let room = Room::fake("prompt\nresult\n");
+    for limit in [12, 16, 20] {
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("ulimit -n {limit}; exec \"$0\" \"$@\""), WATARI, "socket", "--cwd"]);
+        command.arg(room.sandbox.cwd()).arg("--claude").arg(&room.claude);
+        room.prepare(&mut command);
+        let (code, stderr) = end_of(&mut command.spawn().unwrap()).await;
+        assert_eq!(code, Some(1), "{limit}: {stderr}");
+        assert!(stderr.contains("Too many open files") && stderr.contains("ulimit -n 1024"), "{limit}: {stderr}");
+        assert!(!stderr.contains("give this user the right"), "{limit}: {stderr}");
+    }
+}

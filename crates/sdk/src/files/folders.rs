@@ -138,28 +138,35 @@ impl Trouble {
                 format!("others can replace {folder}: they can write to {} (mode {mode:o})", above.display()),
                 format!("run `chmod go-w {}`, or set {variable} to another folder", above.display()),
             ),
-            Trouble::NotWritable { path, source } => (
-                format!("{folder} cannot be written: {}: {source}", path.display()),
-                format!("{}, or set {variable} to another folder", remedy_of(source)),
-            ),
-            Trouble::Hidden { path, source } => (
-                format!("cannot look at {}: {source}", path.display()),
-                format!("{}, or set {variable} to another folder", remedy_of(source)),
-            ),
+            Trouble::NotWritable { path, source } => {
+                (format!("{folder} cannot be written: {}: {source}", path.display()), remedy_of(source, variable))
+            }
+            Trouble::Hidden { path, source } => {
+                (format!("cannot look at {}: {source}", path.display()), remedy_of(source, variable))
+            }
         }
     }
 }
 
+/// What to do when this program has no descriptor left to open anything.
+pub const MORE_DESCRIPTORS: &str =
+    "raise the limit of open files with `ulimit -n 1024` in the shell that starts watari";
+
 /// What to do about an error of the system's.
-fn remedy_of(error: &io::Error) -> &'static str {
+fn remedy_of(error: &io::Error, variable: &str) -> String {
     let is = |kinds: &[io::ErrorKind]| kinds.contains(&error.kind());
-    if is(&[io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded]) {
+    // Another folder would not help.
+    if error.raw_os_error() == Some(Errno::MFILE.raw_os_error()) {
+        return MORE_DESCRIPTORS.to_owned();
+    }
+    let first = if is(&[io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded]) {
         "make room on its disk"
     } else if is(&[io::ErrorKind::ReadOnlyFilesystem]) {
         "mount its file system for writing"
     } else {
         "give this user the right to"
-    }
+    };
+    format!("{first}, or set {variable} to another folder")
 }
 
 /// Sees to it that a folder is there, for this user alone.

@@ -72,6 +72,9 @@ pub(super) enum Accepts {
 impl FileRule {
     /// Opens a file of this kind, or makes it. Never waits, unless the rule says so.
     pub fn open(&self, path: &Path) -> io::Result<File> {
+        if ends_as_folder(path) {
+            return Err(in_plain_words(Errno::ISDIR, OFlags::empty()));
+        }
         let file = match self.link {
             Link::Refused | Link::Followed => self.open_at(CWD, path, self.flags_to_open())?,
             Link::FollowedIfOurs => self.open_walked(path)?,
@@ -225,6 +228,12 @@ fn refused(error: WayError, named: &Path) -> io::Error {
 }
 
 /// The system's word for a link that is not followed is about loops.
+/// Whether only a folder can have this path. What splits a path into names passes over how it ends.
+fn ends_as_folder(path: &Path) -> bool {
+    let path = path.as_os_str().as_encoded_bytes();
+    path.ends_with(b"/") || path.ends_with(b"/.")
+}
+
 fn in_plain_words(error: Errno, flags: OFlags) -> io::Error {
     match error {
         Errno::LOOP if flags.contains(OFlags::NOFOLLOW) => io::Error::other("it is a symbolic link, not a file"),

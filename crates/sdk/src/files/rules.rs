@@ -80,7 +80,7 @@ pub const NAMED_LOG: FileRule = FileRule {
     create: Create::IfMissing,
     link: Link::FollowedIfOurs,
     accepts: Accepts::RegularFileOrDevice,
-    removed: "by the user; renamed to PATH.1 at 1 MiB, unless that is a file of somebody else's",
+    removed: "by the user; renamed to PATH.1 at 1 MiB; if that is not a log of a host, the log stops with a line that says so",
     ..OURS
 };
 
