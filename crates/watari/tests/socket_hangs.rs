@@ -152,15 +152,11 @@ async fn accepted_until_refused(host: &Host, request: &Value, count: usize) -> (
     let (mut client, _) = host.native_since(Value::Null).await;
     for accepted in 0..count {
         client.write(&line).await;
-        loop {
-            let line = client.next().await.unwrap();
-            match line["type"].as_str() {
-                Some("refused") => return (accepted, line["message"].as_str().unwrap().to_owned()),
-                Some("accepted") => break,
-                // An event.
-                _ => {}
-            }
+        let outcome = client.next_outcome().await;
+        if outcome["type"] == "refused" {
+            return (accepted, outcome["message"].as_str().unwrap().to_owned());
         }
+        assert_eq!(outcome["type"], "accepted", "{outcome}");
     }
     panic!("{count} requests were accepted");
 }

@@ -291,11 +291,29 @@ impl Client {
 
     /// The next line; none at the end.
     pub(crate) async fn next(&mut self) -> Option<Value> {
+        let line = self.next_line().await?;
+        Some(self.judged(&line))
+    }
+
+    /// What became of a command in Watari's own dialect. Events before it are passed over unread: they may be long.
+    pub(crate) async fn next_outcome(&mut self) -> Value {
+        loop {
+            let line = self.next_line().await.unwrap();
+            if !line.starts_with("{\"seq\":") && !line.starts_with("{\"after\":") {
+                return self.judged(&line);
+            }
+        }
+    }
+
+    async fn next_line(&mut self) -> Option<String> {
         let line = tokio::time::timeout(WITHIN, self.lines.next_line()).await;
-        let line = line.unwrap_or_else(|_| panic!("no line came within {WITHIN:?}")).unwrap()?;
-        let line = serde_json::from_str(&line).unwrap_or_else(|_| panic!("not JSON: {line}"));
+        line.unwrap_or_else(|_| panic!("no line came within {WITHIN:?}")).unwrap()
+    }
+
+    fn judged(&self, line: &str) -> Value {
+        let line = serde_json::from_str(line).unwrap_or_else(|_| panic!("not JSON: {line}"));
         self.judge.judge("from_watari", &line).unwrap();
-        Some(line)
+        line
     }
 
     /// All lines up to one of a type, that one included.
