@@ -314,3 +314,31 @@ fn a_repeated_interrupt_reaches_no_turn_but_the_one_that_was_interrupted() {
     * became_idle
     "#);
 }
+
+/// Measured on 2.1.325: while a command runs in the background, an interrupt right behind a prompt finds it in the CLI's queue.
+#[test]
+fn a_prompt_that_the_cli_has_in_its_queue_is_not_lost_and_is_interrupted_when_it_runs() {
+    insta::assert_snapshot!(play(r#"
+        cli ready
+        cli idle
+        prompt one
+        interrupt
+        cli answer 2 {"still_queued":["00000000-0000-4000-8000-000000000001"]}
+        cli running
+        cli init
+        cli answer 3 {"still_queued":[]}
+        cli result "subtype":"error_during_execution","is_error":true,"terminal_reason":"aborted_streaming"
+        cli idle
+    "#), @r#"
+    * ready {"cli":{"version":"2.1.325"}}
+    * prompt_accepted {"content":"one","entry":"00000000-0000-4000-8000-000000000001","prompt":1}
+    * turn_started {"cause":{"prompt":1}}
+    > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"one","type":"text"}]},"parent_tool_use_id":null}
+    > {"type":"control_request","request_id":"watari_2","request":{"subtype":"interrupt"}}
+    * request_answered {"request":2}
+    > {"type":"control_request","request_id":"watari_3","request":{"subtype":"interrupt"}}
+    * session_opened {"session":{"cwd":"/w","model":"m","permission_mode":"default","session_id":"11111111-1111-4111-8111-111111111111","tools":["Bash"],"version":"2.1.325"}}
+    * turn_finished {"cause":{"prompt":1},"outcome":{"ending":"interrupted","subtype":"error_during_execution","terminal_reason":"aborted_streaming"}}
+    * became_idle
+    "#);
+}

@@ -78,6 +78,25 @@ async fn a_turn_that_is_interrupted_before_the_cli_has_begun_it_does_not_run() {
     }
 }
 
+/// While a command runs in the background, the CLI has such a prompt in its queue when it answers the interrupt.
+#[tokio::test]
+async fn a_turn_that_is_interrupted_while_a_command_runs_in_the_background_does_not_run() {
+    let command = json!({"command": "tail -f /dev/null", "description": "wait", "run_in_background": true});
+    let replies = [Reply::tool_use("toolu_1", "Bash", command), Reply::text("started")];
+    let room = Room::with_replies(replies.into_iter().chain(std::iter::repeat_with(Reply::hold).take(6))).await;
+    let options = Options { allowed_tools: vec!["Bash".into()], ..room.options() };
+    let mut talk = Talk::connect(options).await;
+    talk.client.send("wait in the background").await.unwrap();
+    talk.until_idle().await;
+    for _ in 0..3 {
+        talk.client.send("go").await.unwrap();
+        talk.client.interrupt().await.unwrap();
+        let events = talk.until_idle().await;
+        assert_eq!(ending(&events), [TurnEnding::Interrupted], "{}", transcript(&events));
+    }
+    talk.client.close().await;
+}
+
 #[tokio::test]
 async fn a_tool_that_runs_is_ended_with_what_it_started() {
     let room = Room::with_replies([Reply::tool_use(

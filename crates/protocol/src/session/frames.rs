@@ -327,9 +327,9 @@ impl Machine {
             (RequestKind::Initialize, body) => return self.initialized(body),
             (RequestKind::OwnInterrupt | RequestKind::Probe, _) => return,
             (_, Err(failed)) => RequestReply::Failed(failed),
-            (RequestKind::Interrupt { of, cancelled }, Ok(_)) => {
+            (RequestKind::Interrupt { of, cancelled }, Ok(answer)) => {
                 let is_idle = self.cli_state == Some(CliState::Idle) && !self.ran_since_hand_over;
-                if is_idle && of == self.prompts.with_cli() {
+                if is_idle && of == self.prompts.with_cli() && !self.is_queued(of, &answer) {
                     // It takes a prompt up before it answers an interrupt that came after it; this one it did not.
                     self.prompt_lost();
                     self.went_idle();

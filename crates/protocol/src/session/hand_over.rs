@@ -7,6 +7,8 @@ use super::state::{Phase, Trigger};
 use super::{Machine, RequestKind};
 use crate::event::{DropReason, Event, TurnCause};
 use crate::id::PromptId;
+use crate::json::Raw;
+use crate::wire::control::read_still_queued;
 use crate::wire::message::PromptNews;
 use crate::wire::outgoing;
 use crate::wire::system::CliState;
@@ -64,6 +66,15 @@ impl Machine {
             self.went_idle();
         }
         self.interrupted_for_closing(now);
+    }
+
+    /// Whether the CLI says, in its answer to an interrupt, that it still has a prompt: it will run it. (2.1.325 keeps it in its
+    /// queue while a command runs in the background.)
+    pub(super) fn is_queued(&self, prompt: Option<PromptId>, answer: &Raw) -> bool {
+        prompt.is_some_and(|prompt| {
+            let entry = self.prompts.entry(prompt);
+            read_still_queued(answer).iter().any(|queued| queued == entry.as_str())
+        })
     }
 
     /// Interrupts the CLI once more when it shows that a turn runs which was interrupted before: an interrupt that reaches the

@@ -239,6 +239,16 @@ pub(super) fn read_response<'a>(frame: &Frame<'a>) -> Option<Response<'a>> {
     Some(Response { request_id: members.request_id, body })
 }
 
+/// The entry ids of the prompts that the CLI says it still has, in its answer to an interrupt. Old versions do not say.
+pub(crate) fn read_still_queued(answer: &Raw) -> Vec<String> {
+    #[derive(serde::Deserialize)]
+    struct Members {
+        #[serde(default)]
+        still_queued: Vec<String>,
+    }
+    answer.parse().map_or_else(|_| Vec::new(), |members: Members| members.still_queued)
+}
+
 /// The version that the CLI says in its answer to the opening request.
 pub(crate) fn read_version(answer: &Raw) -> Option<String> {
     #[derive(serde::Deserialize)]
