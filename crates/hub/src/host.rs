@@ -226,13 +226,16 @@ impl Host {
     }
 
     /// A life of the CLI with the conversation so far. If the CLI has stored none, because it was killed before it could, the
-    /// session may begin anew under the same id.
+    /// session may begin anew: under the same id, or under another if what is left of the conversation keeps the CLI from it.
     async fn live_on(&mut self, id: SessionId, begins_anew: bool) -> Life {
         let life = Box::pin(self.live(Session::Resume(id.clone()))).await;
         match life {
             Life::Failed(ConnectError::UnknownSession { .. }) if begins_anew => {
                 self.publisher.publish(HostEvent::ContextLost { session_id: id.to_string() });
-                Box::pin(self.live(Session::NewWithId(id))).await
+                match Box::pin(self.live(Session::NewWithId(id))).await {
+                    Life::Failed(ConnectError::SessionIdInUse { .. }) => Box::pin(self.live(Session::New)).await,
+                    life @ (Life::Failed(_) | Life::Gone | Life::Stopped) => life,
+                }
             }
             Life::Failed(_) | Life::Gone | Life::Stopped => life,
         }

@@ -320,6 +320,29 @@ async fn a_resume_that_fails_leaves_nothing_unless_there_was_something_before() 
     assert_eq!(room.events()[..before.len()], before);
 }
 
+/// An empty transcript, as a full disk leaves it, is no conversation for the CLI, and yet its id is in use.
+#[tokio::test]
+async fn a_session_whose_transcript_is_empty_begins_anew_under_another_id() {
+    let room = Room::real(["Good morning.", "Good evening."].map(Reply::text)).await;
+    let host = room.host(&[]).await;
+    let mut client = host.client_with_init().await;
+    client.say("good morning?").await;
+    client.until("done").await;
+    host.stop().await;
+    let id = room.record()["session_id"].as_str().unwrap().to_owned();
+    let projects = std::fs::read_dir(room.sandbox.home().join(".claude/projects")).unwrap();
+    let mut transcripts = projects.map(|folder| folder.unwrap().path().join(format!("{id}.jsonl")));
+    let transcript = transcripts.find(|path| path.exists()).unwrap();
+    std::fs::write(transcript, "").unwrap();
+    let host = room.host(&["--resume", &id]).await;
+    host.native_since(json!(0)).await.0.until("context_lost").await;
+    let mut client = host.client_with_init().await;
+    client.say("good evening?").await;
+    assert_eq!(text_of(&client.until("done").await), "Good evening.");
+    host.stop().await;
+    assert_ne!(room.record()["session_id"], json!(id));
+}
+
 #[tokio::test]
 async fn a_client_that_half_closes_after_its_message_reads_to_the_end_of_the_turn() {
     let room = Room::real(["One.", "Two."].map(Reply::text)).await;
