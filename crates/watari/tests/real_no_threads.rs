@@ -25,6 +25,11 @@ const NO_THREADS: (&str, &str) = ("RUST_MIN_STACK", "281474976710656");
 async fn a_session_over_stdio_needs_no_thread() {
     let mut room = bridge::Room::with_replies([Reply::text("Hello"), Reply::text("again")]).await;
     room.sandbox = room.sandbox.with_env(NO_THREADS.0, NO_THREADS.1);
+    if cfg!(any(watari_portable, not(target_os = "linux"))) {
+        // Pipes cannot be opened anew there, so that they need a thread each.
+        assert_eq!(room.bridge().exit().await.code(), Some(2));
+        return;
+    }
     for options in [json!({}), json!({"continue": true})] {
         let mut bridge = room.bridge();
         bridge.start("one", options).await;
