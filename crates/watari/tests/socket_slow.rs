@@ -118,3 +118,54 @@ async fn a_client_that_never_reads_and_costs_little_is_waited_for_and_then_gets_
     is_whole(&late, blocks);
     host.stop().await;
 }
+
+/// Waits, without reading, until something is there to be read.
+async fn is_told_something(stream: &UnixStream) {
+    let stream = stream.try_clone().unwrap();
+    let waiting = move || {
+        let limit = Timespec::try_from(LET_GO_WITHIN).unwrap();
+        poll(&mut [PollFd::new(&stream, PollFlags::IN)], Some(&limit)).unwrap()
+    };
+    assert_eq!(tokio::task::spawn_blocking(waiting).await.unwrap(), 1);
+}
+
+/// Writes all of it without reading anything; the error if it is not taken in time.
+async fn write_only(stream: &UnixStream, text: String) -> std::io::Result<()> {
+    let mut stream = stream.try_clone().unwrap();
+    stream.set_write_timeout(Some(LET_GO_WITHIN)).unwrap();
+    tokio::task::spawn_blocking(move || stream.write_all(text.as_bytes())).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_long_line_of_a_client_and_a_long_event_for_it_pass_each_other() {
+    let room = Room::fake("prompt\ntext One\nresult\nprompt\ntext Two\nresult\n");
+    let host = room.host(&[]).await;
+    let client = UnixStream::connect(host.native_path()).unwrap();
+    // Each comes back as an event, which is too long for the buffers between us and too short to let the client go.
+    let prompt = |id: &str| format!("{}\n", json!({"type": "prompt", "id": id, "content": id.repeat(3_000_000)}));
+    write_only(&client, HELLO.replace('0', "null")).await.unwrap();
+    let mut lines = BufReader::new(client.try_clone().unwrap()).lines();
+    assert!(lines.next().unwrap().unwrap().contains("hello"));
+    write_only(&client, prompt("1")).await.unwrap();
+    is_told_something(&client).await;
+    write_only(&client, prompt("2")).await.unwrap();
+    let became_idle = tokio::task::spawn_blocking(move || {
+        let lines = lines.map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
+        lines.filter(|line| line["type"] == "turn_finished").take(2).count()
+    });
+    assert_eq!(became_idle.await.unwrap(), 2);
+    host.stop().await;
+}
+
+#[tokio::test]
+async fn a_client_that_reads_no_reply_to_its_own_lines_is_read_no_more_and_let_go() {
+    let room = Room::fake("prompt\ntext One\nresult\n");
+    let host = room.host(&[]).await;
+    let client = UnixStream::connect(host.native_path()).unwrap();
+    let written = write_only(&client, "{}\n".repeat(4_000_000)).await;
+    assert!(written.is_err(), "twelve megabytes of mistakes were read");
+    assert!(hung_up(&client, LET_GO_WITHIN).await, "it was not let go: {}", room.log());
+    let log = room.log();
+    assert!(log.contains("a client is let go: it has taken nothing for 10s"), "{log}");
+    host.stop().await;
+}

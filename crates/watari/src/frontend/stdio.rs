@@ -35,9 +35,6 @@ const BACKGROUND_WITHIN: Duration = Duration::from_secs(60);
 const LAST_LINES_WITHIN: Duration = Duration::from_secs(60);
 const LAST_LINES_AFTER_ABORT: Duration = Duration::from_secs(1);
 
-/// How much may wait for a client before no more of its lines are read: each could be one more error line.
-const UNREAD_BYTES_MAX: usize = 16 * 1024 * 1024;
-
 /// What the command line says.
 #[derive(Debug)]
 pub(crate) struct Settings {
@@ -134,7 +131,7 @@ impl Bridge {
     async fn wait(&mut self) -> Happened {
         let Bridge { input, lines, output, outbox, signals, state, requests, .. } = self;
         let has_room = outbox.has_room() || state.is_aborting();
-        let reads = outbox.unwritten().len() < UNREAD_BYTES_MAX;
+        let reads = outbox.takes_replies();
         tokio::select! {
             written = write_more(output, outbox.unwritten()) => Happened::Wrote(written),
             read = read_more(input, lines), if reads => Happened::Read(read),
@@ -186,7 +183,7 @@ impl Bridge {
         match read {
             Ok(None) => {}
             Ok(Some(incoming)) => self.take_message(incoming).await,
-            Err(problem) => bridge::error(&problem, Fatal::No, self.outbox.lines()),
+            Err(problem) => self.tell_problem(Some(problem)),
         }
     }
 
@@ -215,7 +212,7 @@ impl Bridge {
                 Incoming::Interrupt { cancel_queued } => {
                     // The prompt that would run first is the one to stop. Without one there is nothing to do.
                     let count = if cancel_queued { prompts.len() } else { prompts.len().min(1) };
-                    prompts.drain(..count).for_each(|_| bridge::message_cancelled(self.outbox.lines()));
+                    prompts.drain(..count).for_each(|_| self.outbox.reply(bridge::message_cancelled));
                 }
                 Incoming::UserMessage(_)
                 | Incoming::PermissionResponse { .. }
@@ -382,7 +379,7 @@ impl Bridge {
 
     fn tell_problem(&mut self, problem: Option<String>) {
         if let Some(problem) = problem.filter(|_| !self.has_failed) {
-            bridge::error(&problem, Fatal::No, self.outbox.lines());
+            self.outbox.reply(|lines| bridge::error(&problem, Fatal::No, lines));
         }
     }
 }

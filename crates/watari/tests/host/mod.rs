@@ -270,7 +270,8 @@ impl Client {
 
     /// Writes a text as it is, such as lines that are not right.
     pub(crate) async fn write(&mut self, text: &str) {
-        self.write.write_all(text.as_bytes()).await.unwrap();
+        let written = tokio::time::timeout(WITHIN, self.write.write_all(text.as_bytes())).await;
+        written.unwrap_or_else(|_| panic!("the text was not taken within {WITHIN:?}")).unwrap();
     }
 
     /// Says that it sends nothing any more. It still reads.

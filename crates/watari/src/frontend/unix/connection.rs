@@ -22,9 +22,6 @@ use crate::frontend::outbox::Outbox;
 /// How much may wait for a client before it is told no more for now: the rest is in the log.
 const WAITING_BYTES_MAX: usize = 256 * 1024;
 
-/// How much may wait before no more of its lines are read: each could be one more error line.
-const UNREAD_BYTES_MAX: usize = 1024 * 1024;
-
 /// How many of its commands may be unanswered before no more of its lines are read.
 const UNANSWERED_MAX: usize = 64;
 
@@ -195,7 +192,7 @@ impl Connection {
         let waiting = outbox.unwritten().len();
         // Of one that is gone, only the parsing of its last line is waited for.
         let is_gone = self.unwritable.is_some();
-        let reads = input.wants_more() && waiting < UNREAD_BYTES_MAX && answers.len() < UNANSWERED_MAX && !is_gone;
+        let reads = input.wants_more() && outbox.takes_replies() && answers.len() < UNANSWERED_MAX && !is_gone;
         let writes = waiting > 0 && !is_gone;
         // One that has gone meanwhile still meant what it said last.
         let watches = reads || writes || (!input.is_parsing() && !is_gone);
@@ -217,7 +214,7 @@ impl Connection {
 
     fn tell_outcome(&mut self, id: Option<&str>, outcome: Option<Outcome>) {
         let outcome = outcome.unwrap_or_else(|| Err("the session has ended".to_owned()));
-        self.speaker.answer(id, &outcome, self.outbox.lines());
+        self.outbox.reply(|lines| self.speaker.answer(id, &outcome, lines));
     }
 
     fn told(&mut self) {
@@ -230,7 +227,7 @@ impl Connection {
     async fn attach(&mut self, since: Since, greeting: Option<Greeting>) -> bool {
         let Some(attached) = self.handle.attach(since).await else { return false };
         if let Some(greeting) = greeting {
-            self.speaker.greet(&attached, greeting, self.outbox.lines());
+            self.outbox.reply(|lines| self.speaker.greet(&attached, greeting, lines));
         }
         self.position = attached.known;
         self.follower = Some(attached.follower);
@@ -270,14 +267,14 @@ impl Connection {
                 let _ended = self.attach(since, Some(Greeting::Hello)).await;
             }
             Ok((Heard::Refused { id, message }, _)) => {
-                self.speaker.answer(id.as_deref(), &Err(message), self.outbox.lines());
+                self.outbox.reply(|lines| self.speaker.answer(id.as_deref(), &Err(message), lines));
             }
             Ok((Heard::Command { id, about, command }, fingerprint)) => {
                 self.give(id, about, command, fingerprint).await;
             }
             Err(problem) => {
                 tracing::debug!(client = self.name, "a line was not understood: {}", problem.message);
-                self.speaker.complain(&problem, self.outbox.lines());
+                self.outbox.reply(|lines| self.speaker.complain(&problem, lines));
             }
         }
     }

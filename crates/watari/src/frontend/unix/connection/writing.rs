@@ -48,7 +48,8 @@ impl Connection {
     /// A client that takes nothing is waited for as long as it costs little.
     pub(super) fn look_if_slow(&mut self) -> Result<(), Gone> {
         let behind = self.follower.as_ref().map_or(0, Follower::behind_bytes) + self.outbox.unwritten().len() as u64;
-        if behind <= SLOW_BYTES {
+        // One that takes no replies is not read either, so it has to be let go, or both would wait for ever.
+        if behind <= SLOW_BYTES && self.outbox.takes_replies() {
             self.stuck_since = Some(Instant::now());
             return Ok(());
         }
