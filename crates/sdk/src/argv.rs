@@ -107,6 +107,12 @@ pub enum BadOption {
         /// Where they are, and what is wrong.
         problem: String,
     },
+    /// The CLI cannot be kept from running git.
+    #[error("cannot keep Claude Code from running git: {source}")]
+    WithoutGit {
+        /// Why not.
+        source: io::Error,
+    },
     /// A private file could not be written.
     #[error("cannot write a private file for the CLI: {source}")]
     PrivateFile {

@@ -50,6 +50,7 @@ mod tail;
 pub mod threads;
 mod transcript;
 mod version;
+mod without_git;
 
 pub use argv::{BadOption, BadServers, CONFIG_VARIABLE, bypass_gate, read_mcp_servers, read_mcp_servers_file};
 pub use client::{Client, CommandError, ConnectError, MINIMUM_CLI_VERSION, RequestError};

@@ -108,6 +108,9 @@ pub struct Options {
     pub mcp_servers: McpServers,
     /// Use only the MCP servers given here.
     pub strict_mcp_config: bool,
+    /// Keep the CLI, and what it starts, from running git by its name, for a directory that is not trusted: git runs programs
+    /// that a repository's own configuration names, and the CLI runs git by itself.
+    pub without_git: bool,
     /// Plugins to load.
     pub plugins: Vec<Plugin>,
     /// Settings, above those of the files.

@@ -23,6 +23,7 @@ use crate::keeper::{KEEPER_ARGUMENT, Keeper};
 use crate::options::Options;
 use crate::raw::RawStart;
 use crate::sweep::{self, mark_variable, new_mark};
+use crate::without_git;
 use kept::Kept;
 use unkept::Unkept;
 
@@ -257,6 +258,9 @@ fn plan(options: &Options) -> Result<Plan, StartError> {
     files::remove_orphans();
     let mut folder = PrivateFolder::default();
     let arguments = argv::arguments(options, &given, &mut folder)?;
+    if options.without_git {
+        without_git::hide_git(&mut environment, &mut folder).map_err(|source| BadOption::WithoutGit { source })?;
+    }
     let mark = new_mark();
     environment.insert(mark_variable(&mark).into(), "1".into());
     let lock = options.lock.clone();

@@ -61,6 +61,8 @@ fn hostile_repository(folder: &Path, proofs: &Path) {
         touch("clean"),
         touch("smudge"),
     );
+    // Attributes that are in no commit, and not among the files of the folder.
+    fs::write(folder.join(".git/info/attributes"), "* diff=x filter=f\n").unwrap();
     let path = folder.join(".git/config");
     fs::write(&path, fs::read_to_string(&path).unwrap() + &config).unwrap();
 }
@@ -90,5 +92,42 @@ async fn no_program_that_an_untrusted_folder_names_for_git_is_run_without_approv
         assert_eq!(common::names_in(&proofs), Vec::<std::ffi::OsString>::new(), "{}", claude.display());
         assert_eq!(asked, COMMANDS, "{}", claude.display());
         host.stop().await;
+    }
+}
+
+/// Every way known in which the CLI itself calls git, in plan and auto mode without any variable of git's.
+#[tokio::test]
+async fn no_program_that_an_untrusted_folder_names_for_git_is_run_by_the_cli_itself() {
+    common::need("git");
+    for flags in
+        [&["--permission-mode", "plan"][..], &["--permission-mode", "auto"], &["--permission-mode", "acceptEdits"]]
+    {
+        let replies =
+            [Reply::text("One."), Reply::tool_use("toolu_1", "EnterPlanMode", json!({})), Reply::text("Two.")];
+        let room = Room::real(replies.into_iter().chain([Reply::text("Three."), Reply::text("Four.")])).await;
+        let proofs = room.sandbox.root().join("proofs");
+        hostile_repository(room.sandbox.cwd(), &proofs);
+        let host = room.host(&[&["--untrusted"], flags].concat()).await;
+        let mut client = host.client().await;
+        for text in ["one", "two", "three"] {
+            client.say(text).await;
+            while let Some(request) =
+                of_type(&client.until_one_of(&["approval_request", "done"]).await, "approval_request").pop()
+            {
+                client.send(json!({"type": "approve", "request_id": request["request_id"]})).await;
+            }
+        }
+        let (mut native, _) = host.native_since(json!(0)).await;
+        for request in [
+            json!({"type": "set_permission_mode", "mode": "plan"}),
+            json!({"type": "other", "subtype": "get_workspace_diff", "fields": {}}),
+        ] {
+            native.send(json!({"type": "request", "request": request})).await;
+            native.until("request_answered").await;
+        }
+        client.say("four").await;
+        client.until("done").await;
+        host.stop().await;
+        assert_eq!(common::names_in(&proofs), Vec::<std::ffi::OsString>::new(), "{flags:?}");
     }
 }

@@ -44,14 +44,25 @@ impl PrivateFolder {
 
     /// Writes a file into it.
     pub(crate) fn write(&mut self, name: &str, content: &str) -> io::Result<PathBuf> {
+        let path = self.made()?.join(name);
+        let written = PRIVATE_FILE.open(&path).and_then(|mut file| file.write_all(content.as_bytes()));
+        written.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?;
+        Ok(path)
+    }
+
+    /// Puts a link into it, and says where the folder is.
+    pub(crate) fn link(&mut self, name: &str, target: &Path) -> io::Result<PathBuf> {
+        let folder = self.made()?;
+        std::os::unix::fs::symlink(target, folder.join(name))?;
+        Ok(folder.to_owned())
+    }
+
+    fn made(&mut self) -> io::Result<&Path> {
         let folder = match self.0.take() {
             Some(folder) => folder,
             None => make()?,
         };
-        let path = self.0.insert(folder).path.join(name);
-        let written = PRIVATE_FILE.open(&path).and_then(|mut file| file.write_all(content.as_bytes()));
-        written.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?;
-        Ok(path)
+        Ok(&self.0.insert(folder).path)
     }
 }
 

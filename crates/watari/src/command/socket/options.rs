@@ -32,6 +32,7 @@ pub(super) fn session(given: &mut Socket, cwd: PathBuf) -> Result<Options, Strin
         expired_words: Some("Approval request timed out".to_owned()),
         mcp_servers: given.mcp_config.take().map_or(Ok(McpServers::None), |config| mcp_servers(&config))?,
         strict_mcp_config: given.untrusted,
+        without_git: given.untrusted,
         settings: given.untrusted.then(untrusted::settings),
         environment: if given.untrusted { untrusted::environment() } else { Environment::default() },
         setting_sources: Some(if given.untrusted { Vec::new() } else { sources }),

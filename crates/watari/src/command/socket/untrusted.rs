@@ -1,6 +1,9 @@
 //! What `--untrusted` does about git: a repository's own configuration names programs that git runs, also in commands that
 //! only read (`core.fsmonitor`, `diff.NAME.command`, `filter.NAME.process`, hooks, …). The CLI runs git by itself, and takes
 //! `git status` for a command that needs no approval.
+//!
+//! The CLI does not find git by its name (`Options::without_git`). What is here is for a git that is found all the same,
+//! because a profile of the user's shell changes the search path, or a command names git by its path.
 
 use std::collections::BTreeMap;
 
