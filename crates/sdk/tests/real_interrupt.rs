@@ -13,10 +13,10 @@ use std::time::Duration;
 
 use common::{Room, Talk, transcript};
 use serde_json::json;
-use watari_sdk::{Event, InterruptReceipt, Options, PromptId, TurnEnding};
-use watari_testkit::Reply;
+use watari_sdk::{Event, InterruptReceipt, Options, PromptId, TurnCause, TurnEnding};
 use watari_testkit::claude::{oldest_claude, pinned_claude};
 use watari_testkit::processes::marked;
+use watari_testkit::{Reply, Script};
 
 fn ending(events: &[Event]) -> Vec<TurnEnding> {
     let ended = |event: &Event| match event {
@@ -94,6 +94,58 @@ async fn a_turn_that_is_interrupted_while_a_command_runs_in_the_background_does_
         let events = talk.until_idle().await;
         assert_eq!(ending(&events), [TurnEnding::Interrupted], "{}", transcript(&events));
     }
+    talk.client.close().await;
+}
+
+/// A prompt that comes while the CLI runs a turn of its own is not with the CLI yet.
+#[tokio::test]
+async fn a_prompt_in_a_turn_of_the_clis_own_can_be_dropped_and_else_has_its_own_result() {
+    for claude in [pinned_claude(), oldest_claude()] {
+        let wait =
+            json!({"command": "until [ -e go ]; do sleep 0.02; done", "description": "w", "run_in_background": true});
+        let started = [Reply::tool_use("toolu_1", "Bash", wait), Reply::text("started")];
+        let room = Room::with_replies(started.into_iter().chain([Reply::hold(), Reply::text("three")])).await;
+        let options = Options { claude: Some(claude), allowed_tools: vec!["Bash".into()], ..room.options() };
+        let mut talk = Talk::connect(options).await;
+        talk.client.send("one").await.unwrap();
+        talk.until_idle().await;
+        std::fs::write(room.sandbox.cwd().join("go"), "").unwrap();
+        talk.until(|event| matches!(event, Event::BlockGrew { .. })).await;
+        talk.client.send("two").await.unwrap();
+        let (receipt, third) = tokio::join!(talk.client.interrupt_all(), talk.client.send("three"));
+        assert_eq!((receipt.unwrap().cancelled, third.unwrap()), (vec![PromptId(2)], PromptId(3)));
+        let events = talk.until_idle().await;
+        let results = events.iter().filter_map(|event| match event {
+            Event::TurnFinished { cause, outcome } => Some((*cause, outcome.ending, outcome.result.clone())),
+            _ => None,
+        });
+        let results: Vec<_> = results.collect();
+        assert_eq!((results[0].0, results[0].1), (TurnCause::Cli, TurnEnding::Interrupted), "{}", transcript(&events));
+        let third = (TurnCause::Prompt(PromptId(3)), TurnEnding::Completed, Some("three".to_owned()));
+        assert_eq!(results[1..], [third], "{}", transcript(&events));
+        talk.client.close().await;
+    }
+}
+
+/// The CLI ends its subagents when it is interrupted, so it is not, if there is no turn to interrupt.
+#[tokio::test]
+async fn an_interrupt_without_a_turn_leaves_work_in_the_background_alone() {
+    let agent = json!({"description": "look", "prompt": "look around", "subagent_type": "general-purpose", "run_in_background": true});
+    let script = Script::new()
+        .reply(Reply::tool_use("toolu_ag", "Agent", agent))
+        .reply(Reply::text("started it"))
+        .reply(Reply::text("it is back"))
+        .for_agents([Reply::text("the agent's finding").paced(Duration::from_millis(100))]);
+    let room = Room::new(script).await;
+    let mut talk = Talk::connect(room.options()).await;
+    talk.client.send("look around").await.unwrap();
+    talk.until_turn_finished().await;
+    assert_eq!(talk.client.interrupt_all().await.unwrap(), InterruptReceipt::default());
+    let events = talk.until_idle().await;
+    let back = |event: &Event| matches!(event, Event::TurnFinished { outcome, .. } if outcome.result.as_deref() == Some("it is back"));
+    assert!(events.iter().any(back), "{}", transcript(&events));
+    let finding = |call: &serde_json::Value| call.to_string().contains("the agent's finding");
+    assert!(room.stub.model_calls().iter().any(finding), "the subagent was ended");
     talk.client.close().await;
 }
 

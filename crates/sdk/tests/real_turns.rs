@@ -109,7 +109,7 @@ async fn a_background_agent_brings_a_second_result_and_prompts_are_answered_mean
 }
 
 #[tokio::test]
-async fn a_prompt_folded_into_a_turn_the_cli_began_itself_has_its_outcome() {
+async fn a_prompt_sent_in_a_turn_that_the_cli_began_itself_has_its_outcome() {
     let room = Room::with_replies([
         Reply::tool_use(
             "toolu_1",

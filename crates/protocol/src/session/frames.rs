@@ -199,6 +199,8 @@ impl Machine {
                 if self.ran_since_hand_over {
                     self.prompt_lost();
                 }
+                // One that waited for a turn of the CLI's own, of which there was no result.
+                self.hand_over_prompt();
                 self.went_idle();
                 self.interrupted_for_closing(now);
             }

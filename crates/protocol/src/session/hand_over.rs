@@ -15,8 +15,12 @@ use crate::wire::system::CliState;
 
 impl Machine {
     /// Hands the next prompt over, if the CLI has none and may have one.
+    ///
+    /// While the CLI runs a turn of its own the prompt waits here, where an interrupt can drop it. In the CLI's queue it
+    /// could not, and 2.1.42 would answer it together with that turn.
     pub(super) fn hand_over_prompt(&mut self) {
-        if !matches!(self.phase, Phase::Idle | Phase::Running) {
+        let runs_its_own = self.runs_by_itself && self.cli_state != Some(CliState::Idle);
+        if !matches!(self.phase, Phase::Idle | Phase::Running) || runs_its_own {
             return;
         }
         let Some((id, content)) = self.prompts.hand_over() else {
