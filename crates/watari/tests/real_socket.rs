@@ -244,7 +244,7 @@ async fn a_cli_that_was_killed_comes_back_with_its_conversation() {
     client.until("done").await;
     host.kill_cli();
     let told = client.until("done").await;
-    assert!(told[0]["message"].as_str().unwrap().starts_with("Claude Code ended by itself, by signal 9"), "{told:?}");
+    assert!(told[0]["message"].as_str().unwrap().starts_with("Claude Code was ended by signal 9"), "{told:?}");
     client.say("and now?").await;
     assert_eq!(text_of(&client.until("done").await), "two");
     let asked = room.stub.as_ref().unwrap().requests();

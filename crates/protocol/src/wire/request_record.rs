@@ -10,22 +10,28 @@ use crate::command::{PermissionMode, Request};
 use crate::json::{Raw, readable};
 
 /// The places of secrets, by the CLI's name of the request: there, and nowhere else, values are not recorded. `*` is each
-/// member of an object, `[]` each element of a list. A name alone means nothing: the arguments of a tool, a server or an agent
+/// member of an object, `[]` each element of a list, and of an address behind `@` only login and query are left out. A name alone means nothing: the arguments of a tool, a server or an agent
 /// may be called `env`, and what runs must be on record. A request that is not here is recorded whole.
 const SECRETS: &[(&str, &[&str])] = &[
-    ("mcp_set_servers", &["servers.*.env", "servers.*.headers"]),
-    ("apply_flag_settings", &["settings.env", "settings.hooks.*.[].hooks.[].headers"]),
-    ("update_settings", &["settings.env", "settings.hooks.*.[].hooks.[].headers"]),
+    ("mcp_set_servers", &["servers.*.env", "servers.*.headers", "servers.*.oauth", "servers.*.@url"]),
+    ("apply_flag_settings", SECRETS_OF_SETTINGS),
+    ("update_settings", SECRETS_OF_SETTINGS),
     (
         "initialize",
         &[
             "sdkMcpServerConfigs.*.env",
             "sdkMcpServerConfigs.*.headers",
+            "sdkMcpServerConfigs.*.oauth",
+            "sdkMcpServerConfigs.*.@url",
             "agents.*.hooks.*.[].hooks.[].headers",
             "agents.*.mcpServers.*.env",
             "agents.*.mcpServers.*.headers",
+            "agents.*.mcpServers.*.oauth",
+            "agents.*.mcpServers.*.@url",
             "agents.*.mcpServers.[].*.env",
             "agents.*.mcpServers.[].*.headers",
+            "agents.*.mcpServers.[].*.oauth",
+            "agents.*.mcpServers.[].*.@url",
         ],
     ),
     ("start_shell_task", &["env"]),
@@ -33,6 +39,16 @@ const SECRETS: &[(&str, &[&str])] = &[
     ("claude_oauth_callback", &["*"]),
     ("mcp_oauth_callback_url", &["callbackUrl"]),
     ("remote_control", &["work_secret"]),
+];
+
+const SECRETS_OF_SETTINGS: &[&str] = &[
+    "settings.env",
+    "settings.hooks.*.[].hooks.[].headers",
+    "settings.hooks.*.[].hooks.[].@url",
+    "settings.mcpServers.*.env",
+    "settings.mcpServers.*.headers",
+    "settings.mcpServers.*.oauth",
+    "settings.mcpServers.*.@url",
 ];
 
 /// What a request is called, and its fields.
@@ -54,8 +70,20 @@ fn redact_members(members: &mut Fields, path: &str) {
     for (name, member) in members {
         if step == "*" || step == name {
             *member = redacted(member, rest);
+        } else if step.strip_prefix('@') == Some(name) {
+            *member = address_only(member);
         }
     }
+}
+
+/// An address without login and query; anything else becomes null.
+fn address_only(value: &Raw) -> Raw {
+    let Ok(address) = value.parse::<String>() else { return Raw::of(&()) };
+    let address = address.split_once(['?', '#']).map_or(address.as_str(), |(address, _)| address);
+    let (scheme, rest) = address.split_once("://").unwrap_or(("", address));
+    let (authority, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
+    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    Raw::of(&if scheme.is_empty() { format!("{host}{path}") } else { format!("{scheme}://{host}{path}") })
 }
 
 /// A value without what is at the end of the path. Only the objects and lists on the path are read, so that no other part of
@@ -172,6 +200,14 @@ mod tests {
                     "hooks": {"Stop": [{"hooks": [{"url": "u", "headers": {"A": "secret"}}]}]},
                 }}),
                 r#"{"settings":{"env":{"A":null},"headers":"shown","hooks":{"Stop":[{"hooks":[{"headers":{"A":null},"url":"u"}]}]},"permissions":{"env":["shown"]}},"subtype":"apply_flag_settings"}"#,
+            ),
+            (
+                "mcp_set_servers",
+                json!({"servers": {"s": {
+                    "url": "https://me:secret@host:1/a@b?key=secret#secret",
+                    "oauth": {"clientId": "secret", "clientSecret": "secret"},
+                }, "t": {"url": "me:secret@host/a"}, "u": {"url": ["secret"]}}}),
+                r#"{"servers":{"s":{"oauth":{"clientId":null,"clientSecret":null},"url":"https://host:1/a@b"},"t":{"url":"host/a"},"u":{"url":null}},"subtype":"mcp_set_servers"}"#,
             ),
             (
                 "start_shell_task",

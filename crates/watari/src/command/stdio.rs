@@ -31,7 +31,7 @@ The first line it prints is {\"type\":\"ready\"}. Then the client sends a line s
 and reads lines until it has enough. The end of its input ends the session when everything it asked for is done;
 {\"type\":\"abort\"} ends it at once.
 
-Exit codes: 0 the session was ended by the client, 1 there is none or it broke off (the last line says why).
+Exit codes: 0 the session was ended by the client, 1 there is none or it broke off (the last line says why), 2 the command line is wrong.
 
 Example:
   echo '{\"type\":\"start\",\"prompt\":\"Say hello\"}' | watari stdio";

@@ -28,7 +28,7 @@ pub(crate) fn unresponsive(to: Unanswered, seconds: u64) -> String {
 pub(crate) fn ended(code: Option<i32>, signal: Option<i32>) -> String {
     match (code, signal) {
         (Some(code), _) => format!("Claude Code ended by itself, with exit code {code}"),
-        (None, Some(signal)) => format!("Claude Code ended by itself, by signal {signal}"),
+        (None, Some(signal)) => format!("Claude Code was ended by signal {signal}"),
         // Only its supervisor learns how it ends.
         (None, None) => {
             "Claude Code ended because its supervisor was killed, by kill -9 or for lack of memory".to_owned()
