@@ -314,7 +314,7 @@ impl<S: Sink> Driver<S> {
         if self.unwritten.is_done() {
             self.close_stdin();
         }
-        if !self.unacknowledged.is_empty() && self.sink.has_kept_all() {
+        if !self.unacknowledged.is_empty() && !self.sink.waits_to_keep() {
             for (answer, accepted) in self.unacknowledged.drain(..) {
                 // The sender may have stopped listening; the command was still carried out.
                 let _unheard = answer.send(Ok(Answered::Accepted(accepted)));

@@ -34,14 +34,13 @@ pub trait Sink: Send {
         Poll::Pending
     }
 
-    /// Whether all that was told is where it should be. Nobody hears that a command was accepted before that. Called only
-    /// when somebody waits to hear, so it may look for itself.
+    /// Whether all that was told is where it should be. Called before a command is carried out, so it may look for itself.
     fn has_kept_all(&mut self) -> bool {
         true
     }
 
     /// Whether something that was told still waits to be where it should be. Cheap: it is asked after every event. What
-    /// follows from that event is not written to the CLI before.
+    /// follows from that event is not written to the CLI before, and nobody hears that a command was accepted.
     fn waits_to_keep(&self) -> bool {
         false
     }

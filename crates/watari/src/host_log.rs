@@ -59,6 +59,8 @@ struct Rotated {
 
 struct Open {
     file: File,
+    /// Which file of the system it is.
+    identity: (u64, u64),
     bytes: u64,
     /// It is full, cannot be put aside, and says so in its last line.
     has_stopped: bool,
@@ -73,14 +75,17 @@ impl Open {
             file.write_all(HEADER.as_bytes())?;
             bytes = HEADER.len() as u64;
         }
-        Ok(Open { file, bytes, has_stopped: false })
+        Ok(Open { file, identity: identity(&metadata), bytes, has_stopped: false })
     }
 
     /// Whether it is still what is found at its path: somebody may have moved or deleted it.
     fn is_in_place(&self, path: &Path) -> bool {
-        let same = |one: fs::Metadata, other: fs::Metadata| (one.dev(), one.ino()) == (other.dev(), other.ino());
-        self.file.metadata().and_then(|held| Ok(same(held, fs::metadata(path)?))).unwrap_or(false)
+        fs::metadata(path).is_ok_and(|found| identity(&found) == self.identity)
     }
+}
+
+fn identity(metadata: &fs::Metadata) -> (u64, u64) {
+    (metadata.dev(), metadata.ino())
 }
 
 impl Rotated {

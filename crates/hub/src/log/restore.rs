@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
+use super::read::behind_position;
 use super::storage::{Place, Storage};
 use super::{AppendError, BEFORE_POSITION, FORMAT, Lines, Log, line_with, position_of};
 use crate::position::Position;
@@ -53,7 +54,7 @@ impl Log {
     /// every event.
     pub(crate) fn examine(&self) -> Result<Option<Damage>, AppendError> {
         let damage = match self.storage.place() {
-            Ok(Place::ThisFile) => self.examine_content(),
+            Ok(Place::ThisFile { bytes }) => self.examine_content(bytes),
             Ok(Place::Nothing) => Ok(Some(Damage::Deleted)),
             Ok(Place::AnotherFile) => Ok(Some(Damage::Replaced)),
             Err(error) => Err(error),
@@ -61,8 +62,7 @@ impl Log {
         damage.map_err(|source| AppendError::Io { path: self.storage.path().to_owned(), source })
     }
 
-    fn examine_content(&self) -> io::Result<Option<Damage>> {
-        let length = self.storage.len()?;
+    fn examine_content(&self, length: u64) -> io::Result<Option<Damage>> {
         if length < self.bytes {
             return Ok(Some(Damage::Shortened));
         }
@@ -211,6 +211,6 @@ pub(crate) fn marked_through(line: &[u8]) -> Option<u64> {
     struct Mark {
         through: u64,
     }
-    let is_mark = memchr::memmem::find(line.get(..HEAD_BYTES.min(line.len()))?, b"\"type\":\"events_lost\"").is_some();
+    let is_mark = behind_position(line)?.starts_with(b",\"type\":\"events_lost\"");
     is_mark.then(|| serde_json::from_slice::<Mark>(line).ok().map(|mark| mark.through))?
 }

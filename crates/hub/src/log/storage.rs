@@ -36,8 +36,10 @@ enum Kind {
 /// What a path names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// The file that is open.
-    ThisFile,
+    /// The file that is open, which has so many bytes.
+    ThisFile {
+        bytes: u64,
+    },
     Nothing,
     /// Something else.
     AnotherFile,
@@ -102,7 +104,9 @@ impl Storage {
             Kind::Real(file) => {
                 let identity = |metadata: &fs::Metadata| (metadata.dev(), metadata.ino());
                 match fs::symlink_metadata(&self.path) {
-                    Ok(found) if identity(&found) == identity(&file.metadata()?) => Ok(Place::ThisFile),
+                    Ok(found) if identity(&found) == identity(&file.metadata()?) => {
+                        Ok(Place::ThisFile { bytes: found.len() })
+                    }
                     Ok(_) => Ok(Place::AnotherFile),
                     // Below a file there is nothing, which is not the same error to the system.
                     Err(error) if [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory].contains(&error.kind()) => {

@@ -134,7 +134,7 @@ impl State {
 impl File {
     pub(super) fn place(&self, path: &Path) -> Place {
         match self.disk.state().names.get(path) {
-            Some(bytes) if Arc::ptr_eq(bytes, &self.bytes) => Place::ThisFile,
+            Some(bytes) if Arc::ptr_eq(bytes, &self.bytes) => Place::ThisFile { bytes: self.len() },
             Some(_) => Place::AnotherFile,
             None => Place::Nothing,
         }
