@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use serde::Deserialize;
-use watari_sdk::{AskAbout, AskWord, AskedToolUses, Event, Raw, ToolUseId};
+use watari_sdk::{AskSummary, AskTag, AskedToolUses, Event, RawJson, ToolUseId};
 
 use crate::log::{Log, ReadError};
 use crate::position::Position;
@@ -29,7 +29,7 @@ fn asked_in_line(line: &[u8]) -> Option<ToolUseId> {
     struct Line<'a> {
         #[serde(borrow)]
         r#type: Cow<'a, str>,
-        kind: AskWord,
+        kind: AskTag,
         tool_use: Option<String>,
     }
     const TYPE: &[u8] = br#""type":"ask_opened""#;
@@ -42,32 +42,32 @@ fn asked_in_line(line: &[u8]) -> Option<ToolUseId> {
 }
 
 /// Whether clients may know an ask by the id of its tool use.
-fn is_named_by_tool_use(kind: AskWord) -> bool {
+fn is_named_by_tool_use(kind: AskTag) -> bool {
     match kind {
-        AskWord::Permission | AskWord::Question | AskWord::Plan => true,
-        AskWord::Hook | AskWord::Form | AskWord::ToolCall => false,
+        AskTag::Permission | AskTag::Question | AskTag::Plan => true,
+        AskTag::Hook | AskTag::Form | AskTag::ToolCall => false,
     }
 }
 
 /// Remembers what was asked, and logs what became of it: who decided what, without its content.
 pub(crate) fn note(event: &Event, asked: &mut AskedToolUses) {
     if let Event::AskOpened { kind, .. } = event {
-        let AskAbout { kind, tool_use, .. } = kind.about();
+        let AskSummary { kind, tool_use, .. } = kind.summary();
         tool_use.filter(|_| is_named_by_tool_use(kind)).map(|tool_use| asked.record(&tool_use));
     } else if let Event::RequestSent { request, body, by } = event {
         let subtype = subtype_of(body);
         tracing::info!(%request, ?subtype, ?by, "request sent");
-    } else if let Event::AskClosed { ask, about, ending, by, allowed } = event {
-        let tool: Option<String> = about.tool.as_ref().map(|tool| tool.chars().take(TOOL_SHOWN_CHARACTERS).collect());
+    } else if let Event::AskResolved { ask, summary, resolution, by, allowed } = event {
+        let tool: Option<String> = summary.tool.as_ref().map(|tool| tool.chars().take(TOOL_SHOWN_CHARACTERS).collect());
         let rules = allowed.permissions.is_some();
-        let (kind, edited) = (about.kind, allowed.edited);
+        let (kind, edited) = (summary.kind, allowed.edited);
         // What clients and the CLI have named is written with its control characters escaped.
-        tracing::info!(%ask, ?kind, ?tool, ?ending, ?by, edited, rules, "ask resolved");
+        tracing::info!(%ask, ?kind, ?tool, ?resolution, ?by, edited, rules, "ask resolved");
     }
 }
 
 /// What a request is called.
-fn subtype_of(body: &Raw) -> Option<String> {
+fn subtype_of(body: &RawJson) -> Option<String> {
     #[derive(Deserialize)]
     struct Body {
         subtype: String,
@@ -90,7 +90,7 @@ mod tests {
         for kind in ["hook", "form", "tool_call", "something_newer"] {
             assert_eq!(of(&asked(kind)), None, "{kind}");
         }
-        assert_eq!(of(r#"{"seq":"1:8","type":"ask_closed","kind":"permission","tool_use":"t"}"#), None);
+        assert_eq!(of(r#"{"seq":"1:8","type":"ask_resolved","kind":"permission","tool_use":"t"}"#), None);
         assert_eq!(of(r#"{"seq":"1:8","type":"unknown","frame":{"type":"ask_opened"},"tool_use":"t"}"#), None);
     }
 }

@@ -11,17 +11,17 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use watari_sdk::{Command, ConnectError, Options, Session, SessionId, StartError, open};
 
-use crate::follow::{Attached, Since};
-use crate::kept::{Conversation, Kept};
+use crate::command_dedup::{CommandDedup, CommandOrigin, CommandOutcome};
 use crate::key::Key;
-use crate::ledger::{Ledger, Outcome, Sender};
 use crate::log::AppendError;
-use crate::publisher::{HostState, Publisher, Wanted};
+use crate::published::HostEvent;
+use crate::publisher::{HostState, Publisher, PublisherRequest};
 use crate::record::RecordError;
-use crate::told::HostEvent;
+use crate::session_files::{Conversation, SessionFiles};
+use crate::subscription::{Attachment, Since};
 use carrier::{Carrier, Settled};
 use early::Early;
-use stopping::{Stop, Stopping, hurried, reason_of, stopped, stopper, told};
+use stopping::{Stop, Stopping, hurried, published, reason_of, stopped, stopper};
 
 pub use stopping::Stopper;
 
@@ -29,17 +29,17 @@ pub use stopping::Stopper;
 const COMMANDS_WAITING_MAX: usize = 64;
 
 /// How many clients may wait to be let in. A further one waits.
-const WANTED_WAITING_MAX: usize = 64;
+const PUBLISHER_REQUESTS_MAX: usize = 64;
 
 /// A session that is hosted by this process.
 #[derive(Debug)]
 pub struct Host {
     publisher: Publisher,
-    tells: mpsc::Sender<Wanted>,
+    publisher_requests: mpsc::Sender<PublisherRequest>,
     commands: mpsc::Receiver<Given>,
     stop: watch::Receiver<Stop>,
     stopper: Stopper,
-    ledger: Ledger,
+    dedup: CommandDedup,
     answers: JoinSet<Settled>,
     early: Early,
     options: Options,
@@ -49,7 +49,7 @@ pub struct Host {
 /// The way to a session that is hosted.
 #[derive(Debug, Clone)]
 pub struct Handle {
-    wanted: mpsc::Sender<Wanted>,
+    publisher_requests: mpsc::Sender<PublisherRequest>,
     commands: mpsc::Sender<Given>,
     state: watch::Receiver<HostState>,
     background: watch::Receiver<bool>,
@@ -60,9 +60,9 @@ pub struct Handle {
 /// A command that a client gives.
 #[derive(Debug)]
 pub struct Given {
-    sender: Sender,
+    sender: CommandOrigin,
     command: Command,
-    answer: oneshot::Sender<Outcome>,
+    answer: oneshot::Sender<CommandOutcome>,
 }
 
 /// Why a host has ended that should not have.
@@ -73,62 +73,66 @@ pub enum HostError {
     Connect(#[from] ConnectError),
     /// The first or the last events could not be stored. For whoever comes next it is as if the host was killed.
     #[error("not everything was stored: {0}")]
-    NotKept(#[from] AppendError),
+    NotStored(#[from] AppendError),
     /// The end could not be noted.
     #[error(transparent)]
     Record(#[from] RecordError),
 }
 
 /// How the life of a CLI ended.
-enum Life {
+enum ProcessOutcome {
     /// The host is to end.
     Stopped,
     /// The CLI went away by itself.
-    Gone,
+    Exited,
     /// It never was ready.
     Failed(ConnectError),
 }
 
 /// Makes a host for a session, which ends what the last one was killed in the middle of. `options` say how the CLI is
 /// started; which conversation it holds is the host's to say.
-pub fn host(kept: Kept, conversation: Conversation, options: Options) -> Result<(Host, Handle, Stopper), HostError> {
-    let (wanted, mailbox) = mpsc::channel(WANTED_WAITING_MAX);
+pub fn host(
+    files: SessionFiles,
+    conversation: Conversation,
+    options: Options,
+) -> Result<(Host, Handle, Stopper), HostError> {
+    let (publisher_requests, requests) = mpsc::channel(PUBLISHER_REQUESTS_MAX);
     let (commands, receiver) = mpsc::channel(COMMANDS_WAITING_MAX);
     let (state_sender, state) = watch::channel(HostState::Starting);
     let (stopper, stop) = stopper();
-    let key = kept.key().clone();
-    let mut publisher = Publisher::new(kept, mailbox, state_sender);
+    let key = files.key().clone();
+    let mut publisher = Publisher::new(files, requests, state_sender);
     publisher.end_what_was_left_open();
     publisher.finish()?;
-    publisher.kept.begin()?;
+    publisher.files.begin()?;
     let (background, storage) = (publisher.background(), publisher.storage());
     let host = Host {
         publisher,
-        tells: wanted.clone(),
+        publisher_requests: publisher_requests.clone(),
         commands: receiver,
         stop,
         stopper: stopper.clone(),
-        ledger: Ledger::default(),
+        dedup: CommandDedup::default(),
         answers: JoinSet::new(),
         early: Early::default(),
         options,
         conversation,
     };
-    Ok((host, Handle { wanted, commands, state, background, storage, key }, stopper))
+    Ok((host, Handle { publisher_requests, commands, state, background, storage, key }, stopper))
 }
 
 impl Handle {
     /// Follows the session; none when it has ended.
-    pub async fn attach(&self, since: Since) -> Option<Attached> {
+    pub async fn attach(&self, since: Since) -> Option<Attachment> {
         let (answer, attached) = oneshot::channel();
-        self.wanted.send(Wanted::Attach { since, answer }).await.ok()?;
+        self.publisher_requests.send(PublisherRequest::Attach { since, answer }).await.ok()?;
         attached.await.ok()
     }
 
     /// Has the session's log written again, which is damaged; a client that follows from a position gets the rest then.
     pub async fn restore(&self) {
         let (done, is_done) = oneshot::channel();
-        if self.wanted.send(Wanted::Restore { done }).await.is_ok() {
+        if self.publisher_requests.send(PublisherRequest::Restore { done }).await.is_ok() {
             // If the session has ended meanwhile, the next host finds the damage.
             let _ended = is_done.await;
         }
@@ -136,7 +140,7 @@ impl Handle {
 
     /// Gives the session a command, behind those that were given before. What becomes of it is heard later; nothing is
     /// heard when the session has ended.
-    pub async fn give(&self, sender: Sender, command: Command) -> oneshot::Receiver<Outcome> {
+    pub async fn submit(&self, sender: CommandOrigin, command: Command) -> oneshot::Receiver<CommandOutcome> {
         let (answer, answered) = oneshot::channel();
         // If there is no session any more, the answer is dropped, which says so.
         let _ended = self.commands.send(Given { sender, command, answer }).await;
@@ -169,22 +173,22 @@ impl Host {
     pub async fn run(mut self) -> Result<(), HostError> {
         let started = self.host_started();
         self.publisher.publish(started);
-        let mut life = match self.conversation.clone() {
-            Conversation::New(id) => Box::pin(self.live(Session::NewWithId(id))).await,
+        let mut outcome = match self.conversation.clone() {
+            Conversation::New(id) => Box::pin(self.run_process(Session::NewWithId(id))).await,
             Conversation::Resumed(id) => {
-                let begins_anew = self.publisher.kept.had_session_here();
+                let begins_anew = self.publisher.files.had_session_here();
                 Box::pin(self.live_on(id, begins_anew)).await
             }
         };
-        if let Life::Failed(error) = life {
+        if let ProcessOutcome::Failed(error) = outcome {
             self.publisher.publish(HostEvent::StartFailed { message: error.to_string() });
             self.close()?;
-            self.publisher.kept.forget_if_new();
+            self.publisher.files.discard_if_new();
             return Err(error.into());
         }
-        while !matches!(life, Life::Stopped) {
+        while !matches!(outcome, ProcessOutcome::Stopped) {
             let Some(first) = self.wait_for_prompt().await else { break };
-            life = Box::pin(self.live_again(first)).await;
+            outcome = Box::pin(self.restart_process(first)).await;
         }
         if let Some(reason) = reason_of(&self.stop) {
             tracing::info!("ends: {reason}");
@@ -195,11 +199,11 @@ impl Host {
     /// Notes the end, if all that led to it is stored.
     fn close(&mut self) -> Result<(), HostError> {
         self.publisher.finish()?;
-        Ok(self.publisher.kept.close()?)
+        Ok(self.publisher.files.close()?)
     }
 
     fn host_started(&self) -> HostEvent {
-        let record = &self.publisher.kept.record;
+        let record = &self.publisher.files.record;
         HostEvent::HostStarted {
             key: record.key.clone(),
             session_id: record.session_id.clone().unwrap_or_default(),
@@ -209,56 +213,68 @@ impl Host {
     }
 
     /// The CLI went away: it is started again for a prompt, and with the same conversation, if there is one.
-    async fn live_again(&mut self, first: Given) -> Life {
-        let id = self.publisher.kept.record.session_id.clone().unwrap_or_default();
-        let Ok(id) = SessionId::parse(&id) else { return Life::Stopped };
+    async fn restart_process(&mut self, first: Given) -> ProcessOutcome {
+        let id = self.publisher.files.record.session_id.clone().unwrap_or_default();
+        let Ok(id) = SessionId::parse(&id) else { return ProcessOutcome::Stopped };
         self.early.put_first(first);
-        let life = self.live_on(id, true).await;
-        if let Life::Failed(error) = &life {
+        let outcome = self.live_on(id, true).await;
+        if let ProcessOutcome::Failed(error) = &outcome {
             let message = error.to_string();
-            self.publisher.life_failed();
+            self.publisher.process_start_failed();
             self.publisher.publish(HostEvent::StartFailed { message: message.clone() });
             if let Some(prompt) = self.early.next_prompt() {
-                self.settle(prompt, Err(message));
+                self.complete(prompt, Err(message));
             }
         }
-        life
+        outcome
     }
 
     /// A life of the CLI with the conversation so far. If the CLI has stored none, because it was killed before it could, the
     /// session may begin anew: under the same id, or under another if what is left of the conversation keeps the CLI from it.
-    async fn live_on(&mut self, id: SessionId, begins_anew: bool) -> Life {
-        let life = Box::pin(self.live(Session::Resume(id.clone()))).await;
-        match life {
-            Life::Failed(ConnectError::UnknownSession { .. }) if begins_anew => {
+    async fn live_on(&mut self, id: SessionId, begins_anew: bool) -> ProcessOutcome {
+        let outcome = Box::pin(self.run_process(Session::Resume(id.clone()))).await;
+        match outcome {
+            ProcessOutcome::Failed(ConnectError::UnknownSession { .. }) if begins_anew => {
                 self.publisher.publish(HostEvent::ContextLost { session_id: id.to_string() });
-                match Box::pin(self.live(Session::NewWithId(id))).await {
-                    Life::Failed(ConnectError::SessionIdInUse { .. }) => Box::pin(self.live(Session::New)).await,
-                    life @ (Life::Failed(_) | Life::Gone | Life::Stopped) => life,
+                match Box::pin(self.run_process(Session::NewWithId(id))).await {
+                    ProcessOutcome::Failed(ConnectError::SessionIdInUse { .. }) => {
+                        Box::pin(self.run_process(Session::New)).await
+                    }
+                    outcome @ (ProcessOutcome::Failed(_) | ProcessOutcome::Exited | ProcessOutcome::Stopped) => outcome,
                 }
             }
-            Life::Failed(_) | Life::Gone | Life::Stopped => life,
+            ProcessOutcome::Failed(_) | ProcessOutcome::Exited | ProcessOutcome::Stopped => outcome,
         }
     }
 
     /// One life of the CLI, from its start to its end. Commands that wait are given to it when it is ready.
-    async fn live(&mut self, session: Session) -> Life {
-        self.publisher.life_begins();
-        let ids_after = self.publisher.kept.log.last().seq;
-        let asked_tool_uses = self.publisher.kept.asked_tool_uses.clone();
-        let lock = self.publisher.kept.share_lock();
+    async fn run_process(&mut self, session: Session) -> ProcessOutcome {
+        self.publisher.process_starting();
+        let ids_after = self.publisher.files.log.last().seq;
+        let asked_tool_uses = self.publisher.files.asked_tool_uses.clone();
+        let lock = self.publisher.files.share_lock();
         let mut options = Options { session, ids_after, asked_tool_uses, lock, ..self.options.clone() };
         self.publisher.settings.apply(&mut options);
         tracing::info!(?options.session, "Claude Code is started");
-        let Host { publisher, tells, commands, stop, stopper, ledger, answers, early, options: kept_options, .. } =
-            self;
+        let Host {
+            publisher,
+            publisher_requests,
+            commands,
+            stop,
+            stopper,
+            dedup,
+            answers,
+            early,
+            options: kept_options,
+            ..
+        } = self;
         let (opening, running) = match open(options, &mut *publisher).await {
             Ok(opened) => opened,
-            Err(error) => return Life::Failed(StartError::into(error)),
+            Err(error) => return ProcessOutcome::Failed(StartError::into(error)),
         };
         let orders = opening.orders();
-        let tools = &mut kept_options.own_tools;
-        let mut carrier = Carrier { orders: Some(orders), ledger, answers, tools };
+        let tools = &mut kept_options.program_tools;
+        let mut carrier = Carrier { orders: Some(orders), dedup, answers, tools };
         // Kept over all turns of the loop: most are for a piece of text, and should cost little.
         let mut hurried = pin!(hurried(stop.clone()));
         let (mut running, mut ready, mut stopped) = (pin!(running), pin!(opening.ready()), pin!(stopped(stop)));
@@ -276,21 +292,21 @@ impl Host {
                 given = next(commands), if !carries || early_is_empty => {
                     let ending = carrier.take(given, (!carries).then_some(&mut *early));
                     match (ending, &stopping) {
-                        (Some(ending), None) => stopping = Some(Stopping::by_client(tells, stopper, ending)),
+                        (Some(ending), None) => stopping = Some(Stopping::by_client(publisher_requests, stopper, ending)),
                         // It is ending already, and an abort hastens that.
                         (Some(again), Some(_)) => carrier.carry(again),
                         (None, _) => {}
                     }
                 }
                 reason = &mut stopped, if stopping.is_none() => {
-                    stopping = Some(Stopping::begin(tells, &reason, None));
+                    stopping = Some(Stopping::begin(publisher_requests, &reason, None));
                 }
                 () = &mut hurried, if stopping.is_some() && !is_hurried => {
                     is_hurried = true;
                     carrier.abort();
                 }
                 // Everybody knows why before anything of it is seen.
-                () = told(&mut stopping) => carrier.end(stopping.as_mut().and_then(|stopping| stopping.ending.take())),
+                () = published(&mut stopping) => carrier.end(stopping.as_mut().and_then(|stopping| stopping.ending.take())),
                 Some(answered) = carrier.answers.join_next() => carrier.answered(answered),
             }
         }
@@ -304,11 +320,15 @@ impl Host {
             // Why it ended before it was ready is found out only now.
             failure = ready.await.err();
         }
-        if is_stopping { Life::Stopped } else { failure.map_or(Life::Gone, Life::Failed) }
+        if is_stopping {
+            ProcessOutcome::Stopped
+        } else {
+            failure.map_or(ProcessOutcome::Exited, ProcessOutcome::Failed)
+        }
     }
 
-    fn settle(&mut self, given: Given, outcome: Outcome) {
-        self.ledger.settle(given.sender.once.as_ref(), given.answer, &outcome);
+    fn complete(&mut self, given: Given, outcome: CommandOutcome) {
+        self.dedup.complete(given.sender.idempotency_key.as_ref(), given.answer, &outcome);
     }
 }
 

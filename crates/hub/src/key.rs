@@ -22,8 +22,8 @@ const LETTERS: &[u8; 32] = b"abcdefghjkmnpqrstvwxyz0123456789";
 
 impl Key {
     /// A key from chance; the same from the same.
-    pub fn from_chance(chance: u64) -> Key {
-        let letter = |place: usize| char::from(LETTERS[(chance >> (5 * place)) as usize % LETTERS.len()]);
+    pub fn from_random(random: u64) -> Key {
+        let letter = |place: usize| char::from(LETTERS[(random >> (5 * place)) as usize % LETTERS.len()]);
         Key((0..LENGTH_MAX).map(letter).collect())
     }
 
@@ -70,7 +70,7 @@ mod tests {
     #[test]
     fn keys_are_different_by_chance_and_can_be_read_again() {
         let keys: std::collections::BTreeSet<Key> =
-            (0..1000).map(|n| Key::from_chance(0x9E37_79B9_7F4A_7C15_u64.wrapping_mul(n))).collect();
+            (0..1000).map(|n| Key::from_random(0x9E37_79B9_7F4A_7C15_u64.wrapping_mul(n))).collect();
         assert_eq!(keys.len(), 1000);
         for key in keys {
             assert_eq!(key.as_str().len(), 12);

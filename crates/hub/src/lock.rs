@@ -89,8 +89,8 @@ impl Lock {
 
     /// Takes a lock for a conversation whose id is not known yet. It moves to the conversation when it is.
     pub fn of_new_conversation(locks: &Path, holder: &str) -> Result<Lock, LockError> {
-        let chance = RandomState::new().hash_one(std::process::id());
-        Lock::take(&locks.join(format!("{}{chance:016x}", orphans::NEW_PREFIX)), holder)
+        let random = RandomState::new().hash_one(std::process::id());
+        Lock::take(&locks.join(format!("{}{random:016x}", orphans::NEW_PREFIX)), holder)
     }
 
     /// Makes it the lock of another conversation, and gives back that of the one before. It stays the same open file, so

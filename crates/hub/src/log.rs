@@ -294,7 +294,7 @@ fn line_with(event: &[u8], line: &mut Vec<u8>) {
 }
 
 /// The line of an event that is not stored: it says after which it came.
-pub fn fleeting(after: Position, event: impl AsRef<[u8]>) -> Vec<u8> {
+pub fn ephemeral_line(after: Position, event: impl AsRef<[u8]>) -> Vec<u8> {
     let mut line = format!("{{\"after\":\"{after}\"").into_bytes();
     line_with(event.as_ref(), &mut line);
     line.pop();

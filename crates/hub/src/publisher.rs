@@ -6,12 +6,12 @@
 mod attach;
 mod background;
 mod left_open;
-mod noise;
 mod open_text;
 mod sync;
 #[cfg(test)]
 mod tests;
 mod trouble;
+mod unparsed;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
@@ -20,20 +20,20 @@ use std::task::{Context, Poll, ready};
 
 use tokio::sync::{mpsc, watch};
 use tokio::time::Sleep;
-use watari_sdk::{Command, Event, Refused, Sink};
+use watari_sdk::{Command, Event, Refusal, Sink};
 
-use crate::kept::Kept;
-use crate::log::{AppendError, fleeting};
+use crate::log::{AppendError, ephemeral_line};
+use crate::published::Published;
 use crate::ring::Ring;
+use crate::session_files::SessionFiles;
 use crate::settings::Settings;
-use crate::standing::{Standing, StoredEvent, change_of};
-use crate::told::Told;
-pub(crate) use attach::Wanted;
+use crate::snapshot::{Snapshot, StoredEvent, snapshot_change};
+pub(crate) use attach::PublisherRequest;
 use background::Background;
-use noise::{Admission, Noise};
 use open_text::OpenText;
 pub(crate) use open_text::Piece;
-use sync::Sync;
+use sync::Fsync;
+use unparsed::{Admission, UnparsedLines};
 
 /// How far a session is, as its events tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -52,18 +52,18 @@ pub enum HostState {
 
 #[derive(Debug)]
 pub(crate) struct Publisher {
-    pub(crate) kept: Kept,
+    pub(crate) files: SessionFiles,
     ring: Ring,
-    standing: Standing,
+    snapshot: Snapshot,
     /// What clients have set in the CLI.
     pub(crate) settings: Settings,
     /// The text so far of blocks that grow.
     open_text: BTreeMap<u64, OpenText>,
-    mailbox: mpsc::Receiver<Wanted>,
+    requests: mpsc::Receiver<PublisherRequest>,
     state: watch::Sender<HostState>,
     background: Background,
     /// What could not be stored, in its order, and what came behind it.
-    unstored: VecDeque<Told>,
+    unstored: VecDeque<Published>,
     unstored_bytes: usize,
     dropped: u64,
     /// Why it could not be stored, and when it is tried again.
@@ -74,21 +74,25 @@ pub(crate) struct Publisher {
     verify_at: Option<Pin<Box<Sleep>>>,
     is_verified: bool,
     hurries: bool,
-    noise: Noise,
-    sync: Sync,
+    unparsed: UnparsedLines,
+    sync: Fsync,
     /// The text of the event that is being told; kept, because its memory is used again.
     text: Vec<u8>,
 }
 
 impl Publisher {
-    pub(crate) fn new(kept: Kept, mailbox: mpsc::Receiver<Wanted>, state: watch::Sender<HostState>) -> Publisher {
+    pub(crate) fn new(
+        files: SessionFiles,
+        requests: mpsc::Receiver<PublisherRequest>,
+        state: watch::Sender<HostState>,
+    ) -> Publisher {
         Publisher {
-            kept,
+            files,
             ring: Ring::new(),
-            standing: Standing::default(),
+            snapshot: Snapshot::default(),
             settings: Settings::default(),
             open_text: BTreeMap::new(),
-            mailbox,
+            requests,
             state,
             background: Background::new(),
             unstored: VecDeque::new(),
@@ -99,37 +103,37 @@ impl Publisher {
             verify_at: None,
             is_verified: true,
             hurries: false,
-            noise: Noise::default(),
-            sync: Sync::default(),
+            unparsed: UnparsedLines::default(),
+            sync: Fsync::default(),
             text: Vec::new(),
         }
     }
 
     /// Tells something, or keeps it until it can be stored.
-    pub(crate) fn publish(&mut self, told: impl Into<Told>) {
-        let told = told.into();
-        if let Told::Event(event) = &told {
-            match self.noise.admit(event) {
+    pub(crate) fn publish(&mut self, published: impl Into<Published>) {
+        let published = published.into();
+        if let Published::Event(event) = &published {
+            match self.unparsed.admit(event) {
                 Admission::Publish => {}
                 Admission::Omit => return,
                 Admission::PublishAfter(omitted) => self.publish_now(omitted.into()),
             }
         }
-        self.publish_now(told);
+        self.publish_now(published);
     }
 
-    fn publish_now(&mut self, told: Told) {
+    fn publish_now(&mut self, published: Published) {
         if self.trouble.is_none() {
-            match self.store_and_tell(&told) {
+            match self.store_and_publish(&published) {
                 Ok(()) => return,
                 Err(error) => self.storage_failed(&error),
             }
         }
-        self.let_wait(told);
+        self.let_wait(published);
     }
 
     /// A CLI is being started.
-    pub(crate) fn life_begins(&mut self) {
+    pub(crate) fn process_starting(&mut self) {
         self.hurries = false;
         self.change_state(HostState::Starting);
     }
@@ -145,37 +149,37 @@ impl Publisher {
     }
 
     /// No CLI could be started, so there is none whose end would be told.
-    pub(crate) fn life_failed(&mut self) {
+    pub(crate) fn process_start_failed(&mut self) {
         self.change_state(HostState::Down);
     }
 
-    fn store_and_tell(&mut self, told: &Told) -> Result<(), AppendError> {
+    fn store_and_publish(&mut self, published: &Published) -> Result<(), AppendError> {
         self.text.clear();
-        told.write(&mut self.text);
-        if told.is_fleeting() {
-            self.ring.push(&fleeting(self.kept.log.last(), &self.text), None);
+        published.write(&mut self.text);
+        if published.is_ephemeral() {
+            self.ring.push(&ephemeral_line(self.files.log.last(), &self.text), None);
         } else {
-            self.kept.log.check_limit(self.hurries)?;
-            let start = self.kept.log.bytes();
-            let (line, storage) = self.kept.log.append_to(&self.text)?;
+            self.files.log.check_limit(self.hurries)?;
+            let start = self.files.log.bytes();
+            let (line, storage) = self.files.log.append_to(&self.text)?;
             self.ring.push(line, Some((storage, start)));
             self.is_verified = false;
         }
-        if let Told::Event(event) = told {
+        if let Published::Event(event) = published {
             self.note(event);
         }
         Ok(())
     }
 
     fn note(&mut self, event: &Event) {
-        crate::asked::note(event, &mut self.kept.asked_tool_uses);
+        crate::asked::note(event, &mut self.files.asked_tool_uses);
         self.settings.note(event);
         self.background.note(event);
-        if let Some(change) = change_of(event) {
-            let log = &self.kept.log;
-            self.standing.note(StoredEvent { number: log.last().seq, place: Some(log.last_line_place()) }, change);
+        if let Some(change) = snapshot_change(event) {
+            let log = &self.files.log;
+            self.snapshot.note(StoredEvent { number: log.last().seq, place: Some(log.last_line_place()) }, change);
         }
-        if let Event::BlockGrew { block, delta, .. } = event {
+        if let Event::BlockDelta { block, delta, .. } = event {
             match self.open_text.get_mut(&block.0) {
                 Some(text) => text.push(delta.text()),
                 None => drop(self.open_text.insert(block.0, OpenText::new(delta))),
@@ -189,16 +193,16 @@ impl Publisher {
         } else if let Event::TurnStarted { .. } = event {
             self.change_state(HostState::Running);
         } else if let Event::TurnFinished { .. } = event {
-            self.sync.want(&self.kept);
+            self.sync.want(&self.files);
         } else if let Event::Ended { .. } = event {
             self.open_text.clear();
             self.change_state(HostState::Down);
-            self.sync.want(&self.kept);
+            self.sync.want(&self.files);
         }
     }
 
     fn change_conversation(&mut self, session_id: &str) {
-        if let Err(error) = self.kept.change_conversation(session_id) {
+        if let Err(error) = self.files.change_conversation(session_id) {
             // The CLI has it all the same; what is lost is that nobody else may have it too.
             tracing::error!(session_id, "the conversation has another id, which cannot be noted: {error}");
         }
@@ -210,7 +214,7 @@ impl Publisher {
 }
 
 impl Sink for Publisher {
-    fn tell(&mut self, event: Event) {
+    fn emit(&mut self, event: Event) {
         self.publish(event);
     }
 
@@ -224,10 +228,10 @@ impl Sink for Publisher {
     }
 
     fn poll_work(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        while let Poll::Ready(Some(wanted)) = self.mailbox.poll_recv(context) {
-            self.take_wanted(wanted);
+        while let Poll::Ready(Some(wanted)) = self.requests.poll_recv(context) {
+            self.handle_request(wanted);
         }
-        while self.sync.poll(context, &self.kept).is_ready() {}
+        while self.sync.poll(context, &self.files).is_ready() {}
         while let Some((_, again)) = &mut self.trouble {
             ready!(again.as_mut().poll(context));
             if self.store_what_waits().is_ok() {
@@ -238,20 +242,20 @@ impl Sink for Publisher {
     }
 
     /// Looks at the log's file as well: somebody may just have removed it.
-    fn has_kept_all(&mut self) -> bool {
+    fn has_stored_all(&mut self) -> bool {
         self.verify();
         self.trouble.is_none()
     }
 
-    fn waits_to_keep(&self) -> bool {
+    fn waits_for_storage(&self) -> bool {
         self.trouble.is_some()
     }
 
-    fn refuses(&self, command: &Command) -> Option<Refused> {
+    fn refuses(&self, command: &Command) -> Option<Refusal> {
         let (why, _) = self.trouble.as_ref()?;
         match command {
             Command::Prompt(_) | Command::Answer { .. } | Command::Request { .. } => {
-                Some(Refused::NotKept { why: why.clone() })
+                Some(Refusal::NotStored { why: why.clone() })
             }
             Command::Interrupt { .. } | Command::Close | Command::Abort => None,
         }

@@ -174,7 +174,7 @@ mod tests {
     fn record() -> Record {
         Record {
             version: VERSION,
-            key: Key::from_chance(17),
+            key: Key::from_random(17),
             session_id: None,
             cwd: "/p".into(),
             started_ms: 1_790_000_000_000,

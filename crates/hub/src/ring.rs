@@ -56,7 +56,7 @@ pub(crate) struct Reader {
 pub(crate) enum Taken {
     Some,
     /// What comes next is no longer here.
-    Behind,
+    Lagged,
     /// Nothing comes any more.
     Ended,
 }
@@ -68,7 +68,7 @@ struct Shared {
     first: u64,
     kept_bytes: usize,
     /// How many bytes were ever told.
-    told_bytes: u64,
+    published_bytes: u64,
     is_closed: bool,
     readers: u64,
     waiting: BTreeMap<u64, Waker>,
@@ -90,7 +90,7 @@ impl Ring {
         };
         shared.entries.push_back((entry, line.len()));
         shared.kept_bytes += bytes;
-        shared.told_bytes += line.len() as u64;
+        shared.published_bytes += line.len() as u64;
         while shared.kept_bytes > KEPT_BYTES_MAX && shared.entries.len() > 1 {
             shared.drop_oldest();
         }
@@ -114,7 +114,7 @@ impl Ring {
         let mut shared = lock(&self.shared);
         shared.readers += 1;
         let next = shared.first + shared.entries.len() as u64;
-        Reader { shared: Arc::clone(&self.shared), id: shared.readers, next, bytes_before: shared.told_bytes }
+        Reader { shared: Arc::clone(&self.shared), id: shared.readers, next, bytes_before: shared.published_bytes }
     }
 }
 
@@ -144,7 +144,7 @@ impl Reader {
     /// Takes what there is, or waits. Dropping it half-way loses nothing.
     pub(crate) fn poll_take(&mut self, context: &mut Context<'_>, entries: &mut VecDeque<Entry>) -> Poll<Taken> {
         let mut shared = lock(&self.shared);
-        let Some(place) = self.next.checked_sub(shared.first) else { return Poll::Ready(Taken::Behind) };
+        let Some(place) = self.next.checked_sub(shared.first) else { return Poll::Ready(Taken::Lagged) };
         let mut bytes = 0;
         for (entry, line_bytes) in shared.entries.iter().skip(usize::try_from(place).unwrap_or(usize::MAX)) {
             entries.push_back(entry.clone());
@@ -167,7 +167,7 @@ impl Reader {
 
     /// How many bytes were told that this reader has not taken.
     pub(crate) fn behind_bytes(&self) -> u64 {
-        lock(&self.shared).told_bytes - self.bytes_before
+        lock(&self.shared).published_bytes - self.bytes_before
     }
 }
 
@@ -235,7 +235,7 @@ mod tests {
         for _ in 0..100 {
             ring.push(&long[..LINE_BYTES_MAX], None);
         }
-        assert_eq!(take(&mut slow), (Some(Taken::Behind), vec![]));
+        assert_eq!(take(&mut slow), (Some(Taken::Lagged), vec![]));
         assert!(lock(&ring.shared).kept_bytes <= KEPT_BYTES_MAX);
         assert!(slow.behind_bytes() > 4 * 1024 * 1024);
     }

@@ -73,12 +73,12 @@ impl Settings {
 
 #[cfg(test)]
 mod tests {
-    use watari_sdk::Raw;
+    use watari_sdk::RawJson;
 
     use super::*;
 
     fn reported(mode: &str) -> Event {
-        Event::StatusChanged { status: None, permission_mode: Some(mode.to_owned()), detail: Raw::from("{}") }
+        Event::StatusChanged { status: None, permission_mode: Some(mode.to_owned()), detail: RawJson::from("{}") }
     }
 
     /// The mode with which the next CLI is started, behind events.
@@ -93,10 +93,10 @@ mod tests {
     #[test]
     fn the_cli_s_own_choice_is_a_setting_too_and_takes_the_operator_s_place() {
         let request = RequestId(1);
-        let body = Raw::from(r#"{"subtype":"set_max_thinking_tokens","max_thinking_tokens":null}"#);
+        let body = RawJson::from(r#"{"subtype":"set_max_thinking_tokens","max_thinking_tokens":null}"#);
         let mut settings = Settings::default();
         settings.note(&Event::RequestSent { request, body, by: None });
-        settings.note(&Event::RequestAnswered { request, reply: RequestReply::Done(Raw::from("null")) });
+        settings.note(&Event::RequestAnswered { request, reply: RequestReply::Done(RawJson::from("null")) });
         let mut options = Options { thinking: Some(Thinking::Budget(1024)), ..Options::default() };
         settings.apply(&mut options);
         assert!(options.thinking.is_none());

@@ -21,7 +21,7 @@ pub const PATH_BYTES_MAX: usize = if cfg!(target_os = "linux") { 107 } else { 10
 
 /// A socket that is listened on. It is removed when this is dropped, if it is still ours.
 #[derive(Debug)]
-pub struct Socket {
+pub struct HostSocket {
     listener: UnixListener,
     path: PathBuf,
     /// What it is for the system: another one may be in its place one day.
@@ -69,9 +69,9 @@ pub enum SocketError {
     },
 }
 
-impl Socket {
+impl HostSocket {
     /// Listens at a path. Only one process may do this for a path at a time: it has a lock for it.
-    pub fn bind(path: &Path) -> Result<Socket, SocketError> {
+    pub fn bind(path: &Path) -> Result<HostSocket, SocketError> {
         let io = |source| SocketError::Io { path: path.to_owned(), source };
         let mut aside = path.as_os_str().to_owned();
         aside.push(ASIDE);
@@ -88,7 +88,7 @@ impl Socket {
         let placed = fs::symlink_metadata(&aside)
             .and_then(|metadata| fs::rename(&aside, path).map(|()| (metadata.dev(), metadata.ino())));
         match placed {
-            Ok(identity) => Ok(Socket { listener, path: path.to_owned(), identity }),
+            Ok(identity) => Ok(HostSocket { listener, path: path.to_owned(), identity }),
             Err(source) => {
                 let _removed = fs::remove_file(&aside);
                 Err(io(source))
@@ -112,7 +112,7 @@ impl Socket {
     }
 }
 
-impl Drop for Socket {
+impl Drop for HostSocket {
     fn drop(&mut self) {
         if self.is_in_place() {
             // If it cannot be removed, the next one replaces it.
@@ -132,7 +132,7 @@ fn look_around(path: &Path) -> Result<(), SocketError> {
         | Trouble::OpenToOthers { .. }
         | Trouble::OwnedAbove { .. }
         | Trouble::Replaceable { .. }
-        | Trouble::NotWritable { .. } => SocketError::Replaceable { what: trouble.words(path, "").0 },
+        | Trouble::NotWritable { .. } => SocketError::Replaceable { what: trouble.describe(path, "").0 },
     })
 }
 
@@ -170,14 +170,14 @@ mod tests {
 
     fn refusal(path: &Path) -> String {
         let folder = path.parent().unwrap().to_str().unwrap();
-        Socket::bind(path).unwrap_err().to_string().replace(folder, "F")
+        HostSocket::bind(path).unwrap_err().to_string().replace(folder, "F")
     }
 
     #[test]
     fn a_socket_is_for_its_user_and_goes_with_its_owner() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("s.sock");
-        let socket = Socket::bind(&path).unwrap();
+        let socket = HostSocket::bind(&path).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
         let _client = UnixStream::connect(&path).unwrap();
@@ -194,7 +194,7 @@ mod tests {
         // A listener that is dropped leaves its file, as a killed process does.
         drop(UnixListener::bind(&path).unwrap());
         drop(UnixListener::bind(folder.path().join("s.sock~")).unwrap());
-        let _socket = Socket::bind(&path).unwrap();
+        let _socket = HostSocket::bind(&path).unwrap();
         UnixStream::connect(&path).unwrap();
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
@@ -227,11 +227,11 @@ mod tests {
     fn one_that_was_removed_is_noticed_and_another_in_its_place_is_left_alone() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("s.sock");
-        let socket = Socket::bind(&path).unwrap();
+        let socket = HostSocket::bind(&path).unwrap();
         assert!(socket.is_in_place());
         fs::remove_file(&path).unwrap();
         assert!(!socket.is_in_place());
-        let another = Socket::bind(&path).unwrap();
+        let another = HostSocket::bind(&path).unwrap();
         drop(socket);
         assert!(another.is_in_place());
     }

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 
 use proptest::prelude::*;
 use watari_hub::Position;
-use watari_hub::log::{AppendError, Log, OpenError, fleeting};
+use watari_hub::log::{AppendError, Log, OpenError, ephemeral_line};
 
 /// The lines behind a number, as text.
 fn lines(log: &Log, after: u64) -> Vec<String> {
@@ -34,7 +34,7 @@ fn every_line_has_its_position_and_every_opening_begins_an_epoch() {
     assert_eq!((found.last, found.cut_bytes), (Position::default(), 0));
     assert_eq!(append(&mut log, r#"{"type":"ready"}"#), r#"{"seq":"1:1","type":"ready"}"#);
     assert_eq!(append(&mut log, "{}"), r#"{"seq":"1:2"}"#);
-    assert_eq!(fleeting(log.last(), r#"{"type":"grew"}"#), br#"{"after":"1:2","type":"grew"}"#);
+    assert_eq!(ephemeral_line(log.last(), r#"{"type":"grew"}"#), br#"{"after":"1:2","type":"grew"}"#);
     drop(log);
     let (mut log, found) = Log::open(&path, 1).unwrap();
     assert_eq!((found.last, found.cut_bytes), (Position { epoch: 1, seq: 2 }, 0));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::json::Raw;
+use crate::json::RawJson;
 
 /// The answer to an ask. Which ones an ask takes is told by its kind: permissions and plans take a yes or a no,
 /// questions also a choice, hooks a hook's output, forms a submission or a refusal, calls of a tool its result or a no.
@@ -11,9 +11,9 @@ pub enum Answer {
     /// Run the tool.
     Allow {
         /// Run it with this input instead: the whole input, not a change to it.
-        input: Option<Raw>,
+        input: Option<RawJson>,
         /// Rules to add, in the CLI's shape; usually the ask's own suggestions.
-        permissions: Option<Raw>,
+        permissions: Option<RawJson>,
     },
     /// Do not run it.
     Deny {
@@ -27,7 +27,7 @@ pub enum Answer {
     /// What a hook says.
     Hook(HookOutput),
     /// A form that was filled in: its content.
-    Submit(Raw),
+    Submit(RawJson),
     /// A form that the user does not want to fill in.
     Decline,
     /// A form that was put away without a decision.
@@ -35,7 +35,7 @@ pub enum Answer {
     /// What a tool of this program gives back.
     ToolResult {
         /// Blocks in MCP's shape, such as `[{"type": "text", "text": "5"}]`.
-        content: Raw,
+        content: RawJson,
         /// Whether the tool failed: then the blocks say why.
         is_error: bool,
     },
@@ -48,7 +48,7 @@ impl Answer {
     }
 
     /// Run the tool with another input.
-    pub fn allow_with(input: impl Into<Raw>) -> Answer {
+    pub fn allow_with(input: impl Into<RawJson>) -> Answer {
         Answer::Allow { input: Some(input.into()), permissions: None }
     }
 
@@ -66,7 +66,7 @@ pub enum HookOutput {
     /// `PreToolUse`, `PermissionRequest`: run the tool, without asking anybody else.
     Allow {
         /// Run it with this input instead.
-        input: Option<Raw>,
+        input: Option<RawJson>,
     },
     /// `PreToolUse`, `PermissionRequest`: do not run the tool, and tell the model why.
     Deny {
@@ -98,5 +98,5 @@ pub enum HookOutput {
         reason: String,
     },
     /// Anything else, in the CLI's shape.
-    Other(Raw),
+    Other(RawJson),
 }

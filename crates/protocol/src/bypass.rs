@@ -9,36 +9,36 @@
 use serde_json::Value;
 
 use crate::answer::{Answer, HookOutput};
-use crate::command::{Command, PermissionMode, Refused, Request};
-use crate::json::Raw;
+use crate::command::{Command, PermissionMode, Refusal, Request};
+use crate::json::RawJson;
 
 /// Refuses a command that would open the gate.
-pub(crate) fn check(command: &Command) -> Result<(), Refused> {
+pub(crate) fn check(command: &Command) -> Result<(), Refusal> {
     let opens = match command {
         Command::Request { request, .. } => return check_request(request),
         Command::Answer { answer, .. } => answer_opens(answer),
         Command::Prompt(_) | Command::Interrupt { .. } | Command::Close | Command::Abort => false,
     };
-    if opens { Err(Refused::BypassNotAllowed) } else { Ok(()) }
+    if opens { Err(Refusal::BypassNotAllowed) } else { Ok(()) }
 }
 
 /// Refuses a request that would open the gate.
-pub(crate) fn check_request(request: &Request) -> Result<(), Refused> {
+pub(crate) fn check_request(request: &Request) -> Result<(), Refusal> {
     runs_unasked(request)?;
-    if request_opens(request) { Err(Refused::BypassNotAllowed) } else { Ok(()) }
+    if request_opens(request) { Err(Refusal::BypassNotAllowed) } else { Ok(()) }
 }
 
 /// Requests of the CLI that run a tool or a program, each with the switch that makes the CLI ask first, if it has one. Without
 /// it 2.1.325 runs the tool of an `mcp_call` at once, whatever the permission mode.
 const RUNS: &[(&str, Option<&str>)] = &[("mcp_call", Some("check_permissions")), ("start_shell_task", None)];
 
-fn runs_unasked(request: &Request) -> Result<(), Refused> {
+fn runs_unasked(request: &Request) -> Result<(), Refusal> {
     let Request::Other { subtype, fields } = request else { return Ok(()) };
     let Some((subtype, asks)) = RUNS.iter().find(|(name, _)| name == subtype) else { return Ok(()) };
     if asks.is_some_and(|switch| fields.get(switch) == Some(&Value::Bool(true))) {
         return Ok(());
     }
-    Err(Refused::RunsUnasked { subtype, asks: *asks })
+    Err(Refusal::RunsUnasked { subtype, asks: *asks })
 }
 
 /// How a request that runs something is allowed.
@@ -52,17 +52,17 @@ pub(crate) fn remedy(asks: Option<&str>) -> String {
 }
 
 /// Whether a value of settings, or one whose shape is not known, names the mode anywhere.
-pub fn names_bypass(value: &Raw) -> bool {
+pub fn names_bypass(value: &RawJson) -> bool {
     names_bypass_beside(value, &[])
 }
 
 /// Whether the description of a subagent names the mode, other than in the texts that the model reads.
-pub fn agent_names_bypass(agent: &Raw) -> bool {
+pub fn agent_names_bypass(agent: &RawJson) -> bool {
     names_bypass_beside(agent, &["description", "prompt", "initialPrompt"])
 }
 
 /// Whether a value names the mode anywhere but in the members of these names.
-fn names_bypass_beside(value: &Raw, texts: &[&str]) -> bool {
+fn names_bypass_beside(value: &RawJson, texts: &[&str]) -> bool {
     let (mode, text) = (PermissionMode::BypassPermissions.as_str(), value.as_str());
     // It can be spelled with escapes; without one, most values need not be read. One that cannot be read is refused.
     (text.contains(mode) || text.contains(DISABLE_BYPASS) || text.contains("\\u"))
@@ -181,10 +181,10 @@ mod tests {
             r#"{"a":{"b":["\u0062ypassPermissions"]}}"#,
             r#""bypassPermissions""#,
         ] {
-            assert!(names_bypass(&Raw::from(value)), "{value}");
+            assert!(names_bypass(&RawJson::from(value)), "{value}");
         }
         for value in [r#"{"bypassPermissions":1}"#, r#"["a\u0062c", "not bypassPermissions"]"#, "null", "{}"] {
-            assert!(!names_bypass(&Raw::from(value)), "{value}");
+            assert!(!names_bypass(&RawJson::from(value)), "{value}");
         }
     }
 
@@ -194,12 +194,12 @@ mod tests {
     }
 
     fn allowed(rules: &str) -> Command {
-        let answer = Answer::Allow { input: None, permissions: Some(Raw::from(rules)) };
+        let answer = Answer::Allow { input: None, permissions: Some(RawJson::from(rules)) };
         Command::Answer { ask: AskId(1), answer, by: None }
     }
 
     fn hook(output: &str) -> Command {
-        Command::Answer { ask: AskId(1), answer: Answer::Hook(HookOutput::Other(Raw::from(output))), by: None }
+        Command::Answer { ask: AskId(1), answer: Answer::Hook(HookOutput::Other(RawJson::from(output))), by: None }
     }
 
     #[test]
@@ -221,7 +221,9 @@ mod tests {
         ] {
             assert_eq!(check(&command), Ok(()), "{command:?}");
         }
-        assert!(!agent_names_bypass(&Raw::from(r#"{"description":"bypassPermissions","prompt":"bypassPermissions"}"#)));
+        assert!(!agent_names_bypass(&RawJson::from(
+            r#"{"description":"bypassPermissions","prompt":"bypassPermissions"}"#
+        )));
     }
 
     #[test]
@@ -244,9 +246,9 @@ mod tests {
                 r#"{"hookSpecificOutput":{"decision":{"updatedPermissions":[{"type":"setMode","mode":"bypassPermissions"}]}}}"#,
             ),
         ] {
-            assert_eq!(check(&command), Err(Refused::BypassNotAllowed), "{command:?}");
+            assert_eq!(check(&command), Err(Refusal::BypassNotAllowed), "{command:?}");
         }
-        assert!(agent_names_bypass(&Raw::from(r#"{"prompt":"a","permissionMode":"bypassPermissions"}"#)));
+        assert!(agent_names_bypass(&RawJson::from(r#"{"prompt":"a","permissionMode":"bypassPermissions"}"#)));
     }
 
     #[test]

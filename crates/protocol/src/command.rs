@@ -7,10 +7,10 @@ use serde_json::{Map, Value};
 
 use crate::answer::Answer;
 use crate::bypass;
-use crate::event::AskEnding;
+use crate::event::AskResolution;
 use crate::id::{AskId, EntryId, PromptId, RequestId};
 use crate::initialize::{TOOL_NAME_SHARED, TOOL_SERVER, TOOL_SERVER_TAKEN, Tool};
-use crate::json::Raw;
+use crate::json::RawJson;
 use crate::session::Phase;
 
 /// Something a client wants of a session.
@@ -58,7 +58,7 @@ pub enum PromptContent {
     /// Plain text.
     Text(String),
     /// A JSON array of content blocks.
-    Blocks(Raw),
+    Blocks(RawJson),
 }
 
 /// The types of blocks that a prompt may have. Others would pass for what the model or a tool has said.
@@ -74,15 +74,15 @@ impl Prompt {
     }
 
     /// A prompt of blocks in the API's shape: a JSON array of texts, images and documents.
-    pub fn blocks(blocks: impl Into<Raw>) -> Prompt {
+    pub fn blocks(blocks: impl Into<RawJson>) -> Prompt {
         Prompt { content: PromptContent::Blocks(blocks.into()) }
     }
 }
 
 impl PromptContent {
-    pub(crate) fn to_raw(&self) -> Raw {
+    pub(crate) fn to_raw(&self) -> RawJson {
         match self {
-            PromptContent::Text(text) => Raw::of(text),
+            PromptContent::Text(text) => RawJson::of(text),
             PromptContent::Blocks(blocks) => blocks.clone(),
         }
     }
@@ -118,7 +118,7 @@ pub enum Request {
     /// Which MCP servers there are, and how they are.
     McpStatus,
     /// Use these MCP servers, by name, in the CLI's shape, instead of those that were added before.
-    SetMcpServers(BTreeMap<String, Raw>),
+    SetMcpServers(BTreeMap<String, RawJson>),
     /// Connect to an MCP server again.
     ReconnectMcp {
         /// Its name.
@@ -240,7 +240,7 @@ pub enum Accepted {
 
 /// Why a command was refused. A refused command changed nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum Refusal {
     /// The session is not in a state for it.
     #[error("cannot {command} while the session is {phase}")]
     WrongPhase {
@@ -250,18 +250,18 @@ pub enum Refused {
         phase: Phase,
     },
     /// Somebody was faster.
-    #[error("ask {ask} is closed already: {by} {}", ending.words())]
+    #[error("ask {ask} is closed already: {by} {}", resolution.describe())]
     AskAnswered {
         /// The ask.
         ask: AskId,
         /// Who.
         by: String,
         /// With what.
-        ending: AskEnding,
+        resolution: AskResolution,
     },
     /// What happens cannot be kept at the moment, so nothing may begin.
     #[error("the session's log cannot be written, so that nothing new can begin: {why}")]
-    NotKept {
+    NotStored {
         /// What the matter is, and what to do.
         why: String,
     },

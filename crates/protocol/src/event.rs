@@ -7,11 +7,11 @@ mod outcome;
 mod session;
 mod weight;
 
-pub use ask::{Allowed, AskAbout, AskEnding, AskKind, AskWord, FormAsk, HookAsk, PermissionAsk, ToolCallAsk};
+pub use ask::{Allowed, AskKind, AskResolution, AskSummary, AskTag, FormAsk, HookAsk, PermissionAsk, ToolCallAsk};
 pub use block::{Block, BlockKind, BlockSource, Delta, Writer};
 pub use notice::NoticeKind;
 pub use outcome::{
-    Exit, ExitReason, Failure, InterruptReceipt, Outcome, RequestFailed, RequestReply, TurnCause, TurnEnding,
+    Exit, ExitReason, Failure, InterruptReceipt, RequestFailure, RequestReply, TurnCause, TurnEnding, TurnOutcome,
     Unanswered, Usage,
 };
 pub use session::{CliInfo, SessionInfo};
@@ -19,7 +19,7 @@ pub use session::{CliInfo, SessionInfo};
 use serde::Serialize;
 
 use crate::id::{AskId, BlockId, EntryId, MessageId, PromptId, RequestId, SessionId, ToolUseId};
-use crate::json::Raw;
+use crate::json::RawJson;
 
 /// Something that happened in a session.
 #[derive(Debug, Clone, Serialize)]
@@ -43,7 +43,7 @@ pub enum Event {
         /// The id it has in the stored conversation.
         entry: EntryId,
         /// What it says: a text, or blocks in the API's shape.
-        content: Raw,
+        content: RawJson,
     },
     /// A prompt was handed to the CLI, or the CLI woke up by itself.
     TurnStarted {
@@ -68,10 +68,10 @@ pub enum Event {
         /// What it is.
         kind: BlockKind,
         /// The block as it began, in the API's shape.
-        content: Raw,
+        content: RawJson,
     },
     /// A streaming block got longer.
-    BlockGrew {
+    BlockDelta {
         /// The block.
         block: BlockId,
         /// How many characters (Unicode scalar values) the block had before.
@@ -122,13 +122,13 @@ pub enum Event {
         /// True when the tool failed or was refused.
         is_error: bool,
         /// What the model was told, in the API's shape.
-        content: Raw,
+        content: RawJson,
         /// The tool's own result, in the tool's shape, when it gave one.
-        result: Option<Raw>,
+        result: Option<RawJson>,
     },
     /// The model was told something that is neither a prompt nor a tool's result: that it was interrupted, what
     /// a hook thinks, what a command printed.
-    ModelTold {
+    ContextInjected {
         /// Set when it was a subagent.
         parent: Option<ToolUseId>,
         /// True when the CLI wrote it.
@@ -136,7 +136,7 @@ pub enum Event {
         /// True when it only repeats what is known.
         replayed: bool,
         /// What it was told, in the API's shape.
-        content: Raw,
+        content: RawJson,
     },
     /// A tool is still running.
     ToolProgressed {
@@ -156,14 +156,14 @@ pub enum Event {
         kind: AskKind,
     },
     /// A question is closed; no answer to it counts any more.
-    AskClosed {
+    AskResolved {
         /// The question.
         ask: AskId,
         /// What it was about.
         #[serde(flatten)]
-        about: AskAbout,
+        summary: AskSummary,
         /// How it ended.
-        ending: AskEnding,
+        resolution: AskResolution,
         /// Whose answer it was, when several could give one.
         by: Option<String>,
         /// What the answer allowed beyond what was asked.
@@ -175,7 +175,7 @@ pub enum Event {
         /// What it ran for.
         cause: TurnCause,
         /// How it ended and what it cost.
-        outcome: Box<Outcome>,
+        outcome: Box<TurnOutcome>,
     },
     /// A prompt will not run, or was running when the CLI went away.
     PromptDropped {
@@ -193,7 +193,7 @@ pub enum Event {
         /// Set when the permission mode changed.
         permission_mode: Option<String>,
         /// The whole report: how a compaction went, say.
-        detail: Raw,
+        detail: RawJson,
     },
     /// A call to the API failed and will be tried again.
     ApiRetried {
@@ -213,14 +213,14 @@ pub enum Event {
         /// The CLI's id of the task.
         task: String,
         /// What is new.
-        news: TaskNews,
+        update: TaskUpdate,
         /// The whole report.
-        detail: Raw,
+        detail: RawJson,
     },
     /// All background work there is, which replaces what was listed before.
     TasksListed {
         /// The tasks, in the CLI's shape.
-        tasks: Raw,
+        tasks: RawJson,
     },
     /// A hook that is a command started, went on or ended.
     HookChanged {
@@ -231,12 +231,12 @@ pub enum Event {
         /// What it was called for.
         event: String,
         /// What is new.
-        news: HookNews,
+        update: HookUpdate,
         /// The whole report.
-        detail: Raw,
+        detail: RawJson,
     },
     /// The CLI refused a tool by itself, because nobody was there to ask.
-    PermissionRefused {
+    PermissionDenied {
         /// The tool's name.
         tool: String,
         /// The use of it.
@@ -244,7 +244,7 @@ pub enum Event {
         /// What the model was told.
         message: String,
         /// The whole report.
-        detail: Raw,
+        detail: RawJson,
     },
     /// The model has thought this much so far.
     ThinkingCounted {
@@ -254,12 +254,12 @@ pub enum Event {
     /// What was said so far was replaced by a summary.
     Compacted {
         /// The whole report.
-        detail: Raw,
+        detail: RawJson,
     },
     /// The conversation was cleared; the next turn has another session id.
     ConversationCleared {
         /// The whole report.
-        detail: Raw,
+        detail: RawJson,
     },
     /// The conversation has a new title.
     TitleChanged {
@@ -269,7 +269,7 @@ pub enum Event {
     /// All slash commands there are, which replaces what was listed before.
     CommandsListed {
         /// The commands, in the CLI's shape.
-        commands: Raw,
+        commands: RawJson,
     },
     /// The CLI suggests a next prompt.
     PromptSuggested {
@@ -281,7 +281,7 @@ pub enum Event {
         /// The file.
         path: String,
         /// The entries, as they are stored.
-        entries: Raw,
+        entries: RawJson,
     },
     /// The CLI tells something that only a person can make use of.
     Noticed {
@@ -290,7 +290,7 @@ pub enum Event {
         /// What it says, if it says it in words.
         text: Option<String>,
         /// The whole notice.
-        detail: Raw,
+        detail: RawJson,
     },
     /// A client asked the CLI for something: to change a setting, a tool, a server, or to tell something. While the CLI is
     /// down, the host takes settings and tools for the process that it starts next.
@@ -298,7 +298,7 @@ pub enum Event {
         /// The request.
         request: RequestId,
         /// What it asks for, as the CLI is told: its `subtype` and its fields. Secrets (environments, headers, logins) are left out, and their names are not.
-        body: Raw,
+        body: RawJson,
         /// Who asked, where several can.
         by: Option<String>,
     },
@@ -312,10 +312,10 @@ pub enum Event {
     /// A message of the CLI that this version does not know, kept whole.
     Unknown {
         /// The message.
-        frame: Raw,
+        frame: RawJson,
     },
     /// A line of the CLI that is not a message: noise, or longer than the limit.
-    NoiseSkipped {
+    UnparsedLineSkipped {
         /// The beginning of the line.
         beginning: String,
         /// Its whole length.
@@ -356,7 +356,7 @@ pub enum Event {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum HookNews {
+pub enum HookUpdate {
     /// It started.
     Started,
     /// It wrote something.
@@ -369,7 +369,7 @@ pub enum HookNews {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum TaskNews {
+pub enum TaskUpdate {
     /// It started.
     Started,
     /// It goes on.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::id::HookId;
-use crate::json::Raw;
+use crate::json::RawJson;
 
 /// The settings that open a conversation with the CLI.
 #[derive(Debug, Clone, Default)]
@@ -12,9 +12,9 @@ pub struct Initialize {
     /// Who the model is told to be.
     pub system_prompt: SystemPrompt,
     /// A JSON Schema the final answer must fit.
-    pub json_schema: Option<Raw>,
+    pub json_schema: Option<RawJson>,
     /// Subagents by name, in the CLI's shape.
-    pub agents: BTreeMap<String, Raw>,
+    pub agents: BTreeMap<String, RawJson>,
     /// Hooks that this program runs. The first has the id 1, and so on.
     pub hooks: Vec<Hook>,
     /// Tools that this program runs.
@@ -24,7 +24,7 @@ pub struct Initialize {
     /// Also pass on what subagents say.
     pub forward_subagent_text: bool,
     /// Any further field, by the CLI's own name.
-    pub more: BTreeMap<String, Raw>,
+    pub more: BTreeMap<String, RawJson>,
 }
 
 impl Initialize {
@@ -60,7 +60,7 @@ pub struct Tool {
     /// What the model is told of it.
     pub description: String,
     /// What it is run with, as a JSON Schema of an object.
-    pub input_schema: Raw,
+    pub input_schema: RawJson,
 }
 
 impl Tool {
@@ -135,7 +135,7 @@ pub enum SystemPrompt {
     #[default]
     ClaudeCode,
     /// Claude Code's own prompt and this after it.
-    ClaudeCodeAnd(String),
+    Append(String),
     /// No prompt at all.
     Empty,
     /// This and nothing else.

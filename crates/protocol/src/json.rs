@@ -16,9 +16,9 @@ use crate::wire::repair::{Half, lone_surrogates};
 /// A JSON value kept as the text it arrived in, so that nothing is lost: not the order of keys, not a
 /// number out of range, not a lone surrogate, not deep nesting.
 #[derive(Clone)]
-pub struct Raw(Box<RawValue>);
+pub struct RawJson(Box<RawValue>);
 
-impl Raw {
+impl RawJson {
     /// The text, exactly as it came.
     pub fn as_str(&self) -> &str {
         self.0.get()
@@ -31,20 +31,20 @@ impl Raw {
 
     /// Writes a value as JSON text. One that has no JSON form, such as a map with keys that are not text,
     /// becomes null.
-    pub fn of<T: Serialize + ?Sized>(value: &T) -> Raw {
-        Raw(serde_json::value::to_raw_value(value).unwrap_or_default())
+    pub fn of<T: Serialize + ?Sized>(value: &T) -> RawJson {
+        RawJson(serde_json::value::to_raw_value(value).unwrap_or_default())
     }
 
     pub(crate) fn is_list(&self) -> bool {
         self.as_str().starts_with('[')
     }
 
-    pub(crate) fn copied(value: &RawValue) -> Raw {
-        Raw(value.to_owned())
+    pub(crate) fn copied(value: &RawValue) -> RawJson {
+        RawJson(value.to_owned())
     }
 }
 
-impl AsRef<RawValue> for Raw {
+impl AsRef<RawValue> for RawJson {
     fn as_ref(&self) -> &RawValue {
         &self.0
     }
@@ -68,29 +68,29 @@ pub(crate) fn with_last_members(json: &str) -> Option<String> {
 }
 
 /// One member of an object, as it came; none if there is none, or if it is null.
-pub(crate) fn member(object: &Raw, name: &str) -> Option<Raw> {
+pub(crate) fn member(object: &RawJson, name: &str) -> Option<RawJson> {
     let members: HashMap<Cow<'_, str>, &RawValue> = object.parse().ok()?;
     let value = members.get(name)?;
-    (value.get() != "null").then(|| Raw::copied(value))
+    (value.get() != "null").then(|| RawJson::copied(value))
 }
 
 /// Text that is not one JSON value is kept as a JSON string, so that it is shown rather than lost.
-impl From<&str> for Raw {
-    fn from(text: &str) -> Raw {
+impl From<&str> for RawJson {
+    fn from(text: &str) -> RawJson {
         match serde_json::from_str::<&RawValue>(text) {
-            Ok(value) => Raw(value.to_owned()),
-            Err(_) => Raw::of(text),
+            Ok(value) => RawJson(value.to_owned()),
+            Err(_) => RawJson::of(text),
         }
     }
 }
 
-impl From<serde_json::Value> for Raw {
-    fn from(value: serde_json::Value) -> Raw {
-        Raw::of(&value)
+impl From<serde_json::Value> for RawJson {
+    fn from(value: serde_json::Value) -> RawJson {
+        RawJson::of(&value)
     }
 }
 
-impl Serialize for Raw {
+impl Serialize for RawJson {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.0.serialize(serializer)
     }
@@ -98,7 +98,7 @@ impl Serialize for Raw {
 
 /// Any value.
 #[cfg(feature = "schema")]
-impl schemars::JsonSchema for Raw {
+impl schemars::JsonSchema for RawJson {
     fn inline_schema() -> bool {
         true
     }
@@ -112,14 +112,14 @@ impl schemars::JsonSchema for Raw {
     }
 }
 
-impl fmt::Debug for Raw {
+impl fmt::Debug for RawJson {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(self.as_str())
     }
 }
 
-impl PartialEq for Raw {
-    fn eq(&self, other: &Raw) -> bool {
+impl PartialEq for RawJson {
+    fn eq(&self, other: &RawJson) -> bool {
         self.as_str() == other.as_str()
     }
 }

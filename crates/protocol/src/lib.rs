@@ -29,18 +29,19 @@ pub use answer::{Answer, HookOutput};
 pub use asked::AskedToolUses;
 pub use bypass::{DISABLE_BYPASS, agent_names_bypass, names_bypass};
 pub use command::{
-    Accepted, Command, PROMPT_BLOCKS, PermissionMode, Prompt, PromptContent, Refused, Request, UnknownPermissionMode,
+    Accepted, Command, PROMPT_BLOCKS, PermissionMode, Prompt, PromptContent, Refusal, Request, UnknownPermissionMode,
 };
 pub use event::{
-    Allowed, AskAbout, AskEnding, AskKind, AskWord, Block, BlockKind, BlockSource, CliInfo, Delta, DropReason, Event,
-    Exit, ExitReason, Failure, FormAsk, HookAsk, HookNews, InterruptReceipt, NoticeKind, Outcome, PermissionAsk,
-    RequestFailed, RequestReply, SessionInfo, TaskNews, ToolCallAsk, TurnCause, TurnEnding, Unanswered, Usage, Writer,
+    Allowed, AskKind, AskResolution, AskSummary, AskTag, Block, BlockKind, BlockSource, CliInfo, Delta, DropReason,
+    Event, Exit, ExitReason, Failure, FormAsk, HookAsk, HookUpdate, InterruptReceipt, NoticeKind, PermissionAsk,
+    RequestFailure, RequestReply, SessionInfo, TaskUpdate, ToolCallAsk, TurnCause, TurnEnding, TurnOutcome, Unanswered,
+    Usage, Writer,
 };
 pub use id::{AskId, BadId, BlockId, EntryId, HookId, MessageId, PromptId, RequestId, SessionId, ToolUseId};
 pub use initialize::{
     HOOK_EVENTS, Hook, Initialize, SystemPrompt, TOOL_NAME_SHARED, TOOL_SERVER, TOOL_SERVER_TAKEN, Tool,
 };
-pub use json::{Raw, readable};
+pub use json::{RawJson, readable};
 pub use next_process::{BypassGate, NextProcessRequest};
 pub use session::{Config, Liveness, Machine, Output, Phase, ProcessEnd, STEPS, Stop, Trigger, prompt_entry_prefix};
 pub use wire::login::{Login, read_login};

@@ -1,8 +1,8 @@
 //! Requests that need no CLI: what they set holds for the process that is started next.
 
 use crate::bypass;
-use crate::command::{Refused, Request};
-use crate::json::Raw;
+use crate::command::{Refusal, Request};
+use crate::json::RawJson;
 use crate::session::check_model;
 use crate::wire::request_record::{self, Setting};
 
@@ -19,14 +19,14 @@ pub enum BypassGate {
 #[derive(Debug, Clone)]
 pub struct NextProcessRequest {
     /// The request on record, as in `RequestSent`.
-    pub body: Raw,
+    pub body: RawJson,
     /// The CLI's reply when it takes this request.
-    pub reply: Raw,
+    pub reply: RawJson,
 }
 
 impl NextProcessRequest {
     /// None for a request that only a running CLI can carry out.
-    pub fn of(request: &Request, gate: BypassGate) -> Result<Option<NextProcessRequest>, Refused> {
+    pub fn of(request: &Request, gate: BypassGate) -> Result<Option<NextProcessRequest>, Refusal> {
         if gate == BypassGate::Closed {
             bypass::check_request(request)?;
         }
@@ -34,16 +34,16 @@ impl NextProcessRequest {
         let reply = match (request, Setting::of(&body)) {
             (Request::SetTools(tools), _) => {
                 if let Some(tool) = tools.iter().find(|tool| !tool.has_own_name()) {
-                    return Err(Refused::ToolName { name: tool.name.clone() });
+                    return Err(Refusal::ToolName { name: tool.name.clone() });
                 }
-                Raw::from("null")
+                RawJson::from("null")
             }
-            (_, Some(Setting::PermissionMode(mode))) => Raw::of(&serde_json::json!({"mode": mode.as_str()})),
+            (_, Some(Setting::PermissionMode(mode))) => RawJson::of(&serde_json::json!({"mode": mode.as_str()})),
             (_, Some(Setting::Model(model))) => {
                 model.as_deref().map_or(Ok(()), check_model)?;
-                Raw::from("null")
+                RawJson::from("null")
             }
-            (_, Some(Setting::Thinking(_))) => Raw::from("null"),
+            (_, Some(Setting::Thinking(_))) => RawJson::from("null"),
             (_, None) => return Ok(None),
         };
         Ok(Some(NextProcessRequest { body, reply }))

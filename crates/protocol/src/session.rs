@@ -26,8 +26,8 @@ pub use prompts::prompt_entry_prefix;
 pub use state::{Phase, STEPS, Trigger};
 
 use crate::bypass;
-use crate::command::{Accepted, Command, Refused};
-use crate::event::{AskEnding, DropReason, Event, Exit, ExitReason, RequestFailed, RequestReply};
+use crate::command::{Accepted, Command, Refusal};
+use crate::event::{AskResolution, DropReason, Event, Exit, ExitReason, RequestFailure, RequestReply};
 use crate::id::{Counter, PromptId, RequestId, SessionId};
 use crate::wire::control::Gate;
 use crate::wire::system::CliState;
@@ -66,7 +66,7 @@ pub enum Output {
 const REQUEST_ANSWERED_WITHIN: Duration = Duration::from_secs(60);
 
 /// How much of a line that is not a message is told.
-const NOISE_KEPT_CHARACTERS: usize = 200;
+const UNPARSED_LINE_CHARACTERS_MAX: usize = 200;
 
 /// One session with the CLI.
 #[derive(Debug)]
@@ -82,7 +82,7 @@ pub struct Machine {
     /// True when the CLI took up the prompt that it has.
     ran_since_hand_over: bool,
     /// True once the CLI has told of a prompt by its id. Before that, its word that it runs has to do.
-    cli_tells_of_prompts: bool,
+    cli_reports_prompts: bool,
     /// True while a turn runs that no prompt asked for.
     runs_by_itself: bool,
     /// True when the running turn was told to end.
@@ -131,7 +131,7 @@ impl Machine {
             start_deadline: now.checked_add(config.start_within),
             cli_state: None,
             ran_since_hand_over: false,
-            cli_tells_of_prompts: false,
+            cli_reports_prompts: false,
             runs_by_itself: false,
             interrupt_sent: false,
             tool_server_is_taken: false,
@@ -184,7 +184,7 @@ impl Machine {
                 self.write(answers::safe(&request_id, &gate, "The request was too long to be read"));
             }
             Overlong::Reply { request_id } => {
-                self.answered(&request_id, Err(RequestFailed::TooLong));
+                self.answered(&request_id, Err(RequestFailure::TooLong));
             }
             Overlong::Other => {}
         }
@@ -192,10 +192,10 @@ impl Machine {
     }
 
     /// A client wants something. A refused command changes nothing.
-    pub fn handle_command(&mut self, command: Command, now: Instant) -> Result<Accepted, Refused> {
+    pub fn handle_command(&mut self, command: Command, now: Instant) -> Result<Accepted, Refusal> {
         self.now = now;
         if !self.phase.permits(&command) {
-            return Err(Refused::WrongPhase { command: command.verb(), phase: self.phase });
+            return Err(Refusal::WrongPhase { command: command.verb(), phase: self.phase });
         }
         if !self.config.allow_bypass {
             bypass::check(&command)?;
@@ -207,10 +207,10 @@ impl Machine {
     pub fn handle_timeout(&mut self, now: Instant) {
         self.now = now;
         while let Some(ask) = self.asks.take_expired(now) {
-            self.tell(ask.closed(AskEnding::Expired));
+            self.emit(ask.resolved(AskResolution::Expired));
             let gate = Gate::of(&ask.kind);
             let why = match gate {
-                Gate::Permission => self.config.expired_words.as_str(),
+                Gate::Permission => self.config.timeout_message.as_str(),
                 Gate::Hook { .. } | Gate::Form | Gate::ToolCall { .. } => "Nobody answered in time",
             };
             self.write(answers::safe(&ask.request_id, &gate, why));
@@ -239,8 +239,8 @@ impl Machine {
         for (request, (kind, _)) in std::mem::take(&mut self.requests) {
             match kind {
                 RequestKind::Interrupt { .. } | RequestKind::Other => {
-                    let reply = RequestReply::Failed(RequestFailed::SessionEnded);
-                    self.tell(Event::RequestAnswered { request, reply });
+                    let reply = RequestReply::Failed(RequestFailure::SessionEnded);
+                    self.emit(Event::RequestAnswered { request, reply });
                 }
                 RequestKind::Initialize | RequestKind::OwnInterrupt | RequestKind::Probe => {}
             }
@@ -249,7 +249,7 @@ impl Machine {
         let errors = std::mem::take(&mut self.start_errors);
         let ProcessEnd { code, signal, left } = end;
         let reason = self.exit_reason.clone();
-        self.tell(Event::Ended { exit: Exit { code, signal, left, stderr, errors, reason } });
+        self.emit(Event::Ended { exit: Exit { code, signal, left, stderr, errors, reason } });
     }
 
     /// What to do next. To be called until there is nothing.
@@ -296,7 +296,7 @@ impl Machine {
 
     fn close_asks(&mut self) {
         while let Some(ask) = self.asks.take_oldest() {
-            self.tell(ask.closed(AskEnding::SessionEnded));
+            self.emit(ask.resolved(AskResolution::SessionEnded));
         }
     }
 
@@ -305,7 +305,7 @@ impl Machine {
         let waiting = std::iter::from_fn(|| self.prompts.drop_next());
         let dropped: Vec<PromptId> = with_cli.into_iter().chain(waiting).collect();
         for prompt in dropped {
-            self.tell(Event::PromptDropped { prompt, reason: DropReason::SessionEnded });
+            self.emit(Event::PromptDropped { prompt, reason: DropReason::SessionEnded });
         }
     }
 
@@ -328,14 +328,17 @@ impl Machine {
             if let Some((RequestKind::Probe, _)) = self.requests.remove(&request) {
                 continue;
             }
-            let reply = RequestReply::Failed(RequestFailed::TimedOut);
-            self.tell(Event::RequestAnswered { request, reply });
+            let reply = RequestReply::Failed(RequestFailure::TimedOut);
+            self.emit(Event::RequestAnswered { request, reply });
         }
     }
 
     /// The CLI wrote something that is not a message.
     fn noise(&mut self, text: &str, bytes: u64) {
-        self.tell(Event::NoiseSkipped { beginning: text.chars().take(NOISE_KEPT_CHARACTERS).collect(), bytes });
+        self.emit(Event::UnparsedLineSkipped {
+            beginning: text.chars().take(UNPARSED_LINE_CHARACTERS_MAX).collect(),
+            bytes,
+        });
     }
 
     fn write(&mut self, line: Vec<u8>) {
@@ -346,7 +349,7 @@ impl Machine {
         self.outputs.push_back(Output::WriteNow(line));
     }
 
-    fn tell(&mut self, event: Event) {
+    fn emit(&mut self, event: Event) {
         self.outputs.push_back(Output::Event(event));
     }
 

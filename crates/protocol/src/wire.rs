@@ -29,7 +29,7 @@ use serde_json::value::RawValue;
 use crate::event::NoticeKind;
 use crate::json::with_last_members;
 use control::{AskRequest, Gate, Response};
-use message::{AssistantFrame, PromptNews, ToolProgressFrame, UserFrame};
+use message::{AssistantFrame, PromptUpdate, ToolProgressFrame, UserFrame};
 use repair::Half;
 use result::ResultFrame;
 use stream::StreamFrame;
@@ -64,7 +64,7 @@ pub(crate) enum Incoming<'a> {
     /// What became of a prompt that was handed over, by the id we gave it.
     Prompt {
         uuid: Text<'a>,
-        news: PromptNews,
+        update: PromptUpdate,
     },
     /// A frame that carries nothing for a client: a sign of life, the CLI's own bookkeeping.
     Nothing,
@@ -97,7 +97,7 @@ pub(crate) fn decode<'a>(line: &'a str, repaired: &'a mut String) -> Option<Inco
 }
 
 fn with_halves(mut frame: Incoming<'_>) -> Incoming<'_> {
-    if let Incoming::Stream(StreamFrame::BlockGrew { has_halves, .. }) = &mut frame {
+    if let Incoming::Stream(StreamFrame::BlockDelta { has_halves, .. }) = &mut frame {
         *has_halves = true;
     }
     frame
@@ -125,7 +125,7 @@ fn first_type(line: &str) -> Option<&str> {
 }
 
 fn read_by_frame(line: &str) -> Option<Incoming<'_>> {
-    let frame = serde_json::from_str::<Frame<'_>>(line).ok().or_else(|| Frame::loosely(line))?;
+    let frame = serde_json::from_str::<Frame<'_>>(line).ok().or_else(|| Frame::leniently(line))?;
     match frame.kind.as_deref()? {
         "stream_event" => stream::read(line).map(Incoming::Stream),
         "assistant" => message::read_assistant(line).map(Incoming::Assistant),
@@ -202,7 +202,7 @@ pub(crate) struct Frame<'a> {
 impl<'a> Frame<'a> {
     /// Reads a frame in which some member is not what it should be: that member is taken as absent, so that the
     /// rest of the frame is not lost with it.
-    fn loosely(line: &'a str) -> Option<Frame<'a>> {
+    fn leniently(line: &'a str) -> Option<Frame<'a>> {
         #[derive(serde::Deserialize)]
         struct Members<'a> {
             #[serde(borrow, default, rename = "type")]
@@ -296,30 +296,30 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Members<T> {
 /// A member that does not steer anything: when it is not what we expect, it is taken as absent rather than
 /// losing the frame it came in.
 #[derive(Debug)]
-pub(crate) struct Loose<T>(Option<T>);
+pub(crate) struct Lenient<T>(Option<T>);
 
-impl<T> Default for Loose<T> {
-    fn default() -> Loose<T> {
-        Loose(None)
+impl<T> Default for Lenient<T> {
+    fn default() -> Lenient<T> {
+        Lenient(None)
     }
 }
 
-impl<T> Loose<T> {
+impl<T> Lenient<T> {
     pub(crate) fn into_option(self) -> Option<T> {
         self.0
     }
 }
 
-impl<T: Default> Loose<T> {
+impl<T: Default> Lenient<T> {
     pub(crate) fn or_default(self) -> T {
         self.0.unwrap_or_default()
     }
 }
 
-impl<'de, T: DeserializeOwned> Deserialize<'de> for Loose<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Loose<T>, D::Error> {
+impl<'de, T: DeserializeOwned> Deserialize<'de> for Lenient<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Lenient<T>, D::Error> {
         let raw = <&'de RawValue>::deserialize(deserializer)?.get();
         let read = serde_json::from_str(raw).ok();
-        Ok(Loose(read.or_else(|| serde_json::from_str(&repair::lone_surrogates(raw, Half::Replaced)?).ok())))
+        Ok(Lenient(read.or_else(|| serde_json::from_str(&repair::lone_surrogates(raw, Half::Replaced)?).ok())))
     }
 }

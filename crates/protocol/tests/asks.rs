@@ -40,7 +40,7 @@ fn hook_asked(request_id: &str, hook: u32, event: &str) -> String {
 /// The line that closes the only ask of a script.
 fn closed(script: &str) -> String {
     let transcript = asks(script);
-    let closed: Vec<&str> = transcript.lines().filter_map(|line| line.strip_prefix("* ask_closed ")).collect();
+    let closed: Vec<&str> = transcript.lines().filter_map(|line| line.strip_prefix("* ask_resolved ")).collect();
     let [closed] = closed.as_slice() else { panic!("{transcript}") };
     (*closed).to_owned()
 }
@@ -61,20 +61,20 @@ fn an_answer_that_changes_what_runs_is_recorded_whatever_the_kind_of_ask() {
         with(&pre, r#"hook 1 {"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"allow","updatedInput":{"command":"rm raw"}}}"#),
         with(&request, r#"hook 1 {"hookSpecificOutput":{"decision":{"behavior":"allow","updatedInput":{"command":"rm raw"},"updatedPermissions":[{"type":"setMode"}]}}}"#),
     ].join("\n"), @r#"
-    {"ask":1,"edited":true,"ending":"allowed","input":{"command":"rm other"},"kind":"permission","tool_use":"toolu_a"}
-    {"ask":1,"edited":true,"ending":"answered","input":{"answers":{"Which?":"this"},"questions":[{"question":"Which?"}]},"kind":"question","tool_use":"toolu_a"}
-    {"ask":1,"edited":true,"ending":"allowed","input":{"answers":{"Which?":"that"}},"kind":"question","tool_use":"toolu_a"}
-    {"ask":1,"edited":true,"ending":"allowed","input":{"plan":"two"},"kind":"plan","tool_use":"toolu_a"}
-    {"ask":1,"edited":true,"ending":"answered","input":{"command":"rm other"},"kind":"hook"}
-    {"ask":1,"edited":true,"ending":"answered","input":{"command":"rm raw"},"kind":"hook"}
-    {"ask":1,"edited":true,"ending":"answered","input":{"command":"rm raw"},"kind":"hook","permissions":[{"type":"setMode"}]}
+    {"ask":1,"edited":true,"resolution":"allowed","input":{"command":"rm other"},"kind":"permission","tool_use":"toolu_a"}
+    {"ask":1,"edited":true,"resolution":"answered","input":{"answers":{"Which?":"this"},"questions":[{"question":"Which?"}]},"kind":"question","tool_use":"toolu_a"}
+    {"ask":1,"edited":true,"resolution":"allowed","input":{"answers":{"Which?":"that"}},"kind":"question","tool_use":"toolu_a"}
+    {"ask":1,"edited":true,"resolution":"allowed","input":{"plan":"two"},"kind":"plan","tool_use":"toolu_a"}
+    {"ask":1,"edited":true,"resolution":"answered","input":{"command":"rm other"},"kind":"hook"}
+    {"ask":1,"edited":true,"resolution":"answered","input":{"command":"rm raw"},"kind":"hook"}
+    {"ask":1,"edited":true,"resolution":"answered","input":{"command":"rm raw"},"kind":"hook","permissions":[{"type":"setMode"}]}
     "#);
 }
 
 #[test]
 fn an_answer_that_changes_nothing_is_not_an_edit_and_stores_no_input_twice() {
     let permission = asked("a", "Bash", r#"{"command":"touch 渡り","timeout":5}"#);
-    let as_asked = r#"{"ask":1,"ending":"allowed","kind":"permission","tool_use":"toolu_a"}"#;
+    let as_asked = r#"{"ask":1,"resolution":"allowed","kind":"permission","tool_use":"toolu_a"}"#;
     for answer in [
         "allow 1",
         "allow 1 {}",
@@ -84,9 +84,9 @@ fn an_answer_that_changes_nothing_is_not_an_edit_and_stores_no_input_twice() {
         assert_eq!(closed(&format!("{permission}\n{answer}")), as_asked, "{answer}");
     }
     let denied = closed(&format!("{permission}\ndeny 1 no"));
-    assert_eq!(denied, r#"{"ask":1,"ending":"denied","kind":"permission","tool_use":"toolu_a"}"#);
+    assert_eq!(denied, r#"{"ask":1,"resolution":"denied","kind":"permission","tool_use":"toolu_a"}"#);
     let hook = closed(&format!("{}\nhook 1 allow {{\"command\":\"ls\"}}", hook_asked("a", 1, "PreToolUse")));
-    assert_eq!(hook, r#"{"ask":1,"ending":"answered","kind":"hook"}"#);
+    assert_eq!(hook, r#"{"ask":1,"resolution":"answered","kind":"hook"}"#);
 }
 
 #[test]
@@ -100,9 +100,9 @@ fn a_second_ask_about_one_tool_use_says_so_whether_the_first_is_open_or_not() {
     insta::assert_snapshot!(asks(&script), @r#"
     * ask_opened {"ask":1,"input":{"command":"a"},"kind":"permission","needs_person":false,"tool":"Bash","tool_use":"toolu_1"}
     * ask_opened {"ask":2,"input":{"command":"b"},"kind":"permission","needs_person":false,"repeated":true,"tool":"Bash","tool_use":"toolu_1"}
-    * ask_closed {"ask":1,"ending":"allowed","kind":"permission","tool_use":"toolu_1"}
+    * ask_resolved {"ask":1,"resolution":"allowed","kind":"permission","tool_use":"toolu_1"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"a","response":{"behavior":"allow","updatedInput":{"command":"a"}}}}
-    * ask_closed {"ask":2,"ending":"denied","kind":"permission","repeated":true,"tool_use":"toolu_1"}
+    * ask_resolved {"ask":2,"resolution":"denied","kind":"permission","repeated":true,"tool_use":"toolu_1"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"b","response":{"behavior":"deny","interrupt":false,"message":"no"}}}
     * ask_opened {"ask":3,"input":{"command":"c"},"kind":"permission","needs_person":false,"repeated":true,"tool":"Bash","tool_use":"toolu_1"}
     x ask 1 is not open: it was answered, withdrawn, has expired or never was
@@ -155,7 +155,7 @@ fn a_frame_with_a_key_that_occurs_twice_is_not_lost() {
     );
     insta::assert_snapshot!(told_of_asks(&twice), @r#"
     * ask_opened {"ask":1,"kind":"permission","needs_person":false,"tool":"Bash","tool_use":"t"}
-    * ask_closed {"ask":1,"ending":"allowed","kind":"permission","tool_use":"t"}
+    * ask_resolved {"ask":1,"resolution":"allowed","kind":"permission","tool_use":"t"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"a","response":{"behavior":"allow","updatedInput":{}}}}
     * turn_finished {"cause":{"prompt":1},"outcome":{"ending":"completed","result":"done","subtype":"success","usage":{"input_tokens":1}}}
     "#);
@@ -165,5 +165,5 @@ fn a_frame_with_a_key_that_occurs_twice_is_not_lost() {
 #[test]
 fn a_line_that_is_a_list_is_not_taken_for_a_frame() {
     let transcript = play("cli ready\nprompt go\ncli [\"result\",\"success\",false]\ncli [\"keep_alive\"]");
-    assert_eq!(transcript.matches("* noise_skipped").count(), 2, "{transcript}");
+    assert_eq!(transcript.matches("* unparsed_line_skipped").count(), 2, "{transcript}");
 }

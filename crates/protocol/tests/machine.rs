@@ -12,11 +12,11 @@ mod play;
 use std::time::Duration;
 
 use play::{opening, play, play_with};
-use watari_protocol::{Config, Hook, Initialize, Raw, SystemPrompt, Tool};
+use watari_protocol::{Config, Hook, Initialize, RawJson, SystemPrompt, Tool};
 
 /// A tool that a program has.
 fn add() -> Tool {
-    Tool { name: "add".into(), description: "Adds.".into(), input_schema: Raw::from(r#"{"type":"object"}"#) }
+    Tool { name: "add".into(), description: "Adds.".into(), input_schema: RawJson::from(r#"{"type":"object"}"#) }
 }
 
 #[test]
@@ -24,8 +24,8 @@ fn the_opening_carries_what_may_not_stand_in_arguments() {
     insta::assert_snapshot!(opening(Initialize::default()), @r#"> {"type":"control_request","request_id":"watari_1","request":{"subtype":"initialize"}}"#);
     let everything = Initialize {
         system_prompt: SystemPrompt::Empty,
-        json_schema: Some(Raw::from(r#"{"type":"object"}"#)),
-        agents: [("rev".to_owned(), Raw::from(r#"{"prompt":"p"}"#))].into(),
+        json_schema: Some(RawJson::from(r#"{"type":"object"}"#)),
+        agents: [("rev".to_owned(), RawJson::from(r#"{"prompt":"p"}"#))].into(),
         hooks: vec![
             Hook::on("Stop"),
             Hook { matcher: Some("Bash".into()), answer_within: Duration::from_secs(3), ..Hook::on("PreToolUse") },
@@ -33,7 +33,7 @@ fn the_opening_carries_what_may_not_stand_in_arguments() {
         offers_tools: false,
         tools: vec![add()],
         forward_subagent_text: true,
-        more: [("title".to_owned(), Raw::from(r#""a title""#)), ("subtype".to_owned(), Raw::from("1"))].into(),
+        more: [("title".to_owned(), RawJson::from(r#""a title""#)), ("subtype".to_owned(), RawJson::from("1"))].into(),
     };
     insta::assert_snapshot!(opening(everything), @r#"> {"type":"control_request","request_id":"watari_1","request":{"agents":{"rev":{"prompt":"p"}},"forwardSubagentText":true,"hooks":{"PreToolUse":[{"hookCallbackIds":["watari_hook_2"],"matcher":"Bash","onFailure":"block","timeout":8}],"Stop":[{"hookCallbackIds":["watari_hook_1"],"timeout":65}]},"jsonSchema":{"type":"object"},"sdkMcpServers":["client"],"subtype":"initialize","systemPrompt":[""],"title":"a title"}}"#);
 }
@@ -63,8 +63,8 @@ fn a_prompt_waits_for_the_cli_and_is_told_from_its_start_to_its_result() {
     * session_opened {"session":{"cwd":"/w","model":"m","permission_mode":"default","session_id":"11111111-1111-4111-8111-111111111111","tools":["Bash"],"version":"2.1.325"}}
     * message_started {"message":"msg_1","model":"m"}
     * block_started {"block":1,"content":{"type":"text"},"index":0,"kind":{"type":"text"},"message":"msg_1"}
-    * block_grew {"at":0,"block":1,"delta":{"text":"añ","type":"text"}}
-    * block_grew {"at":2,"block":1,"delta":{"text":"b","type":"text"}}
+    * block_delta {"at":0,"block":1,"delta":{"text":"añ","type":"text"}}
+    * block_delta {"at":2,"block":1,"delta":{"text":"b","type":"text"}}
     * block_finished {"block":1,"content":{"text":"añb","type":"text"},"message":"msg_1","source":{"cut_short":false,"writer":"model"},"streamed":true}
     * message_finished {"blocks":[1],"message":"msg_1","stop_reason":"end_turn"}
     * turn_finished {"cause":{"prompt":1},"outcome":{"ending":"completed","result":"done","subtype":"success","terminal_reason":"completed"}}
@@ -121,7 +121,7 @@ fn what_only_the_result_says_is_emitted_and_a_prompt_for_which_nothing_was_done_
     * prompt_accepted {"content":"/compact","entry":"00000000-0000-4000-8000-000000000005","prompt":5}
     * turn_started {"cause":{"prompt":5}}
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000005","session_id":"","message":{"role":"user","content":[{"text":"/compact","type":"text"}]},"parent_tool_use_id":null}
-    * model_told {"content":"Compacted","replayed":false,"synthetic":false}
+    * context_injected {"content":"Compacted","replayed":false,"synthetic":false}
     * turn_finished {"cause":{"prompt":5},"outcome":{"ending":"completed","subtype":"success"}}
     * became_idle
     * prompt_accepted {"content":"interrupted","entry":"00000000-0000-4000-8000-000000000006","prompt":6}
@@ -156,7 +156,7 @@ fn a_stream_that_breaks_off_is_given_up_before_the_answer_in_its_place() {
     * block_started {"block":1,"content":{"type":"text"},"index":0,"kind":{"type":"text"},"message":"msg_1"}
     * block_finished {"block":1,"content":{"text":"whole","type":"text"},"message":"msg_1","source":{"cut_short":false,"writer":"model"},"streamed":true}
     * block_started {"block":2,"content":{"type":"text"},"index":1,"kind":{"type":"text"},"message":"msg_1"}
-    * block_grew {"at":0,"block":2,"delta":{"text":"half","type":"text"}}
+    * block_delta {"at":0,"block":2,"delta":{"text":"half","type":"text"}}
     * block_finished {"block":3,"content":{"text":"a subagent gives up nothing","type":"text"},"message":"msg_sub","parent":"toolu_1","source":{"cut_short":false,"writer":"model"},"streamed":false}
     * block_discarded {"block":2}
     * message_finished {"blocks":[1],"message":"msg_1"}
@@ -233,7 +233,7 @@ fn a_task_that_wakes_the_model_is_a_turn_of_its_own() {
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"one","type":"text"}]},"parent_tool_use_id":null}
     * session_opened {"session":{"cwd":"/w","model":"m","permission_mode":"default","session_id":"11111111-1111-4111-8111-111111111111","tools":["Bash"],"version":"2.1.325"}}
     * turn_finished {"cause":{"prompt":1},"outcome":{"ending":"completed","result":"done","subtype":"success","terminal_reason":"completed"}}
-    * task_changed {"news":"ended","task":"a1"}
+    * task_changed {"update":"ended","task":"a1"}
     * turn_started {"cause":"cli"}
     * prompt_accepted {"content":"two","entry":"00000000-0000-4000-8000-000000000002","prompt":2}
     * turn_finished {"cause":"cli","outcome":{"ending":"completed","result":"task done","subtype":"success"}}
@@ -364,9 +364,9 @@ fn asks_are_answered_in_any_order_and_only_once() {
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"go","type":"text"}]},"parent_tool_use_id":null}
     * ask_opened {"ask":1,"input":{"command":"ls"},"kind":"permission","needs_person":false,"tool":"Bash","tool_use":"toolu_a"}
     * ask_opened {"ask":2,"input":{"command":"ls"},"kind":"permission","needs_person":false,"tool":"Bash","tool_use":"toolu_b"}
-    * ask_closed {"ask":2,"ending":"denied","kind":"permission","tool_use":"toolu_b"}
+    * ask_resolved {"ask":2,"resolution":"denied","kind":"permission","tool_use":"toolu_b"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"b","response":{"behavior":"deny","interrupt":false,"message":"not that"}}}
-    * ask_closed {"ask":1,"edited":true,"ending":"allowed","input":{"command":"pwd"},"kind":"permission","tool_use":"toolu_a"}
+    * ask_resolved {"ask":1,"edited":true,"resolution":"allowed","input":{"command":"pwd"},"kind":"permission","tool_use":"toolu_a"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"a","response":{"behavior":"allow","updatedInput":{"command":"pwd"}}}}
     x ask 1 is not open: it was answered, withdrawn, has expired or never was
     x ask 7 is not open: it was answered, withdrawn, has expired or never was
@@ -390,11 +390,11 @@ fn an_allowed_ask_carries_its_own_input_when_nothing_was_edited() {
     * turn_started {"cause":{"prompt":1}}
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"go","type":"text"}]},"parent_tool_use_id":null}
     * ask_opened {"ask":1,"input":{"command":"ls"},"kind":"permission","needs_person":false,"tool":"Bash","tool_use":"toolu_a"}
-    * ask_closed {"ask":1,"ending":"allowed","kind":"permission","tool_use":"toolu_a"}
+    * ask_resolved {"ask":1,"resolution":"allowed","kind":"permission","tool_use":"toolu_a"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"a","response":{"behavior":"allow","updatedInput":{"command":"ls"}}}}
     * ask_opened {"ask":2,"input":{"command":"ls"},"kind":"permission","needs_person":false,"tool":"Bash","tool_use":"toolu_b"}
     x the edited input of a tool must be a JSON object
-    * ask_closed {"ask":2,"ending":"allowed","kind":"permission","tool_use":"toolu_b"}
+    * ask_resolved {"ask":2,"resolution":"allowed","kind":"permission","tool_use":"toolu_b"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"b","response":{"behavior":"allow","updatedInput":{"command":"ls"}}}}
     "#);
 }
@@ -414,7 +414,7 @@ fn a_question_nobody_answers_is_denied_after_a_minute() {
     * turn_started {"cause":{"prompt":1}}
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"go","type":"text"}]},"parent_tool_use_id":null}
     * ask_opened {"ask":1,"input":{"command":"ls"},"kind":"permission","needs_person":false,"tool":"Bash","tool_use":"toolu_a"}
-    * ask_closed {"ask":1,"ending":"expired","kind":"permission","tool_use":"toolu_a"}
+    * ask_resolved {"ask":1,"resolution":"expired","kind":"permission","tool_use":"toolu_a"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"a","response":{"behavior":"deny","interrupt":false,"message":"Permission request timed out"}}}
     x ask 1 is not open: it was answered, withdrawn, has expired or never was
     "#);
@@ -435,7 +435,7 @@ fn a_question_the_cli_withdraws_is_closed_without_an_answer() {
     * turn_started {"cause":{"prompt":1}}
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"go","type":"text"}]},"parent_tool_use_id":null}
     * ask_opened {"ask":1,"input":{"command":"ls"},"kind":"permission","needs_person":false,"tool":"Bash","tool_use":"toolu_a"}
-    * ask_closed {"ask":1,"ending":"withdrawn","kind":"permission","tool_use":"toolu_a"}
+    * ask_resolved {"ask":1,"resolution":"withdrawn","kind":"permission","tool_use":"toolu_a"}
     x ask 1 is not open: it was answered, withdrawn, has expired or never was
     "#);
 }
@@ -616,7 +616,7 @@ fn a_message_that_is_abandoned_is_balanced_and_its_blocks_do_not_count() {
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"go","type":"text"}]},"parent_tool_use_id":null}
     * message_started {"message":"msg_1","model":"m"}
     * block_started {"block":1,"content":{"type":"text"},"index":0,"kind":{"type":"text"},"message":"msg_1"}
-    * block_grew {"at":0,"block":1,"delta":{"text":"lost","type":"text"}}
+    * block_delta {"at":0,"block":1,"delta":{"text":"lost","type":"text"}}
     * block_discarded {"block":1}
     * message_finished {"message":"msg_1"}
     * block_finished {"block":2,"content":{"text":"not streamed","type":"text"},"message":"msg_2","source":{"cut_short":false,"writer":"model"},"streamed":false}
@@ -676,7 +676,7 @@ fn closing_climbs_the_ladder_while_the_cli_does_not_go() {
     * prompt_accepted {"content":"two","entry":"00000000-0000-4000-8000-000000000002","prompt":2}
     * ask_opened {"ask":1,"input":{"command":"ls"},"kind":"permission","needs_person":false,"tool":"Bash","tool_use":"toolu_a"}
     * prompt_dropped {"prompt":2,"reason":"session_ended"}
-    * ask_closed {"ask":1,"ending":"session_ended","kind":"permission","tool_use":"toolu_a"}
+    * ask_resolved {"ask":1,"resolution":"session_ended","kind":"permission","tool_use":"toolu_a"}
     > {"type":"control_request","request_id":"watari_2","request":{"subtype":"interrupt"}}
     x cannot prompt while the session is closing
     ! CloseStdin
@@ -762,7 +762,7 @@ fn aborting_ends_everything_at_once_from_anywhere() {
     * turn_started {"cause":{"prompt":1}}
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"one","type":"text"}]},"parent_tool_use_id":null}
     * ask_opened {"ask":1,"input":{"command":"ls"},"kind":"permission","needs_person":false,"tool":"Bash","tool_use":"toolu_a"}
-    * ask_closed {"ask":1,"ending":"session_ended","kind":"permission","tool_use":"toolu_a"}
+    * ask_resolved {"ask":1,"resolution":"session_ended","kind":"permission","tool_use":"toolu_a"}
     > {"type":"control_request","request_id":"watari_2","request":{"subtype":"interrupt"}}
     ! Abort
     * prompt_dropped {"prompt":1,"reason":"session_ended"}
@@ -835,7 +835,7 @@ fn when_the_cli_goes_everything_open_is_closed() {
     * ask_opened {"ask":1,"input":{"command":"ls"},"kind":"permission","needs_person":false,"tool":"Bash","tool_use":"toolu_a"}
     * request_sent {"body":{"model":"sonnet","subtype":"set_model"},"request":2}
     > {"type":"control_request","request_id":"watari_2","request":{"model":"sonnet","subtype":"set_model"}}
-    * ask_closed {"ask":1,"ending":"session_ended","kind":"permission","tool_use":"toolu_a"}
+    * ask_resolved {"ask":1,"resolution":"session_ended","kind":"permission","tool_use":"toolu_a"}
     * prompt_dropped {"prompt":1,"reason":"session_ended"}
     * prompt_dropped {"prompt":2,"reason":"session_ended"}
     * request_answered {"reply":{"failed":"session_ended"},"request":2}
@@ -893,8 +893,8 @@ fn what_is_not_known_is_kept_whole_and_what_is_not_json_is_noise() {
     * unknown {"frame":{"subtype":"of_the_future","type":"system","x":1}}
     * turn_finished {"cause":"cli","outcome":{"ending":{"failed":"execution"}}}
     * unknown {"frame":{"no_type":true}}
-    * noise_skipped {"beginning":"[1,2]","bytes":5}
-    * noise_skipped {"beginning":"Welcome to the CLI!","bytes":19}
+    * unparsed_line_skipped {"beginning":"[1,2]","bytes":5}
+    * unparsed_line_skipped {"beginning":"Welcome to the CLI!","bytes":19}
     * tool_progressed {"elapsed_seconds":90.0,"tool":"Bash","tool_use":"toolu_1"}
     "#);
 }
@@ -917,8 +917,8 @@ fn type_may_come_late_and_surrogates_may_be_lone() {
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"go","type":"text"}]},"parent_tool_use_id":null}
     * message_started {"message":"msg_1","model":"m"}
     * block_started {"block":1,"content":{"type":"text"},"index":0,"kind":{"type":"text"},"message":"msg_1"}
-    * block_grew {"at":0,"block":1,"delta":{"text":"half ","type":"text"}}
-    * block_grew {"at":5,"block":1,"delta":{"text":"😀 joined","type":"text"}}
+    * block_delta {"at":0,"block":1,"delta":{"text":"half ","type":"text"}}
+    * block_delta {"at":5,"block":1,"delta":{"text":"😀 joined","type":"text"}}
     * {"type":"block_finished","block":1,"message":"msg_1","parent":null,"streamed":true,"source":{"entry":null,"agent":null,"cut_short":false,"writer":"model"},"content":{"text":"half \ud83d","type":"text"}}
     * message_finished {"blocks":[1],"message":"msg_1"}
     * {"type":"turn_finished","cause":{"prompt":1},"outcome":{"ending":"completed","subtype":"success","terminal_reason":null,"result":"half �","errors":[],"structured_output":null,"deferred_tool":null,"permission_denials":[],"usage":{"input_tokens":0,"output_tokens":0,"cache_creation_input_tokens":0,"cache_read_input_tokens":0},"cost_usd":0.0,"total_cost_usd":0.0,"duration_ms":0.0,"num_turns":0,"detail":{"is_error":false,"result":"half \ud83d","subtype":"success","type":"result"}}}
@@ -975,7 +975,7 @@ fn more_prompts_than_may_wait_are_refused() {
 fn without_a_limit_a_question_waits_for_ever() {
     let config = Config { answer_within: None, start_within: Duration::from_secs(60), ..Config::default() };
     let transcript = play_with(config, "cli ready\nprompt go\ncli ask a\nwait 1000000");
-    assert!(!transcript.contains("ask_closed"), "{transcript}");
+    assert!(!transcript.contains("ask_resolved"), "{transcript}");
 }
 
 #[test]
@@ -1082,7 +1082,7 @@ fn a_block_is_completed_by_one_of_its_kind() {
 
 #[test]
 fn json_of_several_lines_goes_out_as_one() {
-    let schema = Raw::from("{\n  \"type\":\r\n \"object\", \"title\": \"a\\nb\"\n}");
+    let schema = RawJson::from("{\n  \"type\":\r\n \"object\", \"title\": \"a\\nb\"\n}");
     let initialize = Initialize { json_schema: Some(schema), ..Initialize::default() };
     insta::assert_snapshot!(opening(initialize), @r#"> {"type":"control_request","request_id":"watari_1","request":{"jsonSchema":{   "type":   "object", "title": "a\nb" },"subtype":"initialize"}}"#);
 }
@@ -1182,40 +1182,40 @@ fn hooks_are_asked_answered_and_fail_closed_where_they_are_gates() {
     "#), @r#"
     * ready {"cli":{"version":"2.1.325"}}
     * ask_opened {"ask":1,"event":"PreToolUse","hook":1,"input":{"hook_event_name":"PreToolUse"},"kind":"hook"}
-    * ask_closed {"ask":1,"edited":true,"ending":"answered","input":{"command":"pwd"},"kind":"hook"}
+    * ask_resolved {"ask":1,"edited":true,"resolution":"answered","input":{"command":"pwd"},"kind":"hook"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"a","response":{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"allow","updatedInput":{"command":"pwd"}}}}}
     * ask_opened {"ask":2,"event":"PreToolUse","hook":1,"input":{"hook_event_name":"PreToolUse"},"kind":"hook"}
-    * ask_closed {"ask":2,"ending":"answered","kind":"hook"}
+    * ask_resolved {"ask":2,"resolution":"answered","kind":"hook"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"b","response":{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"not that"}}}}
     * ask_opened {"ask":3,"event":"PreToolUse","hook":1,"input":{"hook_event_name":"PreToolUse"},"kind":"hook"}
-    * ask_closed {"ask":3,"ending":"answered","kind":"hook"}
+    * ask_resolved {"ask":3,"resolution":"answered","kind":"hook"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"c","response":{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"ask","permissionDecisionReason":""}}}}
     * ask_opened {"ask":4,"event":"PreToolUse","hook":1,"input":{"hook_event_name":"PreToolUse"},"kind":"hook"}
-    * ask_closed {"ask":4,"ending":"answered","kind":"hook"}
+    * ask_resolved {"ask":4,"resolution":"answered","kind":"hook"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"d","response":{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"defer"}}}}
     * ask_opened {"ask":5,"event":"UserPromptSubmit","hook":2,"input":{"hook_event_name":"UserPromptSubmit"},"kind":"hook"}
-    * ask_closed {"ask":5,"ending":"answered","kind":"hook"}
+    * ask_resolved {"ask":5,"resolution":"answered","kind":"hook"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"e","response":{"decision":"block","reason":"not now"}}}
     * ask_opened {"ask":6,"event":"Stop","hook":3,"input":{"hook_event_name":"Stop"},"kind":"hook"}
-    * ask_closed {"ask":6,"ending":"answered","kind":"hook"}
+    * ask_resolved {"ask":6,"resolution":"answered","kind":"hook"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"f","response":{"continue":false,"stopReason":"enough"}}}
     * ask_opened {"ask":7,"event":"PermissionRequest","hook":4,"input":{"hook_event_name":"PermissionRequest"},"kind":"hook"}
-    * ask_closed {"ask":7,"ending":"answered","kind":"hook"}
+    * ask_resolved {"ask":7,"resolution":"answered","kind":"hook"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"g","response":{"hookSpecificOutput":{"decision":{"behavior":"deny","message":"never"},"hookEventName":"PermissionRequest"}}}}
     * ask_opened {"ask":8,"event":"Stop","hook":3,"input":{"hook_event_name":"Stop"},"kind":"hook"}
-    * ask_closed {"ask":8,"ending":"answered","kind":"hook"}
+    * ask_resolved {"ask":8,"resolution":"answered","kind":"hook"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"h","response":{"systemMessage":"raw"}}}
     * ask_opened {"ask":9,"event":"PreToolUse","hook":1,"input":{"hook_event_name":"PreToolUse"},"kind":"hook"}
     * ask_opened {"ask":10,"event":"UserPromptSubmit","hook":2,"input":{"hook_event_name":"UserPromptSubmit"},"kind":"hook"}
     * ask_opened {"ask":11,"event":"Stop","hook":3,"input":{"hook_event_name":"Stop"},"kind":"hook"}
     * ask_opened {"ask":12,"event":"PermissionRequest","hook":4,"input":{"hook_event_name":"PermissionRequest"},"kind":"hook"}
-    * ask_closed {"ask":9,"ending":"expired","kind":"hook"}
+    * ask_resolved {"ask":9,"resolution":"expired","kind":"hook"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"i","response":{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"Nobody answered in time"}}}}
-    * ask_closed {"ask":10,"ending":"expired","kind":"hook"}
+    * ask_resolved {"ask":10,"resolution":"expired","kind":"hook"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"j","response":{"decision":"block","reason":"Nobody answered in time"}}}
-    * ask_closed {"ask":11,"ending":"expired","kind":"hook"}
+    * ask_resolved {"ask":11,"resolution":"expired","kind":"hook"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"k","response":{}}}
-    * ask_closed {"ask":12,"ending":"expired","kind":"hook"}
+    * ask_resolved {"ask":12,"resolution":"expired","kind":"hook"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"l","response":{}}}
     * unknown {"frame":{"request":{"callback_id":"somebody_elses","input":{"hook_event_name":"PreToolUse"},"subtype":"hook_callback"},"request_id":"m","type":"control_request"}}
     > {"type":"control_response","response":{"subtype":"success","request_id":"m","response":{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"The request could not be read"}}}}
@@ -1224,7 +1224,7 @@ fn hooks_are_asked_answered_and_fail_closed_where_they_are_gates() {
     * ask_opened {"ask":13,"event":"PreToolUse","hook":1,"input":{"hook_event_name":"PreToolUse"},"kind":"hook"}
     x ask 13 is a hook and does not take this answer: answer it with a hook's output
     * ask_opened {"ask":14,"event":"Stop","hook":3,"input":{"hook_event_name":"Stop"},"kind":"hook"}
-    * ask_closed {"ask":14,"ending":"answered","kind":"hook"}
+    * ask_resolved {"ask":14,"resolution":"answered","kind":"hook"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"p","response":{"hookSpecificOutput":{"additionalContext":"by the way","hookEventName":"Stop"}}}}
     "#);
 }
@@ -1250,24 +1250,24 @@ fn questions_plans_and_forms_are_what_they_are() {
     "#), @r#"
     * ready {"cli":{"version":"2.1.325"}}
     * ask_opened {"ask":1,"input":{"questions":[{"question":"Which?"}]},"kind":"question","needs_person":true,"tool":"AskUserQuestion"}
-    * ask_closed {"ask":1,"edited":true,"ending":"answered","input":{"answers":{"Which?":"Blue"},"questions":[{"question":"Which?"}]},"kind":"question"}
+    * ask_resolved {"ask":1,"edited":true,"resolution":"answered","input":{"answers":{"Which?":"Blue"},"questions":[{"question":"Which?"}]},"kind":"question"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"a","response":{"behavior":"allow","updatedInput":{"answers":{"Which?":"Blue"},"questions":[{"question":"Which?"}]}}}}
     * ask_opened {"ask":2,"kind":"plan","needs_person":true,"tool":"ExitPlanMode"}
     x ask 2 is a plan and does not take this answer: answer it with allow or deny
-    * ask_closed {"ask":2,"ending":"denied","kind":"plan"}
+    * ask_resolved {"ask":2,"resolution":"denied","kind":"plan"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"b","response":{"behavior":"deny","interrupt":false,"message":"not yet"}}}
     * ask_opened {"ask":3,"kind":"form","message":"Name?","schema":{"type":"object"},"server":"el"}
-    * ask_closed {"ask":3,"ending":"answered","input":{"name":"x"},"kind":"form"}
+    * ask_resolved {"ask":3,"resolution":"answered","input":{"name":"x"},"kind":"form"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"c","response":{"action":"accept","content":{"name":"x"}}}}
     * ask_opened {"ask":4,"kind":"form","message":"Go there","server":"el","url":"https://example.invalid"}
     x ask 4 is a form and does not take this answer: answer it with submit, decline or dismiss
-    * ask_closed {"ask":4,"ending":"denied","kind":"form"}
+    * ask_resolved {"ask":4,"resolution":"denied","kind":"form"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"d","response":{"action":"decline"}}}
     * ask_opened {"ask":5,"kind":"form"}
-    * ask_closed {"ask":5,"ending":"denied","kind":"form"}
+    * ask_resolved {"ask":5,"resolution":"denied","kind":"form"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"e","response":{"action":"cancel"}}}
     * ask_opened {"ask":6,"kind":"form","message":"?"}
-    * ask_closed {"ask":6,"ending":"expired","kind":"form"}
+    * ask_resolved {"ask":6,"resolution":"expired","kind":"form"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"f","response":{"action":"cancel"}}}
     "#);
 }
@@ -1315,9 +1315,9 @@ fn what_the_cli_remarks_is_passed_on() {
     * ready {"cli":{"version":"2.1.325"}}
     * noticed {"about":"information","text":"a remark"}
     * noticed {"about":"notification","text":"look"}
-    * permission_refused {"message":"no","tool":"Bash","tool_use":"toolu_1"}
-    * hook_changed {"event":"Stop","hook":"h1","name":"lint","news":"started"}
-    * hook_changed {"event":"Stop","hook":"h1","name":"lint","news":"ended"}
+    * permission_denied {"message":"no","tool":"Bash","tool_use":"toolu_1"}
+    * hook_changed {"event":"Stop","hook":"h1","name":"lint","update":"started"}
+    * hook_changed {"event":"Stop","hook":"h1","name":"lint","update":"ended"}
     * tasks_listed {"tasks":[{"task_id":"t"}]}
     * commands_listed {"commands":[{"name":"x"}]}
     * title_changed {"title":"a title"}
@@ -1330,9 +1330,9 @@ fn what_the_cli_remarks_is_passed_on() {
     * noticed {"about":"authentication"}
     * noticed {"about":"tool_summary","text":"read two files"}
     * noticed {"about":"goal"}
-    * model_told {"content":"said before","replayed":true,"synthetic":false}
+    * context_injected {"content":"said before","replayed":true,"synthetic":false}
     * tool_returned {"is_error":true,"tool_use":"toolu_1"}
-    * model_told {"content":[{"text":"go on","type":"text"},{"is_error":true,"tool_use_id":"toolu_1","type":"tool_result"}],"replayed":false,"synthetic":true}
+    * context_injected {"content":[{"text":"go on","type":"text"},{"is_error":true,"tool_use_id":"toolu_1","type":"tool_result"}],"replayed":false,"synthetic":true}
     * noticed {"about":"shutting_down","text":"update"}
     "#);
 }
@@ -1407,12 +1407,12 @@ fn a_line_too_long_to_keep_leaves_nobody_waiting() {
     * request_sent {"body":{"model":"sonnet","subtype":"set_model"},"request":2}
     > {"type":"control_request","request_id":"watari_2","request":{"model":"sonnet","subtype":"set_model"}}
     > {"type":"control_response","response":{"subtype":"success","request_id":"a","response":{"behavior":"deny","interrupt":false,"message":"The request was too long to be read"}}}
-    * noise_skipped {"beginning":"{\"type\":\"control_request\",\"request_id\":\"a\",\"request\":{\"subtype\":\"can_use_tool\",\"tool_name\":\"Write\",\"input\":{\"content\":\"xxx","bytes":70000000}
+    * unparsed_line_skipped {"beginning":"{\"type\":\"control_request\",\"request_id\":\"a\",\"request\":{\"subtype\":\"can_use_tool\",\"tool_name\":\"Write\",\"input\":{\"content\":\"xxx","bytes":70000000}
     > {"type":"control_response","response":{"subtype":"success","request_id":"b","response":{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"The request was too long to be read"}}}}
-    * noise_skipped {"beginning":"{\"type\":\"control_request\",\"request_id\":\"b\",\"request\":{\"subtype\":\"hook_callback\",\"callback_id\":\"watari_hook_1\",\"input\":{\"hook_event_name\":\"PreToolUse\",\"x\":\"xxx","bytes":70000000}
+    * unparsed_line_skipped {"beginning":"{\"type\":\"control_request\",\"request_id\":\"b\",\"request\":{\"subtype\":\"hook_callback\",\"callback_id\":\"watari_hook_1\",\"input\":{\"hook_event_name\":\"PreToolUse\",\"x\":\"xxx","bytes":70000000}
     * request_answered {"reply":{"failed":"too_long"},"request":2}
-    * noise_skipped {"beginning":"{\"type\":\"control_response\",\"response\":{\"subtype\":\"success\",\"request_id\":\"watari_2\",\"response\":{\"x\":\"xxx","bytes":70000000}
-    * noise_skipped {"beginning":"{\"duration_ms\":5,\"type\":\"result\",\"result\":\"xxx","bytes":70000000}
+    * unparsed_line_skipped {"beginning":"{\"type\":\"control_response\",\"response\":{\"subtype\":\"success\",\"request_id\":\"watari_2\",\"response\":{\"x\":\"xxx","bytes":70000000}
+    * unparsed_line_skipped {"beginning":"{\"duration_ms\":5,\"type\":\"result\",\"result\":\"xxx","bytes":70000000}
     * prompt_dropped {"prompt":1,"reason":"lost"}
     * became_idle
     "#);
@@ -1475,7 +1475,7 @@ fn what_a_future_cli_says_breaks_nothing() {
     * block_started {"block":2,"content":{"type":"hologram"},"index":0,"kind":{"name":"hologram","type":"other"},"message":"m2"}
     * unknown {"frame":{"event":{"index":0,"type":"content_block_wobble"},"type":"stream_event"}}
     * ask_opened {"ask":1,"kind":"permission","needs_person":false,"tool":"Teleport"}
-    * task_changed {"news":"started","task":"t"}
+    * task_changed {"update":"started","task":"t"}
     * block_discarded {"block":2}
     * message_finished {"message":"m2"}
     * turn_finished {"cause":{"prompt":1},"outcome":{"ending":"completed","result":"done","subtype":"success","terminal_reason":"transcended"}}
@@ -1517,7 +1517,7 @@ fn a_question_asked_twice_is_asked_once_and_an_abort_does_not_change_why_a_sessi
     "), @r#"
     * ready {"cli":{"version":"2.1.325"}}
     * ask_opened {"ask":1,"input":{"command":"ls"},"kind":"permission","needs_person":false,"tool":"Bash","tool_use":"toolu_a"}
-    * ask_closed {"ask":1,"ending":"allowed","kind":"permission","tool_use":"toolu_a"}
+    * ask_resolved {"ask":1,"resolution":"allowed","kind":"permission","tool_use":"toolu_a"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"a","response":{"behavior":"allow","updatedInput":{"command":"ls"}}}}
     "#);
 }
@@ -1549,11 +1549,11 @@ fn an_answer_that_the_cli_would_take_for_no_opinion_is_refused() {
     x the edited input of a tool must be a JSON object
     * ask_opened {"ask":3,"event":"PermissionRequest","hook":3,"input":{"hook_event_name":"PermissionRequest"},"kind":"hook"}
     x ask 3 is a hook of an event that knows no such answer and does not take this answer: answer it with no opinion, block or deny
-    * ask_closed {"ask":1,"ending":"expired","kind":"hook"}
+    * ask_resolved {"ask":1,"resolution":"expired","kind":"hook"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"a","response":{"decision":"block","reason":"Nobody answered in time"}}}
-    * ask_closed {"ask":2,"ending":"expired","kind":"hook"}
+    * ask_resolved {"ask":2,"resolution":"expired","kind":"hook"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"b","response":{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"Nobody answered in time"}}}}
-    * ask_closed {"ask":3,"ending":"expired","kind":"hook"}
+    * ask_resolved {"ask":3,"resolution":"expired","kind":"hook"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"c","response":{}}}
     "#);
 }
@@ -1637,13 +1637,13 @@ fn tools_of_the_program_are_served_and_each_call_is_an_ask() {
     * {"type":"ask_opened","ask":1,"kind":"tool_call","tool":"add","input":{"a":1e400},"tool_use":"toolu_1"}
     x ask 1 is a call of a tool and does not take this answer: answer it with a tool's result or deny
     x the result of a tool must be a list of blocks in MCP's shape
-    * ask_closed {"ask":1,"ending":"answered","kind":"tool_call","tool_use":"toolu_1"}
+    * ask_resolved {"ask":1,"resolution":"answered","kind":"tool_call","tool_use":"toolu_1"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"e","response":{"mcp_response":{"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"5"}],"isError":false}}}}}
     * ask_opened {"ask":2,"kind":"tool_call","tool":"add"}
-    * ask_closed {"ask":2,"ending":"denied","kind":"tool_call"}
+    * ask_resolved {"ask":2,"resolution":"denied","kind":"tool_call"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"f","response":{"mcp_response":{"jsonrpc":"2.0","id":3,"result":{"content":[{"text":"not now","type":"text"}],"isError":true}}}}}
     * ask_opened {"ask":3,"kind":"tool_call","tool":"add"}
-    * ask_closed {"ask":3,"ending":"withdrawn","kind":"tool_call"}
+    * ask_resolved {"ask":3,"resolution":"withdrawn","kind":"tool_call"}
     * unknown {"frame":{"request":{"message":{"id":5,"jsonrpc":"2.0","method":"ping"},"server_name":"other","subtype":"mcp_message"},"request_id":"h","type":"control_request"}}
     > {"response":{"error":"Unsupported control request subtype: mcp_message","error_code":"unsupported_request","request_id":"h","subtype":"error"},"type":"control_response"}
     "#);
@@ -1663,7 +1663,7 @@ fn a_call_of_a_tool_that_nobody_answers_is_an_error_after_ten_minutes() {
     insta::assert_snapshot!(play_with(Config { initialize, ..Config::default() }, script), @r#"
     * ready {"cli":{"version":"2.1.325"}}
     * ask_opened {"ask":1,"kind":"tool_call","tool":"add"}
-    * ask_closed {"ask":1,"ending":"expired","kind":"tool_call"}
+    * ask_resolved {"ask":1,"resolution":"expired","kind":"tool_call"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"e","response":{"mcp_response":{"jsonrpc":"2.0","id":2,"result":{"content":[{"text":"Nobody answered in time","type":"text"}],"isError":true}}}}}
     x ask 1 is not open: it was answered, withdrawn, has expired or never was
     "#);
@@ -1685,11 +1685,11 @@ fn a_call_that_the_cli_cancels_is_closed_and_its_late_result_is_refused() {
     * ready {"cli":{"version":"2.1.325"}}
     * ask_opened {"ask":1,"kind":"tool_call","tool":"add"}
     * ask_opened {"ask":2,"kind":"tool_call","tool":"add"}
-    * ask_closed {"ask":1,"ending":"withdrawn","kind":"tool_call"}
+    * ask_resolved {"ask":1,"resolution":"withdrawn","kind":"tool_call"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"g","response":{"mcp_response":{"jsonrpc":"2.0","result":{}}}}}
     > {"type":"control_response","response":{"subtype":"success","request_id":"h","response":{"mcp_response":{"jsonrpc":"2.0","result":{}}}}}
     x ask 1 is not open: it was answered, withdrawn, has expired or never was
-    * ask_closed {"ask":2,"ending":"answered","kind":"tool_call"}
+    * ask_resolved {"ask":2,"resolution":"answered","kind":"tool_call"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"f","response":{"mcp_response":{"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"5"}],"isError":false}}}}}
     "#);
 }

@@ -55,7 +55,7 @@ fn chance_meets_everything_that_can_happen() {
         let bytes = conversations().new_tree(&mut runner).unwrap().current();
         let record = Record::of(Script::read(&bytes.concat()));
         met.extend(record.events().map(|event| match event {
-            Event::AskClosed { ending, .. } => format!("ask {ending:?}"),
+            Event::AskResolved { resolution, .. } => format!("ask {resolution:?}"),
             Event::PromptDropped { reason, .. } => format!("prompt {reason:?}"),
             Event::TurnFinished { cause: TurnCause::Cli, .. } => "own turn".to_owned(),
             Event::TurnFinished { outcome, .. } => format!("turn {:?}", outcome.ending),

@@ -6,15 +6,15 @@
 
 use std::io::Write;
 
-use watari_sdk::{Delta, Event, Keeper, Options, TurnEnding, query};
+use watari_sdk::{Delta, Event, Options, Supervisor, TurnEnding, query};
 
 #[tokio::main(flavor = "current_thread")]
 async fn ask(prompt: String) -> Result<(), Box<dyn std::error::Error>> {
-    let options = Options { keeper: Keeper::ThisProgram, ..Options::default() };
+    let options = Options { supervisor: Supervisor::ThisProgram, ..Options::default() };
     let mut answer = query(prompt, options).await?;
     let mut stdout = std::io::stdout().lock();
     while let Some(event) = answer.next().await {
-        if let Event::BlockGrew { delta: Delta::Text(text), .. } = &event {
+        if let Event::BlockDelta { delta: Delta::Text(text), .. } = &event {
             stdout.write_all(text.as_bytes())?;
             stdout.flush()?;
         }
@@ -32,6 +32,6 @@ async fn ask(prompt: String) -> Result<(), Box<dyn std::error::Error>> {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     // First of all: this program is also the keeper of its own sessions.
-    Keeper::run_if_asked();
+    Supervisor::run_if_supervisor();
     ask(std::env::args().nth(1).ok_or("usage: ask PROMPT")?)
 }

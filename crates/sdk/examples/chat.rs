@@ -10,12 +10,12 @@
 use std::io::Write;
 
 use tokio::io::{AsyncBufReadExt, BufReader};
-use watari_sdk::{Answer, AskId, AskKind, Client, Delta, Event, Keeper, Options, PermissionPrompts};
+use watari_sdk::{Answer, AskId, AskKind, Client, Delta, Event, Options, PermissionPrompts, Supervisor};
 
 #[tokio::main(flavor = "current_thread")]
 async fn chat() -> Result<(), Box<dyn std::error::Error>> {
     let options = Options {
-        keeper: Keeper::ThisProgram,
+        supervisor: Supervisor::ThisProgram,
         permission_prompts: PermissionPrompts::Ask { answer_within: None },
         ..Options::default()
     };
@@ -31,7 +31,7 @@ async fn chat() -> Result<(), Box<dyn std::error::Error>> {
             },
             // Cancel-safe: `next_line` keeps an unfinished line in the reader.
             line = input.next_line() => match line? {
-                Some(line) => obey(line.trim(), &client, &asked).await?,
+                Some(line) => apply(line.trim(), &client, &asked).await?,
                 None => break,
             },
         }
@@ -42,7 +42,7 @@ async fn chat() -> Result<(), Box<dyn std::error::Error>> {
 
 fn show(event: &Event, asked: &mut Vec<AskId>) -> std::io::Result<()> {
     let mut stdout = std::io::stdout().lock();
-    if let Event::BlockGrew { delta: Delta::Text(text), .. } = event {
+    if let Event::BlockDelta { delta: Delta::Text(text), .. } = event {
         write!(stdout, "{}", visible(text))?;
     }
     if let Event::AskOpened { ask, kind } = event {
@@ -56,7 +56,7 @@ fn show(event: &Event, asked: &mut Vec<AskId>) -> std::io::Result<()> {
             AskKind::Hook(_) | AskKind::Form(_) | AskKind::ToolCall(_) => {}
         }
     }
-    if let Event::AskClosed { ask, .. } = event {
+    if let Event::AskResolved { ask, .. } = event {
         asked.retain(|open| open != ask);
     }
     if let Event::BecameIdle = event {
@@ -65,11 +65,11 @@ fn show(event: &Event, asked: &mut Vec<AskId>) -> std::io::Result<()> {
     stdout.flush()
 }
 
-async fn obey(line: &str, client: &Client, asked: &[AskId]) -> std::io::Result<()> {
+async fn apply(line: &str, client: &Client, asked: &[AskId]) -> std::io::Result<()> {
     let said = match (line, asked.first()) {
         ("", _) => return Ok(()),
-        ("y", Some(ask)) => client.respond(*ask, Answer::allow()).await,
-        ("n", Some(ask)) => client.respond(*ask, Answer::deny("The user said no")).await,
+        ("y", Some(ask)) => client.answer(*ask, Answer::allow()).await,
+        ("n", Some(ask)) => client.answer(*ask, Answer::deny("The user said no")).await,
         (prompt, None) => client.send(prompt).await.map(drop),
         (_, Some(_)) => return writeln!(std::io::stdout(), "y or n?"),
     };
@@ -95,6 +95,6 @@ fn visible(text: &str) -> String {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     // First of all: this program is also the keeper of its own sessions.
-    Keeper::run_if_asked();
+    Supervisor::run_if_supervisor();
     chat()
 }

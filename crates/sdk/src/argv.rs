@@ -6,15 +6,15 @@
 
 mod check;
 mod given;
+mod names;
 mod place;
-mod words;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 
-use watari_protocol::{HOOK_EVENTS, Initialize, Raw, TOOL_NAME_SHARED, TOOL_SERVER};
+use watari_protocol::{HOOK_EVENTS, Initialize, RawJson, TOOL_NAME_SHARED, TOOL_SERVER};
 
 pub use check::bypass_gate;
 pub(crate) use check::{allows_bypass, check};
@@ -25,7 +25,7 @@ pub(crate) use place::{TranscriptPlace, composed, transcript_place};
 
 use crate::files::PrivateFolder;
 use crate::options::{ExtraArgument, Options, PermissionPrompts, Session, Thinking, Tools};
-use words::{display_word, effort_word, source_word};
+use names::{display_name, effort_name, source_name};
 
 /// An option that cannot be passed on.
 #[derive(Debug, thiserror::Error)]
@@ -145,7 +145,7 @@ pub(crate) fn arguments(
     model(options, &mut flags)?;
     permissions(options, &mut flags)?;
     surroundings(options, given, &mut flags, folder)?;
-    flags.switch("include-hook-events", options.hook_events);
+    flags.switch("include-hook-events", options.include_hook_events);
     flags.switch("replay-user-messages", options.replay_prompts);
     if let Some(path) = &options.debug_file {
         flags.set("debug-file", path);
@@ -160,17 +160,17 @@ pub(crate) fn arguments(
 pub(crate) fn initialize(options: &Options) -> Initialize {
     let mut more = options.initialize.clone();
     if let Some(title) = &options.title {
-        more.insert("title".to_owned(), Raw::of(title));
+        more.insert("title".to_owned(), RawJson::of(title));
     }
     if options.prompt_suggestions {
-        more.insert("promptSuggestions".to_owned(), Raw::of(&true));
+        more.insert("promptSuggestions".to_owned(), RawJson::of(&true));
     }
     Initialize {
         system_prompt: options.system_prompt.clone(),
         json_schema: options.output_schema.clone(),
         agents: options.agents.clone(),
         hooks: options.hooks.clone(),
-        tools: options.own_tools.clone(),
+        tools: options.program_tools.clone(),
         offers_tools: options.offers_tools,
         forward_subagent_text: options.forward_subagent_text,
         more,
@@ -222,7 +222,7 @@ fn session(options: &Options, flags: &mut Flags) {
         Session::Resume(_) | Session::Fork { .. } | Session::ResumeAt { .. } | Session::Continue => true,
     };
     flags.switch("await-initialize", goes_on && !options.hooks.is_empty());
-    flags.switch("no-session-persistence", options.forget);
+    flags.switch("no-session-persistence", options.no_persistence);
     flags.switch("session-mirror", options.mirror);
 }
 
@@ -235,8 +235,8 @@ fn model(options: &Options, flags: &mut Flags) -> Result<(), BadOption> {
         Some(Thinking::Budget(tokens)) => flags.set("max-thinking-tokens", tokens.to_string()),
         None => {}
     }
-    flags.set_some("thinking-display", options.thinking_display.map(display_word));
-    flags.set_some("effort", options.effort.map(effort_word));
+    flags.set_some("thinking-display", options.thinking_display.map(display_name));
+    flags.set_some("effort", options.effort.map(effort_name));
     // Unlike other lists this one is repeated: the CLI takes a comma as part of the name.
     for beta in &options.betas {
         flags.set("betas", beta);
@@ -303,9 +303,9 @@ fn surroundings(
         }
     }
     // The one exception to "nothing secret in an argument": the CLI reads this only as JSON text.
-    flags.set_some("managed-settings", options.managed_settings.as_ref().map(Raw::as_str));
+    flags.set_some("managed-settings", options.managed_settings.as_ref().map(RawJson::as_str));
     if let Some(sources) = &options.setting_sources {
-        let names: Vec<&str> = sources.iter().map(|source| source_word(*source)).collect();
+        let names: Vec<&str> = sources.iter().map(|source| source_name(*source)).collect();
         flags.set("setting-sources", names.join(","));
     }
     if let Some(root) = &options.project_config_root {
@@ -314,7 +314,7 @@ fn surroundings(
     Ok(())
 }
 
-fn write_private(folder: &mut PrivateFolder, name: &str, content: &Raw) -> Result<PathBuf, BadOption> {
+fn write_private(folder: &mut PrivateFolder, name: &str, content: &RawJson) -> Result<PathBuf, BadOption> {
     folder.write(name, content.as_str()).map_err(|source| BadOption::PrivateFile { source })
 }
 

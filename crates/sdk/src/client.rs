@@ -6,15 +6,15 @@ use std::time::Duration;
 use tokio::sync::mpsc::OwnedPermit;
 use tokio::sync::{mpsc, oneshot, watch};
 use watari_protocol::{
-    Accepted, Answer, AskId, CliInfo, Command, Exit, InterruptReceipt, PermissionMode, Prompt, PromptId, Raw, Refused,
-    Request, RequestFailed, RequestReply,
+    Accepted, Answer, AskId, CliInfo, Command, Exit, InterruptReceipt, PermissionMode, Prompt, PromptId, RawJson,
+    Refusal, Request, RequestFailure, RequestReply,
 };
 
-use crate::driver::{Answered, Envelope, WaitsFor};
+use crate::driver::{CommandReply, Envelope, WaitsFor};
 use crate::opening::open;
 use crate::options::Options;
 use crate::process::StartError;
-use crate::sink::{Events, outbox};
+use crate::sink::{Events, event_queue};
 
 pub use crate::version::MINIMUM_CLI_VERSION;
 
@@ -58,7 +58,7 @@ pub enum ConnectError {
         found: String,
     },
     /// The CLI does not know a flag.
-    #[error("the Claude Code CLI{} does not know a flag it was given: {stderr}; drop that option, or update the CLI with `claude update`", version_words(.version.as_deref()))]
+    #[error("the Claude Code CLI{} does not know a flag it was given: {stderr}; drop that option, or update the CLI with `claude update`", describe_version(.version.as_deref()))]
     UnknownFlag {
         /// Its version, if it says one.
         version: Option<String>,
@@ -71,7 +71,7 @@ pub enum ConnectError {
     )]
     BypassAsRoot,
     /// The CLI ended before it was ready.
-    #[error("the Claude Code CLI ended before it was ready ({}): {}", ending_words(.exit), said_words(.exit))]
+    #[error("the Claude Code CLI ended before it was ready ({}): {}", describe_ending(.exit), describe_stderr(.exit))]
     Exited {
         /// How.
         exit: Exit,
@@ -84,10 +84,10 @@ pub enum ConnectError {
     },
     /// The prompt of a query cannot be sent.
     #[error("the prompt was refused: {0}")]
-    Prompt(Refused),
+    Prompt(Refusal),
     /// The CLI refused what the session was to be set up with.
     #[error("the Claude Code CLI would not set the session up: {0}")]
-    SetupRefused(RequestFailed),
+    SetupRefused(RequestFailure),
 }
 
 /// Why a command was not carried out.
@@ -95,7 +95,7 @@ pub enum ConnectError {
 pub enum CommandError {
     /// The session refused it; nothing was changed.
     #[error(transparent)]
-    Refused(#[from] Refused),
+    Refused(#[from] Refusal),
     /// The session has ended.
     #[error("the session has ended")]
     Ended,
@@ -109,7 +109,7 @@ pub enum RequestError {
     Command(#[from] CommandError),
     /// The CLI said no, or went away.
     #[error(transparent)]
-    Failed(#[from] RequestFailed),
+    Failed(#[from] RequestFailure),
 }
 
 impl Client {
@@ -128,7 +128,7 @@ impl Client {
         options: Options,
         give_up: impl Future<Output = ()>,
     ) -> Result<Option<(Client, Events)>, ConnectError> {
-        let (sink, events) = outbox();
+        let (sink, events) = event_queue();
         let (opening, running) = open(options, sink).await?;
         #[expect(
             clippy::disallowed_methods,
@@ -151,8 +151,10 @@ impl Client {
     /// Asks the model something. While a turn runs, the prompt waits for its own.
     pub async fn send(&self, prompt: impl Into<Prompt>) -> Result<PromptId, CommandError> {
         match self.command(Command::Prompt(prompt.into())).await? {
-            Answered::Accepted(Accepted::Prompt(id)) => Ok(id),
-            Answered::Accepted(Accepted::Done | Accepted::Request(_)) | Answered::Reply(_) => Err(CommandError::Ended),
+            CommandReply::Accepted(Accepted::Prompt(id)) => Ok(id),
+            CommandReply::Accepted(Accepted::Done | Accepted::Request(_)) | CommandReply::Reply(_) => {
+                Err(CommandError::Ended)
+            }
         }
     }
 
@@ -167,7 +169,7 @@ impl Client {
     }
 
     /// Answers an ask. The first answer counts; a later one is refused.
-    pub async fn respond(&self, ask: AskId, answer: Answer) -> Result<(), CommandError> {
+    pub async fn answer(&self, ask: AskId, answer: Answer) -> Result<(), CommandError> {
         self.command(Command::Answer { ask, answer, by: None }).await.map(drop)
     }
 
@@ -182,10 +184,10 @@ impl Client {
     }
 
     /// Asks the CLI for something, and waits at most a minute for its answer: its own fields, null when it has none.
-    pub async fn request(&self, request: Request) -> Result<Raw, RequestError> {
+    pub async fn request(&self, request: Request) -> Result<RawJson, RequestError> {
         match self.reply_to(request.into()).await? {
             RequestReply::Done(fields) => Ok(fields),
-            RequestReply::Interrupted(receipt) => Ok(Raw::of(&receipt)),
+            RequestReply::Interrupted(receipt) => Ok(RawJson::of(&receipt)),
             RequestReply::Failed(failed) => Err(failed.into()),
         }
     }
@@ -226,12 +228,12 @@ impl Client {
 
     async fn reply_to(&self, command: Command) -> Result<RequestReply, CommandError> {
         match self.command(command).await? {
-            Answered::Reply(reply) => Ok(reply),
-            Answered::Accepted(_) => Err(CommandError::Ended),
+            CommandReply::Reply(reply) => Ok(reply),
+            CommandReply::Accepted(_) => Err(CommandError::Ended),
         }
     }
 
-    async fn command(&self, command: Command) -> Result<Answered, CommandError> {
+    async fn command(&self, command: Command) -> Result<CommandReply, CommandError> {
         let (answer, answered) = oneshot::channel();
         let envelope = Envelope { command, waits_for: WaitsFor::Reply, answer };
         self.commands.send(envelope).await.map_err(|_| CommandError::Ended)?;
@@ -239,11 +241,11 @@ impl Client {
     }
 }
 
-fn version_words(version: Option<&str>) -> String {
+fn describe_version(version: Option<&str>) -> String {
     version.map(|version| format!(" {version}")).unwrap_or_default()
 }
 
-fn ending_words(exit: &Exit) -> String {
+fn describe_ending(exit: &Exit) -> String {
     match (exit.code, exit.signal) {
         (Some(code), _) => format!("exit code {code}"),
         (None, Some(signal)) => format!("signal {signal}"),
@@ -251,7 +253,7 @@ fn ending_words(exit: &Exit) -> String {
     }
 }
 
-fn said_words(exit: &Exit) -> String {
+fn describe_stderr(exit: &Exit) -> String {
     let said: Vec<&str> = std::iter::once(&exit.stderr).chain(&exit.errors).map(String::as_str).collect();
     let said: Vec<&str> = said.into_iter().filter(|words| !words.is_empty()).collect();
     if said.is_empty() { "it said nothing; try `claude --version` by hand".to_owned() } else { said.join("; ") }

@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use tokio::net::unix::pipe;
 use tokio::sync::{mpsc, oneshot};
 use watari_protocol::{
-    Accepted, Command, Event, Machine, Output, Phase, ProcessEnd, Refused, RequestId, RequestReply, Stop,
+    Accepted, Command, Event, Machine, Output, Phase, ProcessEnd, Refusal, RequestId, RequestReply, Stop,
 };
 
-use crate::lines::{Line, Lines};
+use crate::lines::{Lines, RawLine};
 use crate::process::{Ending, Process, Started};
 use crate::sink::Sink;
 use crate::tail::Tail;
@@ -26,7 +26,7 @@ const UNWRITTEN_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// How much is read before the CLI's silence is judged: more than a pipe holds, so that everything that it had written by
 /// then is heard.
-const HEARD_BYTES_MAX: usize = 2 * 1024 * 1024;
+const RECEIVED_BYTES_MAX: usize = 2 * 1024 * 1024;
 
 /// How much may wait for a CLI that does not read before requests and answers are refused. (Prompts have a limit of their
 /// own.)
@@ -40,7 +40,7 @@ const EXIT_WITHIN: Duration = Duration::from_secs(2);
 pub(crate) struct Envelope {
     pub(crate) command: Command,
     pub(crate) waits_for: WaitsFor,
-    pub(crate) answer: oneshot::Sender<Result<Answered, Refused>>,
+    pub(crate) answer: oneshot::Sender<Result<CommandReply, Refusal>>,
 }
 
 /// When a sender wants to hear of its command.
@@ -54,7 +54,7 @@ pub(crate) enum WaitsFor {
 
 /// What became of a command.
 #[derive(Debug)]
-pub(crate) enum Answered {
+pub(crate) enum CommandReply {
     /// It was accepted, and nothing more will be said.
     Accepted(Accepted),
     /// The CLI answered it.
@@ -76,9 +76,9 @@ pub(crate) struct Driver<S> {
     held: Vec<Vec<u8>>,
     /// None once every client is gone.
     commands: Option<mpsc::Receiver<Envelope>>,
-    waiting: HashMap<RequestId, oneshot::Sender<Result<Answered, Refused>>>,
+    waiting: HashMap<RequestId, oneshot::Sender<Result<CommandReply, Refusal>>>,
     /// Who is to hear that its command was accepted, once that is kept.
-    unacknowledged: Vec<(oneshot::Sender<Result<Answered, Refused>>, Accepted)>,
+    unacknowledged: Vec<(oneshot::Sender<Result<CommandReply, Refusal>>, Accepted)>,
     /// Until when the CLI must have ended, once it has closed its stdout.
     exit_deadline: Option<Instant>,
     timer: Timer,
@@ -89,14 +89,14 @@ pub(crate) struct Driver<S> {
 }
 
 /// What one wait brought.
-enum Happened {
+enum DriverEvent {
     Read(io::Result<usize>),
     /// The sink has done something of its own.
     Work,
     Writable,
     Stderr,
     Command(Option<Box<Envelope>>),
-    Gone(Ending),
+    Exited(Ending),
     Time,
 }
 
@@ -141,14 +141,14 @@ impl<S: Sink> Driver<S> {
                 self.reading.was_blocked = self.reading.is_blocked;
             }
             match happened {
-                Happened::Read(read) => self.take_lines(read),
-                Happened::Work => {}
-                Happened::Writable => self.write_stdin(),
-                Happened::Stderr => self.read_stderr(),
-                Happened::Command(Some(envelope)) => self.take_command(*envelope),
-                Happened::Command(None) => self.clients_gone(),
-                Happened::Time => self.time_passed(),
-                Happened::Gone(ending) => self.ending = Some(ending),
+                DriverEvent::Read(read) => self.take_lines(read),
+                DriverEvent::Work => {}
+                DriverEvent::Writable => self.write_stdin(),
+                DriverEvent::Stderr => self.read_stderr(),
+                DriverEvent::Command(Some(envelope)) => self.take_command(*envelope),
+                DriverEvent::Command(None) => self.clients_gone(),
+                DriverEvent::Time => self.time_passed(),
+                DriverEvent::Exited(ending) => self.ending = Some(ending),
             }
         }
     }
@@ -156,7 +156,7 @@ impl<S: Sink> Driver<S> {
     /// Waits for the next thing to do. Every arm may be dropped half-way: reading takes its bytes
     /// only when its arm has won, the other arms on pipes wait for readiness only, a command is taken from its queue when its arm has won and not
     /// before, `gone` keeps what it has heard in the process, and the timer stays set.
-    async fn wait(&mut self) -> Happened {
+    async fn wait(&mut self) -> DriverEvent {
         let deadline = [self.machine.poll_timeout(), self.exit_deadline].into_iter().flatten().min();
         let has_unwritten = !self.unwritten.is_empty();
         // Once everything has ended, nobody writes to the pipe any more: it can be read to its end at once.
@@ -168,11 +168,11 @@ impl<S: Sink> Driver<S> {
         // A CLI that does not read must not go on asking either: each question would be one more answer.
         let reads = self.unwritten.len() < UNWRITTEN_BYTES_MAX;
         tokio::select! {
-            ending = self.process.gone(), if !is_gone => Happened::Gone(ending),
-            () = self.timer.until(deadline) => Happened::Time,
-            command = next_command(&mut self.commands) => Happened::Command(command.map(Box::new)),
-            () = writable(self.stdin.as_ref()), if has_unwritten => Happened::Writable,
-            () = readable(self.stderr.as_ref()) => Happened::Stderr,
+            ending = self.process.gone(), if !is_gone => DriverEvent::Exited(ending),
+            () = self.timer.until(deadline) => DriverEvent::Time,
+            command = next_command(&mut self.commands) => DriverEvent::Command(command.map(Box::new)),
+            () = writable(self.stdin.as_ref()), if has_unwritten => DriverEvent::Writable,
+            () = readable(self.stderr.as_ref()) => DriverEvent::Stderr,
             happened = read_or_work(
                 &mut self.stdout, &mut self.lines, &mut self.sink, is_gone, reads, &mut self.reading,
             ) => happened,
@@ -230,7 +230,7 @@ impl<S: Sink> Driver<S> {
     }
 
     fn take_command(&mut self, Envelope { command, waits_for, answer }: Envelope) {
-        let was_kept = self.sink.has_kept_all();
+        let was_kept = self.sink.has_stored_all();
         let handled = match self.sink.refuses(&command).or_else(|| self.refuses(&command)) {
             None => self.machine.handle_command(command, Instant::now()),
             Some(refused) => Err(refused),
@@ -242,7 +242,7 @@ impl<S: Sink> Driver<S> {
             Ok(accepted) if was_kept => self.unacknowledged.push((answer, accepted)),
             // What may be done though nothing can be kept does not wait for that: it may last.
             Ok(accepted) => {
-                let _unheard = answer.send(Ok(Answered::Accepted(accepted)));
+                let _unheard = answer.send(Ok(CommandReply::Accepted(accepted)));
             }
             Err(refused) => {
                 let _unheard = answer.send(Err(refused));
@@ -251,11 +251,11 @@ impl<S: Sink> Driver<S> {
     }
 
     /// A CLI that does not read is told no more than it may have to read; what stops it is always told.
-    fn refuses(&self, command: &Command) -> Option<Refused> {
+    fn refuses(&self, command: &Command) -> Option<Refusal> {
         let bytes = self.unwritten.len();
         match command {
             Command::Request { .. } | Command::Answer { .. } if bytes > UNREAD_BYTES_MAX => {
-                Some(Refused::CliNotReading { bytes })
+                Some(Refusal::CliNotReading { bytes })
             }
             Command::Request { .. }
             | Command::Answer { .. }
@@ -286,38 +286,38 @@ impl<S: Sink> Driver<S> {
     /// Hears what the CLI has written already. Its silence is not judged by what nobody has come to read, as when this
     /// program was stopped itself.
     fn read_what_waits(&mut self) {
-        let mut heard = 0;
-        while heard < HEARD_BYTES_MAX && !self.reading.is_blocked && self.ending.is_none() {
+        let mut received = 0;
+        while received < RECEIVED_BYTES_MAX && !self.reading.is_blocked && self.ending.is_none() {
             let Some(Ok(count @ 1..)) = self.stdout.as_ref().map(|pipe| pipe.try_read_buf(self.lines.space())) else {
                 // Nothing waits, or the next read meets the end.
                 return;
             };
-            heard += count;
+            received += count;
             self.take_lines(Ok(count));
         }
     }
 
     fn carry_out_outputs(&mut self) {
-        if !self.held.is_empty() && !self.sink.waits_to_keep() {
+        if !self.held.is_empty() && !self.sink.waits_for_storage() {
             // What they follow from is stored now.
             std::mem::take(&mut self.held).into_iter().for_each(|line| self.write_to_cli(line));
         }
         while let Some(output) = self.machine.poll_output() {
             match output {
-                Output::Write(line) if self.sink.waits_to_keep() => self.held.push(line),
+                Output::Write(line) if self.sink.waits_for_storage() => self.held.push(line),
                 Output::Write(line) | Output::WriteNow(line) => self.write_to_cli(line),
                 Output::Stop(Stop::CloseStdin) => self.unwritten.close_when_written(),
                 Output::Stop(stop) => self.process.stop(stop),
-                Output::Event(event) => self.tell(event),
+                Output::Event(event) => self.emit(event),
             }
         }
         if self.unwritten.is_done() {
             self.close_stdin();
         }
-        if !self.unacknowledged.is_empty() && !self.sink.waits_to_keep() {
+        if !self.unacknowledged.is_empty() && !self.sink.waits_for_storage() {
             for (answer, accepted) in self.unacknowledged.drain(..) {
                 // The sender may have stopped listening; the command was still carried out.
-                let _unheard = answer.send(Ok(Answered::Accepted(accepted)));
+                let _unheard = answer.send(Ok(CommandReply::Accepted(accepted)));
             }
         }
     }
@@ -328,13 +328,13 @@ impl<S: Sink> Driver<S> {
         }
     }
 
-    fn tell(&mut self, event: Event) {
+    fn emit(&mut self, event: Event) {
         if let Event::RequestAnswered { request, reply } = &event
             && let Some(answer) = self.waiting.remove(request)
         {
-            let _unheard = answer.send(Ok(Answered::Reply(reply.clone())));
+            let _unheard = answer.send(Ok(CommandReply::Reply(reply.clone())));
         }
-        self.sink.tell(event);
+        self.sink.emit(event);
     }
 
     fn close_stdin(&mut self) {
@@ -343,10 +343,10 @@ impl<S: Sink> Driver<S> {
     }
 }
 
-fn hand_over(machine: &mut Machine, line: Line<'_>, now: Instant) {
+fn hand_over(machine: &mut Machine, line: RawLine<'_>, now: Instant) {
     match line {
-        Line::Whole(line) => machine.handle_line(line, now),
-        Line::TooLong { beginning, bytes } => machine.handle_overlong_line(&beginning, bytes),
+        RawLine::Whole(line) => machine.handle_line(line, now),
+        RawLine::TooLong { beginning, bytes } => machine.handle_overlong_line(&beginning, bytes),
     }
 }
 

@@ -38,22 +38,22 @@ pub const FOLDER_MODE: u32 = 0o700;
 
 /// A new folder for temporary files, for this user alone. It is removed when it is dropped.
 pub fn temporary_folder(prefix: &str) -> io::Result<TempDir> {
-    temporary_folder_in(&std::env::temp_dir(), prefix, SHORT_CHANCE)
+    temporary_folder_in(&std::env::temp_dir(), prefix, SHORT_RANDOM)
 }
 
 /// How many characters of chance end the name of a folder in which sockets may be: their paths may not be long.
-pub const SHORT_CHANCE: usize = 6;
+pub const SHORT_RANDOM: usize = 6;
 
 /// The same in a folder of the caller's choice, with as many characters of chance at the end of its name.
 #[expect(clippy::disallowed_methods, reason = "this is the place for it")]
-pub fn temporary_folder_in(parent: &Path, prefix: &str, chance: usize) -> io::Result<TempDir> {
+pub fn temporary_folder_in(parent: &Path, prefix: &str, random_u128: usize) -> io::Result<TempDir> {
     folders::check_unchangeable(parent).map_err(|trouble| {
-        let (what, remedy) = trouble.words(parent, "TMPDIR");
+        let (what, remedy) = trouble.describe(parent, "TMPDIR");
         io::Error::other(format!("{what}; {remedy}"))
     })?;
     let permissions = Permissions::from_mode(FOLDER_MODE);
     let folder =
-        tempfile::Builder::new().prefix(prefix).rand_bytes(chance).permissions(permissions).tempdir_in(parent)?;
+        tempfile::Builder::new().prefix(prefix).rand_bytes(random_u128).permissions(permissions).tempdir_in(parent)?;
     exact::set_mode(folder.path(), FOLDER_MODE)?;
     Ok(folder)
 }
@@ -117,7 +117,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         for (mode, is_safe) in [(0o700, true), (0o755, true), (0o1777, true), (0o770, false), (0o777, false)] {
             fs::set_permissions(root.path(), Permissions::from_mode(mode)).unwrap();
-            let made = temporary_folder_in(root.path(), "t-", SHORT_CHANCE);
+            let made = temporary_folder_in(root.path(), "t-", SHORT_RANDOM);
             assert_eq!(made.is_ok(), is_safe, "{mode:o}: {made:?}");
         }
     }
@@ -130,7 +130,7 @@ mod tests {
             let before = rustix::process::umask(rustix::fs::Mode::from_raw_mode(umask));
             let folder = root.path().join("a/b/c");
             make_folder(&folder).unwrap();
-            let temporary = temporary_folder_in(&folder, "t-", SHORT_CHANCE).unwrap();
+            let temporary = temporary_folder_in(&folder, "t-", SHORT_RANDOM).unwrap();
             for path in [&root.path().join("a"), &root.path().join("a/b"), &folder, temporary.path()] {
                 assert_eq!(mode_of(path), 0o700, "{} with umask {umask:o}", path.display());
             }

@@ -77,13 +77,13 @@ fn ignored_signals() -> Option<u64> {
 pub(crate) fn die_with_parent(command: &mut Command) {
     use rustix::process::{Signal, getpid};
 
-    let keeper = getpid();
+    let supervisor = getpid();
     // SAFETY: between fork and exec only two system calls are made, both safe to make there; nothing is
     // allocated and no lock is taken.
     unsafe {
         command.pre_exec(move || {
             rustix::process::set_parent_process_death_signal(Some(Signal::INT))?;
-            let is_alive = rustix::process::getppid() == Some(keeper);
+            let is_alive = rustix::process::getppid() == Some(supervisor);
             if is_alive { Ok(()) } else { Err(std::io::ErrorKind::BrokenPipe.into()) }
         });
     }

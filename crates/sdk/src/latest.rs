@@ -187,8 +187,8 @@ impl Beginning {
                 let is_sdks = |entrypoint: &str| SDK_ENTRYPOINTS.contains(&entrypoint);
                 // The folders of two long names can begin alike. In a short one the CLI does not look at it.
                 let is_here = entry.cwd == directory || entry.cwd == argv::composed(directory);
-                let is_elsewhere = folder_name(directory).len() > FOLDER_NAME_MAX && !is_here;
-                !entry.is_sidechain && !is_elsewhere && (is_sdks(own) || !is_sdks(&entry.entrypoint))
+                let is_other_session = folder_name(directory).len() > FOLDER_NAME_MAX && !is_here;
+                !entry.is_sidechain && !is_other_session && (is_sdks(own) || !is_sdks(&entry.entrypoint))
             }
         }
     }

@@ -21,11 +21,11 @@
 //!
 //! # What is left behind when a program ends
 //!
-//! Claude Code starts shells and servers of its own, in sessions of their own. With a [`Keeper`] all of
+//! Claude Code starts shells and servers of its own, in sessions of their own. With a [`Supervisor`] all of
 //! them die with the session, also when the program is killed with SIGKILL. Without one, they die when
 //! the session is closed or its client dropped, found by process group and by a mark in their environment;
 //! but nobody is there to do it when the program itself is killed, also by Ctrl-C: the CLI then finishes its turn.
-//! [`leftovers`] finds what such a program has left, and [`end_leftovers`] ends it.
+//! [`orphans`] finds what such a program has left, and [`terminate_orphans`] ends it.
 
 mod argv;
 mod client;
@@ -34,17 +34,17 @@ mod driver;
 pub mod files;
 mod find;
 mod inherited;
-mod keeper;
 mod latest;
-mod leftovers;
 mod lines;
 mod opening;
 mod options;
+mod orphans;
 mod probe;
 mod process;
 mod query;
 mod raw;
 mod sink;
+mod supervisor;
 mod sweep;
 mod tail;
 pub mod threads;
@@ -57,29 +57,29 @@ pub use client::{Client, CommandError, ConnectError, MINIMUM_CLI_VERSION, Reques
 pub use conversations::{conversations_folder, stored_spelling};
 pub use find::FindError;
 pub use inherited::{is_signal_ignored, unblock_signals};
-pub use keeper::Keeper;
 pub use latest::resolve_continue;
-pub use leftovers::{Leftover, LeftoversUnknown, end_leftovers, leftovers};
-pub use lines::{LINE_BYTES_MAX, Line, Lines};
+pub use lines::{LINE_BYTES_MAX, Lines, RawLine};
 pub use opening::{Opening, OrderError, Orders, Receipt, open};
 pub use options::{
     Effort, Environment, ExtraArgument, McpServers, Options, PermissionPrompts, Plugin, Session, SettingSource,
     Settings, Thinking, ThinkingDisplay, Tools,
 };
+pub use orphans::{Orphan, OrphansUnknown, orphans, terminate_orphans};
 pub use probe::{ClaudeProbe, ProbeError};
 pub use process::StartError;
 pub use query::{Query, query};
 pub use raw::{RawProcess, RawStart};
 pub use sink::{Events, Sink};
+pub use supervisor::Supervisor;
 pub use version::CliVersion;
 pub use watari_protocol::{
-    Accepted, Allowed, Answer, AskAbout, AskEnding, AskId, AskKind, AskWord, AskedToolUses, BadId, Block, BlockId,
+    Accepted, Allowed, Answer, AskId, AskKind, AskResolution, AskSummary, AskTag, AskedToolUses, BadId, Block, BlockId,
     BlockKind, BlockSource, BypassGate, CliInfo, Command, Delta, DropReason, EntryId, Event, Exit, ExitReason, Failure,
-    FormAsk, Hook, HookAsk, HookId, HookNews, HookOutput, InterruptReceipt, Liveness, Login, MessageId,
-    NextProcessRequest, NoticeKind, Outcome, PROMPT_BLOCKS, PermissionAsk, PermissionMode, Phase, Prompt,
-    PromptContent, PromptId, Raw, Refused, Request, RequestFailed, RequestId, RequestReply, SessionId, SessionInfo,
-    Setting, SystemPrompt, TOOL_NAME_SHARED, TOOL_SERVER, TOOL_SERVER_TAKEN, TaskNews, Tool, ToolCallAsk, ToolUseId,
-    TurnCause, TurnEnding, Unanswered, UnknownPermissionMode, Usage, Writer, readable, unusable_session,
+    FormAsk, Hook, HookAsk, HookId, HookOutput, HookUpdate, InterruptReceipt, Liveness, Login, MessageId,
+    NextProcessRequest, NoticeKind, PROMPT_BLOCKS, PermissionAsk, PermissionMode, Phase, Prompt, PromptContent,
+    PromptId, RawJson, Refusal, Request, RequestFailure, RequestId, RequestReply, SessionId, SessionInfo, Setting,
+    SystemPrompt, TOOL_NAME_SHARED, TOOL_SERVER, TOOL_SERVER_TAKEN, TaskUpdate, Tool, ToolCallAsk, ToolUseId,
+    TurnCause, TurnEnding, TurnOutcome, Unanswered, UnknownPermissionMode, Usage, Writer, readable, unusable_session,
 };
 
 /// The program in the README is one that compiles.

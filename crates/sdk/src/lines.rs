@@ -28,7 +28,7 @@ pub struct Lines {
 
 /// One line.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Line<'a> {
+pub enum RawLine<'a> {
     /// Without its line end.
     Whole(&'a [u8]),
     /// It was longer than the limit.
@@ -72,7 +72,7 @@ impl Lines {
 
     /// The next whole line.
     #[expect(clippy::should_implement_trait, reason = "a line is borrowed from the cutter")]
-    pub fn next(&mut self) -> Option<Line<'_>> {
+    pub fn next(&mut self) -> Option<RawLine<'_>> {
         let found = memchr::memchr(b'\n', &self.buffer[self.searched..]);
         let Some(end) = found.map(|place| self.searched + place) else {
             self.searched = self.buffer.len();
@@ -84,13 +84,13 @@ impl Lines {
         self.start = end + 1;
         self.searched = self.start;
         if let Some((beginning, skipped)) = self.skipping.take() {
-            return Some(Line::TooLong { beginning, bytes: skipped + line.len() as u64 });
+            return Some(RawLine::TooLong { beginning, bytes: skipped + line.len() as u64 });
         }
         if line.len() > self.limit {
             let beginning = self.buffer[line.clone()][..BEGINNING_BYTES.min(line.len())].to_vec();
-            return Some(Line::TooLong { beginning, bytes: line.len() as u64 });
+            return Some(RawLine::TooLong { beginning, bytes: line.len() as u64 });
         }
-        Some(Line::Whole(&self.buffer[line]))
+        Some(RawLine::Whole(&self.buffer[line]))
     }
 
     /// The next line if it is whole and longer than so many bytes, in the buffer that it was read into: for those who hand
@@ -138,7 +138,7 @@ impl Lines {
     }
 
     /// What is left when the stream has ended: a last line without an end.
-    pub fn last(&mut self) -> Option<Line<'_>> {
+    pub fn last(&mut self) -> Option<RawLine<'_>> {
         self.end();
         self.next()
     }
@@ -190,10 +190,10 @@ mod tests {
         seen
     }
 
-    fn show(line: &Line<'_>) -> String {
+    fn show(line: &RawLine<'_>) -> String {
         match line {
-            Line::Whole(line) => format!("line {}", String::from_utf8_lossy(line)),
-            Line::TooLong { beginning, bytes } => {
+            RawLine::Whole(line) => format!("line {}", String::from_utf8_lossy(line)),
+            RawLine::TooLong { beginning, bytes } => {
                 format!("skip {bytes} {}", String::from_utf8_lossy(beginning))
             }
         }
@@ -228,15 +228,15 @@ mod tests {
         let mut lines = Lines::with_limit(100);
         lines.space_of(8).extend_from_slice(b"ab\n0123456789");
         assert_eq!(lines.take_longer_than(5), None);
-        assert_eq!(lines.next(), Some(Line::Whole(b"ab")));
+        assert_eq!(lines.next(), Some(RawLine::Whole(b"ab")));
         assert_eq!(lines.take_longer_than(5), None);
         lines.space_of(8).extend_from_slice(b"ABC\nx\ny");
         assert_eq!(lines.take_longer_than(13), None);
         assert_eq!(lines.take_longer_than(5).as_deref(), Some(b"0123456789ABC".as_slice()));
         assert_eq!(lines.take_longer_than(5), None);
-        assert_eq!(lines.next(), Some(Line::Whole(b"x")));
+        assert_eq!(lines.next(), Some(RawLine::Whole(b"x")));
         lines.end();
-        assert_eq!(lines.next(), Some(Line::Whole(b"y")));
+        assert_eq!(lines.next(), Some(RawLine::Whole(b"y")));
         assert_eq!(lines.untaken_bytes(), 0);
     }
 
@@ -244,7 +244,7 @@ mod tests {
     fn a_line_that_is_given_up_is_counted_to_its_end_and_the_next_is_whole() {
         let mut lines = Lines::with_limit(100);
         lines.space_of(8).extend_from_slice(b"a\n0123");
-        assert_eq!(lines.next(), Some(Line::Whole(b"a")));
+        assert_eq!(lines.next(), Some(RawLine::Whole(b"a")));
         assert_eq!(lines.next(), None);
         lines.skip_unfinished();
         assert_eq!(lines.untaken_bytes(), 0);
@@ -252,8 +252,8 @@ mod tests {
         assert_eq!((lines.take_longer_than(1), lines.next()), (None, None));
         lines.space_of(8).extend_from_slice(b"89\nb\n");
         assert_eq!(lines.take_longer_than(1), None);
-        assert_eq!(lines.next(), Some(Line::TooLong { beginning: b"0123".to_vec(), bytes: 10 }));
-        assert_eq!(lines.next(), Some(Line::Whole(b"b")));
+        assert_eq!(lines.next(), Some(RawLine::TooLong { beginning: b"0123".to_vec(), bytes: 10 }));
+        assert_eq!(lines.next(), Some(RawLine::Whole(b"b")));
     }
 
     #[test]

@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, oneshot, watch};
 use watari_protocol::{
-    Accepted, CliInfo, Command, Config, Event, Exit, ExitReason, Machine, Refused, SessionId, StartFailure,
+    Accepted, CliInfo, Command, Config, Event, Exit, ExitReason, Machine, Refusal, SessionId, StartFailure,
     prompt_entry_prefix, start_failure,
 };
 
 use crate::argv;
 use crate::client::{Client, CommandError, ConnectError};
-use crate::driver::{Answered, Driver, Envelope, WaitsFor};
+use crate::driver::{CommandReply, Driver, Envelope, WaitsFor};
 use crate::latest;
 use crate::options::{Options, PermissionPrompts, Session};
 use crate::probe::ClaudeProbe;
@@ -106,7 +106,7 @@ impl Opening {
     /// Ends the session, and waits until nothing of it is left.
     async fn abort(&mut self) {
         // Refused only when the session has ended by itself: this is its first command.
-        let _ended = self.orders().give(Command::Abort);
+        let _ended = self.orders().submit(Command::Abort);
         // An error is a panic in the session's task, after which there is nothing to wait for.
         let _exit = self.has_exited.wait_for(Option::is_some).await;
     }
@@ -121,7 +121,7 @@ pub struct Orders {
 /// A command that was given.
 #[derive(Debug)]
 pub struct Receipt {
-    answered: oneshot::Receiver<Result<Answered, Refused>>,
+    answered: oneshot::Receiver<Result<CommandReply, Refusal>>,
 }
 
 /// Why a command was not even given.
@@ -137,7 +137,7 @@ pub enum OrderError {
 
 impl Orders {
     /// Gives a command, behind those that were given before. What the CLI answers to it comes as an event.
-    pub fn give(&self, command: Command) -> Result<Receipt, OrderError> {
+    pub fn submit(&self, command: Command) -> Result<Receipt, OrderError> {
         let (answer, answered) = oneshot::channel();
         match self.commands.try_send(Envelope { command, waits_for: WaitsFor::Acceptance, answer }) {
             Ok(()) => Ok(Receipt { answered }),
@@ -151,9 +151,9 @@ impl Receipt {
     /// What became of it, once that is kept.
     pub async fn accepted(self) -> Result<Accepted, CommandError> {
         match self.answered.await.map_err(|_| CommandError::Ended)?? {
-            Answered::Accepted(accepted) => Ok(accepted),
+            CommandReply::Accepted(accepted) => Ok(accepted),
             // Nobody asked for it.
-            Answered::Reply(_) => Ok(Accepted::Done),
+            CommandReply::Reply(_) => Ok(Accepted::Done),
         }
     }
 }
@@ -183,19 +183,19 @@ fn config(options: &Options, start_within: Duration) -> Config {
         allow_bypass: argv::allows_bypass(options),
         liveness: options.liveness,
         cost_so_far_usd,
-        uuid_seed: chance(),
+        uuid_seed: random_u128(),
         ids_after: options.ids_after,
         asked_tool_uses: options.asked_tool_uses.clone(),
         ..Config::default()
     };
-    if let Some(words) = &options.expired_words {
-        config.expired_words.clone_from(words);
+    if let Some(words) = &options.timeout_message {
+        config.timeout_message.clone_from(words);
     }
     config
 }
 
 /// A number that nobody else has drawn: the standard library seeds its hash maps with such numbers.
-pub(crate) fn chance() -> u128 {
+pub(crate) fn random_u128() -> u128 {
     let draw = || RandomState::new().hash_one(std::process::id());
     u128::from(draw()) << 64 | u128::from(draw())
 }
@@ -208,15 +208,15 @@ struct StartWatch<S> {
 }
 
 impl<S: Sink> Sink for StartWatch<S> {
-    fn tell(&mut self, event: Event) {
+    fn emit(&mut self, event: Event) {
         if let Event::Ready { cli } = &event {
-            self.tell_first(Ok(cli.clone()));
+            self.emit_first(Ok(cli.clone()));
         }
         if let Event::Ended { exit } = &event {
             self.exit.send_replace(Some(exit.clone()));
-            self.tell_first(Err(exit.clone()));
+            self.emit_first(Err(exit.clone()));
         }
-        self.sink.tell(event);
+        self.sink.emit(event);
     }
 
     fn poll_room(&mut self, context: &mut std::task::Context<'_>) -> std::task::Poll<()> {
@@ -231,21 +231,21 @@ impl<S: Sink> Sink for StartWatch<S> {
         self.sink.poll_work(context)
     }
 
-    fn has_kept_all(&mut self) -> bool {
-        self.sink.has_kept_all()
+    fn has_stored_all(&mut self) -> bool {
+        self.sink.has_stored_all()
     }
 
-    fn waits_to_keep(&self) -> bool {
-        self.sink.waits_to_keep()
+    fn waits_for_storage(&self) -> bool {
+        self.sink.waits_for_storage()
     }
 
-    fn refuses(&self, command: &Command) -> Option<Refused> {
+    fn refuses(&self, command: &Command) -> Option<Refusal> {
         self.sink.refuses(command)
     }
 }
 
 impl<S> StartWatch<S> {
-    fn tell_first(&mut self, first: Result<CliInfo, Exit>) {
+    fn emit_first(&mut self, first: Result<CliInfo, Exit>) {
         if let Some(ready) = self.ready.take() {
             // Whoever wanted to connect may have changed its mind; the session then ends by itself.
             let _unheard = ready.send(first);

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use watari_protocol::{AskedToolUses, EntryId, Hook, Liveness, PermissionMode, Raw, SessionId, SystemPrompt, Tool};
+use watari_protocol::{AskedToolUses, EntryId, Hook, Liveness, PermissionMode, RawJson, SessionId, SystemPrompt, Tool};
 
-use crate::keeper::Keeper;
+use crate::supervisor::Supervisor;
 
 /// What a session is started with. The default is the CLI as a user would start it, with nobody to ask
 /// for permission.
@@ -22,7 +22,7 @@ pub struct Options {
     /// The environment of the CLI.
     pub environment: Environment,
     /// Who sees to it that nothing is left behind.
-    pub keeper: Keeper,
+    pub supervisor: Supervisor,
     /// A lock (`flock`) that the keeper holds too, so that it is free only when nothing of the session is left, also when
     /// this program is killed.
     pub lock: Option<Arc<File>>,
@@ -39,7 +39,7 @@ pub struct Options {
     /// Which conversation to hold.
     pub session: Session,
     /// Do not store the conversation: it cannot be resumed.
-    pub forget: bool,
+    pub no_persistence: bool,
     /// Have the CLI report what it stores.
     pub mirror: bool,
     /// Keep copies of files before they are changed, so that they can be brought back.
@@ -67,7 +67,7 @@ pub struct Options {
     /// How many tokens a task may take.
     pub task_budget: Option<u64>,
     /// A JSON Schema that the answer must fit.
-    pub output_schema: Option<Raw>,
+    pub output_schema: Option<RawJson>,
 
     // Who the model is.
     /// What the model is told to be.
@@ -75,7 +75,7 @@ pub struct Options {
     /// The agent that holds the conversation.
     pub agent: Option<String>,
     /// Agents that it can call, by name, in the CLI's shape.
-    pub agents: BTreeMap<String, Raw>,
+    pub agents: BTreeMap<String, RawJson>,
 
     // What it may do.
     /// The tools it has; none means the CLI's own choice.
@@ -92,12 +92,12 @@ pub struct Options {
     /// Who is asked.
     pub permission_prompts: PermissionPrompts,
     /// What the model is told of a permission for which nobody answered in time; none means the usual words.
-    pub expired_words: Option<String>,
+    pub timeout_message: Option<String>,
     /// Hooks that this program runs: each is asked with an ask of kind `Hook`. The first has the id 1, and so on.
     pub hooks: Vec<Hook>,
     /// Tools that this program runs: each call is asked with an ask of kind `ToolCall`. For the model a tool is
     /// `mcp__client__` and its name; allow it by that name, or be asked. No name begins with `_` or has `__` in it.
-    pub own_tools: Vec<Tool>,
+    pub program_tools: Vec<Tool>,
     /// Tools of this program may come later, with [`watari_protocol::Request::SetTools`].
     pub offers_tools: bool,
     /// Directories it may work in beside the first.
@@ -116,7 +116,7 @@ pub struct Options {
     /// Settings, above those of the files.
     pub settings: Option<Settings>,
     /// Settings that nothing may override.
-    pub managed_settings: Option<Raw>,
+    pub managed_settings: Option<RawJson>,
     /// The settings files to read; none means all of them. Those of the working directory can run code.
     pub setting_sources: Option<Vec<SettingSource>>,
     /// Where the project's configuration is, when it is not the working directory.
@@ -129,7 +129,7 @@ pub struct Options {
     /// The tool uses that earlier processes of the same session were asked about: an ask that repeats one says so.
     pub asked_tool_uses: AskedToolUses,
     /// Tell of hooks that are commands.
-    pub hook_events: bool,
+    pub include_hook_events: bool,
     /// Repeat prompts in the stream.
     pub replay_prompts: bool,
     /// Pass on what subagents say.
@@ -137,7 +137,7 @@ pub struct Options {
     /// Suggest a next prompt after a turn.
     pub prompt_suggestions: bool,
     /// Any further field of the opening request, by the CLI's own name.
-    pub initialize: BTreeMap<String, Raw>,
+    pub initialize: BTreeMap<String, RawJson>,
 }
 
 /// The environment of the CLI.
@@ -257,7 +257,7 @@ pub enum PermissionPrompts {
     Refuse,
     /// Nobody, whatever the settings say: what would ask is refused.
     Never,
-    /// This program: it sees an event and answers with [`crate::Client::respond`].
+    /// This program: it sees an event and answers with [`crate::Client::answer`].
     Ask {
         /// After how long no answer is a no; none means never. The CLI itself waits for ever.
         answer_within: Option<Duration>,
@@ -273,7 +273,7 @@ pub enum McpServers {
     #[default]
     None,
     /// By name, each in the CLI's shape. They may hold secrets: they reach the CLI in a private file.
-    Inline(BTreeMap<String, Raw>),
+    Inline(BTreeMap<String, RawJson>),
     /// In this file, which is read and checked when the CLI is started: the CLI gets what was checked.
     File(PathBuf),
 }
@@ -291,7 +291,7 @@ pub struct Plugin {
 #[derive(Debug, Clone)]
 pub enum Settings {
     /// A JSON object. It may hold secrets: it reaches the CLI in a private file.
-    Inline(Raw),
+    Inline(RawJson),
     /// In this file, which is read and checked when the CLI is started: the CLI gets what was checked.
     File(PathBuf),
 }

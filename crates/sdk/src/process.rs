@@ -1,7 +1,7 @@
 //! Starting the CLI, and ending it with everything it started.
 
-mod kept;
-mod unkept;
+mod supervised;
+mod unsupervised;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -19,13 +19,13 @@ use watari_protocol::Stop;
 use crate::argv::{self, BadOption};
 use crate::files::{self, PrivateFolder};
 use crate::find::{self, FindError, Search};
-use crate::keeper::{KEEPER_ARGUMENT, Keeper};
 use crate::options::Options;
 use crate::raw::RawStart;
+use crate::supervisor::{SUPERVISOR_ARGUMENT, Supervisor};
 use crate::sweep::{self, mark_variable, new_mark};
 use crate::without_git;
-use kept::Kept;
-use unkept::Unkept;
+use supervised::Supervised;
+use unsupervised::Unsupervised;
 
 /// Why the CLI could not be started. Nothing was.
 #[derive(Debug, thiserror::Error)]
@@ -67,7 +67,7 @@ pub enum StartError {
     },
     /// The keeper could not be started.
     #[error("the keeper {} cannot be started: {source}; check that it is a program that begins with Keeper::run_if_asked", .path.display())]
-    Keeper {
+    Supervisor {
         /// The path.
         path: PathBuf,
         /// What went wrong.
@@ -77,7 +77,7 @@ pub enum StartError {
     #[error(
         "this program is to be its own keeper, but its main does not begin with Keeper::run_if_asked; add that call, or choose another keeper"
     )]
-    KeeperNotRun,
+    SupervisorNotRun,
     /// What the CLI is to be started with is too long.
     #[error(
         "cannot start Claude Code: its arguments or its environment are longer than the system allows ({0}); shorten the \
@@ -114,24 +114,24 @@ pub(crate) struct Ending {
 
 /// A session's processes.
 pub(crate) enum Process {
-    Kept(Kept),
-    Unkept(Unkept),
+    Supervised(Supervised),
+    Unsupervised(Unsupervised),
 }
 
 impl Process {
     /// Takes a step towards the end. (Closing stdin is the driver's.)
     pub(crate) fn stop(&mut self, stop: Stop) {
         match self {
-            Process::Kept(kept) => kept.stop(stop),
-            Process::Unkept(unkept) => unkept.stop(stop),
+            Process::Supervised(supervised) => supervised.stop(stop),
+            Process::Unsupervised(unsupervised) => unsupervised.stop(stop),
         }
     }
 
     /// Waits until nothing of the session is left. May be dropped and called again.
     pub(crate) async fn gone(&mut self) -> Ending {
         match self {
-            Process::Kept(kept) => kept.gone().await,
-            Process::Unkept(unkept) => unkept.gone().await,
+            Process::Supervised(supervised) => supervised.gone().await,
+            Process::Unsupervised(unsupervised) => unsupervised.gone().await,
         }
     }
 }
@@ -200,7 +200,7 @@ struct Streams {
 
 /// Starts the CLI.
 pub(crate) async fn start(options: &Options) -> Result<Started, StartError> {
-    start_plan(plan(options)?, &options.keeper).await
+    start_plan(plan(options)?, &options.supervisor).await
 }
 
 /// Starts the CLI as somebody says who knows its words.
@@ -217,20 +217,20 @@ pub(crate) async fn start_raw(start: RawStart) -> Result<Started, StartError> {
     environment.insert(mark_variable(&mark).into(), "1".into());
     let folder = PrivateFolder::default();
     let plan = Plan { program, arguments: start.arguments, directory, environment, mark, folder, lock: None };
-    start_plan(plan, &start.keeper).await
+    start_plan(plan, &start.supervisor).await
 }
 
-async fn start_plan(plan: Plan, keeper: &Keeper) -> Result<Started, StartError> {
+async fn start_plan(plan: Plan, supervisor: &Supervisor) -> Result<Started, StartError> {
     let program = plan.program.clone();
     let (directory, environment) = (plan.directory.clone(), plan.environment.clone());
     let Streams { theirs, stdin, stdout, stderr } = streams().map_err(StartError::System)?;
-    let process = match keeper {
-        Keeper::None => Process::Unkept(Unkept::start(plan, theirs)?),
-        Keeper::ThisProgram => Process::Kept(Kept::start(plan, theirs, this_program()?).await?),
-        Keeper::Program(path) => {
+    let process = match supervisor {
+        Supervisor::None => Process::Unsupervised(Unsupervised::start(plan, theirs)?),
+        Supervisor::ThisProgram => Process::Supervised(Supervised::start(plan, theirs, this_program()?).await?),
+        Supervisor::Program(path) => {
             // It is started in another directory.
             let path = std::path::absolute(path).map_err(StartError::System)?;
-            Process::Kept(Kept::start(plan, theirs, path).await?)
+            Process::Supervised(Supervised::start(plan, theirs, path).await?)
         }
     };
     Ok(Started { stdin, stdout, stderr, process, program, directory, environment })
@@ -238,9 +238,9 @@ async fn start_plan(plan: Plan, keeper: &Keeper) -> Result<Started, StartError> 
 
 /// The program that runs, even when its file was replaced since it was started.
 fn this_program() -> Result<PathBuf, StartError> {
-    if std::env::args_os().nth(1).is_some_and(|argument| argument == KEEPER_ARGUMENT) {
+    if std::env::args_os().nth(1).is_some_and(|argument| argument == SUPERVISOR_ARGUMENT) {
         // It was started as a keeper and went on as itself; it would start another, and so on.
-        return Err(StartError::KeeperNotRun);
+        return Err(StartError::SupervisorNotRun);
     }
     if cfg!(all(target_os = "linux", not(watari_portable))) {
         Ok("/proc/self/exe".into())

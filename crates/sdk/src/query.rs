@@ -43,8 +43,8 @@ impl Query {
     }
 
     /// Answers an ask, when the options say to ask.
-    pub async fn respond(&self, ask: AskId, answer: Answer) -> Result<(), CommandError> {
-        self.client.respond(ask, answer).await
+    pub async fn answer(&self, ask: AskId, answer: Answer) -> Result<(), CommandError> {
+        self.client.answer(ask, answer).await
     }
 
     /// Ends the turn, and with it the query.

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use tokio::net::unix::pipe;
 use watari_protocol::Stop;
 
-use crate::keeper::Keeper;
 use crate::process::{self, Process, StartError};
+use crate::supervisor::Supervisor;
 
 /// How a CLI is started by hand.
 #[derive(Debug, Clone, Default)]
@@ -22,7 +22,7 @@ pub struct RawStart {
     /// Its whole environment.
     pub environment: BTreeMap<String, String>,
     /// Who sees to it that nothing of it outlives it.
-    pub keeper: Keeper,
+    pub supervisor: Supervisor,
 }
 
 /// A CLI that was started by hand. When this is dropped, it is ended with everything it started.

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use watari_protocol::{Command, Event, Refused};
+use watari_protocol::{Command, Event, Refusal};
 
 /// How much may wait for a reader before the CLI is no longer read. (The CLI then keeps its output for itself.) Commands
 /// and time limits go on.
@@ -21,7 +21,7 @@ const EMPTY_EVENTS_MAX: usize = 4096;
 /// Who is told what happens in a session. The session calls it and never waits for it.
 pub trait Sink: Send {
     /// Something happened.
-    fn tell(&mut self, event: Event);
+    fn emit(&mut self, event: Event);
 
     /// Ready when more may be told soon; while it is not, the CLI is not read.
     fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<()>;
@@ -35,25 +35,25 @@ pub trait Sink: Send {
     }
 
     /// Whether all that was told is where it should be. Called before a command is carried out, so it may look for itself.
-    fn has_kept_all(&mut self) -> bool {
+    fn has_stored_all(&mut self) -> bool {
         true
     }
 
     /// Whether something that was told still waits to be where it should be. Cheap: it is asked after every event. What
     /// follows from that event is not written to the CLI before, and nobody hears that a command was accepted.
-    fn waits_to_keep(&self) -> bool {
+    fn waits_for_storage(&self) -> bool {
         false
     }
 
     /// Why a command is not to be carried out at the moment.
-    fn refuses(&self, _command: &Command) -> Option<Refused> {
+    fn refuses(&self, _command: &Command) -> Option<Refusal> {
         None
     }
 }
 
 impl<S: Sink> Sink for &mut S {
-    fn tell(&mut self, event: Event) {
-        S::tell(self, event);
+    fn emit(&mut self, event: Event) {
+        S::emit(self, event);
     }
 
     fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<()> {
@@ -68,28 +68,28 @@ impl<S: Sink> Sink for &mut S {
         S::poll_work(self, context)
     }
 
-    fn has_kept_all(&mut self) -> bool {
-        S::has_kept_all(self)
+    fn has_stored_all(&mut self) -> bool {
+        S::has_stored_all(self)
     }
 
-    fn waits_to_keep(&self) -> bool {
-        S::waits_to_keep(self)
+    fn waits_for_storage(&self) -> bool {
+        S::waits_for_storage(self)
     }
 
-    fn refuses(&self, command: &Command) -> Option<Refused> {
+    fn refuses(&self, command: &Command) -> Option<Refusal> {
         S::refuses(self, command)
     }
 }
 
 /// A queue of events between a session and the program, bounded by bytes.
-pub(crate) fn outbox() -> (Outbox, Events) {
+pub(crate) fn event_queue() -> (EventQueue, Events) {
     let shared = Arc::new(Mutex::new(Queue::default()));
-    (Outbox { shared: Arc::clone(&shared) }, Events { shared })
+    (EventQueue { shared: Arc::clone(&shared) }, Events { shared })
 }
 
 /// The session's end of the queue.
 #[derive(Debug)]
-pub(crate) struct Outbox {
+pub(crate) struct EventQueue {
     shared: Arc<Mutex<Queue>>,
 }
 
@@ -122,8 +122,8 @@ impl Queue {
     }
 }
 
-impl Sink for Outbox {
-    fn tell(&mut self, event: Event) {
+impl Sink for EventQueue {
+    fn emit(&mut self, event: Event) {
         let mut queue = lock(&self.shared);
         if queue.has_no_reader {
             return;
@@ -157,7 +157,7 @@ impl Sink for Outbox {
     }
 }
 
-impl Drop for Outbox {
+impl Drop for EventQueue {
     fn drop(&mut self) {
         let mut queue = lock(&self.shared);
         queue.is_closed = true;

@@ -9,7 +9,7 @@ const MARK_PREFIX: &str = "WATARI_SESSION_";
 /// A text that no other session's processes have in their environment: it begins with the process that owns the
 /// session, which is this one.
 pub(crate) fn new_mark() -> String {
-    format!("{}_{:x}", std::process::id(), crate::opening::chance())
+    format!("{}_{:x}", std::process::id(), crate::opening::random_u128())
 }
 
 /// The variable that carries a mark; its value is 1.
@@ -19,11 +19,11 @@ pub(crate) fn mark_variable(mark: &str) -> String {
 
 /// The process that owns the session with this mark; none when the mark is not one that is made here.
 pub(crate) fn owner_of(mark: &str) -> Option<Pid> {
-    let (owner, chance) = mark.split_once('_')?;
-    let is_chance = !chance.is_empty() && chance.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let (owner, random_u128) = mark.split_once('_')?;
+    let is_random = !random_u128.is_empty() && random_u128.bytes().all(|byte| byte.is_ascii_hexdigit());
     // A sign would be read as part of the number.
     let is_number = owner.bytes().all(|byte| byte.is_ascii_digit());
-    if is_chance && is_number { Pid::from_raw(owner.parse().ok()?) } else { None }
+    if is_random && is_number { Pid::from_raw(owner.parse().ok()?) } else { None }
 }
 
 /// Sends SIGKILL to every descendant of a process, and tells how many there were.

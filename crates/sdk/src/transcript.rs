@@ -11,7 +11,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use serde::Deserialize;
-use watari_protocol::{Command, Event, Refused, SessionId};
+use watari_protocol::{Command, Event, Refusal, SessionId};
 
 use crate::argv::TranscriptPlace;
 use crate::files::TRANSCRIPT;
@@ -104,7 +104,7 @@ impl<S: Sink> TranscriptWatch<S> {
             (self.watched.stranger.take(), &self.session, self.is_reported)
         {
             self.is_reported = true;
-            self.sink.tell(Event::ResumedElsewhere { session_id: session.clone(), entrypoint });
+            self.sink.emit(Event::ResumedElsewhere { session_id: session.clone(), entrypoint });
         }
     }
 }
@@ -175,12 +175,12 @@ impl Watched {
 }
 
 impl<S: Sink> Sink for TranscriptWatch<S> {
-    fn tell(&mut self, event: Event) {
+    fn emit(&mut self, event: Event) {
         if let Event::SessionOpened { session } = &event {
             self.open(&session.session_id);
         }
         let is_turns_end = matches!(event, Event::TurnFinished { .. });
-        self.sink.tell(event);
+        self.sink.emit(event);
         if is_turns_end {
             self.look();
         }
@@ -210,15 +210,15 @@ impl<S: Sink> Sink for TranscriptWatch<S> {
         self.sink.poll_work(context)
     }
 
-    fn has_kept_all(&mut self) -> bool {
-        self.sink.has_kept_all()
+    fn has_stored_all(&mut self) -> bool {
+        self.sink.has_stored_all()
     }
 
-    fn waits_to_keep(&self) -> bool {
-        self.sink.waits_to_keep()
+    fn waits_for_storage(&self) -> bool {
+        self.sink.waits_for_storage()
     }
 
-    fn refuses(&self, command: &Command) -> Option<Refused> {
+    fn refuses(&self, command: &Command) -> Option<Refusal> {
         self.sink.refuses(command)
     }
 }

@@ -10,7 +10,7 @@
 mod common;
 
 use common::{Talk, built};
-use watari_sdk::{Environment, Event, Keeper, Options};
+use watari_sdk::{Environment, Event, Options, Supervisor};
 
 /// Starts a session on one thread, and counts what a turn of so many deltas allocates there.
 fn allocations_of(deltas: u64) -> u64 {
@@ -20,7 +20,7 @@ fn allocations_of(deltas: u64) -> u64 {
     let mut environment = Environment::default();
     environment.set.insert("FAKE_CLAUDE_SCRIPT".to_owned(), Some(script.display().to_string()));
     let options =
-        Options { claude: Some(built("fake-claude")), environment, keeper: Keeper::None, ..Options::default() };
+        Options { claude: Some(built("fake-claude")), environment, supervisor: Supervisor::None, ..Options::default() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let mut talk = runtime.block_on(async {
         let mut talk = Talk::connect(options).await;
@@ -34,7 +34,7 @@ fn allocations_of(deltas: u64) -> u64 {
             talk.client.send("go on").await.unwrap();
             loop {
                 let event = talk.events.next().await.unwrap();
-                grown += u64::from(matches!(event, Event::BlockGrew { .. }));
+                grown += u64::from(matches!(event, Event::BlockDelta { .. }));
                 if let Event::TurnFinished { .. } = event {
                     break;
                 }

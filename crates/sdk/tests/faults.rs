@@ -16,10 +16,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use common::{Talk, keeper, transcript};
+use common::{Talk, supervisor, transcript};
 use watari_sdk::{
-    BadOption, Client, ConnectError, Environment, Event, Exit, ExitReason, ExtraArgument, Keeper, Liveness, Options,
-    RequestError, RequestFailed, StartError, Unanswered,
+    BadOption, Client, ConnectError, Environment, Event, Exit, ExitReason, ExtraArgument, Liveness, Options,
+    RequestError, RequestFailure, StartError, Supervisor, Unanswered,
 };
 use watari_testkit::processes::marked;
 
@@ -58,7 +58,7 @@ impl Fake {
                 ("PATH".to_owned(), std::env::var("PATH").unwrap()),
                 ("HOME".to_owned(), self.path().to_str().unwrap().to_owned()),
             ]),
-            keeper: keeper(),
+            supervisor: supervisor(),
             ..Options::default()
         }
     }
@@ -159,10 +159,10 @@ cat > /dev/null"#,
 #[tokio::test]
 async fn a_keeper_that_is_none_is_told() {
     let fake = Fake::new(READY);
-    for keeper in ["/bin/true", "/no/such/keeper"] {
-        let options = Options { keeper: Keeper::Program(keeper.into()), ..fake.options() };
+    for supervisor in ["/bin/true", "/no/such/keeper"] {
+        let options = Options { supervisor: Supervisor::Program(supervisor.into()), ..fake.options() };
         let error = Client::connect(options).await.map(drop).unwrap_err();
-        assert!(matches!(error, ConnectError::Start(StartError::Keeper { .. })), "{error}");
+        assert!(matches!(error, ConnectError::Start(StartError::Supervisor { .. })), "{error}");
     }
 }
 
@@ -170,7 +170,7 @@ async fn a_keeper_that_is_none_is_told() {
 async fn a_program_that_is_no_keeper_is_not_left_running() {
     let fake = Fake::new(READY);
     let stays = fake.write("stays", "#!/bin/sh\nexec tail -f /dev/null\n", 0o755);
-    let options = Options { keeper: Keeper::Program(stays), ..fake.options() };
+    let options = Options { supervisor: Supervisor::Program(stays), ..fake.options() };
     let refusal = fake.refusal(options).await;
     assert!(refusal.contains("the keeper <folder>/stays cannot be started"), "{refusal}");
 }
@@ -240,7 +240,8 @@ cat > /dev/null"#
     let mut talk = Talk::connect(fake.options()).await;
     talk.client.send("y".repeat(8_000_000)).await.unwrap();
     let events = talk.until_turn_finished().await;
-    let noise = events.iter().filter(|event| matches!(event, Event::NoiseSkipped { bytes: 1_000_000, .. })).count();
+    let noise =
+        events.iter().filter(|event| matches!(event, Event::UnparsedLineSkipped { bytes: 1_000_000, .. })).count();
     assert_eq!(noise, 8);
     talk.client.close().await;
     let received: usize = fs::read_to_string(fake.path().join("received")).unwrap().trim().parse().unwrap();
@@ -269,7 +270,7 @@ cat > /dev/null"#
     }
     assert!((2..8).contains(&before), "{before} MB were taken while nobody read");
     // Commands go on while the flow is stopped.
-    let refused = talk.client.respond(watari_sdk::AskId(1), watari_sdk::Answer::allow()).await;
+    let refused = talk.client.answer(watari_sdk::AskId(1), watari_sdk::Answer::allow()).await;
     assert!(refused.is_err());
     for block in 1..=40 {
         let events = talk.until(|event| matches!(event, Event::BlockFinished { .. })).await;
@@ -358,7 +359,7 @@ cat > /dev/null"#
     let mut talk = Talk::connect(fake.options()).await;
     talk.client.send("go").await.unwrap();
     let events = talk.until_turn_finished().await;
-    assert!(events.iter().any(|event| matches!(event, Event::NoiseSkipped { bytes: 70_000_000, .. })));
+    assert!(events.iter().any(|event| matches!(event, Event::UnparsedLineSkipped { bytes: 70_000_000, .. })));
     talk.client.close().await;
 }
 
@@ -433,7 +434,7 @@ fn reacts_within(limit: Duration) -> Liveness {
 /// How a session ends whose CLI does not react to an interrupt.
 async fn interrupted_in_vain(talk: Talk) -> Exit {
     let interrupted = talk.client.interrupt().await;
-    assert_eq!(interrupted, Err(RequestError::Failed(RequestFailed::SessionEnded)));
+    assert_eq!(interrupted, Err(RequestError::Failed(RequestFailure::SessionEnded)));
     let Some(Event::Ended { exit }) = talk.rest().await.pop() else { panic!("it has no end") };
     exit
 }
@@ -552,8 +553,8 @@ async fn asks_that_come_at_once_are_each_answered_once() {
     // Two clients answer every question, from the last to the first; one of them is refused each time.
     for ask in (1..=50).map(watari_sdk::AskId) {
         let (yes, no) = tokio::join!(
-            talk.client.respond(ask, watari_sdk::Answer::allow()),
-            talk.client.respond(ask, watari_sdk::Answer::deny("no")),
+            talk.client.answer(ask, watari_sdk::Answer::allow()),
+            talk.client.answer(ask, watari_sdk::Answer::deny("no")),
         );
         assert!(yes.is_ok() != no.is_ok(), "{yes:?} {no:?}");
     }
@@ -569,8 +570,10 @@ async fn a_keeper_that_was_stopped_holds_nothing_up() {
     let fake = Fake::new(&format!("{READY}\nexec tail -f /dev/null"));
     let talk = Talk::connect(fake.options()).await;
     let processes = marked(fake.path().to_str().unwrap());
-    let keeper = processes.iter().find(|process| process.command.contains("__keeper")).unwrap();
-    assert!(std::process::Command::new("kill").args(["-STOP", &keeper.pid.to_string()]).status().unwrap().success());
+    let supervisor = processes.iter().find(|process| process.command.contains("__supervisor")).unwrap();
+    assert!(
+        std::process::Command::new("kill").args(["-STOP", &supervisor.pid.to_string()]).status().unwrap().success()
+    );
     talk.client.abort().await;
     assert_eq!(marked(fake.path().to_str().unwrap()), []);
 }

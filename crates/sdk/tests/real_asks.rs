@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use common::{Room, Talk, told};
 use serde_json::json;
 use watari_sdk::{
-    Answer, AskEnding, AskId, AskKind, Event, Hook, HookOutput, McpServers, Options, Raw, Request, TurnEnding,
+    Answer, AskId, AskKind, AskResolution, Event, Hook, HookOutput, McpServers, Options, RawJson, Request, TurnEnding,
 };
 use watari_testkit::Reply;
 
@@ -35,8 +35,8 @@ async fn two_questions_open_at_once_are_answered_in_reverse() {
     talk.client.send("read both").await.unwrap();
     talk.until_asked().await;
     talk.until_asked().await;
-    talk.client.respond(AskId(2), Answer::deny("not b")).await.unwrap();
-    talk.client.respond(AskId(1), Answer::allow()).await.unwrap();
+    talk.client.answer(AskId(2), Answer::deny("not b")).await.unwrap();
+    talk.client.answer(AskId(1), Answer::allow()).await.unwrap();
     let events = talk.until_idle().await;
     let returned: BTreeMap<String, bool> = events
         .iter()
@@ -55,7 +55,7 @@ async fn a_no_that_interrupts_ends_the_turn() {
     let mut talk = Talk::connect(room.asking_options()).await;
     talk.client.send("go").await.unwrap();
     talk.until_asked().await;
-    talk.client.respond(AskId(1), Answer::Deny { message: "stop".into(), interrupt: true }).await.unwrap();
+    talk.client.answer(AskId(1), Answer::Deny { message: "stop".into(), interrupt: true }).await.unwrap();
     assert_eq!(told(&talk.until_idle().await).endings, [TurnEnding::Interrupted]);
     assert_eq!(room.stub.model_calls().len(), 1);
     talk.client.send("again").await.unwrap();
@@ -71,9 +71,9 @@ async fn an_interrupt_withdraws_what_is_asked() {
     talk.until_asked().await;
     talk.client.interrupt().await.unwrap();
     let told = told(&talk.until_idle().await);
-    assert_eq!(told.asks_closed, [(AskId(1), AskEnding::Withdrawn)]);
+    assert_eq!(told.asks_closed, [(AskId(1), AskResolution::Withdrawn)]);
     assert_eq!(told.endings, [TurnEnding::Interrupted]);
-    assert!(talk.client.respond(AskId(1), Answer::allow()).await.is_err());
+    assert!(talk.client.answer(AskId(1), Answer::allow()).await.is_err());
     assert!(!room.sandbox.cwd().join("made.txt").exists());
     talk.client.close().await;
 }
@@ -93,8 +93,8 @@ async fn suggestions_that_are_accepted_are_not_asked_again() {
     assert!(ask.suggestions.is_some());
     let permissions =
         json!([{"type": "addRules", "behavior": "allow", "destination": "session", "rules": [{"toolName": "Bash"}]}]);
-    let answer = Answer::Allow { input: None, permissions: Some(Raw::from(permissions)) };
-    talk.client.respond(AskId(1), answer).await.unwrap();
+    let answer = Answer::Allow { input: None, permissions: Some(RawJson::from(permissions)) };
+    talk.client.answer(AskId(1), answer).await.unwrap();
     let told = told(&talk.until_idle().await);
     assert_eq!((told.asks_opened, told.endings), (0, vec![TurnEnding::Completed]));
     talk.client.close().await;
@@ -112,7 +112,7 @@ async fn a_question_to_the_user_is_answered_by_a_choice() {
     let asked = talk.until_asked().await;
     assert!(matches!(asked.last(), Some(Event::AskOpened { kind: AskKind::Question(ask), .. }) if ask.needs_person));
     let choice = BTreeMap::from([("Which colour?".to_owned(), "Blue".to_owned())]);
-    talk.client.respond(AskId(1), Answer::Choose(choice)).await.unwrap();
+    talk.client.answer(AskId(1), Answer::Choose(choice)).await.unwrap();
     assert_eq!(told(&talk.until_idle().await).endings, [TurnEnding::Completed]);
     assert!(room.stub.model_calls()[1].to_string().contains("Blue"));
     talk.client.close().await;
@@ -130,7 +130,7 @@ async fn a_plan_is_a_plan() {
     talk.client.send("plan").await.unwrap();
     let asked = talk.until_asked().await;
     assert!(matches!(asked.last(), Some(Event::AskOpened { kind: AskKind::Plan(_), .. })), "{asked:#?}");
-    talk.client.respond(AskId(1), Answer::allow()).await.unwrap();
+    talk.client.answer(AskId(1), Answer::allow()).await.unwrap();
     assert_eq!(told(&talk.until_idle().await).endings, [TurnEnding::Completed]);
     talk.client.close().await;
 }
@@ -147,9 +147,9 @@ async fn hook_against_callback(hook_first: bool) -> (common::Told, bool) {
     let (hook, permission) = (asks["hook"], asks["permission"]);
     let deny = Answer::Hook(HookOutput::Deny { reason: "the hook says no".into() });
     if hook_first {
-        talk.client.respond(hook, deny).await.unwrap();
+        talk.client.answer(hook, deny).await.unwrap();
     } else {
-        talk.client.respond(permission, Answer::allow()).await.unwrap();
+        talk.client.answer(permission, Answer::allow()).await.unwrap();
     }
     events.extend(talk.until_idle().await);
     talk.client.close().await;
@@ -160,7 +160,7 @@ async fn hook_against_callback(hook_first: bool) -> (common::Told, bool) {
 async fn a_hook_that_is_faster_than_the_callback_decides() {
     let (told, made) = hook_against_callback(true).await;
     assert!(!made);
-    assert!(told.asks_closed.iter().any(|(_, ending)| *ending == AskEnding::Withdrawn), "{told:?}");
+    assert!(told.asks_closed.iter().any(|(_, resolution)| *resolution == AskResolution::Withdrawn), "{told:?}");
 }
 
 #[tokio::test]
@@ -192,7 +192,7 @@ async fn greeted(answer: Answer) -> String {
     std::fs::write(&server, ASKING_SERVER).unwrap();
     let config = json!({"command": "/bin/sh", "args": [server]});
     let options = Options {
-        mcp_servers: McpServers::Inline(BTreeMap::from([("el".to_owned(), Raw::from(config))])),
+        mcp_servers: McpServers::Inline(BTreeMap::from([("el".to_owned(), RawJson::from(config))])),
         allowed_tools: vec!["mcp__el__greet".into()],
         ..room.asking_options()
     };
@@ -202,7 +202,7 @@ async fn greeted(answer: Answer) -> String {
     let Some(Event::AskOpened { ask, kind: AskKind::Form(form) }) = asked.last() else { panic!("{asked:#?}") };
     assert_eq!((form.server.as_str(), form.message.as_str()), ("el", "Your name?"));
     assert!(form.schema.is_some());
-    talk.client.respond(*ask, answer).await.unwrap();
+    talk.client.answer(*ask, answer).await.unwrap();
     let returned = talk.until_idle().await.into_iter().find_map(|event| match event {
         Event::ToolReturned { content, .. } => Some(content.as_str().to_owned()),
         _ => None,
@@ -213,7 +213,7 @@ async fn greeted(answer: Answer) -> String {
 
 #[tokio::test]
 async fn a_form_is_submitted_declined_or_dismissed() {
-    let submitted = greeted(Answer::Submit(Raw::from(json!({"name": "Ada"})))).await;
+    let submitted = greeted(Answer::Submit(RawJson::from(json!({"name": "Ada"})))).await;
     assert!(submitted.contains("accept Ada"), "{submitted}");
     let declined = greeted(Answer::Decline).await;
     assert!(declined.contains("decline"), "{declined}");
@@ -228,7 +228,7 @@ async fn a_tool_that_a_request_runs_is_asked_for_and_one_that_would_not_be_is_re
     let server = room.sandbox.root().join("server.sh");
     std::fs::write(&server, ASKING_SERVER).unwrap();
     let config = json!({"command": "/bin/sh", "args": [server]});
-    let mcp_servers = McpServers::Inline(BTreeMap::from([("el".to_owned(), Raw::from(config))]));
+    let mcp_servers = McpServers::Inline(BTreeMap::from([("el".to_owned(), RawJson::from(config))]));
     let mut talk = Talk::connect(Options { mcp_servers, ..room.asking_options() }).await;
     // The first turn waits for the server.
     talk.client.send("hi").await.unwrap();
@@ -252,7 +252,7 @@ async fn a_tool_that_a_request_runs_is_asked_for_and_one_that_would_not_be_is_re
                 Event::RequestSent { body, .. } => sent = Some(body),
                 Event::AskOpened { ask, kind: AskKind::Permission(asked) } => {
                     assert_eq!(asked.tool, "mcp__el__greet");
-                    client.respond(ask, Answer::deny("no")).await.unwrap();
+                    client.answer(ask, Answer::deny("no")).await.unwrap();
                     return sent.unwrap();
                 }
                 _ => {}

@@ -23,7 +23,7 @@ use replay::line::{compared, difference, folded, line, lines, unlisted};
 use replay::{Order, Recording};
 use serde_json::json;
 use watari_sdk::{
-    Answer, AskId, Event, Hook, HookOutput, Options, PermissionPrompts, Raw, Session, SessionId, TaskNews,
+    Answer, AskId, Event, Hook, HookOutput, Options, PermissionPrompts, RawJson, Session, SessionId, TaskUpdate,
 };
 use watari_testkit::claude::pinned_claude;
 use watari_testkit::recorder::{CLAUDE_VARIABLE, FILE_VARIABLE};
@@ -69,7 +69,7 @@ impl Conversation {
     /// Waits for the next ask and answers it.
     async fn answer(&mut self, ask: u64, answer: Answer) {
         self.until(|event| matches!(event, Event::AskOpened { .. })).await;
-        self.talk.client.respond(AskId(ask), answer).await.unwrap();
+        self.talk.client.answer(AskId(ask), answer).await.unwrap();
     }
 
     /// Closes the session, plays the recording, and compares.
@@ -198,7 +198,7 @@ async fn an_interrupt_while_the_model_writes() {
     let room = Room::with_replies([Reply::hold(), Reply::text("again")]).await;
     let mut talk = Conversation::begin("interrupted", room.options()).await;
     talk.say("go").await;
-    talk.until(|event| matches!(event, Event::BlockGrew { .. })).await;
+    talk.until(|event| matches!(event, Event::BlockDelta { .. })).await;
     talk.talk.client.interrupt().await.unwrap();
     talk.until_idle().await;
     talk.say("again").await;
@@ -217,7 +217,7 @@ async fn a_tool_in_the_background() {
     talk.say("wait for it").await;
     talk.until_idle().await;
     std::fs::write(room.sandbox.cwd().join("go"), "").unwrap();
-    talk.until(|event| matches!(event, Event::TaskChanged { news: TaskNews::Ended, .. })).await;
+    talk.until(|event| matches!(event, Event::TaskChanged { update: TaskUpdate::Ended, .. })).await;
     talk.until_idle().await;
     talk.end().await;
 }
@@ -276,7 +276,7 @@ async fn an_error_of_the_api() {
 async fn an_answer_that_fits_a_schema() {
     let room = Room::with_replies([Reply::tool_use("toolu_1", "StructuredOutput", json!({"city": "Kyoto"}))]).await;
     let schema = json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]});
-    let options = Options { output_schema: Some(Raw::from(schema)), ..room.options() };
+    let options = Options { output_schema: Some(RawJson::from(schema)), ..room.options() };
     let mut talk = Conversation::begin("structured", options).await;
     talk.say("which city?").await;
     talk.until_idle().await;

@@ -41,7 +41,7 @@ async fn deltas_come_while_the_model_is_still_writing() {
     let mut talk = room.connect().await;
     talk.client.send("hi").await.unwrap();
     // The stub never ends this message, so the delta can only have come before its end.
-    talk.until(|event| matches!(event, Event::BlockGrew { .. })).await;
+    talk.until(|event| matches!(event, Event::BlockDelta { .. })).await;
     talk.client.abort().await;
 }
 
@@ -120,7 +120,7 @@ async fn a_prompt_sent_during_a_turn_has_a_turn_of_its_own() {
     .await;
     let mut talk = room.connect().await;
     talk.client.send("first").await.unwrap();
-    let mut events = talk.until(|event| matches!(event, Event::BlockGrew { .. })).await;
+    let mut events = talk.until(|event| matches!(event, Event::BlockDelta { .. })).await;
     talk.client.send("second").await.unwrap();
     events.extend(talk.until_idle().await);
     insta::assert_snapshot!(transcript(&events), @r#"

@@ -14,9 +14,9 @@ mod common;
 
 use std::time::Duration;
 
-use common::{Program, Room, Talk, keeper};
+use common::{Program, Room, Talk, supervisor};
 use serde_json::json;
-use watari_sdk::{Keeper, Options};
+use watari_sdk::{Options, Supervisor};
 use watari_testkit::Reply;
 use watari_testkit::processes::{marked, none_marked_within};
 
@@ -29,8 +29,8 @@ async fn escaping_room() -> Room {
 }
 
 /// A session in the middle of that command.
-async fn escaping(room: &Room, keeper: Keeper) -> Talk {
-    let options = Options { allowed_tools: vec!["Bash".into()], keeper, ..room.options() };
+async fn escaping(room: &Room, supervisor: Supervisor) -> Talk {
+    let options = Options { allowed_tools: vec!["Bash".into()], supervisor, ..room.options() };
     let talk = Talk::connect(options).await;
     talk.client.send("go").await.unwrap();
     all_started(room).await;
@@ -58,7 +58,7 @@ async fn gone_within(room: &Room, limit: Duration) {
 #[tokio::test]
 async fn nothing_is_alive_when_a_session_was_closed_in_the_middle_of_a_tool() {
     let room = escaping_room().await;
-    let talk = escaping(&room, keeper()).await;
+    let talk = escaping(&room, supervisor()).await;
     talk.client.close().await;
     assert_eq!(marked(room.marker()), []);
 }
@@ -66,7 +66,7 @@ async fn nothing_is_alive_when_a_session_was_closed_in_the_middle_of_a_tool() {
 #[tokio::test]
 async fn nothing_is_alive_a_second_after_abort_in_the_middle_of_a_tool() {
     let room = escaping_room().await;
-    let talk = escaping(&room, keeper()).await;
+    let talk = escaping(&room, supervisor()).await;
     let asked = std::time::Instant::now();
     talk.client.abort().await;
     assert_eq!(marked(room.marker()), []);
@@ -76,7 +76,7 @@ async fn nothing_is_alive_a_second_after_abort_in_the_middle_of_a_tool() {
 #[tokio::test]
 async fn nothing_is_alive_a_second_after_the_client_was_dropped() {
     let room = escaping_room().await;
-    let talk = escaping(&room, keeper()).await;
+    let talk = escaping(&room, supervisor()).await;
     drop(talk);
     gone_within(&room, Duration::from_secs(1)).await;
 }
@@ -84,22 +84,22 @@ async fn nothing_is_alive_a_second_after_the_client_was_dropped() {
 #[tokio::test]
 async fn without_a_keeper_nothing_is_alive_a_second_after_abort_or_drop() {
     let room = escaping_room().await;
-    let talk = escaping(&room, Keeper::None).await;
+    let talk = escaping(&room, Supervisor::None).await;
     talk.client.abort().await;
     assert_eq!(marked(room.marker()), []);
 
     let room = escaping_room().await;
-    drop(escaping(&room, Keeper::None).await);
+    drop(escaping(&room, Supervisor::None).await);
     gone_within(&room, Duration::from_secs(1)).await;
 }
 
 #[test]
 fn a_runtime_that_goes_away_takes_its_sessions_with_it() {
-    for keeper in [keeper(), Keeper::None] {
+    for supervisor in [supervisor(), Supervisor::None] {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let (room, talk) = runtime.block_on(async {
             let room = escaping_room().await;
-            let talk = escaping(&room, keeper).await;
+            let talk = escaping(&room, supervisor).await;
             (room, talk)
         });
         drop(runtime);
@@ -114,7 +114,7 @@ async fn nothing_is_alive_three_seconds_after_the_program_was_killed() {
     let room = escaping_room().await;
     let mut program = Program::chat(&room);
     program.say("go").await;
-    program.hear("may Bash run").await;
+    program.receive("may Bash run").await;
     program.say("y").await;
     all_started(&room).await;
     program.child.kill().await.unwrap();
@@ -124,11 +124,11 @@ async fn nothing_is_alive_three_seconds_after_the_program_was_killed() {
 #[tokio::test]
 async fn when_the_keeper_is_killed_the_owner_ends_what_it_kept() {
     let room = escaping_room().await;
-    let talk = escaping(&room, keeper()).await;
-    let keepers: Vec<_> =
-        marked(room.marker()).into_iter().filter(|process| process.command.contains("__keeper")).collect();
-    assert_eq!(keepers.len(), 1);
-    let killed = std::process::Command::new("kill").args(["-KILL", &keepers[0].pid.to_string()]).status().unwrap();
+    let talk = escaping(&room, supervisor()).await;
+    let supervisors: Vec<_> =
+        marked(room.marker()).into_iter().filter(|process| process.command.contains("__supervisor")).collect();
+    assert_eq!(supervisors.len(), 1);
+    let killed = std::process::Command::new("kill").args(["-KILL", &supervisors[0].pid.to_string()]).status().unwrap();
     assert!(killed.success());
     let told = talk.rest().await;
     assert!(matches!(told.last(), Some(watari_sdk::Event::Ended { .. })), "{told:#?}");

@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 
 use common::{Room, Talk};
 use watari_sdk::{
-    Client, Effort, EntryId, McpServers, Options, PermissionMode, PermissionPrompts, Plugin, Raw, Session, SessionId,
-    SettingSource, Settings, SystemPrompt, Thinking, ThinkingDisplay, Tools,
+    Client, Effort, EntryId, McpServers, Options, PermissionMode, PermissionPrompts, Plugin, RawJson, Session,
+    SessionId, SettingSource, Settings, SystemPrompt, Thinking, ThinkingDisplay, Tools,
 };
 use watari_testkit::Reply;
 
@@ -27,13 +27,13 @@ fn table(room: &Room) -> Vec<(&'static str, Options)> {
         std::fs::write(&path, content).unwrap();
         path
     };
-    let raw_map = |name: &str, json: &str| BTreeMap::from([(name.to_owned(), Raw::from(json))]);
+    let raw_map = |name: &str, json: &str| BTreeMap::from([(name.to_owned(), RawJson::from(json))]);
     let mut table = vec![
         ("nothing", base()),
         ("debug file", Options { debug_file: Some(root.join("debug.log")), ..base() }),
         ("new with id", Options { session: Session::NewWithId(id("0f0e0d0c-0b0a-4908-8706-050403020100")), ..base() }),
         ("continue", Options { session: Session::Continue, ..base() }),
-        ("forget", Options { forget: true, ..base() }),
+        ("forget", Options { no_persistence: true, ..base() }),
         ("mirror", Options { mirror: true, ..base() }),
         ("checkpoints", Options { checkpoints: true, ..base() }),
         ("title", Options { title: Some("a title".into()), ..base() }),
@@ -43,10 +43,10 @@ fn table(room: &Room) -> Vec<(&'static str, Options)> {
         ("max turns", Options { max_turns: Some(3), ..base() }),
         ("budget", Options { max_budget_usd: Some(0.5), ..base() }),
         ("task budget", Options { task_budget: Some(5000), ..base() }),
-        ("output schema", Options { output_schema: Some(Raw::from(r#"{"type":"object"}"#)), ..base() }),
+        ("output schema", Options { output_schema: Some(RawJson::from(r#"{"type":"object"}"#)), ..base() }),
         ("empty prompt", Options { system_prompt: SystemPrompt::Empty, ..base() }),
         ("only prompt", Options { system_prompt: SystemPrompt::Only("Be brief.".into()), ..base() }),
-        ("more prompt", Options { system_prompt: SystemPrompt::ClaudeCodeAnd("Be brief.".into()), ..base() }),
+        ("more prompt", Options { system_prompt: SystemPrompt::Append("Be brief.".into()), ..base() }),
         ("agent", Options { agent: Some("general-purpose".into()), ..base() }),
         ("agents", Options { agents: raw_map("rev", r#"{"description":"d","prompt":"p"}"#), ..base() }),
         ("default tools", Options { tools: Some(Tools::Default), ..base() }),
@@ -68,11 +68,14 @@ fn table(room: &Room) -> Vec<(&'static str, Options)> {
             Options { mcp_servers: McpServers::File(file("mcp.json", r#"{"mcpServers":{}}"#)), ..base() },
         ),
         ("strict servers", Options { strict_mcp_config: true, ..base() }),
-        ("inline settings", Options { settings: Some(Settings::Inline(Raw::from(r#"{"model":"opus"}"#))), ..base() }),
+        (
+            "inline settings",
+            Options { settings: Some(Settings::Inline(RawJson::from(r#"{"model":"opus"}"#))), ..base() },
+        ),
         ("file of settings", Options { settings: Some(Settings::File(file("settings.json", "{}"))), ..base() }),
         (
             "managed settings",
-            Options { managed_settings: Some(Raw::from(r#"{"permissions":{"deny":["WebFetch"]}}"#)), ..base() },
+            Options { managed_settings: Some(RawJson::from(r#"{"permissions":{"deny":["WebFetch"]}}"#)), ..base() },
         ),
         ("project root", Options { project_config_root: Some(room.sandbox.cwd().to_owned()), ..base() }),
         // These two read what stands above the folder; at least no server that is named there is run.
@@ -85,7 +88,7 @@ fn table(room: &Room) -> Vec<(&'static str, Options)> {
             },
         ),
         ("usual sources", Options { setting_sources: None, strict_mcp_config: true, ..base() }),
-        ("hook events", Options { hook_events: true, ..base() }),
+        ("hook events", Options { include_hook_events: true, ..base() }),
         ("replay", Options { replay_prompts: true, ..base() }),
         ("subagent text", Options { forward_subagent_text: true, ..base() }),
         ("suggestions", Options { prompt_suggestions: true, ..base() }),
@@ -189,8 +192,8 @@ fn stored_entries(room: &Room, session: &SessionId) -> (Vec<EntryId>, Vec<EntryI
 async fn settings_and_servers_given_inline_have_their_effect() {
     let room = Room::with_replies([Reply::text("hello")]).await;
     let options = Options {
-        settings: Some(Settings::Inline(Raw::from(r#"{"permissions":{"deny":["WebFetch"]}}"#))),
-        managed_settings: Some(Raw::from(r#"{"permissions":{"deny":["WebSearch"]}}"#)),
+        settings: Some(Settings::Inline(RawJson::from(r#"{"permissions":{"deny":["WebFetch"]}}"#))),
+        managed_settings: Some(RawJson::from(r#"{"permissions":{"deny":["WebSearch"]}}"#)),
         ..room.options()
     };
     let talk = Talk::connect(options).await;

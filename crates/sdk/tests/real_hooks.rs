@@ -13,7 +13,9 @@ use std::time::Duration;
 
 use common::{Room, Talk, told};
 use serde_json::json;
-use watari_sdk::{Answer, AskEnding, AskId, AskKind, Event, Hook, HookOutput, Options, Session, SessionId, TurnEnding};
+use watari_sdk::{
+    Answer, AskId, AskKind, AskResolution, Event, Hook, HookOutput, Options, Session, SessionId, TurnEnding,
+};
 use watari_testkit::Reply;
 
 /// A room in which the model wants to make a file, and a session with a hook before every tool.
@@ -34,7 +36,7 @@ async fn answered(output: HookOutput) -> (common::Told, bool, Room) {
     let asked = talk.until_asked().await;
     let Some(Event::AskOpened { ask, kind: AskKind::Hook(hook) }) = asked.last() else { panic!("{asked:#?}") };
     assert_eq!((hook.hook.0, hook.event.as_str()), (1, "PreToolUse"));
-    talk.client.respond(*ask, Answer::Hook(output)).await.unwrap();
+    talk.client.answer(*ask, Answer::Hook(output)).await.unwrap();
     let events = talk.until(|event| matches!(event, Event::BecameIdle | Event::AskOpened { .. })).await;
     talk.client.close().await;
     (told(&events), room.sandbox.cwd().join("made.txt").exists(), room)
@@ -74,7 +76,7 @@ async fn a_hook_without_an_opinion_changes_nothing() {
 
 #[tokio::test]
 async fn an_output_the_cli_cannot_use_is_a_no() {
-    let (_, made, _) = answered(HookOutput::Other(watari_sdk::Raw::from(r#"{"hookSpecificOutput":7}"#))).await;
+    let (_, made, _) = answered(HookOutput::Other(watari_sdk::RawJson::from(r#"{"hookSpecificOutput":7}"#))).await;
     assert!(!made);
 }
 
@@ -85,7 +87,7 @@ async fn a_hook_nobody_answers_is_a_no_before_a_tool() {
     let mut talk = Talk::connect(with_hook(&room, hook)).await;
     talk.client.send("make a file").await.unwrap();
     let told = told(&talk.until_idle().await);
-    assert_eq!(told.asks_closed, [(AskId(1), AskEnding::Expired)]);
+    assert_eq!(told.asks_closed, [(AskId(1), AskResolution::Expired)]);
     assert!(!room.sandbox.cwd().join("made.txt").exists());
     assert_eq!(told.endings, [TurnEnding::Completed]);
     talk.client.close().await;
@@ -101,7 +103,7 @@ async fn a_prompt_is_blocked_by_a_hook_or_when_it_does_not_answer() {
         talk.client.send("hello").await.unwrap();
         talk.until_asked().await;
         if let Some(output) = output {
-            talk.client.respond(AskId(1), Answer::Hook(output)).await.unwrap();
+            talk.client.answer(AskId(1), Answer::Hook(output)).await.unwrap();
         }
         talk.until_idle().await;
         assert_eq!(room.stub.model_calls().len(), 0, "the prompt reached the model");
@@ -116,7 +118,7 @@ async fn a_hook_adds_context_to_a_prompt() {
     talk.client.send("hello").await.unwrap();
     talk.until_asked().await;
     let output = HookOutput::Context { text: "the moon is full".into() };
-    talk.client.respond(AskId(1), Answer::Hook(output)).await.unwrap();
+    talk.client.answer(AskId(1), Answer::Hook(output)).await.unwrap();
     talk.until_idle().await;
     assert!(room.stub.model_calls()[0].to_string().contains("the moon is full"));
     talk.client.close().await;
@@ -129,9 +131,9 @@ async fn a_hook_keeps_the_model_from_stopping() {
     talk.client.send("hello").await.unwrap();
     talk.until_asked().await;
     let output = HookOutput::Block { reason: "look again".into() };
-    talk.client.respond(AskId(1), Answer::Hook(output)).await.unwrap();
+    talk.client.answer(AskId(1), Answer::Hook(output)).await.unwrap();
     talk.until_asked().await;
-    talk.client.respond(AskId(2), Answer::Hook(HookOutput::NoOpinion)).await.unwrap();
+    talk.client.answer(AskId(2), Answer::Hook(HookOutput::NoOpinion)).await.unwrap();
     talk.until_idle().await;
     assert!(room.stub.model_calls()[1].to_string().contains("look again"));
     talk.client.close().await;
@@ -145,7 +147,7 @@ async fn approved_later(output: HookOutput) -> (bool, Room) {
     let mut talk = Talk::connect(options).await;
     talk.client.send("make a file").await.unwrap();
     talk.until_asked().await;
-    talk.client.respond(AskId(1), Answer::Hook(HookOutput::Defer)).await.unwrap();
+    talk.client.answer(AskId(1), Answer::Hook(HookOutput::Defer)).await.unwrap();
     let events = talk.until_turn_finished().await;
     let Some(Event::TurnFinished { outcome, .. }) = events.last() else { panic!("{events:#?}") };
     assert!(outcome.deferred_tool.as_ref().is_some_and(|tool| tool.as_str().contains("toolu_1")), "{outcome:#?}");
@@ -156,7 +158,7 @@ async fn approved_later(output: HookOutput) -> (bool, Room) {
     let mut talk = Talk::connect(options).await;
     // Nothing was sent: the CLI asks again by itself.
     talk.until_asked().await;
-    talk.client.respond(AskId(1), Answer::Hook(output)).await.unwrap();
+    talk.client.answer(AskId(1), Answer::Hook(output)).await.unwrap();
     assert_eq!(told(&talk.until_idle().await).endings, [TurnEnding::Completed]);
     talk.client.close().await;
     (room.sandbox.cwd().join("made.txt").exists(), room)

@@ -31,7 +31,7 @@ async fn a_turn_that_streams_ends_and_the_next_prompt_runs() {
     let room = Room::with_replies([Reply::hold(), Reply::text("fresh")]).await;
     let mut talk = room.connect().await;
     talk.client.send("hi").await.unwrap();
-    let mut events = talk.until(|event| matches!(event, Event::BlockGrew { .. })).await;
+    let mut events = talk.until(|event| matches!(event, Event::BlockDelta { .. })).await;
     assert_eq!(talk.client.interrupt().await.unwrap(), InterruptReceipt::default());
     events.extend(talk.until_idle().await);
     talk.client.send("again").await.unwrap();
@@ -110,7 +110,7 @@ async fn a_prompt_in_a_turn_of_the_clis_own_can_be_dropped_and_else_has_its_own_
         talk.client.send("one").await.unwrap();
         talk.until_idle().await;
         std::fs::write(room.sandbox.cwd().join("go"), "").unwrap();
-        talk.until(|event| matches!(event, Event::BlockGrew { .. })).await;
+        talk.until(|event| matches!(event, Event::BlockDelta { .. })).await;
         talk.client.send("two").await.unwrap();
         let (receipt, third) = tokio::join!(talk.client.interrupt_all(), talk.client.send("three"));
         assert_eq!((receipt.unwrap().cancelled, third.unwrap()), (vec![PromptId(2)], PromptId(3)));
@@ -180,7 +180,7 @@ async fn prompts_that_wait_still_run_unless_they_are_dropped_too() {
     for prompt in ["one", "two", "three"] {
         talk.client.send(prompt).await.unwrap();
     }
-    let streams = |event: &Event| matches!(event, Event::BlockGrew { .. });
+    let streams = |event: &Event| matches!(event, Event::BlockDelta { .. });
     talk.until(streams).await;
     let receipt = talk.client.interrupt().await.unwrap();
     assert_eq!(receipt, InterruptReceipt { still_queued: vec![PromptId(2), PromptId(3)], cancelled: vec![] });

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use common::{Room, Talk};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
-use watari_sdk::{Event, ExitReason, Liveness, Options, RequestError, RequestFailed, TurnEnding, Unanswered};
+use watari_sdk::{Event, ExitReason, Liveness, Options, RequestError, RequestFailure, TurnEnding, Unanswered};
 use watari_testkit::Reply;
 use watari_testkit::processes::{children_of, marked};
 
@@ -30,9 +30,9 @@ fn soon() -> Liveness {
 
 /// The real CLI: the child of the keeper, which is the only child of a test.
 fn cli() -> Pid {
-    let keepers = children_of(std::process::id());
-    let [keeper] = keepers.as_slice() else { panic!("{keepers:?}") };
-    let clis = children_of(keeper.pid);
+    let supervisors = children_of(std::process::id());
+    let [supervisor] = supervisors.as_slice() else { panic!("{supervisors:?}") };
+    let clis = children_of(supervisor.pid);
     let [cli] = clis.as_slice() else { panic!("{clis:?}") };
     Pid::from_raw(cli.pid.cast_signed()).unwrap()
 }
@@ -40,7 +40,7 @@ fn cli() -> Pid {
 async fn in_a_turn(room: &Room, liveness: Liveness) -> Talk {
     let mut talk = Talk::connect(Options { liveness, ..room.options() }).await;
     talk.client.send("hi").await.unwrap();
-    talk.until(|event| matches!(event, Event::BlockGrew { .. })).await;
+    talk.until(|event| matches!(event, Event::BlockDelta { .. })).await;
     talk
 }
 
@@ -78,7 +78,7 @@ async fn an_interrupt_of_a_stopped_cli_ends_it_within_its_limit() {
     kill_process(cli(), Signal::STOP).unwrap();
     let begun = Instant::now();
     let interrupted = talk.client.interrupt().await;
-    assert_eq!(interrupted, Err(RequestError::Failed(RequestFailed::SessionEnded)));
+    assert_eq!(interrupted, Err(RequestError::Failed(RequestFailure::SessionEnded)));
     let seen = talk.until(|event| matches!(event, Event::Ended { .. })).await;
     let Some(Event::Ended { exit }) = seen.last() else { panic!("{seen:?}") };
     assert_eq!(exit.reason, ExitReason::Unresponsive { to: Unanswered::Interrupt, seconds: 5 });

@@ -46,12 +46,12 @@ async fn it_streams_asks_is_interrupted_and_resumed() {
     });
     let session = session.unwrap();
     assert_eq!(session.version, OLDEST_CLAUDE_VERSION);
-    talk.client.respond(AskId(1), Answer::allow()).await.unwrap();
+    talk.client.answer(AskId(1), Answer::allow()).await.unwrap();
     talk.until_idle().await;
     assert!(room.sandbox.cwd().join("made.txt").exists());
 
     talk.client.send("go on").await.unwrap();
-    talk.until(|event| matches!(event, Event::BlockGrew { .. })).await;
+    talk.until(|event| matches!(event, Event::BlockDelta { .. })).await;
     talk.client.interrupt().await.unwrap();
     let ended = talk.until_idle().await;
     let interrupted = |event: &Event| matches!(event, Event::TurnFinished { outcome, .. } if outcome.ending == TurnEnding::Interrupted);

@@ -27,7 +27,7 @@ async fn answered_with(room: &Room, decision: Answer) -> String {
     let mut talk = Talk::connect(room.asking_options()).await;
     talk.client.send("make a file").await.unwrap();
     let mut events = talk.until_asked().await;
-    talk.client.respond(AskId(1), decision).await.unwrap();
+    talk.client.answer(AskId(1), decision).await.unwrap();
     events.extend(talk.until_idle().await);
     talk.client.close().await;
     // What was asked, and everything after it; the streaming before it is another test's.
@@ -36,7 +36,10 @@ async fn answered_with(room: &Room, decision: Answer) -> String {
     let told = |event: &Event| {
         matches!(
             event,
-            Event::AskOpened { .. } | Event::AskClosed { .. } | Event::ToolReturned { .. } | Event::TurnFinished { .. }
+            Event::AskOpened { .. }
+                | Event::AskResolved { .. }
+                | Event::ToolReturned { .. }
+                | Event::TurnFinished { .. }
         )
     };
     transcript(&after.into_iter().filter(told).collect::<Vec<_>>())
@@ -91,8 +94,8 @@ async fn a_question_nobody_answers_is_a_no_and_a_late_answer_is_refused() {
     };
     let mut talk = Talk::connect(options).await;
     talk.client.send("make a file").await.unwrap();
-    talk.until(|event| matches!(event, Event::AskClosed { .. })).await;
-    let late = talk.client.respond(AskId(1), Answer::allow()).await.unwrap_err().to_string();
+    talk.until(|event| matches!(event, Event::AskResolved { .. })).await;
+    let late = talk.client.answer(AskId(1), Answer::allow()).await.unwrap_err().to_string();
     insta::assert_snapshot!(late, @"ask 1 is not open: it was answered, withdrawn, has expired or never was");
     talk.until_idle().await;
     assert!(!room.sandbox.cwd().join("made.txt").exists());
@@ -105,8 +108,8 @@ async fn a_second_answer_is_refused_and_changes_nothing() {
     let mut talk = Talk::connect(room.asking_options()).await;
     talk.client.send("make a file").await.unwrap();
     talk.until_asked().await;
-    talk.client.respond(AskId(1), Answer::deny("no")).await.unwrap();
-    assert!(talk.client.respond(AskId(1), Answer::allow()).await.is_err());
+    talk.client.answer(AskId(1), Answer::deny("no")).await.unwrap();
+    assert!(talk.client.answer(AskId(1), Answer::allow()).await.is_err());
     talk.until_idle().await;
     assert!(!room.sandbox.cwd().join("made.txt").exists());
     talk.client.close().await;

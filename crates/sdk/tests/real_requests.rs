@@ -13,12 +13,12 @@ use std::collections::BTreeMap;
 
 use common::{Room, Talk};
 use serde_json::json;
-use watari_sdk::{EntryId, Event, Options, Raw, Request, RequestError, RequestFailed};
+use watari_sdk::{EntryId, Event, Options, RawJson, Request, RequestError, RequestFailure};
 use watari_testkit::Reply;
 
-fn refusal(answer: Result<Raw, RequestError>) -> String {
+fn refusal(answer: Result<RawJson, RequestError>) -> String {
     match answer {
-        Err(RequestError::Failed(RequestFailed::Refused { message, .. })) => message,
+        Err(RequestError::Failed(RequestFailure::Refused { message, .. })) => message,
         other => panic!("expected a refusal: {other:?}"),
     }
 }
@@ -59,7 +59,7 @@ async fn servers_are_set_listed_switched_and_connected_again() {
     let room = Room::with_replies([Reply::text("ok")]).await;
     let talk = Talk::connect(room.options()).await;
     let broken = json!({"command": "/no/such/server"});
-    let servers = BTreeMap::from([("mine".to_owned(), Raw::from(broken))]);
+    let servers = BTreeMap::from([("mine".to_owned(), RawJson::from(broken))]);
     talk.client.request(Request::SetMcpServers(servers)).await.unwrap();
     let status = talk.client.request(Request::McpStatus).await.unwrap();
     assert!(status.as_str().contains("\"mine\""), "{status:?}");

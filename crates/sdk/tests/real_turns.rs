@@ -13,7 +13,7 @@ use common::{Room, Talk, told, transcript};
 use serde_json::json;
 use std::time::Duration;
 use watari_sdk::{
-    Event, Failure, Options, Prompt, PromptContent, PromptId, Raw, Session, TaskNews, TurnCause, TurnEnding,
+    Event, Failure, Options, Prompt, PromptContent, PromptId, RawJson, Session, TaskUpdate, TurnCause, TurnEnding,
 };
 use watari_testkit::claude::{oldest_claude, pinned_claude};
 use watari_testkit::{Fault, Point, Reply, Script};
@@ -25,7 +25,7 @@ fn bash(command: &str) -> serde_json::Value {
 /// A command that says that it has started, and waits to be told to go on.
 const WAITS: &str = "echo x > started; until [ -e go ]; do sleep 0.02; done; echo on";
 
-fn tell(room: &Room, name: &str) {
+fn emit(room: &Room, name: &str) {
     std::fs::write(room.sandbox.cwd().join(name), "").unwrap();
 }
 
@@ -54,7 +54,7 @@ async fn a_prompt_sent_while_a_tool_runs_has_a_turn_of_its_own() {
     talk.client.send("one").await.unwrap();
     started.given().await;
     talk.client.send("a wombat").await.unwrap();
-    tell(&room, "go");
+    emit(&room, "go");
     let events = talk.until_idle().await;
     assert_eq!(causes(&events), [TurnCause::Prompt(PromptId(1)), TurnCause::Prompt(PromptId(2))]);
     assert!(
@@ -94,14 +94,14 @@ async fn a_background_agent_brings_a_second_result_and_prompts_are_answered_mean
             (TurnCause::Cli, "it is back".to_owned()),
         ]
     );
-    let news: Vec<TaskNews> = events
+    let update: Vec<TaskUpdate> = events
         .iter()
         .filter_map(|event| match event {
-            Event::TaskChanged { news, .. } => Some(*news),
+            Event::TaskChanged { update, .. } => Some(*update),
             _ => None,
         })
         .collect();
-    assert_eq!((news.first(), news.last()), (Some(&TaskNews::Started), Some(&TaskNews::Ended)), "{news:?}");
+    assert_eq!((update.first(), update.last()), (Some(&TaskUpdate::Started), Some(&TaskUpdate::Ended)), "{update:?}");
     let below =
         events.iter().filter(|event| matches!(event, Event::BlockFinished { parent: Some(_), streamed: false, .. }));
     assert_eq!(below.count(), 1);
@@ -125,10 +125,10 @@ async fn a_prompt_sent_in_a_turn_that_the_cli_began_itself_has_its_outcome() {
     let mut talk = Talk::connect(allowing_bash(&room)).await;
     talk.client.send("wait for it").await.unwrap();
     talk.until_idle().await;
-    tell(&room, "begin");
+    emit(&room, "begin");
     started.given().await;
     talk.client.send("and this").await.unwrap();
-    tell(&room, "go");
+    emit(&room, "go");
     let events = talk.until_idle().await;
     let of_prompt = |event: &Event| matches!(event, Event::TurnFinished { cause: TurnCause::Prompt(PromptId(2)), .. });
     assert!(events.iter().any(of_prompt), "{}", transcript(&events));
@@ -275,7 +275,7 @@ async fn a_stalled_stream_can_be_interrupted() {
     let room = Room::with_replies([Reply::hold(), Reply::text("again")]).await;
     let mut talk = Talk::connect(room.options()).await;
     talk.client.send("go").await.unwrap();
-    talk.until(|event| matches!(event, Event::BlockGrew { .. })).await;
+    talk.until(|event| matches!(event, Event::BlockDelta { .. })).await;
     talk.client.interrupt().await.unwrap();
     assert_eq!(told(&talk.until_idle().await).endings, [TurnEnding::Interrupted]);
     talk.client.close().await;
@@ -313,7 +313,7 @@ struct Weather {
 async fn asked_for_weather(replies: Vec<Reply>) -> (Vec<TurnEnding>, Option<Weather>) {
     let room = Room::with_replies(replies).await;
     let schema = r#"{"type":"object","properties":{"city":{"type":"string"},"degrees":{"type":"integer"}},"required":["city","degrees"]}"#;
-    let mut talk = Talk::connect(Options { output_schema: Some(Raw::from(schema)), ..room.options() }).await;
+    let mut talk = Talk::connect(Options { output_schema: Some(RawJson::from(schema)), ..room.options() }).await;
     talk.client.send("how is the weather?").await.unwrap();
     let events = talk.until_idle().await;
     talk.client.close().await;
@@ -349,7 +349,7 @@ async fn images_and_documents_reach_the_model() {
         {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": dot}},
         {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "a document of ours"}},
     ]);
-    talk.client.send(Prompt { content: PromptContent::Blocks(Raw::from(blocks)) }).await.unwrap();
+    talk.client.send(Prompt { content: PromptContent::Blocks(RawJson::from(blocks)) }).await.unwrap();
     assert_eq!(told(&talk.until_idle().await).endings, [TurnEnding::Completed]);
     let call = room.stub.model_calls()[0].to_string();
     for part in ["look at these", dot, "a document of ours"] {
@@ -412,11 +412,11 @@ async fn a_conversation_goes_on_from_an_earlier_point() {
 #[tokio::test]
 async fn json_over_several_lines_is_taken_by_the_cli() {
     let room = Room::with_replies([Reply::text("ok")]).await;
-    let schema = Raw::from("{\n  \"type\": \"object\"\n}");
-    let agents = [("rev".to_owned(), Raw::from("{\n\"description\": \"d\",\n\"prompt\": \"p\"\n}"))];
+    let schema = RawJson::from("{\n  \"type\": \"object\"\n}");
+    let agents = [("rev".to_owned(), RawJson::from("{\n\"description\": \"d\",\n\"prompt\": \"p\"\n}"))];
     let options = Options { output_schema: Some(schema), agents: agents.into(), ..room.options() };
     let mut talk = Talk::connect(options).await;
-    let blocks = Raw::from("[\n{\"type\": \"text\",\n\"text\": \"hello\"}\n]");
+    let blocks = RawJson::from("[\n{\"type\": \"text\",\n\"text\": \"hello\"}\n]");
     talk.client.send(Prompt { content: PromptContent::Blocks(blocks) }).await.unwrap();
     assert_eq!(told(&talk.until_idle().await).endings, [TurnEnding::Completed]);
     talk.client.close().await;

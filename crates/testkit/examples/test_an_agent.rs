@@ -11,7 +11,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use watari_sdk::{Environment, Event, Keeper, Options, SettingSource, TurnEnding, query};
+use watari_sdk::{Environment, Event, Options, SettingSource, Supervisor, TurnEnding, query};
 use watari_testkit::{Reply, Sandbox, Script, StubApi};
 
 /// The agent: what is in this folder, in one line.
@@ -44,7 +44,7 @@ async fn test() -> Result<(), Box<dyn Error>> {
     let options = Options {
         setting_sources: Some(vec![SettingSource::User]),
         environment: Environment::only(sandbox.environment()),
-        keeper: Keeper::ThisProgram,
+        supervisor: Supervisor::ThisProgram,
         ..Options::default()
     };
     let limit = Duration::from_secs(60);
@@ -80,6 +80,6 @@ fn ensure(holds: bool, what: &str) -> Result<(), String> {
 
 fn main() -> Result<(), Box<dyn Error>> {
     // First of all: this program is also the keeper of its own sessions.
-    Keeper::run_if_asked();
+    Supervisor::run_if_supervisor();
     test()
 }

@@ -43,7 +43,7 @@ fn installed(version: &str) -> PathBuf {
         panic!("the CLI {version} is not at {}: run ./check once, or {command} {version}", path.display());
     }
     if let Err(trouble) = programs::examine_install(&install, &path) {
-        let (what, remedy) = trouble.words(&install, "WATARI_CACHE");
+        let (what, remedy) = trouble.describe(&install, "WATARI_CACHE");
         panic!("no Claude Code is run from the cache: {what}; {remedy}");
     }
     path

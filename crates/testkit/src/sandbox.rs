@@ -125,7 +125,7 @@ pub fn claude_without_project(program: &Path, folder: &Path) -> Result<PathBuf, 
 /// The CLI makes UNIX sockets below its temporary folder, and their paths may have 107 bytes at most;
 /// so `/tmp` comes before a longer `TMPDIR`.
 fn short_temporary_folder() -> Result<TempDir, io::Error> {
-    let short = files::temporary_folder_in(Path::new("/tmp"), "wt-", files::SHORT_CHANCE);
+    let short = files::temporary_folder_in(Path::new("/tmp"), "wt-", files::SHORT_RANDOM);
     short.or_else(|_| files::temporary_folder("wt-"))
 }
 

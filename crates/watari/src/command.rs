@@ -34,7 +34,7 @@ pub(crate) enum Command {
 impl Command {
     pub(crate) fn run(self) -> ExitCode {
         if let Err(unknown) = self.check_user() {
-            complain(&unknown.to_string());
+            protocol_error(&unknown.to_string());
             return self.code_for_no_start();
         }
         match self {
@@ -72,12 +72,12 @@ const CANNOT: u8 = 2;
 
 /// Says why a command cannot do what it was asked to.
 pub(crate) fn fail(why: &str) -> ExitCode {
-    complain(why);
+    protocol_error(why);
     ExitCode::from(CANNOT)
 }
 
 /// Prints why something cannot be done. It may quote anybody, so a terminal shows it and obeys nothing of it.
-pub(crate) fn complain(why: &str) {
+pub(crate) fn protocol_error(why: &str) {
     say(&format!("watari: {}{}\n", printable(why), descriptors_remedy(why)));
 }
 
@@ -157,7 +157,7 @@ impl StopSignals {
     }
 
     /// Waits for the next. Cancel-safe: a signal that has come stays until it is heard.
-    pub(crate) async fn heard(&mut self) {
+    pub(crate) async fn received(&mut self) {
         let [interrupt, terminate, hangup] = &mut self.signals;
         tokio::select! {
             // All may be dropped half-way: one is enough.

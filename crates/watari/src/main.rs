@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use clap::{CommandFactory, Parser};
 use command::Command;
-use watari_sdk::Keeper;
+use watari_sdk::Supervisor;
 use watari_testkit::fake_claude;
 
 /// Drive Claude Code from any program as structured data.
@@ -58,7 +58,7 @@ fn main() -> ExitCode {
     // First of all: whoever started this program may have blocked what ends it.
     watari_sdk::unblock_signals();
     // This program is also the keeper of sessions.
-    Keeper::run_if_asked();
+    Supervisor::run_if_supervisor();
     let mut arguments = std::env::args_os().skip(1);
     if arguments.next().is_some_and(|argument| argument == FAKE_ARGUMENT) {
         return fake_claude::run(arguments);

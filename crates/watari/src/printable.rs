@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::fmt::Write;
 
 /// Whether a terminal would obey the character, or it would hide or reorder what is there.
-pub(crate) fn is_obeyed(character: char) -> bool {
+pub(crate) fn is_applied(character: char) -> bool {
     let reorders_or_hides = matches!(
         character,
         '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
@@ -16,14 +16,14 @@ pub(crate) fn is_obeyed(character: char) -> bool {
 
 /// The same text with such characters escaped, but for line ends and tabs: `\u{1b}[31m`.
 pub(crate) fn printable(text: &str) -> Cow<'_, str> {
-    escaped(text, |character| is_obeyed(character) && !matches!(character, '\n' | '\t'))
+    escaped(text, |character| is_applied(character) && !matches!(character, '\n' | '\t'))
 }
 
 /// The same on one line: line ends within it are escaped too, the one at its end is not.
 pub(crate) fn printable_line(line: &str) -> Cow<'_, str> {
     match line.strip_suffix('\n') {
-        None => escaped(line, is_obeyed),
-        Some(content) => match escaped(content, is_obeyed) {
+        None => escaped(line, is_applied),
+        Some(content) => match escaped(content, is_applied) {
             Cow::Borrowed(_) => Cow::Borrowed(line),
             Cow::Owned(escaped) => Cow::Owned(escaped + "\n"),
         },

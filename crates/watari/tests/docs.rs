@@ -11,7 +11,7 @@ use std::fs;
 use std::process::Command;
 
 use common::{is_committed, output_of, root};
-use watari_hub::FLEETING;
+use watari_hub::EPHEMERAL_TYPES;
 use watari_protocol::{Phase, STEPS};
 use watari_sdk::files::{FILES, FOLDER_MODE, FOLDERS, SOCKET};
 use watari_testkit::scenario::scenario_schema;
@@ -128,7 +128,7 @@ fn the_events_are_listed_from_their_declarations() {
 fn write_events(page: &mut String, events: &[Variant]) {
     for event in events {
         let name = snake(&event.name);
-        let mark = if FLEETING.contains(&name.as_str()) { " *fleeting*" } else { "" };
+        let mark = if EPHEMERAL_TYPES.contains(&name.as_str()) { " *fleeting*" } else { "" };
         writeln!(page, "## `{name}`{mark}\n\n{}\n", event.doc).unwrap();
         for (name, kind, doc) in &event.fields {
             writeln!(page, "- `{name}` ({kind}): {doc}").unwrap();
@@ -177,7 +177,7 @@ fn variants(source: &str, head: &str) -> Vec<Variant> {
     variants
 }
 
-/// `BlockGrew` as `block_grew`, as it is spelled for clients.
+/// `BlockDelta` as `block_delta`, as it is spelled for clients.
 fn snake(name: &str) -> String {
     words(name).replace(' ', "_")
 }

@@ -20,7 +20,7 @@ struct Machine {
 }
 
 /// What the doctor said.
-struct Said {
+struct ServerMessage {
     code: i32,
     stdout: String,
 }
@@ -82,7 +82,7 @@ impl Machine {
     }
 
     /// Runs the doctor. It looks for leftovers of nobody, unless it is told of whom: other tests have some.
-    fn doctor(&self, arguments: &[&str]) -> Said {
+    fn doctor(&self, arguments: &[&str]) -> ServerMessage {
         let nobody = NOBODY.to_string();
         let of: &[&str] = if arguments.contains(&"--leftovers-of") { &[] } else { &["--leftovers-of", &nobody] };
         let output = Command::new("/bin/sh")
@@ -100,7 +100,7 @@ impl Machine {
         assert_eq!(String::from_utf8_lossy(&output.stderr), "");
         let stdout = String::from_utf8(output.stdout).unwrap();
         let stdout = stdout.replace(self.folder.path().to_str().unwrap(), "[machine]");
-        Said { code: output.status.code().unwrap(), stdout }
+        ServerMessage { code: output.status.code().unwrap(), stdout }
     }
 
     /// Everything there is below the home.
@@ -109,7 +109,7 @@ impl Machine {
     }
 }
 
-impl Said {
+impl ServerMessage {
     /// The exit code, and what is said about one thing.
     fn about(&self, check: &str) -> String {
         let is_head = |line: &str| !line.starts_with(' ');
@@ -147,7 +147,7 @@ fn a_home_on_a_disk_without_room_is_a_warning() {
             .unwrap();
         let stdout =
             String::from_utf8(output.stdout).unwrap().replace(machine.folder.path().to_str().unwrap(), "[machine]");
-        let said = Said { code: output.status.code().unwrap(), stdout };
+        let said = ServerMessage { code: output.status.code().unwrap(), stdout };
         let words = said.about("state folder").split_whitespace().collect::<Vec<_>>().join(" ");
         let expected = "exit 0 warning state folder the disk of [machine]/home/.local/state/watari is full free space there, \
                         or set XDG_STATE_HOME to a folder on another disk";
@@ -436,8 +436,9 @@ fn the_folders_of_locks_and_of_private_files_are_looked_at_and_orphans_in_them_r
     machine.make_folder(&locks, 0o770);
     machine.make_folder(&private, 0o755);
     fs::write(&orphan, "watari stdio, process 17").unwrap();
-    let about =
-        |said: &Said| ["locks folder", "private folder", "lock files"].map(|check| said.about(check)).join("\n");
+    let about = |said: &ServerMessage| {
+        ["locks folder", "private folder", "lock files"].map(|check| said.about(check)).join("\n")
+    };
     insta::assert_snapshot!(about(&machine.doctor(&[])), @"
     exit 1
     problem  locks folder    [machine]/home/.local/state/watari/locks is open to others (mode 770)
@@ -550,7 +551,7 @@ fn few_open_files_are_a_warning() {
 }
 
 #[cfg(all(target_os = "linux", not(watari_portable)))]
-mod leftovers {
+mod orphans {
     use std::os::unix::process::ExitStatusExt;
     use std::process::Child;
 
@@ -577,7 +578,7 @@ mod leftovers {
         }
     }
 
-    fn leftovers_of(owner: u32, machine: &Machine, arguments: &[&str]) -> Said {
+    fn orphans_of(owner: u32, machine: &Machine, arguments: &[&str]) -> ServerMessage {
         machine.doctor(&[&["--leftovers-of", &owner.to_string()], arguments].concat())
     }
 
@@ -591,7 +592,7 @@ mod leftovers {
         let owner = NOBODY + 1;
         let mut left = Marked::start(&[owner]);
 
-        let said = leftovers_of(owner, &machine, &[]).about("leftovers");
+        let said = orphans_of(owner, &machine, &[]).about("leftovers");
         insta::assert_snapshot!(without_pid(&said, &left.0), @"
         exit 0
         warning  leftovers       1 process of sessions whose program is dead:
@@ -600,11 +601,11 @@ mod leftovers {
         ");
         assert!(left.is_alive());
 
-        let said = leftovers_of(owner, &machine, &["--json"]).json();
+        let said = orphans_of(owner, &machine, &["--json"]).json();
         assert_eq!(said["leftovers"][0]["owners"], serde_json::json!([owner]));
         assert_eq!(said["leftovers"][0]["ended"], false);
 
-        let said = leftovers_of(owner, &machine, &["--end-leftovers"]).about("leftovers");
+        let said = orphans_of(owner, &machine, &["--end-leftovers"]).about("leftovers");
         insta::assert_snapshot!(without_pid(&said, &left.0), @"
         exit 0
         ok       leftovers       ended 1 process of sessions whose program is dead:
@@ -624,7 +625,7 @@ mod leftovers {
             .stdin(Stdio::piped())
             .spawn()
             .unwrap();
-        let said = leftovers_of(owner, &machine, &[]).about("leftovers");
+        let said = orphans_of(owner, &machine, &[]).about("leftovers");
         drop(left.stdin.take());
         left.wait().unwrap();
         insta::assert_snapshot!(without_pid(&said, &left), @"
@@ -642,7 +643,7 @@ mod leftovers {
         let (alive, dead) = (owner.0.id(), NOBODY + 3);
         let mut kept = [Marked::start(&[alive]), Marked::start(&[alive, dead]), Marked::start(&[dead, alive])];
         for owner in [alive, dead] {
-            let said = leftovers_of(owner, &machine, &["--end-leftovers"]).about("leftovers");
+            let said = orphans_of(owner, &machine, &["--end-leftovers"]).about("leftovers");
             assert_eq!(said, "exit 0\nok       leftovers       none\n");
         }
         assert!(kept.iter_mut().all(Marked::is_alive));
@@ -653,7 +654,7 @@ mod leftovers {
         let owner = NOBODY + 4;
         let mut kept = Marked::start(&[owner]);
         let machine = Machine::with_claude(HEALTHY).set(format!("WATARI_SESSION_{owner}_ab"), "1");
-        let said = leftovers_of(owner, &machine, &["--end-leftovers"]).about("leftovers");
+        let said = orphans_of(owner, &machine, &["--end-leftovers"]).about("leftovers");
         assert_eq!(said, "exit 0\nok       leftovers       none\n");
         assert!(kept.is_alive());
     }

@@ -31,9 +31,9 @@ async fn an_approval_that_runs_another_command_is_on_record_for_every_client_and
         let resolved = of_type(lines, "approval_resolved")[0];
         assert_eq!((&resolved["edited"], &resolved["input"]), (&json!(true), &edited), "{resolved}");
     }
-    let closed = native.until("ask_closed").await.pop().unwrap();
+    let closed = native.until("ask_resolved").await.pop().unwrap();
     assert_eq!((&closed["edited"], &closed["input"]), (&json!(true), &edited), "{closed}");
-    assert_eq!(of_type(&room.events(), "ask_closed"), [&closed]);
+    assert_eq!(of_type(&room.events(), "ask_resolved"), [&closed]);
     host.stop().await;
     let log = room.log();
     let lines: Vec<&str> = log.lines().filter(|line| line.contains("ask resolved")).collect();

@@ -342,7 +342,7 @@ type Names = BTreeMap<String, Value>;
 const NAMED: [&str; 2] = ["key", "seq"];
 
 /// A line without what differs from run to run. Right after `done` a session may still be `running`.
-fn without_chance(mut line: Value) -> Value {
+fn without_random(mut line: Value) -> Value {
     for name in ["session_id", "usage", "state"].iter().chain(&NAMED) {
         if let Some(value) = line.get_mut(name) {
             *value = json!(name);
@@ -352,11 +352,11 @@ fn without_chance(mut line: Value) -> Value {
 }
 
 /// Notes what values of the page are in this run; the same ones are the same each time.
-fn note(names: &mut Names, shown: &Value, heard: &Value) {
+fn note(names: &mut Names, shown: &Value, received: &Value) {
     for field in NAMED.iter().filter(|field| shown.get(field).is_some()) {
         let name = format!("{field} {}", shown[field]);
-        let known = names.entry(name.clone()).or_insert_with(|| heard[field].clone());
-        assert_eq!(*known, heard[field], "{name}");
+        let known = names.entry(name.clone()).or_insert_with(|| received[field].clone());
+        assert_eq!(*known, received[field], "{name}");
     }
 }
 
@@ -385,9 +385,9 @@ async fn the_transcripts_of_the_page_are_what_happens() {
                 client.send(shown).await;
                 continue;
             }
-            let heard = client.next().await.unwrap();
-            note(&mut names, &shown, &heard);
-            assert_eq!(without_chance(shown), without_chance(heard), "{line}");
+            let received = client.next().await.unwrap();
+            note(&mut names, &shown, &received);
+            assert_eq!(without_random(shown), without_random(received), "{line}");
         }
     }
     host.stop().await;

@@ -39,7 +39,7 @@ async fn a_call_that_is_interrupted_is_closed_for_every_client_and_a_late_result
     assert_eq!(of_type(&seen, "tool_call_closed"), [&closed]);
     let seen = native.until("became_idle").await;
     let is_call = |line: &&&Value| line["kind"] == "tool_call";
-    let endings: Vec<_> = of_type(&seen, "ask_closed").into_iter().filter(|line| is_call(&line)).collect();
+    let endings: Vec<_> = of_type(&seen, "ask_resolved").into_iter().filter(|line| is_call(&line)).collect();
     assert_eq!(endings.len(), 1, "{seen:#?}");
     assert_eq!(endings[0]["ending"], "withdrawn");
     // Too late, and of a call that never was.

@@ -208,10 +208,10 @@ async fn messages_sent_during_a_turn_are_turns_of_their_own_in_their_order() {
     assert!(of_type(&seen, "turn_result").iter().all(|line| line["origin"] == "prompt"));
     let birds = ["a stork", "a crane", "an egret", "a bittern"];
     let calls = room.stub.model_calls();
-    let heard: Vec<Vec<bool>> =
+    let received: Vec<Vec<bool>> =
         calls.iter().map(|call| birds.iter().map(|bird| call.to_string().contains(bird)).collect()).collect();
     let expected: Vec<Vec<bool>> = (0..4).map(|turn| (0..4).map(|bird| bird <= turn).collect()).collect();
-    assert_eq!(heard, expected);
+    assert_eq!(received, expected);
 }
 
 #[tokio::test]
@@ -225,8 +225,8 @@ async fn a_message_sent_between_two_tools_of_a_turn_is_not_part_of_it() {
     seen.extend(bridge.until("turn_result").await);
     seen.extend(bridge.until("turn_result").await);
     assert_eq!(results(&seen), ["one", "two"]);
-    let heard: Vec<bool> = room.stub.model_calls().iter().map(|call| call.to_string().contains("a crane")).collect();
-    assert_eq!(heard, [false, false, true]);
+    let received: Vec<bool> = room.stub.model_calls().iter().map(|call| call.to_string().contains("a crane")).collect();
+    assert_eq!(received, [false, false, true]);
 }
 
 #[tokio::test]
@@ -396,9 +396,9 @@ async fn a_session_of_the_cli_is_continued_here_and_one_of_ours_by_the_cli() {
     assert_eq!(bridge.exit().await.code(), Some(0));
     let third = claude_alone(&room, &["--resume", id, "an egret"]).await;
     assert_eq!((&third["result"], &third["session_id"]), (&json!("three"), &json!(id)));
-    let heard = room.stub.model_calls().pop().unwrap().to_string();
+    let received = room.stub.model_calls().pop().unwrap().to_string();
     for words in ["a stork", "one", "a crane", "two", "an egret"] {
-        assert!(heard.contains(&format!("\"{words}\"")), "{words}: {heard}");
+        assert!(received.contains(&format!("\"{words}\"")), "{words}: {received}");
     }
 }
 

@@ -145,7 +145,7 @@ async fn an_edited_approval_is_on_record_for_every_client_in_the_log_and_in_the_
     client.say("go").await;
     client.until("approval_request").await;
     client.send(json!({"type": "approve", "request_id": "t", "input": {"command": "other"}})).await;
-    let ask = &native.until("ask_closed").await;
+    let ask = &native.until("ask_resolved").await;
     client.until("approval_request").await;
     let rules = json!([{"type": "addRules", "behavior": "allow"}]);
     let opened = native.until("ask_opened").await.pop().unwrap();
@@ -165,7 +165,7 @@ async fn an_edited_approval_is_on_record_for_every_client_in_the_log_and_in_the_
     {"by":"by","decision":"approved","permissions":[{"behavior":"allow","type":"addRules"}],"request_id":"u","type":"approval_resolved"}
     "#);
     let events = room.events();
-    let closed = of_type(&events, "ask_closed");
+    let closed = of_type(&events, "ask_resolved");
     assert_eq!((&closed[0]["edited"], &closed[0]["input"]), (&json!(true), &json!({"command": "other"})));
     assert_eq!((closed[1].get("edited"), closed[1].get("input")), (None, None));
     assert_eq!(closed[1]["permissions"], rules);

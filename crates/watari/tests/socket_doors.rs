@@ -61,7 +61,7 @@ fn open_to_all(path: &Path) {
 }
 
 /// What somebody hears on a socket.
-async fn heard_by(user: u32, socket: &Path, line: &str) -> String {
+async fn received_by(user: u32, socket: &Path, line: &str) -> String {
     let mut perl = std::process::Command::new(PERL);
     perl.args(["-MIO::Socket::UNIX", "-e", ASK]).args([socket.as_os_str(), line.as_ref()]).current_dir("/");
     perl.uid(user).gid(user).env_clear().stdin(Stdio::null());
@@ -80,23 +80,25 @@ async fn another_user_hears_nothing_even_when_every_mode_was_loosened() {
     let (socket, native) = (host.socket.clone(), host.native_path());
     for user in [ANOTHER_USER, 0] {
         if user == ANOTHER_USER {
-            assert_eq!(heard_by(user, &socket, "").await, "not let in: Permission denied");
+            assert_eq!(received_by(user, &socket, "").await, "not let in: Permission denied");
         }
         // Everything that could keep somebody out: the sockets, and all folders above them.
         [&socket, &native].into_iter().for_each(|path| open_to_all(path));
         socket.ancestors().skip(1).take_while(|folder| *folder != Path::new("/tmp")).for_each(open_to_all);
         let hello = r#"{"type":"hello","protocol":[1]}"#;
-        let heard =
-            [heard_by(user, &socket, r#"{"type":"message","text":"hi"}"#).await, heard_by(user, &native, hello).await];
+        let received = [
+            received_by(user, &socket, r#"{"type":"message","text":"hi"}"#).await,
+            received_by(user, &native, hello).await,
+        ];
         if user == ANOTHER_USER {
-            assert_eq!(heard, ["and it is closed", "and it is closed"]);
+            assert_eq!(received, ["and it is closed", "and it is closed"]);
         } else {
             // So it is not that nobody is let in.
             assert!(
-                heard[0].starts_with("{\"type\":\"init\"") && heard[1].starts_with("{\"type\":\"hello\""),
-                "{heard:?}"
+                received[0].starts_with("{\"type\":\"init\"") && received[1].starts_with("{\"type\":\"hello\""),
+                "{received:?}"
             );
-            assert!(heard.iter().all(|heard| heard.ends_with("and it stays open")), "{heard:?}");
+            assert!(received.iter().all(|received| received.ends_with("and it stays open")), "{received:?}");
         }
     }
     let log = room.log();
@@ -295,7 +297,7 @@ async fn a_host_that_is_told_to_end_in_a_turn_says_why_and_leaves_nothing() {
     let ends = told.iter().skip_while(|line| line["type"] != "ask_opened").skip(1);
     insta::assert_snapshot!(transcript(&["seq", "outcome", "request"], ends), @r#"
     {"reason":"the host was told to end","seq":"seq","type":"host_stopping"}
-    {"ask":2,"by":null,"ending":"session_ended","kind":"permission","seq":"seq","tool_use":"t1","type":"ask_closed"}
+    {"ask":2,"by":null,"resolution":"session_ended","kind":"permission","seq":"seq","tool_use":"t1","type":"ask_resolved"}
     {"cause":{"prompt":3},"outcome":"outcome","seq":"seq","type":"turn_finished"}
     {"exit":{"code":0,"errors":[],"left":0,"reason":"asked","signal":null,"stderr":""},"seq":"seq","type":"ended"}
     "#);
@@ -323,7 +325,7 @@ async fn a_host_that_is_told_to_end_while_it_is_idle_does() {
         room.is_tidy();
     }
     for session in room.sessions() {
-        assert_eq!(watari_hub::look(&session).unwrap().state, watari_hub::record::State::Ended);
+        assert_eq!(watari_hub::inspect(&session).unwrap().state, watari_hub::record::State::Ended);
     }
 }
 

@@ -197,7 +197,7 @@ fn is_stored(room: &Room, witness: &Witness) {
         assert!(has("prompt_accepted", "prompt", *prompt), "the prompt {prompt} was accepted, and is not stored");
     }
     for ask in &witness.asks {
-        assert!(has("ask_closed", "ask", *ask), "the answer to {ask} was accepted, and is not stored");
+        assert!(has("ask_resolved", "ask", *ask), "the answer to {ask} was accepted, and is not stored");
     }
 }
 
@@ -214,7 +214,7 @@ fn is_settled<'a>(lines: impl IntoIterator<Item = &'a Value>) {
             "prompt_dropped" => (None, Some(format!("prompt {}", line["prompt"]))),
             "turn_finished" if prompt.is_u64() => (None, Some(format!("prompt {prompt}"))),
             "ask_opened" => (Some(format!("ask {}", line["ask"])), None),
-            "ask_closed" => (None, Some(format!("ask {}", line["ask"]))),
+            "ask_resolved" => (None, Some(format!("ask {}", line["ask"]))),
             "block_started" => (Some(format!("block {}", line["block"])), None),
             "block_finished" | "block_discarded" => (None, Some(format!("block {}", line["block"]))),
             "message_started" => (Some(format!("message {}", line["message"])), None),
@@ -242,7 +242,7 @@ fn events(room: &Room) -> Vec<Value> {
 /// The last host is gone, and everything with it.
 async fn is_over(room: &Room) {
     room.is_empty_within(GONE_WITHIN).await;
-    assert_eq!(watari_hub::look(&only_session(room)).unwrap().state, State::Interrupted);
+    assert_eq!(watari_hub::inspect(&only_session(room)).unwrap().state, State::Interrupted);
 }
 
 /// A host that comes after one that was killed. It goes on behind what the witness knows.
@@ -355,7 +355,7 @@ async fn the_next_host_says_what_a_killed_one_has_left() {
     let told: Vec<Value> = witness.told.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
     let until_started: Vec<&Value> = told.iter().take_while(|line| line["type"] != "host_started").collect();
     insta::assert_snapshot!(transcript(&[], until_started), @r#"
-    {"ask":2,"by":null,"ending":"session_ended","kind":"permission","seq":"2:14","tool_use":"t1","type":"ask_closed"}
+    {"ask":2,"by":null,"resolution":"session_ended","kind":"permission","seq":"2:14","tool_use":"t1","type":"ask_resolved"}
     {"prompt":2,"reason":"session_ended","seq":"2:15","type":"prompt_dropped"}
     {"prompt":3,"reason":"session_ended","seq":"2:16","type":"prompt_dropped"}
     {"exit":{"code":null,"errors":[],"left":0,"reason":"owner_killed","signal":null,"stderr":""},"seq":"2:17","type":"ended"}

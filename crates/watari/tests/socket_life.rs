@@ -12,7 +12,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 /// What a client reads up to a line of a type, as a transcript.
-async fn heard(client: &mut Client, until: &str) -> String {
+async fn received(client: &mut Client, until: &str) -> String {
     transcript(&["session_id", "usage"], &client.until(until).await)
 }
 
@@ -44,7 +44,7 @@ async fn a_cli_that_dies_is_started_again_by_the_next_message() {
     assert_eq!(refused.last().unwrap()["message"], "cannot send a request while there is no CLI: send a prompt first");
     room.rewrite("prompt\ntext Again.\nresult\n");
     client.say("go on").await;
-    insta::assert_snapshot!(heard(&mut client, "done").await, @r#"
+    insta::assert_snapshot!(received(&mut client, "done").await, @r#"
     {"text":"Again.","type":"text_delta"}
     {"message_id":14,"type":"done","usage":"usage"}
     "#);
@@ -106,7 +106,7 @@ async fn what_nobody_answers_is_a_no_and_everybody_is_told() {
     let host = room.host(&["--permission-timeout", "1"]).await;
     let mut client = host.client_with_init().await;
     client.say("go").await;
-    insta::assert_snapshot!(heard(&mut client, "done").await, @r#"
+    insta::assert_snapshot!(received(&mut client, "done").await, @r#"
     {"input":{"command":"ls"},"request_id":"t","tool":"Bash","type":"approval_request"}
     {"decision":"expired","request_id":"t","type":"approval_resolved"}
     {"content":"denied Approval request timed out","is_error":true,"output":"denied Approval request timed out","request_id":"t","type":"tool_result"}
@@ -130,19 +130,19 @@ async fn a_client_that_comes_late_gets_what_holds() {
     first.until("approval_request").await;
     // The request that is open; the text is complete, and was told.
     let mut late = host.client().await;
-    insta::assert_snapshot!(heard(&mut late, "approval_request").await, @r#"
+    insta::assert_snapshot!(received(&mut late, "approval_request").await, @r#"
     {"session_id":"session_id","type":"init"}
     {"input":{"command":"ls"},"request_id":"t","tool":"Bash","type":"approval_request"}
     "#);
     late.send(json!({"type": "deny", "request_id": "t", "reason": "not now"})).await;
-    insta::assert_snapshot!(heard(&mut late, "done").await, @r#"
+    insta::assert_snapshot!(received(&mut late, "done").await, @r#"
     {"by":"client 2","decision":"denied","request_id":"t","type":"approval_resolved"}
     {"content":"denied not now","is_error":true,"output":"denied not now","request_id":"t","type":"tool_result"}
     {"text":"Well.","type":"text_delta"}
     {"message_id":2,"type":"done","usage":"usage"}
     "#);
     // The other client was told the same, and so is one that asks for all of it.
-    insta::assert_snapshot!(heard(&mut first, "done").await, @r#"
+    insta::assert_snapshot!(received(&mut first, "done").await, @r#"
     {"by":"client 2","decision":"denied","request_id":"t","type":"approval_resolved"}
     {"content":"denied not now","is_error":true,"output":"denied not now","request_id":"t","type":"tool_result"}
     {"text":"Well.","type":"text_delta"}

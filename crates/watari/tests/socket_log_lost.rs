@@ -75,9 +75,9 @@ async fn a_log_that_was_shortened_under_the_host_is_written_again_from_memory() 
     let path = events_file(&room);
     shorten(&path, fs::metadata(&path).unwrap().len() / 2);
     let (mut client, hello) = host.native_since(told[1]["seq"].clone()).await;
-    let heard = numbered(client.until("caught_up").await);
+    let received = numbered(client.until("caught_up").await);
     assert_eq!(hello["resume"], "ok");
-    assert_eq!(heard[..told.len() - 2], told[2..]);
+    assert_eq!(received[..told.len() - 2], told[2..]);
     assert_eq!(prompt(&mut client, "two").await["type"], "accepted");
     client.until("became_idle").await;
     let events = is_whole(&path);
@@ -96,9 +96,9 @@ async fn what_a_shortened_log_has_lost_for_good_is_a_gap_and_not_passed_over() {
     shorten(&path, 1500);
     let (mut client, hello) = host.native_since(told[1]["seq"].clone()).await;
     assert_eq!(hello["resume"], "gap");
-    let heard = numbered(client.until("caught_up").await);
+    let received = numbered(client.until("caught_up").await);
     let events = is_whole(&path);
-    assert_eq!(heard, events);
+    assert_eq!(received, events);
     let [lost] = of_type(&events, "events_lost")[..] else { panic!("{events:#?}") };
     assert!(room.log().contains("was shortened under the host"), "{}", room.log());
     // Who has all of that goes on as if nothing were.
@@ -193,13 +193,13 @@ async fn a_cli_that_writes_nothing_but_noise_does_not_fill_the_disk() {
     let (mut client, _) = host.native_since(json!(0)).await;
     client.send(json!({"type": "prompt", "content": "go"})).await;
     let told = client.until("became_idle").await;
-    let noise = of_type(&told, "noise_skipped").len();
+    let noise = of_type(&told, "unparsed_line_skipped").len();
     assert!(
         noise <= 100,
         "{noise} events for noise were stored, {} bytes",
         fs::metadata(events_file(&room)).unwrap().len()
     );
-    let omitted = of_type(&told, "noise_omitted");
+    let omitted = of_type(&told, "unparsed_lines_omitted");
     assert_eq!(omitted.len(), 1, "{omitted:?}");
     assert_eq!(omitted[0]["lines"], 20_000 - noise);
     host.stop().await;

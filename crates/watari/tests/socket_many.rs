@@ -151,7 +151,7 @@ async fn no_name_of_a_client_makes_it_another_client_neither_in_its_commands_nor
             0 => unnamed.send(answer).await,
             _ => forger.send(answer).await,
         }
-        by.push(forger.until("ask_closed").await.pop().unwrap()["by"].clone());
+        by.push(forger.until("ask_resolved").await.pop().unwrap()["by"].clone());
         forger.until("became_idle").await;
         if answers < 2 {
             let name = ["client 2", "x (client 9)\n\u{1b}[2J\u{202e}"][answers];

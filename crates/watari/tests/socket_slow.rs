@@ -74,9 +74,9 @@ async fn a_client_that_never_reads_slows_nobody_and_is_let_go_when_it_costs_too_
     let began = Instant::now();
     reader.send(json!({"type": "prompt", "id": "1", "content": "a long story"})).await;
     // Far more than all buffers hold: if anybody waited for the stuck ones, this would never end.
-    let (told, heard) = tokio::join!(reader.until("became_idle"), socket.until("done"));
+    let (told, received) = tokio::join!(reader.until("became_idle"), socket.until("done"));
     is_whole(&told, blocks);
-    assert_eq!(host::text_of(&heard).len(), blocks * 100_000);
+    assert_eq!(host::text_of(&received).len(), blocks * 100_000);
 
     for stuck in [&stuck_native, &stuck_socket] {
         assert!(hung_up(stuck, LET_GO_WITHIN).await, "it was not let go: {}", room.log());

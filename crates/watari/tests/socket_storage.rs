@@ -194,8 +194,8 @@ async fn a_turn_on_a_full_disk_waits_and_is_whole_when_there_is_room_again() {
     assert!(full["after"].is_string() && full["seq"].is_null(), "{full}");
     let why = full["message"].as_str().unwrap();
     assert!(why.starts_with("there is no room left for the log ") && why.contains("make room"), "{why}");
-    let mut heard = socket.until("error").await;
-    assert_eq!(heard.last().unwrap()["message"], why);
+    let mut received = socket.until("error").await;
+    assert_eq!(received.last().unwrap()["message"], why);
     // Whoever comes now is told, too.
     let mut late = host.client().await;
     assert_eq!(late.until("error").await.last().unwrap()["message"], why);
@@ -223,7 +223,7 @@ async fn a_turn_on_a_full_disk_waits_and_is_whole_when_there_is_room_again() {
     let allowed = answer(&mut giver, "allow", allow).await;
     assert_eq!(allowed["type"], "accepted", "{allowed}");
     told.extend(native.until("became_idle").await);
-    heard.extend(socket.until("done").await);
+    received.extend(socket.until("done").await);
 
     let events = disk.events();
     is_whole(&events);
@@ -232,7 +232,7 @@ async fn a_turn_on_a_full_disk_waits_and_is_whole_when_there_is_room_again() {
     let text: String = (0..5000).map(|number| format!("{number:019} ")).collect();
     assert_eq!(text.len(), LONG_BYTES);
     assert_eq!(finished_texts(&events), ["Let me see", &text, "Done"]);
-    assert_eq!(text_of(&heard), format!("Let me see{text}Done"));
+    assert_eq!(text_of(&received), format!("Let me see{text}Done"));
     // Who comes back gets the same from the file.
     let mut again = host.native(json!(0)).await.until("became_idle").await;
     again.retain(|line| line["seq"].is_string());
@@ -258,10 +258,10 @@ async fn a_host_on_a_full_disk_can_be_ended_and_the_next_one_says_what_was_lost(
     watari: not everything was stored: there is no room left for the log SESSION/events.jsonl: No space left on device (os error 28)
     exit 1
     ");
-    let heard = socket.rest().await;
+    let received = socket.rest().await;
     let ends =
         |line: &&Value| line["message"].as_str().is_some_and(|message| message.starts_with("the session ends: "));
-    assert!(heard.iter().any(|line| ends(&line)), "{heard:#?}");
+    assert!(received.iter().any(|line| ends(&line)), "{received:#?}");
     disk.room.is_empty_within(GONE_WITHIN).await;
     // The folder of private files stays, without anything in it.
     let runtime = disk.room.sandbox.root().join("runtime/watari");
@@ -278,8 +278,13 @@ async fn a_host_on_a_full_disk_can_be_ended_and_the_next_one_says_what_was_lost(
     let events = disk.events();
     assert_eq!(events[..before.len()], before);
     let kinds: Vec<&str> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
-    let left = kinds.iter().filter(|kind| ["ask_closed", "prompt_dropped", "block_discarded", "ended"].contains(kind));
-    assert_eq!(left.collect::<Vec<_>>(), [&"ask_closed", &"block_discarded", &"prompt_dropped", &"ended"], "{kinds:?}");
+    let left =
+        kinds.iter().filter(|kind| ["ask_resolved", "prompt_dropped", "block_discarded", "ended"].contains(kind));
+    assert_eq!(
+        left.collect::<Vec<_>>(),
+        [&"ask_resolved", &"block_discarded", &"prompt_dropped", &"ended"],
+        "{kinds:?}"
+    );
     assert_eq!(host.stop().await, (Some(0), String::new()));
 }
 
@@ -346,7 +351,7 @@ async fn what_cannot_be_stored_does_not_reach_the_cli_and_does_when_there_is_roo
     // Now it is stored, and then the CLI has it, and the client knows.
     let seen = client.until("turn_finished").await;
     let place = |kind: &str| seen.iter().position(|line| line["type"] == kind);
-    assert!(place("ask_closed") < place("turn_finished") && place("accepted").is_some(), "{seen:#?}");
+    assert!(place("ask_resolved") < place("turn_finished") && place("accepted").is_some(), "{seen:#?}");
     assert_eq!(reached(&disk.room), 1);
     host.stop().await;
 }

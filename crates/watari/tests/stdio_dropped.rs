@@ -37,7 +37,7 @@ impl Talk {
     }
 
     /// All lines up to one of a type.
-    async fn hear(&mut self, kind: &str) {
+    async fn receive(&mut self, kind: &str) {
         while self.line().await.unwrap()["type"] != kind {}
     }
 
@@ -77,7 +77,7 @@ async fn messages_that_an_interrupt_takes_back_are_told_one_by_one() {
     let room = Room::new(TWO_TURNS);
     let mut talk = Talk::begin(&room);
     talk.say(&[start(), user_message(), user_message()].concat()).await;
-    talk.hear("assistant_message").await;
+    talk.receive("assistant_message").await;
     talk.say(&[INTERRUPT_ALL.to_owned(), user_message()].concat()).await;
     insta::assert_snapshot!(talk.told::<4>().await, @r#"
     {"reason":"cancelled","type":"message_dropped"}
@@ -108,7 +108,7 @@ async fn messages_that_wait_when_the_session_is_aborted_are_not_told() {
     let room = Room::new(TWO_TURNS);
     let mut talk = Talk::begin(&room);
     talk.say(&[start(), user_message(), user_message()].concat()).await;
-    talk.hear("assistant_message").await;
+    talk.receive("assistant_message").await;
     talk.say(ABORT).await;
     while let Some(line) = talk.next().await {
         assert_eq!(line, "turn_result error_during_execution");

@@ -71,7 +71,7 @@ impl Peer {
     }
 
     /// All lines up to one of a type.
-    async fn hear(&mut self, kind: &str) {
+    async fn receive(&mut self, kind: &str) {
         loop {
             let mut line = String::new();
             let read = tokio::time::timeout(WITHIN, self.socket.read_line(&mut line)).await;
@@ -118,7 +118,7 @@ async fn a_socket_that_nobody_reads_any_more_ends_the_session_at_once() {
         let room = Room::new(ONE_TURN);
         let (mut child, mut peer) = room.on_a_socket();
         let stdin = child.stdin.take();
-        peer.hear("ready").await;
+        peer.receive("ready").await;
         let left = leave(peer);
         room.ends(child).await;
         drop((left, stdin));
@@ -127,9 +127,9 @@ async fn a_socket_that_nobody_reads_any_more_ends_the_session_at_once() {
             let room = Room::new(script);
             let (mut child, mut peer) = room.on_a_socket();
             let mut stdin = child.stdin.take().unwrap();
-            peer.hear("ready").await;
+            peer.receive("ready").await;
             stdin.write_all(start().as_bytes()).await.unwrap();
-            peer.hear(last).await;
+            peer.receive(last).await;
             let left = leave(peer);
             room.ends(child).await;
             drop((left, stdin));
@@ -145,7 +145,7 @@ async fn one_socket_for_both_that_is_closed_ends_the_session_at_once() {
             let room = Room::new(script);
             let (child, mut peer) = room.on_one_socket();
             peer.say(&start()).await;
-            peer.hear(last).await;
+            peer.receive(last).await;
             let left = leave(peer);
             room.ends(child).await;
             drop(left);
@@ -157,12 +157,12 @@ async fn one_socket_for_both_that_is_closed_ends_the_session_at_once() {
 async fn one_socket_for_both_whose_client_says_no_more_is_read_to_the_end() {
     let room = Room::new(&ONE_TURN.repeat(2).replace("text", "pause 200\ntext"));
     let (child, mut peer) = room.on_one_socket();
-    peer.hear("ready").await;
+    peer.receive("ready").await;
     peer.say(&start()).await;
     peer.say(&user_message()).await;
     peer.shut(Shutdown::Write);
-    peer.hear("turn_result").await;
-    peer.hear("turn_result").await;
+    peer.receive("turn_result").await;
+    peer.receive("turn_result").await;
     room.ends(child).await;
 }
 
@@ -172,10 +172,10 @@ async fn a_socket_for_the_output_on_which_nobody_writes_is_still_read() {
     let (mut child, mut peer) = room.on_a_socket();
     let mut stdin = child.stdin.take().unwrap();
     peer.shut(Shutdown::Write);
-    peer.hear("ready").await;
+    peer.receive("ready").await;
     for line in [start(), user_message()] {
         stdin.write_all(line.as_bytes()).await.unwrap();
-        peer.hear("turn_result").await;
+        peer.receive("turn_result").await;
     }
     drop(stdin);
     room.ends(child).await;

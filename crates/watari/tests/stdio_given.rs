@@ -76,20 +76,20 @@ impl Shared {
     }
 
     /// Reads until a line of a type has come.
-    async fn hear(&self, kind: &str) {
+    async fn receive(&self, kind: &str) {
         let (mut stdout, wanted) = (self.stdout.try_clone().unwrap(), format!(r#"{{"type":"{kind}""#));
         let hearing = tokio::task::spawn_blocking(move || {
-            let (mut heard, mut piece) = (String::new(), [0; 4096]);
-            while !heard.contains(&wanted) {
+            let (mut received, mut piece) = (String::new(), [0; 4096]);
+            while !received.contains(&wanted) {
                 // Only the end of what was heard before may be the beginning of it.
-                heard.drain(..heard.len().saturating_sub(wanted.len()));
+                received.drain(..received.len().saturating_sub(wanted.len()));
                 let count = stdout.read(&mut piece).unwrap();
                 assert_ne!(count, 0, "it ended without {wanted}");
-                heard.extend(piece[..count].iter().map(|byte| char::from(*byte & 0x7f)));
+                received.extend(piece[..count].iter().map(|byte| char::from(*byte & 0x7f)));
             }
         });
-        let heard = tokio::time::timeout(WITHIN, hearing).await;
-        heard.unwrap_or_else(|_| panic!("no {kind} came within {WITHIN:?}")).unwrap();
+        let received = tokio::time::timeout(WITHIN, hearing).await;
+        received.unwrap_or_else(|_| panic!("no {kind} came within {WITHIN:?}")).unwrap();
     }
 
     fn say(&mut self, line: &str) {
@@ -112,10 +112,10 @@ async fn no_descriptor_that_others_share_is_ever_made_non_blocking() {
             _ => ["stdin", "stdout", "stderr"].map(|name| fifo(&room, name)),
         };
         let mut session = Shared::begin(room.command(), ends);
-        session.hear("ready").await;
+        session.receive("ready").await;
         session.is_unchanged(&format!("by the start, on {kind}"));
         session.say(&start());
-        session.hear("turn_result").await;
+        session.receive("turn_result").await;
         session.is_unchanged(&format!("by a turn, on {kind}"));
         // Nothing could be put back.
         signal_process(session.child.id().unwrap(), Signal::KILL);
@@ -132,7 +132,7 @@ async fn an_output_that_is_non_blocking_already_is_waited_for_and_gets_everythin
         make_non_blocking(&output.1);
         let mut session = Shared::begin(room.command(), [input, output, pipe()]);
         session.say(&start());
-        session.hear("turn_result").await;
+        session.receive("turn_result").await;
         assert!(is_non_blocking(&session.theirs[1]), "whoever made it non-blocking wants it so");
         drop(session.stdin);
         room.ends(session.child).await;
@@ -146,9 +146,9 @@ async fn an_input_that_is_non_blocking_already_is_waited_for() {
         let input = make();
         make_non_blocking(&input.0);
         let mut session = Shared::begin(room.command(), [input, pipe(), pipe()]);
-        session.hear("ready").await;
+        session.receive("ready").await;
         session.say(&start());
-        session.hear("turn_result").await;
+        session.receive("turn_result").await;
         let Shared { child, theirs, stdin, .. } = session;
         drop((stdin, theirs));
         room.ends(child).await;

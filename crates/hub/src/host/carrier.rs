@@ -6,13 +6,13 @@ use watari_sdk::{Command, OrderError, Orders, Request, Tool};
 
 use super::Given;
 use super::early::Early;
-use crate::ledger::{Entered, Kind, Ledger, Once, Outcome, Sender};
+use crate::command_dedup::{Begun, CommandDedup, CommandOrigin, CommandOutcome, IdempotencyKey, Kind};
 
 /// An outcome on its way to whoever gave the command.
-pub(super) type Settled = (Option<Once>, oneshot::Sender<Outcome>, Outcome);
+pub(super) type Settled = (Option<IdempotencyKey>, oneshot::Sender<CommandOutcome>, CommandOutcome);
 
 /// Enters a command that is to be carried out; none if it was given before.
-pub(super) fn enter(ledger: &mut Ledger, given: Given) -> Option<Given> {
+pub(super) fn begin(dedup: &mut CommandDedup, given: Given) -> Option<Given> {
     let Given { sender, command, answer } = given;
     let kind = match &command {
         Command::Interrupt { .. } => Kind::Interrupt,
@@ -20,9 +20,9 @@ pub(super) fn enter(ledger: &mut Ledger, given: Given) -> Option<Given> {
             Kind::Ordinary
         }
     };
-    match ledger.enter(sender.once.as_ref(), kind, answer) {
-        Entered::New(answer) => Some(Given { sender, command, answer }),
-        Entered::Known => None,
+    match dedup.begin(sender.idempotency_key.as_ref(), kind, answer) {
+        Begun::New(answer) => Some(Given { sender, command, answer }),
+        Begun::Known => None,
     }
 }
 
@@ -30,7 +30,7 @@ pub(super) fn enter(ledger: &mut Ledger, given: Given) -> Option<Given> {
 pub(super) struct Carrier<'a> {
     /// None once the session is told to end at once.
     pub(super) orders: Option<Orders>,
-    pub(super) ledger: &'a mut Ledger,
+    pub(super) dedup: &'a mut CommandDedup,
     pub(super) answers: &'a mut JoinSet<Settled>,
     /// The tools of clients, for the next life of the CLI.
     pub(super) tools: &'a mut Vec<Tool>,
@@ -40,9 +40,9 @@ impl Carrier<'_> {
     /// Takes a command of a client, and carries it out, or has it wait for a CLI that is not ready. One that ends the
     /// session is given back.
     pub(super) fn take(&mut self, given: Given, waits_in: Option<&mut Early>) -> Option<Given> {
-        let given = enter(self.ledger, given)?;
+        let given = begin(self.dedup, given)?;
         if let Some(early) = waits_in {
-            return early.take(given, self.ledger);
+            return early.take(given, self.dedup);
         }
         if let Command::Close | Command::Abort = given.command {
             return Some(given);
@@ -53,23 +53,23 @@ impl Carrier<'_> {
 
     /// Carries out a command that was entered.
     pub(super) fn carry(&mut self, given: Given) {
-        let Given { sender: Sender { name, once }, mut command, answer } = given;
+        let Given { sender: CommandOrigin { name, idempotency_key }, mut command, answer } = given;
         if let Command::Answer { by, .. } | Command::Request { by, .. } = &mut command {
             *by = Some(name);
         }
         if let Command::Request { request: Request::SetTools(tools), .. } = &command {
             self.tools.clone_from(tools);
         }
-        let given = self.orders.as_ref().ok_or(OrderError::Ended).and_then(|orders| orders.give(command));
+        let given = self.orders.as_ref().ok_or(OrderError::Ended).and_then(|orders| orders.submit(command));
         match given {
             Ok(receipt) => {
                 self.answers.spawn(async move {
                     let outcome = receipt.accepted().await.map_err(|error| error.to_string());
-                    (once, answer, outcome)
+                    (idempotency_key, answer, outcome)
                 });
             }
             Err(error) => {
-                self.ledger.settle(once.as_ref(), answer, &Err(error.to_string()));
+                self.dedup.complete(idempotency_key.as_ref(), answer, &Err(error.to_string()));
             }
         }
     }
@@ -79,7 +79,7 @@ impl Carrier<'_> {
         if let Some(ending) = ending {
             return self.carry(ending);
         }
-        let closes = self.orders.as_ref().is_some_and(|orders| orders.give(Command::Close).is_ok());
+        let closes = self.orders.as_ref().is_some_and(|orders| orders.submit(Command::Close).is_ok());
         if !closes {
             self.orders = None;
         }
@@ -87,7 +87,7 @@ impl Carrier<'_> {
 
     /// Ends the session at once.
     pub(super) fn abort(&mut self) {
-        let aborts = self.orders.as_ref().is_some_and(|orders| orders.give(Command::Abort).is_ok());
+        let aborts = self.orders.as_ref().is_some_and(|orders| orders.submit(Command::Abort).is_ok());
         if !aborts {
             self.orders = None;
         }
@@ -95,8 +95,8 @@ impl Carrier<'_> {
 
     pub(super) fn answered(&mut self, answered: Result<Settled, JoinError>) {
         // A task that waits for an answer does not panic, and nobody aborts it.
-        if let Ok((once, answer, outcome)) = answered {
-            self.ledger.settle(once.as_ref(), answer, &outcome);
+        if let Ok((idempotency_key, answer, outcome)) = answered {
+            self.dedup.complete(idempotency_key.as_ref(), answer, &outcome);
         }
     }
 }

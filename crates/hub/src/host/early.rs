@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use watari_sdk::{Accepted, Command};
 
 use super::Given;
-use crate::ledger::{Ledger, Outcome};
+use crate::command_dedup::{CommandDedup, CommandOutcome};
 
 /// How many commands may wait for the CLI, and how long their prompts may be together. One more is rejected, so that what
 /// comes behind it is heard.
@@ -33,20 +33,20 @@ impl Early {
     }
 
     /// Takes a command that was entered; gives back one that ends the session.
-    pub(super) fn take(&mut self, given: Given, ledger: &mut Ledger) -> Option<Given> {
+    pub(super) fn take(&mut self, given: Given, dedup: &mut CommandDedup) -> Option<Given> {
         match given.command {
             Command::Close | Command::Abort => return Some(given),
             Command::Interrupt { cancel_queued } => {
-                self.interrupt(cancel_queued, ledger);
+                self.interrupt(cancel_queued, dedup);
                 // Without a prompt it has no effect, which is no error.
-                settle(ledger, given, &Ok(Accepted::Done));
+                complete(dedup, given, &Ok(Accepted::Done));
             }
-            Command::Prompt(_) | Command::Answer { .. } | Command::Request { .. } => self.wait(given, ledger),
+            Command::Prompt(_) | Command::Answer { .. } | Command::Request { .. } => self.wait(given, dedup),
         }
         None
     }
 
-    fn wait(&mut self, given: Given, ledger: &mut Ledger) {
+    fn wait(&mut self, given: Given, dedup: &mut CommandDedup) {
         let bytes: usize = self.waiting.iter().map(prompt_bytes).sum();
         let is_full = self.waiting.len() >= EARLY_MAX || (bytes > 0 && bytes + prompt_bytes(&given) > EARLY_BYTES_MAX);
         if is_full {
@@ -54,15 +54,15 @@ impl Early {
                 "Claude Code is starting, and {} commands of {bytes} bytes wait for it already: send it again later",
                 self.waiting.len()
             );
-            return settle(ledger, given, &Err(message));
+            return complete(dedup, given, &Err(message));
         }
         self.waiting.push_back(given);
     }
 
     /// Drops the prompt that would run first, as an interrupt does when it runs, and with `all` those behind it.
-    fn interrupt(&mut self, all: bool, ledger: &mut Ledger) {
+    fn interrupt(&mut self, all: bool, dedup: &mut CommandDedup) {
         while let Some(prompt) = self.next_prompt() {
-            settle(ledger, prompt, &Err(INTERRUPTED.to_owned()));
+            complete(dedup, prompt, &Err(INTERRUPTED.to_owned()));
             if !all {
                 return;
             }
@@ -89,8 +89,8 @@ impl Early {
     }
 }
 
-fn settle(ledger: &mut Ledger, given: Given, outcome: &Outcome) {
-    ledger.settle(given.sender.once.as_ref(), given.answer, outcome);
+fn complete(dedup: &mut CommandDedup, given: Given, outcome: &CommandOutcome) {
+    dedup.complete(given.sender.idempotency_key.as_ref(), given.answer, outcome);
 }
 
 fn prompt_bytes(given: &Given) -> usize {

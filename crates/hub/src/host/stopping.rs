@@ -3,8 +3,8 @@
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::Given;
-use crate::publisher::Wanted;
-use crate::told::HostEvent;
+use crate::published::HostEvent;
+use crate::publisher::PublisherRequest;
 
 /// Why a host ends that a client has closed.
 pub(super) const CLOSED: &str = "a client has closed the session";
@@ -26,8 +26,8 @@ pub(super) struct Stop {
 
 /// A stopper, and where its wish is heard.
 pub(super) fn stopper() -> (Stopper, watch::Receiver<Stop>) {
-    let (stop, heard) = watch::channel(Stop::default());
-    (Stopper { stop }, heard)
+    let (stop, received) = watch::channel(Stop::default());
+    (Stopper { stop }, received)
 }
 
 impl Stopper {
@@ -75,35 +75,43 @@ pub(super) async fn hurried(mut stop: watch::Receiver<Stop>) {
 /// A session that is being ended.
 pub(super) struct Stopping {
     /// Until everybody was told why.
-    told: Option<oneshot::Receiver<()>>,
+    published: Option<oneshot::Receiver<()>>,
     /// The command that ends it, if it was one.
     pub(super) ending: Option<Given>,
 }
 
 impl Stopping {
     /// Tells why. It goes the way of everything that is wanted of the publisher, which the session has at the moment.
-    pub(super) fn begin(tells: &mpsc::Sender<Wanted>, reason: &str, ending: Option<Given>) -> Stopping {
-        let (told, is_told) = oneshot::channel();
+    pub(super) fn begin(
+        publisher_requests: &mpsc::Sender<PublisherRequest>,
+        reason: &str,
+        ending: Option<Given>,
+    ) -> Stopping {
+        let (published, is_published) = oneshot::channel();
         let event = HostEvent::HostStopping { reason: reason.to_owned() };
         // If so many wait to be let in that there is no room, the end itself tells them.
-        let _full = tells.try_send(Wanted::Tell { event, told });
-        Stopping { told: Some(is_told), ending }
+        let _full = publisher_requests.try_send(PublisherRequest::Publish { event, published });
+        Stopping { published: Some(is_published), ending }
     }
 
     /// The same for a command of a client. From now on a signal is the second wish.
-    pub(super) fn by_client(tells: &mpsc::Sender<Wanted>, stopper: &Stopper, ending: Given) -> Stopping {
+    pub(super) fn by_client(
+        publisher_requests: &mpsc::Sender<PublisherRequest>,
+        stopper: &Stopper,
+        ending: Given,
+    ) -> Stopping {
         stopper.stop(CLOSED);
-        Stopping::begin(tells, CLOSED, Some(ending))
+        Stopping::begin(publisher_requests, CLOSED, Some(ending))
     }
 }
 
 /// Waits until everybody was told why a session is being ended, or that cannot be.
-pub(super) async fn told(stopping: &mut Option<Stopping>) {
-    match stopping.as_mut().and_then(|stopping| stopping.told.as_mut()) {
-        Some(is_told) => {
-            let _cannot = is_told.await;
+pub(super) async fn published(stopping: &mut Option<Stopping>) {
+    match stopping.as_mut().and_then(|stopping| stopping.published.as_mut()) {
+        Some(is_published) => {
+            let _cannot = is_published.await;
         }
         None => return std::future::pending().await,
     }
-    stopping.iter_mut().for_each(|stopping| stopping.told = None);
+    stopping.iter_mut().for_each(|stopping| stopping.published = None);
 }

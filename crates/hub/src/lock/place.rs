@@ -48,7 +48,7 @@ impl ConversationLocks {
 
 fn made(folder: PathBuf, variable: &str) -> Result<PathBuf, String> {
     folders::make(&folder).map_err(|trouble| {
-        let (what, remedy) = trouble.words(&folder, variable);
+        let (what, remedy) = trouble.describe(&folder, variable);
         format!("{what}; {remedy}")
     })?;
     Ok(folder)

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use tokio::sync::watch;
-use watari_sdk::{Event, Raw, TaskNews};
+use watari_sdk::{Event, RawJson, TaskUpdate};
 
 /// How many tasks are known one by one. With more, the session has background work until the first of them have ended.
 const TASKS_MAX: usize = 1024;
@@ -32,15 +32,15 @@ impl Background {
         if let Event::TasksListed { tasks } = event {
             self.lists = true;
             self.set(has_entries(tasks));
-        } else if let (Event::TaskChanged { task, news, detail }, false) = (event, self.lists) {
-            match news {
-                TaskNews::Started if self.tasks.len() < TASKS_MAX && !is_in_foreground(detail) => {
+        } else if let (Event::TaskChanged { task, update, detail }, false) = (event, self.lists) {
+            match update {
+                TaskUpdate::Started if self.tasks.len() < TASKS_MAX && !is_in_foreground(detail) => {
                     self.tasks.insert(task.clone());
                 }
-                TaskNews::Ended => {
+                TaskUpdate::Ended => {
                     self.tasks.remove(task);
                 }
-                TaskNews::Started | TaskNews::Progressed | TaskNews::Updated => {}
+                TaskUpdate::Started | TaskUpdate::Progressed | TaskUpdate::Updated => {}
             }
             self.set(!self.tasks.is_empty());
         } else if let Event::Ended { .. } = event {
@@ -56,12 +56,12 @@ impl Background {
 }
 
 /// Whether a list of tasks has any. One that cannot be read may have some.
-fn has_entries(tasks: &Raw) -> bool {
+fn has_entries(tasks: &RawJson) -> bool {
     tasks.parse::<Vec<&serde_json::value::RawValue>>().map_or(true, |tasks| !tasks.is_empty())
 }
 
 /// Whether a task is one that its turn waits for, as a command that takes some seconds is.
-fn is_in_foreground(detail: &Raw) -> bool {
+fn is_in_foreground(detail: &RawJson) -> bool {
     #[derive(serde::Deserialize)]
     struct Detail {
         is_backgrounded: Option<bool>,
@@ -76,11 +76,11 @@ mod tests {
     use super::*;
 
     fn listed(tasks: &str) -> Event {
-        Event::TasksListed { tasks: Raw::from(tasks) }
+        Event::TasksListed { tasks: RawJson::from(tasks) }
     }
 
-    fn changed(task: &str, news: TaskNews) -> Event {
-        Event::TaskChanged { task: task.into(), news, detail: Raw::from("{}") }
+    fn changed(task: &str, update: TaskUpdate) -> Event {
+        Event::TaskChanged { task: task.into(), update, detail: RawJson::from("{}") }
     }
 
     /// Whether background work runs after each of these events.
@@ -100,26 +100,26 @@ mod tests {
         let one = || listed(r#"[{"task_id":"a"}]"#);
         assert_eq!(runs_after(&[one(), listed("[]"), one(), ended()]), [true, false, true, false]);
         // The list counts, whatever is said of single tasks: a command in the foreground is a task too.
-        let (started, ended) = (changed("a", TaskNews::Started), changed("a", TaskNews::Ended));
+        let (started, ended) = (changed("a", TaskUpdate::Started), changed("a", TaskUpdate::Ended));
         assert_eq!(runs_after(&[one(), started, ended, listed("[]")]), [true, true, true, false]);
     }
 
     #[test]
     fn of_a_cli_that_lists_nothing_the_tasks_run_that_started_and_have_not_ended() {
         let events = [
-            changed("a", TaskNews::Started),
-            changed("b", TaskNews::Started),
-            changed("a", TaskNews::Progressed),
-            changed("a", TaskNews::Ended),
-            changed("b", TaskNews::Updated),
-            changed("b", TaskNews::Ended),
+            changed("a", TaskUpdate::Started),
+            changed("b", TaskUpdate::Started),
+            changed("a", TaskUpdate::Progressed),
+            changed("a", TaskUpdate::Ended),
+            changed("b", TaskUpdate::Updated),
+            changed("b", TaskUpdate::Ended),
         ];
         assert_eq!(runs_after(&events), [true, true, true, true, true, false]);
-        let detail = Raw::from(r#"{"is_backgrounded":false}"#);
-        let foreground = Event::TaskChanged { task: "c".into(), news: TaskNews::Started, detail };
+        let detail = RawJson::from(r#"{"is_backgrounded":false}"#);
+        let foreground = Event::TaskChanged { task: "c".into(), update: TaskUpdate::Started, detail };
         assert_eq!(runs_after(&[foreground]), [false]);
         let many: Vec<Event> =
-            (0..2 * TASKS_MAX).map(|number| changed(&number.to_string(), TaskNews::Started)).collect();
+            (0..2 * TASKS_MAX).map(|number| changed(&number.to_string(), TaskUpdate::Started)).collect();
         assert!(runs_after(&many).into_iter().all(|runs| runs));
     }
 }

@@ -19,7 +19,7 @@ pub(crate) struct Piece {
 impl Piece {
     /// As an event: that the block grew by it.
     pub(crate) fn event(&self, block: u64) -> Event {
-        Event::BlockGrew { block: BlockId(block), at: self.at, delta: self.delta.clone() }
+        Event::BlockDelta { block: BlockId(block), at: self.at, delta: self.delta.clone() }
     }
 }
 

@@ -8,24 +8,24 @@ use std::task::{Context, Poll, ready};
 
 use watari_sdk::threads::{self, Beside};
 
-use crate::kept::Kept;
+use crate::session_files::SessionFiles;
 
 /// Makes what was stored survive the machine, in a thread beside.
 #[derive(Debug, Default)]
-pub(super) struct Sync {
+pub(super) struct Fsync {
     running: Option<Beside<io::Result<()>>>,
     is_wanted: bool,
 }
 
-impl Sync {
-    pub(super) fn want(&mut self, kept: &Kept) {
+impl Fsync {
+    pub(super) fn want(&mut self, files: &SessionFiles) {
         self.is_wanted = true;
-        self.begin(kept);
+        self.begin(files);
     }
 
-    fn begin(&mut self, kept: &Kept) {
+    fn begin(&mut self, files: &SessionFiles) {
         if self.running.is_none() && self.is_wanted {
-            let storage = Arc::clone(kept.log.storage());
+            let storage = Arc::clone(files.log.storage());
             match threads::spawn(move || storage.sync_data()) {
                 Ok(running) => (self.running, self.is_wanted) = (Some(running), false),
                 // It stays wanted, and is tried again with the next event that wants it.
@@ -34,13 +34,13 @@ impl Sync {
         }
     }
 
-    pub(super) fn poll(&mut self, context: &mut Context<'_>, kept: &Kept) -> Poll<()> {
+    pub(super) fn poll(&mut self, context: &mut Context<'_>, files: &SessionFiles) -> Poll<()> {
         let Some(running) = &mut self.running else { return Poll::Pending };
         if let Some(Err(error)) = ready!(Pin::new(running).poll(context)) {
             tracing::warn!("the log may not survive the end of the machine: {error}");
         }
         self.running = None;
-        self.begin(kept);
+        self.begin(files);
         Poll::Ready(())
     }
 }

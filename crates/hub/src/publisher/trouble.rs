@@ -4,12 +4,12 @@ use std::future::Future;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use watari_sdk::{Event, Refused};
+use watari_sdk::{Event, Refusal};
 
 use super::Publisher;
-use crate::kept::restore::lost_words;
-use crate::log::{AppendError, fleeting};
-use crate::told::{HostEvent, Told};
+use crate::log::{AppendError, ephemeral_line};
+use crate::published::{HostEvent, Published};
+use crate::session_files::restore::describe_loss;
 
 /// How often it is tried to store what could not be stored.
 const TRIED_EVERY: Duration = Duration::from_secs(1);
@@ -23,13 +23,13 @@ const UNSTORED_BYTES_MAX: usize = 8 * 1024 * 1024;
 impl Publisher {
     /// Something waits until it can be stored. The host's own events always have room: they are few, and one of them says
     /// why the session ends.
-    pub(super) fn let_wait(&mut self, told: Told) {
+    pub(super) fn let_wait(&mut self, published: Published) {
         let is_full = self.hurries && self.unstored_bytes >= UNSTORED_BYTES_MAX;
-        if is_full && matches!(told, Told::Event(_)) {
+        if is_full && matches!(published, Published::Event(_)) {
             self.dropped += 1;
         } else {
-            self.unstored_bytes += told.weight_bytes();
-            self.unstored.push_back(told);
+            self.unstored_bytes += published.weight_bytes();
+            self.unstored.push_back(published);
         }
     }
 
@@ -37,18 +37,18 @@ impl Publisher {
         let message = self.fail(error);
         tracing::error!("{message}");
         // It is not stored, so nothing can be wrong with it.
-        let _told = self.store_and_tell(&Told::Host(HostEvent::StorageFull { message }));
+        let _told = self.store_and_publish(&Published::Host(HostEvent::StorageFull { message }));
     }
 
     /// Publishes an event if it can be stored now. If it cannot, it is as if it never was.
-    pub(crate) fn publish_if_stored(&mut self, event: Event) -> Result<(), Refused> {
+    pub(crate) fn publish_if_stored(&mut self, event: Event) -> Result<(), Refusal> {
         if self.trouble.is_none()
-            && let Err(error) = self.store_and_tell(&event.into())
+            && let Err(error) = self.store_and_publish(&event.into())
         {
             self.storage_failed(&error);
         }
         match &self.trouble {
-            Some((why, _)) => Err(Refused::NotKept { why: why.clone() }),
+            Some((why, _)) => Err(Refusal::NotStored { why: why.clone() }),
             None => Ok(()),
         }
     }
@@ -85,11 +85,11 @@ impl Publisher {
     }
 
     fn restore_if_damaged(&mut self) -> Result<(), AppendError> {
-        let Some(damage) = self.kept.log.examine()? else { return Ok(()) };
-        let lost = self.kept.restore(&self.ring.numbered())?;
-        self.standing.forget_places();
-        let path = self.kept.log.storage().path().display();
-        let outcome = lost_words(lost);
+        let Some(damage) = self.files.log.examine()? else { return Ok(()) };
+        let lost = self.files.restore(&self.ring.numbered())?;
+        self.snapshot.forget_places();
+        let path = self.files.log.storage().path().display();
+        let outcome = describe_loss(lost);
         let message = format!("the log {path} {damage} under the host, and was written again: {outcome}");
         tracing::error!("{message}");
         self.publish_now(HostEvent::LogRestored { message }.into());
@@ -106,11 +106,11 @@ impl Publisher {
             return Ok(());
         }
         self.store_what_waits().inspect_err(|_| {
-            for told in std::mem::take(&mut self.unstored) {
-                if let Told::Host(HostEvent::HostStopping { .. }) = told {
+            for published in std::mem::take(&mut self.unstored) {
+                if let Published::Host(HostEvent::HostStopping { .. }) = published {
                     self.text.clear();
-                    told.write(&mut self.text);
-                    self.ring.push(&fleeting(self.kept.log.last(), &self.text), None);
+                    published.write(&mut self.text);
+                    self.ring.push(&ephemeral_line(self.files.log.last(), &self.text), None);
                 }
             }
         })
@@ -133,12 +133,12 @@ impl Publisher {
     }
 
     fn store_in_order(&mut self) -> Result<(), AppendError> {
-        while let Some(told) = self.unstored.pop_front() {
-            if let Err(error) = self.store_and_tell(&told) {
-                self.unstored.push_front(told);
+        while let Some(published) = self.unstored.pop_front() {
+            if let Err(error) = self.store_and_publish(&published) {
+                self.unstored.push_front(published);
                 return Err(error);
             }
-            self.unstored_bytes = self.unstored_bytes.saturating_sub(told.weight_bytes());
+            self.unstored_bytes = self.unstored_bytes.saturating_sub(published.weight_bytes());
         }
         Ok(())
     }

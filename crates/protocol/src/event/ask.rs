@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::id::{HookId, ToolUseId};
-use crate::json::{Raw, same_value};
+use crate::json::{RawJson, same_value};
 
 /// What is asked. All texts in it come from the model, the working directory or a server: show them as data.
 #[derive(Debug, Clone, Serialize)]
@@ -31,7 +31,7 @@ pub struct PermissionAsk {
     /// The tool's name.
     pub tool: String,
     /// What it would be run with.
-    pub input: Raw,
+    pub input: RawJson,
     /// The use it is about.
     pub tool_use: Option<ToolUseId>,
     /// True when the session was asked about the same use of a tool before: its id alone does not name this ask.
@@ -40,11 +40,11 @@ pub struct PermissionAsk {
     /// Set when a subagent asks.
     pub agent: Option<String>,
     /// Rules the CLI proposes to add, so that it need not ask again.
-    pub suggestions: Option<Raw>,
+    pub suggestions: Option<RawJson>,
     /// True when only a person can answer.
     pub needs_person: bool,
     /// The whole request.
-    pub detail: Raw,
+    pub detail: RawJson,
 }
 
 /// A hook that is to run.
@@ -58,7 +58,7 @@ pub struct HookAsk {
     /// The use of a tool it is about.
     pub tool_use: Option<ToolUseId>,
     /// What the hook is told, in the CLI's shape.
-    pub input: Raw,
+    pub input: RawJson,
 }
 
 /// A form that a server wants filled in.
@@ -70,11 +70,11 @@ pub struct FormAsk {
     /// What it says.
     pub message: String,
     /// The fields, as a JSON Schema.
-    pub schema: Option<Raw>,
+    pub schema: Option<RawJson>,
     /// Set when the form is a page elsewhere.
     pub url: Option<String>,
     /// The whole request.
-    pub detail: Raw,
+    pub detail: RawJson,
 }
 
 /// A tool of this program that is to run. Whether it may was decided before.
@@ -84,20 +84,20 @@ pub struct ToolCallAsk {
     /// The tool's name, as it was registered.
     pub tool: String,
     /// What it is to be run with: what the model wrote, not checked against the tool's schema.
-    pub input: Raw,
+    pub input: RawJson,
     /// The use it is about.
     pub tool_use: Option<ToolUseId>,
     /// The CLI's own number of the call, which its answer must carry.
     #[serde(skip)]
-    pub(crate) call: Raw,
+    pub(crate) call: RawJson,
 }
 
 /// What an ask is about, in short.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct AskAbout {
+pub struct AskSummary {
     /// What kind of ask it is.
-    pub kind: AskWord,
+    pub kind: AskTag,
     /// The use of a tool it is about.
     pub tool_use: Option<ToolUseId>,
     /// True when the session was asked about the same use of a tool before.
@@ -117,15 +117,15 @@ pub struct Allowed {
     pub edited: bool,
     /// The whole input that the tool ran with, when it was edited; of a form, what it was filled in with.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub input: Option<Raw>,
+    pub input: Option<RawJson>,
     /// The permission rules that were granted with the answer, in the CLI's shape.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub permissions: Option<Raw>,
+    pub permissions: Option<RawJson>,
 }
 
 impl Allowed {
     /// Compares the input of an answer with the input of the ask. An input of the same value is not an edit.
-    pub(crate) fn compared(asked: Option<&Raw>, given: Option<Raw>, permissions: Option<Raw>) -> Allowed {
+    pub(crate) fn compared(asked: Option<&RawJson>, given: Option<RawJson>, permissions: Option<RawJson>) -> Allowed {
         let input = given.filter(|given| !asked.is_some_and(|asked| same_value(asked, given)));
         let permissions = permissions.filter(|permissions| !matches!(permissions.as_str(), "[]" | "null"));
         Allowed { edited: input.is_some(), input, permissions }
@@ -141,7 +141,7 @@ fn is_false(value: &bool) -> bool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum AskWord {
+pub enum AskTag {
     /// May a tool be used?
     Permission,
     /// A question of the model to the user.
@@ -166,22 +166,22 @@ impl AskKind {
     }
 
     /// What it is about, in short.
-    pub fn about(&self) -> AskAbout {
-        let of_tool = |kind, ask: &PermissionAsk| AskAbout {
+    pub fn summary(&self) -> AskSummary {
+        let of_tool = |kind, ask: &PermissionAsk| AskSummary {
             kind,
             tool_use: ask.tool_use.clone(),
             repeated: ask.repeated,
             tool: Some(ask.tool.clone()),
         };
         let (kind, tool_use, tool) = match self {
-            AskKind::Permission(ask) => return of_tool(AskWord::Permission, ask),
-            AskKind::Question(ask) => return of_tool(AskWord::Question, ask),
-            AskKind::Plan(ask) => return of_tool(AskWord::Plan, ask),
-            AskKind::Hook(ask) => (AskWord::Hook, ask.tool_use.clone(), None),
-            AskKind::Form(_) => (AskWord::Form, None, None),
-            AskKind::ToolCall(ask) => (AskWord::ToolCall, ask.tool_use.clone(), Some(ask.tool.clone())),
+            AskKind::Permission(ask) => return of_tool(AskTag::Permission, ask),
+            AskKind::Question(ask) => return of_tool(AskTag::Question, ask),
+            AskKind::Plan(ask) => return of_tool(AskTag::Plan, ask),
+            AskKind::Hook(ask) => (AskTag::Hook, ask.tool_use.clone(), None),
+            AskKind::Form(_) => (AskTag::Form, None, None),
+            AskKind::ToolCall(ask) => (AskTag::ToolCall, ask.tool_use.clone(), Some(ask.tool.clone())),
         };
-        AskAbout { kind, tool_use, repeated: false, tool }
+        AskSummary { kind, tool_use, repeated: false, tool }
     }
 }
 
@@ -189,7 +189,7 @@ impl AskKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum AskEnding {
+pub enum AskResolution {
     /// Somebody said yes.
     Allowed,
     /// Somebody said no.
@@ -204,14 +204,14 @@ pub enum AskEnding {
     SessionEnded,
 }
 
-impl AskEnding {
+impl AskResolution {
     /// What whoever ended it did.
-    pub(crate) fn words(self) -> &'static str {
+    pub(crate) fn describe(self) -> &'static str {
         match self {
-            AskEnding::Allowed => "said yes",
-            AskEnding::Denied => "said no",
-            AskEnding::Answered => "answered it",
-            AskEnding::Expired | AskEnding::Withdrawn | AskEnding::SessionEnded => "ended it",
+            AskResolution::Allowed => "said yes",
+            AskResolution::Denied => "said no",
+            AskResolution::Answered => "answered it",
+            AskResolution::Expired | AskResolution::Withdrawn | AskResolution::SessionEnded => "ended it",
         }
     }
 }

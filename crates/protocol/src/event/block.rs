@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::id::{EntryId, ToolUseId};
-use crate::json::Raw;
+use crate::json::RawJson;
 use crate::wire::repair::{Half, lone_surrogates};
 
 /// What a block is.
@@ -88,7 +88,7 @@ pub struct Block {
     /// What it is.
     pub kind: BlockKind,
     /// The block in the API's shape, exactly as it came.
-    pub raw: Raw,
+    pub raw: RawJson,
 }
 
 impl Block {
@@ -115,14 +115,14 @@ impl Block {
     }
 
     /// The input of a tool use, as the model wrote it.
-    pub fn input(&self) -> Option<Raw> {
+    pub fn input(&self) -> Option<RawJson> {
         #[derive(Deserialize)]
         struct Use<'a> {
             #[serde(borrow)]
             input: Option<&'a RawValue>,
         }
         let tool_use: Use<'_> = self.raw.parse().ok()?;
-        tool_use.input.map(Raw::copied)
+        tool_use.input.map(RawJson::copied)
     }
 }
 
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn a_blocks_words_can_be_read_even_with_half_a_character() {
-        let block = |kind, json: &str| Block { kind, raw: Raw::from(json) };
+        let block = |kind, json: &str| Block { kind, raw: RawJson::from(json) };
         assert_eq!(block(BlockKind::Text, r#"{"type":"text","text":"a \"b\""}"#).text().as_deref(), Some("a \"b\""));
         assert_eq!(block(BlockKind::Text, r#"{"type":"text","text":"x\ud83d"}"#).text().as_deref(), Some("x\u{fffd}"));
         assert_eq!(block(BlockKind::Thinking, r#"{"thinking":"hm"}"#).text().as_deref(), Some("hm"));

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::id::PromptId;
-use crate::json::{Raw, member, object};
+use crate::json::{RawJson, member, object};
 
 /// What a turn runs for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -19,7 +19,7 @@ pub enum TurnCause {
 /// How a turn ended and what it cost.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Outcome {
+pub struct TurnOutcome {
     /// How it ended.
     pub ending: TurnEnding,
     /// The CLI's own word for it, such as `success` or `error_max_turns`.
@@ -31,11 +31,11 @@ pub struct Outcome {
     /// What went wrong, in the CLI's words.
     pub errors: Vec<String>,
     /// What the model wrote to fit the schema that was asked for. None when none was, or when the model did not.
-    pub structured_output: Option<Raw>,
+    pub structured_output: Option<RawJson>,
     /// Set when a hook kept the use of a tool for later, in the CLI's shape.
-    pub deferred_tool: Option<Raw>,
+    pub deferred_tool: Option<RawJson>,
     /// Uses of tools that were refused, in the CLI's shape.
-    pub permission_denials: Raw,
+    pub permission_denials: RawJson,
     /// This turn's tokens.
     pub usage: Usage,
     /// This turn's cost in US dollars. None when it cannot be told from what came before: the first turn after a
@@ -48,14 +48,14 @@ pub struct Outcome {
     /// The CLI's count of steps.
     pub num_turns: u64,
     /// The whole result, as the CLI wrote it.
-    pub detail: Raw,
+    pub detail: RawJson,
 }
 
-impl Outcome {
+impl TurnOutcome {
     /// This turn's tokens as the CLI wrote them, with whatever else it counts; an empty object when it wrote no object.
-    pub fn raw_usage(&self) -> Raw {
+    pub fn raw_usage(&self) -> RawJson {
         let usage = member(&self.detail, "usage").filter(|usage| object(usage.as_ref()).is_some());
-        usage.unwrap_or_else(|| Raw::from("{}"))
+        usage.unwrap_or_else(|| RawJson::from("{}"))
     }
 
     /// Reads what the model wrote to fit a schema into a type of the caller's.
@@ -116,9 +116,9 @@ pub enum RequestReply {
     /// To an interrupt.
     Interrupted(InterruptReceipt),
     /// To anything else: the CLI's own fields, null when it gave none.
-    Done(Raw),
+    Done(RawJson),
     /// It was refused, or never answered.
-    Failed(RequestFailed),
+    Failed(RequestFailure),
 }
 
 /// What an interrupt did to prompts that were waiting.
@@ -135,7 +135,7 @@ pub struct InterruptReceipt {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum RequestFailed {
+pub enum RequestFailure {
     /// The CLI said no, with its own words.
     #[error("the CLI refused it: {message}")]
     Refused {
@@ -183,7 +183,7 @@ pub enum ExitReason {
     /// It did not answer in time when it was started, and was ended.
     StartTimedOut,
     /// It refused what the session was to be set up with, and was ended.
-    StartRefused(RequestFailed),
+    StartRefused(RequestFailure),
     /// It did not react in time, and was ended.
     Unresponsive {
         /// What it did not react to.

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::id::SessionId;
-use crate::json::{Raw, member};
+use crate::json::{RawJson, member};
 
 /// What the CLI said of itself when it started.
 #[derive(Debug, Clone, Serialize)]
@@ -12,7 +12,7 @@ pub struct CliInfo {
     /// Its version; older versions say it only with the first turn.
     pub version: Option<String>,
     /// Its whole answer: commands, models, account and more.
-    pub detail: Raw,
+    pub detail: RawJson,
 }
 
 /// A conversation as the CLI describes it.
@@ -32,12 +32,12 @@ pub struct SessionInfo {
     /// The CLI's version.
     pub version: String,
     /// The whole description.
-    pub detail: Raw,
+    pub detail: RawJson,
 }
 
 impl SessionInfo {
     /// The MCP servers and how they are, as the CLI wrote them; an empty list when it wrote no list.
-    pub fn mcp_servers(&self) -> Raw {
-        member(&self.detail, "mcp_servers").filter(Raw::is_list).unwrap_or_else(|| Raw::from("[]"))
+    pub fn mcp_servers(&self) -> RawJson {
+        member(&self.detail, "mcp_servers").filter(RawJson::is_list).unwrap_or_else(|| RawJson::from("[]"))
     }
 }

@@ -1,7 +1,7 @@
 //! How much memory an event holds, for queues that are bounded by bytes.
 
 use crate::event::{AskKind, Event, RequestReply};
-use crate::json::Raw;
+use crate::json::RawJson;
 
 impl Event {
     /// About how many bytes this event holds: what is large in it, and a little for the rest.
@@ -18,7 +18,7 @@ impl Event {
             Event::ToolReturned { content, result, .. } => {
                 content.as_str().len() + result.as_ref().map_or(0, |result| result.as_str().len())
             }
-            Event::BlockGrew { delta, .. } => delta.text().len(),
+            Event::BlockDelta { delta, .. } => delta.text().len(),
             Event::BlockFinished { content, .. } => content.raw.as_str().len(),
             Event::AskOpened { kind, .. } => match kind {
                 AskKind::Permission(ask) | AskKind::Question(ask) | AskKind::Plan(ask) => {
@@ -28,8 +28,8 @@ impl Event {
                 AskKind::Form(ask) => ask.detail.as_str().len(),
                 AskKind::ToolCall(ask) => ask.input.as_str().len(),
             },
-            Event::AskClosed { allowed, .. } => {
-                let bytes = |raw: &Option<Raw>| raw.as_ref().map_or(0, |raw| raw.as_str().len());
+            Event::AskResolved { allowed, .. } => {
+                let bytes = |raw: &Option<RawJson>| raw.as_ref().map_or(0, |raw| raw.as_str().len());
                 bytes(&allowed.input) + bytes(&allowed.permissions)
             }
             Event::TurnFinished { outcome, .. } => {
@@ -38,18 +38,18 @@ impl Event {
             Event::TaskChanged { detail, .. }
             | Event::HookChanged { detail, .. }
             | Event::StatusChanged { detail, .. }
-            | Event::PermissionRefused { detail, .. }
+            | Event::PermissionDenied { detail, .. }
             | Event::Compacted { detail }
             | Event::ConversationCleared { detail }
             | Event::Noticed { detail, .. } => detail.as_str().len(),
-            Event::PromptAccepted { content, .. } | Event::ModelTold { content, .. } => content.as_str().len(),
+            Event::PromptAccepted { content, .. } | Event::ContextInjected { content, .. } => content.as_str().len(),
             Event::TasksListed { tasks: list } | Event::CommandsListed { commands: list } => list.as_str().len(),
             Event::TranscriptWritten { entries, .. } => entries.as_str().len(),
             Event::TitleChanged { title: text } | Event::PromptSuggested { suggestion: text } => text.len(),
             Event::RequestAnswered { reply: RequestReply::Done(detail), .. } => detail.as_str().len(),
             Event::Unknown { frame } => frame.as_str().len(),
             Event::RequestSent { body, .. } => body.as_str().len(),
-            Event::NoiseSkipped { beginning, .. } => beginning.len(),
+            Event::UnparsedLineSkipped { beginning, .. } => beginning.len(),
             Event::Ended { exit } => exit.stderr.len(),
             Event::TurnStarted { .. }
             | Event::MessageStarted { .. }

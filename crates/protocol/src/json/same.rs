@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::value::RawValue;
 
-use super::Raw;
+use super::RawJson;
 
 /// How often the two texts may be read through, counted in bytes: each level of nesting reads what lies in it again. A
 /// tool's input has a few levels; two texts that need more are taken as different.
@@ -13,7 +13,7 @@ const PASSES_MAX: usize = 8;
 /// Whether two texts stand for the same value: neither the order of keys, nor spaces, nor escapes count. Of a key that
 /// occurs twice the last counts, as it does for the CLI. Texts that cannot be compared, because they are nested too deep
 /// or hold half a character, are different. It does not recurse.
-pub(crate) fn same_value(one: &Raw, other: &Raw) -> bool {
+pub(crate) fn same_value(one: &RawJson, other: &RawJson) -> bool {
     let mut bytes_left = PASSES_MAX.saturating_mul(one.as_str().len() + other.as_str().len());
     let mut pairs: Vec<(&RawValue, &RawValue)> = vec![(&one.0, &other.0)];
     while let Some((one, other)) = pairs.pop() {
@@ -78,8 +78,8 @@ mod tests {
     use super::*;
 
     fn same(one: &str, other: &str) -> bool {
-        let forth = same_value(&Raw::from(one), &Raw::from(other));
-        assert_eq!(forth, same_value(&Raw::from(other), &Raw::from(one)), "{one} {other}");
+        let forth = same_value(&RawJson::from(one), &RawJson::from(other));
+        assert_eq!(forth, same_value(&RawJson::from(other), &RawJson::from(one)), "{one} {other}");
         forth
     }
 

@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::time::Instant;
 
 use crate::asked::AskedToolUses;
-use crate::event::{Allowed, AskEnding, AskKind, Event};
+use crate::event::{Allowed, AskKind, AskResolution, Event};
 use crate::id::{AskId, Counter};
-use crate::json::Raw;
+use crate::json::RawJson;
 
 /// How many asks may be open at once. The CLI opens one for each tool and each hook that runs at the same time;
 /// more than this is a fault of the CLI, and the newest are refused.
@@ -22,15 +22,15 @@ pub(super) struct Asks {
     /// The tool uses that the session was asked about, also by its earlier processes.
     tool_uses: AskedToolUses,
     open: Vec<OpenAsk>,
-    answered: VecDeque<Answered>,
+    answered: VecDeque<ResolvedAsk>,
 }
 
 /// An ask that somebody answered who has a name.
 #[derive(Debug)]
-pub(super) struct Answered {
+pub(super) struct ResolvedAsk {
     pub(super) ask: AskId,
     pub(super) by: String,
-    pub(super) ending: AskEnding,
+    pub(super) resolution: AskResolution,
 }
 
 #[derive(Debug)]
@@ -44,13 +44,13 @@ pub(super) struct OpenAsk {
 
 impl OpenAsk {
     /// The event of its end, when no answer ended it.
-    pub(super) fn closed(&self, ending: AskEnding) -> Event {
-        self.answered(ending, None, Allowed::default())
+    pub(super) fn resolved(&self, resolution: AskResolution) -> Event {
+        self.answered(resolution, None, Allowed::default())
     }
 
     /// The event of its end by an answer.
-    pub(super) fn answered(&self, ending: AskEnding, by: Option<String>, allowed: Allowed) -> Event {
-        Event::AskClosed { ask: self.id, about: self.kind.about(), ending, by, allowed }
+    pub(super) fn answered(&self, resolution: AskResolution, by: Option<String>, allowed: Allowed) -> Event {
+        Event::AskResolved { ask: self.id, summary: self.kind.summary(), resolution, by, allowed }
     }
 }
 
@@ -60,7 +60,7 @@ impl Asks {
     }
 
     /// Remembers who answered an ask.
-    pub(super) fn note_answer(&mut self, answered: Answered) {
+    pub(super) fn note_answer(&mut self, answered: ResolvedAsk) {
         if self.answered.len() >= ANSWERED_MAX {
             self.answered.pop_front();
         }
@@ -68,7 +68,7 @@ impl Asks {
     }
 
     /// Who answered an ask, if that is still known.
-    pub(super) fn answer_to(&self, ask: AskId) -> Option<&Answered> {
+    pub(super) fn answer_to(&self, ask: AskId) -> Option<&ResolvedAsk> {
         self.answered.iter().find(|answered| answered.ask == ask)
     }
 
@@ -109,7 +109,7 @@ impl Asks {
 
     /// Takes out the call of a tool that the CLI has cancelled, by the CLI's own number of it. A server that connects again
     /// counts anew, so the newest is meant.
-    pub(super) fn take_cancelled_call(&mut self, cancelled: &Raw) -> Option<OpenAsk> {
+    pub(super) fn take_cancelled_call(&mut self, cancelled: &RawJson) -> Option<OpenAsk> {
         let is_meant = |ask: &OpenAsk| matches!(&ask.kind, AskKind::ToolCall(asked) if asked.call == *cancelled);
         let place = self.open.iter().rposition(is_meant)?;
         Some(self.open.remove(place))

@@ -5,17 +5,17 @@ use std::time::Instant;
 
 use serde_json::value::RawValue;
 
-use super::asks::{Answered, OpenAsk};
+use super::asks::{OpenAsk, ResolvedAsk};
 use super::closing::{Closing, Rung, Stop};
 use super::prompts::{PROMPT_BYTES_MAX, PROMPTS_WAITING_BYTES_MAX, PROMPTS_WAITING_MAX};
 use super::state::{Phase, Trigger};
 use super::{Machine, RequestKind};
 use crate::answer::{Answer, HookOutput};
-use crate::command::{Accepted, Command, PROMPT_BLOCKS, Prompt, PromptContent, Refused, Request};
-use crate::event::{Allowed, AskEnding, AskKind, DropReason, Event, ExitReason, InterruptReceipt, RequestReply};
+use crate::command::{Accepted, Command, PROMPT_BLOCKS, Prompt, PromptContent, Refusal, Request};
+use crate::event::{Allowed, AskKind, AskResolution, DropReason, Event, ExitReason, InterruptReceipt, RequestReply};
 use crate::id::{AskId, PromptId, RequestId};
 use crate::initialize::TOOL_SERVER;
-use crate::json::Raw;
+use crate::json::RawJson;
 use crate::wire::answers::{self, Interrupts};
 use crate::wire::mcp;
 use crate::wire::outgoing::{self, OutgoingLine};
@@ -26,7 +26,7 @@ const REQUESTS_UNANSWERED_MAX: usize = 1024;
 
 impl Machine {
     /// Carries out a command that the phase permits.
-    pub(super) fn carry_out(&mut self, command: Command, now: Instant) -> Result<Accepted, Refused> {
+    pub(super) fn carry_out(&mut self, command: Command, now: Instant) -> Result<Accepted, Refusal> {
         match command {
             Command::Prompt(prompt) => self.prompt(prompt),
             Command::Interrupt { cancel_queued } => Ok(Accepted::Request(self.interrupt(cancel_queued, now))),
@@ -43,19 +43,19 @@ impl Machine {
         }
     }
 
-    fn prompt(&mut self, prompt: Prompt) -> Result<Accepted, Refused> {
+    fn prompt(&mut self, prompt: Prompt) -> Result<Accepted, Refusal> {
         check_content(&prompt.content)?;
         let waiting = self.prompts.waiting().count();
         if waiting >= PROMPTS_WAITING_MAX {
-            return Err(Refused::QueueFull { waiting });
+            return Err(Refusal::QueueFull { waiting });
         }
         let bytes = self.prompts.waiting_bytes();
         if bytes > 0 && bytes + prompt.content.bytes() > PROMPTS_WAITING_BYTES_MAX {
-            return Err(Refused::QueueTooLong { bytes });
+            return Err(Refusal::QueueTooLong { bytes });
         }
         let content = prompt.content.to_raw();
         let id = self.prompts.queue(prompt.content);
-        self.tell(Event::PromptAccepted { prompt: id, entry: self.prompts.entry(id), content });
+        self.emit(Event::PromptAccepted { prompt: id, entry: self.prompts.entry(id), content });
         self.hand_over_prompt();
         Ok(Accepted::Prompt(id))
     }
@@ -75,12 +75,12 @@ impl Machine {
             cancelled.extend(std::iter::from_fn(|| self.prompts.drop_next()));
         }
         for prompt in &cancelled {
-            self.tell(Event::PromptDropped { prompt: *prompt, reason: DropReason::Cancelled });
+            self.emit(Event::PromptDropped { prompt: *prompt, reason: DropReason::Cancelled });
         }
         if self.phase == Phase::Starting || !self.has_turn() {
             let request = RequestId(self.request_ids.next());
             let reply = RequestReply::Interrupted(self.receipt(cancelled));
-            self.tell(Event::RequestAnswered { request, reply });
+            self.emit(Event::RequestAnswered { request, reply });
             return request;
         }
         let request = self.expect_answer(RequestKind::Interrupt { of: self.prompts.with_cli(), cancelled }, now);
@@ -100,33 +100,35 @@ impl Machine {
         InterruptReceipt { still_queued: self.prompts.waiting().collect(), cancelled }
     }
 
-    fn answer(&mut self, ask: AskId, answer: &Answer, by: Option<String>) -> Result<Accepted, Refused> {
+    fn answer(&mut self, ask: AskId, answer: &Answer, by: Option<String>) -> Result<Accepted, Refusal> {
         let open = self.asks.get(ask).ok_or_else(|| match self.asks.answer_to(ask) {
-            Some(Answered { by, ending, .. }) => Refused::AskAnswered { ask, by: by.clone(), ending: *ending },
-            None => Refused::AskNotOpen { ask },
+            Some(ResolvedAsk { by, resolution, .. }) => {
+                Refusal::AskAnswered { ask, by: by.clone(), resolution: *resolution }
+            }
+            None => Refusal::AskNotOpen { ask },
         })?;
-        let (ending, allowed, line) = spell(open, answer)?;
-        let closed = open.answered(ending, by.clone(), allowed);
+        let (resolution, allowed, line) = encode_answer(open, answer)?;
+        let closed = open.answered(resolution, by.clone(), allowed);
         self.asks.take(ask);
         if let Some(by) = by {
-            self.asks.note_answer(Answered { ask, by, ending });
+            self.asks.note_answer(ResolvedAsk { ask, by, resolution });
         }
-        self.tell(closed);
+        self.emit(closed);
         self.write(line);
         Ok(Accepted::Done)
     }
 
-    fn request(&mut self, request: &Request, by: Option<String>, now: Instant) -> Result<Accepted, Refused> {
+    fn request(&mut self, request: &Request, by: Option<String>, now: Instant) -> Result<Accepted, Refusal> {
         self.check_requests()?;
         if let Request::SetTools(tools) = request {
             if !self.config.initialize.has_tools() {
-                return Err(Refused::NoTools);
+                return Err(Refusal::NoTools);
             }
             if self.tool_server_is_taken && !tools.is_empty() {
-                return Err(Refused::ToolServerTaken);
+                return Err(Refusal::ToolServerTaken);
             }
             if let Some(tool) = tools.iter().find(|tool| !tool.has_own_name()) {
-                return Err(Refused::ToolName { name: tool.name.clone() });
+                return Err(Refusal::ToolName { name: tool.name.clone() });
             }
             self.config.initialize.tools.clone_from(tools);
             // Even without a tool the server is there.
@@ -140,14 +142,14 @@ impl Machine {
         }
         let id = self.expect_answer(RequestKind::Other, now);
         // On record before it takes effect: it may change what runs without a question.
-        self.tell(Event::RequestSent { request: id, body: request_record::on_record(request), by });
+        self.emit(Event::RequestSent { request: id, body: request_record::on_record(request), by });
         self.write(outgoing::request(id, request, &self.config.initialize));
         Ok(Accepted::Request(id))
     }
 
-    fn check_requests(&self) -> Result<(), Refused> {
+    fn check_requests(&self) -> Result<(), Refusal> {
         let unanswered = self.requests.len();
-        if unanswered < REQUESTS_UNANSWERED_MAX { Ok(()) } else { Err(Refused::TooManyRequests { unanswered }) }
+        if unanswered < REQUESTS_UNANSWERED_MAX { Ok(()) } else { Err(Refusal::TooManyRequests { unanswered }) }
     }
 
     fn close(&mut self, now: Instant) {
@@ -166,7 +168,7 @@ impl Machine {
         }
         self.exit_reason = ExitReason::Asked;
         while let Some(prompt) = self.prompts.drop_next() {
-            self.tell(Event::PromptDropped { prompt, reason: DropReason::SessionEnded });
+            self.emit(Event::PromptDropped { prompt, reason: DropReason::SessionEnded });
         }
         // The interrupt withdraws what the CLI asks; what it does not withdraw is refused when stdin closes.
         self.close_asks();
@@ -206,74 +208,74 @@ impl Machine {
 }
 
 /// A CLI that is started again gets the model's name as an argument.
-pub(crate) fn check_model(model: &str) -> Result<(), Refused> {
+pub(crate) fn check_model(model: &str) -> Result<(), Refusal> {
     let fits = !model.is_empty() && model.len() <= MODEL_BYTES_MAX && !model.contains(char::is_control);
-    if fits { Ok(()) } else { Err(Refused::BadModel) }
+    if fits { Ok(()) } else { Err(Refusal::BadModel) }
 }
 
 /// How long the name of a model may be.
 const MODEL_BYTES_MAX: usize = 256;
 
 /// The servers that a client sets take the place of all others, but not that of the session's own tools.
-fn check_servers(request: &Request) -> Result<(), Refused> {
+fn check_servers(request: &Request) -> Result<(), Refusal> {
     if let Request::SetMcpServers(servers) = request
         && servers.contains_key(TOOL_SERVER)
     {
-        return Err(Refused::ToolServerName);
+        return Err(Refusal::ToolServerName);
     }
     if let Request::ToggleMcp { server, .. } = request
         && server == TOOL_SERVER
     {
-        return Err(Refused::ToolServerName);
+        return Err(Refusal::ToolServerName);
     }
     if let Request::Other { subtype, .. } = request
         && [outgoing::SET_MCP_SERVERS, outgoing::TOGGLE_MCP].contains(&subtype.as_str())
     {
-        return Err(Refused::RawMcpServers);
+        return Err(Refusal::RawMcpServers);
     }
     Ok(())
 }
 
 /// The CLI drops a prompt it cannot read without a word, so it is checked here.
-fn check_content(content: &PromptContent) -> Result<(), Refused> {
+fn check_content(content: &PromptContent) -> Result<(), Refusal> {
     if content.bytes() > PROMPT_BYTES_MAX {
-        return Err(Refused::PromptTooLong { bytes: content.bytes() });
+        return Err(Refusal::PromptTooLong { bytes: content.bytes() });
     }
     match content {
-        PromptContent::Text(text) if text.is_empty() => Err(Refused::EmptyPrompt),
+        PromptContent::Text(text) if text.is_empty() => Err(Refusal::EmptyPrompt),
         PromptContent::Text(_) => Ok(()),
         PromptContent::Blocks(blocks) => check_blocks(blocks),
     }
 }
 
-fn check_blocks(blocks: &Raw) -> Result<(), Refused> {
+fn check_blocks(blocks: &RawJson) -> Result<(), Refusal> {
     #[derive(serde::Deserialize)]
     struct Head<'a> {
         r#type: String,
         #[serde(borrow, default)]
         text: Option<&'a RawValue>,
     }
-    let blocks: Vec<&RawValue> = blocks.parse().map_err(|_| Refused::BadBlocks)?;
+    let blocks: Vec<&RawValue> = blocks.parse().map_err(|_| Refusal::BadBlocks)?;
     if blocks.is_empty() {
-        return Err(Refused::EmptyPrompt);
+        return Err(Refusal::EmptyPrompt);
     }
     for (place, block) in blocks.iter().enumerate() {
-        let Head { r#type: given, text } = serde_json::from_str(block.get()).map_err(|_| Refused::BadBlocks)?;
+        let Head { r#type: given, text } = serde_json::from_str(block.get()).map_err(|_| Refusal::BadBlocks)?;
         if !PROMPT_BLOCKS.contains(&given.as_str()) {
-            return Err(Refused::BadBlock { place, given: given.chars().take(60).collect() });
+            return Err(Refusal::BadBlock { place, given: given.chars().take(60).collect() });
         }
         if given == "text" && !text.is_some_and(|text| text.get().starts_with('"')) {
-            return Err(Refused::BadBlocks);
+            return Err(Refusal::BadBlocks);
         }
     }
     Ok(())
 }
 
 /// How an answer ends an ask, what it allows beyond what was asked, and the line that the CLI is sent.
-fn spell(open: &OpenAsk, answer: &Answer) -> Result<(AskEnding, Allowed, OutgoingLine), Refused> {
+fn encode_answer(open: &OpenAsk, answer: &Answer) -> Result<(AskResolution, Allowed, OutgoingLine), Refusal> {
     let id = open.request_id.as_str();
-    let plainly = |ending, line| Ok((ending, Allowed::default(), line));
-    let wrong = |kind, takes| Err(Refused::WrongAnswer { ask: open.id, kind, takes });
+    let plainly = |resolution, line| Ok((resolution, Allowed::default(), line));
+    let wrong = |kind, takes| Err(Refusal::WrongAnswer { ask: open.id, kind, takes });
     match (&open.kind, answer) {
         (
             AskKind::Permission(ask) | AskKind::Question(ask) | AskKind::Plan(ask),
@@ -282,16 +284,16 @@ fn spell(open: &OpenAsk, answer: &Answer) -> Result<(AskEnding, Allowed, Outgoin
             let given = edited(input.as_ref())?;
             let allowed = Allowed::compared(Some(&ask.input), given.cloned(), permissions.clone());
             let line = answers::consent(id, given.unwrap_or(&ask.input), permissions.as_ref());
-            Ok((AskEnding::Allowed, allowed, line))
+            Ok((AskResolution::Allowed, allowed, line))
         }
         (AskKind::Permission(_) | AskKind::Question(_) | AskKind::Plan(_), Answer::Deny { message, interrupt }) => {
             let interrupts = if *interrupt { Interrupts::Yes } else { Interrupts::No };
-            plainly(AskEnding::Denied, answers::denial(id, message, interrupts))
+            plainly(AskResolution::Denied, answers::denial(id, message, interrupts))
         }
         (AskKind::Question(ask), Answer::Choose(choices)) => {
             let input = answers::chosen(&ask.input, choices);
             let line = answers::consent(id, &input, None);
-            Ok((AskEnding::Answered, Allowed::compared(Some(&ask.input), Some(input), None), line))
+            Ok((AskResolution::Answered, Allowed::compared(Some(&ask.input), Some(input), None), line))
         }
         (AskKind::Hook(ask), Answer::Hook(output)) => {
             if let HookOutput::Allow { input } = output {
@@ -302,24 +304,24 @@ fn spell(open: &OpenAsk, answer: &Answer) -> Result<(AskEnding, Allowed, Outgoin
                     let (input, permissions) = answers::granted_by_hook(output);
                     let asked = input.as_ref().and_then(|_| answers::tool_input(ask));
                     let allowed = Allowed::compared(asked.as_ref(), input, permissions);
-                    Ok((AskEnding::Answered, allowed, answers::hook(id, &ask.event, output)))
+                    Ok((AskResolution::Answered, allowed, answers::hook(id, &ask.event, output)))
                 }
                 Err(takes) => wrong("a hook of an event that knows no such answer", takes),
             }
         }
         (AskKind::Form(_), Answer::Submit(content)) => {
             let allowed = Allowed { input: Some(content.clone()), ..Allowed::default() };
-            Ok((AskEnding::Answered, allowed, answers::form(id, "accept", Some(content))))
+            Ok((AskResolution::Answered, allowed, answers::form(id, "accept", Some(content))))
         }
-        (AskKind::Form(_), Answer::Decline) => plainly(AskEnding::Denied, answers::form(id, "decline", None)),
-        (AskKind::Form(_), Answer::Dismiss) => plainly(AskEnding::Denied, answers::form(id, "cancel", None)),
+        (AskKind::Form(_), Answer::Decline) => plainly(AskResolution::Denied, answers::form(id, "decline", None)),
+        (AskKind::Form(_), Answer::Dismiss) => plainly(AskResolution::Denied, answers::form(id, "cancel", None)),
         (AskKind::ToolCall(ask), Answer::ToolResult { content, is_error }) => {
             // Something else than a list would reach the model as a broken tool.
-            content.parse::<Vec<&RawValue>>().map_err(|_| Refused::BadToolResult)?;
-            plainly(AskEnding::Answered, mcp::result(id, &ask.call, content, *is_error))
+            content.parse::<Vec<&RawValue>>().map_err(|_| Refusal::BadToolResult)?;
+            plainly(AskResolution::Answered, mcp::result(id, &ask.call, content, *is_error))
         }
         (AskKind::ToolCall(ask), Answer::Deny { message, .. }) => {
-            plainly(AskEnding::Denied, mcp::failure(id, &ask.call, message))
+            plainly(AskResolution::Denied, mcp::failure(id, &ask.call, message))
         }
         (AskKind::ToolCall(_), _) => wrong("a call of a tool", "a tool's result or deny"),
         (AskKind::Permission(_), _) => wrong("a permission", "allow or deny"),
@@ -331,8 +333,8 @@ fn spell(open: &OpenAsk, answer: &Answer) -> Result<(AskEnding, Allowed, Outgoin
 }
 
 /// The input a tool is to be run with instead of its own. One with nothing in it is none, as it is for the CLI.
-fn edited(input: Option<&Raw>) -> Result<Option<&Raw>, Refused> {
+fn edited(input: Option<&RawJson>) -> Result<Option<&RawJson>, Refusal> {
     let Some(input) = input else { return Ok(None) };
-    let members: BTreeMap<String, &RawValue> = input.parse().map_err(|_| Refused::BadInput)?;
+    let members: BTreeMap<String, &RawValue> = input.parse().map_err(|_| Refusal::BadInput)?;
     Ok((!members.is_empty()).then_some(input))
 }

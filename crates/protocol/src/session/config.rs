@@ -14,7 +14,7 @@ pub struct Config {
     /// After how long an unanswered ask is a no; none means never.
     pub answer_within: Option<Duration>,
     /// What the model is told of a permission for which nobody answered in time.
-    pub expired_words: String,
+    pub timeout_message: String,
     /// Ids of prompts, asks, blocks and requests go on behind this number: in one log no id stands for two things.
     pub ids_after: u64,
     /// The tool uses that the session was asked about by its earlier processes.
@@ -36,7 +36,7 @@ impl Default for Config {
         Config {
             initialize: Initialize::default(),
             answer_within: None,
-            expired_words: "Permission request timed out".to_owned(),
+            timeout_message: "Permission request timed out".to_owned(),
             ids_after: 0,
             asked_tool_uses: AskedToolUses::default(),
             start_within: Duration::from_secs(60),

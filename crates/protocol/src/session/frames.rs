@@ -8,11 +8,11 @@ use super::messages::Shown;
 use super::state::{Phase, Trigger};
 use super::{Machine, Output, RequestKind};
 use crate::event::{
-    AskEnding, AskKind, CliInfo, Event, ExitReason, Failure, NoticeKind, RequestFailed, RequestReply, SessionInfo,
+    AskKind, AskResolution, CliInfo, Event, ExitReason, Failure, NoticeKind, RequestFailure, RequestReply, SessionInfo,
     TurnCause, TurnEnding,
 };
 use crate::id::ToolUseId;
-use crate::json::Raw;
+use crate::json::RawJson;
 use crate::wire::answers;
 use crate::wire::control::{AskBody, AskRequest, Gate, Response, read_version};
 use crate::wire::mcp;
@@ -41,45 +41,45 @@ impl Machine {
             }
             Incoming::User(frame) => {
                 self.messages.show(Shown::Work);
-                self.model_told(frame);
+                self.context_injected(frame);
             }
             Incoming::Result(frame) => self.turn_finished(*frame, now),
             Incoming::System(frame) => self.system(frame, now),
-            Incoming::ToolProgress(frame) => self.tell(Event::ToolProgressed {
+            Incoming::ToolProgress(frame) => self.emit(Event::ToolProgressed {
                 tool_use: frame.tool_use(),
                 tool: frame.tool_name.to_string(),
                 elapsed_seconds: frame.elapsed_time_seconds,
             }),
             Incoming::Cleared(detail) => {
                 self.messages.show(Shown::Work);
-                self.tell(Event::ConversationCleared { detail: Raw::copied(detail) });
+                self.emit(Event::ConversationCleared { detail: RawJson::copied(detail) });
             }
             Incoming::Suggestion(suggestion) => {
-                self.tell(Event::PromptSuggested { suggestion: suggestion.into_string() });
+                self.emit(Event::PromptSuggested { suggestion: suggestion.into_string() });
             }
             Incoming::Mirror { path, entries } => {
-                self.tell(Event::TranscriptWritten { path: path.into_string(), entries: Raw::copied(entries) });
+                self.emit(Event::TranscriptWritten { path: path.into_string(), entries: RawJson::copied(entries) });
             }
             Incoming::Request(request) => self.asked(request, now),
             Incoming::Cancel { request_id } => {
                 if let Some(ask) = self.asks.take_withdrawn(&request_id) {
-                    self.tell(ask.closed(AskEnding::Withdrawn));
+                    self.emit(ask.resolved(AskResolution::Withdrawn));
                 }
             }
             Incoming::Response(response) => self.responded(&response),
-            Incoming::Prompt { uuid, news } => self.prompt_told(&uuid, news, now),
+            Incoming::Prompt { uuid, update } => self.prompt_reported(&uuid, update, now),
             Incoming::Nothing => {}
-            Incoming::Unknown(frame) => self.tell(Event::Unknown { frame: Raw::copied(frame) }),
+            Incoming::Unknown(frame) => self.emit(Event::Unknown { frame: RawJson::copied(frame) }),
         }
     }
 
-    fn model_told(&mut self, frame: UserFrame) {
+    fn context_injected(&mut self, frame: UserFrame) {
         let parent = frame.parent;
         if let Some(message) = frame.refused {
-            self.tell(Event::MessageRetracted { message });
+            self.emit(Event::MessageRetracted { message });
         }
         for result in frame.tool_results {
-            self.tell(Event::ToolReturned {
+            self.emit(Event::ToolReturned {
                 tool_use: result.tool_use,
                 parent: parent.clone(),
                 is_error: result.is_error,
@@ -89,7 +89,7 @@ impl Machine {
         }
         if let Some(remark) = frame.remark {
             let (synthetic, replayed) = (remark.synthetic, remark.replayed);
-            self.tell(Event::ModelTold { parent, synthetic, replayed, content: remark.content });
+            self.emit(Event::ContextInjected { parent, synthetic, replayed, content: remark.content });
         }
     }
 
@@ -121,7 +121,7 @@ impl Machine {
             self.runs_by_itself = false;
         }
         frame.outcome.cost_usd = self.cost_since_before(frame.outcome.total_cost_usd);
-        self.tell(Event::TurnFinished { cause, outcome: Box::new(frame.outcome) });
+        self.emit(Event::TurnFinished { cause, outcome: Box::new(frame.outcome) });
         self.hand_over_prompt();
         if self.cli_state.is_none() {
             // Older versions do not say when they are idle: they are after every result.
@@ -161,34 +161,34 @@ impl Machine {
             SystemFrame::Status { status, permission_mode, detail } => Event::StatusChanged {
                 status: status.map(Text::into_string),
                 permission_mode: permission_mode.map(Text::into_string),
-                detail: Raw::copied(detail),
+                detail: RawJson::copied(detail),
             },
             SystemFrame::ApiRetry { attempt, max_retries, delay_ms, status, error } => {
                 Event::ApiRetried { attempt, max_retries, delay_ms, status, error }
             }
-            SystemFrame::Task { id, news, detail } => {
-                Event::TaskChanged { task: id.into_string(), news, detail: Raw::copied(detail) }
+            SystemFrame::Task { id, update, detail } => {
+                Event::TaskChanged { task: id.into_string(), update, detail: RawJson::copied(detail) }
             }
-            SystemFrame::Tasks(tasks) => Event::TasksListed { tasks: Raw::copied(tasks) },
-            SystemFrame::Hook { id, name, event, news, detail } => {
-                Event::HookChanged { hook: id.into_string(), name, event, news, detail: Raw::copied(detail) }
+            SystemFrame::Tasks(tasks) => Event::TasksListed { tasks: RawJson::copied(tasks) },
+            SystemFrame::Hook { id, name, event, update, detail } => {
+                Event::HookChanged { hook: id.into_string(), name, event, update, detail: RawJson::copied(detail) }
             }
-            SystemFrame::PermissionRefused { tool, tool_use, message, detail } => Event::PermissionRefused {
+            SystemFrame::PermissionDenied { tool, tool_use, message, detail } => Event::PermissionDenied {
                 tool: tool.into_string(),
                 tool_use: tool_use.map(|id| ToolUseId(id.into_string())),
                 message,
-                detail: Raw::copied(detail),
+                detail: RawJson::copied(detail),
             },
             SystemFrame::ThinkingTokens(tokens) => Event::ThinkingCounted { tokens },
-            SystemFrame::Compacted(detail) => Event::Compacted { detail: Raw::copied(detail) },
+            SystemFrame::Compacted(detail) => Event::Compacted { detail: RawJson::copied(detail) },
             SystemFrame::Title(title) => Event::TitleChanged { title: title.into_string() },
-            SystemFrame::Commands(commands) => Event::CommandsListed { commands: Raw::copied(commands) },
+            SystemFrame::Commands(commands) => Event::CommandsListed { commands: RawJson::copied(commands) },
             SystemFrame::Notice { about, text, detail } => {
                 self.messages.show(if about == NoticeKind::Stopped { Shown::Text } else { Shown::Work });
-                Event::Noticed { about, text, detail: Raw::copied(detail) }
+                Event::Noticed { about, text, detail: RawJson::copied(detail) }
             }
         };
-        self.tell(event);
+        self.emit(event);
     }
 
     fn state_changed(&mut self, state: CliState, now: Instant) {
@@ -205,7 +205,7 @@ impl Machine {
                 self.interrupted_for_closing(now);
             }
             CliState::Running | CliState::RequiresAction => {
-                if !self.cli_tells_of_prompts {
+                if !self.cli_reports_prompts {
                     self.ran_since_hand_over = self.prompts.with_cli().is_some();
                 }
                 self.step(Trigger::TurnBegan);
@@ -223,12 +223,12 @@ impl Machine {
         self.interrupt_again(now);
         if self.session.as_ref() != Some(&session.session_id) {
             self.session = Some(session.session_id.clone());
-            self.tell(Event::SessionOpened { session });
+            self.emit(Event::SessionOpened { session });
         }
         if self.prompts.with_cli().is_none() && !self.runs_by_itself {
             self.runs_by_itself = true;
             self.step(Trigger::TurnBegan);
-            self.tell(Event::TurnStarted { cause: TurnCause::Cli });
+            self.emit(Event::TurnStarted { cause: TurnCause::Cli });
         }
     }
 
@@ -238,7 +238,7 @@ impl Machine {
             self.runs_by_itself = false;
             self.interrupt_sent = false;
             self.watchdog.turn_ended();
-            self.tell(Event::BecameIdle);
+            self.emit(Event::BecameIdle);
         }
     }
 
@@ -272,13 +272,13 @@ impl Machine {
                 let gate = Gate::of(&kind);
                 let deadline = self.deadline_of(&kind, now);
                 match self.asks.open(id, kind, deadline) {
-                    Some(opened) => self.tell(opened),
+                    Some(opened) => self.emit(opened),
                     None => self.write(answers::safe(id, &gate, "Too many requests are open")),
                 }
             }
             AskBody::Known(kind) => self.write(answers::safe(id, &Gate::of(&kind), "The session is closing")),
             AskBody::Unreadable { gate, frame } => {
-                self.tell(Event::Unknown { frame });
+                self.emit(Event::Unknown { frame });
                 self.write(answers::safe(id, &gate, "The request could not be read"));
             }
             AskBody::OfToolServer(question) => {
@@ -287,12 +287,12 @@ impl Machine {
             AskBody::CallCancelled { call, notice } => {
                 if let Some(ask) = self.asks.take_cancelled_call(&call) {
                     // The protocol wants no response to a cancelled call, and a late result is refused.
-                    self.tell(ask.closed(AskEnding::Withdrawn));
+                    self.emit(ask.resolved(AskResolution::Withdrawn));
                 }
                 self.write(mcp::answer(id, &notice, &self.config.initialize.tools));
             }
             AskBody::Unsupported { subtype, frame } => {
-                self.tell(Event::Unknown { frame });
+                self.emit(Event::Unknown { frame });
                 self.write(answers::unsupported(id, &subtype));
             }
         }
@@ -312,16 +312,16 @@ impl Machine {
 
     fn responded(&mut self, response: &Response<'_>) {
         let body = match &response.body {
-            Ok(body) => Ok(body.map_or_else(|| Raw::from("null"), Raw::copied)),
+            Ok(body) => Ok(body.map_or_else(|| RawJson::from("null"), RawJson::copied)),
             Err(refusal) => {
-                Err(RequestFailed::Refused { message: refusal.message.clone(), code: refusal.code.clone() })
+                Err(RequestFailure::Refused { message: refusal.message.clone(), code: refusal.code.clone() })
             }
         };
         self.answered(&response.request_id, body);
     }
 
     /// A request of ours has its answer, or is known to get none. One that nobody waits for is passed over.
-    pub(super) fn answered(&mut self, request_id: &str, body: Result<Raw, RequestFailed>) {
+    pub(super) fn answered(&mut self, request_id: &str, body: Result<RawJson, RequestFailure>) {
         let request = outgoing::request_of_name(request_id);
         let Some((request, (kind, _))) = request.and_then(|id| Some((id, self.requests.remove(&id)?))) else { return };
         self.watchdog.answered(request);
@@ -340,16 +340,16 @@ impl Machine {
             }
             (RequestKind::Other, Ok(fields)) => RequestReply::Done(fields),
         };
-        self.tell(Event::RequestAnswered { request, reply });
+        self.emit(Event::RequestAnswered { request, reply });
     }
 
     /// The CLI is there. Should it refuse the opening request, it would run without what was asked of it
     /// (a gate, a schema, a prompt), so the session is ended and the refusal told as the reason.
-    fn initialized(&mut self, answer: Result<Raw, RequestFailed>) {
+    fn initialized(&mut self, answer: Result<RawJson, RequestFailure>) {
         match answer {
             Ok(detail) => {
                 if self.step(Trigger::Initialized).is_some() {
-                    self.tell(Event::Ready { cli: CliInfo { version: read_version(&detail), detail } });
+                    self.emit(Event::Ready { cli: CliInfo { version: read_version(&detail), detail } });
                     if self.runs_by_itself {
                         // A resumed session may have gone on by itself before it answered.
                         self.step(Trigger::TurnBegan);

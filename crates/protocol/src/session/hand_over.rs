@@ -7,9 +7,9 @@ use super::state::{Phase, Trigger};
 use super::{Machine, RequestKind};
 use crate::event::{DropReason, Event, TurnCause};
 use crate::id::PromptId;
-use crate::json::Raw;
+use crate::json::RawJson;
 use crate::wire::control::read_still_queued;
-use crate::wire::message::PromptNews;
+use crate::wire::message::PromptUpdate;
 use crate::wire::outgoing;
 use crate::wire::system::CliState;
 
@@ -29,7 +29,7 @@ impl Machine {
         self.step(Trigger::TurnBegan);
         // What was to be interrupted is over.
         (self.ran_since_hand_over, self.interrupt_sent) = (false, false);
-        self.tell(Event::TurnStarted { cause: TurnCause::Prompt(id) });
+        self.emit(Event::TurnStarted { cause: TurnCause::Prompt(id) });
         let line = outgoing::prompt(&self.prompts.entry(id), &content);
         self.write(line);
     }
@@ -42,19 +42,19 @@ impl Machine {
         if let Some(prompt) = self.prompts.finish() {
             self.ran_since_hand_over = false;
             self.watchdog.turn_ended();
-            self.tell(Event::PromptDropped { prompt, reason: DropReason::Lost });
+            self.emit(Event::PromptDropped { prompt, reason: DropReason::Lost });
             self.hand_over_prompt();
         }
     }
 
-    pub(super) fn prompt_told(&mut self, uuid: &str, news: PromptNews, now: Instant) {
-        self.cli_tells_of_prompts = true;
+    pub(super) fn prompt_reported(&mut self, uuid: &str, update: PromptUpdate, now: Instant) {
+        self.cli_reports_prompts = true;
         let with_cli = self.prompts.with_cli();
         let Some(prompt) = with_cli.filter(|prompt| self.prompts.entry(*prompt).as_str() == uuid) else { return };
-        match news {
-            PromptNews::Started => self.ran_since_hand_over = true,
-            PromptNews::Cancelled => self.prompt_cancelled(prompt, now),
-            PromptNews::Other => {}
+        match update {
+            PromptUpdate::Started => self.ran_since_hand_over = true,
+            PromptUpdate::Cancelled => self.prompt_cancelled(prompt, now),
+            PromptUpdate::Other => {}
         }
     }
 
@@ -64,7 +64,7 @@ impl Machine {
         }
         self.prompts.finish();
         self.watchdog.turn_ended();
-        self.tell(Event::PromptDropped { prompt, reason: DropReason::Cancelled });
+        self.emit(Event::PromptDropped { prompt, reason: DropReason::Cancelled });
         self.hand_over_prompt();
         if self.cli_state != Some(CliState::Running) {
             self.went_idle();
@@ -74,7 +74,7 @@ impl Machine {
 
     /// Whether the CLI says, in its answer to an interrupt, that it still has a prompt: it will run it. (2.1.325 keeps it in its
     /// queue while a command runs in the background.)
-    pub(super) fn is_queued(&self, prompt: Option<PromptId>, answer: &Raw) -> bool {
+    pub(super) fn is_queued(&self, prompt: Option<PromptId>, answer: &RawJson) -> bool {
         prompt.is_some_and(|prompt| {
             let entry = self.prompts.entry(prompt);
             read_still_queued(answer).iter().any(|queued| queued == entry.as_str())

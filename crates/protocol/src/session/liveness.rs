@@ -46,7 +46,7 @@ impl Default for Liveness {
 pub(super) struct Watchdog {
     limits: Liveness,
     /// When the CLI last wrote something, or when its silence last had another cause.
-    heard_at: Instant,
+    received_at: Instant,
     silence: Silence,
     interrupt: Option<PendingInterrupt>,
 }
@@ -80,11 +80,11 @@ enum Awaits {
 
 impl Watchdog {
     pub(super) fn new(limits: Liveness, now: Instant) -> Watchdog {
-        Watchdog { limits, heard_at: now, silence: Silence::CheckAt(now), interrupt: None }
+        Watchdog { limits, received_at: now, silence: Silence::CheckAt(now), interrupt: None }
     }
 
     pub(super) fn turn_began(&mut self, now: Instant) {
-        self.heard_at = now;
+        self.received_at = now;
         self.silence = Silence::CheckAt(after(now, self.limits.silent_for));
     }
 
@@ -129,7 +129,7 @@ impl Watchdog {
 
     /// The CLI could not be heard until now: every limit begins anew.
     fn excuse(&mut self, now: Instant) {
-        self.heard_at = now;
+        self.received_at = now;
         self.silence = match self.silence {
             Silence::CheckAt(_) => Silence::CheckAt(after(now, self.limits.silent_for)),
             Silence::ProbedUntil(_) => Silence::ProbedUntil(after(now, self.limits.probe_answered_within)),
@@ -145,7 +145,7 @@ impl Machine {
     /// The CLI wrote something, be it a part of a line. To be called for every read, before its lines are handled.
     pub fn handle_bytes(&mut self, now: Instant) {
         self.now = now;
-        let silent_since = std::mem::replace(&mut self.watchdog.heard_at, now);
+        let silent_since = std::mem::replace(&mut self.watchdog.received_at, now);
         match self.watchdog.silence {
             // The usual case: when the deadline fires it is seen that the CLI was heard since.
             Silence::CheckAt(_) => {}
@@ -154,7 +154,7 @@ impl Machine {
                 self.watchdog.turn_began(now);
                 if self.phase == Phase::Running {
                     let silent_seconds = now.saturating_duration_since(silent_since).as_secs();
-                    self.tell(Event::CliRecovered { silent_seconds });
+                    self.emit(Event::CliRecovered { silent_seconds });
                 }
             }
         }
@@ -188,7 +188,7 @@ impl Machine {
             // The CLI waits for an answer of ours. It may: a question can be open for hours.
             Silence::CheckAt(at) if at <= now && self.asks.is_any_open() => self.watchdog.turn_began(now),
             Silence::CheckAt(at) if at <= now => {
-                let silent_until = after(self.watchdog.heard_at, limits.silent_for);
+                let silent_until = after(self.watchdog.received_at, limits.silent_for);
                 if silent_until > now {
                     self.watchdog.silence = Silence::CheckAt(silent_until);
                 } else {
@@ -197,8 +197,8 @@ impl Machine {
             }
             Silence::ProbedUntil(at) if at <= now => {
                 self.watchdog.silence = Silence::Stalled;
-                let silent = now.saturating_duration_since(self.watchdog.heard_at);
-                self.tell(Event::CliStalled { silent_seconds: silent.as_secs() });
+                let silent = now.saturating_duration_since(self.watchdog.received_at);
+                self.emit(Event::CliStalled { silent_seconds: silent.as_secs() });
                 if limits.end_stalled {
                     self.end_unresponsive(Unanswered::Probe, silent, now);
                 }

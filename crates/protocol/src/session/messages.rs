@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use crate::event::{Block, BlockKind, BlockSource, Delta, Event, NoticeKind, TurnCause, TurnEnding, Writer};
 use crate::id::{BlockId, Counter, MessageId};
-use crate::json::Raw;
+use crate::json::RawJson;
 use crate::wire::Text;
 use crate::wire::message::{AssistantFrame, read_kind};
 use crate::wire::repair::Halves;
@@ -61,23 +61,23 @@ impl Messages {
         Messages { blocks, streaming: None, shown: Shown::Nothing }
     }
 
-    pub(super) fn stream(&mut self, frame: StreamFrame<'_>, mut tell: impl FnMut(Event)) {
+    pub(super) fn stream(&mut self, frame: StreamFrame<'_>, mut emit: impl FnMut(Event)) {
         match frame {
             StreamFrame::MessageStarted { id, model } => {
-                self.finish(&mut tell);
+                self.finish(&mut emit);
                 self.show(Shown::Work);
                 let message = MessageId(id.into_string());
-                tell(Event::MessageStarted { message: message.clone(), model: model.into_string() });
+                emit(Event::MessageStarted { message: message.clone(), model: model.into_string() });
                 self.streaming = Some(Streaming { message, stop_reason: None, blocks: Vec::new() });
             }
-            StreamFrame::BlockStarted { index, content } => self.start_block(index, content, tell),
-            StreamFrame::BlockGrew { index, delta, has_halves } => self.grow_block(index, delta, has_halves, tell),
+            StreamFrame::BlockStarted { index, content } => self.start_block(index, content, emit),
+            StreamFrame::BlockDelta { index, delta, has_halves } => self.grow_block(index, delta, has_halves, emit),
             StreamFrame::MessageChanged { stop_reason } => {
                 if let Some(streaming) = &mut self.streaming {
                     streaming.stop_reason = stop_reason.map(|reason| reason.into_string());
                 }
             }
-            StreamFrame::MessageStopped => self.finish(tell),
+            StreamFrame::MessageStopped => self.finish(emit),
             StreamFrame::BlockStopped { index } => {
                 if let Some(block) = self.block_at(index) {
                     block.is_stopped = true;
@@ -94,8 +94,8 @@ impl Messages {
 
     /// A turn is over. What its result says is emitted where nothing else says it: 2.1.42 reports a slash command that it does
     /// not know so, and nothing at all of a prompt that a hook has blocked.
-    pub(super) fn turn_finished(&mut self, cause: TurnCause, frame: &ResultFrame, mut tell: impl FnMut(Event)) {
-        self.finish(&mut tell);
+    pub(super) fn turn_finished(&mut self, cause: TurnCause, frame: &ResultFrame, mut emit: impl FnMut(Event)) {
+        self.finish(&mut emit);
         let shown = std::mem::replace(&mut self.shown, Shown::Nothing);
         if !frame.without_model || frame.outcome.ending != TurnEnding::Completed {
             return;
@@ -104,16 +104,16 @@ impl Messages {
         match (shown, result) {
             (Shown::Nothing | Shown::Work, Some(text)) => {
                 let block = BlockId(self.blocks.next());
-                tell(Event::BlockFinished {
+                emit(Event::BlockFinished {
                     block,
                     message: MessageId(format!("result_{block}")),
                     parent: None,
                     streamed: false,
                     source: Box::new(BlockSource { writer: Writer::Command, ..BlockSource::default() }),
-                    content: Block { kind: BlockKind::Text, raw: Raw::of(&json!({"type": "text", "text": text})) },
+                    content: Block { kind: BlockKind::Text, raw: RawJson::of(&json!({"type": "text", "text": text})) },
                 });
             }
-            (Shown::Nothing, None) if cause != TurnCause::Cli => tell(Event::Noticed {
+            (Shown::Nothing, None) if cause != TurnCause::Cli => emit(Event::Noticed {
                 about: NoticeKind::Stopped,
                 text: Some(NOTHING_DONE.to_owned()),
                 detail: frame.outcome.detail.clone(),
@@ -123,15 +123,15 @@ impl Messages {
     }
 
     /// Whole blocks, of the streaming message or of one that was not streamed.
-    pub(super) fn complete(&mut self, frame: AssistantFrame<'_>, mut tell: impl FnMut(Event)) {
+    pub(super) fn complete(&mut self, frame: AssistantFrame<'_>, mut emit: impl FnMut(Event)) {
         let is_replaced = |streaming: &Streaming| streaming.message.0 != *frame.message_id;
         if frame.parent.is_none() && self.streaming.as_ref().is_some_and(is_replaced) {
             // The CLI streams one message at a time. This one is given up before the other one's blocks are emitted, so that
             // whoever takes back its text does not take back theirs.
-            self.finish(&mut tell);
+            self.finish(&mut emit);
         }
         if let Some(message) = frame.refused {
-            tell(Event::MessageRetracted { message });
+            emit(Event::MessageRetracted { message });
         }
         for content in frame.blocks {
             let is_text = frame.parent.is_none() && content.kind == BlockKind::Text;
@@ -140,7 +140,7 @@ impl Messages {
                 Some(_) => None,
                 None => self.take_streamed(&frame.message_id, &content.kind),
             };
-            tell(Event::BlockFinished {
+            emit(Event::BlockFinished {
                 block: streamed.unwrap_or_else(|| BlockId(self.blocks.next())),
                 message: MessageId(frame.message_id.to_string()),
                 parent: frame.parent.clone(),
@@ -152,22 +152,22 @@ impl Messages {
     }
 
     /// The streaming message is over, in good order or not.
-    pub(super) fn finish(&mut self, mut tell: impl FnMut(Event)) {
+    pub(super) fn finish(&mut self, mut emit: impl FnMut(Event)) {
         let Some(streaming) = self.streaming.take() else {
             return;
         };
         for block in streaming.blocks.iter().filter(|block| !block.is_whole) {
-            tell(Event::BlockDiscarded { block: block.id });
+            emit(Event::BlockDiscarded { block: block.id });
         }
         let whole = streaming.blocks.iter().filter(|block| block.is_whole);
-        tell(Event::MessageFinished {
+        emit(Event::MessageFinished {
             message: streaming.message,
             blocks: whole.map(|block| block.id).collect(),
             stop_reason: streaming.stop_reason,
         });
     }
 
-    fn start_block(&mut self, index: u64, content: &RawValue, mut tell: impl FnMut(Event)) {
+    fn start_block(&mut self, index: u64, content: &RawValue, mut emit: impl FnMut(Event)) {
         let Some(streaming) = &mut self.streaming else {
             return;
         };
@@ -182,16 +182,16 @@ impl Messages {
             is_stopped: false,
             is_whole: false,
         });
-        tell(Event::BlockStarted {
+        emit(Event::BlockStarted {
             block: id,
             message: streaming.message.clone(),
             index,
             kind,
-            content: Raw::copied(content),
+            content: RawJson::copied(content),
         });
     }
 
-    fn grow_block(&mut self, index: u64, delta: StreamDelta<'_>, has_halves: bool, mut tell: impl FnMut(Event)) {
+    fn grow_block(&mut self, index: u64, delta: StreamDelta<'_>, has_halves: bool, mut emit: impl FnMut(Event)) {
         // What comes after a block was sent whole is in it already.
         let Some(block) = self.block_at(index).filter(|block| !block.is_whole) else { return };
         let must_join = has_halves || block.halves.is_waiting();
@@ -207,7 +207,7 @@ impl Messages {
         }
         let at = block.characters;
         block.characters += delta.text().chars().count() as u64;
-        tell(Event::BlockGrew { block: block.id, at, delta });
+        emit(Event::BlockDelta { block: block.id, at, delta });
     }
 
     fn block_at(&mut self, index: u64) -> Option<&mut StreamingBlock> {

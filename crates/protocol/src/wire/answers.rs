@@ -10,29 +10,29 @@ use super::mcp;
 use super::outgoing::{Fields, OutgoingLine, to_line};
 use crate::answer::HookOutput;
 use crate::event::HookAsk;
-use crate::json::{Raw, member};
+use crate::json::{RawJson, member};
 
 /// Yes to a permission request.
-pub(crate) fn consent(request_id: &str, input: &Raw, permissions: Option<&Raw>) -> OutgoingLine {
+pub(crate) fn consent(request_id: &str, input: &RawJson, permissions: Option<&RawJson>) -> OutgoingLine {
     #[derive(serde::Serialize)]
     #[serde(rename_all = "camelCase")]
     struct Allow<'a> {
         behavior: &'static str,
-        updated_input: &'a Raw,
+        updated_input: &'a RawJson,
         #[serde(skip_serializing_if = "Option::is_none")]
-        updated_permissions: Option<&'a Raw>,
+        updated_permissions: Option<&'a RawJson>,
     }
     success(request_id, &Allow { behavior: "allow", updated_input: input, updated_permissions: permissions })
 }
 
 /// The input of a question to the user with what the user chose in it, by the text of each question.
-pub(crate) fn chosen(input: &Raw, choices: &BTreeMap<String, String>) -> Raw {
-    let mut members: BTreeMap<String, Raw> = input.parse::<BTreeMap<String, &RawValue>>().map_or_else(
+pub(crate) fn chosen(input: &RawJson, choices: &BTreeMap<String, String>) -> RawJson {
+    let mut members: BTreeMap<String, RawJson> = input.parse::<BTreeMap<String, &RawValue>>().map_or_else(
         |_| BTreeMap::new(),
-        |members| members.into_iter().map(|(name, value)| (name, Raw::copied(value))).collect(),
+        |members| members.into_iter().map(|(name, value)| (name, RawJson::copied(value))).collect(),
     );
-    members.insert("answers".to_owned(), Raw::of(choices));
-    Raw::of(&members)
+    members.insert("answers".to_owned(), RawJson::of(choices));
+    RawJson::of(&members)
 }
 
 /// Whether a no also ends the turn.
@@ -85,7 +85,7 @@ pub(crate) fn is_taken(event: &str, output: &HookOutput) -> Result<(), &'static 
 }
 
 /// The input and the permission rules that a hook's output grants, however it spells them.
-pub(crate) fn granted_by_hook(output: &HookOutput) -> (Option<Raw>, Option<Raw>) {
+pub(crate) fn granted_by_hook(output: &HookOutput) -> (Option<RawJson>, Option<RawJson>) {
     let raw = match output {
         HookOutput::Allow { input } => return (input.clone(), None),
         HookOutput::Other(raw) => raw,
@@ -104,7 +104,7 @@ pub(crate) fn granted_by_hook(output: &HookOutput) -> (Option<Raw>, Option<Raw>)
 }
 
 /// The input of the tool that a hook is called for.
-pub(crate) fn tool_input(ask: &HookAsk) -> Option<Raw> {
+pub(crate) fn tool_input(ask: &HookAsk) -> Option<RawJson> {
     member(&ask.input, "tool_input")
 }
 
@@ -127,25 +127,25 @@ pub(crate) fn hook(request_id: &str, event: &str, output: &HookOutput) -> Outgoi
 }
 
 /// What a hook decides about a tool. Two events spell it in two ways.
-fn verdict(event: &str, decision: &str, reason: Option<&str>, input: Option<&Raw>) -> Fields {
+fn verdict(event: &str, decision: &str, reason: Option<&str>, input: Option<&RawJson>) -> Fields {
     let words = |decision_name: &str, reason_name: &str| {
-        let mut fields = Fields::from([(decision_name.to_owned(), Raw::of(decision))]);
-        fields.extend(reason.map(|reason| (reason_name.to_owned(), Raw::of(reason))));
+        let mut fields = Fields::from([(decision_name.to_owned(), RawJson::of(decision))]);
+        fields.extend(reason.map(|reason| (reason_name.to_owned(), RawJson::of(reason))));
         fields.extend(input.map(|input| ("updatedInput".to_owned(), input.clone())));
         fields
     };
     let mut specific = if event == "PermissionRequest" {
-        Fields::from([("decision".to_owned(), Raw::of(&words("behavior", "message")))])
+        Fields::from([("decision".to_owned(), RawJson::of(&words("behavior", "message")))])
     } else {
         words("permissionDecision", "permissionDecisionReason")
     };
-    specific.insert("hookEventName".to_owned(), Raw::of(event));
-    Fields::from([("hookSpecificOutput".to_owned(), Raw::of(&specific))])
+    specific.insert("hookEventName".to_owned(), RawJson::of(event));
+    Fields::from([("hookSpecificOutput".to_owned(), RawJson::of(&specific))])
 }
 
 /// What became of a form.
-pub(crate) fn form(request_id: &str, action: &str, content: Option<&Raw>) -> OutgoingLine {
-    let mut fields = Fields::from([("action".to_owned(), Raw::of(action))]);
+pub(crate) fn form(request_id: &str, action: &str, content: Option<&RawJson>) -> OutgoingLine {
+    let mut fields = Fields::from([("action".to_owned(), RawJson::of(action))]);
     fields.extend(content.map(|content| ("content".to_owned(), content.clone())));
     success(request_id, &fields)
 }

@@ -3,10 +3,10 @@
 use serde_json::value::RawValue;
 
 use super::mcp::{self, Message, Question};
-use super::{Frame, Loose, Text};
+use super::{Frame, Lenient, Text};
 use crate::event::{AskKind, FormAsk, HookAsk, PermissionAsk};
 use crate::id::{HookId, ToolUseId};
-use crate::json::{Raw, object};
+use crate::json::{RawJson, object};
 
 /// A question of the CLI, which it waits on.
 #[derive(Debug)]
@@ -22,19 +22,19 @@ pub(crate) enum AskBody<'a> {
     /// A question that could not be read, but which must have a no.
     Unreadable {
         gate: Gate,
-        frame: Raw,
+        frame: RawJson,
     },
     /// A question to the server of this program's tools that is no call.
     OfToolServer(Question),
     /// The notice that a call of one of those tools, by the CLI's own number of it, wants no result any more.
     CallCancelled {
-        call: Raw,
+        call: RawJson,
         notice: Question,
     },
     /// A question this version cannot answer, by its name.
     Unsupported {
         subtype: Text<'a>,
-        frame: Raw,
+        frame: RawJson,
     },
 }
 
@@ -44,7 +44,7 @@ pub(crate) enum Gate {
     Permission,
     Hook { event: String },
     Form,
-    ToolCall { call: Raw },
+    ToolCall { call: RawJson },
 }
 
 impl Gate {
@@ -62,11 +62,11 @@ impl Gate {
 #[derive(Debug)]
 pub(crate) struct Response<'a> {
     pub(crate) request_id: Text<'a>,
-    pub(crate) body: Result<Option<&'a RawValue>, Refusal>,
+    pub(crate) body: Result<Option<&'a RawValue>, ControlError>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Refusal {
+pub(crate) struct ControlError {
     pub(crate) message: String,
     pub(crate) code: Option<String>,
 }
@@ -82,12 +82,12 @@ pub(super) fn read_request<'a>(frame: &Frame<'a>, line: &str) -> Option<AskReque
     let head = request.and_then(|request| Some((request, serde_json::from_str::<Head<'a>>(request.get()).ok()?)));
     // The CLI waits for every question it asks, so one that says nothing has an answer too.
     let Some((request, head)) = head else {
-        let body = AskBody::Unsupported { subtype: Text("?".into()), frame: Raw::from(line) };
+        let body = AskBody::Unsupported { subtype: Text("?".into()), frame: RawJson::from(line) };
         return Some(AskRequest { request_id, body });
     };
     let known = |ask: Option<AskKind>, gate| match ask {
         Some(ask) => AskBody::Known(ask),
-        None => AskBody::Unreadable { gate, frame: Raw::from(line) },
+        None => AskBody::Unreadable { gate, frame: RawJson::from(line) },
     };
     let body = match &*head.subtype {
         "can_use_tool" => known(read_permission(request), Gate::Permission),
@@ -99,7 +99,7 @@ pub(super) fn read_request<'a>(frame: &Frame<'a>, line: &str) -> Option<AskReque
             Message::Cancelled { call, notice } => AskBody::CallCancelled { call, notice },
             Message::Question(question) => AskBody::OfToolServer(question),
         },
-        _ => AskBody::Unsupported { subtype: head.subtype, frame: Raw::from(line) },
+        _ => AskBody::Unsupported { subtype: head.subtype, frame: RawJson::from(line) },
     };
     Some(AskRequest { request_id, body })
 }
@@ -118,7 +118,7 @@ fn read_permission(request: &RawValue) -> Option<AskKind> {
         #[serde(borrow, default)]
         permission_suggestions: Option<&'a RawValue>,
         #[serde(default)]
-        requires_user_interaction: Loose<bool>,
+        requires_user_interaction: Lenient<bool>,
     }
     let members: Members<'_> = serde_json::from_str(request.get()).ok()?;
     // What a client consents to is run as it was shown: what cannot be shown as an object is not asked but denied.
@@ -132,13 +132,13 @@ fn read_permission(request: &RawValue) -> Option<AskKind> {
         || matches!(&*members.tool_name, "AskUserQuestion" | "ExitPlanMode");
     Some(kind(Box::new(PermissionAsk {
         tool: members.tool_name.into_string(),
-        input: Raw::copied(input),
+        input: RawJson::copied(input),
         tool_use: members.tool_use_id.map(|id| ToolUseId(id.into_string())),
         repeated: false,
         agent: members.agent_id.map(Text::into_string),
-        suggestions: members.permission_suggestions.map(Raw::copied),
+        suggestions: members.permission_suggestions.map(RawJson::copied),
         needs_person,
-        detail: Raw::copied(request),
+        detail: RawJson::copied(request),
     })))
 }
 
@@ -164,7 +164,7 @@ fn read_hook(request: &RawValue) -> Option<AskKind> {
         hook: hook_of_name(&members.callback_id)?,
         event: input.hook_event_name.into_string(),
         tool_use: input.tool_use_id.map(|id| ToolUseId(id.into_string())),
-        input: Raw::copied(members.input),
+        input: RawJson::copied(members.input),
     }))
 }
 
@@ -173,12 +173,12 @@ fn read_hook_event(request: &RawValue) -> String {
     #[derive(serde::Deserialize)]
     struct Members {
         #[serde(default)]
-        input: Loose<Input>,
+        input: Lenient<Input>,
     }
     #[derive(Default, serde::Deserialize)]
     struct Input {
         #[serde(default)]
-        hook_event_name: Loose<String>,
+        hook_event_name: Lenient<String>,
     }
     let members = serde_json::from_str::<Members>(request.get());
     members.map(|members| members.input.or_default().hook_event_name.or_default()).unwrap_or_default()
@@ -188,21 +188,21 @@ fn read_form(request: &RawValue) -> Option<AskKind> {
     #[derive(serde::Deserialize)]
     struct Members<'a> {
         #[serde(default)]
-        mcp_server_name: Loose<String>,
+        mcp_server_name: Lenient<String>,
         #[serde(default)]
-        message: Loose<String>,
+        message: Lenient<String>,
         #[serde(borrow, default)]
         requested_schema: Option<&'a RawValue>,
         #[serde(default)]
-        url: Loose<String>,
+        url: Lenient<String>,
     }
     let members: Members<'_> = serde_json::from_str(request.get()).ok()?;
     Some(AskKind::Form(Box::new(FormAsk {
         server: members.mcp_server_name.or_default(),
         message: members.message.or_default(),
-        schema: members.requested_schema.map(Raw::copied),
+        schema: members.requested_schema.map(RawJson::copied),
         url: members.url.into_option(),
-        detail: Raw::copied(request),
+        detail: RawJson::copied(request),
     })))
 }
 
@@ -225,22 +225,22 @@ pub(super) fn read_response<'a>(frame: &Frame<'a>) -> Option<Response<'a>> {
         #[serde(borrow, default)]
         response: Option<&'a RawValue>,
         #[serde(default)]
-        error: Loose<String>,
+        error: Lenient<String>,
         #[serde(default)]
-        error_code: Loose<String>,
+        error_code: Lenient<String>,
     }
     let members: Members<'a> = serde_json::from_str(frame.response?.get()).ok()?;
     let body = if &*members.subtype == "success" {
         Ok(members.response)
     } else {
         let message = members.error.into_option().unwrap_or_else(|| "no reason given".to_owned());
-        Err(Refusal { message, code: members.error_code.into_option() })
+        Err(ControlError { message, code: members.error_code.into_option() })
     };
     Some(Response { request_id: members.request_id, body })
 }
 
 /// The entry ids of the prompts that the CLI says it still has, in its answer to an interrupt. Old versions do not say.
-pub(crate) fn read_still_queued(answer: &Raw) -> Vec<String> {
+pub(crate) fn read_still_queued(answer: &RawJson) -> Vec<String> {
     #[derive(serde::Deserialize)]
     struct Members {
         #[serde(default)]
@@ -250,7 +250,7 @@ pub(crate) fn read_still_queued(answer: &Raw) -> Vec<String> {
 }
 
 /// The version that the CLI says in its answer to the opening request.
-pub(crate) fn read_version(answer: &Raw) -> Option<String> {
+pub(crate) fn read_version(answer: &RawJson) -> Option<String> {
     #[derive(serde::Deserialize)]
     struct Members {
         #[serde(default)]

@@ -1,6 +1,6 @@
 //! Whether the CLI is logged in, read from what it prints when it is asked.
 
-use super::Loose;
+use super::Lenient;
 
 /// Whether the CLI is logged in.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub fn read_login(printed: &str) -> Option<Login> {
     struct Printed {
         logged_in: bool,
         #[serde(default)]
-        auth_method: Loose<String>,
+        auth_method: Lenient<String>,
     }
     // There may be a warning above it.
     let object = &printed[printed.find('{')?..];

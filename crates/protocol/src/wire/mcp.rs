@@ -8,15 +8,15 @@ use serde_json::{Value, json};
 
 use super::answers::success;
 use super::outgoing::OutgoingLine;
-use super::{Loose, Text};
+use super::{Lenient, Text};
 use crate::event::ToolCallAsk;
 use crate::id::ToolUseId;
 use crate::initialize::{TOOL_SERVER, Tool};
-use crate::json::{Raw, object};
+use crate::json::{RawJson, object};
 
 /// Whether another server of the CLI's has the name of the one that serves our tools: it is listed twice, or as what it is
 /// not. (Older versions do not say where a server comes from.)
-pub(crate) fn is_tool_server_taken(servers: &Raw) -> bool {
+pub(crate) fn is_tool_server_taken(servers: &RawJson) -> bool {
     #[derive(serde::Deserialize)]
     struct Server {
         name: String,
@@ -43,11 +43,11 @@ pub(crate) enum Message {
     Call(ToolCallAsk),
     /// A call that cannot be read, by the CLI's own number of it.
     UnreadableCall {
-        call: Raw,
+        call: RawJson,
     },
     /// The CLI wants no result of a call any more: its turn was interrupted. The notice is acknowledged as any other.
     Cancelled {
-        call: Raw,
+        call: RawJson,
         notice: Question,
     },
     Question(Question),
@@ -56,7 +56,7 @@ pub(crate) enum Message {
 /// What is asked that is no call. Without an id it is a notice, which wants to be acknowledged all the same.
 #[derive(Debug)]
 pub(crate) struct Question {
-    id: Option<Raw>,
+    id: Option<RawJson>,
     method: String,
     /// The version of the protocol that the CLI speaks, where it says so.
     protocol_version: Option<String>,
@@ -85,13 +85,13 @@ pub(super) fn read(request: &RawValue) -> Option<Message> {
         return None;
     }
     if let (Some(id), Some(params), "tools/call") = (message.id, message.params, &*message.method) {
-        let unreadable = || Message::UnreadableCall { call: Raw::copied(id) };
+        let unreadable = || Message::UnreadableCall { call: RawJson::copied(id) };
         return Some(read_call(id, params).map_or_else(unreadable, Message::Call));
     }
     #[derive(Default, serde::Deserialize)]
     struct Params<'a> {
         #[serde(default, rename = "protocolVersion")]
-        protocol_version: Loose<String>,
+        protocol_version: Lenient<String>,
         #[serde(borrow, default, rename = "requestId")]
         request_id: Option<&'a RawValue>,
     }
@@ -99,12 +99,12 @@ pub(super) fn read(request: &RawValue) -> Option<Message> {
     let Params { protocol_version, request_id } = params.unwrap_or_default();
     let is_cancel = &*message.method == "notifications/cancelled";
     let question = Question {
-        id: message.id.map(Raw::copied),
+        id: message.id.map(RawJson::copied),
         method: message.method.into_string(),
         protocol_version: protocol_version.into_option(),
     };
     Some(match request_id.filter(|_| is_cancel) {
-        Some(call) => Message::Cancelled { call: Raw::copied(call), notice: question },
+        Some(call) => Message::Cancelled { call: RawJson::copied(call), notice: question },
         None => Message::Question(question),
     })
 }
@@ -117,21 +117,22 @@ fn read_call(id: &RawValue, params: &RawValue) -> Option<ToolCallAsk> {
         #[serde(borrow, default)]
         arguments: Option<&'a RawValue>,
         #[serde(default, rename = "_meta")]
-        meta: Loose<Meta>,
+        meta: Lenient<Meta>,
     }
     #[derive(Default, serde::Deserialize)]
     struct Meta {
         #[serde(default, rename = "claudecode/toolUseId")]
-        tool_use: Loose<String>,
+        tool_use: Lenient<String>,
     }
     let params: Params<'_> = serde_json::from_str(object(params)?.get()).ok()?;
     // Absent and null both mean that there are none.
-    let input = params.arguments.map_or(Some(Raw::from("{}")), |arguments| object(arguments).map(Raw::copied))?;
+    let input =
+        params.arguments.map_or(Some(RawJson::from("{}")), |arguments| object(arguments).map(RawJson::copied))?;
     Some(ToolCallAsk {
         tool: params.name.into_string(),
         input,
         tool_use: params.meta.or_default().tool_use.into_option().map(ToolUseId),
-        call: Raw::copied(id),
+        call: RawJson::copied(id),
     })
 }
 
@@ -148,7 +149,7 @@ pub(crate) fn answer(request_id: &str, question: &Question, tools: &[Tool]) -> O
             let version = question.protocol_version.as_deref().unwrap_or(PROTOCOL_VERSION);
             let server = json!({"name": TOOL_SERVER, "version": env!("CARGO_PKG_VERSION")});
             let body = json!({"protocolVersion": version, "capabilities": {"tools": {"listChanged": true}}, "serverInfo": server});
-            reply(request_id, id, &Raw::of(&body))
+            reply(request_id, id, &RawJson::of(&body))
         }
         "tools/list" => {
             #[derive(serde::Serialize)]
@@ -156,7 +157,7 @@ pub(crate) fn answer(request_id: &str, question: &Question, tools: &[Tool]) -> O
             struct Listed<'a> {
                 name: &'a str,
                 description: &'a str,
-                input_schema: &'a Raw,
+                input_schema: &'a RawJson,
                 /// The model sees them from the start: otherwise the CLI lets it look for tools of servers first.
                 #[serde(rename = "_meta")]
                 meta: Value,
@@ -169,31 +170,31 @@ pub(crate) fn answer(request_id: &str, question: &Question, tools: &[Tool]) -> O
                 let meta = json!({"anthropic/alwaysLoad": true});
                 Listed { name, description, input_schema, meta }
             });
-            reply(request_id, id, &Raw::of(&List { tools: listed.collect() }))
+            reply(request_id, id, &RawJson::of(&List { tools: listed.collect() }))
         }
-        "ping" => reply(request_id, id, &Raw::from("{}")),
+        "ping" => reply(request_id, id, &RawJson::from("{}")),
         method => {
             let error = json!({"code": -32601, "message": format!("Method not found: {method}")});
-            let response = Response { jsonrpc: "2.0", id, result: None, error: Some(Raw::of(&error)) };
+            let response = Response { jsonrpc: "2.0", id, result: None, error: Some(RawJson::of(&error)) };
             success(request_id, &Answer { mcp_response: response })
         }
     }
 }
 
 /// What a tool gave back.
-pub(crate) fn result(request_id: &str, call: &Raw, content: &Raw, is_error: bool) -> OutgoingLine {
+pub(crate) fn result(request_id: &str, call: &RawJson, content: &RawJson, is_error: bool) -> OutgoingLine {
     #[derive(serde::Serialize)]
     #[serde(rename_all = "camelCase")]
     struct CallResult<'a> {
-        content: &'a Raw,
+        content: &'a RawJson,
         is_error: bool,
     }
-    reply(request_id, call, &Raw::of(&CallResult { content, is_error }))
+    reply(request_id, call, &RawJson::of(&CallResult { content, is_error }))
 }
 
 /// That a tool gave nothing back, and why.
-pub(crate) fn failure(request_id: &str, call: &Raw, why: &str) -> OutgoingLine {
-    result(request_id, call, &Raw::of(&json!([{"type": "text", "text": why}])), true)
+pub(crate) fn failure(request_id: &str, call: &RawJson, why: &str) -> OutgoingLine {
+    result(request_id, call, &RawJson::of(&json!([{"type": "text", "text": why}])), true)
 }
 
 #[derive(serde::Serialize)]
@@ -204,13 +205,13 @@ struct Answer<'a> {
 #[derive(serde::Serialize)]
 struct Response<'a> {
     jsonrpc: &'static str,
-    id: &'a Raw,
+    id: &'a RawJson,
     #[serde(skip_serializing_if = "Option::is_none")]
-    result: Option<&'a Raw>,
+    result: Option<&'a RawJson>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<Raw>,
+    error: Option<RawJson>,
 }
 
-fn reply(request_id: &str, id: &Raw, result: &Raw) -> OutgoingLine {
+fn reply(request_id: &str, id: &RawJson, result: &RawJson) -> OutgoingLine {
     success(request_id, &Answer { mcp_response: Response { jsonrpc: "2.0", id, result: Some(result), error: None } })
 }

@@ -3,10 +3,10 @@
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
-use super::{Incoming, Loose, Members, Text};
+use super::{Incoming, Lenient, Members, Text};
 use crate::event::{Block, BlockKind, BlockSource, Writer};
 use crate::id::{EntryId, MessageId, ToolUseId};
-use crate::json::{Raw, object};
+use crate::json::{RawJson, object};
 
 /// What the assistant wrote: in practice one block a frame.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub(crate) struct UserFrame {
     /// Set when there is more in it than tool results.
     pub(crate) remark: Option<Remark>,
     /// The tool's own result, when there is only one.
-    pub(crate) result: Option<Raw>,
+    pub(crate) result: Option<RawJson>,
     /// A message that does not count any more.
     pub(crate) refused: Option<MessageId>,
 }
@@ -35,14 +35,14 @@ pub(crate) struct UserFrame {
 pub(crate) struct Remark {
     pub(crate) synthetic: bool,
     pub(crate) replayed: bool,
-    pub(crate) content: Raw,
+    pub(crate) content: RawJson,
 }
 
 #[derive(Debug)]
 pub(crate) struct ToolResult {
     pub(crate) tool_use: ToolUseId,
     pub(crate) is_error: bool,
-    pub(crate) content: Raw,
+    pub(crate) content: RawJson,
 }
 
 /// A tool that is still running.
@@ -74,7 +74,7 @@ pub(super) fn read_tool_progress(line: &str) -> Option<ToolProgressFrame<'_>> {
 
 /// What became of a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum PromptNews {
+pub(crate) enum PromptUpdate {
     /// The CLI took it up.
     Started,
     /// The CLI dropped it.
@@ -92,12 +92,12 @@ pub(super) fn read_lifecycle(line: &str) -> Option<Incoming<'_>> {
         state: Text<'a>,
     }
     let members: Members<'_> = serde_json::from_str(line).ok()?;
-    let news = match &*members.state {
-        "started" => PromptNews::Started,
-        "cancelled" => PromptNews::Cancelled,
-        _ => PromptNews::Other,
+    let update = match &*members.state {
+        "started" => PromptUpdate::Started,
+        "cancelled" => PromptUpdate::Cancelled,
+        _ => PromptUpdate::Other,
     };
-    Some(Incoming::Prompt { uuid: members.command_uuid, news })
+    Some(Incoming::Prompt { uuid: members.command_uuid, update })
 }
 
 /// A message may be long, so that all that is needed is read in one pass.
@@ -107,23 +107,23 @@ pub(super) fn read_assistant(line: &str) -> Option<AssistantFrame<'_>> {
         #[serde(borrow)]
         message: Members<Message<'a>>,
         #[serde(default)]
-        parent_tool_use_id: Loose<String>,
+        parent_tool_use_id: Lenient<String>,
         #[serde(default)]
-        refused_message_id: Loose<String>,
+        refused_message_id: Lenient<String>,
         #[serde(default)]
-        uuid: Loose<String>,
+        uuid: Lenient<String>,
         #[serde(default)]
-        agent_id: Loose<String>,
+        agent_id: Lenient<String>,
         #[serde(default)]
-        aborted: Loose<bool>,
+        aborted: Lenient<bool>,
         #[serde(default)]
-        is_api_error_message: Loose<bool>,
+        is_api_error_message: Lenient<bool>,
         #[serde(default)]
-        error: Loose<String>,
+        error: Lenient<String>,
         #[serde(default)]
-        local_command_source: Loose<IgnoredAny>,
+        local_command_source: Lenient<IgnoredAny>,
         #[serde(default)]
-        local_command_run: Loose<IgnoredAny>,
+        local_command_run: Lenient<IgnoredAny>,
     }
     #[derive(serde::Deserialize)]
     struct Message<'a> {
@@ -164,15 +164,15 @@ pub(super) fn read_user(line: &str) -> Option<UserFrame> {
         #[serde(borrow)]
         message: Members<Message<'a>>,
         #[serde(default)]
-        parent_tool_use_id: Loose<String>,
+        parent_tool_use_id: Lenient<String>,
         #[serde(default, rename = "isSynthetic")]
-        synthetic: Loose<bool>,
+        synthetic: Lenient<bool>,
         #[serde(default, rename = "isReplay")]
-        replayed: Loose<bool>,
+        replayed: Lenient<bool>,
         #[serde(borrow, default)]
         tool_use_result: Option<&'a RawValue>,
         #[serde(default)]
-        refused_message_id: Loose<String>,
+        refused_message_id: Lenient<String>,
     }
     #[derive(serde::Deserialize)]
     struct Message<'a> {
@@ -186,11 +186,11 @@ pub(super) fn read_user(line: &str) -> Option<UserFrame> {
     let tool_results: Vec<ToolResult> = parts.iter().filter_map(|part| read_tool_result(part)).collect();
     let remark = if tool_results.len() < parts.len() || parts.is_empty() {
         let (synthetic, replayed) = (line.synthetic.or_default(), line.replayed.or_default());
-        Some(Remark { synthetic, replayed, content: Raw::copied(content) })
+        Some(Remark { synthetic, replayed, content: RawJson::copied(content) })
     } else {
         None
     };
-    let result = line.tool_use_result.filter(|_| tool_results.len() == 1).map(Raw::copied);
+    let result = line.tool_use_result.filter(|_| tool_results.len() == 1).map(RawJson::copied);
     let refused = line.refused_message_id.into_option().map(MessageId);
     let parent = line.parent_tool_use_id.into_option().map(ToolUseId);
     Some(UserFrame { parent, tool_results, remark, result, refused })
@@ -204,7 +204,7 @@ fn read_tool_result(part: &RawValue) -> Option<ToolResult> {
         #[serde(borrow)]
         tool_use_id: Text<'a>,
         #[serde(default)]
-        is_error: Loose<bool>,
+        is_error: Lenient<bool>,
         #[serde(borrow, default)]
         content: Option<&'a RawValue>,
     }
@@ -212,7 +212,7 @@ fn read_tool_result(part: &RawValue) -> Option<ToolResult> {
     (&*members.kind == "tool_result").then(|| ToolResult {
         tool_use: ToolUseId(members.tool_use_id.into_string()),
         is_error: members.is_error.or_default(),
-        content: members.content.map_or_else(|| Raw::from("null"), Raw::copied),
+        content: members.content.map_or_else(|| RawJson::from("null"), RawJson::copied),
     })
 }
 
@@ -239,7 +239,7 @@ pub(super) fn read_mirror(line: &str) -> Option<Incoming<'_>> {
 
 /// Reads a block in the API's shape; one that cannot be read is of an unknown kind.
 pub(crate) fn read_block(raw: &RawValue) -> Block {
-    Block { kind: read_kind(raw), raw: Raw::copied(raw) }
+    Block { kind: read_kind(raw), raw: RawJson::copied(raw) }
 }
 
 /// What a block in the API's shape is.

@@ -12,7 +12,7 @@ use super::mcp;
 use crate::command::{PromptContent, Request};
 use crate::id::{EntryId, HookId, RequestId};
 use crate::initialize::{Hook, Initialize, SystemPrompt, TOOL_SERVER};
-use crate::json::Raw;
+use crate::json::RawJson;
 
 /// A line for the CLI, with its newline.
 pub(crate) type OutgoingLine = Vec<u8>;
@@ -21,7 +21,7 @@ pub(crate) fn initialize(id: RequestId, settings: &Initialize) -> OutgoingLine {
     let mut fields = settings.more.clone();
     match &settings.system_prompt {
         SystemPrompt::ClaudeCode => {}
-        SystemPrompt::ClaudeCodeAnd(more) => set(&mut fields, "appendSystemPrompt", more),
+        SystemPrompt::Append(more) => set(&mut fields, "appendSystemPrompt", more),
         SystemPrompt::Empty => set(&mut fields, "systemPrompt", &[""]),
         SystemPrompt::Only(prompt) => set(&mut fields, "systemPrompt", &[prompt]),
     }
@@ -70,7 +70,7 @@ fn hooks(hooks: &[Hook]) -> BTreeMap<&str, Vec<Value>> {
 }
 
 pub(super) fn set<T: serde::Serialize + ?Sized>(fields: &mut Fields, name: &str, value: &T) {
-    fields.insert(name.to_owned(), Raw::of(value));
+    fields.insert(name.to_owned(), RawJson::of(value));
 }
 
 pub(crate) fn interrupt(id: RequestId) -> OutgoingLine {
@@ -92,7 +92,7 @@ pub(crate) fn request(id: RequestId, request: &Request, settings: &Initialize) -
     if let (Request::SetMcpServers(servers), true) = (request, settings.has_tools()) {
         // They take the place of all that there are, also of the server of our own tools.
         let mut servers = servers.clone();
-        servers.insert(TOOL_SERVER.to_owned(), Raw::of(&json!({"type": "sdk", "name": TOOL_SERVER})));
+        servers.insert(TOOL_SERVER.to_owned(), RawJson::of(&json!({"type": "sdk", "name": TOOL_SERVER})));
         set(&mut fields, "servers", &servers);
     }
     request_line(id, subtype, fields)
@@ -157,7 +157,7 @@ pub(super) fn members(request: &Request) -> (&str, Fields) {
         }
         Request::Reinitialize => "initialize",
         Request::Other { subtype, fields: given } => {
-            fields.extend(given.iter().map(|(name, value)| (name.clone(), Raw::of(value))));
+            fields.extend(given.iter().map(|(name, value)| (name.clone(), RawJson::of(value))));
             subtype
         }
     };
@@ -196,7 +196,7 @@ pub(crate) fn prompt(entry: &EntryId, content: &PromptContent) -> OutgoingLine {
 }
 
 /// The members of an object, each carried as it came.
-pub(super) type Fields = BTreeMap<String, Raw>;
+pub(super) type Fields = BTreeMap<String, RawJson>;
 
 fn request_line(id: RequestId, subtype: &str, mut fields: Fields) -> OutgoingLine {
     #[derive(serde::Serialize)]

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use super::outgoing::{Fields, members, set};
 use crate::command::{PermissionMode, Request};
-use crate::json::{Raw, readable};
+use crate::json::{RawJson, readable};
 
 /// The places of secrets, by the CLI's name of the request: there, and nowhere else, values are not recorded. `*` is each
 /// member of an object, `[]` each element of a list, and of an address behind `@` only login and query are left out. A name alone means nothing: the arguments of a tool, a server or an agent
@@ -52,14 +52,14 @@ const SECRETS_OF_SETTINGS: &[&str] = &[
 ];
 
 /// What a request is called, and its fields.
-pub(crate) fn on_record(request: &Request) -> Raw {
+pub(crate) fn on_record(request: &Request) -> RawJson {
     let (subtype, mut fields) = members(request);
     let known = SECRETS.iter().find(|(name, _)| *name == subtype);
     for path in known.map_or(&[][..], |(_, paths)| paths) {
         redact_members(&mut fields, path);
     }
     set(&mut fields, "subtype", subtype);
-    Raw::of(&fields)
+    RawJson::of(&fields)
 }
 
 fn redact_members(members: &mut Fields, path: &str) {
@@ -77,41 +77,41 @@ fn redact_members(members: &mut Fields, path: &str) {
 }
 
 /// An address without login and query; anything else becomes null.
-fn address_only(value: &Raw) -> Raw {
-    let Ok(address) = value.parse::<String>() else { return Raw::of(&()) };
+fn address_only(value: &RawJson) -> RawJson {
+    let Ok(address) = value.parse::<String>() else { return RawJson::of(&()) };
     let address = address.split_once(['?', '#']).map_or(address.as_str(), |(address, _)| address);
     let (scheme, rest) = address.split_once("://").unwrap_or(("", address));
     let (authority, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
     let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
-    Raw::of(&if scheme.is_empty() { format!("{host}{path}") } else { format!("{scheme}://{host}{path}") })
+    RawJson::of(&if scheme.is_empty() { format!("{host}{path}") } else { format!("{scheme}://{host}{path}") })
 }
 
 /// A value without what is at the end of the path. Only the objects and lists on the path are read, so that no other part of
 /// the value, such as a number out of range, can keep the whole from being recorded.
-fn redacted(value: &Raw, path: Option<&str>) -> Raw {
+fn redacted(value: &RawJson, path: Option<&str>) -> RawJson {
     let Some(path) = path else { return names_only(value) };
     if let Some(rest) = path.strip_prefix("[]") {
         let Ok(items) = value.parse::<Vec<&RawValue>>() else { return value.clone() };
         let rest = rest.strip_prefix('.');
-        return Raw::of(&items.into_iter().map(|item| redacted(&Raw::copied(item), rest)).collect::<Vec<_>>());
+        return RawJson::of(&items.into_iter().map(|item| redacted(&RawJson::copied(item), rest)).collect::<Vec<_>>());
     }
     let Some(mut members) = members_of(value) else { return value.clone() };
     redact_members(&mut members, path);
-    Raw::of(&members)
+    RawJson::of(&members)
 }
 
 /// The names of an object's members, each with null; of anything else, null.
-fn names_only(value: &Raw) -> Raw {
-    let Some(members) = members_of(value) else { return Raw::of(&()) };
-    Raw::of(&members.into_keys().map(|name| (name, ())).collect::<BTreeMap<_, _>>())
+fn names_only(value: &RawJson) -> RawJson {
+    let Some(members) = members_of(value) else { return RawJson::of(&()) };
+    RawJson::of(&members.into_keys().map(|name| (name, ())).collect::<BTreeMap<_, _>>())
 }
 
 /// The members of an object, the last of each name, as the CLI reads them; none for anything else. Dialects refuse half
 /// characters; where a program sends one, it becomes U+FFFD on record.
-fn members_of(value: &Raw) -> Option<Fields> {
+fn members_of(value: &RawJson) -> Option<Fields> {
     let text = readable(value.as_str());
     let members: BTreeMap<String, &RawValue> = serde_json::from_str(&text).ok()?;
-    Some(members.into_iter().map(|(name, member)| (name, Raw::copied(member))).collect())
+    Some(members.into_iter().map(|(name, member)| (name, RawJson::copied(member))).collect())
 }
 
 /// What a request sets for the rest of the session.
@@ -127,7 +127,7 @@ pub enum Setting {
 
 impl Setting {
     /// The setting that a request on record changes, if it is one of these.
-    pub fn of(body: &Raw) -> Option<Setting> {
+    pub fn of(body: &RawJson) -> Option<Setting> {
         #[derive(Deserialize)]
         struct Body {
             subtype: String,
@@ -161,7 +161,7 @@ mod tests {
         let server =
             r#"{"command":"sh","args":["-c","x"],"env":{"TOKEN":"secret","DEEP":["secret"]},"headers":{"A":"secret"}}"#;
         for name in ["mine", "env", "headers", "servers"] {
-            let servers = BTreeMap::from([(name.to_owned(), Raw::from(server))]);
+            let servers = BTreeMap::from([(name.to_owned(), RawJson::from(server))]);
             let body = on_record(&Request::SetMcpServers(servers));
             let expected = format!(
                 r#"{{"servers":{{"{name}":{{"args":["-c","x"],"command":"sh","env":{{"DEEP":null,"TOKEN":null}},"headers":{{"A":null}}}}}},"subtype":"mcp_set_servers"}}"#
@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn a_value_that_no_rust_type_holds_keeps_nothing_from_the_record() {
         let server = r#"{"command":"evil","n":1e400,"half":"\ud800","\u0065nv":{"A":"secret"},"env":"secret"}"#;
-        let body = on_record(&Request::SetMcpServers(BTreeMap::from([("s".to_owned(), Raw::from(server))])));
+        let body = on_record(&Request::SetMcpServers(BTreeMap::from([("s".to_owned(), RawJson::from(server))])));
         assert!(body.as_str().contains(r#""command":"evil""#) && body.as_str().contains("1e400"), "{body:?}");
         assert!(!body.as_str().contains("secret"), "{body:?}");
     }

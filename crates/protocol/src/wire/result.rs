@@ -3,9 +3,9 @@
 
 use serde_json::value::RawValue;
 
-use super::Loose;
-use crate::event::{Failure, Outcome, TurnEnding, Usage};
-use crate::json::Raw;
+use super::Lenient;
+use crate::event::{Failure, TurnEnding, TurnOutcome, Usage};
+use crate::json::RawJson;
 
 /// A turn's end.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub(crate) struct ResultFrame {
     pub(crate) prompt_uuids: Vec<String>,
     /// True when the CLI counted tokens, and none: the model was not asked.
     pub(crate) without_model: bool,
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: TurnOutcome,
 }
 
 pub(super) fn read(line: &str) -> Option<ResultFrame> {
@@ -25,22 +25,22 @@ pub(super) fn read(line: &str) -> Option<ResultFrame> {
     let subtype = members.subtype.or_default();
     let terminal_reason = members.terminal_reason.into_option();
     let usage = members.usage.map(read_usage);
-    let outcome = Outcome {
+    let outcome = TurnOutcome {
         ending: ending(&subtype, members.is_error.or_default(), terminal_reason.as_deref()),
         subtype,
         terminal_reason,
         result: members.result.into_option(),
         errors: members.errors.or_default(),
-        structured_output: members.structured_output.map(Raw::copied),
-        deferred_tool: members.deferred_tool_use.map(Raw::copied),
-        permission_denials: members.permission_denials.map_or_else(|| Raw::from("[]"), Raw::copied),
+        structured_output: members.structured_output.map(RawJson::copied),
+        deferred_tool: members.deferred_tool_use.map(RawJson::copied),
+        permission_denials: members.permission_denials.map_or_else(|| RawJson::from("[]"), RawJson::copied),
         usage: usage.unwrap_or_default(),
         // Known only to who knows what came before.
         cost_usd: None,
         total_cost_usd: members.total_cost_usd.or_default(),
         duration_ms: members.duration_ms.or_default(),
         num_turns: members.num_turns.or_default(),
-        detail: Raw::copied(detail),
+        detail: RawJson::copied(detail),
     };
     Some(ResultFrame {
         has_origin: members.origin.is_some(),
@@ -53,23 +53,23 @@ pub(super) fn read(line: &str) -> Option<ResultFrame> {
 #[derive(Debug, serde::Deserialize)]
 struct Members<'a> {
     #[serde(default)]
-    subtype: Loose<String>,
+    subtype: Lenient<String>,
     #[serde(default)]
-    is_error: Loose<bool>,
+    is_error: Lenient<bool>,
     #[serde(default)]
-    terminal_reason: Loose<String>,
+    terminal_reason: Lenient<String>,
     #[serde(default)]
-    result: Loose<String>,
+    result: Lenient<String>,
     #[serde(default)]
-    errors: Loose<Vec<String>>,
+    errors: Lenient<Vec<String>>,
     #[serde(borrow, default)]
     usage: Option<&'a RawValue>,
     #[serde(default)]
-    total_cost_usd: Loose<f64>,
+    total_cost_usd: Lenient<f64>,
     #[serde(default)]
-    duration_ms: Loose<f64>,
+    duration_ms: Lenient<f64>,
     #[serde(default)]
-    num_turns: Loose<u64>,
+    num_turns: Lenient<u64>,
     #[serde(borrow, default)]
     structured_output: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -79,7 +79,7 @@ struct Members<'a> {
     #[serde(borrow, default)]
     origin: Option<&'a RawValue>,
     #[serde(default)]
-    user_message_uuids: Loose<Vec<String>>,
+    user_message_uuids: Lenient<Vec<String>>,
 }
 
 /// An API failure is a `success` with `is_error`; an interrupt is an error whose terminal reason says so.
@@ -101,13 +101,13 @@ fn read_usage(raw: &RawValue) -> Usage {
     #[derive(serde::Deserialize)]
     struct Tokens {
         #[serde(default)]
-        input_tokens: Loose<u64>,
+        input_tokens: Lenient<u64>,
         #[serde(default)]
-        output_tokens: Loose<u64>,
+        output_tokens: Lenient<u64>,
         #[serde(default)]
-        cache_creation_input_tokens: Loose<u64>,
+        cache_creation_input_tokens: Lenient<u64>,
         #[serde(default)]
-        cache_read_input_tokens: Loose<u64>,
+        cache_read_input_tokens: Lenient<u64>,
     }
     let Ok(tokens) = serde_json::from_str::<Tokens>(raw.get()) else {
         return Usage::default();

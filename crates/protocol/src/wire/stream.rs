@@ -20,7 +20,7 @@ pub(crate) enum StreamFrame<'a> {
         content: &'a RawValue,
     },
     /// With stand-ins for halves of characters when it has any: they are to be joined.
-    BlockGrew {
+    BlockDelta {
         index: u64,
         delta: StreamDelta<'a>,
         has_halves: bool,
@@ -54,7 +54,7 @@ pub(super) fn read(line: &str) -> Option<StreamFrame<'_>> {
         EventKind::ContentBlockDelta => match delta_text(event.delta?) {
             Some((kind, text)) => {
                 let delta = read_delta(kind, strings::read(text)?)?;
-                StreamFrame::BlockGrew { index: event.index?, delta, has_halves: false }
+                StreamFrame::BlockDelta { index: event.index?, delta, has_halves: false }
             }
             None => StreamFrame::Nothing,
         },

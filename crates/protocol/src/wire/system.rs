@@ -2,10 +2,10 @@
 
 use serde_json::value::RawValue;
 
-use super::{Frame, Loose, Text};
-use crate::event::{HookNews, NoticeKind, SessionInfo, TaskNews};
+use super::{Frame, Lenient, Text};
+use crate::event::{HookUpdate, NoticeKind, SessionInfo, TaskUpdate};
 use crate::id::SessionId;
-use crate::json::Raw;
+use crate::json::RawJson;
 
 /// A message about the session itself.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub(crate) enum SystemFrame<'a> {
     },
     Task {
         id: Text<'a>,
-        news: TaskNews,
+        update: TaskUpdate,
         detail: &'a RawValue,
     },
     Tasks(&'a RawValue),
@@ -35,10 +35,10 @@ pub(crate) enum SystemFrame<'a> {
         id: Text<'a>,
         name: String,
         event: String,
-        news: HookNews,
+        update: HookUpdate,
         detail: &'a RawValue,
     },
-    PermissionRefused {
+    PermissionDenied {
         tool: Text<'a>,
         tool_use: Option<Text<'a>>,
         message: String,
@@ -70,14 +70,14 @@ pub(super) fn read<'a>(frame: &Frame<'a>, line: &'a str) -> Option<SystemFrame<'
         "session_state_changed" => read_state(line),
         "status" => read_status(line),
         "api_retry" => read_retry(line),
-        "task_started" => read_task(line, TaskNews::Started),
-        "task_progress" => read_task(line, TaskNews::Progressed),
-        "task_updated" => read_task(line, TaskNews::Updated),
-        "task_notification" => read_task(line, TaskNews::Ended),
+        "task_started" => read_task(line, TaskUpdate::Started),
+        "task_progress" => read_task(line, TaskUpdate::Progressed),
+        "task_updated" => read_task(line, TaskUpdate::Updated),
+        "task_notification" => read_task(line, TaskUpdate::Ended),
         "background_tasks_changed" => read_list(line).tasks.map(SystemFrame::Tasks),
-        "hook_started" => read_hook(line, HookNews::Started),
-        "hook_progress" => read_hook(line, HookNews::Progressed),
-        "hook_response" => read_hook(line, HookNews::Ended),
+        "hook_started" => read_hook(line, HookUpdate::Started),
+        "hook_progress" => read_hook(line, HookUpdate::Progressed),
+        "hook_response" => read_hook(line, HookUpdate::Ended),
         "permission_denied" => read_refusal(line),
         "thinking_tokens" => read_thinking(line),
         "compact_boundary" => Some(SystemFrame::Compacted(whole(line)?)),
@@ -106,7 +106,7 @@ fn stops_turn(line: &str) -> bool {
     #[derive(serde::Deserialize)]
     struct Members {
         #[serde(default)]
-        prevent_continuation: Loose<bool>,
+        prevent_continuation: Lenient<bool>,
     }
     serde_json::from_str::<Members>(line).is_ok_and(|members| members.prevent_continuation.or_default())
 }
@@ -116,19 +116,19 @@ pub(super) fn read_notice(line: &str, about: NoticeKind) -> Option<SystemFrame<'
     #[derive(serde::Deserialize)]
     struct Members {
         #[serde(default)]
-        content: Loose<String>,
+        content: Lenient<String>,
         #[serde(default)]
-        text: Loose<String>,
+        text: Lenient<String>,
         #[serde(default)]
-        summary: Loose<String>,
+        summary: Lenient<String>,
         #[serde(default)]
-        error: Loose<String>,
+        error: Lenient<String>,
         #[serde(default)]
-        reason: Loose<String>,
+        reason: Lenient<String>,
     }
     let members: Members = serde_json::from_str(line).ok()?;
     let words = [members.content, members.text, members.summary, members.error, members.reason];
-    let text = words.into_iter().find_map(Loose::into_option);
+    let text = words.into_iter().find_map(Lenient::into_option);
     Some(SystemFrame::Notice { about, text, detail: whole(line)? })
 }
 
@@ -142,15 +142,15 @@ fn read_init(line: &str) -> Option<SystemFrame<'_>> {
         #[serde(borrow)]
         session_id: Text<'a>,
         #[serde(default)]
-        model: Loose<String>,
+        model: Lenient<String>,
         #[serde(default)]
-        cwd: Loose<String>,
+        cwd: Lenient<String>,
         #[serde(default, rename = "permissionMode")]
-        permission_mode: Loose<String>,
+        permission_mode: Lenient<String>,
         #[serde(default)]
-        claude_code_version: Loose<String>,
+        claude_code_version: Lenient<String>,
         #[serde(default)]
-        tools: Loose<Vec<String>>,
+        tools: Lenient<Vec<String>>,
     }
     let members: Members<'_> = serde_json::from_str(line).ok()?;
     Some(SystemFrame::Init(Box::new(SessionInfo {
@@ -160,21 +160,21 @@ fn read_init(line: &str) -> Option<SystemFrame<'_>> {
         permission_mode: members.permission_mode.or_default(),
         tools: members.tools.or_default(),
         version: members.claude_code_version.or_default(),
-        detail: Raw::copied(whole(line)?),
+        detail: RawJson::copied(whole(line)?),
     })))
 }
 
 /// Why a session cannot be followed of whose description nothing but [`crate::Event::Unknown`] came: its id is none. None if
 /// the frame is no such description.
-pub fn unusable_session(frame: &Raw) -> Option<String> {
+pub fn unusable_session(frame: &RawJson) -> Option<String> {
     #[derive(serde::Deserialize)]
     struct Members {
         #[serde(default)]
-        r#type: Loose<String>,
+        r#type: Lenient<String>,
         #[serde(default)]
-        subtype: Loose<String>,
+        subtype: Lenient<String>,
         #[serde(default)]
-        session_id: Loose<String>,
+        session_id: Lenient<String>,
     }
     let members: Members = frame.parse().ok()?;
     if (members.r#type.or_default().as_str(), members.subtype.or_default().as_str()) != ("system", "init") {
@@ -216,15 +216,15 @@ fn read_retry(line: &str) -> Option<SystemFrame<'_>> {
     #[derive(serde::Deserialize)]
     struct Members {
         #[serde(default)]
-        attempt: Loose<u64>,
+        attempt: Lenient<u64>,
         #[serde(default)]
-        max_retries: Loose<u64>,
+        max_retries: Lenient<u64>,
         #[serde(default)]
-        retry_delay_ms: Loose<f64>,
+        retry_delay_ms: Lenient<f64>,
         #[serde(default)]
-        error_status: Loose<u64>,
+        error_status: Lenient<u64>,
         #[serde(default)]
-        error: Loose<String>,
+        error: Lenient<String>,
     }
     let members: Members = serde_json::from_str(line).ok()?;
     Some(SystemFrame::ApiRetry {
@@ -236,29 +236,29 @@ fn read_retry(line: &str) -> Option<SystemFrame<'_>> {
     })
 }
 
-fn read_task(line: &str, news: TaskNews) -> Option<SystemFrame<'_>> {
+fn read_task(line: &str, update: TaskUpdate) -> Option<SystemFrame<'_>> {
     #[derive(serde::Deserialize)]
     struct Members<'a> {
         #[serde(borrow)]
         task_id: Text<'a>,
     }
     let members: Members<'_> = serde_json::from_str(line).ok()?;
-    Some(SystemFrame::Task { id: members.task_id, news, detail: whole(line)? })
+    Some(SystemFrame::Task { id: members.task_id, update, detail: whole(line)? })
 }
 
-fn read_hook(line: &str, news: HookNews) -> Option<SystemFrame<'_>> {
+fn read_hook(line: &str, update: HookUpdate) -> Option<SystemFrame<'_>> {
     #[derive(serde::Deserialize)]
     struct Members<'a> {
         #[serde(borrow)]
         hook_id: Text<'a>,
         #[serde(default)]
-        hook_name: Loose<String>,
+        hook_name: Lenient<String>,
         #[serde(default)]
-        hook_event: Loose<String>,
+        hook_event: Lenient<String>,
     }
     let members: Members<'_> = serde_json::from_str(line).ok()?;
     let (name, event) = (members.hook_name.or_default(), members.hook_event.or_default());
-    Some(SystemFrame::Hook { id: members.hook_id, name, event, news, detail: whole(line)? })
+    Some(SystemFrame::Hook { id: members.hook_id, name, event, update, detail: whole(line)? })
 }
 
 fn read_refusal(line: &str) -> Option<SystemFrame<'_>> {
@@ -269,10 +269,10 @@ fn read_refusal(line: &str) -> Option<SystemFrame<'_>> {
         #[serde(borrow, default)]
         tool_use_id: Option<Text<'a>>,
         #[serde(default)]
-        message: Loose<String>,
+        message: Lenient<String>,
     }
     let members: Members<'_> = serde_json::from_str(line).ok()?;
-    Some(SystemFrame::PermissionRefused {
+    Some(SystemFrame::PermissionDenied {
         tool: members.tool_name,
         tool_use: members.tool_use_id,
         message: members.message.or_default(),
@@ -310,7 +310,7 @@ mod tests {
 
     #[test]
     fn a_description_of_a_session_without_a_usable_id_is_told_apart_from_other_unknown_frames() {
-        let why = |frame: &str| unusable_session(&Raw::from(frame));
+        let why = |frame: &str| unusable_session(&RawJson::from(frame));
         for id in [r#""../x""#, r#""""#, "5", "null", "{}"] {
             let why = why(&format!(r#"{{"type":"system","subtype":"init","session_id":{id}}}"#)).unwrap();
             assert!(why.contains("is not a session id"), "{why}");

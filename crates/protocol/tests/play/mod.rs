@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use watari_protocol::{
     Accepted, Answer, AskId, Command, Config, Event, HookOutput, Initialize, Machine, Output, PermissionMode,
-    ProcessEnd, Prompt, PromptContent, Raw, Request,
+    ProcessEnd, Prompt, PromptContent, RawJson, Request,
 };
 
 pub(crate) fn play(script: &str) -> String {
@@ -79,18 +79,18 @@ fn command(word: &str, rest: &str) -> Command {
     match word {
         "prompt" => Command::Prompt(rest.into()),
         "interrupt" => Command::Interrupt { cancel_queued: rest == "all" },
-        "blocks" => Command::Prompt(Prompt { content: PromptContent::Blocks(Raw::from(rest)) }),
+        "blocks" => Command::Prompt(Prompt { content: PromptContent::Blocks(RawJson::from(rest)) }),
         "allow" if more.is_empty() => Command::Answer { ask: ask(), answer: Answer::allow(), by: None },
-        "allow" => Command::Answer { ask: ask(), answer: Answer::allow_with(Raw::from(more)), by: None },
+        "allow" => Command::Answer { ask: ask(), answer: Answer::allow_with(RawJson::from(more)), by: None },
         "deny" => Command::Answer { ask: ask(), answer: Answer::deny(more), by: None },
         "choose" => {
             Command::Answer { ask: ask(), answer: Answer::Choose(serde_json::from_str(more).unwrap()), by: None }
         }
         "hook" => Command::Answer { ask: ask(), answer: Answer::Hook(hook_output(more)), by: None },
-        "submit" => Command::Answer { ask: ask(), answer: Answer::Submit(Raw::from(more)), by: None },
+        "submit" => Command::Answer { ask: ask(), answer: Answer::Submit(RawJson::from(more)), by: None },
         "result" => Command::Answer {
             ask: ask(),
-            answer: Answer::ToolResult { content: Raw::from(more), is_error: false },
+            answer: Answer::ToolResult { content: RawJson::from(more), is_error: false },
             by: None,
         },
         "decline" => Command::Answer { ask: ask(), answer: Answer::Decline, by: None },
@@ -109,14 +109,14 @@ fn hook_output(words: &str) -> HookOutput {
     match word {
         "nothing" => HookOutput::NoOpinion,
         "allow" if rest.is_empty() => HookOutput::Allow { input: None },
-        "allow" => HookOutput::Allow { input: Some(Raw::from(rest)) },
+        "allow" => HookOutput::Allow { input: Some(RawJson::from(rest)) },
         "deny" => HookOutput::Deny { reason },
         "ask" => HookOutput::Ask { reason },
         "defer" => HookOutput::Defer,
         "block" => HookOutput::Block { reason },
         "context" => HookOutput::Context { text: reason },
         "halt" => HookOutput::Halt { reason },
-        _ => HookOutput::Other(Raw::from(words)),
+        _ => HookOutput::Other(RawJson::from(words)),
     }
 }
 

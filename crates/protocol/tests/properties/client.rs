@@ -1,7 +1,7 @@
 //! What a client wants: every command, with arguments of chance.
 
 use watari_protocol::{
-    Answer, AskId, Command, EntryId, HookOutput, PermissionMode, Prompt, PromptContent, Raw, Request,
+    Answer, AskId, Command, EntryId, HookOutput, PermissionMode, Prompt, PromptContent, RawJson, Request,
 };
 
 use super::dice::{Dice, TEXTS};
@@ -35,7 +35,7 @@ const BLOCKS: &[&str] = &[
 pub(super) fn command(dice: &mut Dice<'_>, asked: u64) -> Command {
     match dice.roll(64) {
         0..=15 => Command::Prompt(dice.pick(TEXTS).into()),
-        16..=20 => Command::Prompt(Prompt { content: PromptContent::Blocks(Raw::from(dice.pick(BLOCKS))) }),
+        16..=20 => Command::Prompt(Prompt { content: PromptContent::Blocks(RawJson::from(dice.pick(BLOCKS))) }),
         21..=44 => Command::Answer { ask: AskId(dice.one_of(asked)), answer: answer(dice), by: None },
         45..=52 => Command::Interrupt { cancel_queued: false },
         53..=54 => Command::Interrupt { cancel_queued: true },
@@ -45,8 +45,8 @@ pub(super) fn command(dice: &mut Dice<'_>, asked: u64) -> Command {
     }
 }
 
-fn given(dice: &mut Dice<'_>) -> Raw {
-    Raw::from(dice.pick(GIVEN))
+fn given(dice: &mut Dice<'_>) -> RawJson {
+    RawJson::from(dice.pick(GIVEN))
 }
 
 fn answer(dice: &mut Dice<'_>) -> Answer {
@@ -60,7 +60,7 @@ fn answer(dice: &mut Dice<'_>) -> Answer {
         7 => Answer::Choose([(dice.pick(TEXTS).to_owned(), dice.pick(TEXTS).to_owned())].into()),
         8 => Answer::Submit(given(dice)),
         9 => Answer::Decline,
-        10 => Answer::ToolResult { content: Raw::from("[]"), is_error: false },
+        10 => Answer::ToolResult { content: RawJson::from("[]"), is_error: false },
         _ => Answer::Dismiss,
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::{Duration, Instant};
 
 use serde_json::value::RawValue;
-use watari_protocol::{Accepted, Config, Event, Machine, Output, Phase, Refused, SessionId};
+use watari_protocol::{Accepted, Config, Event, Machine, Output, Phase, Refusal, SessionId};
 
 use super::script::{Script, Step};
 
@@ -30,7 +30,7 @@ pub(crate) struct Moment {
     pub(crate) before: View,
     pub(crate) after: View,
     /// What the client was told, if it was a client's step.
-    pub(crate) reply: Option<Result<Accepted, Refused>>,
+    pub(crate) reply: Option<Result<Accepted, Refusal>>,
     pub(crate) outputs: Vec<Output>,
 }
 
@@ -155,7 +155,7 @@ fn text(members: &BTreeMap<String, Box<RawValue>>, name: &str) -> Option<String>
     serde_json::from_str(members.get(name)?.get()).ok()
 }
 
-fn take(machine: &mut Machine, step: &Step, now: Instant) -> Option<Result<Accepted, Refused>> {
+fn take(machine: &mut Machine, step: &Step, now: Instant) -> Option<Result<Accepted, Refusal>> {
     match step {
         Step::Cli(line) => machine.handle_line(line.as_bytes(), now),
         Step::Noise(bytes) => machine.handle_line(bytes, now),

@@ -19,7 +19,7 @@ pub(crate) fn check(options: &Options) -> Result<(), BadOption> {
     if options.max_turns == Some(0) {
         return Err(BadOption::Turns);
     }
-    if let Some(tool) = options.own_tools.iter().find(|tool| !tool.has_own_name()) {
+    if let Some(tool) = options.program_tools.iter().find(|tool| !tool.has_own_name()) {
         return Err(BadOption::ToolName { name: tool.name.clone() });
     }
     let settable = |name: &str, value: Option<&str>| {
@@ -52,7 +52,7 @@ fn option_that_bypasses(options: &Options) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use watari_protocol::{Raw, Tool};
+    use watari_protocol::{RawJson, Tool};
 
     use super::*;
 
@@ -66,8 +66,8 @@ mod tests {
     #[test]
     fn a_tool_whose_name_a_tool_of_another_server_could_have_is_refused() {
         let named = |name: &str| {
-            let tool = Tool { name: name.into(), description: String::new(), input_schema: Raw::from("{}") };
-            check(&Options { own_tools: vec![tool], ..Options::default() })
+            let tool = Tool { name: name.into(), description: String::new(), input_schema: RawJson::from("{}") };
+            check(&Options { program_tools: vec![tool], ..Options::default() })
         };
         for name in ["add", "add_all_", "a-_b"] {
             assert!(named(name).is_ok(), "{name}");

@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use serde_json::value::RawValue;
-use watari_protocol::{DISABLE_BYPASS, Raw, TOOL_SERVER, names_bypass};
+use watari_protocol::{DISABLE_BYPASS, RawJson, TOOL_SERVER, names_bypass};
 
 use super::{BadOption, allows_bypass};
 use crate::files::GIVEN;
@@ -19,9 +19,9 @@ const FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 #[derive(Debug)]
 pub(crate) struct Given {
     /// The whole of `mcp.json`.
-    pub(super) servers: Option<Raw>,
+    pub(super) servers: Option<RawJson>,
     /// The whole of `settings.json`.
-    pub(super) settings: Option<Raw>,
+    pub(super) settings: Option<RawJson>,
     /// Whether nothing in the settings was given by anybody else.
     pub(super) settings_are_ours: bool,
 }
@@ -58,30 +58,30 @@ pub enum BadServers {
 }
 
 /// Reads MCP servers as they stand in a file or on a command line: `{"mcpServers": {"name": {…}}}`.
-pub fn read_mcp_servers(json: &str) -> Result<BTreeMap<String, Raw>, BadServers> {
+pub fn read_mcp_servers(json: &str) -> Result<BTreeMap<String, RawJson>, BadServers> {
     #[derive(serde::Deserialize)]
     struct Config<'a> {
         #[serde(borrow, rename = "mcpServers")]
         servers: BTreeMap<String, &'a RawValue>,
     }
     let Config { servers } = serde_json::from_str(json).map_err(|source| BadServers::NotServers { source })?;
-    let servers = servers.into_iter().map(|(name, server)| (name, Raw::from(server.get()))).collect();
+    let servers = servers.into_iter().map(|(name, server)| (name, RawJson::from(server.get()))).collect();
     check_servers(&servers).map(|()| servers)
 }
 
 /// Reads MCP servers from a file that somebody named. Nothing is waited for.
-pub fn read_mcp_servers_file(path: &Path) -> Result<BTreeMap<String, Raw>, BadServers> {
+pub fn read_mcp_servers_file(path: &Path) -> Result<BTreeMap<String, RawJson>, BadServers> {
     read_mcp_servers(&text_of(path).map_err(|source| BadServers::Unreadable { source })?)
 }
 
-fn check_servers(servers: &BTreeMap<String, Raw>) -> Result<(), BadServers> {
+fn check_servers(servers: &BTreeMap<String, RawJson>) -> Result<(), BadServers> {
     match servers.iter().find(|(_, server)| !server.as_str().starts_with('{')) {
         Some((name, _)) => Err(BadServers::NotAnObject { name: name.clone() }),
         None => Ok(()),
     }
 }
 
-fn servers(options: &Options) -> Result<Option<Raw>, BadOption> {
+fn servers(options: &Options) -> Result<Option<RawJson>, BadOption> {
     let what = "the MCP servers";
     let servers = match &options.mcp_servers {
         McpServers::None => return Ok(None),
@@ -95,14 +95,14 @@ fn servers(options: &Options) -> Result<Option<Raw>, BadOption> {
             read_mcp_servers_file(&path).map_err(|error| BadOption::Document { what, problem: problem(error) })?
         }
     };
-    let has_tools = options.offers_tools || !options.own_tools.is_empty();
+    let has_tools = options.offers_tools || !options.program_tools.is_empty();
     if has_tools && servers.contains_key(TOOL_SERVER) {
         return Err(BadOption::ToolServerName);
     }
-    Ok(Some(Raw::of(&BTreeMap::from([("mcpServers", servers)]))))
+    Ok(Some(RawJson::of(&BTreeMap::from([("mcpServers", servers)]))))
 }
 
-fn settings(options: &Options) -> Result<Option<Raw>, BadOption> {
+fn settings(options: &Options) -> Result<Option<RawJson>, BadOption> {
     let given = match &options.settings {
         None => None,
         Some(Settings::Inline(settings)) => Some(settings.clone()),
@@ -114,7 +114,7 @@ fn settings(options: &Options) -> Result<Option<Raw>, BadOption> {
             };
             let text = text_of(&path).map_err(|error| unusable(error.to_string()))?;
             let settings: &RawValue = serde_json::from_str(&text).map_err(|error| unusable(error.to_string()))?;
-            Some(Raw::from(settings.get()))
+            Some(RawJson::from(settings.get()))
         }
     };
     if allows_bypass(options) {
@@ -129,20 +129,20 @@ fn settings(options: &Options) -> Result<Option<Raw>, BadOption> {
 /// The settings with the one that has the CLI itself refuse the mode in which everything runs without a question: as the
 /// default mode of any settings file, also of one in the working directory, and in any request. (Measured: 2.1.42 takes the
 /// mode from both without it, and from a subagent of the working directory even with it.)
-fn without_bypass(settings: Option<&Raw>) -> Result<Raw, BadOption> {
+fn without_bypass(settings: Option<&RawJson>) -> Result<RawJson, BadOption> {
     type Members<'a> = BTreeMap<String, &'a RawValue>;
     let bad = |name: &str| BadOption::Document { what: "the settings", problem: format!("{name} must be an object") };
     let mut members: Members<'_> =
-        settings.map_or(Ok(Members::new()), Raw::parse).map_err(|_| bad("the whole of them"))?;
+        settings.map_or(Ok(Members::new()), RawJson::parse).map_err(|_| bad("the whole of them"))?;
     let mut permissions: Members<'_> = match members.get("permissions") {
         Some(given) => serde_json::from_str(given.get()).map_err(|_| bad("permissions"))?,
         None => Members::new(),
     };
-    let disable = Raw::of("disable");
+    let disable = RawJson::of("disable");
     permissions.insert(DISABLE_BYPASS.to_owned(), disable.as_ref());
-    let permissions = Raw::of(&permissions);
+    let permissions = RawJson::of(&permissions);
     members.insert("permissions".to_owned(), permissions.as_ref());
-    Ok(Raw::of(&members))
+    Ok(RawJson::of(&members))
 }
 
 /// A path as the CLI would understand it.
@@ -167,13 +167,13 @@ mod tests {
     #[test]
     fn the_bypass_of_permissions_is_disabled_and_every_other_setting_stays() {
         let settings = r#"{"model":"a","permissions":{"allow":["Read"],"disableBypassPermissionsMode":"enable"}}"#;
-        let given = without_bypass(Some(&Raw::from(settings))).unwrap();
+        let given = without_bypass(Some(&RawJson::from(settings))).unwrap();
         let expected = r#"{"model":"a","permissions":{"allow":["Read"],"disableBypassPermissionsMode":"disable"}}"#;
         assert_eq!(given.as_str(), expected);
         let alone = without_bypass(None).unwrap();
         assert_eq!(alone.as_str(), r#"{"permissions":{"disableBypassPermissionsMode":"disable"}}"#);
         for bad in ["5", "[]", r#"{"permissions":5}"#] {
-            let problem = without_bypass(Some(&Raw::from(bad))).unwrap_err().to_string();
+            let problem = without_bypass(Some(&RawJson::from(bad))).unwrap_err().to_string();
             assert!(problem.ends_with("must be an object"), "{problem}");
         }
         let allowed = Options { allow_bypass: true, ..Options::default() };

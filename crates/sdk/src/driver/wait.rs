@@ -11,7 +11,7 @@ use tokio::net::unix::pipe;
 use tokio::sync::mpsc;
 use tokio::time::Sleep;
 
-use super::{Envelope, Happened};
+use super::{DriverEvent, Envelope};
 use crate::lines::Lines;
 use crate::sink::Sink;
 
@@ -74,7 +74,7 @@ pub(super) async fn read_or_work(
     is_gone: bool,
     reads: bool,
     reading: &mut Reading,
-) -> Happened {
+) -> DriverEvent {
     let has_room = poll_fn(|context| match sink.poll_work(context) {
         Poll::Ready(()) => Poll::Ready(false),
         Poll::Pending if reads && sink.poll_room(context).is_ready() => Poll::Ready(true),
@@ -84,13 +84,13 @@ pub(super) async fn read_or_work(
         }
     });
     if !has_room.await {
-        return Happened::Work;
+        return DriverEvent::Work;
     }
     reading.is_blocked = false;
     tokio::select! {
         // Both may be dropped half-way: what was not read stays in the pipe, and what the sink does it does at once.
-        read = read_some(pipe, lines, is_gone) => Happened::Read(read),
-        () = poll_fn(|context| sink.poll_work(context)) => Happened::Work,
+        read = read_some(pipe, lines, is_gone) => DriverEvent::Read(read),
+        () = poll_fn(|context| sink.poll_work(context)) => DriverEvent::Work,
     }
 }
 

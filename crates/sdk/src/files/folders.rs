@@ -112,7 +112,7 @@ pub enum Usable {
 
 impl Trouble {
     /// What is wrong with a folder, and what to do; the variable says where it is.
-    pub fn words(&self, folder: &Path, variable: &str) -> (String, String) {
+    pub fn describe(&self, folder: &Path, variable: &str) -> (String, String) {
         let folder = folder.display();
         match self {
             Trouble::NotAFolder { path } => (
@@ -273,7 +273,7 @@ mod tests {
     fn a_folder_that_cannot_be_written_says_what_to_do_about_the_reason() {
         let remedy = |kind: io::ErrorKind| {
             let trouble = Trouble::NotWritable { path: "/r/watari".into(), source: kind.into() };
-            trouble.words(Path::new("/r/watari"), RUNTIME_VARIABLE).1
+            trouble.describe(Path::new("/r/watari"), RUNTIME_VARIABLE).1
         };
         let otherwise = "or set XDG_RUNTIME_DIR to another folder";
         assert_eq!(remedy(io::ErrorKind::StorageFull), format!("make room on its disk, {otherwise}"));

@@ -100,9 +100,9 @@ fn remove_orphans_in(parent: &Path) -> usize {
 
 /// Whether a folder is called as [`make`] calls them.
 fn is_name(name: &str) -> bool {
-    name.split_once('-').is_some_and(|(process, chance)| {
+    name.split_once('-').is_some_and(|(process, random_u128)| {
         let is_number = !process.is_empty() && process.bytes().all(|byte| byte.is_ascii_digit());
-        is_number && chance.len() == CHANCE_DIGITS && chance.bytes().all(|byte| byte.is_ascii_hexdigit())
+        is_number && random_u128.len() == CHANCE_DIGITS && random_u128.bytes().all(|byte| byte.is_ascii_hexdigit())
     })
 }
 
@@ -128,7 +128,7 @@ fn make() -> io::Result<Held> {
     let state = folders::state_folder(|name| std::env::var_os(name));
     let variable = folders::runtime_variable(&runtime, state.as_deref());
     let refused = |parent: &Path, trouble: folders::Trouble| {
-        let (what, remedy) = trouble.words(parent, variable);
+        let (what, remedy) = trouble.describe(parent, variable);
         io::Error::other(format!("{what}; {remedy}"))
     };
     let parent = runtime.join(PARENT);
@@ -137,9 +137,9 @@ fn make() -> io::Result<Held> {
     let parent = fs::canonicalize(&parent)?;
     folders::examine(&parent).map_err(|trouble| refused(&parent, trouble))?;
     for _ in 0..TRIES_MAX {
-        let (process, chance) = (std::process::id(), RandomState::new().hash_one(std::process::id()));
+        let (process, random_u128) = (std::process::id(), RandomState::new().hash_one(std::process::id()));
         // The process is for people: the lock says whether it is an orphan.
-        let path = parent.join(format!("{process}-{chance:0CHANCE_DIGITS$x}"));
+        let path = parent.join(format!("{process}-{random_u128:0CHANCE_DIGITS$x}"));
         make_new_folder(&path)?;
         match hold(&path) {
             Some(held) if is_at(&held._lock, &path) => return Ok(held),

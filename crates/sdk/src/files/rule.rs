@@ -53,7 +53,7 @@ pub(super) enum Link {
     /// Every link on the way must be this user's or root's, and the file this user's under no other name: what is written there
     /// others must not choose or read.
     FollowedIfOurs,
-    Followed,
+    Delivery,
 }
 
 /// What may stand at the path. What is refused is refused without waiting for it.
@@ -73,10 +73,10 @@ impl FileRule {
     /// Opens a file of this kind, or makes it. Never waits, unless the rule says so.
     pub fn open(&self, path: &Path) -> io::Result<File> {
         if ends_as_folder(path) {
-            return Err(in_plain_words(Errno::ISDIR, OFlags::empty()));
+            return Err(describe(Errno::ISDIR, OFlags::empty()));
         }
         let file = match self.link {
-            Link::Refused | Link::Followed => self.open_at(CWD, path, self.flags_to_open())?,
+            Link::Refused | Link::Delivery => self.open_at(CWD, path, self.flags_to_open())?,
             Link::FollowedIfOurs => self.open_walked(path)?,
         };
         self.check(&file).map(|()| file)
@@ -85,7 +85,7 @@ impl FileRule {
     /// Opens a file at the end of a way that was walked, in the folder that was found there.
     fn open_walked(&self, path: &Path) -> io::Result<File> {
         let way = walk(path, Require::TrustedLinks).map_err(|error| refused(error, path))?;
-        let Some(name) = &way.name else { return Err(in_plain_words(Errno::ISDIR, OFlags::empty())) };
+        let Some(name) = &way.name else { return Err(describe(Errno::ISDIR, OFlags::empty())) };
         let (folder, name) = way.folder.place(name);
         // What is put in its place now must not be followed. What only the system can follow is a descriptor of a process of
         // this user's.
@@ -97,7 +97,7 @@ impl FileRule {
     /// Opens a file or makes it. The mode of a new one is the rule's, whatever the umask; that of another stays.
     #[expect(clippy::disallowed_methods, reason = "this is the place for it")]
     fn open_at(&self, folder: BorrowedFd<'_>, name: &Path, flags: OFlags) -> io::Result<File> {
-        let plain = |error| in_plain_words(error, flags);
+        let plain = |error| describe(error, flags);
         let open_existing = |more| openat(folder, name, flags | more, Mode::empty()).map(File::from);
         let make = || {
             // A rule that makes files has a mode; none would be closed to everybody.
@@ -194,7 +194,7 @@ impl FileRule {
             Link::FollowedIfOurs => {
                 ", only this user's file with one name, only links of this user's or root's on the way, an existing file keeps its mode"
             }
-            Link::Followed => "",
+            Link::Delivery => "",
         };
         let accepts = match self.accepts {
             Accepts::RegularFile => ", regular file only, never blocks",
@@ -234,7 +234,7 @@ fn ends_as_folder(path: &Path) -> bool {
     path.ends_with(b"/") || path.ends_with(b"/.")
 }
 
-fn in_plain_words(error: Errno, flags: OFlags) -> io::Error {
+fn describe(error: Errno, flags: OFlags) -> io::Error {
     match error {
         Errno::LOOP if flags.contains(OFlags::NOFOLLOW) => io::Error::other("it is a symbolic link, not a file"),
         Errno::ISDIR => io::Error::other("it is a folder, not a file"),

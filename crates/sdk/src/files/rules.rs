@@ -99,7 +99,7 @@ pub const PROGRAM: FileRule = FileRule {
     what: "Claude Code executable (its first bytes)",
     place: "--claude PATH, or found on the PATH",
     mode: None,
-    link: Link::Followed,
+    link: Link::Delivery,
     removed: "never",
     ..OURS
 };
@@ -109,7 +109,7 @@ pub const TRANSCRIPT: FileRule = FileRule {
     what: "transcript of a conversation (what others add to it)",
     place: "~/.claude/projects/…/SESSION_ID.jsonl",
     mode: None,
-    link: Link::Followed,
+    link: Link::Delivery,
     removed: "never",
     ..OURS
 };
@@ -119,7 +119,7 @@ pub const GIVEN: FileRule = FileRule {
     what: "MCP servers or settings that a user or a client named",
     place: "watari socket --mcp-config FILE, `options.settings` of `start`",
     mode: None,
-    link: Link::Followed,
+    link: Link::Delivery,
     removed: "never",
     ..OURS
 };
@@ -129,7 +129,7 @@ pub const HAND_WRITTEN: FileRule = FileRule {
     what: "script or scenario that a user named",
     place: "watari stub FILE, watari check --scenarios FILE",
     mode: None,
-    link: Link::Followed,
+    link: Link::Delivery,
     accepts: Accepts::AnythingWithoutWaiting,
     removed: "never",
     ..OURS
@@ -163,7 +163,7 @@ pub const TEST_LOG: FileRule = FileRule {
     place: "named by a variable of the test's",
     access: Access::Append,
     create: Create::IfMissing,
-    link: Link::Followed,
+    link: Link::Delivery,
     accepts: Accepts::Anything,
     removed: "by the test",
     ..OURS
@@ -174,7 +174,7 @@ pub const SYSTEM: FileRule = FileRule {
     what: "file of the system's",
     place: "/proc/…",
     mode: None,
-    link: Link::Followed,
+    link: Link::Delivery,
     removed: "never",
     ..OURS
 };
@@ -195,7 +195,7 @@ pub const GIVEN_INPUT: FileRule = FileRule {
     what: "standard input, when it is a pipe without a name",
     place: "/proc/self/fd/N",
     mode: None,
-    link: Link::Followed,
+    link: Link::Delivery,
     accepts: Accepts::Pipe,
     removed: "never",
     ..OURS

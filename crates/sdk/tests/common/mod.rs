@@ -7,7 +7,9 @@ use std::path::PathBuf;
 use std::process::Stdio;
 
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
-use watari_sdk::{AskEnding, AskId, AskKind, Client, Delta, Environment, Event, Events, Keeper, Options, TurnEnding};
+use watari_sdk::{
+    AskId, AskKind, AskResolution, Client, Delta, Environment, Event, Events, Options, Supervisor, TurnEnding,
+};
 use watari_testkit::claude::pinned_claude;
 use watari_testkit::sandbox::claude_without_project;
 use watari_testkit::{Reply, Sandbox, Script, StubApi};
@@ -35,7 +37,7 @@ impl Room {
             claude: Some(pinned_claude()),
             cwd: Some(self.sandbox.cwd().to_owned()),
             environment: Environment::only(self.sandbox.environment()),
-            keeper: keeper(),
+            supervisor: supervisor(),
             setting_sources: Some(Vec::new()),
             ..Options::default()
         }
@@ -104,8 +106,8 @@ pub(crate) fn built(name: &str) -> PathBuf {
     path
 }
 
-pub(crate) fn keeper() -> Keeper {
-    Keeper::Program(PathBuf::from(env!("CARGO_BIN_EXE_watari-keeper")))
+pub(crate) fn supervisor() -> Supervisor {
+    Supervisor::Program(PathBuf::from(env!("CARGO_BIN_EXE_watari-supervisor")))
 }
 
 /// A session and its events.
@@ -161,7 +163,7 @@ pub(crate) fn transcript(events: &[Event]) -> String {
         let line = describe(event);
         // Deltas of one block are one line, so that how the API cuts a text does not matter.
         match (lines.last_mut(), event) {
-            (Some(last), Event::BlockGrew { block, delta, .. }) if last.starts_with(&grew(*block, delta)) => {
+            (Some(last), Event::BlockDelta { block, delta, .. }) if last.starts_with(&grew(*block, delta)) => {
                 last.push_str(delta.text());
             }
             _ => lines.extend(line),
@@ -186,7 +188,7 @@ fn describe(event: &Event) -> Option<String> {
         Event::TurnStarted { cause } => format!("turn started: {cause:?}"),
         Event::MessageStarted { message, .. } => format!("message {message} started"),
         Event::BlockStarted { block, index, kind, .. } => format!("block {block} started at {index}: {kind:?}"),
-        Event::BlockGrew { block, delta, .. } => format!("{}{}", grew(*block, delta), delta.text()),
+        Event::BlockDelta { block, delta, .. } => format!("{}{}", grew(*block, delta), delta.text()),
         Event::BlockFinished { block, parent, streamed, content, .. } => {
             let by = parent.as_ref().map(|parent| format!(" by subagent of {parent}")).unwrap_or_default();
             let how = if *streamed { "" } else { ", not streamed" };
@@ -212,7 +214,7 @@ fn describe(event: &Event) -> Option<String> {
             AskKind::ToolCall(call) => format!("ask {ask} opened: {} of ours with {:?}", call.tool, call.input),
             AskKind::Form(form) => format!("ask {ask} opened: form of {}: {}", form.server, form.message),
         },
-        Event::AskClosed { ask, ending, .. } => format!("ask {ask} closed: {ending:?}"),
+        Event::AskResolved { ask, resolution, .. } => format!("ask {ask} closed: {resolution:?}"),
         Event::TurnFinished { cause, outcome } => {
             let text = outcome.result.as_deref().unwrap_or_default();
             format!("turn finished: {cause:?} {:?} {} {text:?}", outcome.ending, outcome.subtype)
@@ -220,16 +222,16 @@ fn describe(event: &Event) -> Option<String> {
         Event::PromptDropped { prompt, reason } => format!("prompt {prompt} dropped: {reason:?}"),
         Event::BecameIdle => "idle".to_owned(),
         Event::Ended { exit } => format!("ended: {:?} code {:?} signal {:?}", exit.reason, exit.code, exit.signal),
-        Event::TaskChanged { news, .. } => format!("task {news:?}"),
-        Event::NoiseSkipped { beginning, bytes } => format!("noise of {bytes} bytes: {beginning}"),
+        Event::TaskChanged { update, .. } => format!("task {update:?}"),
+        Event::UnparsedLineSkipped { beginning, bytes } => format!("noise of {bytes} bytes: {beginning}"),
         Event::RequestAnswered { request, reply } => {
             format!("request {request} answered: {reply:?}")
         }
         Event::ToolProgressed { tool_use, .. } => format!("tool {tool_use} runs"),
         Event::StatusChanged { permission_mode: Some(mode), .. } => format!("permission mode {mode}"),
         Event::ApiRetried { attempt, status, .. } => format!("API retried: {attempt} {status:?}"),
-        Event::HookChanged { event, news, .. } => format!("hook {event} {news:?}"),
-        Event::PermissionRefused { tool, .. } => format!("permission refused: {tool}"),
+        Event::HookChanged { event, update, .. } => format!("hook {event} {update:?}"),
+        Event::PermissionDenied { tool, .. } => format!("permission refused: {tool}"),
         Event::Compacted { .. } => "compacted".to_owned(),
         Event::ConversationCleared { .. } => "conversation cleared".to_owned(),
         Event::TitleChanged { title } => format!("title: {title}"),
@@ -244,7 +246,7 @@ fn describe(event: &Event) -> Option<String> {
         Event::StatusChanged { .. }
         | Event::Unknown { .. }
         | Event::PromptAccepted { .. }
-        | Event::ModelTold { .. }
+        | Event::ContextInjected { .. }
         | Event::TasksListed { .. }
         | Event::CommandsListed { .. }
         | Event::ThinkingCounted { .. }
@@ -279,7 +281,7 @@ impl Program {
         self.stdin.write_all(format!("{line}\n").as_bytes()).await.unwrap();
     }
 
-    pub(crate) async fn hear(&mut self, wanted: &str) {
+    pub(crate) async fn receive(&mut self, wanted: &str) {
         while let Some(line) = self.stdout.next_line().await.unwrap() {
             if line.contains(wanted) {
                 return;
@@ -294,7 +296,7 @@ impl Program {
 pub(crate) struct Told {
     pub(crate) endings: Vec<TurnEnding>,
     pub(crate) asks_opened: usize,
-    pub(crate) asks_closed: Vec<(AskId, AskEnding)>,
+    pub(crate) asks_closed: Vec<(AskId, AskResolution)>,
 }
 
 pub(crate) fn told(events: &[Event]) -> Told {
@@ -303,7 +305,7 @@ pub(crate) fn told(events: &[Event]) -> Told {
         match event {
             Event::TurnFinished { outcome, .. } => told.endings.push(outcome.ending),
             Event::AskOpened { .. } => told.asks_opened += 1,
-            Event::AskClosed { ask, ending, .. } => told.asks_closed.push((*ask, *ending)),
+            Event::AskResolved { ask, resolution, .. } => told.asks_closed.push((*ask, *resolution)),
             _ => {}
         }
     }

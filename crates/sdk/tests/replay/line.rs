@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::{AskKind, Event, MAY_BE_UNKNOWN, RequestId};
-use watari_protocol::{BlockKind, Delta, RequestFailed, RequestReply, TurnCause, Writer};
+use watari_protocol::{BlockKind, Delta, RequestFailure, RequestReply, TurnCause, Writer};
 
 /// Events as lines, with the remarks of a replay before the events they come before.
 pub(crate) fn lines(events: &[Event], remarks: &[(usize, String)]) -> Vec<String> {
@@ -35,7 +35,7 @@ pub(crate) fn line(event: &Event) -> String {
         Event::TurnStarted { cause } => format!("turn started: {}", name(*cause)),
         Event::MessageStarted { .. } => "message started".to_owned(),
         Event::BlockStarted { block, kind, .. } => format!("block {block} started: {}", block_word(kind)),
-        Event::BlockGrew { block, delta, .. } => format!("block {block} grew: {}", delta_word(delta)),
+        Event::BlockDelta { block, delta, .. } => format!("block {block} grew: {}", delta_word(delta)),
         Event::BlockFinished { block, parent, streamed, content, source, .. } => {
             let how = if *streamed { "" } else { ", not streamed" };
             let cut = if source.cut_short { ", cut short" } else { "" };
@@ -56,23 +56,23 @@ pub(crate) fn line(event: &Event) -> String {
         Event::ToolReturned { parent, is_error, .. } => {
             format!("tool {}{}", if *is_error { "failed" } else { "returned" }, whose(parent.is_some()))
         }
-        Event::ModelTold { parent, synthetic, replayed, .. } => {
+        Event::ContextInjected { parent, synthetic, replayed, .. } => {
             let by = if *synthetic { ", by the CLI" } else { "" };
             let again = if *replayed { ", again" } else { "" };
             format!("model told{by}{again}{}", whose(parent.is_some()))
         }
         Event::ToolProgressed { .. } => "tool progressed".to_owned(),
         Event::AskOpened { ask, kind } => format!("ask {ask} opened: {}", ask_word(kind)),
-        Event::AskClosed { ask, ending, .. } => format!("ask {ask} closed: {ending:?}"),
+        Event::AskResolved { ask, resolution, .. } => format!("ask {ask} closed: {resolution:?}"),
         Event::TurnFinished { cause, outcome } => format!("turn finished: {}, {:?}", name(*cause), outcome.ending),
         Event::PromptDropped { prompt, reason } => format!("prompt {prompt} dropped: {reason:?}"),
         Event::BecameIdle => "became idle".to_owned(),
         Event::StatusChanged { .. } => "status changed".to_owned(),
         Event::ApiRetried { attempt, .. } => format!("API retried: {attempt}"),
-        Event::TaskChanged { news, .. } => format!("task changed: {news:?}"),
+        Event::TaskChanged { update, .. } => format!("task changed: {update:?}"),
         Event::TasksListed { .. } => "tasks listed".to_owned(),
-        Event::HookChanged { news, .. } => format!("hook changed: {news:?}"),
-        Event::PermissionRefused { .. } => "permission refused".to_owned(),
+        Event::HookChanged { update, .. } => format!("hook changed: {update:?}"),
+        Event::PermissionDenied { .. } => "permission refused".to_owned(),
         Event::ThinkingCounted { .. } => "thinking counted".to_owned(),
         Event::Compacted { .. } => "compacted".to_owned(),
         Event::ConversationCleared { .. } => "conversation cleared".to_owned(),
@@ -86,7 +86,7 @@ pub(crate) fn line(event: &Event) -> String {
             let (kind, subtype) = unknown(event).unwrap_or_default();
             format!("unknown: {kind} {subtype}")
         }
-        Event::NoiseSkipped { .. } => "noise skipped".to_owned(),
+        Event::UnparsedLineSkipped { .. } => "noise skipped".to_owned(),
         Event::CliStalled { .. } => "stalled".to_owned(),
         Event::RequestSent { request, .. } => format!("request {request} sent"),
         Event::ResumedElsewhere { entrypoint, .. } => format!("resumed elsewhere by {entrypoint}"),
@@ -170,7 +170,7 @@ pub(super) fn faults(events: &[Event], mut requests: BTreeMap<RequestId, usize>)
                 (format!("prompt {prompt}"), -1)
             }
             Event::AskOpened { ask, .. } => (format!("ask {ask}"), 1),
-            Event::AskClosed { ask, .. } => (format!("ask {ask}"), -1),
+            Event::AskResolved { ask, .. } => (format!("ask {ask}"), -1),
             Event::MessageStarted { .. } => ("message".to_owned(), 1),
             Event::MessageFinished { .. } => ("message".to_owned(), -1),
             Event::BlockStarted { block, .. } => (format!("block {block}"), 1),
@@ -242,9 +242,9 @@ fn reply_word(reply: &RequestReply) -> &'static str {
     match reply {
         RequestReply::Interrupted(_) => "interrupted",
         RequestReply::Done(_) => "done",
-        RequestReply::Failed(RequestFailed::Refused { .. }) => "refused",
-        RequestReply::Failed(RequestFailed::SessionEnded) => "session ended",
-        RequestReply::Failed(RequestFailed::TimedOut) => "timed out",
-        RequestReply::Failed(RequestFailed::TooLong) => "too long",
+        RequestReply::Failed(RequestFailure::Refused { .. }) => "refused",
+        RequestReply::Failed(RequestFailure::SessionEnded) => "session ended",
+        RequestReply::Failed(RequestFailure::TimedOut) => "timed out",
+        RequestReply::Failed(RequestFailure::TooLong) => "too long",
     }
 }

@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::value::RawValue;
 use watari_protocol::{
-    Accepted, Answer, AskEnding, AskId, AskKind, Command, Config, Event, Hook, Initialize, Machine, Output, ProcessEnd,
-    Prompt, PromptContent, Raw, Request, RequestId,
+    Accepted, Answer, AskId, AskKind, AskResolution, Command, Config, Event, Hook, Initialize, Machine, Output,
+    ProcessEnd, Prompt, PromptContent, RawJson, Request, RequestId,
 };
 
 use spoken::{Head, Registration, Spoken};
@@ -88,7 +88,7 @@ impl Recording {
                 player.speak(spoken);
             }
             match entry.dir.as_str() {
-                "cli>" => player.hear(&entry.text()),
+                "cli>" => player.receive(&entry.text()),
                 "eof" if entry.text() == "stdin" => player.command(Command::Close),
                 // The end is told after everything that the CLI has said, as the driver does it.
                 _ => {}
@@ -174,7 +174,7 @@ impl Player {
     }
 
     /// The CLI said something.
-    fn hear(&mut self, line: &str) {
+    fn receive(&mut self, line: &str) {
         let head = Head::read(line);
         let mut line = line.to_owned();
         if let (Some("control_response"), Some(response)) = (head.kind(), &head.response)
@@ -262,13 +262,15 @@ impl Player {
         while let Some(next) = live.get(self.played.events.len()) {
             let spoken = match next {
                 Event::PromptAccepted { .. } => take(said, |spoken| spoken.kind() == "user"),
-                Event::AskClosed {
-                    ask, ending: AskEnding::Allowed | AskEnding::Denied | AskEnding::Answered, ..
+                Event::AskResolved {
+                    ask,
+                    resolution: AskResolution::Allowed | AskResolution::Denied | AskResolution::Answered,
+                    ..
                 } => {
                     let named = self.asks.iter().find(|(_, (open, _))| open == ask).map(|(name, _)| name.clone());
                     take(said, |spoken| spoken.answered().is_some() && spoken.answered() == named.as_deref())
                 }
-                Event::AskClosed { ending: AskEnding::Expired, .. } => {
+                Event::AskResolved { resolution: AskResolution::Expired, .. } => {
                     let Some(deadline) = self.machine.poll_timeout() else { return };
                     self.machine.handle_timeout(deadline);
                     self.drain();

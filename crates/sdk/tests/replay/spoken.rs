@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::{Answer, AskKind, PromptContent, Raw};
+use super::{Answer, AskKind, PromptContent, RawJson};
 use watari_protocol::HookOutput;
 
 /// A line of the side that drives the CLI.
@@ -51,7 +51,7 @@ impl Spoken {
         let content = self.message.as_ref()?.content.as_ref()?.get();
         match serde_json::from_str::<String>(content) {
             Ok(text) => Some(PromptContent::Text(text)),
-            Err(_) => Some(PromptContent::Blocks(Raw::from(content))),
+            Err(_) => Some(PromptContent::Blocks(RawJson::from(content))),
         }
     }
 
@@ -96,11 +96,11 @@ impl Spoken {
     pub(super) fn answer_to(&self, kind: &AskKind) -> Option<Answer> {
         let response = self.response.as_ref().filter(|response| response.subtype == "success")?;
         let body = &response.response;
-        let member = |name: &str| body.get(name).map(|value| Raw::from(value.clone()));
+        let member = |name: &str| body.get(name).map(|value| RawJson::from(value.clone()));
         match kind {
-            AskKind::Hook(_) => Some(Answer::Hook(HookOutput::Other(Raw::from(body.clone())))),
+            AskKind::Hook(_) => Some(Answer::Hook(HookOutput::Other(RawJson::from(body.clone())))),
             AskKind::Form(_) => match body["action"].as_str()? {
-                "accept" => Some(Answer::Submit(member("content").unwrap_or_else(|| Raw::from("{}")))),
+                "accept" => Some(Answer::Submit(member("content").unwrap_or_else(|| RawJson::from("{}")))),
                 "decline" => Some(Answer::Decline),
                 "cancel" => Some(Answer::Dismiss),
                 _ => None,

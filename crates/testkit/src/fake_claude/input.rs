@@ -32,7 +32,7 @@ pub(super) enum Patience {
 
 /// What came of waiting for a line.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Heard {
+pub(super) enum Received {
     Line(Vec<u8>),
     Nothing,
     End,
@@ -45,19 +45,19 @@ impl Input {
     }
 
     /// The next line that is not blank, without its line feed.
-    pub(super) fn line(&mut self, patience: Patience) -> io::Result<Heard> {
+    pub(super) fn line(&mut self, patience: Patience) -> io::Result<Received> {
         loop {
             if let Some(line) = self.cut() {
                 if line.trim_ascii().is_empty() {
                     continue;
                 }
-                return Ok(Heard::Line(line));
+                return Ok(Received::Line(line));
             }
             if self.ended {
-                return Ok(Heard::End);
+                return Ok(Received::End);
             }
             if !self.is_readable(patience)? {
-                return Ok(Heard::Nothing);
+                return Ok(Received::Nothing);
             }
             self.read()?;
         }

@@ -134,7 +134,7 @@ enum BeginError {
 /// chose the fake.
 pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.collect();
-    if let Some(code) = own::run_if_asked(&arguments) {
+    if let Some(code) = own::run_if_supervisor(&arguments) {
         return code;
     }
     if arguments.iter().any(|argument| argument == "--version") {

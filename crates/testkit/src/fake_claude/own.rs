@@ -62,7 +62,7 @@ pub(super) fn start_child(session: &str) -> io::Result<()> {
 }
 
 /// When this process was started to be one of the above, it is that, and this is its end.
-pub(super) fn run_if_asked(arguments: &[OsString]) -> Option<ExitCode> {
+pub(super) fn run_if_supervisor(arguments: &[OsString]) -> Option<ExitCode> {
     let [.., session, role] = arguments else { return None };
     let lived = match role.to_str() {
         Some(STARTER) => start_and_leave(session),

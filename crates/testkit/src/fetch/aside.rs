@@ -12,10 +12,10 @@ use super::FetchError;
 
 /// Names like `.aside-a1B2c3D4e5F6`. No version begins with a dot.
 const PREFIX: &str = ".aside-";
-const CHANCE_CHARS: usize = 12;
+const RANDOM_CHARS: usize = 12;
 
 /// No fetch takes as long as this.
-const LEFTOVER_AFTER: Duration = Duration::from_hours(24);
+const ORPHAN_AFTER: Duration = Duration::from_hours(24);
 
 /// A folder that is removed when it is dropped.
 pub(super) struct Aside(TempDir);
@@ -23,7 +23,7 @@ pub(super) struct Aside(TempDir);
 impl Aside {
     pub(super) fn new_in(installs: &Path) -> Result<Aside, FetchError> {
         let disk = |source| FetchError::Disk { doing: "make a folder in", path: installs.to_owned(), source };
-        files::temporary_folder_in(installs, PREFIX, CHANCE_CHARS).map(Aside).map_err(disk)
+        files::temporary_folder_in(installs, PREFIX, RANDOM_CHARS).map(Aside).map_err(disk)
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -39,21 +39,21 @@ impl Aside {
 }
 
 /// Removes what fetches left behind that were killed. What cannot be removed costs room and nothing else.
-pub(super) fn remove_leftovers(installs: &Path, now: SystemTime) {
+pub(super) fn remove_orphans(installs: &Path, now: SystemTime) {
     let Ok(entries) = fs::read_dir(installs) else { return };
     for entry in entries.flatten().filter(|entry| entry.file_name().to_str().is_some_and(is_name)) {
         // Of the entry itself: a link is nothing of ours.
-        let is_leftover = entry.metadata().is_ok_and(|metadata| {
+        let is_orphan = entry.metadata().is_ok_and(|metadata| {
             let age = metadata.modified().ok().and_then(|changed| now.duration_since(changed).ok());
-            metadata.is_dir() && age.is_some_and(|age| age > LEFTOVER_AFTER)
+            metadata.is_dir() && age.is_some_and(|age| age > ORPHAN_AFTER)
         });
-        if is_leftover {
+        if is_orphan {
             let _removed = fs::remove_dir_all(entry.path());
         }
     }
 }
 
 fn is_name(name: &str) -> bool {
-    let chance = name.strip_prefix(PREFIX);
-    chance.is_some_and(|chance| chance.len() == CHANCE_CHARS && chance.bytes().all(|byte| byte.is_ascii_alphanumeric()))
+    let random = name.strip_prefix(PREFIX);
+    random.is_some_and(|random| random.len() == RANDOM_CHARS && random.bytes().all(|byte| byte.is_ascii_alphanumeric()))
 }

@@ -64,12 +64,12 @@ pub async fn fetch_claude_with(wanted: &WantedVersion, environment: &Environment
     if let WantedVersion::Exact(version) = wanted
         && let Some(found) = installs.find(version)?
     {
-        aside::remove_leftovers(&installs.folder, SystemTime::now());
+        aside::remove_orphans(&installs.folder, SystemTime::now());
         return Ok(found);
     }
     // Before anything is put there: no other user can replace what will be run.
     installs.make()?;
-    aside::remove_leftovers(&installs.folder, SystemTime::now());
+    aside::remove_orphans(&installs.folder, SystemTime::now());
     // Declared before npm is started, so it is dropped after npm has ended.
     let aside = Aside::new_in(&installs.folder)?;
     npm::install(wanted, aside.path(), environment).await?;
@@ -99,7 +99,7 @@ impl Installs {
             | Trouble::OwnedAbove { .. }
             | Trouble::Replaceable { .. }
             | Trouble::Hidden { .. } => {
-                let (what, remedy) = trouble.words(&self.folder, CACHE_VARIABLE);
+                let (what, remedy) = trouble.describe(&self.folder, CACHE_VARIABLE);
                 FetchError::NoSafeCache { what, remedy }
             }
         })
@@ -111,7 +111,7 @@ impl Installs {
         let path = place.join(package::PROGRAM);
         if is_program(&path) {
             programs::examine_install(&place, &path).map_err(|trouble| {
-                let (what, _) = trouble.words(&place, CACHE_VARIABLE);
+                let (what, _) = trouble.describe(&place, CACHE_VARIABLE);
                 FetchError::Replaceable { what, place: place.clone() }
             })?;
             Ok(Some(FetchedClaude { path, version: version.clone(), already_there: true }))

@@ -89,7 +89,7 @@ impl Check {
         mut progress: impl FnMut(Progress<'_>),
     ) -> Result<Report, CheckError> {
         let kinds = claims::message_kinds()?;
-        let (tell_stop, told) = watch::channel(false);
+        let (send_stop, told) = watch::channel(false);
         let until = Until { limit: self.limit, stop: told };
         let mut running = JoinSet::new();
         let mut outcomes: Vec<Outcome> = Vec::new();
@@ -103,13 +103,14 @@ impl Check {
             }
         };
         // In order: everybody who still plays ends its CLI and removes its folders.
-        let _told = tell_stop.send(true);
+        let _told = send_stop.send(true);
         while running.join_next().await.is_some() {}
         played?;
         outcomes.sort_by_key(|outcome| outcome.place);
-        let heard = self.scenarios.iter().zip(&outcomes).filter(|(scenario, _)| scenario.is_built_in);
-        let heard = heard.map(|(scenario, outcome)| (scenario.name().to_owned(), outcome.messages.clone())).collect();
-        let claims = claims::test_all(&kinds, &heard, &self.version);
+        let received = self.scenarios.iter().zip(&outcomes).filter(|(scenario, _)| scenario.is_built_in);
+        let received =
+            received.map(|(scenario, outcome)| (scenario.name().to_owned(), outcome.messages.clone())).collect();
+        let claims = claims::test_all(&kinds, &received, &self.version);
         let scenarios: Vec<ScenarioReport> = outcomes.into_iter().map(|outcome| outcome.report).collect();
         let as_expected =
             scenarios.iter().all(|scenario| scenario.as_expected) && claims.iter().all(|claim| claim.as_expected);

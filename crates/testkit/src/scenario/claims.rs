@@ -72,12 +72,16 @@ pub(super) fn message_kinds() -> Result<Vec<MessageKind>, BadFile> {
     hand_written::read("messages.yaml", include_str!("../../scenarios/messages.yaml"))
 }
 
-/// Tests every claim whose scenario was played to the end of a turn; `heard` has the messages of each by its name. What
+/// Tests every claim whose scenario was played to the end of a turn; `received` has the messages of each by its name. What
 /// was not played says nothing.
-pub(super) fn test_all(kinds: &[MessageKind], heard: &BTreeMap<String, Vec<Value>>, version: &str) -> Vec<ClaimReport> {
+pub(super) fn test_all(
+    kinds: &[MessageKind],
+    received: &BTreeMap<String, Vec<Value>>,
+    version: &str,
+) -> Vec<ClaimReport> {
     let claims = kinds.iter().flat_map(|kind| kind.claims.iter().map(move |claim| (kind, claim)));
     let tested = claims.filter_map(|(kind, claim)| {
-        let messages = heard.get(&claim.scenario)?;
+        let messages = received.get(&claim.scenario)?;
         messages.iter().find(|message| message["type"] == "result")?;
         let (verdict, seen) = match claim.holds_if.passes(messages) {
             true => (Verdict::Holds, Expected::Holds),

@@ -12,7 +12,7 @@ use watari_sdk::files::{self, CHECK_FILE};
 use super::file::{Form, Step, ToolRun};
 use super::pattern::matches;
 use super::shape;
-use super::talk::{Cli, Heard, Talk, Until};
+use super::talk::{Cli, Received, Talk, Until};
 use crate::hand_written::BadFile;
 use crate::sandbox::{Sandbox, SandboxError};
 use crate::stub_api::{Script, StartStubError, StubApi};
@@ -155,11 +155,11 @@ async fn follow(talk: &mut Talk, steps: &[Step], limit: Duration, messages: &mut
 /// Listens until the expected message comes. It has to come before the turn ends.
 async fn expect(talk: &mut Talk, expected: &Value, limit: Duration, messages: &mut Vec<Value>) -> Result<(), Breach> {
     loop {
-        let message = match talk.hear().await {
-            Heard::Message(message) => message,
-            Heard::End => return Err(Breach::NotSaid { expected: expected.clone() }),
-            Heard::TooLate => return Err(Breach::TooLate { expected: expected.clone(), limit }),
-            Heard::TooMuch => return Err(Breach::TooMuch),
+        let message = match talk.receive().await {
+            Received::Message(message) => message,
+            Received::End => return Err(Breach::NotSaid { expected: expected.clone() }),
+            Received::TooLate => return Err(Breach::TooLate { expected: expected.clone(), limit }),
+            Received::TooMuch => return Err(Breach::TooMuch),
         };
         let is_it = matches(expected, &message);
         let ends_turn = message["type"] == "result";

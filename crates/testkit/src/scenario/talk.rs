@@ -10,7 +10,7 @@ use tokio::net::unix::pipe;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout, timeout_at};
-use watari_sdk::{Keeper, RawProcess, RawStart, StartError};
+use watari_sdk::{RawProcess, RawStart, StartError, Supervisor};
 
 use super::file::Form;
 use crate::sandbox::{ROOM_FLAGS, SKIP_PERMISSIONS, Sandbox};
@@ -31,7 +31,7 @@ pub struct Cli {
     /// Its path.
     pub program: PathBuf,
     /// Who sees to it that nothing of it is left.
-    pub keeper: Keeper,
+    pub supervisor: Supervisor,
 }
 
 /// Up to when a conversation may go on.
@@ -56,7 +56,7 @@ pub(super) struct Talk {
 
 /// What came when a message was waited for.
 #[derive(Debug)]
-pub(super) enum Heard {
+pub(super) enum Received {
     Message(Value),
     /// The CLI closed its output.
     End,
@@ -75,7 +75,7 @@ impl Talk {
             arguments: flags.map(Into::into).collect(),
             directory: sandbox.cwd().to_owned(),
             environment: sandbox.environment(),
-            keeper: cli.keeper.clone(),
+            supervisor: cli.supervisor.clone(),
         };
         let mut process = RawProcess::start(start).await?;
         let stdin = process.stdin.take();
@@ -99,22 +99,22 @@ impl Talk {
     }
 
     /// The next message. A line that is not JSON comes as a message of a type that no CLI has.
-    pub(super) async fn hear(&mut self) -> Heard {
-        let Some(stdout) = &mut self.stdout else { return Heard::End };
+    pub(super) async fn receive(&mut self) -> Received {
+        let Some(stdout) = &mut self.stdout else { return Received::End };
         let mut line = Vec::new();
         let mut stdout = stdout.take(SAID_BYTES_MAX - self.said_bytes);
         let read = tokio::select! {
             // All three may be dropped half-way: after any of them the conversation is over, or the line is whole.
             read = stdout.read_until(b'\n', &mut line) => read,
-            () = tokio::time::sleep_until(self.deadline) => return Heard::TooLate,
-            () = told_to_stop(&mut self.stop) => return Heard::TooLate,
+            () = tokio::time::sleep_until(self.deadline) => return Received::TooLate,
+            () = asked_to_stop(&mut self.stop) => return Received::TooLate,
         };
         self.said_bytes += line.len() as u64;
         self.messages += 1;
         match read {
-            Ok(_) if self.said_bytes >= SAID_BYTES_MAX || self.messages > MESSAGES_MAX => Heard::TooMuch,
-            Err(_) | Ok(0) => Heard::End,
-            Ok(_) => Heard::Message(serde_json::from_slice(&line).unwrap_or_else(|_| {
+            Ok(_) if self.said_bytes >= SAID_BYTES_MAX || self.messages > MESSAGES_MAX => Received::TooMuch,
+            Err(_) | Ok(0) => Received::End,
+            Ok(_) => Received::Message(serde_json::from_slice(&line).unwrap_or_else(|_| {
                 let text = String::from_utf8_lossy(&line);
                 json!({"type": "not_json", "text": text.trim_end()})
             })),
@@ -137,7 +137,7 @@ impl Talk {
 }
 
 /// Waits until it is said to stop; for ever if nobody is left who could say so.
-async fn told_to_stop(stop: &mut watch::Receiver<bool>) {
+async fn asked_to_stop(stop: &mut watch::Receiver<bool>) {
     if stop.wait_for(|stop| *stop).await.is_err() {
         std::future::pending().await
     }

@@ -10,7 +10,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, Buf
 use tokio::net::TcpSocket;
 use tokio::net::unix::pipe;
 use tokio::task::JoinSet;
-use watari_sdk::{Keeper, RawProcess, RawStart};
+use watari_sdk::{RawProcess, RawStart, Supervisor};
 use watari_testkit::claude::{OLDEST_CLAUDE_VERSION, PINNED_CLAUDE_VERSION, oldest_claude, pinned_claude};
 use watari_testkit::sandbox::{ROOM_FLAGS, SKIP_PERMISSIONS};
 use watari_testkit::stub_api::Call;
@@ -120,7 +120,7 @@ async fn turn(program: PathBuf, sandbox: &Sandbox) -> Result<Vec<Value>> {
         arguments: ROOM_FLAGS.into_iter().chain([SKIP_PERMISSIONS]).map(Into::into).collect(),
         directory: sandbox.cwd().to_owned(),
         environment: sandbox.environment(),
-        keeper: Keeper::None,
+        supervisor: Supervisor::None,
     };
     let mut process = RawProcess::start(start).await?;
     let stdin = process.stdin.take().context("no stdin")?;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use namespace::Network;
-use watari_sdk::{ClaudeProbe, Environment, Keeper, Options};
+use watari_sdk::{ClaudeProbe, Environment, Options, Supervisor};
 use watari_testkit::Sandbox;
 use watari_testkit::claude::PINNED_CLAUDE_VERSION;
 use watari_testkit::fetch::{WantedVersion, fetch_claude};
@@ -99,13 +99,13 @@ impl Check {
         let version = version_of(&program).await?;
         let bar = progress_bar(scenarios.len());
         let check = scenario::Check {
-            cli: Cli { program, keeper: Keeper::ThisProgram },
+            cli: Cli { program, supervisor: Supervisor::ThisProgram },
             version,
             scenarios,
             limit: Duration::from_secs(self.limit),
             at_once: at_once(),
         };
-        let report = check.run(signals.heard(), |progress| {
+        let report = check.run(signals.received(), |progress| {
             bar.set_message(progress.report.name.clone());
             bar.set_position(progress.done as u64);
         });
@@ -165,7 +165,7 @@ impl Check {
             // Dropping it ends npm and removes what it has installed so far.
             fetched = fetch_claude(wanted) => fetched.map_err(because),
             // Dropped when there is nothing left to stop.
-            () = signals.heard() => Err(Trouble::Stopped),
+            () = signals.received() => Err(Trouble::Stopped),
         };
         spinner.finish_and_clear();
         Ok(fetched?.path)

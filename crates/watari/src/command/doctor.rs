@@ -2,8 +2,8 @@
 
 mod cli;
 mod folders;
-mod leftovers;
 mod limits;
+mod orphans;
 mod plain;
 mod report;
 
@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use tokio::runtime::{Builder, Runtime};
 use watari_sdk::Options;
 
-use leftovers::Leftovers;
+use orphans::Orphans;
 use report::{Level, Report};
 
 use super::say;
@@ -33,10 +33,10 @@ pub(crate) struct Doctor {
     json: bool,
     /// End the processes that dead sessions left behind
     #[arg(long)]
-    end_leftovers: bool,
+    terminate_orphans: bool,
     /// Look only for what the program with this process id left behind
     #[arg(long, value_name = "PID")]
-    leftovers_of: Option<u32>,
+    orphans_of: Option<u32>,
 }
 
 const AFTER_HELP: &str = "\
@@ -61,7 +61,7 @@ Examples:
 
 impl Doctor {
     pub(crate) fn run(self) -> ExitCode {
-        match self.examine_and_tell() {
+        match self.examine_and_report() {
             Ok(Level::Ok | Level::Warning) => ExitCode::SUCCESS,
             Ok(Level::Problem) => ExitCode::FAILURE,
             Err(error) => {
@@ -71,38 +71,38 @@ impl Doctor {
         }
     }
 
-    fn examine_and_tell(&self) -> io::Result<Level> {
+    fn examine_and_report(&self) -> io::Result<Level> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
-        let (report, leftovers) = runtime.block_on(self.examine());
+        let (report, orphans) = runtime.block_on(self.examine());
         if self.json {
             write_all(io::stdout(), format!("{}\n", report.json()?).as_bytes())?;
         } else {
             write_all(io::stdout(), report.to_string().as_bytes())?;
-            ask_to_end(leftovers, &runtime)?;
+            ask_to_end(orphans, &runtime)?;
         }
         Ok(report.worst())
     }
 
-    async fn examine(&self) -> (Report, Leftovers) {
+    async fn examine(&self) -> (Report, Orphans) {
         let options = Options { claude: self.claude.clone(), ..Options::default() };
         let (cli, mut findings) = cli::examine(&options).await;
         let variable = |name: &str| std::env::var_os(name);
         findings.extend(folders::examine(variable));
         findings.extend(limits::examine(variable));
         findings.extend(folders::orphans(variable));
-        let mut leftovers = Leftovers::find(self.leftovers_of).await;
-        if self.end_leftovers {
-            leftovers.end().await;
+        let mut orphans = Orphans::find(self.orphans_of).await;
+        if self.terminate_orphans {
+            orphans.end().await;
         }
-        findings.push(leftovers.finding());
-        (Report { findings, cli, leftovers: leftovers.list() }, leftovers)
+        findings.push(orphans.finding());
+        (Report { findings, cli, orphans: orphans.list() }, orphans)
     }
 }
 
 /// Asks whether leftovers should be ended, if there are some and somebody is there to answer.
-fn ask_to_end(mut leftovers: Leftovers, runtime: &Runtime) -> io::Result<()> {
+fn ask_to_end(mut orphans: Orphans, runtime: &Runtime) -> io::Result<()> {
     let is_somebody_there = io::stdin().is_terminal() && io::stderr().is_terminal();
-    if !leftovers.can_be_ended() || !is_somebody_there {
+    if !orphans.can_be_ended() || !is_somebody_there {
         return Ok(());
     }
     write_all(io::stderr(), b"end them? [y/N] ")?;
@@ -110,8 +110,8 @@ fn ask_to_end(mut leftovers: Leftovers, runtime: &Runtime) -> io::Result<()> {
     wait_for_input(io::stdin())?;
     io::stdin().read_line(&mut answer)?;
     if is_yes(&answer) {
-        runtime.block_on(leftovers.end());
-        write_all(io::stdout(), format!("{}\n", leftovers.finding().found).as_bytes())?;
+        runtime.block_on(orphans.end());
+        write_all(io::stdout(), format!("{}\n", orphans.finding().found).as_bytes())?;
     }
     Ok(())
 }

@@ -11,11 +11,11 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 use tracing::level_filters::LevelFilter;
-use watari_hub::{Conversation, Home, Kept, host};
+use watari_hub::{Conversation, SessionDirs, SessionFiles, host};
 use watari_sdk::{Options, PermissionMode, SessionId, stored_spelling};
 
-use super::{StallOptions, StopSignals, complain, fail, mention};
-use crate::frontend::unix::{self, Doors};
+use super::{StallOptions, StopSignals, fail, mention, protocol_error};
+use crate::frontend::unix::{self, Listeners};
 use crate::host_log;
 use detached::Started;
 
@@ -115,7 +115,7 @@ impl Socket {
                 if is_detached {
                     tracing::error!("{why}");
                 }
-                complain(&why);
+                protocol_error(&why);
                 ExitCode::FAILURE
             }
             Err(panic) => fail(&format!("broke off: {panic}")),
@@ -133,7 +133,8 @@ impl Socket {
             None => Conversation::New(new_session_id()?),
         };
         let holder = format!("watari socket, process {}", std::process::id());
-        let mut kept = Kept::open(&home, &conversation, &cwd, chance(), &holder).map_err(|error| words(&error))?;
+        let mut kept =
+            SessionFiles::open(&home, &conversation, &cwd, random_u128(), &holder).map_err(|error| words(&error))?;
         kept.limit_log(match u64::from(self.event_log_limit) {
             0 => u64::MAX,
             limit => limit * 1024 * 1024,
@@ -150,14 +151,14 @@ impl Socket {
         if let Some(why) = kept.lock_weakness() {
             let warning = format!("another process could drive the session too: {why}");
             tracing::warn!("{warning}");
-            complain(&format!("warning: {warning}"));
+            protocol_error(&format!("warning: {warning}"));
         }
         let key = kept.key().clone();
         let chosen = || Ok(home.runtime.join(format!("{key}.agent.sock")));
         let socket = self.socket.as_deref().map_or_else(chosen, std::path::absolute).map_err(|error| words(&error))?;
         let lock = unix::lock(&home.locks(), &socket, &holder).map_err(|error| words(&error))?;
         let idle_exit = self.idle_exit.map(|seconds| Duration::from_secs(seconds.into()));
-        let doors = Doors::open(&home, &key, &socket, lock, idle_exit).map_err(|error| words(&error))?;
+        let listeners = Listeners::open(&home, &key, &socket, lock, idle_exit).map_err(|error| words(&error))?;
         let (Conversation::New(id) | Conversation::Resumed(id)) = &conversation;
         tracing::info!(%key, session = %id, socket = %socket.display(), cwd = %cwd.display(), "a host has started");
         let (host, handle, stopper) = host(kept, conversation, options).map_err(|error| words(&error))?;
@@ -168,7 +169,7 @@ impl Socket {
         let (mut hosting, mut serving) = (JoinSet::new(), JoinSet::new());
         // A task of its own, which is woken by the CLI and not by signals.
         hosting.spawn(host.run());
-        serving.spawn(doors.serve(handle, stopper.clone()));
+        serving.spawn(listeners.serve(handle, stopper.clone()));
         let (mut is_told, mut not_stored) = (!self.detached, None);
         let ended = loop {
             tokio::select! {
@@ -179,7 +180,7 @@ impl Socket {
                     stopper.stop(STARTER_WENT);
                 }
                 // The second shortens every wait to the kill.
-                () = signals.heard() => stopper.insist("the host was told to end"),
+                () = signals.received() => stopper.insist("the host was told to end"),
                 started = detached::started(&mut state, &mut storage), if !is_told => {
                     is_told = true;
                     match started {
@@ -201,7 +202,7 @@ impl Socket {
         tokio::select! {
             // Both may be dropped half-way: who is still served is let go with the program.
             () = served => {}
-            () = signals.heard() => tracing::warn!("told to end again: clients may not have read their last lines"),
+            () = signals.received() => tracing::warn!("told to end again: clients may not have read their last lines"),
         }
         tracing::info!("the host has ended");
         match ended {
@@ -228,13 +229,13 @@ fn announce(socket: &Path) {
 }
 
 /// The folders of this user's sessions.
-fn home(options: &Options) -> Result<Home, String> {
+fn home(options: &Options) -> Result<SessionDirs, String> {
     let variable = |name: &str| std::env::var_os(name);
     let state = watari_hub::folders::state_folder(variable);
     let runtime = watari_hub::folders::runtime_folder(variable);
     match (state, runtime) {
         (Some(state), Some(runtime)) => {
-            Ok(Home { state, runtime, conversations: watari_sdk::conversations_folder(options) })
+            Ok(SessionDirs { state, runtime, conversations: watari_sdk::conversations_folder(options) })
         }
         _ => {
             Err("there is no place for what is kept of sessions: set HOME or XDG_STATE_HOME to an absolute path"
@@ -244,13 +245,13 @@ fn home(options: &Options) -> Result<Home, String> {
 }
 
 /// A number that nobody else has drawn: the standard library seeds its hash maps with such numbers.
-fn chance() -> u64 {
+fn random_u128() -> u64 {
     RandomState::new().hash_one(std::process::id())
 }
 
 /// The id of a new conversation: a UUID of chance.
 fn new_session_id() -> Result<SessionId, String> {
-    let (high, low) = (chance(), chance());
+    let (high, low) = (random_u128(), random_u128());
     let text = format!(
         "{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}",
         high >> 32,

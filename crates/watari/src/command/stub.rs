@@ -91,7 +91,7 @@ async fn serve(options: StubOptions, until_eof: bool) -> ExitCode {
     close_stdout();
     tokio::select! {
         // Both may be dropped half-way: what comes first is the end.
-        () = signals.heard() => {}
+        () = signals.received() => {}
         () = end_of_input(), if until_eof => {}
     }
     ExitCode::SUCCESS

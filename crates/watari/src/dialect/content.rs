@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde_json::value::RawValue;
-use watari_sdk::{AskId, PROMPT_BLOCKS, Prompt, Raw, TOOL_NAME_SHARED, Tool};
+use watari_sdk::{AskId, PROMPT_BLOCKS, Prompt, RawJson, TOOL_NAME_SHARED, Tool};
 
 use super::members::{Members, TextOrBlocks};
 
@@ -20,7 +20,7 @@ pub(crate) fn prompt(members: &mut Members<'_>) -> Result<Prompt, String> {
     if blocks.is_empty() {
         return Ok(text.into());
     }
-    let text = Raw::of(&serde_json::json!({"type": "text", "text": text}));
+    let text = RawJson::of(&serde_json::json!({"type": "text", "text": text}));
     let blocks: Vec<&str> = std::iter::once(text.as_str()).chain(blocks.iter().map(|block| block.get())).collect();
     Ok(Prompt::blocks(format!("[{}]", blocks.join(",")).as_str()))
 }
@@ -84,7 +84,7 @@ pub(crate) fn tool(given: &mut Members<'_>, schema_name: &'static str) -> Result
     if name.is_empty() || name.len() > TOOL_NAME_MAX || !name.chars().all(fits) {
         return Err(format!("tools[].name must have 1 to {TOOL_NAME_MAX} letters, digits, _ and -"));
     }
-    let input_schema = schema.unwrap_or_else(|| Raw::from(r#"{"type":"object"}"#));
+    let input_schema = schema.unwrap_or_else(|| RawJson::from(r#"{"type":"object"}"#));
     let tool = Tool { name, description, input_schema };
     if !tool.has_own_name() {
         return Err(format!("tools[].name {TOOL_NAME_SHARED}"));
@@ -94,7 +94,7 @@ pub(crate) fn tool(given: &mut Members<'_>, schema_name: &'static str) -> Result
 
 /// What the CLI would not take in the schema of a tool. (It then drops every tool of the server without a word: 2.1.325 and
 /// 2.1.42.)
-fn wrong_in_schema(schema: &Raw) -> Option<&'static str> {
+fn wrong_in_schema(schema: &RawJson) -> Option<&'static str> {
     type Object<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
     let members: Object<'_> = schema.parse().unwrap_or_default();
     let text = |name: &str| members.get(name).map(|value| value.get());
@@ -128,9 +128,9 @@ pub(crate) fn numbered(before: &str, name: &str) -> Option<AskId> {
 const NUMBER_DIGITS_MAX: usize = 19;
 
 /// The input that a tool is to run with instead. An empty one cannot be told to the CLI: it would run what was asked.
-pub(crate) fn edited_input(members: &mut Members<'_>) -> Result<Option<Raw>, String> {
+pub(crate) fn edited_input(members: &mut Members<'_>) -> Result<Option<RawJson>, String> {
     let input = members.raw_object("input")?;
-    let is_empty = |input: &Raw| input.as_str().trim_start_matches('{').trim_start().starts_with('}');
+    let is_empty = |input: &RawJson| input.as_str().trim_start_matches('{').trim_start().starts_with('}');
     match input.as_ref().is_some_and(is_empty) {
         true => Err("input is empty: leave it out to run what was asked, or deny".to_owned()),
         false => Ok(input),
@@ -138,9 +138,9 @@ pub(crate) fn edited_input(members: &mut Members<'_>) -> Result<Option<Raw>, Str
 }
 
 /// What a tool gives back: a text, or blocks in MCP's shape, which pass as they are.
-pub(crate) fn tool_result(members: &mut Members<'_>) -> Result<Raw, String> {
+pub(crate) fn tool_result(members: &mut Members<'_>) -> Result<RawJson, String> {
     Ok(match members.text_or_blocks("content", "a string or a list of blocks")? {
-        TextOrBlocks::Text(text) => Raw::of(&serde_json::json!([{"type": "text", "text": text}])),
+        TextOrBlocks::Text(text) => RawJson::of(&serde_json::json!([{"type": "text", "text": text}])),
         TextOrBlocks::Blocks(blocks) => blocks,
     })
 }

@@ -5,12 +5,12 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use watari_hub::FLEETING;
+use watari_hub::EPHEMERAL_TYPES;
 use watari_protocol::{Command, Config, Event, Hook, Initialize, Machine, Output};
 
 use super::bridge;
 use super::judge::{BRIDGE, Judge, NATIVE, SOCKET};
-use super::socket::Socket;
+use super::socket::SocketDialect;
 use super::speaker::Speaker;
 
 /// A value that is nested deeper than any reader of Rust values goes, and what a judge is shown in its place.
@@ -169,7 +169,7 @@ impl Clients {
             Initialize { hooks: vec![Hook::on("PreToolUse")], offers_tools: true, ..Initialize::default() };
         let config = Config { initialize, answer_within: Some(Duration::from_secs(60)), ..Config::default() };
         let mut machine = Machine::start(config, now);
-        let (mut bridge, mut socket) = (bridge::Encoder::new(true), Socket::default());
+        let (mut bridge, mut socket) = (bridge::Encoder::new(true), SocketDialect::default());
         let ready =
             r#"{"type":"control_response","response":{"subtype":"success","request_id":"watari_1","response":{}}}"#;
         machine.handle_line(ready.as_bytes(), now);
@@ -182,9 +182,9 @@ impl Clients {
                 seq += 1;
                 let native = native_line(&event, seq);
                 let (mut to_socket, mut to_bridge) = (Vec::new(), Vec::new());
-                socket.tell(native.as_bytes(), &mut to_socket);
+                socket.encode(native.as_bytes(), &mut to_socket);
                 let asked = shown_as(&event);
-                bridge.tell(event, &mut to_bridge);
+                bridge.encode(event, &mut to_bridge);
                 self.judge(&NATIVE, native.as_bytes(), frame);
                 self.judge(&SOCKET, &to_socket, frame);
                 self.judge(&BRIDGE, &to_bridge, frame);
@@ -218,8 +218,8 @@ impl Clients {
 
 fn native_line(event: &Event, seq: u64) -> String {
     let json = serde_json::to_string(event).unwrap();
-    let is_fleeting = FLEETING.iter().any(|kind| json.starts_with(&format!("{{\"type\":\"{kind}\"")));
-    json.replacen('{', &format!("{{\"{}\":\"1:{seq}\",", if is_fleeting { "after" } else { "seq" }), 1)
+    let is_ephemeral = EPHEMERAL_TYPES.iter().any(|kind| json.starts_with(&format!("{{\"type\":\"{kind}\"")));
+    json.replacen('{', &format!("{{\"{}\":\"1:{seq}\",", if is_ephemeral { "after" } else { "seq" }), 1)
 }
 
 /// What the socket and the bridge call an ask that their clients can answer; nothing for all else.

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Number;
 use serde_json::value::RawValue;
-use watari_sdk::{Raw, readable};
+use watari_sdk::{RawJson, readable};
 
 use super::limits::{self, CONTENT_BYTES_MAX, Excess, FIELD_BYTES_MAX, MEMBERS_MAX, NAME_CHARACTERS_MAX, WHOLE_MAX};
 
@@ -34,7 +34,7 @@ pub(crate) struct Members<'a> {
 #[derive(Debug)]
 pub(crate) enum TextOrBlocks {
     Text(String),
-    Blocks(Raw),
+    Blocks(RawJson),
 }
 
 impl<'a> Members<'a> {
@@ -141,12 +141,12 @@ impl<'a> Members<'a> {
     }
 
     /// A member that is an object and is passed on as it came.
-    pub(crate) fn raw_object(&mut self, name: &'static str) -> Result<Option<Raw>, String> {
+    pub(crate) fn raw_object(&mut self, name: &'static str) -> Result<Option<RawJson>, String> {
         self.raw(name, '{', "an object")
     }
 
     /// A member that is a list and is passed on as it came.
-    pub(crate) fn raw_list(&mut self, name: &'static str) -> Result<Option<Raw>, String> {
+    pub(crate) fn raw_list(&mut self, name: &'static str) -> Result<Option<RawJson>, String> {
         self.raw(name, '[', "a list")
     }
 
@@ -155,7 +155,7 @@ impl<'a> Members<'a> {
         &mut self,
         name: &'static str,
         what: &str,
-    ) -> Result<Option<BTreeMap<String, Raw>>, String> {
+    ) -> Result<Option<BTreeMap<String, RawJson>>, String> {
         let Some(value) = self.value(name, FIELD_BYTES_MAX)? else { return Ok(None) };
         let Object { values, count } = self.parse(value, name, what)?;
         if count > MEMBERS_MAX {
@@ -164,7 +164,7 @@ impl<'a> Members<'a> {
         if !values.values().all(|value| is_object(value)) {
             return Err(self.must_be(name, what));
         }
-        Ok(Some(values.into_iter().map(|(name, value)| (name.into_owned(), Raw::from(value.get()))).collect()))
+        Ok(Some(values.into_iter().map(|(name, value)| (name.into_owned(), RawJson::from(value.get()))).collect()))
     }
 
     /// A member that is a list of content blocks.
@@ -184,7 +184,7 @@ impl<'a> Members<'a> {
             return self.parse(value, name, what).map(TextOrBlocks::Text);
         }
         self.blocks(name, what)?;
-        Ok(TextOrBlocks::Blocks(Raw::from(value.get())))
+        Ok(TextOrBlocks::Blocks(RawJson::from(value.get())))
     }
 
     /// What is said of the members that nobody asked for.
@@ -206,9 +206,9 @@ impl<'a> Members<'a> {
         said
     }
 
-    fn raw(&mut self, name: &'static str, first: char, what: &str) -> Result<Option<Raw>, String> {
+    fn raw(&mut self, name: &'static str, first: char, what: &str) -> Result<Option<RawJson>, String> {
         match self.value(name, FIELD_BYTES_MAX)? {
-            Some(value) if value.get().starts_with(first) => Ok(Some(Raw::from(value.get()))),
+            Some(value) if value.get().starts_with(first) => Ok(Some(RawJson::from(value.get()))),
             Some(_) => Err(self.must_be(name, what)),
             None => Ok(None),
         }

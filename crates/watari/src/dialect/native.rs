@@ -8,13 +8,13 @@ mod outgoing;
 mod schema;
 
 pub(super) use incoming::since;
-pub(crate) use line::Line;
+pub(crate) use line::StoredLine;
 pub(crate) use schema::schema;
 
-use watari_hub::{Attached, Outcome, Since};
+use watari_hub::{Attachment, CommandOutcome, Since};
 
-use super::speaker::{Greeting, Heard, Problem, Reader, Speaker};
-use outgoing::{Resume, Said};
+use super::speaker::{ClientMessage, HelloCause, ProtocolError, Reader, Speaker};
+use outgoing::{Resume, ServerMessage};
 
 /// The version of this dialect that is spoken here.
 const PROTOCOL: u64 = 1;
@@ -34,7 +34,7 @@ impl Speaker for Native {
         None
     }
 
-    fn read(&mut self, line: &str) -> Result<Heard, Problem> {
+    fn read(&mut self, line: &str) -> Result<ClientMessage, ProtocolError> {
         read(line, self.was_greeted)
     }
 
@@ -43,10 +43,10 @@ impl Speaker for Native {
         Box::new(move |line| read(line, was_greeted))
     }
 
-    fn greet(&mut self, attached: &Attached, _greeting: Greeting, out: &mut Vec<u8>) {
+    fn hello(&mut self, attached: &Attachment, _greeting: HelloCause, out: &mut Vec<u8>) {
         self.was_greeted = true;
         let resume = if attached.is_gap { Resume::Gap } else { Resume::Ok };
-        let hello = Said::Hello {
+        let hello = ServerMessage::Hello {
             protocol: PROTOCOL,
             key: attached.key.as_str(),
             session_id: &attached.session_id,
@@ -56,11 +56,11 @@ impl Speaker for Native {
         };
         outgoing::write(&hello, out);
         if let Some(message) = &attached.trouble {
-            outgoing::write(&Said::Error { id: None, message }, out);
+            outgoing::write(&ServerMessage::Error { id: None, message }, out);
         }
     }
 
-    fn tell(&mut self, line: &[u8], out: &mut Vec<u8>) {
+    fn encode(&mut self, line: &[u8], out: &mut Vec<u8>) {
         out.extend_from_slice(line);
         out.push(b'\n');
     }
@@ -69,19 +69,23 @@ impl Speaker for Native {
         true
     }
 
-    fn answer(&mut self, id: Option<&str>, outcome: &Outcome, out: &mut Vec<u8>) {
-        outgoing::write(&Said::outcome(id, outcome), out);
+    fn answer(&mut self, id: Option<&str>, outcome: &CommandOutcome, out: &mut Vec<u8>) {
+        outgoing::write(&ServerMessage::outcome(id, outcome), out);
     }
 
-    fn complain(&mut self, problem: &Problem, out: &mut Vec<u8>) {
-        outgoing::write(&Said::Error { id: problem.id.as_deref(), message: &problem.message }, out);
+    fn protocol_error(&mut self, problem: &ProtocolError, out: &mut Vec<u8>) {
+        outgoing::write(&ServerMessage::Error { id: problem.id.as_deref(), message: &problem.message }, out);
     }
 }
 
 /// Reads a line. The client and Watari agree on a version of the dialect before anything is done.
-fn read(line: &str, was_greeted: bool) -> Result<Heard, Problem> {
+fn read(line: &str, was_greeted: bool) -> Result<ClientMessage, ProtocolError> {
     match incoming::read(line)? {
-        Heard::Command { id, .. } if !was_greeted => Ok(Heard::Refused { id, message: HELLO_FIRST.to_owned() }),
-        heard @ (Heard::Hello { .. } | Heard::Command { .. } | Heard::Refused { .. }) => Ok(heard),
+        ClientMessage::Command { id, .. } if !was_greeted => {
+            Ok(ClientMessage::Refused { id, message: HELLO_FIRST.to_owned() })
+        }
+        received @ (ClientMessage::Hello { .. } | ClientMessage::Command { .. } | ClientMessage::Refused { .. }) => {
+            Ok(received)
+        }
     }
 }

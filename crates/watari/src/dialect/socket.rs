@@ -12,25 +12,25 @@ mod turns;
 
 pub(crate) use schema::schema;
 
-use watari_hub::{Attached, Outcome, Since};
+use watari_hub::{Attachment, CommandOutcome, Since};
 use watari_sdk::Accepted;
 
-use super::speaker::{Greeting, Heard, Problem, Reader, Speaker};
-use line::{ErrorKind, Resume, Said, write};
+use super::speaker::{ClientMessage, HelloCause, ProtocolError, Reader, Speaker};
+use line::{ErrorKind, Resume, ServerMessage, write};
 use outgoing::Encoder;
 
 /// A client that speaks it.
 #[derive(Debug, Default)]
-pub(crate) struct Socket {
+pub(crate) struct SocketDialect {
     encoder: Encoder,
 }
 
-impl Speaker for Socket {
+impl Speaker for SocketDialect {
     fn begins_with(&self) -> Option<Since> {
         Some(Since::Now)
     }
 
-    fn read(&mut self, line: &str) -> Result<Heard, Problem> {
+    fn read(&mut self, line: &str) -> Result<ClientMessage, ProtocolError> {
         incoming::read(line, |request_id| self.encoder.asks.of(request_id))
     }
 
@@ -39,32 +39,32 @@ impl Speaker for Socket {
         Box::new(move |line| incoming::read(line, |request_id| asks.of(request_id)))
     }
 
-    fn greet(&mut self, attached: &Attached, greeting: Greeting, out: &mut Vec<u8>) {
+    fn hello(&mut self, attached: &Attachment, greeting: HelloCause, out: &mut Vec<u8>) {
         let session_id = attached.session_id.as_str();
-        self.encoder = Encoder::new(attached, greeting == Greeting::Hello);
+        self.encoder = Encoder::new(attached, greeting == HelloCause::Hello);
         self.encoder.asks.know(&attached.asks);
         match greeting {
-            Greeting::Connected => write(&Said::Init { session_id }, None, out),
-            Greeting::Hello => {
+            HelloCause::Connected => write(&ServerMessage::Init { session_id }, None, out),
+            HelloCause::Hello => {
                 let resume = if attached.is_gap { Resume::Gap } else { Resume::Ok };
                 let (key, seq, state) = (attached.key.as_str(), attached.last, attached.state);
-                write(&Said::Hello { key, session_id, seq, state, resume }, None, out);
+                write(&ServerMessage::Hello { key, session_id, seq, state, resume }, None, out);
             }
         }
         if let Some(message) = &attached.trouble {
-            write(&Said::Error { id: None, kind: ErrorKind::Storage, message }, None, out);
+            write(&ServerMessage::Error { id: None, kind: ErrorKind::Storage, message }, None, out);
         }
     }
 
-    fn tell(&mut self, line: &[u8], out: &mut Vec<u8>) {
-        self.encoder.tell(line, out);
+    fn encode(&mut self, line: &[u8], out: &mut Vec<u8>) {
+        self.encoder.encode(line, out);
     }
 
     fn has_word_for(&self, head: &[u8]) -> bool {
         outgoing::has_word_for(head)
     }
 
-    fn answer(&mut self, id: Option<&str>, outcome: &Outcome, out: &mut Vec<u8>) {
+    fn answer(&mut self, id: Option<&str>, outcome: &CommandOutcome, out: &mut Vec<u8>) {
         match outcome {
             // A client that has not named its command is told nothing, as the document has it.
             Ok(accepted) => {
@@ -72,15 +72,15 @@ impl Speaker for Socket {
                     Accepted::Prompt(prompt) => Some(prompt.0),
                     Accepted::Request(_) | Accepted::Done => None,
                 };
-                id.iter().for_each(|id| write(&Said::Accepted { id, message_id }, None, out));
+                id.iter().for_each(|id| write(&ServerMessage::Accepted { id, message_id }, None, out));
             }
-            Err(message) => write(&Said::Error { id, kind: ErrorKind::Refused, message }, None, out),
+            Err(message) => write(&ServerMessage::Error { id, kind: ErrorKind::Refused, message }, None, out),
         }
     }
 
-    fn complain(&mut self, problem: &Problem, out: &mut Vec<u8>) {
+    fn protocol_error(&mut self, problem: &ProtocolError, out: &mut Vec<u8>) {
         let (id, message) = (problem.id.as_deref(), problem.message.as_str());
         let kind = if problem.is_of_storage { ErrorKind::Storage } else { ErrorKind::Line };
-        write(&Said::Error { id, kind, message }, None, out);
+        write(&ServerMessage::Error { id, kind, message }, None, out);
     }
 }

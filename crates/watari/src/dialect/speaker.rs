@@ -1,6 +1,6 @@
 //! What a dialect has to say for itself to be spoken with a host that others talk to too.
 
-use watari_hub::{Attached, Outcome, Since};
+use watari_hub::{Attachment, CommandOutcome, Since};
 use watari_sdk::{Answer, AskId, Command};
 
 /// A client's language: lines in both directions. Pure.
@@ -9,33 +9,33 @@ pub(crate) trait Speaker: Send {
     fn begins_with(&self) -> Option<Since>;
 
     /// Reads a line that is not blank.
-    fn read(&mut self, line: &str) -> Result<Heard, Problem>;
+    fn read(&mut self, line: &str) -> Result<ClientMessage, ProtocolError>;
 
     /// What reads a line as `read` would now, elsewhere: for lines that take long.
     fn reader(&self) -> Reader;
 
     /// Says that the client is let in.
-    fn greet(&mut self, attached: &Attached, greeting: Greeting, out: &mut Vec<u8>);
+    fn hello(&mut self, attached: &Attachment, greeting: HelloCause, out: &mut Vec<u8>);
 
     /// Tells an event, which is a line of the log or one like it.
-    fn tell(&mut self, line: &[u8], out: &mut Vec<u8>);
+    fn encode(&mut self, line: &[u8], out: &mut Vec<u8>);
 
     /// Whether this dialect has a word for the event whose line begins so: if not, a long line need not be read.
     fn has_word_for(&self, head: &[u8]) -> bool;
 
     /// Tells what became of a command, by the client's own id of it.
-    fn answer(&mut self, id: Option<&str>, outcome: &Outcome, out: &mut Vec<u8>);
+    fn answer(&mut self, id: Option<&str>, outcome: &CommandOutcome, out: &mut Vec<u8>);
 
     /// Says what is wrong with something that the client said.
-    fn complain(&mut self, problem: &Problem, out: &mut Vec<u8>);
+    fn protocol_error(&mut self, problem: &ProtocolError, out: &mut Vec<u8>);
 }
 
 /// Reads one line, on any thread.
-pub(crate) type Reader = Box<dyn FnOnce(&str) -> Result<Heard, Problem> + Send>;
+pub(crate) type Reader = Box<dyn FnOnce(&str) -> Result<ClientMessage, ProtocolError> + Send>;
 
 /// Why a client is let in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Greeting {
+pub(crate) enum HelloCause {
     /// It has connected.
     Connected,
     /// It has said hello.
@@ -44,7 +44,7 @@ pub(crate) enum Greeting {
 
 /// What a client says.
 #[derive(Debug)]
-pub(crate) enum Heard {
+pub(crate) enum ClientMessage {
     /// Who it is, and from where it wants to follow, in which session.
     Hello { since: Since, key: Option<String>, client: Option<String> },
     /// What it wants. `about` is what it is said of when it is refused.
@@ -55,7 +55,7 @@ pub(crate) enum Heard {
 
 /// What is wrong with what a client said.
 #[derive(Debug)]
-pub(crate) struct Problem {
+pub(crate) struct ProtocolError {
     /// The client's own id of it, if that could be read.
     pub(crate) id: Option<String>,
     pub(crate) message: String,
@@ -63,19 +63,19 @@ pub(crate) struct Problem {
     pub(crate) is_of_storage: bool,
 }
 
-impl Problem {
-    pub(crate) fn new(message: impl Into<String>) -> Problem {
-        Problem { id: None, message: message.into(), is_of_storage: false }
+impl ProtocolError {
+    pub(crate) fn new(message: impl Into<String>) -> ProtocolError {
+        ProtocolError { id: None, message: message.into(), is_of_storage: false }
     }
 
-    pub(crate) fn of_storage(message: impl Into<String>) -> Problem {
-        Problem { is_of_storage: true, ..Problem::new(message) }
+    pub(crate) fn of_storage(message: impl Into<String>) -> ProtocolError {
+        ProtocolError { is_of_storage: true, ..ProtocolError::new(message) }
     }
 }
 
-impl Heard {
+impl ClientMessage {
     /// An answer to an ask, which the client calls so.
-    pub(crate) fn answer(id: Option<String>, about: Option<String>, ask: AskId, answer: Answer) -> Heard {
-        Heard::Command { id, about, command: Command::Answer { ask, answer, by: None } }
+    pub(crate) fn answer(id: Option<String>, about: Option<String>, ask: AskId, answer: Answer) -> ClientMessage {
+        ClientMessage::Command { id, about, command: Command::Answer { ask, answer, by: None } }
     }
 }

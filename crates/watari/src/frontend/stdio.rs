@@ -15,9 +15,10 @@ use running::{Answered, EMPTY_PROMPT, Ending, Running, STARTED, TOOLS_TOO_LATE, 
 use state::{Connected, Connecting, State, connect};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
-use wait::{Happened, next_of, poll_once, read_more, write_more};
+use wait::{StdioEvent, next_of, poll_once, read_more, write_more};
 use watari_sdk::{
-    Event, Exit, Keeper, Line, Lines, Liveness, PermissionMode, PermissionPrompts, Prompt, Tool, unusable_session,
+    Event, Exit, Lines, Liveness, PermissionMode, PermissionPrompts, Prompt, RawLine, Supervisor, Tool,
+    unusable_session,
 };
 
 use crate::command::StopSignals;
@@ -111,33 +112,33 @@ impl Bridge {
                 self.wrote(written);
             }
             match self.wait().await {
-                Happened::Read(Ok(0)) => self.input_ended().await,
-                Happened::Read(Err(error)) => self.input_failed(&error).await,
-                Happened::Read(Ok(_)) => self.take_lines().await,
-                Happened::Wrote(written) => self.wrote(written),
-                Happened::Connected(connected) => self.connected(*connected).await,
-                Happened::Event(Some(event)) => self.take_events(*event).await,
+                StdioEvent::Read(Ok(0)) => self.input_ended().await,
+                StdioEvent::Read(Err(error)) => self.input_failed(&error).await,
+                StdioEvent::Read(Ok(_)) => self.take_lines().await,
+                StdioEvent::Wrote(written) => self.wrote(written),
+                StdioEvent::Connected(connected) => self.connected(*connected).await,
+                StdioEvent::Event(Some(event)) => self.take_events(*event).await,
                 // Only a panic in the session's task ends the events without a last one.
-                Happened::Event(None) => self.fail_at_the_end("the session broke off; this is a mistake in watari"),
-                Happened::Answered(answered) => self.answered(answered),
-                Happened::Signal => self.signalled(),
-                Happened::Time => self.close(),
+                StdioEvent::Event(None) => self.fail_at_the_end("the session broke off; this is a mistake in watari"),
+                StdioEvent::Answered(answered) => self.answered(answered),
+                StdioEvent::Signal => self.signalled(),
+                StdioEvent::Time => self.close(),
             }
         }
     }
 
     /// Waits for the next thing to do. Every arm may be dropped half-way: a read or a write that was dropped took
     /// nothing, an event or a signal that was not heard stays, and what connects or answers is kept and goes on.
-    async fn wait(&mut self) -> Happened {
+    async fn wait(&mut self) -> StdioEvent {
         let Bridge { input, lines, output, outbox, signals, state, requests, .. } = self;
         let has_room = outbox.has_room() || state.is_aborting();
         let reads = outbox.takes_replies();
         tokio::select! {
-            written = write_more(output, outbox.unwritten()) => Happened::Wrote(written),
-            read = read_more(input, lines), if reads => Happened::Read(read),
+            written = write_more(output, outbox.unwritten()) => StdioEvent::Wrote(written),
+            read = read_more(input, lines), if reads => StdioEvent::Read(read),
             happened = next_of(state, has_room) => happened,
-            Some(answered) = requests.join_next() => Happened::Answered(answered.unwrap_or(Answered::Well)),
-            () = signals.heard() => Happened::Signal,
+            Some(answered) = requests.join_next() => StdioEvent::Answered(answered.unwrap_or(Answered::Well)),
+            () = signals.received() => StdioEvent::Signal,
         }
     }
 
@@ -172,18 +173,18 @@ impl Bridge {
         self.lines = lines;
     }
 
-    async fn take_line(&mut self, line: Line<'_>) {
+    async fn take_line(&mut self, line: RawLine<'_>) {
         if self.has_failed {
             return;
         }
         let read = match line {
-            Line::Whole(line) => bridge::read(line),
-            Line::TooLong { bytes, .. } => Err(format!("a line of {bytes} bytes is too long")),
+            RawLine::Whole(line) => bridge::read(line),
+            RawLine::TooLong { bytes, .. } => Err(format!("a line of {bytes} bytes is too long")),
         };
         match read {
             Ok(None) => {}
             Ok(Some(incoming)) => self.take_message(incoming).await,
-            Err(problem) => self.tell_problem(Some(problem)),
+            Err(problem) => self.send_error(Some(problem)),
         }
     }
 
@@ -201,14 +202,14 @@ impl Bridge {
                 | Incoming::SetModel(_)
                 | Incoming::SetPermissionMode(_)
                 | Incoming::ToolCallResult { .. }
-                | Incoming::Abort => self.tell_problem(Some("there is no session yet: send start first".to_owned())),
+                | Incoming::Abort => self.send_error(Some("there is no session yet: send start first".to_owned())),
             },
             // Of a start that was given up nothing more is wanted.
             State::Starting { give_up: None, .. } => {}
             State::Starting { prompts, .. } => match incoming {
                 Incoming::UserMessage(prompt) if prompts.len() < EARLY_PROMPTS_MAX => prompts.push(prompt),
-                Incoming::Start { .. } => self.tell_problem(Some(STARTED.to_owned())),
-                Incoming::RegisterTools(_) => self.tell_problem(Some(TOOLS_TOO_LATE.to_owned())),
+                Incoming::Start { .. } => self.send_error(Some(STARTED.to_owned())),
+                Incoming::RegisterTools(_) => self.send_error(Some(TOOLS_TOO_LATE.to_owned())),
                 Incoming::Interrupt { cancel_queued } => {
                     // The prompt that would run first is the one to stop. Without one there is nothing to do.
                     let count = if cancel_queued { prompts.len() } else { prompts.len().min(1) };
@@ -220,12 +221,12 @@ impl Bridge {
                 | Incoming::SetPermissionMode(_)
                 | Incoming::ToolCallResult { .. }
                 | Incoming::Abort => {
-                    self.tell_problem(Some("the session is only starting: wait for session_init".to_owned()));
+                    self.send_error(Some("the session is only starting: wait for session_init".to_owned()));
                 }
             },
             State::Running(running) => {
                 let problem = running.take_message(incoming, &mut self.requests).await;
-                self.tell_problem(problem);
+                self.send_error(problem);
             }
             State::Over => {}
         }
@@ -234,23 +235,23 @@ impl Bridge {
     fn start(&mut self, prompt: Prompt, options: StartOptions) {
         if prompt.is_empty() {
             // Nothing is started, so that another start counts.
-            return self.tell_problem(Some(EMPTY_PROMPT.to_owned()));
+            return self.send_error(Some(EMPTY_PROMPT.to_owned()));
         }
         let StartOptions { mut session, streams, unstartable, unknown } = options;
         if let Some(why) = unstartable {
             return self.fail(&why);
         }
         for problem in unknown {
-            self.tell_problem(Some(problem));
+            self.send_error(Some(problem));
         }
         if session.permission_mode == Some(PermissionMode::BypassPermissions) && !self.settings.allow_bypass {
             return self.fail("bypassPermissions is only allowed when watari is started with --allow-bypass");
         }
         session.allow_bypass = self.settings.allow_bypass;
         session.claude.clone_from(&self.settings.claude);
-        session.keeper = Keeper::ThisProgram;
+        session.supervisor = Supervisor::ThisProgram;
         session.liveness = self.settings.liveness;
-        session.own_tools = std::mem::take(&mut self.tools);
+        session.program_tools = std::mem::take(&mut self.tools);
         if let Some(limit) = self.settings.permission_timeout {
             session.permission_prompts =
                 PermissionPrompts::Ask { answer_within: Some(limit).filter(|limit| !limit.is_zero()) };
@@ -275,7 +276,7 @@ impl Bridge {
         let mut running = Running::new(client, events, *encoder);
         for prompt in prompts {
             let problem = running.send(prompt).await;
-            self.tell_problem(problem);
+            self.send_error(problem);
         }
         self.state = State::Running(Box::new(running));
         if self.input.is_none() {
@@ -315,7 +316,7 @@ impl Bridge {
                 Taken::Told => {}
                 Taken::ToAnswer(ask, answer) => {
                     // One that was closed in the meantime needs no answer.
-                    let _refused = running.client.respond(ask, answer).await;
+                    let _refused = running.client.answer(ask, answer).await;
                 }
                 Taken::ToInterrupt => {
                     let problem = running.take_message(Incoming::Interrupt { cancel_queued: true }, &mut self.requests);
@@ -369,15 +370,15 @@ impl Bridge {
 
     fn answered(&mut self, answered: Answered) {
         match (answered, &mut self.state) {
-            (Answered::Badly(problem), _) => self.tell_problem(Some(problem)),
+            (Answered::Badly(problem), _) => self.send_error(Some(problem)),
             (Answered::ModelChanged(model), State::Running(running)) => {
-                running.encoder.tell_model(model.as_deref(), self.outbox.lines());
+                running.encoder.encode_model(model.as_deref(), self.outbox.lines());
             }
             (Answered::Well | Answered::ModelChanged(_), _) => {}
         }
     }
 
-    fn tell_problem(&mut self, problem: Option<String>) {
+    fn send_error(&mut self, problem: Option<String>) {
         if let Some(problem) = problem.filter(|_| !self.has_failed) {
             self.outbox.reply(|lines| bridge::error(&problem, Fatal::No, lines));
         }

@@ -16,12 +16,12 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
 use watari_hub::lock::{Lock, LockError, SOCKET_PREFIX};
-use watari_hub::socket::{Socket as BoundSocket, SocketError};
-use watari_hub::{Handle, Home, HostState, Key, Stopper};
+use watari_hub::socket::{HostSocket as BoundSocket, SocketError};
+use watari_hub::{Handle, HostState, Key, SessionDirs, Stopper};
 use watari_sdk::files::{folders, is_this_user};
 
 use crate::dialect::native::Native;
-use crate::dialect::socket::Socket;
+use crate::dialect::socket::SocketDialect;
 use crate::dialect::speaker::Speaker;
 use connection::Connection;
 use input::LineBudget;
@@ -44,14 +44,14 @@ const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
 /// Which dialect is spoken on a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Spoken {
+enum DialectName {
     Native,
     Socket,
 }
 
 /// A socket that is listened on.
-struct Door {
-    spoken: Spoken,
+struct Listener {
+    spoken: DialectName,
     bound: BoundSocket,
     listener: UnixListener,
     _lock: Option<Lock>,
@@ -59,9 +59,9 @@ struct Door {
 
 /// Why there is no socket.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum DoorError {
+pub(crate) enum ListenerError {
     #[error(transparent)]
-    Socket(#[from] SocketError),
+    HostSocket(#[from] SocketError),
     #[error("the socket {path} is in use by {holder}: choose another path, or end that first")]
     InUse { path: String, holder: String },
     #[error(transparent)]
@@ -71,26 +71,26 @@ pub(crate) enum DoorError {
 }
 
 /// The sockets of a host.
-pub(crate) struct Doors {
-    doors: [Door; 2],
+pub(crate) struct Listeners {
+    listeners: [Listener; 2],
     /// Our own folder for sockets, which is made again when it is gone.
-    home: Home,
+    home: SessionDirs,
     /// Ends the session when nobody is there and nothing runs for so long.
     idle_exit: Option<Duration>,
 }
 
-impl Doors {
+impl Listeners {
     /// Listens on the native socket and on that of the document, for which a lock is taken: nobody else may listen there.
     pub(crate) fn open(
-        home: &Home,
+        home: &SessionDirs,
         key: &Key,
         socket: &Path,
         lock: Lock,
         idle_exit: Option<Duration>,
-    ) -> Result<Doors, DoorError> {
-        let native = Door::open(Spoken::Native, &home.socket(key), None)?;
-        let socket = Door::open(Spoken::Socket, socket, Some(lock))?;
-        Ok(Doors { doors: [native, socket], home: home.clone(), idle_exit })
+    ) -> Result<Listeners, ListenerError> {
+        let native = Listener::open(DialectName::Native, &home.socket(key), None)?;
+        let socket = Listener::open(DialectName::Socket, socket, Some(lock))?;
+        Ok(Listeners { listeners: [native, socket], home: home.clone(), idle_exit })
     }
 
     /// Serves clients until the session has ended, and they know.
@@ -107,11 +107,11 @@ impl Doors {
             let is_idle = clients.is_empty() && !runs;
             idle_since = if is_idle { idle_since.or_else(|| Some(Instant::now())) } else { None };
             let deadline = self.idle_exit.zip(idle_since).map(|(limit, since)| since + limit);
-            let [native, socket] = &mut self.doors;
+            let [native, socket] = &mut self.listeners;
             let (accepted, spoken) = tokio::select! {
                 // All may be dropped half-way: who was not accepted waits, and what has changed stays changed.
-                accepted = native.listener.accept() => (accepted, Spoken::Native),
-                accepted = socket.listener.accept() => (accepted, Spoken::Socket),
+                accepted = native.listener.accept() => (accepted, DialectName::Native),
+                accepted = socket.listener.accept() => (accepted, DialectName::Socket),
                 Some(_) = clients.join_next() => continue,
                 changed = state.changed() => match changed {
                     Ok(()) => continue,
@@ -126,14 +126,14 @@ impl Doors {
                     continue;
                 }
                 _ = looks.tick() => {
-                    self.doors.iter_mut().for_each(|door| door.look(&self.home));
+                    self.listeners.iter_mut().for_each(|listener| listener.look(&self.home));
                     continue;
                 }
             };
             match accepted {
                 Ok((stream, _)) if clients.len() < clients_max => {
                     number += 1;
-                    if let Some(client) = welcome(stream, spoken, number, &handle, &budget) {
+                    if let Some(client) = accept_client(stream, spoken, number, &handle, &budget) {
                         clients.spawn(client);
                     }
                 }
@@ -174,9 +174,9 @@ async fn until(deadline: Option<Instant>) {
 }
 
 /// Begins to serve a client, if it is one of this user's.
-fn welcome(
+fn accept_client(
     stream: UnixStream,
-    spoken: Spoken,
+    spoken: DialectName,
     number: u64,
     handle: &Handle,
     budget: &LineBudget,
@@ -189,8 +189,8 @@ fn welcome(
     };
     tracing::info!(client = number, process = peer.pid(), ?spoken, "a client has connected");
     let speaker: Box<dyn Speaker> = match spoken {
-        Spoken::Native => Box::new(Native::default()),
-        Spoken::Socket => Box::new(Socket::default()),
+        DialectName::Native => Box::new(Native::default()),
+        DialectName::Socket => Box::new(SocketDialect::default()),
     };
     let wire = match Wire::new(stream) {
         Ok(wire) => wire,
@@ -206,14 +206,14 @@ fn welcome(
     })
 }
 
-impl Door {
-    fn open(spoken: Spoken, path: &Path, lock: Option<Lock>) -> Result<Door, DoorError> {
+impl Listener {
+    fn open(spoken: DialectName, path: &Path, lock: Option<Lock>) -> Result<Listener, ListenerError> {
         let (bound, listener) = listen(path)?;
-        Ok(Door { spoken, bound, listener, _lock: lock })
+        Ok(Listener { spoken, bound, listener, _lock: lock })
     }
 
     /// Sees to it that the socket is in its place. Nothing here waits for anybody: clients are served by the same task.
-    fn look(&mut self, home: &Home) {
+    fn look(&mut self, home: &SessionDirs) {
         if self.bound.is_in_place() {
             return;
         }
@@ -221,7 +221,7 @@ impl Door {
         if path.parent() == Some(&home.runtime)
             && let Err(trouble) = folders::make(&home.runtime)
         {
-            let (what, remedy) = trouble.words(&home.runtime, home.runtime_variable());
+            let (what, remedy) = trouble.describe(&home.runtime, home.runtime_variable());
             tracing::error!(spoken = ?self.spoken, "the socket is gone, and cannot be made again: {what}; {remedy}");
             return;
         }
@@ -237,7 +237,7 @@ impl Door {
     }
 }
 
-fn listen(path: &Path) -> Result<(BoundSocket, UnixListener), DoorError> {
+fn listen(path: &Path) -> Result<(BoundSocket, UnixListener), ListenerError> {
     let bound = BoundSocket::bind(path)?;
     let listener = bound.listener().try_clone().and_then(|listener| {
         listener.set_nonblocking(true)?;
@@ -245,16 +245,16 @@ fn listen(path: &Path) -> Result<(BoundSocket, UnixListener), DoorError> {
     });
     match listener {
         Ok(listener) => Ok((bound, listener)),
-        Err(source) => Err(DoorError::Listen { path: path.display().to_string(), source }),
+        Err(source) => Err(ListenerError::Listen { path: path.display().to_string(), source }),
     }
 }
 
 /// Takes the lock for the path of a socket.
-pub(crate) fn lock(locks: &Path, socket: &Path, holder: &str) -> Result<Lock, DoorError> {
+pub(crate) fn lock(locks: &Path, socket: &Path, holder: &str) -> Result<Lock, ListenerError> {
     let name = format!("{SOCKET_PREFIX}{:016x}", fingerprint(socket.as_os_str().as_encoded_bytes()));
     Lock::take(&locks.join(name), holder).map_err(|error| match error {
-        LockError::Held { holder } => DoorError::InUse { path: socket.display().to_string(), holder },
-        LockError::Io { .. } => DoorError::Lock(error),
+        LockError::Held { holder } => ListenerError::InUse { path: socket.display().to_string(), holder },
+        LockError::Io { .. } => ListenerError::Lock(error),
     })
 }
 

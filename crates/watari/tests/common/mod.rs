@@ -146,9 +146,9 @@ pub(crate) fn skipped(why: &str) {
 
 /// Sends a signal to the CLI of a program that runs one: the child of its only child, which is the keeper.
 pub(crate) fn signal_cli_of(program: u32, signal: Signal) {
-    let keepers = children_of(program);
-    let [keeper] = keepers.as_slice() else { panic!("{keepers:?}") };
-    let clis = children_of(keeper.pid);
+    let supervisors = children_of(program);
+    let [supervisor] = supervisors.as_slice() else { panic!("{supervisors:?}") };
+    let clis = children_of(supervisor.pid);
     let [cli] = clis.as_slice() else { panic!("{clis:?}") };
     signal_process(cli.pid, signal);
 }
@@ -159,7 +159,7 @@ pub(crate) fn signal_process(pid: u32, signal: Signal) {
 
 /// Waits until the CLI of a program has stopped itself.
 pub(crate) async fn cli_has_stopped(program: u32) {
-    let clis = || children_of(program).into_iter().flat_map(|keeper| children_of(keeper.pid));
+    let clis = || children_of(program).into_iter().flat_map(|supervisor| children_of(supervisor.pid));
     while !clis().any(|cli| cli.state == 'T') {
         // Nothing tells of it but a look.
         tokio::time::sleep(Duration::from_millis(5)).await;

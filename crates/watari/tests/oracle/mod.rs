@@ -51,7 +51,7 @@ pub(crate) struct Known {
 impl Known {
     fn take(&mut self, line: &str) {
         let event: Value = serde_json::from_str(line).unwrap_or_else(|_| panic!("not JSON: {line}"));
-        if event["type"] == "block_grew" {
+        if event["type"] == "block_delta" {
             let text = self.texts.entry(event["block"].as_u64().unwrap()).or_default();
             let (at, delta) = (event["at"].as_u64().unwrap() as usize, event["delta"]["text"].as_str().unwrap());
             let has = text.chars().count();
@@ -90,7 +90,7 @@ fn number(seq: &str) -> u64 {
 
 /// What a client of the document's dialect knows: messages, and the text between them in one piece.
 #[derive(Debug, Default, PartialEq)]
-struct Heard {
+struct ClientMessage {
     told: Vec<Value>,
     /// The text since the last message that has a place: it comes again to a client that comes back.
     open: Vec<Value>,
@@ -98,7 +98,7 @@ struct Heard {
     dones: usize,
 }
 
-impl Heard {
+impl ClientMessage {
     fn take(&mut self, line: &str) {
         let mut message: Value = serde_json::from_str(line).unwrap_or_else(|_| panic!("not JSON: {line}"));
         // How often it catches up is what differs.
@@ -190,7 +190,7 @@ impl Cut {
 pub(crate) async fn all_know_the_same(host: &Host, prompts: usize, seed: u64) {
     let paths = (host.native_path(), host.socket.clone());
     let watching = async {
-        let (native, heard, (), cut_native, cut_heard) = tokio::join!(
+        let (native, received, (), cut_native, cut_received) = tokio::join!(
             stay(paths.0.clone(), prompts),
             listen(paths.1.clone(), prompts),
             drive(paths.0.clone(), prompts),
@@ -200,9 +200,10 @@ pub(crate) async fn all_know_the_same(host: &Host, prompts: usize, seed: u64) {
         assert_eq!(native.events, cut_native.events);
         assert_eq!(native.finished, cut_native.finished);
         assert!(native.texts.is_empty() && cut_native.texts.is_empty(), "{:?} {:?}", native.texts, cut_native.texts);
-        assert_eq!(heard.joined(), cut_heard.joined());
+        assert_eq!(received.joined(), cut_received.joined());
         let text: String = native.finished.values().cloned().collect();
-        let told: String = heard.joined().iter().filter_map(|line| line["text"].as_str().map(str::to_owned)).collect();
+        let told: String =
+            received.joined().iter().filter_map(|line| line["text"].as_str().map(str::to_owned)).collect();
         assert_eq!(told.len(), text.len(), "the text of the document's dialect is not that of the blocks");
     };
     assert!(tokio::time::timeout(WITHIN, Box::pin(watching)).await.is_ok(), "seed {seed} takes too long");
@@ -258,31 +259,31 @@ async fn come_back(path: PathBuf, prompts: usize, mut dice: Dice) -> Known {
     known
 }
 
-async fn listen(path: PathBuf, prompts: usize) -> Heard {
-    let mut heard = Heard::default();
+async fn listen(path: PathBuf, prompts: usize) -> ClientMessage {
+    let mut received = ClientMessage::default();
     let mut cut = Cut::connect(&path, &json!({"type": "hello", "since": 0})).await;
     cut.read(usize::MAX, |line| {
-        heard.take(line);
-        heard.dones == prompts
+        received.take(line);
+        received.dones == prompts
     })
     .await;
-    heard
+    received
 }
 
-async fn listen_again(path: PathBuf, prompts: usize, mut dice: Dice) -> Heard {
-    let mut heard = Heard::default();
+async fn listen_again(path: PathBuf, prompts: usize, mut dice: Dice) -> ClientMessage {
+    let mut received = ClientMessage::default();
     for cut in 0..=CUTS {
-        let since = if heard.last.is_empty() { json!(0) } else { json!(heard.last) };
-        heard.forget_open();
+        let since = if received.last.is_empty() { json!(0) } else { json!(received.last) };
+        received.forget_open();
         let limit = if cut == CUTS { usize::MAX } else { dice.below(6000) as usize };
         let mut connection = Cut::connect(&path, &json!({"type": "hello", "since": since})).await;
         let is_enough = connection.read(limit, |line| {
-            heard.take(line);
-            heard.dones == prompts
+            received.take(line);
+            received.dones == prompts
         });
         if is_enough.await {
             break;
         }
     }
-    heard
+    received
 }

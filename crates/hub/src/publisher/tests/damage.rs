@@ -5,8 +5,8 @@ use serde_json::Value;
 use watari_sdk::{Command, Event, Prompt, Sink};
 
 use super::rig::{Client, Rig, asked, started, unknown};
-use crate::follow::Since;
 use crate::position::Position;
+use crate::subscription::Since;
 
 /// Every number stands in the log once and in order, or is named as lost.
 fn is_whole(rig: &Rig) -> Vec<Value> {
@@ -27,11 +27,11 @@ fn types(events: &[Value]) -> Vec<&str> {
 /// A session of `count` small events, of which the last are in memory only if `fits`.
 fn session(fits: bool) -> Rig {
     let mut rig = Rig::new();
-    rig.tell(asked(1));
-    (0..8).for_each(|_| rig.tell(unknown(40)));
+    rig.emit(asked(1));
+    (0..8).for_each(|_| rig.emit(unknown(40)));
     if !fits {
         // They push the others out of the ring.
-        (0..40).for_each(|_| rig.tell(unknown(60_000)));
+        (0..40).for_each(|_| rig.emit(unknown(60_000)));
     }
     rig
 }
@@ -52,7 +52,7 @@ async fn a_log_shortened_to_any_length_is_written_again_from_memory() {
         let before = rig.stored();
         rig.disk.tamper(&rig.log, |bytes| bytes.truncate(cut));
         // Some happen before it is noticed.
-        (0..cut % 3).for_each(|_| rig.tell(started(2)));
+        (0..cut % 3).for_each(|_| rig.emit(started(2)));
         let mut client = Client::attach(&mut rig, Since::After(Position { epoch: 1, seq: 2 }));
         client.read_all(&mut rig);
         assert!(!client.is_gap, "{cut}");
@@ -84,7 +84,7 @@ async fn what_neither_the_file_nor_memory_has_is_marked_as_lost_and_a_gap_for_wh
         late.read_all(&mut rig);
         assert!(!late.is_gap && late.lines.len() as u64 == before.len() as u64 - through + 1);
         // Who was there hears of it once.
-        rig.tell(unknown(3));
+        rig.emit(unknown(3));
         live.read_all(&mut rig);
         assert_eq!(live.lines.len(), 2);
         assert!(live.lines.values().next().unwrap().contains("was shortened under the host"));
@@ -102,7 +102,7 @@ async fn a_log_that_was_deleted_is_whole_again_before_a_command_is_accepted() {
     let mut rig = session(false);
     let before = rig.stored();
     rig.disk.remove(&rig.log).unwrap();
-    assert!(rig.publisher.has_kept_all() && rig.publisher.refuses(&prompt()).is_none());
+    assert!(rig.publisher.has_stored_all() && rig.publisher.refuses(&prompt()).is_none());
     assert_eq!(rig.stored()[..before.len()], before);
     assert_eq!(types(&is_whole(&rig)[before.len()..]), ["log_restored"]);
 }
@@ -112,7 +112,7 @@ async fn a_log_that_was_deleted_is_noticed_within_a_second_of_the_next_event() {
     let mut rig = session(true);
     rig.second().await;
     rig.disk.remove(&rig.log).unwrap();
-    rig.tell(Event::BecameIdle);
+    rig.emit(Event::BecameIdle);
     rig.work();
     assert_eq!(rig.disk.content(&rig.log), None);
     rig.second().await;
@@ -120,11 +120,11 @@ async fn a_log_that_was_deleted_is_noticed_within_a_second_of_the_next_event() {
 }
 
 /// Something that happens to the disk.
-type Change = fn(&Rig);
+type SnapshotChange = fn(&Rig);
 
 #[tokio::test(start_paused = true)]
 async fn nothing_is_accepted_while_the_log_cannot_be_written_again() {
-    let hindrances: [(&str, Change, Change); 3] = [
+    let hindrances: [(&str, SnapshotChange, SnapshotChange); 3] = [
         (
             "another file stands",
             |rig| rig.disk.replace(&rig.log, b"precious"),
@@ -139,21 +139,21 @@ async fn nothing_is_accepted_while_the_log_cannot_be_written_again() {
         let mut client = Client::attach(&mut rig, Since::Now);
         rig.disk.remove(&rig.log).unwrap();
         hinder(&rig);
-        assert!(!rig.publisher.has_kept_all());
+        assert!(!rig.publisher.has_stored_all());
         let refused = rig.publisher.refuses(&prompt()).unwrap().to_string();
         assert!(refused.contains(why), "{refused}");
         // Clients can still replay what there is.
         let mut late = Client::attach(&mut rig, Since::After(Position::default()));
         late.read_all(&mut rig);
         assert!(!late.is_gap && late.lines.values().eq(&before));
-        rig.tell(started(2));
+        rig.emit(started(2));
         rig.second().await;
         if why.starts_with("another") {
             assert_eq!(rig.disk.content(&rig.log).unwrap(), b"precious");
         }
         relent(&rig);
         rig.second().await;
-        assert!(rig.publisher.has_kept_all() && rig.publisher.refuses(&prompt()).is_none(), "{why}");
+        assert!(rig.publisher.has_stored_all() && rig.publisher.refuses(&prompt()).is_none(), "{why}");
         assert_eq!(types(&is_whole(&rig)[before.len()..]), ["block_started", "log_restored"]);
         client.read_all(&mut rig);
         assert!(client.lines.values().eq(&rig.stored()[before.len()..]));
@@ -182,9 +182,9 @@ async fn a_host_killed_before_it_noticed_leaves_a_log_that_the_next_one_uses() {
         for more in 0..3 {
             let mut rig = session(true);
             rig.disk.tamper(&rig.log, |bytes| bytes.truncate(cut));
-            (0..more).for_each(|_| rig.tell(Event::BecameIdle));
+            (0..more).for_each(|_| rig.emit(Event::BecameIdle));
             let mut next = rig.killed_and_resumed();
-            next.tell(Event::BecameIdle);
+            next.emit(Event::BecameIdle);
             let events = is_whole(&next);
             let idle = events.iter().filter(|event| event["type"] == "became_idle").count();
             assert_eq!(idle, more + 1, "{cut} {more}");
@@ -198,14 +198,14 @@ async fn a_host_killed_before_it_noticed_leaves_a_log_that_the_next_one_uses() {
 #[tokio::test(start_paused = true)]
 async fn a_log_shortened_while_there_was_no_host_says_what_is_lost_and_no_number_is_given_twice() {
     let mut rig = session(true);
-    rig.publisher.kept.begin().unwrap();
-    rig.publisher.kept.close().unwrap();
+    rig.publisher.files.begin().unwrap();
+    rig.publisher.files.close().unwrap();
     let log = rig.log.clone();
     let bytes = rig.disk.content(&log).unwrap();
     let keep = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').nth(4).unwrap().0 + 1;
     rig.disk.tamper(&log, |bytes| bytes.truncate(keep));
     let mut next = rig.killed_and_resumed();
-    next.tell(Event::BecameIdle);
+    next.emit(Event::BecameIdle);
     let events = is_whole(&next);
     assert_eq!((&events[4]["type"], &events[4]["through"]), (&"events_lost".into(), &9.into()));
     assert_eq!(
@@ -218,20 +218,20 @@ async fn a_log_shortened_while_there_was_no_host_says_what_is_lost_and_no_number
 
 #[tokio::test(start_paused = true)]
 async fn a_host_killed_between_any_two_steps_of_a_restore_leaves_a_log_that_the_next_one_uses() {
-    let damages: [(&str, Change); 2] = [
+    let damages: [(&str, SnapshotChange); 2] = [
         ("shortened", |rig| rig.disk.tamper(&rig.log, |bytes| bytes.truncate(150))),
         ("deleted", |rig| rig.disk.remove(&rig.log).unwrap()),
     ];
     for (name, damage) in damages {
         for changes in 0.. {
             let mut rig = session(true);
-            rig.publisher.kept.begin().unwrap();
+            rig.publisher.files.begin().unwrap();
             damage(&rig);
             rig.disk.kill_after(Some(changes));
-            let is_restored = rig.publisher.has_kept_all();
+            let is_restored = rig.publisher.has_stored_all();
             rig.disk.kill_after(None);
             let mut next = rig.killed_and_resumed();
-            next.tell(Event::BecameIdle);
+            next.emit(Event::BecameIdle);
             let stored = is_whole(&next).len();
             // Who has seen what is not there any more is told, and nobody gets another event under a known position.
             let mut client = Client::attach(&mut next, Since::After(Position { epoch: 1, seq: 9 }));

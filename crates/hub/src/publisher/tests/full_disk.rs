@@ -3,10 +3,10 @@
 use watari_sdk::{Command, Event, Prompt, Sink};
 
 use super::rig::{Client, Rig, grew, started, unknown};
-use crate::follow::Since;
 use crate::log::AppendError;
 use crate::position::Position;
-use crate::told::HostEvent;
+use crate::published::HostEvent;
+use crate::subscription::Since;
 
 /// How long the line of a stored `unknown(40)` is, and more.
 const LINE_BYTES_MAX: u64 = 120;
@@ -18,14 +18,14 @@ async fn a_disk_that_is_full_at_any_byte_of_a_line_loses_nothing_and_tells_nothi
         for room in 0..=LINE_BYTES_MAX {
             let mut rig = Rig::new();
             let mut client = Client::attach(&mut rig, Since::Now);
-            rig.tell(unknown(40));
+            rig.emit(unknown(40));
             rig.disk.leave_room(room);
             rig.disk.fail_to_cut(!cuts);
-            rig.tell(started(1));
-            rig.tell(grew(1, 0, "after it"));
-            rig.tell(unknown(40));
+            rig.emit(started(1));
+            rig.emit(grew(1, 0, "after it"));
+            rig.emit(unknown(40));
             client.read_all(&mut rig);
-            if rig.publisher.has_kept_all() {
+            if rig.publisher.has_stored_all() {
                 assert_eq!(room, LINE_BYTES_MAX, "there was room for both");
                 continue;
             }
@@ -37,12 +37,12 @@ async fn a_disk_that_is_full_at_any_byte_of_a_line_loses_nothing_and_tells_nothi
                 assert!(rig.stored().iter().all(|line| line.ends_with('}')), "a broken line stays");
             }
             client.read_all(&mut rig);
-            let told = client.lines.len();
-            assert!(told < 3 && client.texts.len() < told, "{room}: {told} were told");
+            let published = client.lines.len();
+            assert!(published < 3 && client.texts.len() < published, "{room}: {published} were told");
             rig.disk.make_room();
             rig.disk.fail_to_cut(false);
             rig.second().await;
-            assert!(rig.publisher.has_kept_all() && rig.has_room());
+            assert!(rig.publisher.has_stored_all() && rig.has_room());
             client.read_all(&mut rig);
             assert!(client.lines.len() == 3 && client.lines.values().eq(&rig.stored()), "{room}");
             assert_eq!(client.texts[&1], "after it");
@@ -65,19 +65,19 @@ async fn a_disk_that_is_full_at_any_byte_of_a_line_loses_nothing_and_tells_nothi
 async fn a_host_that_is_killed_in_the_middle_of_a_line_leaves_a_log_that_the_next_one_uses() {
     for room in (0..=LINE_BYTES_MAX).step_by(5) {
         let mut rig = Rig::new();
-        rig.tell(unknown(40));
+        rig.emit(unknown(40));
         let whole = rig.stored();
         // What was written of the line stays, as when the writer is killed in the middle of it.
         rig.disk.leave_room(room);
         rig.disk.fail_to_cut(true);
-        rig.tell(unknown(40));
-        let was_stored = rig.publisher.has_kept_all();
+        rig.emit(unknown(40));
+        let was_stored = rig.publisher.has_stored_all();
         rig.disk.fail_to_cut(false);
         rig.disk.make_room();
         let mut next = rig.killed_and_resumed();
         assert_eq!(next.stored().len(), if was_stored { 2 } else { 1 });
         assert_eq!(next.stored()[0], whole[0]);
-        next.tell(Event::BecameIdle);
+        next.emit(Event::BecameIdle);
         let mut client = Client::attach(&mut next, Since::After(Position { epoch: 1, seq: 1 }));
         client.read_all(&mut next);
         assert!(!client.is_gap && client.lines.values().eq(&next.stored()[1..]), "{room}");
@@ -88,7 +88,7 @@ async fn a_host_that_is_killed_in_the_middle_of_a_line_leaves_a_log_that_the_nex
 async fn commands_that_would_be_stored_are_refused_while_the_disk_is_full() {
     let mut rig = Rig::new();
     rig.disk.leave_room(3);
-    rig.tell(unknown(40));
+    rig.emit(unknown(40));
     let prompt = Command::Prompt(Prompt::from("more"));
     let refused = rig.publisher.refuses(&prompt).unwrap().to_string();
     assert!(refused.contains("there is no room left for the log"), "{refused}");
@@ -108,7 +108,7 @@ async fn a_session_that_is_closed_on_a_full_disk_says_why_and_counts_what_it_dro
     rig.publisher.hurry();
     assert!(rig.has_room(), "a session that ends is read to its end");
     for _ in 0..100 {
-        rig.tell(unknown(200_000));
+        rig.emit(unknown(200_000));
     }
     rig.publisher.publish(HostEvent::HostStopping { reason: "told to".into() });
     assert!(matches!(rig.publisher.finish(), Err(AppendError::Full { .. })));
@@ -122,7 +122,7 @@ async fn a_session_that_is_closed_on_a_full_disk_says_why_and_counts_what_it_dro
     let mut client = Client::attach(&mut rig, Since::Now);
     rig.disk.leave_room(3);
     rig.publisher.hurry();
-    (0..100).for_each(|_| rig.tell(unknown(200_000)));
+    (0..100).for_each(|_| rig.emit(unknown(200_000)));
     rig.disk.make_room();
     rig.publisher.finish().unwrap();
     client.read_all(&mut rig);
@@ -135,12 +135,12 @@ async fn a_session_that_is_closed_on_a_full_disk_says_why_and_counts_what_it_dro
 #[tokio::test(start_paused = true)]
 async fn a_log_at_its_limit_stops_the_session_says_so_and_still_stores_its_end() {
     let mut rig = Rig::new();
-    rig.publisher.kept.limit_log(1_000_000);
+    rig.publisher.files.limit_log(1_000_000);
     let mut client = Client::attach(&mut rig, Since::Now);
-    let mut told = 0;
+    let mut published = 0;
     while rig.has_room() {
-        rig.tell(unknown(5000));
-        told += 1;
+        rig.emit(unknown(5000));
+        published += 1;
     }
     assert!(rig.disk.content(&rig.log).unwrap().len() < 1_010_000);
     let refused = rig.publisher.refuses(&Command::Prompt(Prompt::from("more"))).unwrap().to_string();
@@ -149,9 +149,9 @@ async fn a_log_at_its_limit_stops_the_session_says_so_and_still_stores_its_end()
     rig.publisher.finish().unwrap();
     client.read_all(&mut rig);
     assert!(client.lines.values().eq(&rig.stored()));
-    assert!(client.lines.len() == told + 1 && client.lines.values().last().unwrap().contains("host_stopping"));
+    assert!(client.lines.len() == published + 1 && client.lines.values().last().unwrap().contains("host_stopping"));
     // The next host may have a higher limit, and goes on.
     let mut next = rig.killed_and_resumed();
-    next.tell(unknown(5000));
-    assert!(next.publisher.has_kept_all() && next.stored().len() == told + 2);
+    next.emit(unknown(5000));
+    assert!(next.publisher.has_stored_all() && next.stored().len() == published + 2);
 }

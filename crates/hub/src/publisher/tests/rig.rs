@@ -11,22 +11,22 @@ use tempfile::TempDir;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::unconstrained;
 use watari_sdk::{
-    Allowed, AskEnding, AskId, AskKind, BlockId, BlockKind, Delta, Event, MessageId, PermissionAsk, Raw, SessionId,
-    Sink, ToolUseId,
+    Allowed, AskId, AskKind, AskResolution, BlockId, BlockKind, Delta, Event, MessageId, PermissionAsk, RawJson,
+    SessionId, Sink, ToolUseId,
 };
 
-use crate::follow::{Attached, Followed, Follower, Since};
-use crate::kept::{Conversation, Home, Kept};
 use crate::log::storage::{Disk, memory};
 use crate::position::Position;
-use crate::publisher::{HostState, Publisher, Wanted};
+use crate::publisher::{HostState, Publisher, PublisherRequest};
+use crate::session_files::{Conversation, SessionDirs, SessionFiles};
+use crate::subscription::{Attachment, Delivery, Since, Subscription};
 
 pub(super) struct Rig {
     pub(super) disk: memory::Disk,
     pub(super) publisher: Publisher,
     pub(super) log: PathBuf,
-    requests: mpsc::Sender<Wanted>,
-    home: Home,
+    requests: mpsc::Sender<PublisherRequest>,
+    home: SessionDirs,
     _folder: Option<TempDir>,
     _state: watch::Receiver<HostState>,
 }
@@ -36,35 +36,36 @@ const SESSION: &str = "11111111-1111-4111-8111-111111111111";
 impl Rig {
     pub(super) fn new() -> Rig {
         let folder = tempfile::tempdir().unwrap();
-        let home = Home { state: folder.path().join("state"), runtime: folder.path().join("run"), conversations: None };
+        let home =
+            SessionDirs { state: folder.path().join("state"), runtime: folder.path().join("run"), conversations: None };
         let conversation = Conversation::New(SessionId::parse(SESSION).unwrap());
         Rig::open(memory::Disk::new(), home, &conversation, Some(folder))
     }
 
-    fn open(disk: memory::Disk, home: Home, conversation: &Conversation, folder: Option<TempDir>) -> Rig {
+    fn open(disk: memory::Disk, home: SessionDirs, conversation: &Conversation, folder: Option<TempDir>) -> Rig {
         let cwd = home.state.clone();
-        let kept = Kept::open_on(Disk::Memory(disk.clone()), &home, conversation, &cwd, 17, "a test").unwrap();
-        let log = kept.folder().join("events.jsonl");
-        let (requests, mailbox) = mpsc::channel(8);
+        let files = SessionFiles::open_on(Disk::Memory(disk.clone()), &home, conversation, &cwd, 17, "a test").unwrap();
+        let log = files.folder().join("events.jsonl");
+        let (requests, receiver) = mpsc::channel(8);
         let (state, states) = watch::channel(HostState::Starting);
-        let mut publisher = Publisher::new(kept, mailbox, state);
+        let mut publisher = Publisher::new(files, receiver, state);
         publisher.end_what_was_left_open();
         publisher.finish().unwrap();
-        publisher.life_begins();
+        publisher.process_starting();
         Rig { disk, publisher, log, requests, home, _folder: folder, _state: states }
     }
 
     /// The host is killed, and the next one takes the session up.
     pub(super) fn killed_and_resumed(mut self) -> Rig {
         // As every host has done before it runs; here not before, because it waits for a real disk.
-        self.publisher.kept.begin().unwrap();
+        self.publisher.files.begin().unwrap();
         let (disk, home, folder) = (self.disk.clone(), self.home.clone(), self._folder.take());
         drop(self);
         Rig::open(disk, home, &Conversation::Resumed(SessionId::parse(SESSION).unwrap()), folder)
     }
 
-    pub(super) fn tell(&mut self, event: Event) {
-        self.publisher.tell(event);
+    pub(super) fn emit(&mut self, event: Event) {
+        self.publisher.emit(event);
     }
 
     /// Lets the publisher do what it has to do. True if that changed something.
@@ -79,9 +80,9 @@ impl Rig {
         self.publisher.poll_room(&mut Context::from_waker(Waker::noop())).is_ready()
     }
 
-    pub(super) fn attach(&mut self, since: Since) -> Attached {
+    pub(super) fn attach(&mut self, since: Since) -> Attachment {
         let (answer, mut attached) = oneshot::channel();
-        self.requests.try_send(Wanted::Attach { since, answer }).unwrap();
+        self.requests.try_send(PublisherRequest::Attach { since, answer }).unwrap();
         self.work();
         attached.try_recv().unwrap()
     }
@@ -102,7 +103,7 @@ impl Rig {
 
 /// A client, which knows what a client can know.
 pub(super) struct Client {
-    pub(super) follower: Follower,
+    pub(super) subscription: Subscription,
     pub(super) is_gap: bool,
     /// The numbered lines, by their number. A snapshot's are apart.
     pub(super) lines: BTreeMap<u64, String>,
@@ -124,7 +125,7 @@ impl Client {
     pub(super) fn attach(rig: &mut Rig, since: Since) -> Client {
         let attached = rig.attach(since);
         Client {
-            follower: attached.follower,
+            subscription: attached.subscription,
             is_gap: attached.is_gap,
             lines: BTreeMap::new(),
             snapshot: BTreeSet::new(),
@@ -146,7 +147,7 @@ impl Client {
             self.lines.clear();
         }
         self.is_gap = attached.is_gap;
-        (self.follower, self.known, self.last) = (attached.follower, attached.known, attached.known);
+        (self.subscription, self.known, self.last) = (attached.subscription, attached.known, attached.known);
         self.texts.clear();
         self.is_caught_up = false;
     }
@@ -154,23 +155,24 @@ impl Client {
     /// Reads at most so many times; false when there is nothing more for now.
     pub(super) fn read(&mut self, rig: &mut Rig, times: usize) -> bool {
         for _ in 0..times {
-            let mut told = Vec::new();
+            let mut published = Vec::new();
             let before = rig.disk.read_bytes();
-            let followed = {
-                let next = pin!(self.follower.next(|line| told.push(String::from_utf8(line.to_vec()).unwrap())));
+            let delivery = {
+                let next =
+                    pin!(self.subscription.next(|line| published.push(String::from_utf8(line.to_vec()).unwrap())));
                 next.poll(&mut Context::from_waker(Waker::noop()))
             };
             self.most_read_at_once = self.most_read_at_once.max(rig.disk.read_bytes() - before);
             self.most_told_at_once =
-                self.most_told_at_once.max(told.iter().map(|line: &String| line.len() as u64).sum());
-            told.into_iter().for_each(|line| self.take(line));
-            match followed {
+                self.most_told_at_once.max(published.iter().map(|line: &String| line.len() as u64).sum());
+            published.into_iter().for_each(|line| self.take(line));
+            match delivery {
                 Poll::Pending => return false,
-                Poll::Ready(Ok(Followed::Told { .. })) => {}
+                Poll::Ready(Ok(Delivery::Delivered { .. })) => {}
                 // As a connection does it, in another thread.
-                Poll::Ready(Ok(Followed::Long(long))) => self.take(String::from_utf8(long.read().unwrap()).unwrap()),
-                Poll::Ready(Ok(Followed::Behind)) => self.attach_again(rig, Since::Behind(self.last)),
-                Poll::Ready(Ok(Followed::Ended)) => {
+                Poll::Ready(Ok(Delivery::Long(long))) => self.take(String::from_utf8(long.read().unwrap()).unwrap()),
+                Poll::Ready(Ok(Delivery::Lagged)) => self.attach_again(rig, Since::Lagged(self.last)),
+                Poll::Ready(Ok(Delivery::Ended)) => {
                     self.has_ended = true;
                     return false;
                 }
@@ -207,7 +209,7 @@ impl Client {
     fn take_ephemeral(&mut self, event: &Value, line: String) {
         match event["type"].as_str().unwrap() {
             "caught_up" => self.is_caught_up = true,
-            "block_grew" => {
+            "block_delta" => {
                 let text = self.texts.entry(event["block"].as_u64().unwrap()).or_default();
                 assert_eq!(text.chars().count() as u64, event["at"].as_u64().unwrap(), "lost or doubled: {line}");
                 text.push_str(event["delta"]["text"].as_str().unwrap());
@@ -218,12 +220,12 @@ impl Client {
 }
 
 pub(super) fn started(block: u64) -> Event {
-    let (message, content) = (MessageId("m".into()), Raw::from("{}"));
+    let (message, content) = (MessageId("m".into()), RawJson::from("{}"));
     Event::BlockStarted { block: BlockId(block), message, index: 0, kind: BlockKind::Text, content }
 }
 
 pub(super) fn grew(block: u64, at: u64, text: &str) -> Event {
-    Event::BlockGrew { block: BlockId(block), at, delta: Delta::Text(text.into()) }
+    Event::BlockDelta { block: BlockId(block), at, delta: Delta::Text(text.into()) }
 }
 
 pub(super) fn discarded(block: u64) -> Event {
@@ -232,18 +234,18 @@ pub(super) fn discarded(block: u64) -> Event {
 
 /// An event that carries so many bytes.
 pub(super) fn unknown(bytes: usize) -> Event {
-    Event::Unknown { frame: Raw::of(&"x".repeat(bytes)) }
+    Event::Unknown { frame: RawJson::of(&"x".repeat(bytes)) }
 }
 
 fn permission(ask: u64) -> AskKind {
     AskKind::Permission(Box::new(PermissionAsk {
         tool: "Bash".into(),
-        input: Raw::from("{}"),
+        input: RawJson::from("{}"),
         tool_use: Some(ToolUseId(format!("t{ask}"))),
         agent: None,
         suggestions: None,
         needs_person: false,
-        detail: Raw::from("{}"),
+        detail: RawJson::from("{}"),
         repeated: false,
     }))
 }
@@ -253,10 +255,10 @@ pub(super) fn asked(ask: u64) -> Event {
 }
 
 pub(super) fn closed(ask: u64) -> Event {
-    Event::AskClosed {
+    Event::AskResolved {
         ask: AskId(ask),
-        about: permission(ask).about(),
-        ending: AskEnding::Allowed,
+        summary: permission(ask).summary(),
+        resolution: AskResolution::Allowed,
         by: None,
         allowed: Allowed::default(),
     }

@@ -7,8 +7,8 @@ use serde_json::Value;
 use watari_sdk::Event;
 
 use super::rig::{Client, Rig, asked, closed, discarded, grew, started, unknown};
-use crate::follow::Since;
 use crate::position::Position;
+use crate::subscription::Since;
 
 const CLIENTS: usize = 4;
 
@@ -52,7 +52,7 @@ fn step() -> impl Strategy<Value = Step> {
 /// What the session did, as its script knows it.
 #[derive(Default)]
 struct Script {
-    told: Vec<Value>,
+    published: Vec<Value>,
     texts: BTreeMap<u64, String>,
     asks: BTreeSet<u64>,
     ids: u64,
@@ -89,7 +89,7 @@ impl Script {
                 return None;
             }
         };
-        self.told.push(serde_json::to_value(&event).unwrap());
+        self.published.push(serde_json::to_value(&event).unwrap());
         Some(event)
     }
 }
@@ -104,7 +104,7 @@ fn open_items(stored: &[String]) -> BTreeSet<u64> {
             "block_started" => drop(open.insert(id("block"), number)),
             "ask_opened" => drop(open.insert(id("ask"), number)),
             "block_discarded" => drop(open.remove(&id("block"))),
-            "ask_closed" => drop(open.remove(&id("ask"))),
+            "ask_resolved" => drop(open.remove(&id("ask"))),
             "unknown" => {}
             other => panic!("{other}"),
         }
@@ -140,7 +140,7 @@ async fn play(steps: Vec<Step>) {
     let mut clients: [Option<Judged>; CLIENTS] = Default::default();
     for step in &steps {
         if let Some(event) = script.next(step) {
-            rig.tell(event);
+            rig.emit(event);
             continue;
         }
         match step {
@@ -170,11 +170,11 @@ async fn play(steps: Vec<Step>) {
 fn judge(rig: &mut Rig, script: &Script, clients: [Option<Judged>; CLIENTS]) {
     let stored = rig.stored();
     let events: Vec<Value> = stored.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!(events.len(), script.told.len());
-    for ((stored, told), number) in events.iter().zip(&script.told).zip(1..) {
-        let mut told = told.clone();
-        told["seq"] = format!("1:{number}").into();
-        assert_eq!(stored, &told);
+    assert_eq!(events.len(), script.published.len());
+    for ((stored, published), number) in events.iter().zip(&script.published).zip(1..) {
+        let mut published = published.clone();
+        published["seq"] = format!("1:{number}").into();
+        assert_eq!(stored, &published);
     }
     for judged in clients.into_iter().flatten() {
         let Judged { mut client, after, snapshot } = judged;

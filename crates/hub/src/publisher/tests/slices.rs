@@ -1,10 +1,10 @@
 //! What one client makes the host do in one go, counted in bytes: bounded, however much waits or stands in the log.
 
-use watari_sdk::{EntryId, Event, PromptId, Raw};
+use watari_sdk::{EntryId, Event, PromptId, RawJson};
 
 use super::rig::{Client, Rig, grew, started, unknown};
-use crate::follow::Since;
 use crate::position::Position;
+use crate::subscription::Since;
 
 /// How much may be read at once: a slice, and the line with which it ends.
 const IN_ONE_GO_BYTES: u64 = 512 * 1024;
@@ -14,7 +14,7 @@ fn with_waiting_prompts(count: u64, bytes: usize) -> Rig {
     let mut rig = Rig::new();
     for prompt in 1..=count {
         let (prompt, entry) = (PromptId(prompt), EntryId::parse("11111111-1111-4111-8111-111111111111").unwrap());
-        rig.tell(Event::PromptAccepted { prompt, entry, content: Raw::of(&"x".repeat(bytes)) });
+        rig.emit(Event::PromptAccepted { prompt, entry, content: RawJson::of(&"x".repeat(bytes)) });
     }
     rig
 }
@@ -43,7 +43,7 @@ async fn what_an_attach_and_its_follower_read_in_one_go_does_not_grow_with_the_p
 async fn a_live_line_of_megabytes_is_not_read_in_one_go_either() {
     let mut rig = Rig::new();
     let mut client = Client::attach(&mut rig, Since::Now);
-    (0..3).for_each(|_| rig.tell(unknown(8_000_000)));
+    (0..3).for_each(|_| rig.emit(unknown(8_000_000)));
     client.read_all(&mut rig);
     assert_eq!(client.lines.len(), 3);
     assert!(client.most_read_at_once <= IN_ONE_GO_BYTES, "{} bytes", client.most_read_at_once);
@@ -52,7 +52,7 @@ async fn a_live_line_of_megabytes_is_not_read_in_one_go_either() {
 #[tokio::test(start_paused = true)]
 async fn where_the_log_was_written_again_a_snapshot_is_looked_for_in_slices_too() {
     let mut rig = with_waiting_prompts(6, 2_000_000);
-    rig.tell(unknown(10));
+    rig.emit(unknown(10));
     rig.disk.remove(&rig.log).unwrap();
     // The first who attaches notices that the log is gone, so it is written again.
     Client::attach(&mut rig, Since::Now).read_all(&mut rig);
@@ -65,8 +65,8 @@ async fn where_the_log_was_written_again_a_snapshot_is_looked_for_in_slices_too(
 #[tokio::test(start_paused = true)]
 async fn the_text_of_an_open_block_is_told_in_pieces() {
     let mut rig = Rig::new();
-    rig.tell(started(1));
-    (0..40).for_each(|at| rig.tell(grew(1, at * 100_000, &"x".repeat(100_000))));
+    rig.emit(started(1));
+    (0..40).for_each(|at| rig.emit(grew(1, at * 100_000, &"x".repeat(100_000))));
     let mut client = Client::attach(&mut rig, Since::Now);
     client.read_all(&mut rig);
     assert_eq!(client.texts[&1].len(), 4_000_000);

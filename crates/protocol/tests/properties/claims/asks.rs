@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use watari_protocol::{Answer, AskEnding, AskId, AskKind, Command, Event, HookOutput, Output, Phase, Raw, Request};
+use watari_protocol::{
+    Answer, AskId, AskKind, AskResolution, Command, Event, HookOutput, Output, Phase, RawJson, Request,
+};
 
 use super::ensure;
 use crate::conversation::record::{Line, Moment, Record, read_line};
@@ -14,7 +16,7 @@ pub(crate) fn every_ask_closes_once(record: &Record) -> Result<(), String> {
         if let Event::AskOpened { ask, .. } = event {
             ensure(is_open.insert(*ask, true).is_none(), || format!("ask {ask} was opened twice"))?;
         }
-        if let Event::AskClosed { ask, .. } = event {
+        if let Event::AskResolved { ask, .. } = event {
             let before = is_open.insert(*ask, false);
             ensure(before == Some(true), || format!("ask {ask} was closed, which was not open"))?;
         }
@@ -25,20 +27,20 @@ pub(crate) fn every_ask_closes_once(record: &Record) -> Result<(), String> {
 
 pub(crate) fn an_ask_ends_as_it_is_told(record: &Record) -> Result<(), String> {
     for (moment, output) in record.outputs() {
-        let Output::Event(Event::AskClosed { ask, ending, .. }) = output else { continue };
-        let fits = match (ending, &moment.step) {
+        let Output::Event(Event::AskResolved { ask, resolution, .. }) = output else { continue };
+        let fits = match (resolution, &moment.step) {
             (
-                AskEnding::Allowed | AskEnding::Denied | AskEnding::Answered,
+                AskResolution::Allowed | AskResolution::Denied | AskResolution::Answered,
                 Step::Client(Command::Answer { ask: answered, .. }),
             ) => answered == ask,
-            (AskEnding::Expired, Step::Wait(_)) => true,
-            (AskEnding::Withdrawn, Step::Cli(line)) => line.contains("control_cancel_request"),
-            (AskEnding::SessionEnded, Step::Client(Command::Close | Command::Abort) | Step::Exit(_)) => true,
+            (AskResolution::Expired, Step::Wait(_)) => true,
+            (AskResolution::Withdrawn, Step::Cli(line)) => line.contains("control_cancel_request"),
+            (AskResolution::SessionEnded, Step::Client(Command::Close | Command::Abort) | Step::Exit(_)) => true,
             // The CLI does not react, and is ended.
-            (AskEnding::SessionEnded, Step::Wait(_)) => moment.after.phase == Phase::Closing,
+            (AskResolution::SessionEnded, Step::Wait(_)) => moment.after.phase == Phase::Closing,
             _ => false,
         };
-        ensure(fits, || format!("ask {ask} was {ending:?} by:\n{moment}"))?;
+        ensure(fits, || format!("ask {ask} was {resolution:?} by:\n{moment}"))?;
     }
     Ok(())
 }
@@ -47,16 +49,17 @@ pub(crate) fn an_ask_ends_as_it_is_told(record: &Record) -> Result<(), String> {
 #[derive(Debug, Default)]
 struct Question {
     ask: Option<AskId>,
-    ending: Option<AskEnding>,
+    resolution: Option<AskResolution>,
     answers: u32,
 }
 
 impl Question {
     /// One that the CLI withdrew wants none; one that is open at the end is refused by the end itself.
     fn answers_due(&self) -> u32 {
-        match self.ending {
-            Some(AskEnding::Withdrawn | AskEnding::SessionEnded) => 0,
-            Some(AskEnding::Allowed | AskEnding::Denied | AskEnding::Answered | AskEnding::Expired) | None => 1,
+        match self.resolution {
+            Some(AskResolution::Withdrawn | AskResolution::SessionEnded) => 0,
+            Some(AskResolution::Allowed | AskResolution::Denied | AskResolution::Answered | AskResolution::Expired)
+            | None => 1,
         }
     }
 }
@@ -78,9 +81,9 @@ fn questions(
                     let question = asked.as_ref().and_then(|id| questions.get_mut(id));
                     question.ok_or_else(|| format!("ask {ask} was opened by:\n{moment}"))?.ask = Some(*ask);
                 }
-                Output::Event(Event::AskClosed { ask, ending, .. }) => {
+                Output::Event(Event::AskResolved { ask, resolution, .. }) => {
                     if let Some(question) = questions.values_mut().find(|question| question.ask == Some(*ask)) {
-                        question.ending = Some(*ending);
+                        question.resolution = Some(*resolution);
                     }
                 }
                 Output::Write(line) | Output::WriteNow(line) => {
@@ -105,7 +108,7 @@ pub(crate) fn every_question_has_one_answer(record: &Record) -> Result<(), Strin
 }
 
 pub(crate) fn an_ask_is_told_closed_before_its_answer_is_written(record: &Record) -> Result<(), String> {
-    let told = |question: &Question| question.ask.is_none() || question.ending.is_some();
+    let told = |question: &Question| question.ask.is_none() || question.resolution.is_some();
     questions(record, |id, question| ensure(told(question), || format!("{id} was answered before it was closed")))?;
     Ok(())
 }
@@ -146,7 +149,7 @@ pub(crate) fn what_a_client_gives_is_written_as_it_came(record: &Record) -> Resu
 
 /// An ask that is allowed as it is carries the input that it came with.
 pub(crate) fn an_allowed_input_is_the_one_that_was_asked_for(record: &Record) -> Result<(), String> {
-    let mut inputs = BTreeMap::<AskId, &Raw>::new();
+    let mut inputs = BTreeMap::<AskId, &RawJson>::new();
     for (moment, output) in record.outputs() {
         match (output, &moment.step) {
             (
@@ -173,7 +176,7 @@ pub(crate) fn an_allowed_input_is_the_one_that_was_asked_for(record: &Record) ->
     Ok(())
 }
 
-fn all_written(moment: &Moment, given: &[&Raw]) -> Result<(), String> {
+fn all_written(moment: &Moment, given: &[&RawJson]) -> Result<(), String> {
     if !matches!(moment.reply, Some(Ok(_))) {
         return Ok(());
     }
@@ -188,7 +191,7 @@ fn all_written(moment: &Moment, given: &[&Raw]) -> Result<(), String> {
 }
 
 /// Whether a line has this JSON in it. A line end between values is written as a space.
-fn holds(line: &[u8], raw: &Raw) -> bool {
+fn holds(line: &[u8], raw: &RawJson) -> bool {
     let given = raw.as_str().replace(['\n', '\r'], " ");
     String::from_utf8_lossy(line).contains(&given)
 }

@@ -30,7 +30,7 @@ pub(crate) fn a_block_grows_from_where_it_was(record: &Record) -> Result<(), Str
             Event::BlockDiscarded { block } => {
                 characters.remove(block);
             }
-            Event::BlockGrew { block, at, delta } => {
+            Event::BlockDelta { block, at, delta } => {
                 let length =
                     characters.get_mut(block).ok_or_else(|| format!("block {block} grew, which is not there"))?;
                 ensure(at == length, || format!("block {block} grew at {at}, but is {length} long"))?;
@@ -47,7 +47,7 @@ pub(crate) fn a_finished_block_does_not_grow(record: &Record) -> Result<(), Stri
     for event in record.events() {
         match event {
             Event::BlockFinished { block, .. } => finished.push(*block),
-            Event::BlockGrew { block, .. } => {
+            Event::BlockDelta { block, .. } => {
                 ensure(!finished.contains(block), || format!("block {block} grew after it was finished"))?;
             }
             _ => {}

@@ -89,7 +89,7 @@ pub(crate) fn a_refused_command_changes_nothing(record: &Record) -> Result<(), S
 pub(crate) fn what_is_not_known_changes_nothing(record: &Record) -> Result<(), String> {
     let is_not_known = |moment: &Moment| {
         let is_line = matches!(moment.step, Step::Cli(_) | Step::Noise(_));
-        let [Output::Event(Event::Unknown { .. } | Event::NoiseSkipped { .. })] = &moment.outputs[..] else {
+        let [Output::Event(Event::Unknown { .. } | Event::UnparsedLineSkipped { .. })] = &moment.outputs[..] else {
             return false;
         };
         is_line

@@ -33,7 +33,7 @@ impl Player {
             if let Some(answer) = self.memory.asked.get_mut(id).and_then(|asked| asked.answer.take()) {
                 break answer;
             }
-            if self.hear(Patience::ForEver)? == Moment::End {
+            if self.receive(Patience::ForEver)? == Moment::End {
                 break Answer::Missing;
             }
         };

@@ -11,7 +11,7 @@ use std::io;
 use super::fields::{Fields, quoted};
 use super::frames::{self, Frames, Turn};
 use super::incoming::{Incoming, Prompt};
-use super::input::{Heard, Input, Patience};
+use super::input::{Input, Patience, Received};
 use super::log::Log;
 use super::output::Output;
 use super::script::Script;
@@ -98,7 +98,7 @@ impl Player {
             }
         }
         self.await_interrupts(false)?;
-        while self.hear(Patience::ForEver)? != Moment::End {}
+        while self.receive(Patience::ForEver)? != Moment::End {}
         Ok(())
     }
 
@@ -113,21 +113,21 @@ impl Player {
 
     /// Listens to everything that has come, without waiting.
     fn look(&mut self) -> Result<(), Ending> {
-        while self.hear(Patience::None)? == Moment::Line {}
+        while self.receive(Patience::None)? == Moment::Line {}
         Ok(())
     }
 
     /// Listens to one line. Everything that was said is written before anything is waited for.
-    fn hear(&mut self, patience: Patience) -> Result<Moment, Ending> {
+    fn receive(&mut self, patience: Patience) -> Result<Moment, Ending> {
         match patience {
             Patience::None => {}
             Patience::Until(_) | Patience::ForEver => self.flush()?,
         }
-        let heard = self.input.line(patience).map_err(|error| Ending::failure("cannot read stdin", error))?;
-        match heard {
-            Heard::Line(line) => self.take(&line).map(|()| Moment::Line),
-            Heard::Nothing => Ok(Moment::Nothing),
-            Heard::End => Ok(Moment::End),
+        let received = self.input.line(patience).map_err(|error| Ending::failure("cannot read stdin", error))?;
+        match received {
+            Received::Line(line) => self.take(&line).map(|()| Moment::Line),
+            Received::Nothing => Ok(Moment::Nothing),
+            Received::End => Ok(Moment::End),
         }
     }
 

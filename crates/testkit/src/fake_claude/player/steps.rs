@@ -29,7 +29,7 @@ impl Player {
             Step::Emit(json) => self.say(format!("{}\n", self.filled_json(json)).as_bytes())?,
             Step::Noise(text) => self.say(format!("{}\n", self.filled(text)).as_bytes())?,
             Step::Line { bytes } => self.long_line(*bytes)?,
-            Step::Raw(bytes) => {
+            Step::RawJson(bytes) => {
                 self.say(bytes)?;
                 self.flush()?;
             }
@@ -57,7 +57,7 @@ impl Player {
             if let Some(prompt) = self.memory.prompts.pop_front() {
                 break prompt;
             }
-            if self.hear(Patience::ForEver)? == Moment::End {
+            if self.receive(Patience::ForEver)? == Moment::End {
                 return Err(Ending::Exit(0));
             }
         };
@@ -106,7 +106,7 @@ impl Player {
             if let Some(id) = self.memory.interrupts.pop_front() {
                 break id;
             }
-            if self.hear(Patience::ForEver)? == Moment::End {
+            if self.receive(Patience::ForEver)? == Moment::End {
                 return Err(Ending::Exit(0));
             }
         };
@@ -116,7 +116,7 @@ impl Player {
     }
 
     fn wait_line(&mut self) -> Result<(), Ending> {
-        match self.hear(Patience::ForEver)? {
+        match self.receive(Patience::ForEver)? {
             Moment::Line | Moment::Nothing => Ok(()),
             Moment::End => Err(Ending::Exit(0)),
         }
@@ -129,7 +129,7 @@ impl Player {
     /// Lets time pass, and does with what comes what is always done with it.
     pub(super) fn listen_until(&mut self, instant: Instant) -> Result<(), Ending> {
         loop {
-            match self.hear(Patience::Until(instant))? {
+            match self.receive(Patience::Until(instant))? {
                 Moment::Line => {}
                 Moment::Nothing => return Ok(()),
                 Moment::End => {

@@ -54,7 +54,7 @@ pub(super) enum Step {
     Line {
         bytes: u64,
     },
-    Raw(Vec<u8>),
+    RawJson(Vec<u8>),
     State(String),
     Task {
         subtype: &'static str,

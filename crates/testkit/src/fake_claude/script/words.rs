@@ -115,7 +115,7 @@ fn step(word: &str, arguments: &mut Arguments<'_>) -> Result<Step, Complaint> {
         "emit" => Step::Emit(arguments.object()?),
         "noise" => Step::Noise(arguments.text()),
         "line" => Step::Line { bytes: arguments.number("BYTES")? },
-        "raw" => Step::Raw(arguments.bytes()?),
+        "raw" => Step::RawJson(arguments.bytes()?),
         "state" => Step::State(one_of(&["idle", "running", "requires_action"], "a state", arguments)?.to_owned()),
         "task" => task(arguments)?,
         REPEAT => Step::Repeat { times: arguments.number("N")?, end: 0 },

@@ -47,7 +47,7 @@ fn found(program: &Path) -> Finding {
     match programs::examine_program(program) {
         Ok(()) => Finding::ok(Check::Cli, program.display().to_string()),
         Err(trouble) => {
-            let (found, _) = trouble.words(program, "");
+            let (found, _) = trouble.describe(program, "");
             let advice = "take that right away, or use a Claude Code that only this user or root can change";
             Finding::warning(Check::Cli, found, advice)
         }

@@ -93,7 +93,7 @@ impl Folder {
             Ok(Usable::OnceMade) => Finding::ok(*check, format!("{} (not there yet; it can be made)", path.display())),
             Err(trouble) => {
                 let level = self.level(&trouble);
-                let (found, advice) = trouble.words(path, variable);
+                let (found, advice) = trouble.describe(path, variable);
                 Finding { check: *check, level, found, advice: Some(advice) }
             }
         }

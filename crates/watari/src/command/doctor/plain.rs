@@ -1,12 +1,12 @@
 //! Text of others, made so that a terminal only shows it.
 
-use crate::printable::is_obeyed;
+use crate::printable::is_applied;
 
 /// The same text on one line, with everything replaced that a terminal would obey or that would hide what is there.
 pub(super) fn plain(text: &str) -> String {
     let shown = |character: char| match character {
         '\n' | '\t' => ' ',
-        obeyed if is_obeyed(obeyed) => char::REPLACEMENT_CHARACTER,
+        obeyed if is_applied(obeyed) => char::REPLACEMENT_CHARACTER,
         other => other,
     };
     text.chars().map(shown).collect()

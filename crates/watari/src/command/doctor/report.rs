@@ -12,7 +12,7 @@ pub(super) struct Report {
     pub(super) findings: Vec<Finding>,
     pub(super) cli: Cli,
     /// None where the system does not show them.
-    pub(super) leftovers: Option<Vec<Left>>,
+    pub(super) orphans: Option<Vec<Left>>,
 }
 
 /// One thing that was looked at.
@@ -42,7 +42,7 @@ pub(super) enum Check {
     OpenFiles,
     PrivateFiles,
     LockFiles,
-    Leftovers,
+    Orphans,
 }
 
 /// How bad it is.
@@ -104,8 +104,8 @@ impl Report {
         match finding.check {
             // A single one is the path that was given, and the finding names it.
             Check::Cli if self.cli.path.is_none() && self.cli.looked.len() > 1 => self.cli.looked.clone(),
-            Check::Leftovers => {
-                let left = self.leftovers.iter().flatten();
+            Check::Orphans => {
+                let left = self.orphans.iter().flatten();
                 left.map(|left| format!("{} {}", left.pid, left.command)).collect()
             }
             Check::Cli
@@ -133,7 +133,7 @@ impl fmt::Display for Report {
             let Finding { check, level, found, advice } = finding;
             let details = self.details(finding);
             let colon = if details.is_empty() { "" } else { ":" };
-            writeln!(formatter, "{:7}  {:14}  {}{colon}", level.word(), check.words(), plain(found))?;
+            writeln!(formatter, "{:7}  {:14}  {}{colon}", level.word(), check.describe(), plain(found))?;
             for line in details {
                 writeln!(formatter, "{:25}  {}", "", plain(&line))?;
             }
@@ -167,7 +167,7 @@ impl Level {
 }
 
 impl Check {
-    fn words(self) -> &'static str {
+    fn describe(self) -> &'static str {
         match self {
             Check::Cli => "cli",
             Check::Version => "version",
@@ -180,7 +180,7 @@ impl Check {
             Check::OpenFiles => "open files",
             Check::PrivateFiles => "private files",
             Check::LockFiles => "lock files",
-            Check::Leftovers => "leftovers",
+            Check::Orphans => "leftovers",
         }
     }
 }

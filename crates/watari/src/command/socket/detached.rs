@@ -107,7 +107,7 @@ const LOOKED_EVERY: Duration = Duration::from_millis(200);
 
 /// Says that the session is ready, and lets go of whoever waits for that; false if nobody waits any more.
 pub(super) fn ready(key: &Key, socket: &Path) -> bool {
-    let is_heard = mention(format!("{key}\n").as_bytes()).is_ok();
+    let is_received = mention(format!("{key}\n").as_bytes()).is_ok();
     // The key is what was asked for; this is for people.
     crate::command::say(&format!("watari: listening on {}\n", socket.display()));
     let let_go = watari_sdk::files::nothing().and_then(|nothing| {
@@ -117,5 +117,5 @@ pub(super) fn ready(key: &Key, socket: &Path) -> bool {
     if let Err(error) = let_go {
         tracing::warn!("the host keeps the output of whoever started it: {error}");
     }
-    is_heard
+    is_received
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use watari_sdk::{
-    Environment, Keeper, McpServers, Options, PermissionMode, PermissionPrompts, SettingSource, TOOL_SERVER,
+    Environment, McpServers, Options, PermissionMode, PermissionPrompts, SettingSource, Supervisor, TOOL_SERVER,
     read_mcp_servers, read_mcp_servers_file,
 };
 
@@ -24,12 +24,12 @@ pub(super) fn session(given: &mut Socket, cwd: PathBuf) -> Result<Options, Strin
     Ok(Options {
         claude: given.claude.take(),
         cwd: Some(cwd),
-        keeper: Keeper::ThisProgram,
+        supervisor: Supervisor::ThisProgram,
         model: given.model.take(),
         permission_mode: given.permission_mode,
         allow_bypass: given.allow_bypass,
         permission_prompts: PermissionPrompts::Ask { answer_within: limit },
-        expired_words: Some("Approval request timed out".to_owned()),
+        timeout_message: Some("Approval request timed out".to_owned()),
         mcp_servers: given.mcp_config.take().map_or(Ok(McpServers::None), |config| mcp_servers(&config))?,
         strict_mcp_config: given.untrusted,
         without_git: given.untrusted,

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use watari_sdk::{Environment, Raw, Settings};
+use watari_sdk::{Environment, RawJson, Settings};
 
 /// Git finds no repository, so that it reads no configuration of one: nothing else outweighs drivers, which the repository
 /// names as it likes.
@@ -28,7 +28,7 @@ const GIT_ASKS: &str = r#"{"permissions":{"ask":["Bash(git:*)","Bash(git *)"]}}"
 
 /// The settings of a session in a folder that is not trusted.
 pub(super) fn settings() -> Settings {
-    Settings::Inline(Raw::from(GIT_ASKS))
+    Settings::Inline(RawJson::from(GIT_ASKS))
 }
 
 /// The environment of its CLI, which everything that the CLI starts inherits.

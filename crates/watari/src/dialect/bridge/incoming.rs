@@ -1,6 +1,6 @@
 //! Lines of the client as what it wants.
 
-use watari_sdk::{Answer, AskId, PermissionMode, Prompt, Raw, Tool};
+use watari_sdk::{Answer, AskId, PermissionMode, Prompt, RawJson, Tool};
 
 use super::options::{self, StartOptions};
 use crate::dialect::content;
@@ -91,8 +91,8 @@ pub(super) fn answer(result: &mut Members<'_>) -> Result<Answer, String> {
 }
 
 /// An object as it came; an empty one means that there is none.
-fn updated_input(result: &mut Members<'_>) -> Result<Option<Raw>, String> {
-    let is_empty = |input: &Raw| input.as_str()[1..].trim_ascii_start().starts_with('}');
+fn updated_input(result: &mut Members<'_>) -> Result<Option<RawJson>, String> {
+    let is_empty = |input: &RawJson| input.as_str()[1..].trim_ascii_start().starts_with('}');
     Ok(result.raw_object("updatedInput")?.filter(|input| !is_empty(input)))
 }
 
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     /// What a line wants, or what is said of it.
-    fn heard(line: &str) -> String {
+    fn received(line: &str) -> String {
         match read(line.as_bytes()) {
             Ok(None) => "nothing".to_owned(),
             Ok(Some(Incoming::Start { prompt, options })) => {
@@ -113,7 +113,7 @@ mod tests {
     }
 
     fn all(lines: &[&str]) -> String {
-        lines.iter().map(|line| heard(line)).collect::<Vec<_>>().join("\n")
+        lines.iter().map(|line| received(line)).collect::<Vec<_>>().join("\n")
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use watari_sdk::{
-    Effort, Environment, McpServers, Options, PermissionMode, PermissionPrompts, Plugin, Raw, Session, SessionId,
+    Effort, Environment, McpServers, Options, PermissionMode, PermissionPrompts, Plugin, RawJson, Session, SessionId,
     SettingSource, Settings, SystemPrompt, Thinking,
 };
 
@@ -112,7 +112,7 @@ fn system_prompt(members: &mut Members<'_>) -> Result<SystemPrompt, String> {
         None => Ok(SystemPrompt::Empty),
         Some(Given::Text(text)) => Ok(SystemPrompt::Only(text)),
         Some(Given::Preset { preset, append }) if preset == "claude_code" => {
-            Ok(append.map_or(SystemPrompt::ClaudeCode, SystemPrompt::ClaudeCodeAnd))
+            Ok(append.map_or(SystemPrompt::ClaudeCode, SystemPrompt::Append))
         }
         Some(Given::Preset { .. }) => Err("options.systemPrompt.preset must be claude_code".to_owned()),
     }
@@ -184,7 +184,7 @@ fn settings(members: &mut Members<'_>) -> Result<Option<Settings>, String> {
     }
 }
 
-fn output_schema(members: &mut Members<'_>) -> Result<Option<Raw>, String> {
+fn output_schema(members: &mut Members<'_>) -> Result<Option<RawJson>, String> {
     let what = "an object with type json_schema and a schema";
     let must_be = || format!("options.outputFormat must be {what}");
     let Some(mut given) = members.object("outputFormat", "options.outputFormat.", what)? else { return Ok(None) };
@@ -195,6 +195,6 @@ fn output_schema(members: &mut Members<'_>) -> Result<Option<Raw>, String> {
 }
 
 /// Objects by their names.
-fn objects(members: &mut Members<'_>, name: &'static str) -> Result<BTreeMap<String, Raw>, String> {
+fn objects(members: &mut Members<'_>, name: &'static str) -> Result<BTreeMap<String, RawJson>, String> {
     Ok(members.raw_objects(name, "an object of objects")?.unwrap_or_default())
 }

@@ -6,12 +6,12 @@ mod text;
 
 use crate::dialect::shaped::{Content, Object};
 use delta::Deltas;
-pub(super) use line::Line;
-use line::{CallId, ClosedReason, DeltaType, DroppedReason, Origin, RequestId, TaskWord, write};
+pub(super) use line::BridgeMessage;
+use line::{CallId, ClosedReason, DeltaType, DroppedReason, Origin, RequestId, TaskStatus, write};
 
 use watari_sdk::{
-    AskEnding, AskId, AskKind, BlockId, BlockKind, Delta, DropReason, Event, LINE_BYTES_MAX, MessageId, NoticeKind,
-    Outcome, PermissionAsk, Raw, SessionInfo, TaskNews, TurnCause, TurnEnding,
+    AskId, AskKind, AskResolution, BlockId, BlockKind, Delta, DropReason, Event, LINE_BYTES_MAX, MessageId, NoticeKind,
+    PermissionAsk, RawJson, SessionInfo, TaskUpdate, TurnCause, TurnEnding, TurnOutcome,
 };
 
 use crate::dialect::liveness::{self, resumed_elsewhere};
@@ -25,17 +25,17 @@ pub(crate) enum Fatal {
 
 /// The first line of all.
 pub(crate) fn ready(out: &mut Vec<u8>) {
-    write(&Line::Ready, out);
+    write(&BridgeMessage::Ready, out);
 }
 
 /// A line that says what went wrong.
 pub(crate) fn error(message: &str, fatal: Fatal, out: &mut Vec<u8>) {
-    write(&Line::Error { message, fatal: fatal == Fatal::Yes }, out);
+    write(&BridgeMessage::Error { message, fatal: fatal == Fatal::Yes }, out);
 }
 
 /// A line that says that an interrupt dropped a message.
 pub(crate) fn message_cancelled(out: &mut Vec<u8>) {
-    write(&Line::MessageDropped { reason: DroppedReason::Cancelled }, out);
+    write(&BridgeMessage::MessageDropped { reason: DroppedReason::Cancelled }, out);
 }
 
 /// How many events may wait for the session to have a name. The CLI says it before anything else; one that does not
@@ -73,7 +73,7 @@ struct Streaming {
     /// The open blocks and their places in the message.
     places: Vec<(BlockId, u64)>,
     /// The blocks that are complete.
-    content: Vec<Raw>,
+    content: Vec<RawJson>,
 }
 
 impl Encoder {
@@ -90,14 +90,14 @@ impl Encoder {
 
     /// An ask that the client was told of was answered for it.
     pub(crate) fn cancel_ask(&mut self, ask: AskId, out: &mut Vec<u8>) {
-        self.tell_end_of_ask(ask, AskEnding::Withdrawn, out);
+        self.encode_ask_resolved(ask, AskResolution::Withdrawn, out);
     }
 
     /// The model was changed; none means to the CLI's own choice.
-    pub(crate) fn tell_model(&mut self, model: Option<&str>, out: &mut Vec<u8>) {
+    pub(crate) fn encode_model(&mut self, model: Option<&str>, out: &mut Vec<u8>) {
         let Some(session_id) = self.session_id.as_deref() else { return };
         let model = Some(model.unwrap_or("default"));
-        write(&Line::Status { session_id, status: None, permission_mode: None, model }, out);
+        write(&BridgeMessage::Status { session_id, status: None, permission_mode: None, model }, out);
     }
 
     /// What was written is now elsewhere, or gone.
@@ -106,25 +106,25 @@ impl Encoder {
     }
 
     /// Adds the lines for an event.
-    pub(crate) fn tell(&mut self, event: Event, out: &mut Vec<u8>) {
+    pub(crate) fn encode(&mut self, event: Event, out: &mut Vec<u8>) {
         if let Event::SessionOpened { session } = &event {
             write_session(session, out);
             self.session_id = Some(session.session_id.to_string());
             self.deltas = None;
             for event in std::mem::take(&mut self.unnamed) {
-                self.tell_named(event, out);
+                self.encode_named(event, out);
             }
         } else if self.session_id.is_some() || !names_session(&event) {
-            self.tell_named(event, out);
+            self.encode_named(event, out);
         } else if self.unnamed.len() < UNNAMED_MAX {
             self.unnamed.push(event);
         }
     }
 
-    fn tell_named(&mut self, event: Event, out: &mut Vec<u8>) {
+    fn encode_named(&mut self, event: Event, out: &mut Vec<u8>) {
         let session_id = self.session_id.as_deref().unwrap_or_default();
         match event {
-            Event::BlockGrew { block, delta, .. } => {
+            Event::BlockDelta { block, delta, .. } => {
                 let Some(index) = self.place_of(block) else { return };
                 if self.streams {
                     let (delta_type, text) = match &delta {
@@ -140,7 +140,7 @@ impl Encoder {
             }
             Event::MessageStarted { message, .. } => {
                 if self.streams {
-                    write(&Line::StreamMessageStart { session_id }, out);
+                    write(&BridgeMessage::StreamMessageStart { session_id }, out);
                 }
                 self.streaming = Some(Streaming { message, places: Vec::new(), content: Vec::new() });
             }
@@ -158,7 +158,7 @@ impl Encoder {
                     }
                     Some(_) | None => {
                         let parent = parent.as_ref().map(|parent| parent.0.as_str());
-                        self.tell_message(parent, &[content.raw], out);
+                        self.encode_message(parent, &[content.raw], out);
                     }
                 }
             }
@@ -166,51 +166,51 @@ impl Encoder {
             Event::MessageFinished { .. } => {
                 let Some(streaming) = self.streaming.take() else { return };
                 if self.streams {
-                    write(&Line::StreamMessageStop { session_id }, out);
+                    write(&BridgeMessage::StreamMessageStop { session_id }, out);
                 }
                 if !streaming.content.is_empty() {
-                    self.tell_message(None, &streaming.content, out);
+                    self.encode_message(None, &streaming.content, out);
                 }
             }
             Event::ToolReturned { tool_use, is_error, content, .. } => {
                 // A tool that gave nothing back gave an empty text: no client has to look for null.
                 let content = Content::of(content.as_ref()).unwrap_or(Content::Other(""));
-                write(&Line::ToolResult { tool_use_id: &tool_use.0, content, is_error }, out);
+                write(&BridgeMessage::ToolResult { tool_use_id: &tool_use.0, content, is_error }, out);
             }
             Event::ToolProgressed { tool_use, tool, elapsed_seconds } => {
                 let (tool_name, tool_use_id) = (&tool, &tool_use.0);
-                write(&Line::ToolProgress { session_id, tool_name, tool_use_id, elapsed_seconds }, out);
+                write(&BridgeMessage::ToolProgress { session_id, tool_name, tool_use_id, elapsed_seconds }, out);
             }
-            Event::AskOpened { ask, kind } => self.tell_ask(ask, &kind, out),
-            Event::AskClosed { ask, ending, .. } => self.tell_end_of_ask(ask, ending, out),
+            Event::AskOpened { ask, kind } => self.encode_ask(ask, &kind, out),
+            Event::AskResolved { ask, resolution, .. } => self.encode_ask_resolved(ask, resolution, out),
             Event::TurnFinished { cause, outcome } => write_result(session_id, cause, &outcome, out),
             Event::StatusChanged { status, permission_mode, .. } => {
                 let (status, permission_mode) = (status.as_deref(), permission_mode.as_deref());
-                write(&Line::Status { session_id, status, permission_mode, model: None }, out);
+                write(&BridgeMessage::Status { session_id, status, permission_mode, model: None }, out);
             }
-            Event::TaskChanged { task, news, detail } => {
-                let news = match news {
-                    TaskNews::Started => TaskWord::Started,
-                    TaskNews::Progressed => TaskWord::Progressed,
-                    TaskNews::Updated => TaskWord::Updated,
-                    TaskNews::Ended => TaskWord::Ended,
+            Event::TaskChanged { task, update, detail } => {
+                let update = match update {
+                    TaskUpdate::Started => TaskStatus::Started,
+                    TaskUpdate::Progressed => TaskStatus::Progressed,
+                    TaskUpdate::Updated => TaskStatus::Updated,
+                    TaskUpdate::Ended => TaskStatus::Ended,
                 };
                 let detail = object(&detail);
-                write(&Line::Task { session_id, task_id: &task, news, detail }, out);
+                write(&BridgeMessage::Task { session_id, task_id: &task, update, detail }, out);
             }
             Event::PromptDropped { reason: DropReason::Cancelled, .. } => {
                 message_cancelled(out);
             }
             Event::PromptDropped { reason: DropReason::Lost, .. } => {
                 error("a message was lost by the CLI: it gave no result; send it again", Fatal::No, out);
-                write(&Line::MessageDropped { reason: DroppedReason::Lost }, out);
+                write(&BridgeMessage::MessageDropped { reason: DroppedReason::Lost }, out);
             }
             Event::CliStalled { silent_seconds } => {
                 let message =
                     liveness::stalled(silent_seconds, "send interrupt: it ends the turn, and Claude Code if need be");
                 error(&message, Fatal::No, out);
             }
-            Event::NoiseSkipped { bytes, .. } if bytes > LINE_BYTES_MAX as u64 => {
+            Event::UnparsedLineSkipped { bytes, .. } if bytes > LINE_BYTES_MAX as u64 => {
                 error(&format!("a line of {bytes} bytes of Claude Code was too long, and was skipped"), Fatal::No, out);
             }
             Event::Noticed { about: NoticeKind::Stopped, text: Some(why), .. } => error(&why, Fatal::No, out),
@@ -224,13 +224,13 @@ impl Encoder {
             | Event::PromptAccepted { .. }
             | Event::TurnStarted { .. }
             | Event::MessageRetracted { .. }
-            | Event::ModelTold { .. }
+            | Event::ContextInjected { .. }
             | Event::PromptDropped { reason: DropReason::SessionEnded, .. }
             | Event::BecameIdle
             | Event::ApiRetried { .. }
             | Event::TasksListed { .. }
             | Event::HookChanged { .. }
-            | Event::PermissionRefused { .. }
+            | Event::PermissionDenied { .. }
             | Event::ThinkingCounted { .. }
             | Event::Compacted { .. }
             | Event::ConversationCleared { .. }
@@ -242,7 +242,7 @@ impl Encoder {
             | Event::RequestSent { .. }
             | Event::RequestAnswered { .. }
             | Event::Unknown { .. }
-            | Event::NoiseSkipped { .. }
+            | Event::UnparsedLineSkipped { .. }
             | Event::CliRecovered { .. }
             | Event::Ended { .. } => {}
         }
@@ -262,23 +262,23 @@ impl Encoder {
         }
         if self.streams {
             let session_id = self.session_id.as_deref().unwrap_or_default();
-            write(&Line::StreamContentStop { session_id, index }, out);
+            write(&BridgeMessage::StreamContentStop { session_id, index }, out);
         }
     }
 
-    fn tell_message(&self, parent_tool_use_id: Option<&str>, content: &[Raw], out: &mut Vec<u8>) {
+    fn encode_message(&self, parent_tool_use_id: Option<&str>, content: &[RawJson], out: &mut Vec<u8>) {
         let session_id = self.session_id.as_deref().unwrap_or_default();
         let content = content.iter().filter_map(|block| Object::of(block.as_ref())).collect();
-        write(&Line::AssistantMessage { session_id, parent_tool_use_id, content }, out);
+        write(&BridgeMessage::AssistantMessage { session_id, parent_tool_use_id, content }, out);
     }
 
-    fn tell_ask(&mut self, ask: AskId, kind: &AskKind, out: &mut Vec<u8>) {
+    fn encode_ask(&mut self, ask: AskId, kind: &AskKind, out: &mut Vec<u8>) {
         let PermissionAsk { tool, input, tool_use, .. } = match kind {
             AskKind::Permission(asked) | AskKind::Question(asked) | AskKind::Plan(asked) => &**asked,
             AskKind::ToolCall(call) => {
                 self.open_asks.push(OpenAsk::Call(ask));
                 let input = object(&call.input);
-                write(&Line::ToolCall { call_id: CallId(ask), name: &call.tool, input }, out);
+                write(&BridgeMessage::ToolCall { call_id: CallId(ask), name: &call.tool, input }, out);
                 return;
             }
             // Nobody registered a hook, and a form is put away by the front end.
@@ -287,22 +287,24 @@ impl Encoder {
         self.open_asks.push(OpenAsk::Permission(ask));
         let tool_use_id = tool_use.as_ref().map(|id| id.0.as_str()).unwrap_or_default();
         let (request_id, tool_input) = (RequestId(ask), object(input));
-        write(&Line::PermissionRequest { request_id, tool_name: tool, tool_input, tool_use_id }, out);
+        write(&BridgeMessage::PermissionRequest { request_id, tool_name: tool, tool_input, tool_use_id }, out);
     }
 
-    fn tell_end_of_ask(&mut self, ask: AskId, ending: AskEnding, out: &mut Vec<u8>) {
+    fn encode_ask_resolved(&mut self, ask: AskId, resolution: AskResolution, out: &mut Vec<u8>) {
         let is_meant = |open: &OpenAsk| *open == OpenAsk::Permission(ask) || *open == OpenAsk::Call(ask);
         let Some(place) = self.open_asks.iter().position(is_meant) else { return };
         let open = self.open_asks.remove(place);
-        let reason = match ending {
-            AskEnding::Expired => ClosedReason::Expired,
-            AskEnding::Withdrawn | AskEnding::SessionEnded => ClosedReason::Cancelled,
+        let reason = match resolution {
+            AskResolution::Expired => ClosedReason::Expired,
+            AskResolution::Withdrawn | AskResolution::SessionEnded => ClosedReason::Cancelled,
             // The client itself ended it.
-            AskEnding::Allowed | AskEnding::Denied | AskEnding::Answered => return,
+            AskResolution::Allowed | AskResolution::Denied | AskResolution::Answered => return,
         };
         match open {
-            OpenAsk::Permission(ask) => write(&Line::PermissionClosed { request_id: RequestId(ask), reason }, out),
-            OpenAsk::Call(ask) => write(&Line::ToolCallClosed { call_id: CallId(ask), reason }, out),
+            OpenAsk::Permission(ask) => {
+                write(&BridgeMessage::PermissionClosed { request_id: RequestId(ask), reason }, out)
+            }
+            OpenAsk::Call(ask) => write(&BridgeMessage::ToolCallClosed { call_id: CallId(ask), reason }, out),
         }
     }
 }
@@ -311,7 +313,7 @@ fn names_session(event: &Event) -> bool {
     !matches!(
         event,
         Event::AskOpened { .. }
-            | Event::AskClosed { .. }
+            | Event::AskResolved { .. }
             | Event::ToolReturned { .. }
             | Event::PromptDropped { .. }
             | Event::CliStalled { .. }
@@ -321,13 +323,13 @@ fn names_session(event: &Event) -> bool {
 }
 
 /// The machine lets only objects through where one is promised.
-fn object(value: &Raw) -> Object<'_> {
+fn object(value: &RawJson) -> Object<'_> {
     Object::of(value.as_ref()).unwrap_or(Object::empty())
 }
 
 fn write_session(session: &SessionInfo, out: &mut Vec<u8>) {
     let mcp_servers = session.mcp_servers();
-    let line = Line::SessionInit {
+    let line = BridgeMessage::SessionInit {
         session_id: session.session_id.as_str(),
         model: &session.model,
         claude_code_version: &session.version,
@@ -338,20 +340,20 @@ fn write_session(session: &SessionInfo, out: &mut Vec<u8>) {
     write(&line, out);
 }
 
-fn start_of_block<'a>(session_id: &'a str, index: u64, kind: &'a BlockKind) -> Line<'a> {
+fn start_of_block<'a>(session_id: &'a str, index: u64, kind: &'a BlockKind) -> BridgeMessage<'a> {
     let (block_type, block_id, tool_name) = match kind {
         BlockKind::Text => ("text", None, None),
         BlockKind::Thinking => ("thinking", None, None),
         BlockKind::ToolUse { id, name } => ("tool_use", Some(id.0.as_str()), Some(name.as_str())),
         BlockKind::Other { name } => (name.as_str(), None, None),
     };
-    Line::StreamContentStart { session_id, index, block_type, block_id, tool_name }
+    BridgeMessage::StreamContentStart { session_id, index, block_type, block_id, tool_name }
 }
 
-fn write_result(session_id: &str, cause: TurnCause, outcome: &Outcome, out: &mut Vec<u8>) {
+fn write_result(session_id: &str, cause: TurnCause, outcome: &TurnOutcome, out: &mut Vec<u8>) {
     let usage = outcome.raw_usage();
     let succeeded = outcome.subtype == "success";
-    let line = Line::TurnResult {
+    let line = BridgeMessage::TurnResult {
         session_id,
         subtype: &outcome.subtype,
         total_cost_usd: outcome.total_cost_usd,

@@ -8,18 +8,19 @@ use super::PROTOCOL;
 use crate::dialect::content;
 use crate::dialect::limits;
 use crate::dialect::members::{Members, whole};
-use crate::dialect::speaker::{Heard, Problem};
+use crate::dialect::speaker::{ClientMessage, ProtocolError};
 
 const TYPES: &str = "hello, prompt, interrupt, answer, request, close, abort";
 
 /// Reads a line.
-pub(super) fn read(line: &str) -> Result<Heard, Problem> {
-    let mut members = Members::of_line(line).map_err(Problem::new)?;
-    let id = members.name("id").map_err(Problem::new)?;
-    message(&mut members, id.clone()).map_err(|message| Problem { id, ..Problem::new(limits::short(message)) })
+pub(super) fn read(line: &str) -> Result<ClientMessage, ProtocolError> {
+    let mut members = Members::of_line(line).map_err(ProtocolError::new)?;
+    let id = members.name("id").map_err(ProtocolError::new)?;
+    message(&mut members, id.clone())
+        .map_err(|message| ProtocolError { id, ..ProtocolError::new(limits::short(message)) })
 }
 
-pub(super) fn message(members: &mut Members<'_>, id: Option<String>) -> Result<Heard, String> {
+pub(super) fn message(members: &mut Members<'_>, id: Option<String>) -> Result<ClientMessage, String> {
     let kind: String = members.required("type", "a string")?;
     let command = match kind.as_str() {
         "hello" => return hello(members),
@@ -31,7 +32,7 @@ pub(super) fn message(members: &mut Members<'_>, id: Option<String>) -> Result<H
             let Some(mut given) = members.object("answer", "answer.", what)? else {
                 return Err(format!("answer is missing; it must be {what}"));
             };
-            return Ok(Heard::answer(id, None, AskId(ask), answer(&mut given)?));
+            return Ok(ClientMessage::answer(id, None, AskId(ask), answer(&mut given)?));
         }
         "request" => {
             let what = "an object with a type";
@@ -47,10 +48,10 @@ pub(super) fn message(members: &mut Members<'_>, id: Option<String>) -> Result<H
             return Err(format!("unknown type {beginning:?}; it is one of {TYPES}"));
         }
     };
-    Ok(Heard::Command { id, about: None, command })
+    Ok(ClientMessage::Command { id, about: None, command })
 }
 
-fn hello(members: &mut Members<'_>) -> Result<Heard, String> {
+fn hello(members: &mut Members<'_>) -> Result<ClientMessage, String> {
     let what = "a list of versions such as [1]";
     let spoken: Vec<Number> = members.required("protocol", what)?;
     let spoken: Option<Vec<u64>> = spoken.iter().map(whole).collect();
@@ -58,7 +59,7 @@ fn hello(members: &mut Members<'_>) -> Result<Heard, String> {
     if !spoken.contains(&PROTOCOL) {
         return Err(format!("none of the versions {spoken:?} is spoken here: it is {PROTOCOL}"));
     }
-    Ok(Heard::Hello { since: since(members)?, key: members.text("key")?, client: members.name("client")? })
+    Ok(ClientMessage::Hello { since: since(members)?, key: members.text("key")?, client: members.name("client")? })
 }
 
 /// From where a client wants to follow: absent for now, 0 for the beginning, or a position.

@@ -4,11 +4,11 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use watari_sdk::AskWord;
+use watari_sdk::AskTag;
 
 /// An event as it is stored. What an event does not have is none.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Line<'a> {
+pub(crate) struct StoredLine<'a> {
     #[serde(borrow)]
     pub(crate) seq: Option<&'a str>,
     #[serde(borrow)]
@@ -39,7 +39,7 @@ pub(crate) struct Line<'a> {
     pub(crate) kind: Option<&'a RawValue>,
     /// How an ask ended.
     #[serde(borrow)]
-    pub(crate) ending: Option<&'a str>,
+    pub(crate) resolution: Option<&'a str>,
     #[serde(borrow)]
     pub(crate) by: Option<Cow<'a, str>>,
     /// Of a form: what the server says, and the fields.
@@ -82,9 +82,9 @@ pub(crate) struct Delta<'a> {
     pub(crate) text: Cow<'a, str>,
 }
 
-impl<'a> Line<'a> {
+impl<'a> StoredLine<'a> {
     /// Reads a line; none if it is not one, which only another program could have written.
-    pub(crate) fn read(line: &'a [u8]) -> Option<Line<'a>> {
+    pub(crate) fn read(line: &'a [u8]) -> Option<StoredLine<'a>> {
         serde_json::from_slice(line).ok()
     }
 
@@ -99,7 +99,7 @@ impl<'a> Line<'a> {
     }
 
     /// The kind of an ask; none if a newer host has one that is not known here.
-    pub(crate) fn ask_kind(&self) -> Option<AskWord> {
+    pub(crate) fn ask_kind(&self) -> Option<AskTag> {
         serde_json::from_str(self.kind?.get()).ok()
     }
 }

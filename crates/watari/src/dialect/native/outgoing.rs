@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use watari_hub::{HostState, Outcome, Position};
+use watari_hub::{CommandOutcome, HostState, Position};
 use watari_sdk::Accepted;
 
 /// What Watari writes, one object a line: the fields that are named here and no others. All but `hello`, `accepted`,
@@ -10,7 +10,7 @@ use watari_sdk::Accepted;
 // What is written here after three slashes is what clients read in the schema.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub(crate) enum Said<'a> {
+pub(crate) enum ServerMessage<'a> {
     /// The answer to `hello`: what the client has asked for follows, and then what happens.
     Hello {
         /// The version of this dialect that is spoken.
@@ -70,19 +70,19 @@ pub(crate) enum Resume {
     Gap,
 }
 
-impl<'a> Said<'a> {
-    pub(crate) fn outcome(id: Option<&'a str>, outcome: &'a Outcome) -> Said<'a> {
+impl<'a> ServerMessage<'a> {
+    pub(crate) fn outcome(id: Option<&'a str>, outcome: &'a CommandOutcome) -> ServerMessage<'a> {
         match outcome {
-            Ok(Accepted::Prompt(prompt)) => Said::Accepted { id, prompt: Some(prompt.0), request: None },
-            Ok(Accepted::Request(request)) => Said::Accepted { id, prompt: None, request: Some(request.0) },
-            Ok(Accepted::Done) => Said::Accepted { id, prompt: None, request: None },
-            Err(message) => Said::Refused { id, message },
+            Ok(Accepted::Prompt(prompt)) => ServerMessage::Accepted { id, prompt: Some(prompt.0), request: None },
+            Ok(Accepted::Request(request)) => ServerMessage::Accepted { id, prompt: None, request: Some(request.0) },
+            Ok(Accepted::Done) => ServerMessage::Accepted { id, prompt: None, request: None },
+            Err(message) => ServerMessage::Refused { id, message },
         }
     }
 }
 
 /// Adds a line.
-pub(crate) fn write(line: &Said<'_>, out: &mut Vec<u8>) {
+pub(crate) fn write(line: &ServerMessage<'_>, out: &mut Vec<u8>) {
     // Writing to memory does not fail, and no line has a key that is no text.
     let _written = serde_json::to_writer(&mut *out, line);
     out.push(b'\n');

@@ -3,10 +3,10 @@
 mod to_watari;
 
 use serde_json::Value;
-use watari_hub::{FLEETING, HostEvent, Position};
+use watari_hub::{EPHEMERAL_TYPES, HostEvent, Position};
 use watari_protocol::Event;
 
-use super::outgoing::Said;
+use super::outgoing::ServerMessage;
 use crate::dialect::schema::shapes::Name;
 use crate::dialect::schema::{Messages, Presence, document};
 use to_watari::ToWatari;
@@ -30,13 +30,13 @@ pub(crate) fn schema() -> Value {
     let to_watari = Messages::to_watari::<ToWatari>()
         .with::<Option<Name>>(("id", HELLO_ID), Presence::Sometimes, |kind| kind == "hello")
         .with::<Option<Name>>(("id", ID), Presence::Sometimes, |kind| kind != "hello");
-    let is_fleeting = |kind: &str| FLEETING.contains(&kind);
+    let is_ephemeral = |kind: &str| EPHEMERAL_TYPES.contains(&kind);
     let is_said = |kind: &str| ["hello", "accepted", "refused", "error"].contains(&kind);
-    let from_watari = Messages::from_watari::<Said<'_>>()
+    let from_watari = Messages::from_watari::<ServerMessage<'_>>()
         .and::<HostEvent>()
         .and::<Event>()
-        .with::<Position>(("after", AFTER), Presence::Always, is_fleeting)
-        .with::<Position>(("seq", SEQ), Presence::Always, |kind| !is_fleeting(kind) && !is_said(kind));
+        .with::<Position>(("after", AFTER), Presence::Always, is_ephemeral)
+        .with::<Position>(("seq", SEQ), Presence::Always, |kind| !is_ephemeral(kind) && !is_said(kind));
     document("Watari's own dialect", DESCRIPTION, to_watari, from_watari)
 }
 

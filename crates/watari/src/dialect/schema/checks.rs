@@ -116,9 +116,9 @@ pub(in crate::dialect) fn are_taken_as_the_schema_says<T: std::fmt::Debug, E: st
     let judge = Judge::new(schema.clone());
     let (mut taken, mut refused) = (0, 0);
     for line in lines {
-        let (judged, heard) = (judge.judge("to_watari", &line), read(&line.to_string()));
-        assert_eq!(judged.is_ok(), heard.is_ok(), "{line}: {judged:?}, {heard:?}");
-        *if heard.is_ok() { &mut taken } else { &mut refused } += 1;
+        let (judged, received) = (judge.judge("to_watari", &line), read(&line.to_string()));
+        assert_eq!(judged.is_ok(), received.is_ok(), "{line}: {judged:?}, {received:?}");
+        *if received.is_ok() { &mut taken } else { &mut refused } += 1;
     }
     (taken, refused)
 }
@@ -137,7 +137,7 @@ pub(in crate::dialect) fn refused_in_every_place(
             *marked.pointer_mut(&place).unwrap() = json!("@BAD@");
             let line = marked.to_string().replace("\"@BAD@\"", bad);
             match read(&line) {
-                Ok(heard) => assert!(heard.len() < 5000, "{place} of {message} reaches the CLI"),
+                Ok(received) => assert!(received.len() < 5000, "{place} of {message} reaches the CLI"),
                 Err(error) => {
                     assert!(error.len() < 2000, "{place} of {message} is quoted");
                     let field = error.split_once(" is nested too deep").or(error.split_once(" has "));

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use watari_sdk::{Answer, AskAbout, AskId, AskWord, Raw};
+use watari_sdk::{Answer, AskId, AskSummary, AskTag, RawJson};
 
 /// The requests of a client.
 #[derive(Debug, Default, Clone)]
@@ -27,10 +27,10 @@ impl OpenAsk {
         ask
     }
 
-    pub(super) fn yes(self, input: Option<Raw>) -> Answer {
+    pub(super) fn yes(self, input: Option<RawJson>) -> Answer {
         match self {
             OpenAsk::Tool(_) => Answer::Allow { input, permissions: None },
-            OpenAsk::Form(_) => Answer::Submit(input.unwrap_or_else(|| Raw::from("{}"))),
+            OpenAsk::Form(_) => Answer::Submit(input.unwrap_or_else(|| RawJson::from("{}"))),
         }
     }
 
@@ -54,21 +54,21 @@ const FORM: &str = "form_";
 /// A name stands for one ask in the whole session, for every client and whenever it connects: it is made of nothing but
 /// what the event itself says. The id of a tool use names only the first ask about it, and only if it does not look like
 /// a name that is made of a number. Every other ask is named by its number.
-pub(super) fn named(ask: AskId, kind: AskWord, tool_use: Option<&str>, repeated: bool) -> Option<(String, OpenAsk)> {
+pub(super) fn named(ask: AskId, kind: AskTag, tool_use: Option<&str>, repeated: bool) -> Option<(String, OpenAsk)> {
     match kind {
-        AskWord::Permission | AskWord::Question | AskWord::Plan => {
+        AskTag::Permission | AskTag::Question | AskTag::Plan => {
             let is_free = |id: &&str| !repeated && !id.is_empty() && !id.starts_with(ASK) && !id.starts_with(FORM);
             let name = tool_use.filter(is_free).map_or_else(|| format!("{ASK}{ask}"), str::to_owned);
             Some((name, OpenAsk::Tool(ask)))
         }
-        AskWord::Form => Some((format!("{FORM}{ask}"), OpenAsk::Form(ask))),
-        AskWord::Hook | AskWord::ToolCall => None,
+        AskTag::Form => Some((format!("{FORM}{ask}"), OpenAsk::Form(ask))),
+        AskTag::Hook | AskTag::ToolCall => None,
     }
 }
 
 impl Asks {
     /// Asks that were opened before what the client is told.
-    pub(super) fn know(&mut self, open: &[(AskId, AskAbout)]) {
+    pub(super) fn know(&mut self, open: &[(AskId, AskSummary)]) {
         for (ask, about) in open {
             let tool_use = about.tool_use.as_ref().map(|id| id.0.as_str());
             self.named.extend(named(*ask, about.kind, tool_use, about.repeated));

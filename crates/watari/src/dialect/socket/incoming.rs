@@ -8,22 +8,23 @@ use crate::dialect::content;
 use crate::dialect::limits;
 use crate::dialect::members::Members;
 use crate::dialect::native;
-use crate::dialect::speaker::{Heard, Problem};
+use crate::dialect::speaker::{ClientMessage, ProtocolError};
 
 const TYPES: &str = "message, approve, deny, abort, hello, register_tools, tool_call_result, close";
 
 /// Reads a line. `ask_of` knows what the client was asked.
-pub(super) fn read(line: &str, ask_of: impl Fn(&str) -> Option<OpenAsk>) -> Result<Heard, Problem> {
-    let mut members = Members::of_line(line).map_err(Problem::new)?;
-    let id = members.name("id").map_err(Problem::new)?;
-    message(&mut members, id.clone(), ask_of).map_err(|message| Problem { id, ..Problem::new(limits::short(message)) })
+pub(super) fn read(line: &str, ask_of: impl Fn(&str) -> Option<OpenAsk>) -> Result<ClientMessage, ProtocolError> {
+    let mut members = Members::of_line(line).map_err(ProtocolError::new)?;
+    let id = members.name("id").map_err(ProtocolError::new)?;
+    message(&mut members, id.clone(), ask_of)
+        .map_err(|message| ProtocolError { id, ..ProtocolError::new(limits::short(message)) })
 }
 
 pub(super) fn message(
     members: &mut Members<'_>,
     id: Option<String>,
     ask_of: impl Fn(&str) -> Option<OpenAsk>,
-) -> Result<Heard, String> {
+) -> Result<ClientMessage, String> {
     let kind: String = members.required("type", "a string")?;
     let command = match kind.as_str() {
         "hello" => {
@@ -31,9 +32,9 @@ pub(super) fn message(
             let since = match native::since(members)? {
                 // Whoever keeps nothing but its place is asked again what is open.
                 Since::After(position) => Since::AfterWithAsks(position),
-                since @ (Since::Now | Since::AfterWithAsks(_) | Since::Behind(_) | Since::Elsewhere) => since,
+                since @ (Since::Now | Since::AfterWithAsks(_) | Since::Lagged(_) | Since::OtherSession) => since,
             };
-            return Ok(Heard::Hello { since, key, client });
+            return Ok(ClientMessage::Hello { since, key, client });
         }
         "message" => Command::Prompt(content::prompt(members)?),
         "approve" => {
@@ -59,7 +60,7 @@ pub(super) fn message(
             return Err(format!("unknown type {beginning:?}; it is one of {TYPES}"));
         }
     };
-    Ok(Heard::Command { id, about: None, command })
+    Ok(ClientMessage::Command { id, about: None, command })
 }
 
 fn request_id(members: &mut Members<'_>) -> Result<String, String> {
@@ -67,24 +68,29 @@ fn request_id(members: &mut Members<'_>) -> Result<String, String> {
 }
 
 /// An answer to a request that the client was told of; to any other it is refused.
-fn answer(id: Option<String>, request_id: &str, ask: Option<OpenAsk>, answer: impl FnOnce(OpenAsk) -> Answer) -> Heard {
+fn answer(
+    id: Option<String>,
+    request_id: &str,
+    ask: Option<OpenAsk>,
+    answer: impl FnOnce(OpenAsk) -> Answer,
+) -> ClientMessage {
     let beginning: String = request_id.chars().take(60).collect();
     let about = format!("request_id {beginning:?}");
     match ask {
-        Some(ask) => Heard::answer(id, Some(about), ask.id(), answer(ask)),
+        Some(ask) => ClientMessage::answer(id, Some(about), ask.id(), answer(ask)),
         None => {
             let message = format!("{about} is not open: it was answered, cancelled, has expired or never was");
-            Heard::Refused { id, message }
+            ClientMessage::Refused { id, message }
         }
     }
 }
 
 /// The result of a call, as the client names it; of one that never was, it is refused.
-fn result_of_call(id: Option<String>, call_id: &str, result: Answer) -> Heard {
+fn result_of_call(id: Option<String>, call_id: &str, result: Answer) -> ClientMessage {
     let beginning: String = call_id.chars().take(60).collect();
     let about = format!("call_id {beginning:?}");
     match content::numbered("call_", call_id) {
-        Some(ask) => Heard::answer(id, Some(about), ask, result),
-        None => Heard::Refused { id, message: format!("{about} is not open: no call has this name") },
+        Some(ask) => ClientMessage::answer(id, Some(about), ask, result),
+        None => ClientMessage::Refused { id, message: format!("{about} is not open: no call has this name") },
     }
 }

@@ -11,7 +11,7 @@ use crate::dialect::shaped::{Content, Object};
 // What is written here after three slashes is what clients read in the schema.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub(crate) enum Said<'a> {
+pub(crate) enum ServerMessage<'a> {
     /// The first line; comes again when the id changes.
     Init {
         /// The CLI's id of the conversation, with which it can be resumed.
@@ -231,11 +231,11 @@ fn is_false(value: &bool) -> bool {
 
 /// Adds a line that says what went wrong, and that is no answer to a client's own.
 pub(super) fn write_error(kind: ErrorKind, message: &str, seq: Option<&str>, out: &mut Vec<u8>) {
-    write(&Said::Error { message, kind, id: None }, seq, out);
+    write(&ServerMessage::Error { message, kind, id: None }, seq, out);
 }
 
 /// Adds a line, with its place if it has one.
-pub(super) fn write(line: &Said<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
+pub(super) fn write(line: &ServerMessage<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
     // Writing to memory does not fail, and no line has a key that is no text.
     let _written = serde_json::to_writer(&mut *out, line);
     if let Some(seq) = seq {

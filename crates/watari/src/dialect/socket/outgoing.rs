@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use watari_hub::{Attached, HostState, Position};
-use watari_sdk::{AskId, AskWord, Raw, readable};
+use watari_hub::{Attachment, HostState, Position};
+use watari_sdk::{AskId, AskTag, RawJson, readable};
 
 use super::asks::{Asks, OpenAsk, named};
-use super::line::{CallEnd, Decision, ErrorKind, Kind, Said, write, write_error};
-use super::turns::{end_words, stopped, turn_finished, write_done};
+use super::line::{CallEnd, Decision, ErrorKind, Kind, ServerMessage, write, write_error};
+use super::turns::{describe_end, stopped, turn_finished, write_done};
 use crate::dialect::liveness::{self, resumed_elsewhere};
-use crate::dialect::native::Line;
+use crate::dialect::native::StoredLine;
 use crate::dialect::shaped::{Content, Object};
 
 /// What has to be remembered from one event to the next.
@@ -20,7 +20,7 @@ use crate::dialect::shaped::{Content, Object};
 pub(crate) struct Encoder {
     session_id: String,
     /// Whether the client wants to know the places of events.
-    tells_places: bool,
+    has_positions: bool,
     /// What is told of events up to here is told again, and has no place.
     known: Position,
     /// How much of each block that grows the client has.
@@ -40,7 +40,7 @@ pub(super) const UNTOLD: &[&str] = &[
     "block_started",
     "message_finished",
     "message_retracted",
-    "model_told",
+    "context_injected",
     "tool_progressed",
     "became_idle",
     "status_changed",
@@ -48,7 +48,7 @@ pub(super) const UNTOLD: &[&str] = &[
     "task_changed",
     "tasks_listed",
     "hook_changed",
-    "permission_refused",
+    "permission_denied",
     "thinking_counted",
     "compacted",
     "conversation_cleared",
@@ -59,17 +59,17 @@ pub(super) const UNTOLD: &[&str] = &[
     "request_sent",
     "request_answered",
     "unknown",
-    "noise_skipped",
-    "noise_omitted",
+    "unparsed_line_skipped",
+    "unparsed_lines_omitted",
     "cli_recovered",
     "storage_recovered",
 ];
 
 impl Encoder {
-    pub(super) fn new(attached: &Attached, tells_places: bool) -> Encoder {
+    pub(super) fn new(attached: &Attachment, has_positions: bool) -> Encoder {
         Encoder {
             session_id: attached.session_id.clone(),
-            tells_places,
+            has_positions,
             known: attached.known,
             is_up: was_up(attached),
             ..Encoder::default()
@@ -77,29 +77,29 @@ impl Encoder {
     }
 
     /// Adds the lines for an event.
-    pub(super) fn tell(&mut self, line: &[u8], out: &mut Vec<u8>) {
+    pub(super) fn encode(&mut self, line: &[u8], out: &mut Vec<u8>) {
         // One that cannot be read was written by somebody else, and means nothing.
-        let Some(line) = Line::read(line) else { return };
+        let Some(line) = StoredLine::read(line) else { return };
         let is_news = |seq: &&str| seq.parse::<Position>().is_ok_and(|place| place.seq > self.known.seq);
-        let seq = line.seq.filter(|_| self.tells_places).filter(is_news);
+        let seq = line.seq.filter(|_| self.has_positions).filter(is_news);
         match line.r#type {
-            "block_grew" => self.grew(&line, out),
+            "block_delta" => self.grew(&line, out),
             "block_finished" => self.finished(&line, seq, out),
             "block_discarded" => {
                 let given_up = line.block.and_then(|block| self.blocks.remove(&block));
                 if let Some((of, characters @ 1..)) = given_up {
-                    write(&Said::TextReset { of, characters }, seq, out);
+                    write(&ServerMessage::TextReset { of, characters }, seq, out);
                 }
             }
             "tool_returned" => returned(&line, seq, out),
             "ask_opened" => self.asked(&line, seq, out),
-            "ask_closed" => self.closed(&line, seq, out),
+            "ask_resolved" => self.closed(&line, seq, out),
             "turn_finished" => turn_finished(&line, seq, out),
             "prompt_dropped" => self.dropped(&line, seq, out),
             "ready" => self.is_up = true,
             "ended" => self.ended(&line, seq, out),
             "session_opened" | "host_started" => self.opened(&line, seq, out),
-            "caught_up" if self.tells_places => write(&Said::CaughtUp, None, out),
+            "caught_up" if self.has_positions => write(&ServerMessage::CaughtUp, None, out),
             "start_failed" => write_error(ErrorKind::Session, line.message.as_deref().unwrap_or_default(), seq, out),
             "log_restored" => write_error(ErrorKind::Storage, line.message.as_deref().unwrap_or_default(), seq, out),
             "noticed" => stopped(&line, seq, out),
@@ -137,7 +137,7 @@ impl Encoder {
     }
 
     /// Tells what the client does not have of a block.
-    fn grew(&mut self, line: &Line<'_>, out: &mut Vec<u8>) {
+    fn grew(&mut self, line: &StoredLine<'_>, out: &mut Vec<u8>) {
         let (Some(block), Some(at), Some(delta)) = (line.block, line.at, &line.delta) else { return };
         let kind = match delta.r#type {
             "text" => Kind::Text,
@@ -147,12 +147,12 @@ impl Encoder {
         let (_, has) = self.blocks.entry(block).or_insert((kind, 0));
         // At a hole, the rest comes with the whole block.
         let Some(known) = has.checked_sub(at) else { return };
-        let news = without_beginning(&delta.text, known);
-        *has += news.chars().count() as u64;
-        write_delta(kind, news, None, out);
+        let update = without_beginning(&delta.text, known);
+        *has += update.chars().count() as u64;
+        write_delta(kind, update, None, out);
     }
 
-    fn finished(&mut self, line: &Line<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
+    fn finished(&mut self, line: &StoredLine<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
         #[derive(Deserialize)]
         struct Block<'a> {
             #[serde(borrow)]
@@ -182,18 +182,18 @@ impl Encoder {
             }
             ("text", Some(parent_request_id)) => {
                 let text = &block.text.unwrap_or_default();
-                write(&Said::SubagentText { parent_request_id, text }, seq, out);
+                write(&ServerMessage::SubagentText { parent_request_id, text }, seq, out);
             }
             ("tool_use", parent_request_id) => {
                 let (Some(request_id), Some(tool)) = (&block.id, &block.name) else { return };
                 let input = block.input.and_then(Object::of).unwrap_or(Object::empty());
-                write(&Said::ToolUse { request_id, tool, input, parent_request_id }, seq, out);
+                write(&ServerMessage::ToolUse { request_id, tool, input, parent_request_id }, seq, out);
             }
             _ => {}
         }
     }
 
-    fn asked(&mut self, line: &Line<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
+    fn asked(&mut self, line: &StoredLine<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
         let (Some(ask), Some(kind)) = (line.ask.map(AskId), line.ask_kind()) else { return };
         let tool = line.tool.as_deref().unwrap_or_default();
         // One that has no object for its input was stored by an older host, which is gone and its asks with it.
@@ -206,33 +206,33 @@ impl Encoder {
                     OpenAsk::Tool(_) => (tool, input),
                     OpenAsk::Form(_) => ("Form", Object::of(form.as_ref()).unwrap_or(Object::empty())),
                 };
-                write(&Said::ApprovalRequest { request_id: &request_id, tool_use_id, tool, input }, seq, out);
+                write(&ServerMessage::ApprovalRequest { request_id: &request_id, tool_use_id, tool, input }, seq, out);
                 self.asks.open(request_id, open);
             }
-            None if kind == AskWord::ToolCall => {
-                write(&Said::ToolCall { call_id: &format!("call_{ask}"), name: tool, input }, seq, out);
+            None if kind == AskTag::ToolCall => {
+                write(&ServerMessage::ToolCall { call_id: &format!("call_{ask}"), name: tool, input }, seq, out);
             }
             // No client of this dialect has hooks.
             None => {}
         }
     }
 
-    fn closed(&mut self, line: &Line<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
+    fn closed(&mut self, line: &StoredLine<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
         let (Some(ask), Some(kind)) = (line.ask.map(AskId), line.ask_kind()) else { return };
         let repeated = line.repeated.unwrap_or(false);
         let Some((request_id, open)) = named(ask, kind, line.tool_use.as_deref(), repeated) else {
-            if kind == AskWord::ToolCall {
+            if kind == AskTag::ToolCall {
                 call_closed(ask, line, seq, out);
             }
             return;
         };
-        let decision = match line.ending {
+        let decision = match line.resolution {
             Some("allowed" | "answered") => Decision::Approved,
             Some("denied") => Decision::Denied,
             Some("expired") => Decision::Expired,
             _ => Decision::Cancelled,
         };
-        let resolved = Said::ApprovalResolved {
+        let resolved = ServerMessage::ApprovalResolved {
             request_id: &request_id,
             decision,
             by: line.by.as_deref(),
@@ -245,7 +245,7 @@ impl Encoder {
     }
 
     /// A message will not be answered. That the CLI ended is told by its end.
-    fn dropped(&mut self, line: &Line<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
+    fn dropped(&mut self, line: &StoredLine<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
         let message = match line.reason.as_deref() {
             Some("session_ended") => {
                 self.dropped.extend(line.prompt);
@@ -258,12 +258,12 @@ impl Encoder {
         write_done(None, line.prompt, seq, out);
     }
 
-    fn ended(&mut self, line: &Line<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
+    fn ended(&mut self, line: &StoredLine<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
         let (was_up, mut dropped) = (std::mem::take(&mut self.is_up), std::mem::take(&mut self.dropped));
         // In the order in which they came: those that waited are dropped before the one that ran.
         dropped.sort_unstable();
         self.blocks.clear();
-        let reason = match line.exit.and_then(end_words) {
+        let reason = match line.exit.and_then(describe_end) {
             Some(reason) => reason,
             // It was told to end, and whoever waits for an answer gets none.
             None if !dropped.is_empty() => "the session ended before this message was answered".to_owned(),
@@ -283,7 +283,7 @@ impl Encoder {
         }
     }
 
-    fn opened(&mut self, line: &Line<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
+    fn opened(&mut self, line: &StoredLine<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
         #[derive(Deserialize)]
         struct Session {
             session_id: String,
@@ -295,7 +295,7 @@ impl Encoder {
             (None, None) => return,
         };
         if session_id != self.session_id {
-            write(&Said::Init { session_id: &session_id }, seq, out);
+            write(&ServerMessage::Init { session_id: &session_id }, seq, out);
             self.session_id = session_id;
         }
     }
@@ -309,18 +309,18 @@ pub(super) fn has_word_for(head: &[u8]) -> bool {
     !rest.split_once('"').is_some_and(|(name, _)| UNTOLD.contains(&name))
 }
 
-fn call_closed(ask: AskId, line: &Line<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
-    let reason = match line.ending {
+fn call_closed(ask: AskId, line: &StoredLine<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
+    let reason = match line.resolution {
         Some("answered" | "allowed" | "denied") => CallEnd::Answered,
         Some("expired") => CallEnd::Expired,
         _ => CallEnd::Cancelled,
     };
-    let closed = Said::ToolCallClosed { call_id: &format!("call_{ask}"), reason, by: line.by.as_deref() };
+    let closed = ServerMessage::ToolCallClosed { call_id: &format!("call_{ask}"), reason, by: line.by.as_deref() };
     write(&closed, seq, out);
 }
 
 /// What a server asks for in a form, as the input of a request.
-fn form_of(line: &Line<'_>) -> Raw {
+fn form_of(line: &StoredLine<'_>) -> RawJson {
     #[derive(serde::Serialize)]
     struct Form<'a> {
         message: Option<&'a str>,
@@ -328,12 +328,12 @@ fn form_of(line: &Line<'_>) -> Raw {
         server: Option<&'a str>,
     }
     // Written as it came: not every schema that a server writes can be held as a Rust value.
-    Raw::of(&Form { message: line.message.as_deref(), schema: line.schema, server: line.server.as_deref() })
+    RawJson::of(&Form { message: line.message.as_deref(), schema: line.schema, server: line.server.as_deref() })
 }
 
 /// Whether the CLI was there at the place behind which the client is told what happened. Between that and now it may have
 /// come and gone; it nearly always was there.
-fn was_up(attached: &Attached) -> bool {
+fn was_up(attached: &Attachment) -> bool {
     let is_up = matches!(attached.state, HostState::Idle | HostState::Running);
     if attached.known == attached.last { is_up } else { attached.known.seq > 0 }
 }
@@ -353,12 +353,12 @@ fn write_delta(kind: Kind, text: &str, seq: Option<&str>, out: &mut Vec<u8>) {
         return;
     }
     match kind {
-        Kind::Text => write(&Said::TextDelta { text }, seq, out),
-        Kind::Thinking => write(&Said::ThinkingDelta { text }, seq, out),
+        Kind::Text => write(&ServerMessage::TextDelta { text }, seq, out),
+        Kind::Thinking => write(&ServerMessage::ThinkingDelta { text }, seq, out),
     }
 }
 
-fn returned(line: &Line<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
+fn returned(line: &StoredLine<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
     let Some(request_id) = line.tool_use.as_deref() else { return };
     let content = line.content.and_then(Content::of);
     let output = match content {
@@ -368,7 +368,7 @@ fn returned(line: &Line<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
     };
     let parent_request_id = line.parent.as_deref();
     let is_error = line.is_error.unwrap_or(false);
-    write(&Said::ToolResult { request_id, output: &output, is_error, content, parent_request_id }, seq, out);
+    write(&ServerMessage::ToolResult { request_id, output: &output, is_error, content, parent_request_id }, seq, out);
 }
 
 /// What a tool gave back as one text: its texts, and the names of what is none.

@@ -5,7 +5,7 @@ mod to_watari;
 use serde_json::Value;
 use watari_hub::Position;
 
-use super::line::Said;
+use super::line::ServerMessage;
 use crate::dialect::schema::shapes::Name;
 use crate::dialect::schema::{Messages, Presence, document};
 use to_watari::ToWatari;
@@ -28,7 +28,8 @@ pub(crate) fn schema() -> Value {
         .with::<Option<Name>>(("id", HELLO_ID), Presence::Sometimes, |kind| kind == "hello")
         .with::<Option<Name>>(("id", ID), Presence::Sometimes, |kind| kind != "hello");
     // The answer to `hello` has one that means something else.
-    let from_watari = Messages::from_watari::<Said<'_>>().with::<Position>(("seq", SEQ), Presence::Sometimes, |_| true);
+    let from_watari =
+        Messages::from_watari::<ServerMessage<'_>>().with::<Position>(("seq", SEQ), Presence::Sometimes, |_| true);
     document("The socket of watari socket", DESCRIPTION, to_watari, from_watari)
 }
 

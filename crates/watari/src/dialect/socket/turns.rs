@@ -5,17 +5,17 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use watari_sdk::{Raw, TOOL_SERVER_TAKEN, Unanswered};
+use watari_sdk::{RawJson, TOOL_SERVER_TAKEN, Unanswered};
 
-use super::line::{ErrorKind, Said, write, write_error};
+use super::line::{ErrorKind, ServerMessage, write, write_error};
 use crate::dialect::liveness;
-use crate::dialect::native::Line;
+use crate::dialect::native::StoredLine;
 use crate::dialect::shaped::Object;
 
 /// The tokens of a message that was never answered.
 const NO_USAGE: &str = r#"{"input_tokens":0,"output_tokens":0}"#;
 
-pub(super) fn turn_finished(line: &Line<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
+pub(super) fn turn_finished(line: &StoredLine<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
     #[derive(Deserialize)]
     struct Outcome<'a> {
         #[serde(borrow)]
@@ -47,7 +47,7 @@ pub(super) fn turn_finished(line: &Line<'_>, seq: Option<&str>, out: &mut Vec<u8
 }
 
 /// Why the CLI does nothing for a message, or goes no further with it. Other notices have no word here.
-pub(super) fn stopped(line: &Line<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
+pub(super) fn stopped(line: &StoredLine<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
     if line.about == Some("stopped") {
         write_error(
             ErrorKind::Turn,
@@ -59,7 +59,7 @@ pub(super) fn stopped(line: &Line<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
 }
 
 /// How a CLI went that nobody had told to; none if somebody had.
-pub(super) fn end_words(exit: &RawValue) -> Option<String> {
+pub(super) fn describe_end(exit: &RawValue) -> Option<String> {
     #[derive(Deserialize)]
     struct Exit<'a> {
         code: Option<i32>,
@@ -70,7 +70,7 @@ pub(super) fn end_words(exit: &RawValue) -> Option<String> {
         reason: Option<&'a RawValue>,
     }
     let exit: Exit<'_> = serde_json::from_str(exit.get()).ok()?;
-    if let Some(why) = exit.reason.and_then(unresponsive_words) {
+    if let Some(why) = exit.reason.and_then(describe_unresponsive) {
         return Some(format!("{why}; the next message starts it again"));
     }
     match exit.reason.map(RawValue::get) {
@@ -87,7 +87,7 @@ pub(super) fn end_words(exit: &RawValue) -> Option<String> {
 }
 
 /// Why a CLI was ended that did not react; none if it ended for another reason.
-fn unresponsive_words(reason: &RawValue) -> Option<String> {
+fn describe_unresponsive(reason: &RawValue) -> Option<String> {
     #[derive(Deserialize)]
     struct Reason {
         unresponsive: Unresponsive,
@@ -102,7 +102,7 @@ fn unresponsive_words(reason: &RawValue) -> Option<String> {
 }
 
 pub(super) fn write_done(usage: Option<&RawValue>, message_id: Option<u64>, seq: Option<&str>, out: &mut Vec<u8>) {
-    let none = Raw::from(NO_USAGE);
+    let none = RawJson::from(NO_USAGE);
     let usage = usage.and_then(Object::of).or(Object::of(none.as_ref())).unwrap_or(Object::empty());
-    write(&Said::Done { usage, message_id }, seq, out);
+    write(&ServerMessage::Done { usage, message_id }, seq, out);
 }

@@ -113,7 +113,7 @@ impl Bridge {
             let written = tokio::select! {
                 // Both may be dropped half-way: what was not written stays, and a signal that was not heard stays too.
                 written = writing => written,
-                () = self.signals.heard() => {
+                () = self.signals.received() => {
                     self.last_lines_within = self.last_lines_within.min(LAST_LINES_AFTER_ABORT);
                     continue;
                 }
@@ -146,7 +146,7 @@ impl Bridge {
         self.output = None;
         let is_gone = [io::ErrorKind::BrokenPipe, io::ErrorKind::ConnectionReset].contains(&error.kind());
         if !is_gone && !std::mem::replace(&mut self.has_lost_output, true) {
-            crate::command::complain(&format!("the output cannot be written, so the session ends: {error}"));
+            crate::command::protocol_error(&format!("the output cannot be written, so the session ends: {error}"));
         }
     }
 }

@@ -4,7 +4,7 @@ use watari_hub::lock::{ConversationLocks, Lock, LockError};
 use watari_sdk::files::folders;
 use watari_sdk::{Options, Session, SessionId, conversations_folder, resolve_continue, threads};
 
-use crate::command::complain;
+use crate::command::protocol_error;
 
 /// The lock, of a conversation that is known or will be.
 #[derive(Debug, Default)]
@@ -68,7 +68,7 @@ impl ConversationLock {
             Err(error @ LockError::Io { .. }) => Some(error.to_string()),
         };
         if let Some(why) = weakness {
-            complain(&format!("warning: another process could drive the session {id} too: {why}"));
+            protocol_error(&format!("warning: another process could drive the session {id} too: {why}"));
         }
         self.id = Some(id.clone());
         Ok(())

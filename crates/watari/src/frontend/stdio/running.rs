@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use watari_sdk::{
     Answer, AskId, AskKind, Client, CommandError, Event, Events, Exit, ExitReason, Prompt, Request, RequestError,
-    RequestFailed, TOOL_SERVER_TAKEN, TurnCause,
+    RequestFailure, TOOL_SERVER_TAKEN, TurnCause,
 };
 
 use super::wait::poll_once;
@@ -100,7 +100,7 @@ impl Running {
         for ask in std::mem::take(&mut self.open_asks) {
             self.encoder.cancel_ask(ask, outbox.lines());
             // One that was closed in the meantime needs no answer.
-            let _refused = self.client.respond(ask, nobody()).await;
+            let _refused = self.client.answer(ask, nobody()).await;
         }
     }
 
@@ -116,11 +116,11 @@ impl Running {
             Incoming::RegisterTools(_) => Some(TOOLS_TOO_LATE.to_owned()),
             Incoming::UserMessage(prompt) => self.send(prompt).await,
             Incoming::ToolCallResult { ask, answer } => {
-                let answered = client.respond(ask, answer).await;
+                let answered = client.answer(ask, answer).await;
                 answered.err().map(|error| format!("callId call_{ask}: {error}"))
             }
             Incoming::PermissionResponse { ask, answer } => {
-                let answered = client.respond(ask, answer).await;
+                let answered = client.answer(ask, answer).await;
                 answered.err().map(|error| format!("requestId req_{ask}: {error}"))
             }
             Incoming::Interrupt { cancel_queued } => in_order(requests, async move {
@@ -164,12 +164,12 @@ impl Running {
         self.note(&event);
         let is_stuck = self.ending == Ending::Draining && matches!(event, Event::CliStalled { .. });
         let unanswerable = self.answer_for_the_client(&event);
-        let is_told = match self.ending {
+        let is_emitted = match self.ending {
             Ending::No | Ending::Draining | Ending::Closing => true,
             Ending::Aborting => matches!(event, Event::TurnFinished { .. }),
         };
-        if is_told {
-            self.encoder.tell(event, outbox.lines());
+        if is_emitted {
+            self.encoder.encode(event, outbox.lines());
         }
         match unanswerable {
             None if is_stuck => Taken::ToInterrupt,
@@ -194,7 +194,7 @@ impl Running {
         if let Event::TurnFinished { cause: TurnCause::Prompt(_), .. } | Event::PromptDropped { .. } = event {
             self.open_prompts = self.open_prompts.saturating_sub(1);
         }
-        if let Event::AskClosed { ask, .. } = event {
+        if let Event::AskResolved { ask, .. } = event {
             self.open_asks.retain(|open| open != ask);
         }
     }
@@ -245,7 +245,7 @@ fn unless_idle(error: &RequestError) -> Option<String> {
     match error {
         RequestError::Command(_) => None,
         // The last event says how it ended.
-        RequestError::Failed(RequestFailed::SessionEnded) => None,
+        RequestError::Failed(RequestFailure::SessionEnded) => None,
         RequestError::Failed(failed) => Some(format!("interrupt: {failed}")),
     }
 }

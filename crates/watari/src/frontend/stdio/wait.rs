@@ -12,7 +12,7 @@ use super::state::{Connected, State};
 use crate::standard_streams::{Input, Output};
 
 /// What one wait brought.
-pub(super) enum Happened {
+pub(super) enum StdioEvent {
     Read(std::io::Result<usize>),
     Wrote(std::io::Result<usize>),
     Connected(Box<Result<Option<Connected>, String>>),
@@ -23,16 +23,16 @@ pub(super) enum Happened {
 }
 
 /// What a session brings next; nothing while the client has to take what there is first.
-pub(super) async fn next_of(state: &mut State, has_room: bool) -> Happened {
+pub(super) async fn next_of(state: &mut State, has_room: bool) -> StdioEvent {
     match state {
         State::Waiting | State::Over => pending().await,
-        State::Starting { connecting, .. } => Happened::Connected(Box::new(connecting.await)),
+        State::Starting { connecting, .. } => StdioEvent::Connected(Box::new(connecting.await)),
         State::Running(running) => {
             let give_up_at = running.give_up_at;
             tokio::select! {
                 // Both may be dropped half-way: an event that was not taken stays, and the timer is made anew.
-                event = running.events.next(), if has_room => Happened::Event(event.map(Box::new)),
-                () = sleep_until(give_up_at) => Happened::Time,
+                event = running.events.next(), if has_room => StdioEvent::Event(event.map(Box::new)),
+                () = sleep_until(give_up_at) => StdioEvent::Time,
             }
         }
     }

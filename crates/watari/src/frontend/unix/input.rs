@@ -8,11 +8,11 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
-use watari_sdk::{Line, Lines, threads};
+use watari_sdk::{Lines, RawLine, threads};
 
 use super::fingerprint;
 use super::wire::Wire;
-use crate::dialect::speaker::{Heard, Problem, Reader, Speaker};
+use crate::dialect::speaker::{ClientMessage, ProtocolError, Reader, Speaker};
 
 /// How much is read of a client at once.
 pub(super) const CHUNK_BYTES: usize = 16 * 1024;
@@ -35,7 +35,7 @@ const FREE_BYTES: usize = 64 * 1024;
 const STALLED_AFTER: Duration = Duration::from_secs(30);
 
 /// What one line means, with its fingerprint; none if it is blank.
-pub(super) type Understood = Option<Result<(Heard, u64), Problem>>;
+pub(super) type Understood = Option<Result<(ClientMessage, u64), ProtocolError>>;
 
 /// What the clients of a host share to read.
 #[derive(Debug, Clone)]
@@ -156,8 +156,10 @@ impl Input {
             return None;
         }
         match self.lines.next() {
-            Some(Line::Whole(line)) => Some(understand(line, |text| speaker.read(text))),
-            Some(Line::TooLong { bytes, .. }) => Some(Some(Err(Problem::new(too_long(bytes, self.skipped.take()))))),
+            Some(RawLine::Whole(line)) => Some(understand(line, |text| speaker.read(text))),
+            Some(RawLine::TooLong { bytes, .. }) => {
+                Some(Some(Err(ProtocolError::new(too_long(bytes, self.skipped.take())))))
+            }
             None => {
                 self.account_for_the_rest();
                 None
@@ -170,7 +172,7 @@ impl Input {
         match self.parsing.join_next().await {
             Some(Ok(understood)) => understood,
             // Only a panic while parsing ends it so; the client learns that its line had no effect.
-            Some(Err(_)) => Some(Err(Problem::new("the line could not be parsed; this is a mistake in watari"))),
+            Some(Err(_)) => Some(Err(ProtocolError::new("the line could not be parsed; this is a mistake in watari"))),
             None => std::future::pending().await,
         }
     }
@@ -199,8 +201,9 @@ impl Input {
                 understand(&line, read)
             });
             let parsed = parsed.await;
-            parsed
-                .unwrap_or_else(|| Some(Err(Problem::new("the line could not be parsed; this is a mistake in watari"))))
+            parsed.unwrap_or_else(|| {
+                Some(Err(ProtocolError::new("the line could not be parsed; this is a mistake in watari")))
+            })
         });
     }
 
@@ -223,11 +226,11 @@ impl Input {
     }
 }
 
-fn understand(line: &[u8], read: impl FnOnce(&str) -> Result<Heard, Problem>) -> Understood {
+fn understand(line: &[u8], read: impl FnOnce(&str) -> Result<ClientMessage, ProtocolError>) -> Understood {
     match std::str::from_utf8(line.trim_ascii()) {
         Ok("") => None,
-        Ok(text) => Some(read(text).map(|heard| (heard, fingerprint(text.as_bytes())))),
-        Err(_) => Some(Err(Problem::new("the line is not UTF-8"))),
+        Ok(text) => Some(read(text).map(|received| (received, fingerprint(text.as_bytes())))),
+        Err(_) => Some(Err(ProtocolError::new("the line is not UTF-8"))),
     }
 }
 
@@ -256,7 +259,7 @@ mod tests {
         input.lines.space_of(CHUNK_BYTES).extend_from_slice(bytes);
         let mut native = Native::default();
         let taken = std::iter::from_fn(|| input.next(&mut native));
-        taken.flatten().filter_map(|heard| heard.err().map(|problem| problem.message)).collect()
+        taken.flatten().filter_map(|received| received.err().map(|problem| problem.message)).collect()
     }
 
     fn nothing() -> Vec<String> {

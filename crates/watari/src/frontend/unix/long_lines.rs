@@ -76,10 +76,10 @@ impl LongLines {
 
 impl LoadedLine {
     /// Puts the line into the client's words, in another thread. None if that panicked, and then the dialect is lost with it.
-    pub(super) async fn tell(self, mut speaker: Box<dyn Speaker>) -> Option<(Box<dyn Speaker>, Vec<u8>)> {
+    pub(super) async fn encode(self, mut speaker: Box<dyn Speaker>) -> Option<(Box<dyn Speaker>, Vec<u8>)> {
         let told = threads::run(move || {
             let mut out = Vec::new();
-            speaker.tell(&self.line, &mut out);
+            speaker.encode(&self.line, &mut out);
             (speaker, out)
         });
         told.await

@@ -13,7 +13,7 @@ use crate::dialect::shaped::{Content, Object};
 // What is written here after three slashes is what clients read in the schema.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
-pub(crate) enum Line<'a> {
+pub(crate) enum BridgeMessage<'a> {
     /// The first line: `start` is waited for. One that was written before is not lost.
     Ready,
     /// The session is open. Comes once, and again when its id changes.
@@ -151,7 +151,7 @@ pub(crate) enum Line<'a> {
         /// The id of the task.
         task_id: &'a str,
         /// What is new.
-        news: TaskWord,
+        update: TaskStatus,
         /// The whole report, as the CLI has it.
         detail: Object<'a>,
     },
@@ -239,7 +239,7 @@ pub(crate) enum ClosedReason {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "TaskNews")]
-pub(crate) enum TaskWord {
+pub(crate) enum TaskStatus {
     Started,
     Progressed,
     Updated,
@@ -285,7 +285,7 @@ impl Serialize for RequestId {
 }
 
 /// Adds a line.
-pub(super) fn write(line: &Line<'_>, out: &mut Vec<u8>) {
+pub(super) fn write(line: &BridgeMessage<'_>, out: &mut Vec<u8>) {
     // Writing to memory does not fail, and no line has a key that is no text.
     let _written = serde_json::to_writer(&mut *out, line);
     let _written = out.write_all(b"\n");

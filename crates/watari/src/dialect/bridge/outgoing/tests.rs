@@ -47,7 +47,7 @@ fn play(streams: bool, script: &str) -> String {
         }
         while let Some(output) = machine.poll_output() {
             if let Output::Event(event) = output {
-                encoder.tell(event, &mut out);
+                encoder.encode(event, &mut out);
             }
         }
     }
@@ -206,7 +206,7 @@ fn deltas_that_wait_are_joined_and_those_that_are_taken_are_not() {
     let mut out = Vec::new();
     let mut grow = |encoder: &mut Encoder, block, text: &str, behind| {
         encoder.client_is_at(behind);
-        encoder.tell(Event::BlockGrew { block, at: 0, delta: Delta::Text(text.to_owned()) }, &mut out);
+        encoder.encode(Event::BlockDelta { block, at: 0, delta: Delta::Text(text.to_owned()) }, &mut out);
         out.len()
     };
     grow(&mut encoder, one, "read as it comes", None);
@@ -242,7 +242,7 @@ fn a_delta_costs_at_most_two_allocations() {
             machine.handle_line(line.as_bytes(), now);
             while let Some(output) = machine.poll_output() {
                 if let Output::Event(event) = output {
-                    encoder.tell(event, &mut out);
+                    encoder.encode(event, &mut out);
                 }
             }
         };

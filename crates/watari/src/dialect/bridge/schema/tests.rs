@@ -131,7 +131,7 @@ fn the_reader_takes_a_line_exactly_if_the_schema_does() {
 fn every_option_has_an_effect() {
     let document = schema();
     let (values, judge) = (values(&document), Judge::new(document.clone()));
-    let heard = |options: &Value| {
+    let received = |options: &Value| {
         let line = json!({"type": "start", "prompt": "go", "options": options});
         format!("{:?}", read(line.to_string().as_bytes()))
     };
@@ -140,7 +140,7 @@ fn every_option_has_an_effect() {
         let changes = values.iter().any(|value| {
             let mut options = base.clone();
             options[name] = value.clone();
-            judge.judge("StartOptions", &options).is_ok() && heard(&options) != heard(&base)
+            judge.judge("StartOptions", &options).is_ok() && received(&options) != received(&base)
         });
         assert!(changes, "{name}");
     }
@@ -193,7 +193,7 @@ fn lines() -> Vec<Value> {
 
 #[test]
 fn nothing_nested_too_deep_reaches_the_cli_wherever_it_stands() {
-    let read = |line: &str| read(line.as_bytes()).map(|heard| format!("{heard:?}"));
+    let read = |line: &str| read(line.as_bytes()).map(|received| format!("{received:?}"));
     insta::assert_snapshot!(refused_in_every_place(&lines(), &checks::deep(), read).join("\n"), @"
     callId
     cancelQueued

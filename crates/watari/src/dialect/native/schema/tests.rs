@@ -151,7 +151,7 @@ fn every_message_and_every_field_is_described() {
 fn every_event_has_a_place_of_its_own_or_that_of_another() {
     let schema = schema();
     let messages = schema["$defs"]["from_watari"]["oneOf"].as_array().unwrap();
-    let mut fleeting = Vec::new();
+    let mut ephemeral = Vec::new();
     for message in messages.iter().skip(4) {
         let name = message["$ref"].as_str().unwrap().strip_prefix("#/$defs/").unwrap();
         let definition = &schema["$defs"][name];
@@ -160,15 +160,15 @@ fn every_event_has_a_place_of_its_own_or_that_of_another() {
             let has = |place: &str| kind["required"].as_array().unwrap().contains(&json!(place));
             assert_ne!(has("seq"), has("after"), "{name}");
             if has("after") {
-                fleeting.push(name);
+                ephemeral.push(name);
             }
             assert_eq!(kind["additionalProperties"], false, "{name}");
         }
     }
-    fleeting.sort_unstable();
-    let mut expected = FLEETING;
+    ephemeral.sort_unstable();
+    let mut expected = EPHEMERAL_TYPES;
     expected.sort_unstable();
-    assert_eq!(fleeting, expected);
+    assert_eq!(ephemeral, expected);
 }
 
 /// Every line that a client can write, with every answer, output and request.
@@ -187,7 +187,7 @@ fn lines() -> Vec<Value> {
 
 #[test]
 fn nothing_nested_too_deep_reaches_the_cli_wherever_it_stands() {
-    let read = |line: &str| read(line).map(|heard| format!("{heard:?}")).map_err(|problem| problem.message);
+    let read = |line: &str| read(line).map(|received| format!("{received:?}")).map_err(|problem| problem.message);
     insta::assert_snapshot!(refused_in_every_place(&lines(), &checks::deep(), read).join("\n"), @"
     answer.choices
     answer.content

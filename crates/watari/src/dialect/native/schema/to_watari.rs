@@ -44,7 +44,7 @@ pub(super) enum ToWatari {
         #[schemars(extend("maximum" = WHOLE_MAX))]
         ask: u64,
         /// The answer.
-        answer: AnswerGiven,
+        answer: AnswerInput,
     },
     /// Asks the CLI for something. Its answer is the event `request_answered`.
     Request {
@@ -88,7 +88,7 @@ pub(super) enum PromptContent {
 /// `submit`, `decline` or `dismiss`, calls of a tool `tool_result` or `deny`.
 #[derive(JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub(super) enum AnswerGiven {
+pub(super) enum AnswerInput {
     /// The tool may run.
     Allow {
         /// What it is run with instead, the whole of it.

@@ -4,11 +4,11 @@ use super::*;
 use crate::dialect::judge::SOCKET;
 
 /// What a client is told of these events, from the beginning on.
-fn told(tells_places: bool, lines: &[&str]) -> String {
-    let mut encoder = Encoder { session_id: "s1".to_owned(), tells_places, ..Encoder::default() };
+fn told(has_positions: bool, lines: &[&str]) -> String {
+    let mut encoder = Encoder { session_id: "s1".to_owned(), has_positions, ..Encoder::default() };
     let mut out = Vec::new();
     for line in lines {
-        encoder.tell(line.as_bytes(), &mut out);
+        encoder.encode(line.as_bytes(), &mut out);
     }
     let told = String::from_utf8(out).unwrap().trim_end().to_owned();
     // Some have a number out of range or half a character, which only their text can hold.
@@ -20,8 +20,8 @@ fn told(tells_places: bool, lines: &[&str]) -> String {
 
 const STREAMED: [&str; 6] = [
     r#"{"seq":"1:4","type":"block_started","block":3,"message":"m","index":0,"kind":{"type":"text"},"content":{}}"#,
-    r#"{"after":"1:4","type":"block_grew","block":3,"at":0,"delta":{"type":"text","text":"渡り"}}"#,
-    r#"{"after":"1:4","type":"block_grew","block":3,"at":2,"delta":{"type":"text","text":" \"x\""}}"#,
+    r#"{"after":"1:4","type":"block_delta","block":3,"at":0,"delta":{"type":"text","text":"渡り"}}"#,
+    r#"{"after":"1:4","type":"block_delta","block":3,"at":2,"delta":{"type":"text","text":" \"x\""}}"#,
     r#"{"seq":"1:5","type":"block_finished","block":3,"message":"m","parent":null,"streamed":true,"source":{},"content":{"type":"text","text":"渡り \"x\""}}"#,
     r#"{"seq":"1:6","type":"block_finished","block":4,"message":"m","parent":null,"streamed":true,"source":{},"content":{"type":"tool_use","id":"t","name":"Bash","input":{"n":1e400}}}"#,
     r#"{"seq":"1:7","type":"turn_finished","cause":{"prompt":1},"outcome":{"ending":"completed","result":"","errors":[],"detail":{"usage":{"input_tokens":1}}}}"#,
@@ -38,7 +38,7 @@ fn text_is_told_once_whatever_of_it_comes_again() {
     // Somebody who fell behind: the text so far comes again, and then the whole block.
     let again = [
         STREAMED[1],
-        r#"{"after":"1:4","type":"block_grew","block":3,"at":0,"delta":{"type":"text","text":"渡り \""}}"#,
+        r#"{"after":"1:4","type":"block_delta","block":3,"at":0,"delta":{"type":"text","text":"渡り \""}}"#,
         STREAMED[3],
     ];
     insta::assert_snapshot!(told(false, &again), @r#"
@@ -69,13 +69,13 @@ fn what_was_given_up_is_taken_back() {
 fn asks_are_opened_and_closed_by_the_name_of_the_tools_use() {
     insta::assert_snapshot!(told(true, &[
         r#"{"seq":"1:8","type":"ask_opened","ask":5,"kind":"permission","tool":"Bash","input":{"command":"ls"},"tool_use":"t","agent":null,"suggestions":null,"needs_person":false,"detail":{}}"#,
-        r#"{"seq":"1:9","type":"ask_closed","ask":5,"kind":"permission","tool_use":"t","ending":"denied","by":"client 2"}"#,
+        r#"{"seq":"1:9","type":"ask_resolved","ask":5,"kind":"permission","tool_use":"t","resolution":"denied","by":"client 2"}"#,
         r#"{"seq":"1:11","type":"ask_opened","ask":6,"kind":"permission","tool":"Bash","input":{},"tool_use":null}"#,
-        r#"{"seq":"1:12","type":"ask_closed","ask":6,"kind":"permission","tool_use":null,"ending":"expired","by":null}"#,
+        r#"{"seq":"1:12","type":"ask_resolved","ask":6,"kind":"permission","tool_use":null,"resolution":"expired","by":null}"#,
         r#"{"seq":"1:13","type":"ask_opened","ask":7,"kind":"form","server":"s","message":"Who?","schema":{"type":"object"},"url":null,"detail":{}}"#,
-        r#"{"seq":"1:14","type":"ask_closed","ask":7,"kind":"form","tool_use":null,"ending":"withdrawn","by":null}"#,
+        r#"{"seq":"1:14","type":"ask_resolved","ask":7,"kind":"form","tool_use":null,"resolution":"withdrawn","by":null}"#,
         r#"{"seq":"1:14","type":"ask_opened","ask":10,"kind":"permission","tool":"Bash","input":{"command":"rm"},"tool_use":"t","repeated":true}"#,
-        r#"{"seq":"1:14","type":"ask_closed","ask":10,"kind":"permission","tool_use":"t","repeated":true,"ending":"allowed","by":"client 2","edited":true,"input":{"command":"ls"},"permissions":[{"type":"setMode"}]}"#,
+        r#"{"seq":"1:14","type":"ask_resolved","ask":10,"kind":"permission","tool_use":"t","repeated":true,"resolution":"allowed","by":"client 2","edited":true,"input":{"command":"ls"},"permissions":[{"type":"setMode"}]}"#,
         r#"{"seq":"1:15","type":"ask_opened","ask":8,"kind":"tool_call","tool":"add","input":{"a":1},"tool_use":"t"}"#,
         r#"{"seq":"1:16","type":"ask_opened","ask":9,"kind":"hook","hook":1,"event":"Stop","tool_use":null,"input":{}}"#,
     ]), @r#"
@@ -183,7 +183,7 @@ fn the_host_speaks_too() {
         r#"{"seq":"1:6","type":"events_dropped","count":7}"#,
         r#"{"seq":"1:7","type":"log_restored","message":"the log was deleted, and was written again"}"#,
         r#"{"seq":"1:8","type":"events_lost","through":20}"#,
-        r#"{"seq":"1:21","type":"noise_omitted","lines":3,"bytes":9}"#,
+        r#"{"seq":"1:21","type":"unparsed_lines_omitted","lines":3,"bytes":9}"#,
         r#"{"seq":"1:22","type":"host_stopping","reason":"told to"}"#,
         r#"{"seq":"1:23","type":"something_newer"}"#,
         "not a line",

@@ -108,7 +108,8 @@ fn every_message_and_every_field_is_described() {
 
 #[test]
 fn nothing_nested_too_deep_reaches_the_cli_wherever_it_stands() {
-    let read = |line: &str| read(line, ask_of).map(|heard| format!("{heard:?}")).map_err(|problem| problem.message);
+    let read =
+        |line: &str| read(line, ask_of).map(|received| format!("{received:?}")).map_err(|problem| problem.message);
     insta::assert_snapshot!(refused_in_every_place(&messages(), &checks::deep(), read).join("\n"), @"
     call_id
     client

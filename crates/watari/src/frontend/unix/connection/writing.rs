@@ -4,9 +4,9 @@ use std::io;
 use std::time::Duration;
 
 use tokio::time::Instant;
-use watari_hub::Follower;
+use watari_hub::Subscription;
 
-use super::{Connection, Gone};
+use super::{Connection, Disconnect};
 use crate::frontend::outbox::Outbox;
 
 /// A client that takes no byte for so long, and is so far behind, is let go.
@@ -37,7 +37,7 @@ impl Connection {
                     // Nothing is followed for it any more, but a client may send its commands and close at once.
                     self.unwritable = Some(format!("it cannot be written to: {error}"));
                     (self.outbox, self.stuck_since) = (Outbox::default(), None);
-                    self.follower = None;
+                    self.subscription = None;
                     self.long_lines.clear();
                 }
             }
@@ -46,8 +46,9 @@ impl Connection {
     }
 
     /// A client that takes nothing is waited for as long as it costs little.
-    pub(super) fn look_if_slow(&mut self) -> Result<(), Gone> {
-        let behind = self.follower.as_ref().map_or(0, Follower::behind_bytes) + self.outbox.unwritten().len() as u64;
+    pub(super) fn look_if_slow(&mut self) -> Result<(), Disconnect> {
+        let behind =
+            self.subscription.as_ref().map_or(0, Subscription::behind_bytes) + self.outbox.unwritten().len() as u64;
         // One that takes no replies is not read either, so it has to be let go, or both would wait for ever.
         if behind <= SLOW_BYTES && self.outbox.takes_replies() {
             self.stuck_since = Some(Instant::now());
@@ -55,7 +56,7 @@ impl Connection {
         }
         let why = format!("it has taken nothing for {SLOW_AFTER:?} and is {behind} bytes behind");
         tracing::warn!(client = self.name, "a client is let go: {why}");
-        Err(Gone(why))
+        Err(Disconnect(why))
     }
 
     pub(super) async fn write_last_lines(&mut self) {

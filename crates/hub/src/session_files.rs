@@ -17,12 +17,12 @@ use crate::lock::{self, ConversationLocks, Lock, LockError};
 use crate::log::storage::Disk;
 use crate::log::{AppendError, Log, OpenError, ReadError};
 use crate::record::{self, Record, RecordError, State};
-use crate::standing::Standing;
+use crate::snapshot::Snapshot;
 use find::Found;
 
 /// The folders of this user's sessions.
 #[derive(Debug, Clone)]
-pub struct Home {
+pub struct SessionDirs {
     /// What is kept.
     pub state: PathBuf,
     /// The sockets of those that live.
@@ -42,12 +42,12 @@ pub enum Conversation {
 
 /// What a host has of its session.
 #[derive(Debug)]
-pub struct Kept {
-    pub(crate) home: Home,
+pub struct SessionFiles {
+    pub(crate) home: SessionDirs,
     pub(crate) record: Record,
     pub(crate) log: Log,
     /// What the last host was killed in the middle of.
-    pub(crate) left_open: Standing,
+    pub(crate) left_open: Snapshot,
     /// The tool uses that the session was asked about.
     pub(crate) asked_tool_uses: AskedToolUses,
     /// What another program has done to the log since the last host, if it has.
@@ -60,7 +60,7 @@ pub struct Kept {
     /// True when Watari had a session of this conversation in this directory before.
     is_known_here: bool,
     /// True from when the folder was made to when the session begins: until then there is nothing to keep.
-    is_only_a_folder: bool,
+    discard_on_drop: bool,
     holder: String,
     lock: Lock,
     conversation_locks: ConversationLocks,
@@ -70,7 +70,7 @@ pub struct Kept {
 
 /// Why a session cannot be had.
 #[derive(Debug, thiserror::Error)]
-pub enum KeepError {
+pub enum OpenSessionError {
     /// A folder cannot be used.
     #[error("{what}: {remedy}")]
     Folder {
@@ -112,7 +112,7 @@ pub enum KeepError {
     },
 }
 
-impl Home {
+impl SessionDirs {
     /// The folder of one session.
     fn session(&self, key: &Key) -> PathBuf {
         self.state.join("sessions").join(key.as_str())
@@ -134,7 +134,7 @@ impl Home {
     }
 
     /// Makes the folders, for this user alone.
-    pub fn make(&self) -> Result<(), KeepError> {
+    pub fn make(&self) -> Result<(), OpenSessionError> {
         make(&self.runtime, self.runtime_variable())?;
         make(&self.state, "XDG_STATE_HOME")?;
         make(&self.state.join("sessions"), "XDG_STATE_HOME")?;
@@ -143,11 +143,11 @@ impl Home {
 }
 
 /// Looks at the record of a session. If it says that a host has it, and none has, that host was killed.
-pub fn look(folder: &Path) -> Result<Record, RecordError> {
+pub fn inspect(folder: &Path) -> Result<Record, RecordError> {
     let path = folder.join("record.json");
     let mut record = Record::read(&path)?;
     if record.state == State::Running
-        && let Ok(_lock) = Lock::take(&folder.join("lock"), LOOKING)
+        && let Ok(_lock) = Lock::take(&folder.join("lock"), INSPECTING)
     {
         // Whoever had it may have ended it before we had the lock.
         record = Record::read(&path)?;
@@ -159,35 +159,35 @@ pub fn look(folder: &Path) -> Result<Record, RecordError> {
     Ok(record)
 }
 
-fn make(folder: &Path, variable: &str) -> Result<(), KeepError> {
+fn make(folder: &Path, variable: &str) -> Result<(), OpenSessionError> {
     folders::make(folder).map_err(|trouble: Trouble| {
-        let (what, remedy) = trouble.words(folder, variable);
-        KeepError::Folder { what, remedy }
+        let (what, remedy) = trouble.describe(folder, variable);
+        OpenSessionError::Folder { what, remedy }
     })
 }
 
-impl Kept {
-    /// Takes a session for this process. `holder` is what others are told who want it too; `chance` names a session that
+impl SessionFiles {
+    /// Takes a session for this process. `holder` is what others are told who want it too; `random` names a session that
     /// Watari has not had before.
     pub fn open(
-        home: &Home,
+        home: &SessionDirs,
         conversation: &Conversation,
         cwd: &Path,
-        chance: u64,
+        random: u64,
         holder: &str,
-    ) -> Result<Kept, KeepError> {
-        Kept::open_on(Disk::Real, home, conversation, cwd, chance, holder)
+    ) -> Result<SessionFiles, OpenSessionError> {
+        SessionFiles::open_on(Disk::Real, home, conversation, cwd, random, holder)
     }
 
     /// The same, with the log on another disk.
     pub(crate) fn open_on(
         disk: Disk,
-        home: &Home,
+        home: &SessionDirs,
         conversation: &Conversation,
         cwd: &Path,
-        chance: u64,
+        random: u64,
         holder: &str,
-    ) -> Result<Kept, KeepError> {
+    ) -> Result<SessionFiles, OpenSessionError> {
         home.make()?;
         lock::remove_orphans(&home.locks());
         let conversation_locks = ConversationLocks::make(home.conversations.as_deref(), Some(&home.locks()));
@@ -199,14 +199,13 @@ impl Kept {
             Conversation::Resumed(id) => home.find(id)?,
         };
         let (found, record_damage) = found.map_or((None, None), |Found { record, damage }| (Some(record), damage));
-        let key = found.as_ref().map_or_else(|| Key::from_chance(chance), |record| record.key.clone());
+        let key = found.as_ref().map_or_else(|| Key::from_random(random), |record| record.key.clone());
         let folder = home.session(&key);
         let is_new = found.is_none();
         // A record that was made again from the log does not say where.
         let is_known_here = found.as_ref().is_some_and(|record| record.cwd == cwd || record.cwd.as_os_str().is_empty());
         make(&folder, "XDG_STATE_HOME")?;
-        let lock =
-            take_from_lookers(&folder.join("lock"), holder).map_err(|error| in_use(session_id.as_str(), error))?;
+        let lock = lock_session(&folder.join("lock"), holder).map_err(|error| in_use(session_id.as_str(), error))?;
         let mut record = found.unwrap_or_else(|| Record {
             version: record::VERSION,
             key,
@@ -226,7 +225,7 @@ impl Kept {
         record.session_id = Some(session_id.to_string());
         record.cwd = cwd.to_owned();
         record.started_ms = milliseconds_since_1970();
-        Ok(Kept {
+        Ok(SessionFiles {
             home: home.clone(),
             record,
             log,
@@ -237,7 +236,7 @@ impl Kept {
             folder,
             is_new,
             is_known_here,
-            is_only_a_folder: is_new,
+            discard_on_drop: is_new,
             holder: holder.to_owned(),
             lock,
             conversation_locks,
@@ -256,13 +255,13 @@ impl Kept {
         self.record.state = State::Running;
         self.record.epoch = self.log.last().epoch;
         self.record.write(&self.folder.join("record.json"))?;
-        self.is_only_a_folder = false;
+        self.discard_on_drop = false;
         Ok(())
     }
 
     /// The session never was one: nothing of it stays, unless there was one before.
-    pub(crate) fn forget_if_new(&mut self) {
-        self.is_only_a_folder = self.is_new;
+    pub(crate) fn discard_if_new(&mut self) {
+        self.discard_on_drop = self.is_new;
     }
 
     /// Whether Watari had a session of this conversation in this directory before. A CLI may look
@@ -292,7 +291,7 @@ impl Kept {
     }
 
     /// The conversation has another id from now on. Nobody else may have that.
-    pub(crate) fn change_conversation(&mut self, session_id: &str) -> Result<(), KeepError> {
+    pub(crate) fn change_conversation(&mut self, session_id: &str) -> Result<(), OpenSessionError> {
         if self.record.session_id.as_deref() == Some(session_id) {
             return Ok(());
         }
@@ -324,9 +323,9 @@ impl Kept {
 }
 
 /// One that never began leaves nothing.
-impl Drop for Kept {
+impl Drop for SessionFiles {
     fn drop(&mut self) {
-        if self.is_only_a_folder {
+        if self.discard_on_drop {
             // What cannot be removed is not a session either: it has no record.
             let _removed = fs::remove_dir_all(&self.folder);
         }
@@ -334,17 +333,17 @@ impl Drop for Kept {
 }
 
 /// What stands in the lock of a session while somebody looks at its record.
-const LOOKING: &str = "a look at the record";
+const INSPECTING: &str = "a look at the record";
 
 /// How long a look may take before it is somebody who has the session.
 const LOOKS_MAX: u32 = 1000;
 
 /// Takes the lock of a session. One who only looks has it for a moment, and is waited for.
-fn take_from_lookers(path: &Path, holder: &str) -> Result<Lock, LockError> {
+fn lock_session(path: &Path, holder: &str) -> Result<Lock, LockError> {
     let mut looks = 0;
     loop {
         match Lock::take(path, holder) {
-            Err(LockError::Held { holder }) if holder == LOOKING && looks < LOOKS_MAX => {
+            Err(LockError::Held { holder }) if holder == INSPECTING && looks < LOOKS_MAX => {
                 looks += 1;
                 std::thread::sleep(Duration::from_millis(1));
             }
@@ -355,17 +354,17 @@ fn take_from_lookers(path: &Path, holder: &str) -> Result<Lock, LockError> {
 
 fn lock_conversation(
     locks: &ConversationLocks,
-    home: &Home,
+    home: &SessionDirs,
     session_id: &str,
     holder: &str,
-) -> Result<Lock, KeepError> {
+) -> Result<Lock, OpenSessionError> {
     let folder = locks.folder.clone().unwrap_or_else(|| home.locks());
     Lock::of_conversation(&folder, session_id, holder).map_err(|error| in_use(session_id, error))
 }
 
-fn in_use(session_id: &str, error: LockError) -> KeepError {
+fn in_use(session_id: &str, error: LockError) -> OpenSessionError {
     match error {
-        LockError::Held { holder } => KeepError::InUse { session_id: session_id.to_owned(), holder },
+        LockError::Held { holder } => OpenSessionError::InUse { session_id: session_id.to_owned(), holder },
         LockError::Io { .. } => error.into(),
     }
 }

@@ -12,28 +12,28 @@ use rustix::io::{Errno, retry_on_intr};
 use rustix::process::{Pid, PidfdFlags, Signal, getpid, getuid, pidfd_open, pidfd_send_signal, test_kill_process};
 
 use super::rule::{Seen, left_behind};
-use super::{Leftover, LeftoversUnknown};
+use super::{Orphan, OrphansUnknown};
 use crate::files::read_system;
 use crate::sweep;
 
 /// How long a keeper may take to end a session whose owner was killed; that is its promise.
-const KEEPER_WITHIN: Duration = Duration::from_secs(3);
+const SUPERVISOR_WITHIN: Duration = Duration::from_secs(3);
 
 /// How long processes may take to end after SIGKILL before they are given up, and before they are looked for again.
 const END_WITHIN: Duration = Duration::from_secs(5);
 const ROUND_WITHIN: Duration = Duration::from_secs(1);
 
-pub(super) fn leftovers() -> Result<Vec<Leftover>, LeftoversUnknown> {
+pub(super) fn orphans() -> Result<Vec<Orphan>, OrphansUnknown> {
     let found = look()?;
     if found.is_empty() {
         return Ok(found);
     }
-    wait_for(found.iter().filter_map(hold).collect(), KEEPER_WITHIN);
+    wait_for(found.iter().filter_map(hold).collect(), SUPERVISOR_WITHIN);
     // A session that has died in the meantime has not had its time yet.
     Ok(look_again_for(&found))
 }
 
-pub(super) fn end(found: &[Leftover]) -> Vec<Leftover> {
+pub(super) fn end(found: &[Orphan]) -> Vec<Orphan> {
     let deadline = Instant::now() + END_WITHIN;
     // What a process starts while it is being killed is found by looking again.
     while kill(found) > 0 && Instant::now() < deadline {}
@@ -41,43 +41,43 @@ pub(super) fn end(found: &[Leftover]) -> Vec<Leftover> {
 }
 
 /// Kills what is there, waits until it has ended, and tells how many there were.
-fn kill(found: &[Leftover]) -> usize {
+fn kill(found: &[Orphan]) -> usize {
     let held: Vec<(u32, OwnedFd)> =
-        look_again_for(found).iter().filter_map(|leftover| Some((leftover.pid, hold(leftover)?))).collect();
+        look_again_for(found).iter().filter_map(|orphan| Some((orphan.pid, hold(orphan)?))).collect();
     // A number that is a leftover's while it is held is that of the process that is held, or of nobody who gets
     // the signal.
-    let still: BTreeSet<u32> = look_again_for(found).iter().map(|leftover| leftover.pid).collect();
-    let leftovers = held.into_iter().filter(|(pid, _)| still.contains(pid)).map(|(_, process)| process);
-    let killed: Vec<OwnedFd> = leftovers.filter(|process| pidfd_send_signal(process, Signal::KILL).is_ok()).collect();
+    let still: BTreeSet<u32> = look_again_for(found).iter().map(|orphan| orphan.pid).collect();
+    let orphans = held.into_iter().filter(|(pid, _)| still.contains(pid)).map(|(_, process)| process);
+    let killed: Vec<OwnedFd> = orphans.filter(|process| pidfd_send_signal(process, Signal::KILL).is_ok()).collect();
     let count = killed.len();
     wait_for(killed, ROUND_WITHIN);
     count
 }
 
 /// The leftovers that belong to the sessions of these.
-fn look_again_for(found: &[Leftover]) -> Vec<Leftover> {
+fn look_again_for(found: &[Orphan]) -> Vec<Orphan> {
     let mut now = look().unwrap_or_default();
     // Everything that one of them starts has all of its marks.
-    let is_akin = |known: &Leftover, found: &Leftover| known.marks.iter().all(|mark| found.marks.contains(mark));
-    now.retain(|leftover| found.iter().any(|known| is_akin(known, leftover)));
+    let is_akin = |known: &Orphan, found: &Orphan| known.marks.iter().all(|mark| found.marks.contains(mark));
+    now.retain(|orphan| found.iter().any(|known| is_akin(known, orphan)));
     now
 }
 
-fn look() -> Result<Vec<Leftover>, LeftoversUnknown> {
+fn look() -> Result<Vec<Orphan>, OrphansUnknown> {
     // In a sandbox the folder may not be there, or show the processes of another world by their numbers there.
     let shows_us = fs::read_link("/proc/self").is_ok_and(|link| link == Path::new(&getpid().to_string()));
     if !shows_us {
-        return Err(LeftoversUnknown);
+        return Err(OrphansUnknown);
     }
     let processes = sweep::processes().into_iter();
     let seen: Vec<Seen> = processes.map(|process| Seen { process, marks: sweep::marks_of(process.pid) }).collect();
     let left = left_behind(&seen, getpid(), is_alive).into_iter().filter(|seen| is_ours(seen.process.pid));
-    let leftover = |seen: &Seen| Leftover {
+    let orphan = |seen: &Seen| Orphan {
         pid: seen.process.pid.as_raw_nonzero().get().cast_unsigned(),
         command: command(seen.process.pid),
         marks: seen.marks.clone(),
     };
-    Ok(left.map(leftover).collect())
+    Ok(left.map(orphan).collect())
 }
 
 /// Whether there is such a process. One that has ended and only waits to be buried is none; one that we may not look
@@ -115,8 +115,8 @@ fn file(pid: Pid, name: &str) -> PathBuf {
 }
 
 /// None when it has ended. (Also on a system too old for such descriptors: then nothing is waited for or ended.)
-fn hold(leftover: &Leftover) -> Option<OwnedFd> {
-    pidfd_open(Pid::from_raw(leftover.pid.cast_signed())?, PidfdFlags::empty()).ok()
+fn hold(orphan: &Orphan) -> Option<OwnedFd> {
+    pidfd_open(Pid::from_raw(orphan.pid.cast_signed())?, PidfdFlags::empty()).ok()
 }
 
 /// Waits until all of these have ended, or the time is over. What has not ended is found by looking again.

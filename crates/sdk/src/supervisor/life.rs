@@ -11,7 +11,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, wait};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 
-use super::talk::{FirstWords, Handed, Order, Report, hear_first_words};
+use super::talk::{Handed, Order, Report, SpawnRequest, receive_spawn_request};
 use crate::files;
 use crate::inherited;
 use crate::sweep;
@@ -44,28 +44,28 @@ fn keep() -> io::Result<()> {
     let null = files::nothing()?;
     rustix::stdio::dup2_stdin(&null)?;
     // The lock is let go when this returns, after everything that it stands for has ended.
-    let Handed { words, streams, lock: _lock } = hear_first_words(&owner)?;
+    let Handed { words, streams, lock: _lock } = receive_spawn_request(&owner)?;
     owner.set_nonblocking(true)?;
     // As long as one of us lives, nobody takes it for an orphan.
     let _held = files::hold(&words.folder);
     let wakes = Wakes::listen()?;
     become_parent_of_orphans()?;
 
-    let keeping = match start(&words, streams) {
+    let supervision = match start(&words, streams) {
         Ok(cli) => {
-            tell(&owner, Report::Started(cli.as_raw_nonzero().get()));
-            Keeping { owner, wakes, cli: Some(cli), until: Until::Exit, owner_is_gone: false, sweeps: 0 }.run()
+            emit(&owner, Report::Started(cli.as_raw_nonzero().get()));
+            Supervision { owner, wakes, cli: Some(cli), until: Until::Exit, owner_is_gone: false, sweeps: 0 }.run()
         }
         Err(error) => {
-            tell(&owner, Report::Failed(error.raw_os_error().unwrap_or(0)));
+            emit(&owner, Report::Failed(error.raw_os_error().unwrap_or(0)));
             Ok(())
         }
     };
     remove_folder(&words.folder);
-    keeping
+    supervision
 }
 
-fn start(words: &FirstWords, [stdin, stdout, stderr]: [OwnedFd; 3]) -> io::Result<Pid> {
+fn start(words: &SpawnRequest, [stdin, stdout, stderr]: [OwnedFd; 3]) -> io::Result<Pid> {
     let mut command = Command::new(&words.program);
     command.args(&words.arguments).current_dir(&words.directory);
     command.stdin(Stdio::from(stdin)).stdout(Stdio::from(stdout)).stderr(Stdio::from(stderr));
@@ -86,7 +86,7 @@ enum Until {
     Nothing,
 }
 
-struct Keeping {
+struct Supervision {
     owner: UnixStream,
     wakes: Wakes,
     /// The CLI, until it has ended. Its number cannot be another's before that.
@@ -98,10 +98,10 @@ struct Keeping {
     sweeps: u32,
 }
 
-impl Keeping {
+impl Supervision {
     fn run(mut self) -> io::Result<()> {
         loop {
-            if self.bury()? == Left::Nothing {
+            if self.reap()? == Left::Nothing {
                 return Ok(());
             }
             match self.until {
@@ -112,14 +112,14 @@ impl Keeping {
                     let left = sweep::kill_descendants(getpid());
                     self.sweeps += 1;
                     if self.sweeps == SWEEPS_PATIENT {
-                        tell(&self.owner, Report::Left(i32::try_from(left).unwrap_or(i32::MAX)));
+                        emit(&self.owner, Report::Left(i32::try_from(left).unwrap_or(i32::MAX)));
                     }
                 }
             }
             self.sleep()?;
-            self.wakes.hush();
+            self.wakes.drain();
             if self.wakes.asked_to_end() {
-                self.obey(Order::Abort);
+                self.apply(Order::Abort);
             }
             if self.until != Until::Nothing && !self.owner_is_gone {
                 self.listen();
@@ -128,14 +128,14 @@ impl Keeping {
     }
 
     /// Waits for every child that has ended.
-    fn bury(&mut self) -> io::Result<Left> {
+    fn reap(&mut self) -> io::Result<Left> {
         loop {
             match wait(WaitOptions::NOHANG) {
                 Ok(Some((pid, status))) => {
                     if Some(pid) == self.cli {
                         self.cli = None;
                         self.until = Until::Nothing;
-                        tell(&self.owner, report(status));
+                        emit(&self.owner, report(status));
                     }
                 }
                 Ok(None) => return Ok(Left::Something),
@@ -170,7 +170,7 @@ impl Keeping {
         let mut orders = [0; 16];
         match self.owner.read(&mut orders) {
             Ok(0) => self.owner_went(),
-            Ok(count) => orders[..count].iter().filter_map(|byte| Order::of(*byte)).for_each(|order| self.obey(order)),
+            Ok(count) => orders[..count].iter().filter_map(|byte| Order::of(*byte)).for_each(|order| self.apply(order)),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             // The owner went away in the middle of a word.
@@ -180,10 +180,10 @@ impl Keeping {
 
     fn owner_went(&mut self) {
         self.owner_is_gone = true;
-        self.obey(Order::Abort);
+        self.apply(Order::Abort);
     }
 
-    fn obey(&mut self, order: Order) {
+    fn apply(&mut self, order: Order) {
         match (order, self.until) {
             (Order::Terminate, _) => self.signal_cli(Signal::TERM),
             (Order::Abort, Until::Exit) => {
@@ -234,13 +234,13 @@ impl Wakes {
         self.asked.swap(false, std::sync::atomic::Ordering::Relaxed)
     }
 
-    fn hush(&mut self) {
+    fn drain(&mut self) {
         let mut bytes = [0; 64];
         while matches!(self.pipe.read(&mut bytes), Ok(count) if count > 0) {}
     }
 }
 
-fn tell(mut owner: &UnixStream, report: Report) {
+fn emit(mut owner: &UnixStream, report: Report) {
     // An owner who is gone is heard of by reading.
     let _told = owner.write_all(&report.bytes());
 }

@@ -17,15 +17,15 @@ const INTERRUPTS_MAX: usize = 64;
 const CLIENTS_MAX: usize = 64;
 
 /// What became of a command: accepted, or refused with the reason.
-pub type Outcome = Result<Accepted, String>;
+pub type CommandOutcome = Result<Accepted, String>;
 
 /// Who gives a command.
 #[derive(Debug, Clone)]
-pub struct Sender {
+pub struct CommandOrigin {
     /// What others are told who it was.
     pub name: String,
     /// Set when the command must not be carried out twice.
-    pub once: Option<Once>,
+    pub idempotency_key: Option<IdempotencyKey>,
 }
 
 /// Which client a command id belongs to. A name that a client chooses never equals a number that the host assigns.
@@ -39,7 +39,7 @@ pub enum ClientIdentity {
 
 /// By what a command is known when it is given again.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Once {
+pub struct IdempotencyKey {
     /// The client.
     pub client: ClientIdentity,
     /// The client's own id of the command.
@@ -50,7 +50,7 @@ pub struct Once {
 
 /// The commands of a session.
 #[derive(Debug, Default)]
-pub(crate) struct Ledger {
+pub(crate) struct CommandDedup {
     clients: HashMap<ClientIdentity, ClientCommands>,
     /// Counts the commands, to tell which client was silent longest.
     commands_so_far: u64,
@@ -59,7 +59,7 @@ pub(crate) struct Ledger {
 /// The commands of one client.
 #[derive(Debug, Default)]
 struct ClientCommands {
-    commands: HashMap<String, Command>,
+    commands: HashMap<String, DedupEntry>,
     /// Those that were carried out, the oldest first.
     oldest: VecDeque<String>,
     oldest_interrupts: VecDeque<String>,
@@ -77,38 +77,44 @@ pub(crate) enum Kind {
 }
 
 #[derive(Debug)]
-struct Command {
+struct DedupEntry {
     fingerprint: u64,
     kind: Kind,
     /// None while it is being carried out.
     accepted: Option<Accepted>,
-    waiting: Vec<oneshot::Sender<Outcome>>,
+    waiting: Vec<oneshot::Sender<CommandOutcome>>,
 }
 
 /// Whether a command is to be carried out.
 #[derive(Debug)]
-pub(crate) enum Entered {
+pub(crate) enum Begun {
     /// It is new.
-    New(oneshot::Sender<Outcome>),
+    New(oneshot::Sender<CommandOutcome>),
     /// It was given before; whoever gave it hears what became of it.
     Known,
 }
 
-impl Ledger {
+impl CommandDedup {
     /// Enters a command.
-    pub(crate) fn enter(&mut self, once: Option<&Once>, kind: Kind, answer: oneshot::Sender<Outcome>) -> Entered {
-        let Some(once) = once else { return Entered::New(answer) };
+    pub(crate) fn begin(
+        &mut self,
+        idempotency_key: Option<&IdempotencyKey>,
+        kind: Kind,
+        answer: oneshot::Sender<CommandOutcome>,
+    ) -> Begun {
+        let Some(idempotency_key) = idempotency_key else { return Begun::New(answer) };
         self.commands_so_far += 1;
-        let client = self.clients.entry(once.client.clone()).or_default();
+        let client = self.clients.entry(idempotency_key.client.clone()).or_default();
         client.last = self.commands_so_far;
-        let Some(command) = client.commands.get_mut(&once.id) else {
-            let command = Command { fingerprint: once.fingerprint, kind, accepted: None, waiting: Vec::new() };
-            client.commands.insert(once.id.clone(), command);
-            return Entered::New(answer);
+        let Some(command) = client.commands.get_mut(&idempotency_key.id) else {
+            let command =
+                DedupEntry { fingerprint: idempotency_key.fingerprint, kind, accepted: None, waiting: Vec::new() };
+            client.commands.insert(idempotency_key.id.clone(), command);
+            return Begun::New(answer);
         };
         let unheard = match command.accepted {
-            _ if command.fingerprint != once.fingerprint => {
-                answer.send(Err(format!("the id {:?} was used for another command", once.id)))
+            _ if command.fingerprint != idempotency_key.fingerprint => {
+                answer.send(Err(format!("the id {:?} was used for another command", idempotency_key.id)))
             }
             Some(accepted) => answer.send(Ok(accepted)),
             None => {
@@ -118,18 +124,23 @@ impl Ledger {
         };
         // Whoever gave it may have gone.
         drop(unheard);
-        Entered::Known
+        Begun::Known
     }
 
     /// A command was carried out or refused. One that was refused can be tried again.
-    pub(crate) fn settle(&mut self, once: Option<&Once>, answer: oneshot::Sender<Outcome>, outcome: &Outcome) {
+    pub(crate) fn complete(
+        &mut self,
+        idempotency_key: Option<&IdempotencyKey>,
+        answer: oneshot::Sender<CommandOutcome>,
+        outcome: &CommandOutcome,
+    ) {
         let mut waiting = vec![answer];
-        if let Some(once) = once
-            && let Some(client) = self.clients.get_mut(&once.client)
+        if let Some(idempotency_key) = idempotency_key
+            && let Some(client) = self.clients.get_mut(&idempotency_key.client)
         {
-            waiting.append(&mut client.settle(&once.id, outcome));
+            waiting.append(&mut client.complete(&idempotency_key.id, outcome));
             if client.commands.is_empty() {
-                self.clients.remove(&once.client);
+                self.clients.remove(&idempotency_key.client);
             }
             self.forget_clients();
         }
@@ -153,7 +164,7 @@ impl Ledger {
 
 impl ClientCommands {
     /// Notes what became of a command, and gives back those who wait to hear it.
-    fn settle(&mut self, id: &str, outcome: &Outcome) -> Vec<oneshot::Sender<Outcome>> {
+    fn complete(&mut self, id: &str, outcome: &CommandOutcome) -> Vec<oneshot::Sender<CommandOutcome>> {
         let Ok(accepted) = outcome else {
             return self.commands.remove(id).map_or_else(Vec::new, |command| command.waiting);
         };
@@ -181,128 +192,126 @@ impl ClientCommands {
 mod tests {
     use super::*;
 
-    fn once(id: &str, fingerprint: u64) -> Once {
-        Once { client: ClientIdentity::Named("c".into()), id: id.into(), fingerprint }
+    fn idempotency_key(id: &str, fingerprint: u64) -> IdempotencyKey {
+        IdempotencyKey { client: ClientIdentity::Named("c".into()), id: id.into(), fingerprint }
     }
 
     #[test]
     fn no_name_of_a_client_equals_the_number_of_a_connection() {
-        let mut ledger = Ledger::default();
+        let mut dedup = CommandDedup::default();
         for client in [ClientIdentity::Named("client 2".into()), ClientIdentity::Connection(2)] {
-            let command = Once { client, ..once("1", 7) };
+            let command = IdempotencyKey { client, ..idempotency_key("1", 7) };
             let (answer, _) = oneshot::channel();
-            assert!(matches!(ledger.enter(Some(&command), Kind::Ordinary, answer), Entered::New(_)), "{command:?}");
+            assert!(matches!(dedup.begin(Some(&command), Kind::Ordinary, answer), Begun::New(_)), "{command:?}");
         }
     }
 
     #[test]
     fn a_command_that_is_given_again_is_answered_and_not_carried_out() {
-        let mut ledger = Ledger::default();
-        let command = once("1", 7);
+        let mut dedup = CommandDedup::default();
+        let command = idempotency_key("1", 7);
         let (first, mut heard_first) = oneshot::channel();
-        let Entered::New(first) = ledger.enter(Some(&command), Kind::Ordinary, first) else { panic!("it is new") };
+        let Begun::New(first) = dedup.begin(Some(&command), Kind::Ordinary, first) else { panic!("it is new") };
         // Again while it is carried out, and after it.
         let (second, mut heard_second) = oneshot::channel();
-        assert!(matches!(ledger.enter(Some(&command), Kind::Ordinary, second), Entered::Known));
-        ledger.settle(Some(&command), first, &Ok(Accepted::Done));
+        assert!(matches!(dedup.begin(Some(&command), Kind::Ordinary, second), Begun::Known));
+        dedup.complete(Some(&command), first, &Ok(Accepted::Done));
         assert_eq!(heard_first.try_recv().unwrap(), Ok(Accepted::Done));
         assert_eq!(heard_second.try_recv().unwrap(), Ok(Accepted::Done));
         let (third, mut heard_third) = oneshot::channel();
-        assert!(matches!(ledger.enter(Some(&command), Kind::Ordinary, third), Entered::Known));
+        assert!(matches!(dedup.begin(Some(&command), Kind::Ordinary, third), Begun::Known));
         assert_eq!(heard_third.try_recv().unwrap(), Ok(Accepted::Done));
         // Another command under its id.
         let (other, mut heard_other) = oneshot::channel();
-        assert!(matches!(ledger.enter(Some(&once("1", 8)), Kind::Ordinary, other), Entered::Known));
+        assert!(matches!(dedup.begin(Some(&idempotency_key("1", 8)), Kind::Ordinary, other), Begun::Known));
         assert_eq!(heard_other.try_recv().unwrap(), Err("the id \"1\" was used for another command".to_owned()));
     }
 
     #[test]
     fn a_command_that_was_refused_can_be_tried_again_and_the_oldest_is_forgotten() {
-        let mut ledger = Ledger::default();
+        let mut dedup = CommandDedup::default();
         for _ in 0..2 {
             let (answer, _) = oneshot::channel();
-            let Entered::New(answer) = ledger.enter(Some(&once("1", 7)), Kind::Ordinary, answer) else {
+            let Begun::New(answer) = dedup.begin(Some(&idempotency_key("1", 7)), Kind::Ordinary, answer) else {
                 panic!("it is new")
             };
-            ledger.settle(Some(&once("1", 7)), answer, &Err("no".to_owned()));
+            dedup.complete(Some(&idempotency_key("1", 7)), answer, &Err("no".to_owned()));
         }
         for number in 0..2 * REMEMBERED_MAX {
-            let command = once(&number.to_string(), 7);
+            let command = idempotency_key(&number.to_string(), 7);
             let (answer, _) = oneshot::channel();
-            let Entered::New(answer) = ledger.enter(Some(&command), Kind::Ordinary, answer) else {
-                panic!("it is new")
-            };
-            ledger.settle(Some(&command), answer, &Ok(Accepted::Done));
+            let Begun::New(answer) = dedup.begin(Some(&command), Kind::Ordinary, answer) else { panic!("it is new") };
+            dedup.complete(Some(&command), answer, &Ok(Accepted::Done));
         }
-        let client = &ledger.clients[&once("1", 7).client];
+        let client = &dedup.clients[&idempotency_key("1", 7).client];
         assert_eq!((client.commands.len(), client.is_settled()), (REMEMBERED_MAX, true));
     }
 
     /// Gives a command that is carried out; whether it was new.
-    fn carry_out(ledger: &mut Ledger, client: ClientIdentity, id: &str) -> bool {
-        carry_out_as(Kind::Ordinary, ledger, client, id)
+    fn carry_out(dedup: &mut CommandDedup, client: ClientIdentity, id: &str) -> bool {
+        carry_out_as(Kind::Ordinary, dedup, client, id)
     }
 
-    fn carry_out_as(kind: Kind, ledger: &mut Ledger, client: ClientIdentity, id: &str) -> bool {
-        let command = Once { client, ..once(id, 7) };
+    fn carry_out_as(kind: Kind, dedup: &mut CommandDedup, client: ClientIdentity, id: &str) -> bool {
+        let command = IdempotencyKey { client, ..idempotency_key(id, 7) };
         let (answer, _) = oneshot::channel();
-        let Entered::New(answer) = ledger.enter(Some(&command), kind, answer) else { return false };
-        ledger.settle(Some(&command), answer, &Ok(Accepted::Done));
+        let Begun::New(answer) = dedup.begin(Some(&command), kind, answer) else { return false };
+        dedup.complete(Some(&command), answer, &Ok(Accepted::Done));
         true
     }
 
     #[test]
     fn no_number_of_commands_of_one_client_makes_those_of_another_forgotten() {
-        let mut ledger = Ledger::default();
+        let mut dedup = CommandDedup::default();
         let app = || ClientIdentity::Named("my-app".into());
-        assert!(carry_out(&mut ledger, app(), "m1"));
+        assert!(carry_out(&mut dedup, app(), "m1"));
         for number in 0..2 * REMEMBERED_MAX {
-            assert!(carry_out(&mut ledger, ClientIdentity::Named("other".into()), &number.to_string()));
+            assert!(carry_out(&mut dedup, ClientIdentity::Named("other".into()), &number.to_string()));
         }
-        assert!(!carry_out(&mut ledger, app(), "m1"));
+        assert!(!carry_out(&mut dedup, app(), "m1"));
     }
 
     #[test]
     fn no_number_of_interrupts_of_a_client_makes_its_messages_forgotten() {
-        let mut ledger = Ledger::default();
+        let mut dedup = CommandDedup::default();
         let app = || ClientIdentity::Named("my-app".into());
-        assert!(carry_out(&mut ledger, app(), "m1"));
+        assert!(carry_out(&mut dedup, app(), "m1"));
         for number in 0..2 * REMEMBERED_MAX {
-            assert!(carry_out_as(Kind::Interrupt, &mut ledger, app(), &number.to_string()));
+            assert!(carry_out_as(Kind::Interrupt, &mut dedup, app(), &number.to_string()));
         }
-        assert!(!carry_out(&mut ledger, app(), "m1"));
+        assert!(!carry_out(&mut dedup, app(), "m1"));
         // The last interrupt stops nothing that began since.
-        assert!(!carry_out_as(Kind::Interrupt, &mut ledger, app(), &(2 * REMEMBERED_MAX - 1).to_string()));
-        assert_eq!(ledger.clients[&app()].commands.len(), INTERRUPTS_MAX + 1);
+        assert!(!carry_out_as(Kind::Interrupt, &mut dedup, app(), &(2 * REMEMBERED_MAX - 1).to_string()));
+        assert_eq!(dedup.clients[&app()].commands.len(), INTERRUPTS_MAX + 1);
     }
 
     #[test]
     fn of_too_many_clients_those_are_forgotten_that_cannot_come_back_and_then_the_silent_ones() {
-        let mut ledger = Ledger::default();
+        let mut dedup = CommandDedup::default();
         let named = |number: usize| ClientIdentity::Named(number.to_string());
         let connection = |number: usize| ClientIdentity::Connection(number as u64);
         // Its command is being carried out all the time.
-        let (answer, mut heard) = oneshot::channel();
-        let slow = Once { client: connection(0), ..once("slow", 7) };
-        let Entered::New(answer) = ledger.enter(Some(&slow), Kind::Ordinary, answer) else { panic!("it is new") };
-        assert!(carry_out(&mut ledger, named(0), "m1"));
+        let (answer, mut received) = oneshot::channel();
+        let slow = IdempotencyKey { client: connection(0), ..idempotency_key("slow", 7) };
+        let Begun::New(answer) = dedup.begin(Some(&slow), Kind::Ordinary, answer) else { panic!("it is new") };
+        assert!(carry_out(&mut dedup, named(0), "m1"));
         for number in 1..2 * CLIENTS_MAX {
-            assert!(carry_out(&mut ledger, connection(number), "1"));
+            assert!(carry_out(&mut dedup, connection(number), "1"));
         }
-        assert_eq!(ledger.clients.len(), CLIENTS_MAX);
-        assert!(!carry_out(&mut ledger, named(0), "m1"));
+        assert_eq!(dedup.clients.len(), CLIENTS_MAX);
+        assert!(!carry_out(&mut dedup, named(0), "m1"));
         for number in 1..=CLIENTS_MAX {
-            assert!(carry_out(&mut ledger, named(number), "1"));
+            assert!(carry_out(&mut dedup, named(number), "1"));
         }
-        assert_eq!(ledger.clients.len(), CLIENTS_MAX);
-        assert!(carry_out(&mut ledger, named(0), "m1"));
-        ledger.settle(Some(&slow), answer, &Ok(Accepted::Done));
-        assert_eq!(heard.try_recv().unwrap(), Ok(Accepted::Done));
+        assert_eq!(dedup.clients.len(), CLIENTS_MAX);
+        assert!(carry_out(&mut dedup, named(0), "m1"));
+        dedup.complete(Some(&slow), answer, &Ok(Accepted::Done));
+        assert_eq!(received.try_recv().unwrap(), Ok(Accepted::Done));
         // What was refused leaves nothing.
         let (answer, _) = oneshot::channel();
-        let refused = Once { client: named(1000), ..once("1", 7) };
-        let Entered::New(answer) = ledger.enter(Some(&refused), Kind::Ordinary, answer) else { panic!("it is new") };
-        ledger.settle(Some(&refused), answer, &Err("no".to_owned()));
-        assert!(!ledger.clients.contains_key(&named(1000)));
+        let refused = IdempotencyKey { client: named(1000), ..idempotency_key("1", 7) };
+        let Begun::New(answer) = dedup.begin(Some(&refused), Kind::Ordinary, answer) else { panic!("it is new") };
+        dedup.complete(Some(&refused), answer, &Err("no".to_owned()));
+        assert!(!dedup.clients.contains_key(&named(1000)));
     }
 }

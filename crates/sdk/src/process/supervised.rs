@@ -16,7 +16,7 @@ use watari_protocol::Stop;
 
 use super::{Ending, GRACE, Plan, StartError, end_marked, marked_ended_within, start_error};
 use crate::files::{self, PrivateFolder};
-use crate::keeper::{FirstWords, KEEPER_ARGUMENT, Order, Report, Reports, send_first_words};
+use crate::supervisor::{Order, Report, Reports, SUPERVISOR_ARGUMENT, SpawnRequest, send_spawn_request};
 
 /// How long a program that is no keeper may be silent before that is plain.
 const FIRST_REPORT_WITHIN: Duration = Duration::from_secs(10);
@@ -28,9 +28,9 @@ const ENDED_WITHIN: Duration = Duration::from_secs(8);
 const KILLED_WITHIN: Duration = Duration::from_secs(1);
 
 /// A session's processes, below a keeper.
-pub(crate) struct Kept {
+pub(crate) struct Supervised {
     socket: UnixStream,
-    keeper: Child,
+    supervisor: Child,
     reports: Reports,
     ending: Ending,
     /// Until when the keeper must have ended everything, or have said that it cannot.
@@ -40,12 +40,16 @@ pub(crate) struct Kept {
     _folder: PrivateFolder,
 }
 
-impl Kept {
-    pub(super) async fn start(plan: Plan, streams: [OwnedFd; 3], keeper: PathBuf) -> Result<Kept, StartError> {
+impl Supervised {
+    pub(super) async fn start(
+        plan: Plan,
+        streams: [OwnedFd; 3],
+        supervisor: PathBuf,
+    ) -> Result<Supervised, StartError> {
         let (ours, theirs) = StdUnixStream::pair().map_err(StartError::System)?;
         let nothing = files::nothing().map_err(StartError::NoDevNull)?;
-        let child = Command::new(&keeper)
-            .arg(KEEPER_ARGUMENT)
+        let child = Command::new(&supervisor)
+            .arg(SUPERVISOR_ARGUMENT)
             .env_clear()
             .envs(&plan.environment)
             // It stays in nobody's way: not in a directory that somebody wants to remove, and not in reach
@@ -56,14 +60,16 @@ impl Kept {
             .stdout(nothing.try_clone().map_err(StartError::System)?)
             .stderr(nothing)
             .spawn()
-            .map_err(|error| start_error(error, |source| StartError::Keeper { path: keeper.clone(), source }))?;
+            .map_err(|error| {
+                start_error(error, |source| StartError::Supervisor { path: supervisor.clone(), source })
+            })?;
         let folder = plan.folder.path().map(PathBuf::from).unwrap_or_default();
         let (program, arguments) = (plan.program.clone().into(), plan.arguments);
-        let words = FirstWords { program, arguments, directory: plan.directory.into(), folder };
+        let words = SpawnRequest { program, arguments, directory: plan.directory.into(), folder };
         match greet(ours, &words, streams, plan.lock).await {
-            Ok((socket, reports, Report::Started(_))) => Ok(Kept {
+            Ok((socket, reports, Report::Started(_))) => Ok(Supervised {
                 socket,
-                keeper: child,
+                supervisor: child,
                 reports,
                 ending: Ending::default(),
                 give_up_at: None,
@@ -77,11 +83,11 @@ impl Kept {
             }
             Ok((_, _, Report::Exited(_) | Report::Signalled(_) | Report::Left(_))) => {
                 dismiss(child).await;
-                Err(StartError::Keeper { path: keeper, source: io::ErrorKind::InvalidData.into() })
+                Err(StartError::Supervisor { path: supervisor, source: io::ErrorKind::InvalidData.into() })
             }
             Err(source) => {
                 dismiss(child).await;
-                Err(StartError::Keeper { path: keeper, source })
+                Err(StartError::Supervisor { path: supervisor, source })
             }
         }
     }
@@ -95,9 +101,9 @@ impl Kept {
         };
         if order != Order::Terminate {
             let now = Instant::now();
-            let was_told = self.give_up_at.is_some();
+            let was_requested = self.give_up_at.is_some();
             let give_up_at = self.give_up_at.get_or_insert(now + ENDED_WITHIN);
-            if order == Order::Kill && was_told {
+            if order == Order::Kill && was_requested {
                 *give_up_at = (*give_up_at).min(now + KILLED_WITHIN);
             }
         }
@@ -115,7 +121,7 @@ impl Kept {
                     Ok(report) => report,
                     Err(_) => {
                         // It does not even say that it cannot: somebody stopped it. What it kept is found by its mark.
-                        let _killed = self.keeper.start_kill();
+                        let _killed = self.supervisor.start_kill();
                         self.give_up_at = None;
                         continue;
                     }
@@ -133,7 +139,7 @@ impl Kept {
             }
         }
         // It has nothing left to do but to end, so this takes no time.
-        let waited = self.keeper.wait().await;
+        let waited = self.supervisor.wait().await;
         if !waited.is_ok_and(|status| status.success()) {
             // Somebody killed the keeper. The CLI was told by the system, and has its time to store the
             // conversation; what is left after that is found by its mark.
@@ -147,13 +153,13 @@ impl Kept {
 /// Hands everything over to a keeper that was just started, and waits for its first report.
 async fn greet(
     ours: StdUnixStream,
-    words: &FirstWords,
+    words: &SpawnRequest,
     streams: [OwnedFd; 3],
     lock: Option<Arc<File>>,
 ) -> io::Result<(UnixStream, Reports, Report)> {
     let [stdin, stdout, stderr] = &streams;
     let lock = lock.as_ref().map(|lock| lock.as_fd());
-    send_first_words(&ours, words, [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()], lock)?;
+    send_spawn_request(&ours, words, [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()], lock)?;
     // Our copies would keep the pipes open after the CLI has ended.
     drop(streams);
     ours.set_nonblocking(true)?;

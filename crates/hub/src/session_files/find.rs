@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use watari_sdk::SessionId;
 use watari_sdk::files::EVENTS;
 
-use super::{Home, KeepError};
+use super::{OpenSessionError, SessionDirs};
 use crate::key::Key;
 use crate::record::{self, Record, RecordError, State};
 
@@ -21,11 +21,11 @@ pub(super) struct Found {
     pub(super) damage: Option<String>,
 }
 
-impl Home {
+impl SessionDirs {
     /// The newest session of Watari's that holds a conversation.
-    pub(super) fn find(&self, conversation: &SessionId) -> Result<Option<Found>, KeepError> {
+    pub(super) fn find(&self, conversation: &SessionId) -> Result<Option<Found>, OpenSessionError> {
         let path = self.state.join("sessions");
-        let list = |source| KeepError::List { path: path.clone(), source };
+        let list = |source| OpenSessionError::List { path: path.clone(), source };
         let mut newest: Option<Found> = None;
         for entry in fs::read_dir(&path).map_err(list)? {
             let folder = entry.map_err(list)?.path();

@@ -6,11 +6,11 @@ use std::collections::{BTreeMap, VecDeque};
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use watari_sdk::{AskAbout, Event, ToolUseId, TurnCause};
+use watari_sdk::{AskSummary, Event, ToolUseId, TurnCause};
 
 /// Something that begins and ends.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Item {
+pub(crate) enum SnapshotItem {
     /// The CLI, from when it is ready.
     Cli,
     /// The conversation, as the CLI last described it.
@@ -24,29 +24,29 @@ pub(crate) enum Item {
     Ask(u64),
 }
 
-impl Item {
+impl SnapshotItem {
     /// How deep within others it is.
     pub(crate) fn depth(&self) -> u8 {
         match self {
-            Item::Cli => 0,
-            Item::Session => 1,
-            Item::Tasks => 2,
-            Item::Prompt(_) => 3,
-            Item::Turn => 4,
-            Item::Message(_) => 5,
-            Item::Block(_) => 6,
-            Item::Ask(_) => 7,
+            SnapshotItem::Cli => 0,
+            SnapshotItem::Session => 1,
+            SnapshotItem::Tasks => 2,
+            SnapshotItem::Prompt(_) => 3,
+            SnapshotItem::Turn => 4,
+            SnapshotItem::Message(_) => 5,
+            SnapshotItem::Block(_) => 6,
+            SnapshotItem::Ask(_) => 7,
         }
     }
 }
 
 /// What an event does to what holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Change {
-    Begins(Item),
-    Ends(Item),
+pub(crate) enum SnapshotChange {
+    Begins(SnapshotItem),
+    Ends(SnapshotItem),
     /// An ask, and what it is about.
-    Asks(u64, AskAbout),
+    Asks(u64, AskSummary),
     /// A turn, and the prompt it was for.
     EndsTurn(Option<u64>),
     /// The CLI, and all that hung on it.
@@ -69,44 +69,44 @@ impl From<u64> for StoredEvent {
 
 /// What holds, and which event began it.
 #[derive(Debug, Default)]
-pub(crate) struct Standing {
-    items: BTreeMap<Item, StoredEvent>,
-    asks: BTreeMap<u64, AskAbout>,
+pub(crate) struct Snapshot {
+    items: BTreeMap<SnapshotItem, StoredEvent>,
+    asks: BTreeMap<u64, AskSummary>,
     /// Asks that were closed, the oldest first.
-    closed_asks: VecDeque<(u64, AskAbout)>,
+    closed_asks: VecDeque<(u64, AskSummary)>,
 }
 
 /// How many closed asks are remembered, for those who answer them late.
 const CLOSED_ASKS_MAX: usize = 64;
 
-impl Standing {
-    pub(crate) fn note(&mut self, event: StoredEvent, change: Change) {
+impl Snapshot {
+    pub(crate) fn note(&mut self, event: StoredEvent, change: SnapshotChange) {
         match change {
-            Change::Begins(item) => {
+            SnapshotChange::Begins(item) => {
                 self.items.insert(item, event);
             }
-            Change::Ends(item) => {
+            SnapshotChange::Ends(item) => {
                 self.items.remove(&item);
-                if let Item::Ask(ask) = item
-                    && let Some(about) = self.asks.remove(&ask)
+                if let SnapshotItem::Ask(ask) = item
+                    && let Some(summary) = self.asks.remove(&ask)
                 {
-                    self.closed_asks.push_back((ask, about));
+                    self.closed_asks.push_back((ask, summary));
                     if self.closed_asks.len() > CLOSED_ASKS_MAX {
                         self.closed_asks.pop_front();
                     }
                 }
             }
-            Change::Asks(ask, about) => {
-                self.items.insert(Item::Ask(ask), event);
-                self.asks.insert(ask, about);
+            SnapshotChange::Asks(ask, summary) => {
+                self.items.insert(SnapshotItem::Ask(ask), event);
+                self.asks.insert(ask, summary);
             }
-            Change::EndsTurn(prompt) => {
-                self.items.remove(&Item::Turn);
-                prompt.map(|prompt| self.items.remove(&Item::Prompt(prompt)));
+            SnapshotChange::EndsTurn(prompt) => {
+                self.items.remove(&SnapshotItem::Turn);
+                prompt.map(|prompt| self.items.remove(&SnapshotItem::Prompt(prompt)));
             }
             // What the conversation is, stays.
-            Change::EndsCli => {
-                self.items.retain(|item, _| *item == Item::Session);
+            SnapshotChange::EndsCli => {
+                self.items.retain(|item, _| *item == SnapshotItem::Session);
                 self.asks.clear();
             }
         }
@@ -125,55 +125,58 @@ impl Standing {
     }
 
     /// The asks that are open.
-    pub(crate) fn asks(&self) -> &BTreeMap<u64, AskAbout> {
+    pub(crate) fn asks(&self) -> &BTreeMap<u64, AskSummary> {
         &self.asks
     }
 
     /// The events of open asks up to a number.
     pub(crate) fn asks_up_to(&self, number: u64) -> VecDeque<StoredEvent> {
-        let asks = self.items.iter().filter(|(item, opened)| matches!(item, Item::Ask(_)) && opened.number <= number);
+        let asks =
+            self.items.iter().filter(|(item, opened)| matches!(item, SnapshotItem::Ask(_)) && opened.number <= number);
         asks.map(|(_, opened)| *opened).collect()
     }
 
     /// The asks that are open, and those that were closed last.
-    pub(crate) fn known_asks(&self) -> impl Iterator<Item = (u64, &AskAbout)> {
-        let closed = self.closed_asks.iter().map(|(ask, about)| (*ask, about));
-        closed.chain(self.asks.iter().map(|(ask, about)| (*ask, about)))
+    pub(crate) fn known_asks(&self) -> impl Iterator<Item = (u64, &AskSummary)> {
+        let closed = self.closed_asks.iter().map(|(ask, summary)| (*ask, summary));
+        closed.chain(self.asks.iter().map(|(ask, summary)| (*ask, summary)))
     }
 
-    pub(crate) fn items(&self) -> impl Iterator<Item = &Item> {
+    pub(crate) fn items(&self) -> impl Iterator<Item = &SnapshotItem> {
         self.items.keys()
     }
 }
 
 /// What an event changes.
-pub(crate) fn change_of(event: &Event) -> Option<Change> {
+pub(crate) fn snapshot_change(event: &Event) -> Option<SnapshotChange> {
     Some(match event {
-        Event::Ready { .. } => Change::Begins(Item::Cli),
-        Event::SessionOpened { .. } => Change::Begins(Item::Session),
-        Event::TasksListed { .. } => Change::Begins(Item::Tasks),
-        Event::PromptAccepted { prompt, .. } => Change::Begins(Item::Prompt(prompt.0)),
-        Event::PromptDropped { prompt, .. } => Change::Ends(Item::Prompt(prompt.0)),
-        Event::TurnStarted { .. } => Change::Begins(Item::Turn),
-        Event::TurnFinished { cause: TurnCause::Prompt(prompt), .. } => Change::EndsTurn(Some(prompt.0)),
-        Event::TurnFinished { cause: TurnCause::Cli, .. } | Event::BecameIdle => Change::EndsTurn(None),
-        Event::MessageStarted { message, .. } => Change::Begins(Item::Message(message.0.clone())),
-        Event::MessageFinished { message, .. } => Change::Ends(Item::Message(message.0.clone())),
-        Event::BlockStarted { block, .. } => Change::Begins(Item::Block(block.0)),
-        Event::BlockFinished { block, .. } | Event::BlockDiscarded { block } => Change::Ends(Item::Block(block.0)),
-        Event::AskOpened { ask, kind } => Change::Asks(ask.0, kind.about()),
-        Event::AskClosed { ask, .. } => Change::Ends(Item::Ask(ask.0)),
-        Event::Ended { .. } => Change::EndsCli,
-        Event::BlockGrew { .. }
+        Event::Ready { .. } => SnapshotChange::Begins(SnapshotItem::Cli),
+        Event::SessionOpened { .. } => SnapshotChange::Begins(SnapshotItem::Session),
+        Event::TasksListed { .. } => SnapshotChange::Begins(SnapshotItem::Tasks),
+        Event::PromptAccepted { prompt, .. } => SnapshotChange::Begins(SnapshotItem::Prompt(prompt.0)),
+        Event::PromptDropped { prompt, .. } => SnapshotChange::Ends(SnapshotItem::Prompt(prompt.0)),
+        Event::TurnStarted { .. } => SnapshotChange::Begins(SnapshotItem::Turn),
+        Event::TurnFinished { cause: TurnCause::Prompt(prompt), .. } => SnapshotChange::EndsTurn(Some(prompt.0)),
+        Event::TurnFinished { cause: TurnCause::Cli, .. } | Event::BecameIdle => SnapshotChange::EndsTurn(None),
+        Event::MessageStarted { message, .. } => SnapshotChange::Begins(SnapshotItem::Message(message.0.clone())),
+        Event::MessageFinished { message, .. } => SnapshotChange::Ends(SnapshotItem::Message(message.0.clone())),
+        Event::BlockStarted { block, .. } => SnapshotChange::Begins(SnapshotItem::Block(block.0)),
+        Event::BlockFinished { block, .. } | Event::BlockDiscarded { block } => {
+            SnapshotChange::Ends(SnapshotItem::Block(block.0))
+        }
+        Event::AskOpened { ask, kind } => SnapshotChange::Asks(ask.0, kind.summary()),
+        Event::AskResolved { ask, .. } => SnapshotChange::Ends(SnapshotItem::Ask(ask.0)),
+        Event::Ended { .. } => SnapshotChange::EndsCli,
+        Event::BlockDelta { .. }
         | Event::MessageRetracted { .. }
         | Event::ToolReturned { .. }
-        | Event::ModelTold { .. }
+        | Event::ContextInjected { .. }
         | Event::ToolProgressed { .. }
         | Event::StatusChanged { .. }
         | Event::ApiRetried { .. }
         | Event::TaskChanged { .. }
         | Event::HookChanged { .. }
-        | Event::PermissionRefused { .. }
+        | Event::PermissionDenied { .. }
         | Event::ThinkingCounted { .. }
         | Event::Compacted { .. }
         | Event::ConversationCleared { .. }
@@ -185,7 +188,7 @@ pub(crate) fn change_of(event: &Event) -> Option<Change> {
         | Event::RequestSent { .. }
         | Event::RequestAnswered { .. }
         | Event::Unknown { .. }
-        | Event::NoiseSkipped { .. }
+        | Event::UnparsedLineSkipped { .. }
         | Event::CliStalled { .. }
         | Event::ResumedElsewhere { .. }
         | Event::CliRecovered { .. }
@@ -194,7 +197,7 @@ pub(crate) fn change_of(event: &Event) -> Option<Change> {
 }
 
 /// The same, of an event that was stored.
-pub(crate) fn change_of_line(line: &[u8]) -> Option<Change> {
+pub(crate) fn stored_snapshot_change(line: &[u8]) -> Option<SnapshotChange> {
     #[derive(Deserialize)]
     struct Line<'a> {
         #[serde(borrow)]
@@ -218,48 +221,48 @@ pub(crate) fn change_of_line(line: &[u8]) -> Option<Change> {
     }
     let line: Line<'_> = serde_json::from_slice(line).ok()?;
     Some(match &*line.r#type {
-        "ready" => Change::Begins(Item::Cli),
-        "session_opened" => Change::Begins(Item::Session),
-        "tasks_listed" => Change::Begins(Item::Tasks),
-        "prompt_accepted" => Change::Begins(Item::Prompt(line.prompt?)),
-        "prompt_dropped" => Change::Ends(Item::Prompt(line.prompt?)),
-        "turn_started" => Change::Begins(Item::Turn),
-        "turn_finished" => Change::EndsTurn(match line.cause? {
+        "ready" => SnapshotChange::Begins(SnapshotItem::Cli),
+        "session_opened" => SnapshotChange::Begins(SnapshotItem::Session),
+        "tasks_listed" => SnapshotChange::Begins(SnapshotItem::Tasks),
+        "prompt_accepted" => SnapshotChange::Begins(SnapshotItem::Prompt(line.prompt?)),
+        "prompt_dropped" => SnapshotChange::Ends(SnapshotItem::Prompt(line.prompt?)),
+        "turn_started" => SnapshotChange::Begins(SnapshotItem::Turn),
+        "turn_finished" => SnapshotChange::EndsTurn(match line.cause? {
             Cause::Prompt(prompt) => Some(prompt),
             Cause::Cli => None,
         }),
-        "became_idle" => Change::EndsTurn(None),
-        "message_started" => Change::Begins(Item::Message(line.message?)),
-        "message_finished" => Change::Ends(Item::Message(line.message?)),
-        "block_started" => Change::Begins(Item::Block(line.block?)),
-        "block_finished" | "block_discarded" => Change::Ends(Item::Block(line.block?)),
+        "became_idle" => SnapshotChange::EndsTurn(None),
+        "message_started" => SnapshotChange::Begins(SnapshotItem::Message(line.message?)),
+        "message_finished" => SnapshotChange::Ends(SnapshotItem::Message(line.message?)),
+        "block_started" => SnapshotChange::Begins(SnapshotItem::Block(line.block?)),
+        "block_finished" | "block_discarded" => SnapshotChange::Ends(SnapshotItem::Block(line.block?)),
         "ask_opened" => {
             let kind = serde_json::from_str(line.kind?.get()).ok()?;
             let (tool_use, repeated) = (line.tool_use.map(ToolUseId), line.repeated.unwrap_or(false));
-            Change::Asks(line.ask?, AskAbout { kind, tool_use, repeated, tool: line.tool })
+            SnapshotChange::Asks(line.ask?, AskSummary { kind, tool_use, repeated, tool: line.tool })
         }
-        "ask_closed" => Change::Ends(Item::Ask(line.ask?)),
-        "ended" => Change::EndsCli,
+        "ask_resolved" => SnapshotChange::Ends(SnapshotItem::Ask(line.ask?)),
+        "ended" => SnapshotChange::EndsCli,
         _ => return None,
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use watari_sdk::{Allowed, AskEnding, AskId, AskWord, BlockId, DropReason, Exit, MessageId, PromptId, Raw};
+    use watari_sdk::{Allowed, AskId, AskResolution, AskTag, BlockId, DropReason, Exit, MessageId, PromptId, RawJson};
 
     use super::*;
 
-    fn about() -> AskAbout {
+    fn summary() -> AskSummary {
         let (tool_use, tool) = (Some(ToolUseId("t".into())), Some("Bash".to_owned()));
-        AskAbout { kind: AskWord::Permission, tool_use, repeated: true, tool }
+        AskSummary { kind: AskTag::Permission, tool_use, repeated: true, tool }
     }
 
     /// Events of each kind that changes what holds, but for those that need half a session to be made.
     fn events() -> Vec<Event> {
         let message = || MessageId("m".into());
         vec![
-            Event::TasksListed { tasks: Raw::from("[]") },
+            Event::TasksListed { tasks: RawJson::from("[]") },
             Event::TurnStarted { cause: TurnCause::Prompt(PromptId(4)) },
             Event::BecameIdle,
             Event::PromptDropped { prompt: PromptId(4), reason: DropReason::Lost },
@@ -270,13 +273,13 @@ mod tests {
                 message: message(),
                 index: 0,
                 kind: watari_sdk::BlockKind::Text,
-                content: Raw::from("{}"),
+                content: RawJson::from("{}"),
             },
             Event::BlockDiscarded { block: BlockId(2) },
-            Event::AskClosed {
+            Event::AskResolved {
                 ask: AskId(5),
-                about: about(),
-                ending: AskEnding::Allowed,
+                summary: summary(),
+                resolution: AskResolution::Allowed,
                 by: None,
                 allowed: Allowed::default(),
             },
@@ -289,28 +292,31 @@ mod tests {
     fn an_event_that_was_stored_changes_the_same_as_when_it_was_told() {
         for event in events() {
             let line = serde_json::to_string(&event).unwrap();
-            assert_eq!(change_of_line(line.as_bytes()), change_of(&event), "{line}");
+            assert_eq!(stored_snapshot_change(line.as_bytes()), snapshot_change(&event), "{line}");
         }
         let finished = br#"{"seq":"1:7","type":"turn_finished","cause":{"prompt":4},"outcome":{}}"#;
-        assert_eq!(change_of_line(finished), Some(Change::EndsTurn(Some(4))));
+        assert_eq!(stored_snapshot_change(finished), Some(SnapshotChange::EndsTurn(Some(4))));
         let asked = br#"{"seq":"1:7","type":"ask_opened","ask":9,"kind":"permission","tool":"Bash","tool_use":"t","repeated":true}"#;
-        assert_eq!(change_of_line(asked), Some(Change::Asks(9, about())));
+        assert_eq!(stored_snapshot_change(asked), Some(SnapshotChange::Asks(9, summary())));
         let finished = br#"{"seq":"1:7","type":"turn_finished","cause":"cli","outcome":{}}"#;
-        assert_eq!(change_of_line(finished), Some(Change::EndsTurn(None)));
+        assert_eq!(stored_snapshot_change(finished), Some(SnapshotChange::EndsTurn(None)));
     }
 
     #[test]
     fn what_has_ended_does_not_hold() {
-        let mut standing = Standing::default();
-        let numbers = |standing: &Standing| standing.events().iter().map(|event| event.number).collect::<Vec<_>>();
-        for (number, item) in [Item::Session, Item::Cli, Item::Prompt(1), Item::Turn].into_iter().enumerate() {
-            standing.note((number as u64).into(), Change::Begins(item));
+        let mut snapshot = Snapshot::default();
+        let numbers = |snapshot: &Snapshot| snapshot.events().iter().map(|event| event.number).collect::<Vec<_>>();
+        for (number, item) in [SnapshotItem::Session, SnapshotItem::Cli, SnapshotItem::Prompt(1), SnapshotItem::Turn]
+            .into_iter()
+            .enumerate()
+        {
+            snapshot.note((number as u64).into(), SnapshotChange::Begins(item));
         }
-        standing.note(4.into(), Change::Asks(9, about()));
-        standing.note(7.into(), Change::Begins(Item::Prompt(2)));
-        standing.note(8.into(), Change::EndsTurn(Some(1)));
-        assert_eq!(numbers(&standing), [0, 1, 4, 7]);
-        standing.note(9.into(), Change::EndsCli);
-        assert_eq!(numbers(&standing), [0]);
+        snapshot.note(4.into(), SnapshotChange::Asks(9, summary()));
+        snapshot.note(7.into(), SnapshotChange::Begins(SnapshotItem::Prompt(2)));
+        snapshot.note(8.into(), SnapshotChange::EndsTurn(Some(1)));
+        assert_eq!(numbers(&snapshot), [0, 1, 4, 7]);
+        snapshot.note(9.into(), SnapshotChange::EndsCli);
+        assert_eq!(numbers(&snapshot), [0]);
     }
 }

@@ -33,9 +33,9 @@ async fn the_chat_example_asks_obeys_and_ends_with_its_input() {
     let bait = room.bait();
     let mut program = Program::chat(&room);
     program.say("make a file").await;
-    program.hear("may Bash run with").await;
+    program.receive("may Bash run with").await;
     program.say("y").await;
-    program.hear("It is made.").await;
+    program.receive("It is made.").await;
     drop(program.stdin);
     assert!(program.child.wait().await.unwrap().success());
     assert!(room.sandbox.cwd().join("made.txt").exists() && !bait.exists());
@@ -63,7 +63,7 @@ async fn the_ask_example_prints_the_answer() {
 #[tokio::test]
 async fn a_hundred_sessions_leave_no_zombie_no_descriptor_and_no_file() {
     let room = Room::with_replies([Reply::text("hello")]).await;
-    let servers = [("none".to_owned(), watari_sdk::Raw::from(r#"{"command": "true"}"#))];
+    let servers = [("none".to_owned(), watari_sdk::RawJson::from(r#"{"command": "true"}"#))];
     let options = Options {
         // A private file is needed for this one.
         mcp_servers: watari_sdk::McpServers::Inline(servers.into_iter().collect()),
@@ -102,12 +102,12 @@ async fn what_a_keeper_is_still_ending_is_not_told_as_left_behind() {
     let room = Room::with_replies([Reply::text("hello")]).await;
     let mut program = Program::chat(&room);
     program.say("hi").await;
-    program.hear("hello").await;
+    program.receive("hello").await;
     let owner = program.child.id().unwrap();
     program.child.kill().await.unwrap();
     // Where processes cannot be looked into there is nothing to tell.
-    if let Ok(left) = watari_sdk::leftovers().await {
-        let left: Vec<_> = left.into_iter().filter(|leftover| leftover.owners().contains(&owner)).collect();
+    if let Ok(left) = watari_sdk::orphans().await {
+        let left: Vec<_> = left.into_iter().filter(|orphan| orphan.owners().contains(&owner)).collect();
         assert_eq!(left, []);
         assert_eq!(marked(room.marker()), []);
     }

@@ -7,16 +7,16 @@ use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::sync::Arc;
 
-use watari_sdk::{AskAbout, AskId};
+use watari_sdk::{AskId, AskSummary};
 
 use crate::key::Key;
 use crate::log::storage::Storage;
-use crate::log::{LONG_LINE_BYTES, Lines, Log, ReadError, Step, StoredLine, fleeting, position_of};
+use crate::log::{LONG_LINE_BYTES, Lines, Log, ReadError, Step, StoredLine, ephemeral_line, position_of};
 use crate::position::Position;
+use crate::published::{HostEvent, Published};
 use crate::publisher::{HostState, Piece};
 use crate::ring::{Entry, Reader, Taken};
-use crate::standing::StoredEvent;
-use crate::told::{HostEvent, Told};
+use crate::snapshot::StoredEvent;
 
 /// From where somebody wants to follow a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,14 +30,14 @@ pub enum Since {
     AfterWithAsks(Position),
     /// With everything behind a position that this client has reached with an earlier follower, which fell behind. What is
     /// lost behind it is marked in the stream.
-    Behind(Position),
+    Lagged(Position),
     /// With everything, because the position that is known is of another session.
-    Elsewhere,
+    OtherSession,
 }
 
 /// Somebody was let in.
 #[derive(Debug)]
-pub struct Attached {
+pub struct Attachment {
     /// Watari's own name of the session.
     pub key: Key,
     /// The CLI's id of the conversation.
@@ -51,11 +51,11 @@ pub struct Attached {
     /// True when the position that was asked for is not one of this log: everything is told from the beginning.
     pub is_gap: bool,
     /// The asks that are open, and those that were closed last.
-    pub asks: Vec<(AskId, AskAbout)>,
+    pub asks: Vec<(AskId, AskSummary)>,
     /// Why events cannot be stored at the moment, if they cannot.
     pub trouble: Option<String>,
     /// The lines to come.
-    pub follower: Follower,
+    pub subscription: Subscription,
 }
 
 /// What a follower tells before what happens from now on.
@@ -71,7 +71,7 @@ pub(crate) struct Backlog {
 
 /// The lines of a session, each once and in order.
 #[derive(Debug)]
-pub struct Follower {
+pub struct Subscription {
     storage: Arc<Storage>,
     /// Up to where the file is read.
     end: u64,
@@ -92,16 +92,16 @@ pub struct Follower {
 
 /// What following brought.
 #[derive(Debug)]
-pub enum Followed {
+pub enum Delivery {
     /// A slice was told, which may be of no line at all.
-    Told {
+    Delivered {
         /// What that cost, in bytes that were read.
         cost_bytes: usize,
     },
     /// The next line is too long to be told here. Read it and tell it, in another thread, before following on.
     Long(StoredLine),
     /// It fell too far behind, and has to be let in again, behind the last that it was told.
-    Behind,
+    Lagged,
     /// The host has ended.
     Ended,
 }
@@ -112,35 +112,35 @@ const SLICE_BYTES: usize = 64 * 1024;
 /// What a line costs beside its bytes: to tell a hundred short ones is as much work as a long one.
 const LINE_COST_BYTES: usize = 256;
 
-impl Follower {
-    pub(crate) fn new(log: &Log, backlog: Backlog, reader: Reader) -> Follower {
+impl Subscription {
+    pub(crate) fn new(log: &Log, backlog: Backlog, reader: Reader) -> Subscription {
         let Backlog { after, again, open_text } = backlog;
         let (storage, end) = (Arc::clone(log.storage()), log.bytes());
         let replay = after.map(|after| Lines::behind(&storage, after, end));
         let (search, is_caught_up, taken, last) = (None, false, VecDeque::new(), None);
         let attached_at = log.last();
-        Follower { storage, end, attached_at, replay, again, search, open_text, is_caught_up, taken, reader, last }
+        Subscription { storage, end, attached_at, replay, again, search, open_text, is_caught_up, taken, reader, last }
     }
 
     /// Tells the next lines, without their line ends; waits if there are none. What it does in one go is bounded: let others
     /// have their turn between two calls. Dropping it half-way loses nothing: it waits only before it takes something.
-    pub async fn next(&mut self, mut tell: impl FnMut(&[u8])) -> Result<Followed, ReadError> {
+    pub async fn next(&mut self, mut deliver: impl FnMut(&[u8])) -> Result<Delivery, ReadError> {
         let mut budget = SLICE_BYTES;
-        if let Some(long) = self.tell_backlog(&mut budget, &mut tell)? {
-            return Ok(Followed::Long(long));
+        if let Some(long) = self.tell_backlog(&mut budget, &mut deliver)? {
+            return Ok(Delivery::Long(long));
         }
         if budget < SLICE_BYTES {
-            return Ok(Followed::Told { cost_bytes: SLICE_BYTES - budget });
+            return Ok(Delivery::Delivered { cost_bytes: SLICE_BYTES - budget });
         }
         if self.taken.is_empty() {
-            let Follower { reader, taken, .. } = self;
+            let Subscription { reader, taken, .. } = self;
             match poll_fn(|context| reader.poll_take(context, taken)).await {
                 Taken::Some => {}
-                Taken::Behind => return Ok(Followed::Behind),
-                Taken::Ended => return Ok(Followed::Ended),
+                Taken::Lagged => return Ok(Delivery::Lagged),
+                Taken::Ended => return Ok(Delivery::Ended),
             }
         }
-        self.tell_taken(&mut tell)
+        self.tell_taken(&mut deliver)
     }
 
     /// How many bytes were told by the session and not yet by this.
@@ -154,50 +154,50 @@ impl Follower {
     }
 
     /// Tells what was taken from the ring, up to a long line.
-    fn tell_taken(&mut self, tell: &mut impl FnMut(&[u8])) -> Result<Followed, ReadError> {
+    fn tell_taken(&mut self, deliver: &mut impl FnMut(&[u8])) -> Result<Delivery, ReadError> {
         let mut cost_bytes = 0;
         while let Some(entry) = self.taken.pop_front() {
             match entry {
                 Entry::Line(line) => {
                     cost_bytes += line.len();
-                    self.tell_line(&line, tell);
+                    self.deliver_line(&line, deliver);
                 }
                 Entry::Stored { storage, start, bytes } if bytes > LONG_LINE_BYTES => {
-                    return Ok(Followed::Long(self.note_long(StoredLine::at(&storage, start, bytes)?)));
+                    return Ok(Delivery::Long(self.note_long(StoredLine::at(&storage, start, bytes)?)));
                 }
                 Entry::Stored { storage, start, bytes } => {
                     cost_bytes += bytes;
-                    self.tell_line(&StoredLine::at(&storage, start, bytes)?.read()?, tell);
+                    self.deliver_line(&StoredLine::at(&storage, start, bytes)?.read()?, deliver);
                 }
             }
         }
-        Ok(Followed::Told { cost_bytes })
+        Ok(Delivery::Delivered { cost_bytes })
     }
 
     /// Tells some of what there was before, until the budget is spent or all is told, or up to a long line.
     fn tell_backlog(
         &mut self,
         budget: &mut usize,
-        tell: &mut impl FnMut(&[u8]),
+        deliver: &mut impl FnMut(&[u8]),
     ) -> Result<Option<StoredLine>, ReadError> {
-        if let Some(long) = self.tell_replay(budget, tell)? {
+        if let Some(long) = self.tell_replay(budget, deliver)? {
             return Ok(Some(long));
         }
         while *budget > 0
             && let Some(event) = self.again.front().copied()
         {
-            if let Some(long) = self.tell_again(event, budget, tell)? {
+            if let Some(long) = self.tell_again(event, budget, deliver)? {
                 return Ok(Some(long));
             }
         }
         while *budget > 0
             && let Some((block, piece)) = self.open_text.pop_front()
         {
-            self.tell_ephemeral(&Told::Event(piece.event(block)), budget, tell);
+            self.tell_ephemeral(&Published::Event(piece.event(block)), budget, deliver);
         }
         if *budget > 0 && !self.is_caught_up {
             self.is_caught_up = true;
-            self.tell_ephemeral(&Told::Host(HostEvent::CaughtUp), budget, tell);
+            self.tell_ephemeral(&Published::Host(HostEvent::CaughtUp), budget, deliver);
         }
         Ok(None)
     }
@@ -205,14 +205,14 @@ impl Follower {
     fn tell_replay(
         &mut self,
         budget: &mut usize,
-        tell: &mut impl FnMut(&[u8]),
+        deliver: &mut impl FnMut(&[u8]),
     ) -> Result<Option<StoredLine>, ReadError> {
         let Some(mut lines) = self.replay.take() else { return Ok(None) };
         while *budget > 0 {
             match lines.next_within(budget)? {
                 Step::Line(line) => {
                     *budget = budget.saturating_sub(LINE_COST_BYTES);
-                    self.tell_line(line, tell);
+                    self.deliver_line(line, deliver);
                 }
                 Step::Long(long) => {
                     self.replay = Some(lines);
@@ -231,20 +231,20 @@ impl Follower {
         &mut self,
         event: StoredEvent,
         budget: &mut usize,
-        tell: &mut impl FnMut(&[u8]),
+        deliver: &mut impl FnMut(&[u8]),
     ) -> Result<Option<StoredLine>, ReadError> {
         *budget = budget.saturating_sub(LINE_COST_BYTES);
         let known = event.place.and_then(|(start, bytes)| StoredLine::at(&self.storage, start, bytes).ok());
         // In a file that somebody changed, something else may stand there.
         let Some(line) = known.filter(|line| line.position().seq == event.number) else {
-            return self.search_again(event.number, budget, tell);
+            return self.search_again(event.number, budget, deliver);
         };
         self.again.pop_front();
         if line.bytes() > LONG_LINE_BYTES {
             return Ok(Some(self.note_long(line)));
         }
         *budget = budget.saturating_sub(line.bytes());
-        self.tell_line(&line.read()?, tell);
+        self.deliver_line(&line.read()?, deliver);
         Ok(None)
     }
 
@@ -253,7 +253,7 @@ impl Follower {
         &mut self,
         number: u64,
         budget: &mut usize,
-        tell: &mut impl FnMut(&[u8]),
+        deliver: &mut impl FnMut(&[u8]),
     ) -> Result<Option<StoredLine>, ReadError> {
         let search = self.search.take();
         let mut lines = search.unwrap_or_else(|| Lines::behind(&self.storage, number.saturating_sub(1), self.end));
@@ -264,7 +264,7 @@ impl Follower {
                 return Ok(None);
             }
             Step::Line(line) if position_of(line).is_some_and(|found| found.seq == number) => {
-                self.tell_line(line, tell)
+                self.deliver_line(line, deliver)
             }
             Step::Long(long) if long.position().seq == number => {
                 self.again.pop_front();
@@ -276,17 +276,17 @@ impl Follower {
         Ok(None)
     }
 
-    fn tell_ephemeral(&mut self, told: &Told, budget: &mut usize, tell: &mut impl FnMut(&[u8])) {
+    fn tell_ephemeral(&mut self, told: &Published, budget: &mut usize, deliver: &mut impl FnMut(&[u8])) {
         let mut event = Vec::new();
         told.write(&mut event);
-        let line = fleeting(self.attached_at, event);
+        let line = ephemeral_line(self.attached_at, event);
         *budget = budget.saturating_sub(line.len());
-        self.tell_line(&line, tell);
+        self.deliver_line(&line, deliver);
     }
 
-    fn tell_line(&mut self, line: &[u8], tell: &mut impl FnMut(&[u8])) {
+    fn deliver_line(&mut self, line: &[u8], deliver: &mut impl FnMut(&[u8])) {
         self.last = self.last.max(position_of(line));
-        tell(line);
+        deliver(line);
     }
 
     fn note_long(&mut self, line: StoredLine) -> StoredLine {

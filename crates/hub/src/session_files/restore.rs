@@ -6,32 +6,32 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 use watari_sdk::AskedToolUses;
 
-use super::{KeepError, Kept, in_use, lock_conversation, make, take_from_lookers};
+use super::{OpenSessionError, SessionFiles, in_use, lock_conversation, lock_session, make};
 use crate::asked::read_asked;
 use crate::lock::{ConversationLocks, Lock};
 use crate::log::{AppendError, Log, ReadError, marked_through, position_of};
 use crate::position::Position;
 use crate::record::{Record, RecordError};
-use crate::standing::{Standing, change_of_line};
+use crate::snapshot::{Snapshot, stored_snapshot_change};
 
-impl Kept {
+impl SessionFiles {
     /// Puts everything back in its place that somebody has removed: folders, locks, record and log. `rescued` are numbered
     /// lines that may be missing in the log's file. Gives back the highest number that is lost.
     pub(crate) fn restore(&mut self, rescued: &[Arc<[u8]>]) -> Result<Option<u64>, AppendError> {
         let path = self.log.storage().path().to_owned();
-        let failed = |error: KeepError| AppendError::NotRestored { path: path.clone(), why: error.to_string() };
+        let failed = |error: OpenSessionError| AppendError::NotRestored { path: path.clone(), why: error.to_string() };
         self.restore_folder().map_err(failed)?;
         let (record, record_path) = (&mut self.record, self.folder.join("record.json"));
         self.log.restore(rescued, |lost| note_lost(record, &record_path, lost).map_err(|error| failed(error.into())))
     }
 
-    fn restore_folder(&mut self) -> Result<(), KeepError> {
+    fn restore_folder(&mut self) -> Result<(), OpenSessionError> {
         self.home.make()?;
         make(&self.folder, "XDG_STATE_HOME")?;
         let session_id = self.record.session_id.clone().unwrap_or_default();
         if !self.lock.is_in_place() {
             let path = self.folder.join("lock");
-            self.lock = take_from_lookers(&path, &self.holder).map_err(|error| in_use(&session_id, error))?;
+            self.lock = lock_session(&path, &self.holder).map_err(|error| in_use(&session_id, error))?;
         }
         if !self.conversation_lock.as_ref().is_some_and(Lock::is_in_place) {
             let locks = ConversationLocks::make(self.home.conversations.as_deref(), Some(&self.home.locks()));
@@ -54,7 +54,7 @@ pub(super) fn read_or_restore(
     log: &mut Log,
     record: &mut Record,
     path: &Path,
-) -> Result<((Standing, AskedToolUses), Option<String>), KeepError> {
+) -> Result<((Snapshot, AskedToolUses), Option<String>), OpenSessionError> {
     let noted = record.epochs.last().map_or(0, |end| end.seq).max(record.lost_through.unwrap_or(0));
     let is_short = log.last().seq < noted;
     log.go_on_behind(noted);
@@ -66,7 +66,7 @@ pub(super) fn read_or_restore(
                 |error: RecordError| AppendError::NotRestored { path: path.to_owned(), why: error.to_string() };
             let lost = log.restore(&[], |lost| note_lost(record, path, lost).map_err(failed))?;
             ends.clone_from(&record.epochs);
-            let message = format!("another program changed the log since the last host; {}", lost_words(lost));
+            let message = format!("another program changed the log since the last host; {}", describe_loss(lost));
             ((read_left_open(log, &mut ends)?, read_asked(log)?), Some(message))
         }
         Err(error @ ReadError::Io { .. }) => return Err(error.into()),
@@ -76,7 +76,7 @@ pub(super) fn read_or_restore(
 }
 
 /// Says whether events are lost.
-pub(crate) fn lost_words(lost: Option<u64>) -> String {
+pub(crate) fn describe_loss(lost: Option<u64>) -> String {
     match lost {
         Some(through) => format!("events up to number {through} are lost"),
         None => "nothing is lost".to_owned(),
@@ -85,8 +85,8 @@ pub(crate) fn lost_words(lost: Option<u64>) -> String {
 
 /// What was begun and has not ended since the last epoch whose end was noted. The ends of those behind it are added: there
 /// are several when a host was killed before it had ended what it found.
-fn read_left_open(log: &Log, ends: &mut Vec<Position>) -> Result<Standing, ReadError> {
-    let mut standing = Standing::default();
+fn read_left_open(log: &Log, ends: &mut Vec<Position>) -> Result<Snapshot, ReadError> {
+    let mut snapshot = Snapshot::default();
     let end = ends.last().copied().unwrap_or_default();
     let mut lines = log.after(end)?;
     let (mut through, mut at) = (end.seq, lines.place());
@@ -103,9 +103,9 @@ fn read_left_open(log: &Log, ends: &mut Vec<Position>) -> Result<Standing, ReadE
             Some(end) => *end = position,
             None => ends.push(position),
         }
-        if let Some(change) = change_of_line(line) {
-            standing.note(position.seq.into(), change);
+        if let Some(change) = stored_snapshot_change(line) {
+            snapshot.note(position.seq.into(), change);
         }
     }
-    Ok(standing)
+    Ok(snapshot)
 }

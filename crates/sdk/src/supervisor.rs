@@ -15,30 +15,30 @@ mod talk;
 
 use std::path::PathBuf;
 
-pub(crate) use talk::{FirstWords, Order, Report, Reports, send_first_words};
+pub(crate) use talk::{Order, Report, Reports, SpawnRequest, send_spawn_request};
 
 /// Who sees to it that nothing of a session outlives it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Keeper {
+pub enum Supervisor {
     /// Nobody: what a session started is found and ended when it is closed or dropped, but not when this
     /// program is killed.
     #[default]
     None,
-    /// This program, started again: its `main` must begin with [`Keeper::run_if_asked`].
+    /// This program, started again: its `main` must begin with [`Supervisor::run_if_supervisor`].
     ThisProgram,
-    /// Another program that begins with [`Keeper::run_if_asked`], such as `watari`.
+    /// Another program that begins with [`Supervisor::run_if_supervisor`], such as `watari`.
     Program(PathBuf),
 }
 
 /// The argument that makes a program a keeper.
-pub(crate) const KEEPER_ARGUMENT: &str = "__keeper";
+pub(crate) const SUPERVISOR_ARGUMENT: &str = "__supervisor";
 
-impl Keeper {
+impl Supervisor {
     /// To be called first in `main`, before any thread is started: when the program was started to be a
     /// keeper, it is one, and ends with the session it keeps. Otherwise this returns at once.
-    pub fn run_if_asked() {
+    pub fn run_if_supervisor() {
         let mut arguments = std::env::args_os().skip(1);
-        if arguments.next().is_some_and(|argument| argument == KEEPER_ARGUMENT) && arguments.next().is_none() {
+        if arguments.next().is_some_and(|argument| argument == SUPERVISOR_ARGUMENT) && arguments.next().is_none() {
             life::live();
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::options::{Effort, SettingSource, ThinkingDisplay};
 
-pub(super) fn effort_word(effort: Effort) -> &'static str {
+pub(super) fn effort_name(effort: Effort) -> &'static str {
     match effort {
         Effort::Low => "low",
         Effort::Medium => "medium",
@@ -12,7 +12,7 @@ pub(super) fn effort_word(effort: Effort) -> &'static str {
     }
 }
 
-pub(super) fn display_word(display: ThinkingDisplay) -> &'static str {
+pub(super) fn display_name(display: ThinkingDisplay) -> &'static str {
     match display {
         ThinkingDisplay::Summarized => "summarized",
         ThinkingDisplay::Highlights => "highlights",
@@ -20,7 +20,7 @@ pub(super) fn display_word(display: ThinkingDisplay) -> &'static str {
     }
 }
 
-pub(super) fn source_word(source: SettingSource) -> &'static str {
+pub(super) fn source_name(source: SettingSource) -> &'static str {
     match source {
         SettingSource::User => "user",
         SettingSource::Project => "project",

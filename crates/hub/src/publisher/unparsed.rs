@@ -2,14 +2,14 @@
 
 use watari_sdk::Event;
 
-use crate::told::HostEvent;
+use crate::published::HostEvent;
 
 /// How many such lines are stored for one turn. The others are counted.
 pub(super) const NOISE_MAX: u32 = 64;
 
 /// The noise since the last turn began.
 #[derive(Debug, Default)]
-pub(super) struct Noise {
+pub(super) struct UnparsedLines {
     stored: u32,
     omitted_lines: u64,
     omitted_bytes: u64,
@@ -24,10 +24,10 @@ pub(super) enum Admission {
     PublishAfter(HostEvent),
 }
 
-impl Noise {
+impl UnparsedLines {
     /// Counts noise; a turn that begins or ends, and the end of the CLI, say how much was omitted.
     pub(super) fn admit(&mut self, event: &Event) -> Admission {
-        if let Event::NoiseSkipped { bytes, .. } = event {
+        if let Event::UnparsedLineSkipped { bytes, .. } = event {
             if self.stored < NOISE_MAX {
                 self.stored += 1;
                 return Admission::Publish;
@@ -40,7 +40,7 @@ impl Noise {
             let noise = std::mem::take(self);
             if noise.omitted_lines > 0 {
                 let (lines, bytes) = (noise.omitted_lines, noise.omitted_bytes);
-                return Admission::PublishAfter(HostEvent::NoiseOmitted { lines, bytes });
+                return Admission::PublishAfter(HostEvent::UnparsedLinesOmitted { lines, bytes });
             }
         }
         Admission::Publish

@@ -15,7 +15,7 @@ use rustix::net::{
 
 /// What the owner says first.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct FirstWords {
+pub(crate) struct SpawnRequest {
     pub(crate) program: OsString,
     pub(crate) arguments: Vec<OsString>,
     pub(crate) directory: OsString,
@@ -108,9 +108,9 @@ impl Reports {
 }
 
 /// Says the first words, and hands the CLI's three streams over with them, and a lock to hold as long as anything lives.
-pub(crate) fn send_first_words(
+pub(crate) fn send_spawn_request(
     socket: &UnixStream,
-    words: &FirstWords,
+    words: &SpawnRequest,
     streams: [BorrowedFd<'_>; 3],
     lock: Option<BorrowedFd<'_>>,
 ) -> io::Result<()> {
@@ -135,7 +135,7 @@ pub(crate) fn send_first_words(
 
 /// What a keeper is given to begin with.
 pub(super) struct Handed {
-    pub(super) words: FirstWords,
+    pub(super) words: SpawnRequest,
     /// The CLI's.
     pub(super) streams: [OwnedFd; 3],
     /// Held as long as the keeper lives. Its copy is of the same open file as the owner's, so the lock is free only when
@@ -144,7 +144,7 @@ pub(super) struct Handed {
 }
 
 /// Hears the first words.
-pub(super) fn hear_first_words(socket: &UnixStream) -> io::Result<Handed> {
+pub(super) fn receive_spawn_request(socket: &UnixStream) -> io::Result<Handed> {
     let mut head = [0; 4];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
@@ -172,7 +172,7 @@ pub(super) fn hear_first_words(socket: &UnixStream) -> io::Result<Handed> {
     let mut arguments: Vec<OsString> = strings.collect();
     // What follows the last zero byte is not an argument.
     arguments.pop();
-    Ok(Handed { words: FirstWords { program, arguments, directory, folder }, streams, lock })
+    Ok(Handed { words: SpawnRequest { program, arguments, directory, folder }, streams, lock })
 }
 
 #[cfg(test)]
@@ -181,20 +181,20 @@ mod tests {
 
     #[test]
     fn the_first_words_arrive_as_they_were_said_with_the_streams() {
-        let (owner, keeper) = UnixStream::pair().unwrap();
+        let (owner, supervisor) = UnixStream::pair().unwrap();
         let (mut reader, writer) = io::pipe().unwrap();
-        let words = FirstWords {
+        let words = SpawnRequest {
             program: "/bin/x".into(),
             arguments: vec!["--a=b".into(), "".into(), OsString::from_vec(vec![0xff, b'\n'])],
             directory: "/tmp".into(),
             folder: "/tmp/folder".into(),
         };
         let streams = || [reader.as_fd(), writer.as_fd(), writer.as_fd()];
-        send_first_words(&owner, &words, streams(), None).unwrap();
-        assert!(hear_first_words(&keeper).unwrap().lock.is_none());
-        send_first_words(&owner, &words, streams(), Some(writer.as_fd())).unwrap();
-        let Handed { words: heard, streams: [_, second, _], lock } = hear_first_words(&keeper).unwrap();
-        assert_eq!(heard, words);
+        send_spawn_request(&owner, &words, streams(), None).unwrap();
+        assert!(receive_spawn_request(&supervisor).unwrap().lock.is_none());
+        send_spawn_request(&owner, &words, streams(), Some(writer.as_fd())).unwrap();
+        let Handed { words: received, streams: [_, second, _], lock } = receive_spawn_request(&supervisor).unwrap();
+        assert_eq!(received, words);
         drop(lock.unwrap());
         drop(writer);
         std::fs::File::from(second).write_all(b"through the passed stream").unwrap();
@@ -208,11 +208,11 @@ mod tests {
         let said = [Report::Started(-1), Report::Failed(2), Report::Exited(143), Report::Signalled(9), Report::Left(1)];
         let bytes: Vec<u8> = said.iter().flat_map(|report| report.bytes()).collect();
         let mut reports = Reports::default();
-        let mut heard = Vec::new();
+        let mut received = Vec::new();
         for byte in bytes {
             reports.push(&[byte]);
-            heard.extend(reports.next());
+            received.extend(reports.next());
         }
-        assert_eq!(heard, said);
+        assert_eq!(received, said);
     }
 }

@@ -1,7 +1,7 @@
 //! What sessions left behind whose owner is dead: finding it, and ending it.
 //!
 //! Every process of a session carries a mark in its environment that names the process that owns the session. A
-//! process is a leftover when none of its marks has a living owner; `leftovers/rule.rs` says it exactly, and is
+//! process is a leftover when none of its marks has a living owner; `orphans/rule.rs` says it exactly, and is
 //! careful: what may still be of use to anybody is none.
 
 #[cfg(all(target_os = "linux", not(watari_portable)))]
@@ -21,7 +21,7 @@ use crate::threads;
 
 /// A process that belongs to dead sessions only.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Leftover {
+pub struct Orphan {
     /// Its process id.
     pub pid: u32,
     /// Its command line, with a blank between two words. It may hold any character.
@@ -30,7 +30,7 @@ pub struct Leftover {
     marks: Vec<String>,
 }
 
-impl Leftover {
+impl Orphan {
     /// The process ids that the owners of its sessions had.
     pub fn owners(&self) -> Vec<u32> {
         let owners = self.marks.iter().filter_map(|mark| owner_of(mark));
@@ -41,21 +41,21 @@ impl Leftover {
 /// Why it is not known what was left behind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("this system does not show the environment of other processes, by which what sessions left behind is found")]
-pub struct LeftoversUnknown;
+pub struct OrphansUnknown;
 
 /// Looks for what dead sessions have left behind, of this user.
 ///
 /// A keeper whose owner has just died is ending its session, and a CLI that nobody keeps may be about to end by
 /// itself. So what is found is given three seconds, in which everything must be gone when a keeper is at work, and
 /// only what is still there then is told. When nothing is found this takes no time.
-pub async fn leftovers() -> Result<Vec<Leftover>, LeftoversUnknown> {
+pub async fn orphans() -> Result<Vec<Orphan>, OrphansUnknown> {
     // None is a panic in there, after which nothing is known either.
-    threads::run(system::leftovers).await.unwrap_or(Err(LeftoversUnknown))
+    threads::run(system::orphans).await.unwrap_or(Err(OrphansUnknown))
 }
 
 /// Ends these processes with SIGKILL, and what they start in the meantime, and tells which of them it could not end
 /// within five seconds. One that is no leftover any more, because its number has become another's, is left alone.
-pub async fn end_leftovers(found: &[Leftover]) -> Vec<Leftover> {
+pub async fn terminate_orphans(found: &[Orphan]) -> Vec<Orphan> {
     let given = found.to_vec();
     // None is a panic in there, after which nothing is known to have ended.
     threads::run(move || system::end(&given)).await.unwrap_or_else(|| found.to_vec())

@@ -3,14 +3,14 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use watari_sdk::Keeper;
+use watari_sdk::Supervisor;
 
 fn main() -> ExitCode {
-    Keeper::run_if_asked();
+    Supervisor::run_if_supervisor();
     // Reached only when a person started it; should nobody read this, nothing is lost.
     let _unread = writeln!(
         std::io::stderr(),
-        "watari-keeper is started by programs that use watari-sdk, to end what their sessions leave behind; \
+        "watari-supervisor is started by programs that use watari-sdk, to end what their sessions leave behind; \
          name it in Options::keeper"
     );
     ExitCode::from(2)

@@ -4,10 +4,10 @@ use serde_json::Value;
 use watari_sdk::{Event, PromptId, TurnCause};
 
 use super::rig::Rig;
-use crate::publisher::noise::NOISE_MAX;
+use crate::publisher::unparsed::NOISE_MAX;
 
 fn noise() -> Event {
-    Event::NoiseSkipped { beginning: "a warning".into(), bytes: 9 }
+    Event::UnparsedLineSkipped { beginning: "a warning".into(), bytes: 9 }
 }
 
 fn turn(prompt: u64) -> Event {
@@ -18,21 +18,21 @@ fn turn(prompt: u64) -> Event {
 async fn noise_is_stored_up_to_a_bound_for_each_turn_and_counted_beyond_it() {
     let mut rig = Rig::new();
     for prompt in 0..3 {
-        rig.tell(turn(prompt));
-        (0..10_000).for_each(|_| rig.tell(noise()));
+        rig.emit(turn(prompt));
+        (0..10_000).for_each(|_| rig.emit(noise()));
     }
-    rig.tell(Event::Ended { exit: watari_sdk::Exit::default() });
+    rig.emit(Event::Ended { exit: watari_sdk::Exit::default() });
     let events: Vec<Value> = rig.stored().iter().map(|line| serde_json::from_str(line).unwrap()).collect();
     let count = |kind: &str| events.iter().filter(|event| event["type"] == kind).count();
-    assert_eq!(count("noise_skipped"), 3 * NOISE_MAX as usize);
+    assert_eq!(count("unparsed_line_skipped"), 3 * NOISE_MAX as usize);
     // Each is told before what ends the turn's share.
     let omitted = 10_000 - u64::from(NOISE_MAX);
-    let told: Vec<String> = events
+    let published: Vec<String> = events
         .iter()
-        .filter(|event| event["type"] != "noise_skipped")
+        .filter(|event| event["type"] != "unparsed_line_skipped")
         .map(|event| format!("{} {} {}", event["type"], event["lines"], event["bytes"]))
         .collect();
-    let omitted = format!("\"noise_omitted\" {omitted} {}", omitted * 9);
+    let omitted = format!("\"unparsed_lines_omitted\" {omitted} {}", omitted * 9);
     let (started, ended) = ("\"turn_started\" null null", "\"ended\" null null");
-    assert_eq!(told, [started, &omitted, started, &omitted, started, &omitted, ended]);
+    assert_eq!(published, [started, &omitted, started, &omitted, started, &omitted, ended]);
 }

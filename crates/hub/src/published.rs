@@ -49,7 +49,7 @@ pub enum HostEvent {
         through: u64,
     },
     /// The CLI wrote more lines that are not messages than are stored for one turn: these were only counted.
-    NoiseOmitted {
+    UnparsedLinesOmitted {
         /// How many lines.
         lines: u64,
         /// How many bytes they had.
@@ -68,36 +68,36 @@ pub enum HostEvent {
 
 /// The types of those events, of the session and of its host, that are told to whoever listens and not kept. They have no
 /// number.
-pub const FLEETING: [&str; 6] =
-    ["block_grew", "tool_progressed", "thinking_counted", "storage_full", "storage_recovered", "caught_up"];
+pub const EPHEMERAL_TYPES: [&str; 6] =
+    ["block_delta", "tool_progressed", "thinking_counted", "storage_full", "storage_recovered", "caught_up"];
 
 /// What is told.
 #[derive(Debug)]
-pub(crate) enum Told {
+pub(crate) enum Published {
     Event(Event),
     Host(HostEvent),
 }
 
-impl From<Event> for Told {
-    fn from(event: Event) -> Told {
-        Told::Event(event)
+impl From<Event> for Published {
+    fn from(event: Event) -> Published {
+        Published::Event(event)
     }
 }
 
-impl From<HostEvent> for Told {
-    fn from(event: HostEvent) -> Told {
-        Told::Host(event)
+impl From<HostEvent> for Published {
+    fn from(event: HostEvent) -> Published {
+        Published::Host(event)
     }
 }
 
-impl Told {
+impl Published {
     /// Whether it is told to those who listen and not kept.
-    pub(crate) fn is_fleeting(&self) -> bool {
+    pub(crate) fn is_ephemeral(&self) -> bool {
         match self {
-            Told::Event(event) => {
-                matches!(event, Event::BlockGrew { .. } | Event::ToolProgressed { .. } | Event::ThinkingCounted { .. })
+            Published::Event(event) => {
+                matches!(event, Event::BlockDelta { .. } | Event::ToolProgressed { .. } | Event::ThinkingCounted { .. })
             }
-            Told::Host(event) => {
+            Published::Host(event) => {
                 matches!(event, HostEvent::StorageFull { .. } | HostEvent::StorageRecovered | HostEvent::CaughtUp)
             }
         }
@@ -107,15 +107,15 @@ impl Told {
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         // Writing to memory does not fail, and none of them has keys that are no text.
         let _written = match self {
-            Told::Event(event) => serde_json::to_writer(out, event),
-            Told::Host(event) => serde_json::to_writer(out, event),
+            Published::Event(event) => serde_json::to_writer(out, event),
+            Published::Host(event) => serde_json::to_writer(out, event),
         };
     }
 
     pub(crate) fn weight_bytes(&self) -> usize {
         match self {
-            Told::Event(event) => event.weight_bytes(),
-            Told::Host(_) => size_of::<Told>(),
+            Published::Event(event) => event.weight_bytes(),
+            Published::Host(_) => size_of::<Published>(),
         }
     }
 }
@@ -129,22 +129,22 @@ mod tests {
     #[test]
     fn what_is_fleeting_is_known_by_its_type() {
         let (message, tool_use) = (String::new(), ToolUseId("t".into()));
-        let fleeting: [Told; 6] = [
-            Event::BlockGrew { block: BlockId(1), at: 0, delta: Delta::Text("a".into()) }.into(),
+        let ephemeral_line: [Published; 6] = [
+            Event::BlockDelta { block: BlockId(1), at: 0, delta: Delta::Text("a".into()) }.into(),
             Event::ToolProgressed { tool_use, tool: "Bash".into(), elapsed_seconds: 30.0 }.into(),
             Event::ThinkingCounted { tokens: 7 }.into(),
             HostEvent::StorageFull { message: message.clone() }.into(),
             HostEvent::StorageRecovered.into(),
             HostEvent::CaughtUp.into(),
         ];
-        let types = fleeting.map(|told| {
+        let types = ephemeral_line.map(|published| {
             let mut text = Vec::new();
-            told.write(&mut text);
+            published.write(&mut text);
             let event: serde_json::Value = serde_json::from_slice(&text).unwrap();
-            (event["type"].as_str().unwrap().to_owned(), told.is_fleeting())
+            (event["type"].as_str().unwrap().to_owned(), published.is_ephemeral())
         });
-        assert_eq!(types, FLEETING.map(|name| (name.to_owned(), true)));
-        let kept: [Told; 2] = [Event::BecameIdle.into(), HostEvent::StartFailed { message }.into()];
-        assert!(kept.iter().all(|told| !told.is_fleeting()));
+        assert_eq!(types, EPHEMERAL_TYPES.map(|name| (name.to_owned(), true)));
+        let kept: [Published; 2] = [Event::BecameIdle.into(), HostEvent::StartFailed { message }.into()];
+        assert!(kept.iter().all(|published| !published.is_ephemeral()));
     }
 }

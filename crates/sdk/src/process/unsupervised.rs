@@ -14,7 +14,7 @@ use crate::inherited;
 use crate::sweep;
 
 /// A session's processes, with this program as the CLI's parent.
-pub(crate) struct Unkept {
+pub(crate) struct Unsupervised {
     cli: Child,
     mark: String,
     kill_at: Option<Instant>,
@@ -22,8 +22,8 @@ pub(crate) struct Unkept {
     _folder: PrivateFolder,
 }
 
-impl Unkept {
-    pub(super) fn start(plan: Plan, [stdin, stdout, stderr]: [OwnedFd; 3]) -> Result<Unkept, StartError> {
+impl Unsupervised {
+    pub(super) fn start(plan: Plan, [stdin, stdout, stderr]: [OwnedFd; 3]) -> Result<Unsupervised, StartError> {
         let mut command = Command::new(&plan.program);
         inherited::start_unblocked(command.as_std_mut());
         let cli = command
@@ -37,7 +37,7 @@ impl Unkept {
             .stderr(Stdio::from(stderr))
             .spawn()
             .map_err(|error| start_error(error, |source| StartError::NotRunnable { path: plan.program, source }))?;
-        Ok(Unkept { cli, mark: plan.mark, kill_at: None, ending: None, _folder: plan.folder })
+        Ok(Unsupervised { cli, mark: plan.mark, kill_at: None, ending: None, _folder: plan.folder })
     }
 
     pub(super) fn stop(&mut self, stop: Stop) {
@@ -98,7 +98,7 @@ impl Unkept {
     }
 }
 
-impl Drop for Unkept {
+impl Drop for Unsupervised {
     /// The runtime went away before the session had ended: this is the last chance.
     fn drop(&mut self) {
         if self.ending.is_none() {
