@@ -61,20 +61,20 @@ fn an_answer_that_changes_what_runs_is_recorded_whatever_the_kind_of_ask() {
         with(&pre, r#"hook 1 {"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"allow","updatedInput":{"command":"rm raw"}}}"#),
         with(&request, r#"hook 1 {"hookSpecificOutput":{"decision":{"behavior":"allow","updatedInput":{"command":"rm raw"},"updatedPermissions":[{"type":"setMode"}]}}}"#),
     ].join("\n"), @r#"
-    {"ask":1,"edited":true,"resolution":"allowed","input":{"command":"rm other"},"kind":"permission","tool_use":"toolu_a"}
-    {"ask":1,"edited":true,"resolution":"answered","input":{"answers":{"Which?":"this"},"questions":[{"question":"Which?"}]},"kind":"question","tool_use":"toolu_a"}
-    {"ask":1,"edited":true,"resolution":"allowed","input":{"answers":{"Which?":"that"}},"kind":"question","tool_use":"toolu_a"}
-    {"ask":1,"edited":true,"resolution":"allowed","input":{"plan":"two"},"kind":"plan","tool_use":"toolu_a"}
-    {"ask":1,"edited":true,"resolution":"answered","input":{"command":"rm other"},"kind":"hook"}
-    {"ask":1,"edited":true,"resolution":"answered","input":{"command":"rm raw"},"kind":"hook"}
-    {"ask":1,"edited":true,"resolution":"answered","input":{"command":"rm raw"},"kind":"hook","permissions":[{"type":"setMode"}]}
+    {"ask":1,"edited":true,"input":{"command":"rm other"},"kind":"permission","resolution":"allowed","tool_use":"toolu_a"}
+    {"ask":1,"edited":true,"input":{"answers":{"Which?":"this"},"questions":[{"question":"Which?"}]},"kind":"question","resolution":"answered","tool_use":"toolu_a"}
+    {"ask":1,"edited":true,"input":{"answers":{"Which?":"that"}},"kind":"question","resolution":"allowed","tool_use":"toolu_a"}
+    {"ask":1,"edited":true,"input":{"plan":"two"},"kind":"plan","resolution":"allowed","tool_use":"toolu_a"}
+    {"ask":1,"edited":true,"input":{"command":"rm other"},"kind":"hook","resolution":"answered"}
+    {"ask":1,"edited":true,"input":{"command":"rm raw"},"kind":"hook","resolution":"answered"}
+    {"ask":1,"edited":true,"input":{"command":"rm raw"},"kind":"hook","permissions":[{"type":"setMode"}],"resolution":"answered"}
     "#);
 }
 
 #[test]
 fn an_answer_that_changes_nothing_is_not_an_edit_and_stores_no_input_twice() {
     let permission = asked("a", "Bash", r#"{"command":"touch 渡り","timeout":5}"#);
-    let as_asked = r#"{"ask":1,"resolution":"allowed","kind":"permission","tool_use":"toolu_a"}"#;
+    let as_asked = r#"{"ask":1,"kind":"permission","resolution":"allowed","tool_use":"toolu_a"}"#;
     for answer in [
         "allow 1",
         "allow 1 {}",
@@ -84,9 +84,9 @@ fn an_answer_that_changes_nothing_is_not_an_edit_and_stores_no_input_twice() {
         assert_eq!(closed(&format!("{permission}\n{answer}")), as_asked, "{answer}");
     }
     let denied = closed(&format!("{permission}\ndeny 1 no"));
-    assert_eq!(denied, r#"{"ask":1,"resolution":"denied","kind":"permission","tool_use":"toolu_a"}"#);
+    assert_eq!(denied, r#"{"ask":1,"kind":"permission","resolution":"denied","tool_use":"toolu_a"}"#);
     let hook = closed(&format!("{}\nhook 1 allow {{\"command\":\"ls\"}}", hook_asked("a", 1, "PreToolUse")));
-    assert_eq!(hook, r#"{"ask":1,"resolution":"answered","kind":"hook"}"#);
+    assert_eq!(hook, r#"{"ask":1,"kind":"hook","resolution":"answered"}"#);
 }
 
 #[test]
@@ -100,9 +100,9 @@ fn a_second_ask_about_one_tool_use_says_so_whether_the_first_is_open_or_not() {
     insta::assert_snapshot!(asks(&script), @r#"
     * ask_opened {"ask":1,"input":{"command":"a"},"kind":"permission","needs_person":false,"tool":"Bash","tool_use":"toolu_1"}
     * ask_opened {"ask":2,"input":{"command":"b"},"kind":"permission","needs_person":false,"repeated":true,"tool":"Bash","tool_use":"toolu_1"}
-    * ask_resolved {"ask":1,"resolution":"allowed","kind":"permission","tool_use":"toolu_1"}
+    * ask_resolved {"ask":1,"kind":"permission","resolution":"allowed","tool_use":"toolu_1"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"a","response":{"behavior":"allow","updatedInput":{"command":"a"}}}}
-    * ask_resolved {"ask":2,"resolution":"denied","kind":"permission","repeated":true,"tool_use":"toolu_1"}
+    * ask_resolved {"ask":2,"kind":"permission","repeated":true,"resolution":"denied","tool_use":"toolu_1"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"b","response":{"behavior":"deny","interrupt":false,"message":"no"}}}
     * ask_opened {"ask":3,"input":{"command":"c"},"kind":"permission","needs_person":false,"repeated":true,"tool":"Bash","tool_use":"toolu_1"}
     x ask 1 is not open: it was answered, withdrawn, has expired or never was
@@ -155,7 +155,7 @@ fn a_frame_with_a_key_that_occurs_twice_is_not_lost() {
     );
     insta::assert_snapshot!(told_of_asks(&twice), @r#"
     * ask_opened {"ask":1,"kind":"permission","needs_person":false,"tool":"Bash","tool_use":"t"}
-    * ask_resolved {"ask":1,"resolution":"allowed","kind":"permission","tool_use":"t"}
+    * ask_resolved {"ask":1,"kind":"permission","resolution":"allowed","tool_use":"t"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"a","response":{"behavior":"allow","updatedInput":{}}}}
     * turn_finished {"cause":{"prompt":1},"outcome":{"ending":"completed","result":"done","subtype":"success","usage":{"input_tokens":1}}}
     "#);

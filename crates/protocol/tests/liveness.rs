@@ -170,7 +170,7 @@ fn silence_counts_only_in_a_turn_and_while_nothing_is_asked() {
         wait 3600
     "), @r#"
     * ask_opened {"ask":1,"input":{"command":"ls"},"kind":"permission","needs_person":false,"tool":"Bash","tool_use":"toolu_a"}
-    * ask_resolved {"ask":1,"resolution":"allowed","kind":"permission","tool_use":"toolu_a"}
+    * ask_resolved {"ask":1,"kind":"permission","resolution":"allowed","tool_use":"toolu_a"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"a","response":{"behavior":"allow","updatedInput":{"command":"ls"}}}}
     * turn_finished {"cause":{"prompt":1},"outcome":{"ending":"completed","result":"done","subtype":"success","terminal_reason":"completed"}}
     * became_idle

@@ -233,7 +233,7 @@ fn a_task_that_wakes_the_model_is_a_turn_of_its_own() {
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"one","type":"text"}]},"parent_tool_use_id":null}
     * session_opened {"session":{"cwd":"/w","model":"m","permission_mode":"default","session_id":"11111111-1111-4111-8111-111111111111","tools":["Bash"],"version":"2.1.325"}}
     * turn_finished {"cause":{"prompt":1},"outcome":{"ending":"completed","result":"done","subtype":"success","terminal_reason":"completed"}}
-    * task_changed {"update":"ended","task":"a1"}
+    * task_changed {"task":"a1","update":"ended"}
     * turn_started {"cause":"cli"}
     * prompt_accepted {"content":"two","entry":"00000000-0000-4000-8000-000000000002","prompt":2}
     * turn_finished {"cause":"cli","outcome":{"ending":"completed","result":"task done","subtype":"success"}}
@@ -364,9 +364,9 @@ fn asks_are_answered_in_any_order_and_only_once() {
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"go","type":"text"}]},"parent_tool_use_id":null}
     * ask_opened {"ask":1,"input":{"command":"ls"},"kind":"permission","needs_person":false,"tool":"Bash","tool_use":"toolu_a"}
     * ask_opened {"ask":2,"input":{"command":"ls"},"kind":"permission","needs_person":false,"tool":"Bash","tool_use":"toolu_b"}
-    * ask_resolved {"ask":2,"resolution":"denied","kind":"permission","tool_use":"toolu_b"}
+    * ask_resolved {"ask":2,"kind":"permission","resolution":"denied","tool_use":"toolu_b"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"b","response":{"behavior":"deny","interrupt":false,"message":"not that"}}}
-    * ask_resolved {"ask":1,"edited":true,"resolution":"allowed","input":{"command":"pwd"},"kind":"permission","tool_use":"toolu_a"}
+    * ask_resolved {"ask":1,"edited":true,"input":{"command":"pwd"},"kind":"permission","resolution":"allowed","tool_use":"toolu_a"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"a","response":{"behavior":"allow","updatedInput":{"command":"pwd"}}}}
     x ask 1 is not open: it was answered, withdrawn, has expired or never was
     x ask 7 is not open: it was answered, withdrawn, has expired or never was
@@ -390,11 +390,11 @@ fn an_allowed_ask_carries_its_own_input_when_nothing_was_edited() {
     * turn_started {"cause":{"prompt":1}}
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"go","type":"text"}]},"parent_tool_use_id":null}
     * ask_opened {"ask":1,"input":{"command":"ls"},"kind":"permission","needs_person":false,"tool":"Bash","tool_use":"toolu_a"}
-    * ask_resolved {"ask":1,"resolution":"allowed","kind":"permission","tool_use":"toolu_a"}
+    * ask_resolved {"ask":1,"kind":"permission","resolution":"allowed","tool_use":"toolu_a"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"a","response":{"behavior":"allow","updatedInput":{"command":"ls"}}}}
     * ask_opened {"ask":2,"input":{"command":"ls"},"kind":"permission","needs_person":false,"tool":"Bash","tool_use":"toolu_b"}
     x the edited input of a tool must be a JSON object
-    * ask_resolved {"ask":2,"resolution":"allowed","kind":"permission","tool_use":"toolu_b"}
+    * ask_resolved {"ask":2,"kind":"permission","resolution":"allowed","tool_use":"toolu_b"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"b","response":{"behavior":"allow","updatedInput":{"command":"ls"}}}}
     "#);
 }
@@ -414,7 +414,7 @@ fn a_question_nobody_answers_is_denied_after_a_minute() {
     * turn_started {"cause":{"prompt":1}}
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"go","type":"text"}]},"parent_tool_use_id":null}
     * ask_opened {"ask":1,"input":{"command":"ls"},"kind":"permission","needs_person":false,"tool":"Bash","tool_use":"toolu_a"}
-    * ask_resolved {"ask":1,"resolution":"expired","kind":"permission","tool_use":"toolu_a"}
+    * ask_resolved {"ask":1,"kind":"permission","resolution":"expired","tool_use":"toolu_a"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"a","response":{"behavior":"deny","interrupt":false,"message":"Permission request timed out"}}}
     x ask 1 is not open: it was answered, withdrawn, has expired or never was
     "#);
@@ -435,7 +435,7 @@ fn a_question_the_cli_withdraws_is_closed_without_an_answer() {
     * turn_started {"cause":{"prompt":1}}
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"go","type":"text"}]},"parent_tool_use_id":null}
     * ask_opened {"ask":1,"input":{"command":"ls"},"kind":"permission","needs_person":false,"tool":"Bash","tool_use":"toolu_a"}
-    * ask_resolved {"ask":1,"resolution":"withdrawn","kind":"permission","tool_use":"toolu_a"}
+    * ask_resolved {"ask":1,"kind":"permission","resolution":"withdrawn","tool_use":"toolu_a"}
     x ask 1 is not open: it was answered, withdrawn, has expired or never was
     "#);
 }
@@ -676,7 +676,7 @@ fn closing_climbs_the_ladder_while_the_cli_does_not_go() {
     * prompt_accepted {"content":"two","entry":"00000000-0000-4000-8000-000000000002","prompt":2}
     * ask_opened {"ask":1,"input":{"command":"ls"},"kind":"permission","needs_person":false,"tool":"Bash","tool_use":"toolu_a"}
     * prompt_dropped {"prompt":2,"reason":"session_ended"}
-    * ask_resolved {"ask":1,"resolution":"session_ended","kind":"permission","tool_use":"toolu_a"}
+    * ask_resolved {"ask":1,"kind":"permission","resolution":"session_ended","tool_use":"toolu_a"}
     > {"type":"control_request","request_id":"watari_2","request":{"subtype":"interrupt"}}
     x cannot prompt while the session is closing
     ! CloseStdin
@@ -762,7 +762,7 @@ fn aborting_ends_everything_at_once_from_anywhere() {
     * turn_started {"cause":{"prompt":1}}
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"one","type":"text"}]},"parent_tool_use_id":null}
     * ask_opened {"ask":1,"input":{"command":"ls"},"kind":"permission","needs_person":false,"tool":"Bash","tool_use":"toolu_a"}
-    * ask_resolved {"ask":1,"resolution":"session_ended","kind":"permission","tool_use":"toolu_a"}
+    * ask_resolved {"ask":1,"kind":"permission","resolution":"session_ended","tool_use":"toolu_a"}
     > {"type":"control_request","request_id":"watari_2","request":{"subtype":"interrupt"}}
     ! Abort
     * prompt_dropped {"prompt":1,"reason":"session_ended"}
@@ -835,7 +835,7 @@ fn when_the_cli_goes_everything_open_is_closed() {
     * ask_opened {"ask":1,"input":{"command":"ls"},"kind":"permission","needs_person":false,"tool":"Bash","tool_use":"toolu_a"}
     * request_sent {"body":{"model":"sonnet","subtype":"set_model"},"request":2}
     > {"type":"control_request","request_id":"watari_2","request":{"model":"sonnet","subtype":"set_model"}}
-    * ask_resolved {"ask":1,"resolution":"session_ended","kind":"permission","tool_use":"toolu_a"}
+    * ask_resolved {"ask":1,"kind":"permission","resolution":"session_ended","tool_use":"toolu_a"}
     * prompt_dropped {"prompt":1,"reason":"session_ended"}
     * prompt_dropped {"prompt":2,"reason":"session_ended"}
     * request_answered {"reply":{"failed":"session_ended"},"request":2}
@@ -1182,40 +1182,40 @@ fn hooks_are_asked_answered_and_fail_closed_where_they_are_gates() {
     "#), @r#"
     * ready {"cli":{"version":"2.1.325"}}
     * ask_opened {"ask":1,"event":"PreToolUse","hook":1,"input":{"hook_event_name":"PreToolUse"},"kind":"hook"}
-    * ask_resolved {"ask":1,"edited":true,"resolution":"answered","input":{"command":"pwd"},"kind":"hook"}
+    * ask_resolved {"ask":1,"edited":true,"input":{"command":"pwd"},"kind":"hook","resolution":"answered"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"a","response":{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"allow","updatedInput":{"command":"pwd"}}}}}
     * ask_opened {"ask":2,"event":"PreToolUse","hook":1,"input":{"hook_event_name":"PreToolUse"},"kind":"hook"}
-    * ask_resolved {"ask":2,"resolution":"answered","kind":"hook"}
+    * ask_resolved {"ask":2,"kind":"hook","resolution":"answered"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"b","response":{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"not that"}}}}
     * ask_opened {"ask":3,"event":"PreToolUse","hook":1,"input":{"hook_event_name":"PreToolUse"},"kind":"hook"}
-    * ask_resolved {"ask":3,"resolution":"answered","kind":"hook"}
+    * ask_resolved {"ask":3,"kind":"hook","resolution":"answered"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"c","response":{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"ask","permissionDecisionReason":""}}}}
     * ask_opened {"ask":4,"event":"PreToolUse","hook":1,"input":{"hook_event_name":"PreToolUse"},"kind":"hook"}
-    * ask_resolved {"ask":4,"resolution":"answered","kind":"hook"}
+    * ask_resolved {"ask":4,"kind":"hook","resolution":"answered"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"d","response":{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"defer"}}}}
     * ask_opened {"ask":5,"event":"UserPromptSubmit","hook":2,"input":{"hook_event_name":"UserPromptSubmit"},"kind":"hook"}
-    * ask_resolved {"ask":5,"resolution":"answered","kind":"hook"}
+    * ask_resolved {"ask":5,"kind":"hook","resolution":"answered"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"e","response":{"decision":"block","reason":"not now"}}}
     * ask_opened {"ask":6,"event":"Stop","hook":3,"input":{"hook_event_name":"Stop"},"kind":"hook"}
-    * ask_resolved {"ask":6,"resolution":"answered","kind":"hook"}
+    * ask_resolved {"ask":6,"kind":"hook","resolution":"answered"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"f","response":{"continue":false,"stopReason":"enough"}}}
     * ask_opened {"ask":7,"event":"PermissionRequest","hook":4,"input":{"hook_event_name":"PermissionRequest"},"kind":"hook"}
-    * ask_resolved {"ask":7,"resolution":"answered","kind":"hook"}
+    * ask_resolved {"ask":7,"kind":"hook","resolution":"answered"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"g","response":{"hookSpecificOutput":{"decision":{"behavior":"deny","message":"never"},"hookEventName":"PermissionRequest"}}}}
     * ask_opened {"ask":8,"event":"Stop","hook":3,"input":{"hook_event_name":"Stop"},"kind":"hook"}
-    * ask_resolved {"ask":8,"resolution":"answered","kind":"hook"}
+    * ask_resolved {"ask":8,"kind":"hook","resolution":"answered"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"h","response":{"systemMessage":"raw"}}}
     * ask_opened {"ask":9,"event":"PreToolUse","hook":1,"input":{"hook_event_name":"PreToolUse"},"kind":"hook"}
     * ask_opened {"ask":10,"event":"UserPromptSubmit","hook":2,"input":{"hook_event_name":"UserPromptSubmit"},"kind":"hook"}
     * ask_opened {"ask":11,"event":"Stop","hook":3,"input":{"hook_event_name":"Stop"},"kind":"hook"}
     * ask_opened {"ask":12,"event":"PermissionRequest","hook":4,"input":{"hook_event_name":"PermissionRequest"},"kind":"hook"}
-    * ask_resolved {"ask":9,"resolution":"expired","kind":"hook"}
+    * ask_resolved {"ask":9,"kind":"hook","resolution":"expired"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"i","response":{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"Nobody answered in time"}}}}
-    * ask_resolved {"ask":10,"resolution":"expired","kind":"hook"}
+    * ask_resolved {"ask":10,"kind":"hook","resolution":"expired"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"j","response":{"decision":"block","reason":"Nobody answered in time"}}}
-    * ask_resolved {"ask":11,"resolution":"expired","kind":"hook"}
+    * ask_resolved {"ask":11,"kind":"hook","resolution":"expired"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"k","response":{}}}
-    * ask_resolved {"ask":12,"resolution":"expired","kind":"hook"}
+    * ask_resolved {"ask":12,"kind":"hook","resolution":"expired"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"l","response":{}}}
     * unknown {"frame":{"request":{"callback_id":"somebody_elses","input":{"hook_event_name":"PreToolUse"},"subtype":"hook_callback"},"request_id":"m","type":"control_request"}}
     > {"type":"control_response","response":{"subtype":"success","request_id":"m","response":{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"The request could not be read"}}}}
@@ -1224,7 +1224,7 @@ fn hooks_are_asked_answered_and_fail_closed_where_they_are_gates() {
     * ask_opened {"ask":13,"event":"PreToolUse","hook":1,"input":{"hook_event_name":"PreToolUse"},"kind":"hook"}
     x ask 13 is a hook and does not take this answer: answer it with a hook's output
     * ask_opened {"ask":14,"event":"Stop","hook":3,"input":{"hook_event_name":"Stop"},"kind":"hook"}
-    * ask_resolved {"ask":14,"resolution":"answered","kind":"hook"}
+    * ask_resolved {"ask":14,"kind":"hook","resolution":"answered"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"p","response":{"hookSpecificOutput":{"additionalContext":"by the way","hookEventName":"Stop"}}}}
     "#);
 }
@@ -1250,24 +1250,24 @@ fn questions_plans_and_forms_are_what_they_are() {
     "#), @r#"
     * ready {"cli":{"version":"2.1.325"}}
     * ask_opened {"ask":1,"input":{"questions":[{"question":"Which?"}]},"kind":"question","needs_person":true,"tool":"AskUserQuestion"}
-    * ask_resolved {"ask":1,"edited":true,"resolution":"answered","input":{"answers":{"Which?":"Blue"},"questions":[{"question":"Which?"}]},"kind":"question"}
+    * ask_resolved {"ask":1,"edited":true,"input":{"answers":{"Which?":"Blue"},"questions":[{"question":"Which?"}]},"kind":"question","resolution":"answered"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"a","response":{"behavior":"allow","updatedInput":{"answers":{"Which?":"Blue"},"questions":[{"question":"Which?"}]}}}}
     * ask_opened {"ask":2,"kind":"plan","needs_person":true,"tool":"ExitPlanMode"}
     x ask 2 is a plan and does not take this answer: answer it with allow or deny
-    * ask_resolved {"ask":2,"resolution":"denied","kind":"plan"}
+    * ask_resolved {"ask":2,"kind":"plan","resolution":"denied"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"b","response":{"behavior":"deny","interrupt":false,"message":"not yet"}}}
     * ask_opened {"ask":3,"kind":"form","message":"Name?","schema":{"type":"object"},"server":"el"}
-    * ask_resolved {"ask":3,"resolution":"answered","input":{"name":"x"},"kind":"form"}
+    * ask_resolved {"ask":3,"input":{"name":"x"},"kind":"form","resolution":"answered"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"c","response":{"action":"accept","content":{"name":"x"}}}}
     * ask_opened {"ask":4,"kind":"form","message":"Go there","server":"el","url":"https://example.invalid"}
     x ask 4 is a form and does not take this answer: answer it with submit, decline or dismiss
-    * ask_resolved {"ask":4,"resolution":"denied","kind":"form"}
+    * ask_resolved {"ask":4,"kind":"form","resolution":"denied"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"d","response":{"action":"decline"}}}
     * ask_opened {"ask":5,"kind":"form"}
-    * ask_resolved {"ask":5,"resolution":"denied","kind":"form"}
+    * ask_resolved {"ask":5,"kind":"form","resolution":"denied"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"e","response":{"action":"cancel"}}}
     * ask_opened {"ask":6,"kind":"form","message":"?"}
-    * ask_resolved {"ask":6,"resolution":"expired","kind":"form"}
+    * ask_resolved {"ask":6,"kind":"form","resolution":"expired"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"f","response":{"action":"cancel"}}}
     "#);
 }
@@ -1475,7 +1475,7 @@ fn what_a_future_cli_says_breaks_nothing() {
     * block_started {"block":2,"content":{"type":"hologram"},"index":0,"kind":{"name":"hologram","type":"other"},"message":"m2"}
     * unknown {"frame":{"event":{"index":0,"type":"content_block_wobble"},"type":"stream_event"}}
     * ask_opened {"ask":1,"kind":"permission","needs_person":false,"tool":"Teleport"}
-    * task_changed {"update":"started","task":"t"}
+    * task_changed {"task":"t","update":"started"}
     * block_discarded {"block":2}
     * message_finished {"message":"m2"}
     * turn_finished {"cause":{"prompt":1},"outcome":{"ending":"completed","result":"done","subtype":"success","terminal_reason":"transcended"}}
@@ -1517,7 +1517,7 @@ fn a_question_asked_twice_is_asked_once_and_an_abort_does_not_change_why_a_sessi
     "), @r#"
     * ready {"cli":{"version":"2.1.325"}}
     * ask_opened {"ask":1,"input":{"command":"ls"},"kind":"permission","needs_person":false,"tool":"Bash","tool_use":"toolu_a"}
-    * ask_resolved {"ask":1,"resolution":"allowed","kind":"permission","tool_use":"toolu_a"}
+    * ask_resolved {"ask":1,"kind":"permission","resolution":"allowed","tool_use":"toolu_a"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"a","response":{"behavior":"allow","updatedInput":{"command":"ls"}}}}
     "#);
 }
@@ -1549,11 +1549,11 @@ fn an_answer_that_the_cli_would_take_for_no_opinion_is_refused() {
     x the edited input of a tool must be a JSON object
     * ask_opened {"ask":3,"event":"PermissionRequest","hook":3,"input":{"hook_event_name":"PermissionRequest"},"kind":"hook"}
     x ask 3 is a hook of an event that knows no such answer and does not take this answer: answer it with no opinion, block or deny
-    * ask_resolved {"ask":1,"resolution":"expired","kind":"hook"}
+    * ask_resolved {"ask":1,"kind":"hook","resolution":"expired"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"a","response":{"decision":"block","reason":"Nobody answered in time"}}}
-    * ask_resolved {"ask":2,"resolution":"expired","kind":"hook"}
+    * ask_resolved {"ask":2,"kind":"hook","resolution":"expired"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"b","response":{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"Nobody answered in time"}}}}
-    * ask_resolved {"ask":3,"resolution":"expired","kind":"hook"}
+    * ask_resolved {"ask":3,"kind":"hook","resolution":"expired"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"c","response":{}}}
     "#);
 }
@@ -1637,13 +1637,13 @@ fn tools_of_the_program_are_served_and_each_call_is_an_ask() {
     * {"type":"ask_opened","ask":1,"kind":"tool_call","tool":"add","input":{"a":1e400},"tool_use":"toolu_1"}
     x ask 1 is a call of a tool and does not take this answer: answer it with a tool's result or deny
     x the result of a tool must be a list of blocks in MCP's shape
-    * ask_resolved {"ask":1,"resolution":"answered","kind":"tool_call","tool_use":"toolu_1"}
+    * ask_resolved {"ask":1,"kind":"tool_call","resolution":"answered","tool_use":"toolu_1"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"e","response":{"mcp_response":{"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"5"}],"isError":false}}}}}
     * ask_opened {"ask":2,"kind":"tool_call","tool":"add"}
-    * ask_resolved {"ask":2,"resolution":"denied","kind":"tool_call"}
+    * ask_resolved {"ask":2,"kind":"tool_call","resolution":"denied"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"f","response":{"mcp_response":{"jsonrpc":"2.0","id":3,"result":{"content":[{"text":"not now","type":"text"}],"isError":true}}}}}
     * ask_opened {"ask":3,"kind":"tool_call","tool":"add"}
-    * ask_resolved {"ask":3,"resolution":"withdrawn","kind":"tool_call"}
+    * ask_resolved {"ask":3,"kind":"tool_call","resolution":"withdrawn"}
     * unknown {"frame":{"request":{"message":{"id":5,"jsonrpc":"2.0","method":"ping"},"server_name":"other","subtype":"mcp_message"},"request_id":"h","type":"control_request"}}
     > {"response":{"error":"Unsupported control request subtype: mcp_message","error_code":"unsupported_request","request_id":"h","subtype":"error"},"type":"control_response"}
     "#);
@@ -1663,7 +1663,7 @@ fn a_call_of_a_tool_that_nobody_answers_is_an_error_after_ten_minutes() {
     insta::assert_snapshot!(play_with(Config { initialize, ..Config::default() }, script), @r#"
     * ready {"cli":{"version":"2.1.325"}}
     * ask_opened {"ask":1,"kind":"tool_call","tool":"add"}
-    * ask_resolved {"ask":1,"resolution":"expired","kind":"tool_call"}
+    * ask_resolved {"ask":1,"kind":"tool_call","resolution":"expired"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"e","response":{"mcp_response":{"jsonrpc":"2.0","id":2,"result":{"content":[{"text":"Nobody answered in time","type":"text"}],"isError":true}}}}}
     x ask 1 is not open: it was answered, withdrawn, has expired or never was
     "#);
@@ -1685,11 +1685,11 @@ fn a_call_that_the_cli_cancels_is_closed_and_its_late_result_is_refused() {
     * ready {"cli":{"version":"2.1.325"}}
     * ask_opened {"ask":1,"kind":"tool_call","tool":"add"}
     * ask_opened {"ask":2,"kind":"tool_call","tool":"add"}
-    * ask_resolved {"ask":1,"resolution":"withdrawn","kind":"tool_call"}
+    * ask_resolved {"ask":1,"kind":"tool_call","resolution":"withdrawn"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"g","response":{"mcp_response":{"jsonrpc":"2.0","result":{}}}}}
     > {"type":"control_response","response":{"subtype":"success","request_id":"h","response":{"mcp_response":{"jsonrpc":"2.0","result":{}}}}}
     x ask 1 is not open: it was answered, withdrawn, has expired or never was
-    * ask_resolved {"ask":2,"resolution":"answered","kind":"tool_call"}
+    * ask_resolved {"ask":2,"kind":"tool_call","resolution":"answered"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"f","response":{"mcp_response":{"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"5"}],"isError":false}}}}}
     "#);
 }

@@ -9,7 +9,7 @@
 //! # async fn example() -> Result<(), watari_sdk::ConnectError> {
 //! let mut answer = query("What is in this folder?", Options::default()).await?;
 //! while let Some(event) = answer.next().await {
-//!     if let Event::BlockGrew { delta, .. } = event {
+//!     if let Event::BlockDelta { delta, .. } = event {
 //!         print!("{}", delta.text());
 //!     }
 //! }
