@@ -1,102 +1,103 @@
-//! What a client says to an ask.
+//! Answers: what a client replies to an ask.
 
 use std::collections::BTreeMap;
 
 use crate::json::RawJson;
 
-/// The answer to an ask. Which ones an ask takes is told by its kind: permissions and plans take a yes or a no,
-/// questions also a choice, hooks a hook's output, forms a submission or a refusal, calls of a tool its result or a no.
+/// The answer to an ask. The kind of ask determines which answers it accepts: permissions and plans accept `Allow` and
+/// `Deny`, questions also `Choose`, hooks `Hook`, forms `Submit`, `Decline` and `Dismiss`, and calls of a tool
+/// `ToolResult` and `Deny`.
 #[derive(Debug, Clone)]
 pub enum Answer {
     /// Run the tool.
     Allow {
-        /// Run it with this input instead: the whole input, not a change to it.
+        /// Run it with this input instead: the complete input, not a change to it.
         input: Option<RawJson>,
-        /// Rules to add, in the CLI's shape; usually the ask's own suggestions.
+        /// Permission rules to add, in the CLI's shape; usually the ask's suggestions.
         permissions: Option<RawJson>,
     },
-    /// Do not run it.
+    /// Do not run the tool.
     Deny {
-        /// What the model is told.
+        /// The message for the model.
         message: String,
         /// Also end the turn.
         interrupt: bool,
     },
-    /// What the user chose, by the text of each question.
+    /// The user's choices, by the text of each question.
     Choose(BTreeMap<String, String>),
-    /// What a hook says.
+    /// A hook's output.
     Hook(HookOutput),
-    /// A form that was filled in: its content.
+    /// The content of a form that the user filled in.
     Submit(RawJson),
-    /// A form that the user does not want to fill in.
+    /// The user declined to fill in the form.
     Decline,
-    /// A form that was put away without a decision.
+    /// The user dismissed the form without a decision.
     Dismiss,
-    /// What a tool of this program gives back.
+    /// The result of a tool of this program.
     ToolResult {
         /// Blocks in MCP's shape, such as `[{"type": "text", "text": "5"}]`.
         content: RawJson,
-        /// Whether the tool failed: then the blocks say why.
+        /// Whether the tool failed; the blocks then say why.
         is_error: bool,
     },
 }
 
 impl Answer {
-    /// Run the tool as asked.
+    /// Allows the tool to run as asked.
     pub fn allow() -> Answer {
         Answer::Allow { input: None, permissions: None }
     }
 
-    /// Run the tool with another input.
+    /// Allows the tool to run with another input.
     pub fn allow_with(input: impl Into<RawJson>) -> Answer {
         Answer::Allow { input: Some(input.into()), permissions: None }
     }
 
-    /// Do not run the tool, and tell the model why.
+    /// Denies the tool and gives the model the reason.
     pub fn deny(message: impl Into<String>) -> Answer {
         Answer::Deny { message: message.into(), interrupt: false }
     }
 }
 
-/// What a hook says.
+/// The output of a hook.
 #[derive(Debug, Clone)]
 pub enum HookOutput {
-    /// Nothing: go on as if there were no hook.
+    /// Continue as if there were no hook.
     NoOpinion,
-    /// `PreToolUse`, `PermissionRequest`: run the tool, without asking anybody else.
+    /// `PreToolUse`, `PermissionRequest`: run the tool without asking further.
     Allow {
         /// Run it with this input instead.
         input: Option<RawJson>,
     },
-    /// `PreToolUse`, `PermissionRequest`: do not run the tool, and tell the model why.
+    /// `PreToolUse`, `PermissionRequest`: do not run the tool, and give the model the reason.
     Deny {
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// `PreToolUse`: ask somebody, whatever the rules say.
+    /// `PreToolUse`: ask for permission, even if a rule decides otherwise.
     Ask {
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// `PreToolUse`: end the turn and keep the use of the tool for later; a session that resumes this one is
-    /// asked again at once. Only when no other tool of the same message waits: of several that are deferred, the CLI
-    /// keeps the last.
+    /// `PreToolUse`: end the turn and defer the tool use; a session that resumes this one is asked again at once. Use
+    /// it only when no other tool of the same message is waiting: of several deferred tool uses the CLI stores the
+    /// last.
     Defer,
     /// `UserPromptSubmit`: do not send the prompt. `Stop`: do not stop yet.
     Block {
-        /// Why, or what to do instead.
+        /// The reason, or what to do instead.
         reason: String,
     },
-    /// Tell the model something.
+    /// Add text to the model's context.
     Context {
-        /// What.
+        /// The text.
         text: String,
     },
     /// End the turn.
     Halt {
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// Anything else, in the CLI's shape.
+    /// Any other output, in the CLI's shape.
     Other(RawJson),
 }

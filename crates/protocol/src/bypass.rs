@@ -1,10 +1,12 @@
-//! The gate before whatever runs without a question: only whoever starts a session opens it.
+//! The gate for everything that runs without asking: only the program that starts a session can open it.
 //!
-//! There are two ways past the questions. One is a request that runs a tool or a program by itself ([`RUNS`]). The other is the
-//! mode in which everything runs.
-//! A mode reaches the CLI in many ways: as a setting, with the rules of an approval, with a subagent, in a request of any
-//! name. They all pass here, because versions of the CLI differ in which of them they refuse. What is known to be a text, a
-//! name or the input of a tool may say the word; everything else that says it is refused.
+//! There are two ways to run something without asking. One is a request that runs a tool or a program itself
+//! ([`RUNS`]). The other is the permission mode in which everything runs.
+//!
+//! A mode can reach the CLI in many ways: as a setting, with the rules of an approval, with a subagent, in a request of
+//! any name. All of them are checked here, because versions of the CLI differ in which of them they refuse. Values that
+//! are known to be text, a name or a tool's input may contain the mode's name; any other value that contains it is
+//! refused.
 
 use serde_json::Value;
 
@@ -28,8 +30,8 @@ pub(crate) fn check_request(request: &Request) -> Result<(), Refusal> {
     if request_opens(request) { Err(Refusal::BypassNotAllowed) } else { Ok(()) }
 }
 
-/// Requests of the CLI that run a tool or a program, each with the switch that makes the CLI ask first, if it has one. Without
-/// it 2.1.325 runs the tool of an `mcp_call` at once, whatever the permission mode.
+/// Requests that make the CLI run a tool or a program, each with the field that makes the CLI ask first, if there is
+/// one. Without it, 2.1.325 runs the tool of an `mcp_call` at once, in every permission mode.
 const RUNS: &[(&str, Option<&str>)] = &[("mcp_call", Some("check_permissions")), ("start_shell_task", None)];
 
 fn runs_unasked(request: &Request) -> Result<(), Refusal> {
@@ -41,7 +43,7 @@ fn runs_unasked(request: &Request) -> Result<(), Refusal> {
     Err(Refusal::RunsUnasked { subtype, asks: *asks })
 }
 
-/// How a request that runs something is allowed.
+/// Describes how to get a request that runs something allowed.
 pub(crate) fn remedy(asks: Option<&str>) -> String {
     match asks {
         Some(switch) => format!(
@@ -51,20 +53,21 @@ pub(crate) fn remedy(asks: Option<&str>) -> String {
     }
 }
 
-/// Whether a value of settings, or one whose shape is not known, names the mode anywhere.
+/// Returns whether a value names the mode anywhere. For settings, and for values of an unknown shape.
 pub fn names_bypass(value: &RawJson) -> bool {
     names_bypass_beside(value, &[])
 }
 
-/// Whether the description of a subagent names the mode, other than in the texts that the model reads.
+/// Returns whether the definition of a subagent names the mode, other than in the texts that the model reads.
 pub fn agent_names_bypass(agent: &RawJson) -> bool {
     names_bypass_beside(agent, &["description", "prompt", "initialPrompt"])
 }
 
-/// Whether a value names the mode anywhere but in the members of these names.
+/// Returns whether a value names the mode anywhere except in members with these names.
 fn names_bypass_beside(value: &RawJson, texts: &[&str]) -> bool {
     let (mode, text) = (PermissionMode::BypassPermissions.as_str(), value.as_str());
-    // It can be spelled with escapes; without one, most values need not be read. One that cannot be read is refused.
+    // The name can be written with escapes. A value without the name and without escapes need not be parsed; a value
+    // that cannot be parsed is refused.
     (text.contains(mode) || text.contains(DISABLE_BYPASS) || text.contains("\\u"))
         && serde_json::from_str::<Value>(text).map_or(true, |value| value_names_bypass(&value, texts))
 }
@@ -74,25 +77,25 @@ fn value_names_bypass(value: &Value, texts: &[&str]) -> bool {
         Value::String(text) => text == PermissionMode::BypassPermissions.as_str(),
         Value::Array(items) => items.iter().any(|item| value_names_bypass(item, texts)),
         Value::Object(members) => {
-            let mut meant = members.iter().filter(|(name, _)| !texts.contains(&name.as_str()));
-            meant.any(|(name, value)| takes_gate_away(name, value) || value_names_bypass(value, texts))
+            let mut checked = members.iter().filter(|(name, _)| !texts.contains(&name.as_str()));
+            checked.any(|(name, value)| removes_gate(name, value) || value_names_bypass(value, texts))
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => false,
     }
 }
 
-/// Whether a member would undo the setting by which the CLI itself refuses the mode.
-fn takes_gate_away(name: &str, value: &Value) -> bool {
+/// Returns whether a member would undo the setting that makes the CLI itself refuse the mode.
+fn removes_gate(name: &str, value: &Value) -> bool {
     name == DISABLE_BYPASS && value != "disable"
 }
 
-/// The setting by which the CLI refuses the mode, if it is `disable`.
+/// The setting that, with the value `disable`, makes the CLI refuse the mode.
 pub const DISABLE_BYPASS: &str = "disableBypassPermissionsMode";
 
-/// The members of an answer's rules that hold what a rule is about.
+/// The members of an answer's permission rules that hold what a rule applies to.
 const RULE_TEXTS: &[&str] = &["rules", "directories"];
 
-/// The members of a hook's output that are texts for people or the model, or the input of the tool.
+/// The members of a hook's output that are texts for people or the model, or the tool's input.
 const HOOK_TEXTS: &[&str] = &[
     "reason",
     "stopReason",
@@ -105,8 +108,8 @@ const HOOK_TEXTS: &[&str] = &[
     "directories",
 ];
 
-/// The members of the requests that the CLI is known to take which are texts or names and never a mode. A request that is
-/// not here has none.
+/// The members of known requests that are texts or names and never a mode. A request that is not listed has no such
+/// members.
 const REQUEST_TEXTS: &[(&str, &[&str])] = &[
     ("background_tasks", &["tool_use_id"]),
     ("file_suggestions", &["query"]),
@@ -132,8 +135,8 @@ fn request_opens(request: &Request) -> bool {
         Request::Other { subtype, fields } => {
             let known = REQUEST_TEXTS.iter().find(|(name, _)| name == subtype);
             let texts = known.map_or(&[][..], |(_, texts)| texts);
-            let mut meant = fields.iter().filter(|(name, _)| !texts.contains(&name.as_str()));
-            meant.any(|(_, value)| value_names_bypass(value, &[]))
+            let mut checked = fields.iter().filter(|(name, _)| !texts.contains(&name.as_str()));
+            checked.any(|(_, value)| value_names_bypass(value, &[]))
         }
         Request::SetModel(_)
         | Request::SetThinking(_)
@@ -263,8 +266,8 @@ mod tests {
             assert_eq!(check(&request("mcp_call", fields.clone())).is_ok(), is_allowed, "{fields}");
         }
         let refused = check(&request("start_shell_task", json!({"command": "sh", "check_permissions": true})));
-        insta::assert_snapshot!(refused.unwrap_err(), @"start_shell_task runs without a question, so only whoever starts the session may allow it: start it with --allow-bypass");
+        insta::assert_snapshot!(refused.unwrap_err(), @"start_shell_task runs without asking, so it must be allowed when the session is started: start it with --allow-bypass");
         let refused = check(&request("mcp_call", json!({"tool": "a"})));
-        insta::assert_snapshot!(refused.unwrap_err(), @r#"mcp_call runs without a question, so only whoever starts the session may allow it: send it with "check_permissions": true, so that Claude Code asks first, or start the session with --allow-bypass"#);
+        insta::assert_snapshot!(refused.unwrap_err(), @r#"mcp_call runs without asking, so it must be allowed when the session is started: send it with "check_permissions": true, so that Claude Code asks first, or start the session with --allow-bypass"#);
     }
 }

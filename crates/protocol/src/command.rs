@@ -1,4 +1,4 @@
-//! What a client wants: commands. Imperative, ours.
+//! Commands: what a client wants. Their names are in the imperative.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,33 +13,33 @@ use crate::initialize::{TOOL_NAME_SHARED, TOOL_SERVER, TOOL_SERVER_TAKEN, Tool};
 use crate::json::RawJson;
 use crate::session::Phase;
 
-/// Something a client wants of a session.
+/// Something that a client wants from a session.
 #[derive(Debug, Clone)]
 pub enum Command {
-    /// Ask the model something. It waits until the prompts before it have had their turns.
+    /// Send a prompt to the model. It waits until the turns of earlier prompts have ended.
     Prompt(Prompt),
-    /// End the running turn; the session lives on.
+    /// End the running turn; the session continues.
     Interrupt {
-        /// Also drop the prompts that wait.
+        /// Also drop the waiting prompts.
         cancel_queued: bool,
     },
     /// Answer an ask.
     Answer {
         /// The ask.
         ask: AskId,
-        /// What to say.
+        /// The answer.
         answer: Answer,
-        /// Who says it, when several could.
+        /// The client that answers, if several clients can.
         by: Option<String>,
     },
-    /// Ask the CLI for something.
+    /// Send a request to the CLI.
     Request {
-        /// What.
+        /// The request.
         request: Request,
-        /// Who wants it, where several can.
+        /// The client that sends it, if several clients can.
         by: Option<String>,
     },
-    /// End the session in good order: interrupt, let the CLI finish, and make sure that it is gone.
+    /// End the session gracefully: interrupt, let the CLI finish, and make sure that it has exited.
     Close,
     /// End the session now.
     Abort,
@@ -48,11 +48,11 @@ pub enum Command {
 /// A prompt: text, or blocks in the API's shape (text, images, documents).
 #[derive(Debug, Clone)]
 pub struct Prompt {
-    /// What to say.
+    /// The content.
     pub content: PromptContent,
 }
 
-/// What a prompt says.
+/// The content of a prompt.
 #[derive(Debug, Clone)]
 pub enum PromptContent {
     /// Plain text.
@@ -61,11 +61,11 @@ pub enum PromptContent {
     Blocks(RawJson),
 }
 
-/// The types of blocks that a prompt may have. Others would pass for what the model or a tool has said.
+/// The types of blocks that a prompt may contain. Others would pass for output of the model or of a tool.
 pub const PROMPT_BLOCKS: [&str; 3] = ["text", "image", "document"];
 
 impl Prompt {
-    /// Whether it asks nothing.
+    /// Returns whether the prompt has no content.
     pub fn is_empty(&self) -> bool {
         match &self.content {
             PromptContent::Text(text) => text.is_empty(),
@@ -73,7 +73,7 @@ impl Prompt {
         }
     }
 
-    /// A prompt of blocks in the API's shape: a JSON array of texts, images and documents.
+    /// Creates a prompt from blocks in the API's shape: a JSON array of texts, images and documents.
     pub fn blocks(blocks: impl Into<RawJson>) -> Prompt {
         Prompt { content: PromptContent::Blocks(blocks.into()) }
     }
@@ -87,7 +87,7 @@ impl PromptContent {
         }
     }
 
-    /// How long it is.
+    /// Returns the length in bytes.
     pub fn bytes(&self) -> usize {
         match self {
             PromptContent::Text(text) => text.len(),
@@ -102,54 +102,54 @@ impl<T: Into<String>> From<T> for Prompt {
     }
 }
 
-/// Something the CLI is asked for, which it answers.
+/// A request to the CLI, which the CLI answers.
 #[derive(Debug, Clone)]
 pub enum Request {
-    /// Change the model, from the next call to the API on; none means the CLI's own choice. Any name is taken:
-    /// the CLI finds out when it uses it.
+    /// Change the model, from the next API call on; none means the CLI's default. Any name is accepted: the CLI detects
+    /// a wrong one when it uses it.
     SetModel(Option<String>),
-    /// Change how permissions are decided.
+    /// Change the permission mode.
     SetPermissionMode(PermissionMode),
-    /// Change how much the model may think, in tokens; none means the CLI's own choice.
+    /// Change the limit on thinking, in tokens; none means the CLI's default.
     SetThinking(Option<u32>),
-    /// Have these tools of this program instead of those there were, if the session was set up to have any. (Version 2.1.42
-    /// of the CLI does not look again; newer ones do at once.)
+    /// Replace the tools of this program. The session must have been started with tools. (Version 2.1.42 of the CLI
+    /// does not list the tools again; newer versions do at once.)
     SetTools(Vec<Tool>),
-    /// Which MCP servers there are, and how they are.
+    /// List the MCP servers and their status.
     McpStatus,
-    /// Use these MCP servers, by name, in the CLI's shape, instead of those that were added before.
+    /// Replace the MCP servers that were added before. They are given by name, in the CLI's shape.
     SetMcpServers(BTreeMap<String, RawJson>),
-    /// Connect to an MCP server again.
+    /// Reconnect to an MCP server.
     ReconnectMcp {
-        /// Its name.
+        /// The server's name.
         server: String,
     },
-    /// Use an MCP server, or do not.
+    /// Enable or disable an MCP server.
     ToggleMcp {
-        /// Its name.
+        /// The server's name.
         server: String,
-        /// Whether to use it.
+        /// Whether to enable it.
         enabled: bool,
     },
-    /// What fills the model's context.
+    /// Report what fills the model's context.
     ContextUsage,
-    /// Bring files back to what they were before a prompt.
+    /// Restore files to their state before a prompt.
     Rewind {
         /// The prompt.
         entry: EntryId,
-        /// Only say what would change.
+        /// Only report what would change.
         dry_run: bool,
     },
     /// End a background task.
     StopTask {
-        /// The CLI's id of it.
+        /// The CLI's id of the task.
         task: String,
     },
-    /// Read a file as the CLI may.
+    /// Read a file with the CLI's permissions.
     ReadFile {
-        /// Its path.
+        /// The path.
         path: String,
-        /// How much of it.
+        /// How many bytes to read at most.
         max_bytes: Option<u64>,
     },
     /// Give the conversation a title.
@@ -157,31 +157,31 @@ pub enum Request {
         /// The title.
         title: String,
     },
-    /// Send what the session was opened with again: its hooks are registered anew.
+    /// Send the opening request again, which registers the session's hooks again.
     Reinitialize,
-    /// Anything else the CLI knows, by its own name and fields.
+    /// Any other request, by the CLI's name and fields.
     Other {
-        /// The CLI's name of the request.
+        /// The CLI's name for the request.
         subtype: String,
-        /// Its fields.
+        /// The request's fields.
         fields: Map<String, Value>,
     },
 }
 
-/// How the CLI decides what may run without asking.
+/// The permission mode: how the CLI decides what may run without asking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PermissionMode {
     /// Ask for what no rule allows.
     Default,
-    /// Edits of files in the working directory need no question.
+    /// Edit files in the working directory without asking.
     AcceptEdits,
-    /// Look and plan, change nothing.
+    /// Read and plan, change nothing.
     Plan,
-    /// Refuse what no rule allows, without asking.
+    /// Deny what no rule allows, without asking.
     DontAsk,
     /// Let a classifier decide.
     Auto,
-    /// Run everything. Only in a sandbox.
+    /// Run everything without asking. Use it only in a sandbox.
     BypassPermissions,
 }
 
@@ -196,7 +196,7 @@ impl PermissionMode {
         PermissionMode::BypassPermissions,
     ];
 
-    /// The CLI's word for it.
+    /// Returns the CLI's name for the mode.
     pub fn as_str(self) -> &'static str {
         match self {
             PermissionMode::Default => "default",
@@ -211,9 +211,9 @@ impl PermissionMode {
 
 /// A permission mode that does not exist.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{given:?} is not a permission mode: use one of default, acceptEdits, plan, dontAsk, auto, bypassPermissions")]
+#[error("{input:?} is not a permission mode: use one of default, acceptEdits, plan, dontAsk, auto, bypassPermissions")]
 pub struct UnknownPermissionMode {
-    given: String,
+    input: String,
 }
 
 impl std::str::FromStr for PermissionMode {
@@ -223,150 +223,150 @@ impl std::str::FromStr for PermissionMode {
         PermissionMode::ALL
             .into_iter()
             .find(|mode| mode.as_str() == text)
-            .ok_or_else(|| UnknownPermissionMode { given: text.to_owned() })
+            .ok_or_else(|| UnknownPermissionMode { input: text.to_owned() })
     }
 }
 
-/// What became of a command that was accepted.
+/// The result of an accepted command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Accepted {
-    /// The prompt has this id; its turn will end with it.
+    /// The prompt was queued. Its `TurnFinished` or `PromptDropped` event carries this id.
     Prompt(PromptId),
-    /// The CLI was asked; its answer comes as `RequestAnswered` with this id.
+    /// The request was sent; its `RequestAnswered` event carries this id.
     Request(RequestId),
-    /// Nothing more will be said of it.
+    /// The command was carried out; it has no id.
     Done,
 }
 
 /// Why a command was refused. A refused command changed nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// The session is not in a state for it.
+    /// The session's phase does not permit the command.
     #[error("cannot {command} while the session is {phase}")]
     WrongPhase {
-        /// What was tried.
+        /// The command, as a verb.
         command: &'static str,
-        /// Where the session is.
+        /// The session's phase.
         phase: Phase,
     },
-    /// Somebody was faster.
-    #[error("ask {ask} is closed already: {by} {}", resolution.describe())]
+    /// Another client answered first.
+    #[error("ask {ask} is already resolved: {by} {}", resolution.describe())]
     AskAnswered {
         /// The ask.
         ask: AskId,
-        /// Who.
+        /// The client that answered.
         by: String,
-        /// With what.
+        /// How the ask was resolved.
         resolution: AskResolution,
     },
-    /// What happens cannot be kept at the moment, so nothing may begin.
-    #[error("the session's log cannot be written, so that nothing new can begin: {why}")]
+    /// The session's log cannot be written at the moment, so the session starts nothing new.
+    #[error("the session's log cannot be written, so the session accepts no new work: {why}")]
     NotStored {
-        /// What the matter is, and what to do.
+        /// The cause, and what to do.
         why: String,
     },
-    /// There never was such an ask, or it is closed.
-    #[error("ask {ask} is not open: it was answered, withdrawn, has expired or never was")]
+    /// The ask never existed, or was resolved before.
+    #[error("ask {ask} is not open: it was answered, withdrawn, expired, or never existed")]
     AskNotOpen {
-        /// What was named.
+        /// The ask's id.
         ask: AskId,
     },
-    /// As many prompts wait as may.
-    #[error("{waiting} prompts are waiting already: wait for a turn to end")]
+    /// The maximum number of prompts is waiting.
+    #[error("{waiting} prompts are already waiting: wait for a turn to end")]
     QueueFull {
-        /// How many.
+        /// The number of waiting prompts.
         waiting: usize,
     },
-    /// The prompts that wait are as long as may be.
-    #[error("the prompts that wait hold {bytes} bytes already: wait for a turn to end")]
+    /// The waiting prompts have reached their maximum total size.
+    #[error("the waiting prompts already hold {bytes} bytes: wait for a turn to end")]
     QueueTooLong {
-        /// How many.
+        /// The total size of the waiting prompts.
         bytes: usize,
     },
-    /// As many requests are unanswered as may be.
-    #[error("{unanswered} requests are unanswered already: wait for the CLI to answer")]
+    /// The maximum number of requests is unanswered.
+    #[error("{unanswered} requests are already unanswered: wait for the CLI to answer")]
     TooManyRequests {
-        /// How many.
+        /// The number of unanswered requests.
         unanswered: usize,
     },
-    /// The prompt cannot be sent.
+    /// The prompt has no content.
     #[error("the prompt has no content: give it text or at least one block")]
     EmptyPrompt,
-    /// The prompt's blocks are not what the API takes.
+    /// The prompt's blocks do not have the API's shape.
     #[error("the prompt's blocks must be a JSON array of objects with a type, and text blocks must have a text")]
     BadBlocks,
-    /// A block of the prompt is something that a user does not say: the result of a tool, a thought of the model.
-    #[error("content[{place}].type is {given:?}: a prompt may have blocks of type text, image and document")]
+    /// A block of the prompt is of a type that a user cannot write, such as a tool result or the model's thinking.
+    #[error("content[{place}].type is {given:?}: a prompt may contain blocks of type text, image and document")]
     BadBlock {
-        /// Its place among the blocks, from 0.
+        /// The block's index, from 0.
         place: usize,
-        /// What it is.
+        /// The block's type.
         given: String,
     },
     /// The prompt is longer than the CLI can read.
-    #[error("the prompt is {bytes} bytes long, and the CLI takes about 200 million: put it into a file")]
+    #[error("the prompt has {bytes} bytes, and the CLI accepts about 200 million: put the content into a file")]
     PromptTooLong {
-        /// How long it is.
+        /// The prompt's length.
         bytes: usize,
     },
-    /// The ask does not take this kind of answer.
-    #[error("ask {ask} is {kind} and does not take this answer: answer it with {takes}")]
+    /// The ask does not accept this kind of answer.
+    #[error("ask {ask} is {kind} and does not accept this answer: answer it with {takes}")]
     WrongAnswer {
         /// The ask.
         ask: AskId,
-        /// What it is.
+        /// The kind of ask.
         kind: &'static str,
-        /// What it takes.
+        /// The answers that it accepts.
         takes: &'static str,
     },
     /// The edited input is not a JSON object.
-    #[error("the edited input of a tool must be a JSON object")]
+    #[error("the edited tool input must be a JSON object")]
     BadInput,
-    /// The session was set up without tools of this program's.
-    #[error("this session has no tools of its program's: they must be offered when it is started")]
+    /// The session was started without tools of this program.
+    #[error("this session was started without tools of its own: offer them when you start it")]
     NoTools,
-    /// The mode in which everything runs without a question, in a session that was not started for it.
+    /// The permission mode in which everything runs without asking, in a session that was not started for it.
     #[error(
-        "bypassPermissions runs everything without a question, so only whoever starts the session may allow it: start it \
+        "bypassPermissions runs everything without asking, so it must be allowed when the session is started: start it \
          with --allow-bypass"
     )]
     BypassNotAllowed,
-    /// A request that runs a tool or a program without a question, in a session that was not started for it.
-    #[error("{subtype} runs without a question, so only whoever starts the session may allow it: {}", bypass::remedy(*asks))]
+    /// A request that runs a tool or a program without asking, in a session that was not started for it.
+    #[error("{subtype} runs without asking, so it must be allowed when the session is started: {}", bypass::remedy(*asks))]
     RunsUnasked {
-        /// The CLI's name of the request.
+        /// The CLI's name for the request.
         subtype: &'static str,
-        /// The member of the request that makes the CLI ask first, if it has one.
+        /// The field of the request that makes the CLI ask first, if there is one.
         asks: Option<&'static str>,
     },
-    /// A tool whose name another server's tool could have too.
+    /// A tool's name that a tool of another MCP server could have too.
     #[error("the name of the tool {name:?} {TOOL_NAME_SHARED}")]
     ToolName {
         /// The name.
         name: String,
     },
-    /// A server has the name of the one that serves the tools of this program and its clients.
-    #[error("the name {TOOL_SERVER:?} is that of the server of this session's own tools; choose another")]
+    /// An MCP server has the name of the server of this session's own tools.
+    #[error("the name {TOOL_SERVER:?} is reserved for the server of this session's own tools: choose another")]
     ToolServerName,
-    /// Another MCP server of the CLI's has the name of the one that serves the session's own tools.
+    /// Another MCP server of the CLI has the name of the server of the session's own tools.
     #[error("{}", TOOL_SERVER_TAKEN)]
     ToolServerTaken,
-    /// A request that has a form of its own, in which what it would break is kept.
+    /// A raw request that would remove the session's own tools. A command that preserves them exists for it.
     #[error(
-        "a request of this name could take away this session's own tools: use set_mcp_servers or toggle_mcp, which do not"
+        "a raw request of this name could remove this session's own tools: use set_mcp_servers or toggle_mcp instead"
     )]
     RawMcpServers,
-    /// A text that is no name of a model.
-    #[error("the name of a model has 1 to 256 bytes and no control characters")]
+    /// A text that is not a model name.
+    #[error("a model name has 1 to 256 bytes and no control characters")]
     BadModel,
-    /// The CLI does not read what it is told.
+    /// The CLI does not read its stdin.
     #[error("{bytes} bytes wait for the CLI, which does not read them: interrupt it, or wait")]
     CliNotReading {
-        /// How much waits.
+        /// The number of waiting bytes.
         bytes: usize,
     },
-    /// The result of a tool is not a list.
-    #[error("the result of a tool must be a list of blocks in MCP's shape")]
+    /// The tool result is not a list.
+    #[error("the tool result must be a list of blocks in MCP's shape")]
     BadToolResult,
 }
 
@@ -377,7 +377,7 @@ impl From<Request> for Command {
 }
 
 impl Command {
-    /// What the command does, as a verb.
+    /// Returns the command as a verb.
     pub fn verb(&self) -> &'static str {
         match self {
             Command::Prompt(_) => "prompt",

@@ -1,4 +1,4 @@
-//! What happened: the events every client sees, whatever the dialect. Past tense, ours.
+//! Events: what happened in a session, independent of the dialect. Their names are in the past tense.
 
 mod ask;
 mod block;
@@ -26,57 +26,57 @@ use crate::json::RawJson;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Event {
-    /// The CLI has started and answered; prompts can run.
+    /// The CLI has started and answered the opening request; prompts can run.
     Ready {
-        /// What the CLI said of itself.
+        /// What the CLI reports about itself.
         cli: CliInfo,
     },
-    /// The CLI named the conversation, for the first time or because its id changed.
+    /// The CLI reported the conversation's id: for the first time, or because the id changed.
     SessionOpened {
         /// The conversation as the CLI describes it.
         session: Box<SessionInfo>,
     },
-    /// A prompt was taken; it waits for its turn.
+    /// A prompt was accepted and waits for its turn.
     PromptAccepted {
         /// The prompt.
         prompt: PromptId,
-        /// The id it has in the stored conversation.
+        /// The prompt's id in the stored conversation.
         entry: EntryId,
-        /// What it says: a text, or blocks in the API's shape.
+        /// The prompt's content: text, or blocks in the API's shape.
         content: RawJson,
     },
-    /// A prompt was handed to the CLI, or the CLI woke up by itself.
+    /// A turn started: a prompt was sent to the CLI, or the CLI started a turn on its own.
     TurnStarted {
-        /// What it runs for.
+        /// What started the turn.
         cause: TurnCause,
     },
-    /// An assistant message began to stream.
+    /// An assistant message started to stream.
     MessageStarted {
         /// The message.
         message: MessageId,
         /// The model that writes it.
         model: String,
     },
-    /// A piece of a streaming message began.
+    /// A block of a streaming message started.
     BlockStarted {
         /// The block.
         block: BlockId,
         /// The message it belongs to.
         message: MessageId,
-        /// Its place in the message.
+        /// The block's index in the message.
         index: u64,
-        /// What it is.
+        /// The kind of block.
         kind: BlockKind,
-        /// The block as it began, in the API's shape.
+        /// The block as it started, in the API's shape.
         content: RawJson,
     },
-    /// A streaming block got longer.
+    /// Content was added to a streaming block.
     BlockDelta {
         /// The block.
         block: BlockId,
-        /// How many characters (Unicode scalar values) the block had before.
+        /// The block's length before this delta, in characters (Unicode scalar values).
         at: u64,
-        /// What was added.
+        /// The added content.
         delta: Delta,
     },
     /// A block is complete.
@@ -85,16 +85,16 @@ pub enum Event {
         block: BlockId,
         /// The message it belongs to.
         message: MessageId,
-        /// Set when a subagent wrote it: the tool use that started the subagent.
+        /// Set when a subagent wrote the block: the tool use that started the subagent.
         parent: Option<ToolUseId>,
-        /// False when no `BlockStarted` came before.
+        /// False when there was no `block_started` for it.
         streamed: bool,
-        /// Where it comes from.
+        /// Where the block comes from.
         source: Box<BlockSource>,
-        /// What it says.
+        /// The complete block.
         content: Block,
     },
-    /// A streamed block was abandoned: what it said does not count.
+    /// A streaming block was abandoned: discard its content.
     BlockDiscarded {
         /// The block.
         block: BlockId,
@@ -103,68 +103,68 @@ pub enum Event {
     MessageFinished {
         /// The message.
         message: MessageId,
-        /// Its complete blocks, in order; none when the message was abandoned.
+        /// The message's complete blocks, in order; empty when the message was abandoned.
         blocks: Vec<BlockId>,
         /// Why the model stopped.
         stop_reason: Option<String>,
     },
-    /// A message was refused by the API after the fact: what it said does not count.
+    /// The API refused a message after the fact: discard its content.
     MessageRetracted {
         /// The message.
         message: MessageId,
     },
-    /// A tool gave its result to the model.
+    /// A tool returned its result to the model.
     ToolReturned {
-        /// The use of the tool.
+        /// The tool use.
         tool_use: ToolUseId,
-        /// Set when a subagent used it.
+        /// Set when a subagent used the tool: the tool use that started the subagent.
         parent: Option<ToolUseId>,
-        /// True when the tool failed or was refused.
+        /// True when the tool failed or was denied.
         is_error: bool,
-        /// What the model was told, in the API's shape.
+        /// The result that the model receives, in the API's shape.
         content: RawJson,
-        /// The tool's own result, in the tool's shape, when it gave one.
+        /// The tool's own result, in the tool's shape, if it returned one.
         result: Option<RawJson>,
     },
-    /// The model was told something that is neither a prompt nor a tool's result: that it was interrupted, what
-    /// a hook thinks, what a command printed.
+    /// The CLI added something to the model's context that is neither a prompt nor a tool result: a note about an
+    /// interrupt, the output of a hook or of a command.
     ContextInjected {
-        /// Set when it was a subagent.
+        /// Set when it was added to a subagent's context: the tool use that started the subagent.
         parent: Option<ToolUseId>,
         /// True when the CLI wrote it.
         synthetic: bool,
-        /// True when it only repeats what is known.
+        /// True when it only repeats earlier content.
         replayed: bool,
-        /// What it was told, in the API's shape.
+        /// The added content, in the API's shape.
         content: RawJson,
     },
     /// A tool is still running.
     ToolProgressed {
-        /// The use of the tool.
+        /// The tool use.
         tool_use: ToolUseId,
         /// The tool's name.
         tool: String,
-        /// How long it has been running.
+        /// How long the tool has been running.
         elapsed_seconds: f64,
     },
-    /// The CLI asks something and waits.
+    /// The CLI asks something and waits for the answer.
     AskOpened {
-        /// Name it in the answer.
+        /// The ask's id, to be named in the answer.
         ask: AskId,
         /// What is asked.
         #[serde(flatten)]
         kind: AskKind,
     },
-    /// A question is closed; no answer to it counts any more.
+    /// An ask was resolved; any further answer is refused.
     AskResolved {
-        /// The question.
+        /// The ask.
         ask: AskId,
-        /// What it was about.
+        /// What the ask was about.
         #[serde(flatten)]
         summary: AskSummary,
-        /// How it ended.
+        /// How the ask was resolved.
         resolution: AskResolution,
-        /// Whose answer it was, when several could give one.
+        /// The client that answered, if several clients could.
         by: Option<String>,
         /// What the answer allowed beyond what was asked.
         #[serde(flatten)]
@@ -172,93 +172,93 @@ pub enum Event {
     },
     /// A turn ended.
     TurnFinished {
-        /// What it ran for.
+        /// What started the turn.
         cause: TurnCause,
-        /// How it ended and what it cost.
+        /// How the turn ended and what it cost.
         outcome: Box<TurnOutcome>,
     },
-    /// A prompt will not run, or was running when the CLI went away.
+    /// A prompt will not run, or was running when the CLI exited.
     PromptDropped {
         /// The prompt.
         prompt: PromptId,
-        /// Why.
+        /// Why the prompt was dropped.
         reason: DropReason,
     },
-    /// Nothing runs and no prompt waits.
+    /// The session became idle: no turn is running and no prompt is waiting.
     BecameIdle,
-    /// The CLI reported what it is doing, or that a setting changed.
+    /// The CLI reported what it is doing, or a changed setting.
     StatusChanged {
-        /// The CLI's word, such as `requesting` or `compacting`; none when it is over.
+        /// The CLI's status, such as `requesting` or `compacting`; none when that is over.
         status: Option<String>,
-        /// Set when the permission mode changed.
+        /// The new permission mode, if it changed.
         permission_mode: Option<String>,
-        /// The whole report: how a compaction went, say.
+        /// The complete report; for example, the outcome of a compaction.
         detail: RawJson,
     },
-    /// A call to the API failed and will be tried again.
+    /// An API call failed and will be retried.
     ApiRetried {
-        /// Which try it was, from 1.
+        /// The number of the attempt, from 1.
         attempt: u64,
-        /// After how many it gives up.
+        /// The number of retries after which the CLI gives up.
         max_retries: u64,
-        /// The wait before the next one.
+        /// The delay before the next attempt.
         delay_ms: f64,
-        /// The HTTP status, when there was an answer.
+        /// The HTTP status, if there was a response.
         status: Option<u64>,
-        /// The CLI's word for what went wrong.
+        /// The CLI's name for the error.
         error: Option<String>,
     },
-    /// Background work of the session started, went on or ended.
+    /// A background task of the session started, progressed or ended.
     TaskChanged {
         /// The CLI's id of the task.
         task: String,
-        /// What is new.
+        /// What changed.
         update: TaskUpdate,
-        /// The whole report.
+        /// The complete report.
         detail: RawJson,
     },
-    /// All background work there is, which replaces what was listed before.
+    /// The complete list of background tasks; it replaces the previous list.
     TasksListed {
         /// The tasks, in the CLI's shape.
         tasks: RawJson,
     },
-    /// A hook that is a command started, went on or ended.
+    /// A command hook started, progressed or ended.
     HookChanged {
         /// The CLI's id of this run of the hook.
         hook: String,
         /// The hook's name.
         name: String,
-        /// What it was called for.
+        /// The hook event that triggered it.
         event: String,
-        /// What is new.
+        /// What changed.
         update: HookUpdate,
-        /// The whole report.
+        /// The complete report.
         detail: RawJson,
     },
-    /// The CLI refused a tool by itself, because nobody was there to ask.
+    /// The CLI denied a tool use on its own, because it could not ask anyone.
     PermissionDenied {
         /// The tool's name.
         tool: String,
-        /// The use of it.
+        /// The tool use.
         tool_use: Option<ToolUseId>,
-        /// What the model was told.
+        /// The message that the model receives.
         message: String,
-        /// The whole report.
+        /// The complete report.
         detail: RawJson,
     },
-    /// The model has thought this much so far.
+    /// The CLI reported how much the model has thought so far.
     ThinkingCounted {
-        /// An estimate.
+        /// The estimated number of tokens.
         tokens: u64,
     },
-    /// What was said so far was replaced by a summary.
+    /// The conversation so far was replaced by a summary.
     Compacted {
-        /// The whole report.
+        /// The complete report.
         detail: RawJson,
     },
-    /// The conversation was cleared; the next turn has another session id.
+    /// The conversation was cleared; the next turn has a new session id.
     ConversationCleared {
-        /// The whole report.
+        /// The complete report.
         detail: RawJson,
     },
     /// The conversation has a new title.
@@ -266,7 +266,7 @@ pub enum Event {
         /// The title.
         title: String,
     },
-    /// All slash commands there are, which replaces what was listed before.
+    /// The complete list of slash commands; it replaces the previous list.
     CommandsListed {
         /// The commands, in the CLI's shape.
         commands: RawJson,
@@ -278,105 +278,106 @@ pub enum Event {
     },
     /// The CLI stored entries of the conversation.
     TranscriptWritten {
-        /// The file.
+        /// The transcript file.
         path: String,
-        /// The entries, as they are stored.
+        /// The entries, as stored.
         entries: RawJson,
     },
-    /// The CLI tells something that only a person can make use of.
+    /// The CLI reported something that is of use only to a person.
     Noticed {
-        /// What it is about.
+        /// What the notice is about.
         about: NoticeKind,
-        /// What it says, if it says it in words.
+        /// The text of the notice, if it has one.
         text: Option<String>,
-        /// The whole notice.
+        /// The complete notice.
         detail: RawJson,
     },
-    /// A client asked the CLI for something: to change a setting, a tool, a server, or to tell something. While the CLI is
-    /// down, the host takes settings and tools for the process that it starts next.
+    /// A client sent a request to the CLI: to change a setting, a tool or a server, or to return information. While the
+    /// CLI is down, the host accepts settings and tools and applies them to the process that it starts next.
     RequestSent {
         /// The request.
         request: RequestId,
-        /// What it asks for, as the CLI is told: its `subtype` and its fields. Secrets (environments, headers, logins) are left out, and their names are not.
+        /// The request as the CLI receives it: its `subtype` and its fields. Secrets (environments, headers, logins)
+        /// are omitted; their names are not.
         body: RawJson,
-        /// Who asked, where several can.
+        /// The client that sent the request, if several clients can.
         by: Option<String>,
     },
-    /// The CLI answered a request of ours, or the host did while the CLI was down.
+    /// A request was answered: by the CLI, or by the host while the CLI is down.
     RequestAnswered {
         /// The request.
         request: RequestId,
-        /// Its answer.
+        /// The reply.
         reply: RequestReply,
     },
-    /// A message of the CLI that this version does not know, kept whole.
+    /// The CLI sent a message that this version does not know; it is passed on unchanged.
     Unknown {
         /// The message.
         frame: RawJson,
     },
-    /// A line of the CLI that is not a message: noise, or longer than the limit.
+    /// The CLI wrote a line that is not a message, or that is longer than the limit.
     UnparsedLineSkipped {
-        /// The beginning of the line.
+        /// The start of the line.
         beginning: String,
-        /// Its whole length.
+        /// The length of the whole line.
         bytes: u64,
     },
-    /// The CLI stalled: during a turn it wrote nothing for long, and then did not answer a probe. The turn goes on if the CLI
-    /// recovers; an interrupt ends it, and the CLI with it if it still does not react.
+    /// The CLI stalled: during a turn it wrote nothing for a long time, and then did not answer a probe. If the CLI
+    /// recovers, the turn continues. An interrupt ends the turn; a CLI that does not react to it is terminated.
     CliStalled {
-        /// For how many seconds it has written nothing.
+        /// For how many seconds the CLI has written nothing.
         silent_seconds: u64,
     },
-    /// A CLI that was stalled wrote something again.
+    /// A stalled CLI wrote something again.
     CliRecovered {
-        /// For how many seconds it had written nothing.
+        /// For how many seconds the CLI had written nothing.
         silent_seconds: u64,
     },
-    /// Another program has resumed the conversation beside this session: it wrote to the transcript. Turns of either are
-    /// lost to the other; end one of them.
+    /// Another program has resumed this session's conversation: it wrote to the transcript. Neither of the two sees the
+    /// other's turns; end one of them.
     ResumedElsewhere {
         /// The conversation.
         session_id: SessionId,
-        /// How that program started its CLI, in the CLI's word: `cli` is one on a terminal, `watari` another Watari.
+        /// How that program started its CLI, by the CLI's name for it: `cli` on a terminal, `watari` by another Watari.
         entrypoint: String,
     },
-    /// Events were dropped while the session was being closed, because nobody read them.
+    /// Events were dropped while the session was closing, because the program did not read them.
     EventsDropped {
-        /// How many.
+        /// How many events were dropped.
         count: u64,
     },
-    /// The CLI has gone. This is the last event.
+    /// The CLI has exited. This is the last event.
     Ended {
-        /// How it went.
+        /// How it exited.
         exit: Exit,
     },
 }
 
-/// Which report of a hook it is.
+/// What a `hook_changed` event reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum HookUpdate {
-    /// It started.
+    /// The hook started.
     Started,
-    /// It wrote something.
+    /// The hook wrote output.
     Progressed,
-    /// It ended.
+    /// The hook ended.
     Ended,
 }
 
-/// Which report of a background task it is.
+/// What a `task_changed` event reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TaskUpdate {
-    /// It started.
+    /// The task started.
     Started,
-    /// It goes on.
+    /// The task progressed.
     Progressed,
-    /// Its record changed.
+    /// The task's record changed.
     Updated,
-    /// It ended, and the model may be woken by it.
+    /// The task ended; the CLI may start a turn because of it.
     Ended,
 }
 
@@ -385,10 +386,10 @@ pub enum TaskUpdate {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum DropReason {
-    /// It was still waiting when it was interrupted or cancelled.
+    /// It was interrupted or cancelled while it was waiting.
     Cancelled,
-    /// It was waiting or running when the session ended.
+    /// The session ended while it was waiting or running.
     SessionEnded,
-    /// The CLI had it, has nothing more to do, and gave no result that could be read.
+    /// The CLI received it and became idle without a readable result.
     Lost,
 }

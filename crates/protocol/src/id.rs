@@ -1,18 +1,18 @@
-//! Names for things: each kind of id is a type of its own, so that one cannot be passed for another.
+//! Ids: each kind of id has its own type, so that one cannot be passed for another.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// An id that is not one.
+/// A text that is not a valid id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{given:?} is not {what}: expected a UUID such as 3447b64d-2090-41fe-b1dc-65114ad62db4")]
+#[error("{input:?} is not {what}: expected a UUID such as 3447b64d-2090-41fe-b1dc-65114ad62db4")]
 pub struct BadId {
     what: &'static str,
-    given: String,
+    input: String,
 }
 
-/// Ids that are UUIDs, and so can never be read as a flag or a path.
+/// Ids that are UUIDs, which can never be taken for a flag or a path.
 macro_rules! uuid_id {
     ($(#[$doc:meta])* $name:ident, $what:literal) => {
         $(#[$doc])*
@@ -22,17 +22,17 @@ macro_rules! uuid_id {
         pub struct $name(String);
 
         impl $name {
-            /// Accepts a UUID in its usual form, in either case.
+            /// Parses a UUID in its usual form, in upper or lower case.
             pub fn parse(text: &str) -> Result<$name, BadId> {
                 if is_uuid(text) {
                     Ok($name(text.to_owned()))
                 } else {
-                    // An id given by mistake may be anything, also a whole prompt: quote only its beginning.
-                    Err(BadId { what: $what, given: text.chars().take(60).collect() })
+                    // The text may be anything, even a whole prompt: quote only its start.
+                    Err(BadId { what: $what, input: text.chars().take(60).collect() })
                 }
             }
 
-            /// The id as text.
+            /// Returns the id as text.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -60,7 +60,7 @@ uuid_id! {
 }
 uuid_id! {
     /// The id of one entry of a stored conversation.
-    EntryId, "the id of an entry"
+    EntryId, "an entry id"
 }
 
 fn is_uuid(text: &str) -> bool {
@@ -72,13 +72,13 @@ fn is_uuid(text: &str) -> bool {
 }
 
 impl EntryId {
-    /// An id that was put together here, in the form of one.
-    pub(crate) fn made(text: String) -> EntryId {
+    /// Wraps a UUID that was generated here.
+    pub(crate) fn generated(text: String) -> EntryId {
         EntryId(text)
     }
 }
 
-/// Ids that the CLI or the API made; any text is possible, so they are only compared and passed on.
+/// Ids that the CLI or the API generated. They may be any text, so they are only compared and passed on.
 macro_rules! foreign_id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
@@ -100,11 +100,11 @@ foreign_id! {
     MessageId
 }
 foreign_id! {
-    /// The API's id of one use of a tool.
+    /// The API's id of one tool use.
     ToolUseId
 }
 
-/// Ids that a session counts for itself, from 1.
+/// Ids that a session generates by counting from 1.
 macro_rules! counted_id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
@@ -122,32 +122,32 @@ macro_rules! counted_id {
 }
 
 counted_id! {
-    /// One prompt of a client, from acceptance to its outcome.
+    /// The id of a prompt, from its acceptance to its outcome.
     PromptId
 }
 counted_id! {
-    /// One question the CLI waits on.
+    /// The id of an ask.
     AskId
 }
 counted_id! {
-    /// One hook that this program registered.
+    /// The id of a hook that this program registered.
     HookId
 }
 counted_id! {
-    /// One piece of an assistant message.
+    /// The id of a block of an assistant message.
     BlockId
 }
 counted_id! {
-    /// One request of ours that the CLI will answer.
+    /// The id of a request to the CLI.
     RequestId
 }
 
-/// Hands out counted ids.
+/// Generates counted ids.
 #[derive(Debug, Default)]
 pub(crate) struct Counter(u64);
 
 impl Counter {
-    /// Goes on behind a number.
+    /// Creates a counter that continues after a number.
     pub(crate) fn after(last: u64) -> Counter {
         Counter(last)
     }

@@ -1,4 +1,4 @@
-//! What a session is set up with over stdin rather than on the command line: long or private things.
+//! The settings that the CLI receives over stdin rather than on the command line, because they are long or private.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,12 +6,12 @@ use std::time::Duration;
 use crate::id::HookId;
 use crate::json::RawJson;
 
-/// The settings that open a conversation with the CLI.
+/// The settings of the opening request to the CLI.
 #[derive(Debug, Clone, Default)]
 pub struct Initialize {
-    /// Who the model is told to be.
+    /// The system prompt.
     pub system_prompt: SystemPrompt,
-    /// A JSON Schema the final answer must fit.
+    /// A JSON Schema that the final answer must fit.
     pub json_schema: Option<RawJson>,
     /// Subagents by name, in the CLI's shape.
     pub agents: BTreeMap<String, RawJson>,
@@ -19,72 +19,72 @@ pub struct Initialize {
     pub hooks: Vec<Hook>,
     /// Tools that this program runs.
     pub tools: Vec<Tool>,
-    /// Say that there are such tools also when there are none yet: they can come with [`crate::Request::SetTools`].
+    /// Announce tools of this program even if there are none yet; they can be added with [`crate::Request::SetTools`].
     pub offers_tools: bool,
-    /// Also pass on what subagents say.
+    /// Also forward the text of subagents.
     pub forward_subagent_text: bool,
-    /// Any further field, by the CLI's own name.
+    /// Further fields, by the CLI's names.
     pub more: BTreeMap<String, RawJson>,
 }
 
 impl Initialize {
-    /// Whether the CLI knows a server of tools of this program's.
+    /// Returns whether the CLI has a server for tools of this program.
     pub(crate) fn has_tools(&self) -> bool {
         self.offers_tools || !self.tools.is_empty()
     }
 
-    /// A hook by its id; none if the program has registered no such hook.
+    /// Returns the hook with this id; none if the program registered no such hook.
     pub(crate) fn hook(&self, id: HookId) -> Option<&Hook> {
         let place = usize::try_from(id.0).ok()?.checked_sub(1)?;
         self.hooks.get(place)
     }
 }
 
-/// A hook that this program runs: it is asked with an ask of kind `Hook`.
+/// A hook that this program runs. The CLI calls it with an ask of kind `Hook`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hook {
-    /// What it is called for, by the CLI's name, such as `PreToolUse`.
+    /// The hook event, by the CLI's name, such as `PreToolUse`.
     pub event: String,
-    /// For which tools, as a pattern of the CLI's; none means all.
+    /// The tools it applies to, as a pattern in the CLI's syntax; none means all.
     pub matcher: Option<String>,
-    /// After how long no answer counts as the safe one.
+    /// The time limit for an answer. After it, the CLI receives the safe answer.
     pub answer_within: Duration,
 }
 
-/// A tool that this program runs: it is asked with an ask of kind `ToolCall`. For the model it is
-/// `mcp__client__` and its name; it sees it from the start, and whether it may be used is asked as of any other.
+/// A tool that this program runs. The CLI calls it with an ask of kind `ToolCall`. The model sees it from the start,
+/// under its name with the prefix `mcp__client__`; its use needs permission like that of any other tool.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tool {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// What the model is told of it.
+    /// The description for the model.
     pub description: String,
-    /// What it is run with, as a JSON Schema of an object.
+    /// The JSON Schema of its input, which is an object.
     pub input_schema: RawJson,
 }
 
 impl Tool {
-    /// Whether no tool of another server can have the same name for the model. The CLI puts `__` between the name of a server
-    /// and the name of its tool, so `x__add` of our server is `add` of a server called `client__x` too, and `_x` is `x` of
-    /// `client_`. (2.1.42 then calls the other server, and asks for neither.)
+    /// Returns whether no tool of another server can have the same name for the model. The CLI joins the names of a
+    /// server and its tool with `__`, so `x__add` of our server is also `add` of a server called `client__x`, and `_x`
+    /// is also `x` of `client_`. (2.1.42 then calls the other server, and asks for permission for neither.)
     pub fn has_own_name(&self) -> bool {
         !self.name.starts_with('_') && !self.name.contains("__")
     }
 }
 
-/// Why the name of a tool is refused.
-pub const TOOL_NAME_SHARED: &str = "may not begin with \"_\" or have \"__\" in it: a tool of another MCP server could have the \
-                                    same name for the model, and get its calls";
+/// Why a tool's name is refused.
+pub const TOOL_NAME_SHARED: &str = "may not start with \"_\" or contain \"__\": a tool of another MCP server could have the same \
+                                    name for the model and receive its calls";
 
-/// The name under which the CLI knows the tools of this program, as those of a server.
+/// The name of the MCP server under which the CLI sees the tools of this program.
 pub const TOOL_SERVER: &str = "client";
 
-/// Why tools of the program and its clients cannot be offered.
-pub const TOOL_SERVER_TAKEN: &str = "another MCP server is called \"client\", as that of this session's own tools is, so \
-                                     calls of them could reach it: give that server another name (in .mcp.json or in the \
-                                     settings)";
+/// Why the tools of the program and its clients cannot be offered.
+pub const TOOL_SERVER_TAKEN: &str = "another MCP server is called \"client\", which is the name of the server of this \
+                                     session's own tools, so it could receive their calls: give that server another \
+                                     name (in .mcp.json or in the settings)";
 
-/// What a hook can be called for.
+/// The hook events.
 pub const HOOK_EVENTS: [&str; 33] = [
     "PreToolUse",
     "PostToolUse",
@@ -122,22 +122,22 @@ pub const HOOK_EVENTS: [&str; 33] = [
 ];
 
 impl Hook {
-    /// A hook for every tool, with a minute to answer.
+    /// Creates a hook for every tool, with a time limit of one minute.
     pub fn on(event: impl Into<String>) -> Hook {
         Hook { event: event.into(), matcher: None, answer_within: Duration::from_secs(60) }
     }
 }
 
-/// Who the model is told to be.
+/// The system prompt.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum SystemPrompt {
     /// Claude Code's own prompt.
     #[default]
     ClaudeCode,
-    /// Claude Code's own prompt and this after it.
+    /// Claude Code's own prompt, followed by this text.
     Append(String),
-    /// No prompt at all.
+    /// No prompt.
     Empty,
-    /// This and nothing else.
+    /// This text instead of Claude Code's prompt.
     Only(String),
 }

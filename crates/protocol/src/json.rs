@@ -1,4 +1,4 @@
-//! JSON that is carried as it came: a tool's input, a message's content, a frame nobody knows.
+//! JSON that is passed on unchanged: a tool's input, a message's content, an unknown frame.
 
 mod same;
 
@@ -13,24 +13,23 @@ use serde_json::value::RawValue;
 
 use crate::wire::repair::{Half, lone_surrogates};
 
-/// A JSON value kept as the text it arrived in, so that nothing is lost: not the order of keys, not a
-/// number out of range, not a lone surrogate, not deep nesting.
+/// A JSON value as its original text, so that nothing is lost: neither the order of keys, nor a number out of range,
+/// nor a lone surrogate, nor deep nesting.
 #[derive(Clone)]
 pub struct RawJson(Box<RawValue>);
 
 impl RawJson {
-    /// The text, exactly as it came.
+    /// Returns the original text.
     pub fn as_str(&self) -> &str {
         self.0.get()
     }
 
-    /// Reads the value into a type of the caller's.
+    /// Parses the value into a type of the caller.
     pub fn parse<'a, T: serde::Deserialize<'a>>(&'a self) -> Result<T, serde_json::Error> {
         serde_json::from_str(self.0.get())
     }
 
-    /// Writes a value as JSON text. One that has no JSON form, such as a map with keys that are not text,
-    /// becomes null.
+    /// Serializes a value. A value without a JSON form, such as a map whose keys are not text, becomes null.
     pub fn of<T: Serialize + ?Sized>(value: &T) -> RawJson {
         RawJson(serde_json::value::to_raw_value(value).unwrap_or_default())
     }
@@ -50,31 +49,31 @@ impl AsRef<RawValue> for RawJson {
     }
 }
 
-/// JSON text whose strings Rust can hold: half a character, which JSON can hold, becomes U+FFFD.
+/// Returns JSON text that Rust strings can hold: lone surrogates, which JSON allows, become U+FFFD.
 pub fn readable(json: &str) -> Cow<'_, str> {
     lone_surrogates(json, Half::Replaced).map_or(Cow::Borrowed(json), Cow::Owned)
 }
 
-/// The value, if it is an object: the check at the wire's edge for whatever clients are promised one.
+/// Returns the value if it is an object. Every value that clients are promised as an object is checked with this.
 pub(crate) fn object(value: &RawValue) -> Option<&RawValue> {
     value.get().starts_with('{').then_some(value)
 }
 
-/// An object with the last member of each key, as the CLI reads one in which a key occurs twice; none if the text is no
-/// object.
+/// Returns the object with only the last member of each key, which is how the CLI reads repeated keys; none if the text
+/// is not an object.
 pub(crate) fn with_last_members(json: &str) -> Option<String> {
     let members: BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_str(json).ok()?;
     serde_json::to_string(&members).ok()
 }
 
-/// One member of an object, as it came; none if there is none, or if it is null.
+/// Returns one member of an object, unchanged; none if it is absent or null.
 pub(crate) fn member(object: &RawJson, name: &str) -> Option<RawJson> {
     let members: HashMap<Cow<'_, str>, &RawValue> = object.parse().ok()?;
     let value = members.get(name)?;
     (value.get() != "null").then(|| RawJson::copied(value))
 }
 
-/// Text that is not one JSON value is kept as a JSON string, so that it is shown rather than lost.
+/// Text that is not a single JSON value becomes a JSON string, so that it is shown rather than lost.
 impl From<&str> for RawJson {
     fn from(text: &str) -> RawJson {
         match serde_json::from_str::<&RawValue>(text) {

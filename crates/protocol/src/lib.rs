@@ -1,8 +1,8 @@
-//! The words of the Claude Code CLI, Watari's own events and commands, and the session machine between them.
+//! The wire format of the Claude Code CLI, Watari's events and commands, and the state machine between them.
 //!
-//! Everything here is pure: bytes and time come in as arguments, events and lines to write come out of
-//! [`Machine::poll_output`]. There is no clock, no file, no lock, no process and no async runtime, so a
-//! test can play an hour of conversation in no time.
+//! Everything here is pure: bytes and time are arguments, and [`Machine::poll_output`] returns events and lines to
+//! write. There is no clock, no file, no lock, no process and no async runtime, so a test can simulate an hour of
+//! conversation in no time.
 //!
 //! ```
 //! use std::time::Instant;

@@ -1,4 +1,4 @@
-//! Requests that need no CLI: what they set holds for the process that is started next.
+//! Requests that need no running CLI: their settings apply to the process that is started next.
 
 use crate::bypass;
 use crate::command::{Refusal, Request};
@@ -6,26 +6,26 @@ use crate::json::RawJson;
 use crate::session::check_model;
 use crate::wire::request_record::{self, Setting};
 
-/// Whether clients may let everything run without a question.
+/// Whether clients may make everything run without asking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BypassGate {
-    /// Whoever started the session allows it.
+    /// The program that started the session allows it.
     Open,
-    /// Nobody does.
+    /// It is not allowed.
     Closed,
 }
 
-/// A request that was checked as it would be while the CLI runs, and can be taken while it is down.
+/// A request that passed the same checks as with a running CLI, and can be accepted while the CLI is down.
 #[derive(Debug, Clone)]
 pub struct NextProcessRequest {
-    /// The request on record, as in `RequestSent`.
+    /// The recorded request, as in `RequestSent`.
     pub body: RawJson,
-    /// The CLI's reply when it takes this request.
+    /// The reply that the CLI would send.
     pub reply: RawJson,
 }
 
 impl NextProcessRequest {
-    /// None for a request that only a running CLI can carry out.
+    /// Checks a request. Returns none for a request that only a running CLI can carry out.
     pub fn of(request: &Request, gate: BypassGate) -> Result<Option<NextProcessRequest>, Refusal> {
         if gate == BypassGate::Closed {
             bypass::check_request(request)?;

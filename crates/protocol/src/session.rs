@@ -1,7 +1,8 @@
-//! The session machine: lines of the CLI and commands of clients in, events and lines to write out.
+//! The state machine of a session. Its inputs are lines of the CLI and commands of clients; its outputs are events and
+//! lines for the CLI.
 //!
-//! It does no I/O and asks no clock. Every `handle_*` is to be followed by draining [`Machine::poll_output`];
-//! outputs are in one queue, because their order is a promise.
+//! It does no I/O and reads no clock. After every `handle_*` call, the caller drains [`Machine::poll_output`]. There is
+//! one queue of outputs, because their order is guaranteed.
 
 mod asks;
 mod closing;
@@ -38,60 +39,60 @@ use liveness::Watchdog;
 use messages::Messages;
 use prompts::Prompts;
 
-/// How the CLI's process ended, as far as is known.
+/// How the CLI's process ended, as far as it is known.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ProcessEnd {
-    /// Its exit code.
+    /// The exit code.
     pub code: Option<i32>,
-    /// The signal that ended it.
+    /// The signal that terminated it.
     pub signal: Option<i32>,
-    /// How many processes of the session could not be ended.
+    /// How many processes of the session could not be terminated.
     pub left: u32,
 }
 
-/// What the driver is to do next, in this order.
+/// What the driver must do next. Outputs are carried out in order.
 #[derive(Debug, Clone)]
 pub enum Output {
-    /// Write this line to the CLI, once every event before it is stored.
+    /// Write this line to the CLI once every event before it is stored.
     Write(Vec<u8>),
-    /// Write this line to the CLI at once: it stops something, and must not wait for a disk.
+    /// Write this line to the CLI at once: it stops something and must not wait for the disk.
     WriteNow(Vec<u8>),
-    /// Tell the listeners.
+    /// Emit this event.
     Event(Event),
-    /// Take a step towards the CLI's end.
+    /// Take this step to end the CLI.
     Stop(Stop),
 }
 
 /// How long the CLI may take to answer a request.
 const REQUEST_ANSWERED_WITHIN: Duration = Duration::from_secs(60);
 
-/// How much of a line that is not a message is told.
+/// How much of an unparsed line is reported.
 const UNPARSED_LINE_CHARACTERS_MAX: usize = 200;
 
 /// One session with the CLI.
 #[derive(Debug)]
 pub struct Machine {
     config: Config,
-    /// When something was last handled.
+    /// The time of the last input.
     now: Instant,
     phase: Phase,
     session: Option<SessionId>,
     start_deadline: Option<Instant>,
-    /// What the CLI last said it is doing, if it ever did: then its word decides when the session is idle.
+    /// The state that the CLI last reported. Once it has reported one, its reports decide when the session is idle.
     cli_state: Option<CliState>,
-    /// True when the CLI took up the prompt that it has.
+    /// True when the CLI has started to work on the prompt that it holds.
     ran_since_hand_over: bool,
-    /// True once the CLI has told of a prompt by its id. Before that, its word that it runs has to do.
+    /// True once the CLI has reported on a prompt by its id. Until then, its `running` state must do.
     cli_reports_prompts: bool,
-    /// True while a turn runs that no prompt asked for.
+    /// True while the CLI runs a turn that no prompt started.
     runs_by_itself: bool,
-    /// True when the running turn was told to end.
+    /// True when an interrupt of the running turn was sent.
     interrupt_sent: bool,
-    /// True when another server has the name of the one that serves our tools.
+    /// True when another MCP server has the name of the server of our tools.
     tool_server_is_taken: bool,
-    /// What the CLI complained of before it was ready.
+    /// The errors that the CLI reported before it was ready.
     start_errors: Vec<String>,
-    /// The CLI's running total of the last turn, once it is known.
+    /// The CLI's total cost after the last turn, once it is known.
     cost_so_far_usd: Option<f64>,
     closing: Option<Closing>,
     watchdog: Watchdog,
@@ -104,17 +105,17 @@ pub struct Machine {
     outputs: VecDeque<Output>,
 }
 
-/// What a request of ours was for.
+/// What a request to the CLI was for.
 #[derive(Debug, PartialEq, Eq)]
 enum RequestKind {
     Initialize,
     Interrupt {
-        /// The prompt that the CLI had when it was sent.
+        /// The prompt that the CLI held when the interrupt was sent.
         of: Option<PromptId>,
-        /// The prompts that were dropped with it.
+        /// The prompts that were dropped with the interrupt.
         cancelled: Vec<PromptId>,
     },
-    /// An interrupt that no client asked for: of the closing ladder, or one that is repeated.
+    /// An interrupt that no client requested: one of the closing ladder, or a repeated one.
     OwnInterrupt,
     /// A probe of the watchdog: no client waits for its answer.
     Probe,
@@ -122,7 +123,7 @@ enum RequestKind {
 }
 
 impl Machine {
-    /// A session whose CLI was just started. The first output is the line that opens the conversation.
+    /// Creates a session whose CLI was just started. The first output is the line that opens the conversation.
     pub fn start(config: Config, now: Instant) -> Machine {
         let mut machine = Machine {
             now,
@@ -154,14 +155,14 @@ impl Machine {
         machine
     }
 
-    /// The CLI wrote a line.
+    /// Handles a line that the CLI wrote.
     pub fn handle_line(&mut self, line: &[u8], now: Instant) {
         let line = line.trim_ascii();
         if line.is_empty() || self.phase == Phase::Ended {
             return;
         }
         self.handle_bytes(now);
-        // Checked at once, because that is much faster than looking for what is to be replaced.
+        // Validate first: that is much faster than searching for bytes to replace.
         let text = match std::str::from_utf8(line) {
             Ok(text) => Cow::Borrowed(text),
             Err(_) => String::from_utf8_lossy(line),
@@ -169,11 +170,11 @@ impl Machine {
         let mut repaired = String::new();
         match wire::decode(&text, &mut repaired) {
             Some(frame) => self.handle_frame(frame, now),
-            None => self.noise(&text, line.len() as u64),
+            None => self.skip_unparsed(&text, line.len() as u64),
         }
     }
 
-    /// The CLI wrote a line that is longer than the limit; only its beginning was kept.
+    /// Handles a line that is longer than the limit, of which only the start was read.
     pub fn handle_overlong_line(&mut self, beginning: &[u8], bytes: u64) {
         if self.phase == Phase::Ended {
             return;
@@ -188,10 +189,10 @@ impl Machine {
             }
             Overlong::Other => {}
         }
-        self.noise(&beginning, bytes);
+        self.skip_unparsed(&beginning, bytes);
     }
 
-    /// A client wants something. A refused command changes nothing.
+    /// Handles a command of a client. A refused command changes nothing.
     pub fn handle_command(&mut self, command: Command, now: Instant) -> Result<Accepted, Refusal> {
         self.now = now;
         if !self.phase.permits(&command) {
@@ -203,19 +204,19 @@ impl Machine {
         self.carry_out(command, now)
     }
 
-    /// Time has passed.
+    /// Handles deadlines that have passed.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.now = now;
         while let Some(ask) = self.asks.take_expired(now) {
             self.emit(ask.resolved(AskResolution::Expired));
             let gate = Gate::of(&ask.kind);
-            let why = match gate {
+            let reason = match gate {
                 Gate::Permission => self.config.timeout_message.as_str(),
-                Gate::Hook { .. } | Gate::Form | Gate::ToolCall { .. } => "Nobody answered in time",
+                Gate::Hook { .. } | Gate::Form | Gate::ToolCall { .. } => "No client answered in time",
             };
-            self.write(answers::safe(&ask.request_id, &gate, why));
+            self.write(answers::safe(&ask.request_id, &gate, reason));
         }
-        self.give_up_requests(now);
+        self.time_out_requests(now);
         self.check_liveness(now);
         if self.start_deadline.is_some_and(|deadline| deadline <= now) && self.phase == Phase::Starting {
             self.step(Trigger::EndAsked);
@@ -228,7 +229,7 @@ impl Machine {
         }
     }
 
-    /// The CLI has gone.
+    /// Handles the exit of the CLI.
     pub fn handle_exit(&mut self, end: ProcessEnd, stderr: String) {
         if self.step(Trigger::CliExited).is_none() {
             return;
@@ -252,12 +253,12 @@ impl Machine {
         self.emit(Event::Ended { exit: Exit { code, signal, left, stderr, errors, reason } });
     }
 
-    /// What to do next. To be called until there is nothing.
+    /// Returns the next output. Call it until it returns none.
     pub fn poll_output(&mut self) -> Option<Output> {
         self.outputs.pop_front()
     }
 
-    /// When [`Machine::handle_timeout`] is to be called at the latest.
+    /// Returns when [`Machine::handle_timeout`] must be called at the latest.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let start = self.start_deadline.filter(|_| self.phase == Phase::Starting);
         let closing = self.closing.as_ref().and_then(|closing| closing.deadline);
@@ -265,17 +266,17 @@ impl Machine {
         [start, closing, requests, self.asks.next_deadline(), self.liveness_deadline()].into_iter().flatten().min()
     }
 
-    /// Where the session is.
+    /// Returns the session's phase.
     pub fn phase(&self) -> Phase {
         self.phase
     }
 
-    /// The CLI's id of the conversation, once it has said it.
+    /// Returns the CLI's id of the conversation, once the CLI has reported it.
     pub fn session_id(&self) -> Option<&SessionId> {
         self.session.as_ref()
     }
 
-    /// Takes a step of the table, if there is one.
+    /// Takes the step of the phase table for this trigger, if there is one.
     fn step(&mut self, trigger: Trigger) -> Option<Phase> {
         let next = self.phase.after(trigger)?;
         if next == Phase::Running {
@@ -285,7 +286,7 @@ impl Machine {
         Some(next)
     }
 
-    /// Climbs to the next rung of the closing ladder.
+    /// Takes the next step of the closing ladder.
     fn climb(&mut self, now: Instant) {
         let Some((rung, stop)) = self.closing.as_ref().and_then(|closing| closing.rung.next()) else {
             return;
@@ -315,14 +316,14 @@ impl Machine {
             RequestKind::Interrupt { .. } | RequestKind::Probe | RequestKind::Other => {
                 now.checked_add(REQUEST_ANSWERED_WITHIN)
             }
-            // The start and the closing ladder have limits of their own.
+            // The start and the closing ladder have their own time limits.
             RequestKind::Initialize | RequestKind::OwnInterrupt => None,
         };
         self.requests.insert(id, (kind, limit));
         id
     }
 
-    fn give_up_requests(&mut self, now: Instant) {
+    fn time_out_requests(&mut self, now: Instant) {
         let late = |(_, limit): &(RequestKind, Option<Instant>)| limit.is_some_and(|limit| limit <= now);
         while let Some(request) = self.requests.iter().find(|(_, pending)| late(pending)).map(|(id, _)| *id) {
             if let Some((RequestKind::Probe, _)) = self.requests.remove(&request) {
@@ -333,8 +334,8 @@ impl Machine {
         }
     }
 
-    /// The CLI wrote something that is not a message.
-    fn noise(&mut self, text: &str, bytes: u64) {
+    /// Reports a line that is not a message.
+    fn skip_unparsed(&mut self, text: &str, bytes: u64) {
         self.emit(Event::UnparsedLineSkipped {
             beginning: text.chars().take(UNPARSED_LINE_CHARACTERS_MAX).collect(),
             bytes,

@@ -1,8 +1,8 @@
-//! The CLI's words: every key it spells is spelled in this folder and nowhere else.
+//! The CLI's wire format: its keys occur in this folder and nowhere else.
 //!
-//! Reading is tolerant. A line is first read as one flat [`Frame`] of borrowed fields, whatever the
-//! order of its keys; what a family needs beyond that is read from its members. A frame that does not
-//! fit is `Unknown` and kept whole. Writing is exact.
+//! Reading is tolerant. A line is first read as a flat [`Frame`] of borrowed fields, in any order of its keys; what a
+//! type of frame needs beyond that is read from its members. A frame that does not fit is `Unknown` and passed on
+//! whole. Writing is exact.
 
 pub(crate) mod answers;
 pub(crate) mod control;
@@ -35,7 +35,7 @@ use result::ResultFrame;
 use stream::StreamFrame;
 use system::SystemFrame;
 
-/// One line of the CLI, told apart.
+/// A decoded line of the CLI.
 #[derive(Debug)]
 pub(crate) enum Incoming<'a> {
     Stream(StreamFrame<'a>),
@@ -53,33 +53,32 @@ pub(crate) enum Incoming<'a> {
         path: Text<'a>,
         entries: &'a RawValue,
     },
-    /// The CLI asks something and waits.
+    /// The CLI asks something and waits for the answer.
     Request(AskRequest<'a>),
-    /// The CLI withdraws a request of its own.
+    /// The CLI withdraws one of its requests.
     Cancel {
         request_id: Text<'a>,
     },
-    /// The CLI answers a request of ours.
+    /// The CLI answers one of our requests.
     Response(Response<'a>),
-    /// What became of a prompt that was handed over, by the id we gave it.
+    /// The CLI reports on a prompt that was handed over, by the id that we sent with it.
     Prompt {
         uuid: Text<'a>,
         update: PromptUpdate,
     },
-    /// A frame that carries nothing for a client: a sign of life, the CLI's own bookkeeping.
+    /// A frame without information for clients: a keep-alive, or bookkeeping of the CLI.
     Nothing,
-    /// A JSON object this version does not know.
+    /// A JSON object that this version does not know.
     Unknown(&'a RawValue),
 }
 
-/// Tells what a line means; none when it is not a JSON object. Lone surrogates, which JSON allows and Rust's strings
-/// do not, and keys that occur twice are dealt with only when the line cannot be read otherwise; the line so made is kept
-/// in `repaired`.
+/// Decodes a line; none when it is not a JSON object. Lone surrogates, which JSON allows and Rust strings do not, and
+/// repeated keys are repaired only when the line cannot be read otherwise; `repaired` then holds the repaired line.
 pub(crate) fn decode<'a>(line: &'a str, repaired: &'a mut String) -> Option<Incoming<'a>> {
     if let Some(known) = read(line) {
         return Some(known);
     }
-    // The other half of a character may come with the next piece of a stream, and nowhere else.
+    // Only in a stream can the other half of a character arrive later, with the next delta.
     let half = if line.contains("\"stream_event\"") { Half::Kept } else { Half::Replaced };
     if let Some(readable) = repair::lone_surrogates(line, half)
         && read(&readable).is_some()
@@ -104,7 +103,7 @@ fn with_halves(mut frame: Incoming<'_>) -> Incoming<'_> {
 }
 
 fn read(line: &str) -> Option<Incoming<'_>> {
-    // A list is no frame, though its items could be taken for the members of one.
+    // A list is not a frame, although serde would read its items as members.
     if !line.starts_with('{') {
         return None;
     }
@@ -117,8 +116,8 @@ fn read(line: &str) -> Option<Incoming<'_>> {
     read.or_else(|| read_by_frame(line))
 }
 
-/// The type of a line that begins with it, as most do. That saves those that are many, or long, a pass in which nothing
-/// but their type is found out.
+/// Returns the type of a line that starts with it, as most lines do. That saves frequent and long frames a pass that
+/// only finds their type.
 fn first_type(line: &str) -> Option<&str> {
     let (kind, _) = line.strip_prefix(r#"{"type":""#)?.split_once('"')?;
     Some(kind)
@@ -149,14 +148,14 @@ fn read_by_frame(line: &str) -> Option<Incoming<'_>> {
     }
 }
 
-/// What can be told of a line that was too long to keep, from its beginning.
+/// What the start of a line that is longer than the limit shows about it.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Overlong {
-    /// The CLI waits for an answer to it.
+    /// An ask: the CLI waits for an answer.
     Ask { request_id: String, gate: Gate },
-    /// Somebody waits for it.
+    /// The answer to one of our requests.
     Reply { request_id: String },
-    /// Nobody waits.
+    /// Any other line.
     Other,
 }
 
@@ -184,7 +183,7 @@ fn unknown(line: &str) -> Option<Incoming<'_>> {
     value.get().starts_with('{').then_some(Incoming::Unknown(value))
 }
 
-/// The members that more than one family has. Structured ones stay raw until their family reads them.
+/// The members that several types of frames have in common. Structured members stay raw until they are needed.
 #[derive(Debug, serde::Deserialize)]
 pub(crate) struct Frame<'a> {
     #[serde(borrow, default, rename = "type")]
@@ -200,8 +199,8 @@ pub(crate) struct Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    /// Reads a frame in which some member is not what it should be: that member is taken as absent, so that the
-    /// rest of the frame is not lost with it.
+    /// Reads a frame in which a member has the wrong type. That member counts as absent, so that the rest of the frame
+    /// is not lost.
     fn leniently(line: &'a str) -> Option<Frame<'a>> {
         #[derive(serde::Deserialize)]
         struct Members<'a> {
@@ -230,8 +229,8 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// Text that is borrowed from the line when it has no escapes. (Serde borrows a bare `Cow`, but not one
-/// in an `Option`.)
+/// Text that is borrowed from the line if it has no escapes. (Serde borrows a bare `Cow`, but not a `Cow` in an
+/// `Option`.)
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Text<'a>(Cow<'a, str>);
 
@@ -271,7 +270,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
     }
 }
 
-/// The members of an object. A list is not taken for one: serde would read its items as the members, in their order.
+/// The members of an object. A list is refused: serde would read its items as the members, in order.
 #[derive(Debug)]
 pub(crate) struct Members<T>(pub(crate) T);
 
@@ -293,8 +292,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Members<T> {
     }
 }
 
-/// A member that does not steer anything: when it is not what we expect, it is taken as absent rather than
-/// losing the frame it came in.
+/// A member that decides nothing. If it has the wrong type, it counts as absent, so that its frame is not lost.
 #[derive(Debug)]
 pub(crate) struct Lenient<T>(Option<T>);
 

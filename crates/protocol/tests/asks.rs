@@ -105,7 +105,7 @@ fn a_second_ask_about_one_tool_use_says_so_whether_the_first_is_open_or_not() {
     * ask_resolved {"ask":2,"kind":"permission","repeated":true,"resolution":"denied","tool_use":"toolu_1"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"b","response":{"behavior":"deny","interrupt":false,"message":"no"}}}
     * ask_opened {"ask":3,"input":{"command":"c"},"kind":"permission","needs_person":false,"repeated":true,"tool":"Bash","tool_use":"toolu_1"}
-    x ask 1 is not open: it was answered, withdrawn, has expired or never was
+    x ask 1 is not open: it was answered, withdrawn, expired, or never existed
     "#);
 }
 
@@ -138,7 +138,7 @@ fn an_ask_whose_input_has_another_shape_is_denied_and_never_opened() {
 /// A hook that the program did not register has no deadline, and no client knows what to say to it.
 #[test]
 fn a_call_of_a_hook_that_nobody_registered_is_answered_at_once_as_its_gate_fails() {
-    insta::assert_snapshot!(asks(&hook_asked("a", 9, "PreToolUse")), @r#"> {"type":"control_response","response":{"subtype":"success","request_id":"a","response":{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"No hook of this name is registered"}}}}"#);
+    insta::assert_snapshot!(asks(&hook_asked("a", 9, "PreToolUse")), @r#"> {"type":"control_response","response":{"subtype":"success","request_id":"a","response":{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"No hook with this id is registered"}}}}"#);
 }
 
 /// Of a key that occurs twice the last counts, as it does for the CLI's own reader.

@@ -103,7 +103,7 @@ fn what_only_the_result_says_is_emitted_and_a_prompt_for_which_nothing_was_done_
     * prompt_accepted {"content":"blocked without a word","entry":"00000000-0000-4000-8000-000000000002","prompt":2}
     * turn_started {"cause":{"prompt":2}}
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000002","session_id":"","message":{"role":"user","content":[{"text":"blocked without a word","type":"text"}]},"parent_tool_use_id":null}
-    * noticed {"about":"stopped","text":"Claude Code did nothing for this message and does not say why: a hook in its settings may have blocked it"}
+    * noticed {"about":"stopped","text":"Claude Code did nothing for this message and gave no reason: a hook in its settings may have blocked it"}
     * turn_finished {"cause":{"prompt":2},"outcome":{"ending":"completed","subtype":"success"}}
     * became_idle
     * prompt_accepted {"content":"blocked","entry":"00000000-0000-4000-8000-000000000003","prompt":3}
@@ -368,9 +368,9 @@ fn asks_are_answered_in_any_order_and_only_once() {
     > {"type":"control_response","response":{"subtype":"success","request_id":"b","response":{"behavior":"deny","interrupt":false,"message":"not that"}}}
     * ask_resolved {"ask":1,"edited":true,"input":{"command":"pwd"},"kind":"permission","resolution":"allowed","tool_use":"toolu_a"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"a","response":{"behavior":"allow","updatedInput":{"command":"pwd"}}}}
-    x ask 1 is not open: it was answered, withdrawn, has expired or never was
-    x ask 7 is not open: it was answered, withdrawn, has expired or never was
-    x ask 2 is not open: it was answered, withdrawn, has expired or never was
+    x ask 1 is not open: it was answered, withdrawn, expired, or never existed
+    x ask 7 is not open: it was answered, withdrawn, expired, or never existed
+    x ask 2 is not open: it was answered, withdrawn, expired, or never existed
     "#);
 }
 
@@ -393,7 +393,7 @@ fn an_allowed_ask_carries_its_own_input_when_nothing_was_edited() {
     * ask_resolved {"ask":1,"kind":"permission","resolution":"allowed","tool_use":"toolu_a"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"a","response":{"behavior":"allow","updatedInput":{"command":"ls"}}}}
     * ask_opened {"ask":2,"input":{"command":"ls"},"kind":"permission","needs_person":false,"tool":"Bash","tool_use":"toolu_b"}
-    x the edited input of a tool must be a JSON object
+    x the edited tool input must be a JSON object
     * ask_resolved {"ask":2,"kind":"permission","resolution":"allowed","tool_use":"toolu_b"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"b","response":{"behavior":"allow","updatedInput":{"command":"ls"}}}}
     "#);
@@ -416,7 +416,7 @@ fn a_question_nobody_answers_is_denied_after_a_minute() {
     * ask_opened {"ask":1,"input":{"command":"ls"},"kind":"permission","needs_person":false,"tool":"Bash","tool_use":"toolu_a"}
     * ask_resolved {"ask":1,"kind":"permission","resolution":"expired","tool_use":"toolu_a"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"a","response":{"behavior":"deny","interrupt":false,"message":"Permission request timed out"}}}
-    x ask 1 is not open: it was answered, withdrawn, has expired or never was
+    x ask 1 is not open: it was answered, withdrawn, expired, or never existed
     "#);
 }
 
@@ -436,7 +436,7 @@ fn a_question_the_cli_withdraws_is_closed_without_an_answer() {
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"go","type":"text"}]},"parent_tool_use_id":null}
     * ask_opened {"ask":1,"input":{"command":"ls"},"kind":"permission","needs_person":false,"tool":"Bash","tool_use":"toolu_a"}
     * ask_resolved {"ask":1,"kind":"permission","resolution":"withdrawn","tool_use":"toolu_a"}
-    x ask 1 is not open: it was answered, withdrawn, has expired or never was
+    x ask 1 is not open: it was answered, withdrawn, expired, or never existed
     "#);
 }
 
@@ -967,7 +967,7 @@ fn more_prompts_than_may_wait_are_refused() {
     let transcript = play(&script);
     assert_eq!(
         transcript.lines().filter(|line| line.starts_with('x')).collect::<Vec<_>>(),
-        ["x 1024 prompts are waiting already: wait for a turn to end"]
+        ["x 1024 prompts are already waiting: wait for a turn to end"]
     );
 }
 
@@ -1210,9 +1210,9 @@ fn hooks_are_asked_answered_and_fail_closed_where_they_are_gates() {
     * ask_opened {"ask":11,"event":"Stop","hook":3,"input":{"hook_event_name":"Stop"},"kind":"hook"}
     * ask_opened {"ask":12,"event":"PermissionRequest","hook":4,"input":{"hook_event_name":"PermissionRequest"},"kind":"hook"}
     * ask_resolved {"ask":9,"kind":"hook","resolution":"expired"}
-    > {"type":"control_response","response":{"subtype":"success","request_id":"i","response":{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"Nobody answered in time"}}}}
+    > {"type":"control_response","response":{"subtype":"success","request_id":"i","response":{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"No client answered in time"}}}}
     * ask_resolved {"ask":10,"kind":"hook","resolution":"expired"}
-    > {"type":"control_response","response":{"subtype":"success","request_id":"j","response":{"decision":"block","reason":"Nobody answered in time"}}}
+    > {"type":"control_response","response":{"subtype":"success","request_id":"j","response":{"decision":"block","reason":"No client answered in time"}}}
     * ask_resolved {"ask":11,"kind":"hook","resolution":"expired"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"k","response":{}}}
     * ask_resolved {"ask":12,"kind":"hook","resolution":"expired"}
@@ -1222,7 +1222,7 @@ fn hooks_are_asked_answered_and_fail_closed_where_they_are_gates() {
     * unknown {"frame":{"request":{"callback_id":5,"subtype":"hook_callback"},"request_id":"n","type":"control_request"}}
     > {"response":{"error":"The request could not be read","error_code":"invalid_request","request_id":"n","subtype":"error"},"type":"control_response"}
     * ask_opened {"ask":13,"event":"PreToolUse","hook":1,"input":{"hook_event_name":"PreToolUse"},"kind":"hook"}
-    x ask 13 is a hook and does not take this answer: answer it with a hook's output
+    x ask 13 is a hook and does not accept this answer: answer it with a hook output
     * ask_opened {"ask":14,"event":"Stop","hook":3,"input":{"hook_event_name":"Stop"},"kind":"hook"}
     * ask_resolved {"ask":14,"kind":"hook","resolution":"answered"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"p","response":{"hookSpecificOutput":{"additionalContext":"by the way","hookEventName":"Stop"}}}}
@@ -1253,14 +1253,14 @@ fn questions_plans_and_forms_are_what_they_are() {
     * ask_resolved {"ask":1,"edited":true,"input":{"answers":{"Which?":"Blue"},"questions":[{"question":"Which?"}]},"kind":"question","resolution":"answered"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"a","response":{"behavior":"allow","updatedInput":{"answers":{"Which?":"Blue"},"questions":[{"question":"Which?"}]}}}}
     * ask_opened {"ask":2,"kind":"plan","needs_person":true,"tool":"ExitPlanMode"}
-    x ask 2 is a plan and does not take this answer: answer it with allow or deny
+    x ask 2 is a plan and does not accept this answer: answer it with allow or deny
     * ask_resolved {"ask":2,"kind":"plan","resolution":"denied"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"b","response":{"behavior":"deny","interrupt":false,"message":"not yet"}}}
     * ask_opened {"ask":3,"kind":"form","message":"Name?","schema":{"type":"object"},"server":"el"}
     * ask_resolved {"ask":3,"input":{"name":"x"},"kind":"form","resolution":"answered"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"c","response":{"action":"accept","content":{"name":"x"}}}}
     * ask_opened {"ask":4,"kind":"form","message":"Go there","server":"el","url":"https://example.invalid"}
-    x ask 4 is a form and does not take this answer: answer it with submit, decline or dismiss
+    x ask 4 is a form and does not accept this answer: answer it with submit, decline or dismiss
     * ask_resolved {"ask":4,"kind":"form","resolution":"denied"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"d","response":{"action":"decline"}}}
     * ask_opened {"ask":5,"kind":"form"}
@@ -1541,18 +1541,18 @@ fn an_answer_that_the_cli_would_take_for_no_opinion_is_refused() {
     "#), @r#"
     * ready {"cli":{"version":"2.1.325"}}
     * ask_opened {"ask":1,"event":"UserPromptSubmit","hook":2,"input":{"hook_event_name":"UserPromptSubmit"},"kind":"hook"}
-    x ask 1 is a hook of an event that knows no such answer and does not take this answer: answer it with block
-    x ask 1 is a hook of an event that knows no such answer and does not take this answer: answer it with no opinion, block or deny
-    x ask 1 is a hook of an event that knows no such answer and does not take this answer: answer it with no opinion, block or deny
+    x ask 1 is a hook for an event without this output and does not accept this answer: answer it with block
+    x ask 1 is a hook for an event without this output and does not accept this answer: answer it with no opinion, block or deny
+    x ask 1 is a hook for an event without this output and does not accept this answer: answer it with no opinion, block or deny
     * ask_opened {"ask":2,"event":"PreToolUse","hook":1,"input":{"hook_event_name":"PreToolUse"},"kind":"hook"}
-    x ask 2 is a hook of an event that knows no such answer and does not take this answer: answer it with deny
-    x the edited input of a tool must be a JSON object
+    x ask 2 is a hook for an event without this output and does not accept this answer: answer it with deny
+    x the edited tool input must be a JSON object
     * ask_opened {"ask":3,"event":"PermissionRequest","hook":3,"input":{"hook_event_name":"PermissionRequest"},"kind":"hook"}
-    x ask 3 is a hook of an event that knows no such answer and does not take this answer: answer it with no opinion, block or deny
+    x ask 3 is a hook for an event without this output and does not accept this answer: answer it with no opinion, block or deny
     * ask_resolved {"ask":1,"kind":"hook","resolution":"expired"}
-    > {"type":"control_response","response":{"subtype":"success","request_id":"a","response":{"decision":"block","reason":"Nobody answered in time"}}}
+    > {"type":"control_response","response":{"subtype":"success","request_id":"a","response":{"decision":"block","reason":"No client answered in time"}}}
     * ask_resolved {"ask":2,"kind":"hook","resolution":"expired"}
-    > {"type":"control_response","response":{"subtype":"success","request_id":"b","response":{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"Nobody answered in time"}}}}
+    > {"type":"control_response","response":{"subtype":"success","request_id":"b","response":{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"No client answered in time"}}}}
     * ask_resolved {"ask":3,"kind":"hook","resolution":"expired"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"c","response":{}}}
     "#);
@@ -1635,8 +1635,8 @@ fn tools_of_the_program_are_served_and_each_call_is_an_ask() {
     > {"type":"control_response","response":{"subtype":"success","request_id":"d","response":{"mcp_response":{"jsonrpc":"2.0","id":"x","error":{"code":-32601,"message":"Method not found: resources/list"}}}}}
     * ready {"cli":{"version":"2.1.325"}}
     * {"type":"ask_opened","ask":1,"kind":"tool_call","tool":"add","input":{"a":1e400},"tool_use":"toolu_1"}
-    x ask 1 is a call of a tool and does not take this answer: answer it with a tool's result or deny
-    x the result of a tool must be a list of blocks in MCP's shape
+    x ask 1 is a tool call and does not accept this answer: answer it with a tool result or deny
+    x the tool result must be a list of blocks in MCP's shape
     * ask_resolved {"ask":1,"kind":"tool_call","resolution":"answered","tool_use":"toolu_1"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"e","response":{"mcp_response":{"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"5"}],"isError":false}}}}}
     * ask_opened {"ask":2,"kind":"tool_call","tool":"add"}
@@ -1664,8 +1664,8 @@ fn a_call_of_a_tool_that_nobody_answers_is_an_error_after_ten_minutes() {
     * ready {"cli":{"version":"2.1.325"}}
     * ask_opened {"ask":1,"kind":"tool_call","tool":"add"}
     * ask_resolved {"ask":1,"kind":"tool_call","resolution":"expired"}
-    > {"type":"control_response","response":{"subtype":"success","request_id":"e","response":{"mcp_response":{"jsonrpc":"2.0","id":2,"result":{"content":[{"text":"Nobody answered in time","type":"text"}],"isError":true}}}}}
-    x ask 1 is not open: it was answered, withdrawn, has expired or never was
+    > {"type":"control_response","response":{"subtype":"success","request_id":"e","response":{"mcp_response":{"jsonrpc":"2.0","id":2,"result":{"content":[{"text":"No client answered in time","type":"text"}],"isError":true}}}}}
+    x ask 1 is not open: it was answered, withdrawn, expired, or never existed
     "#);
 }
 
@@ -1688,7 +1688,7 @@ fn a_call_that_the_cli_cancels_is_closed_and_its_late_result_is_refused() {
     * ask_resolved {"ask":1,"kind":"tool_call","resolution":"withdrawn"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"g","response":{"mcp_response":{"jsonrpc":"2.0","result":{}}}}}
     > {"type":"control_response","response":{"subtype":"success","request_id":"h","response":{"mcp_response":{"jsonrpc":"2.0","result":{}}}}}
-    x ask 1 is not open: it was answered, withdrawn, has expired or never was
+    x ask 1 is not open: it was answered, withdrawn, expired, or never existed
     * ask_resolved {"ask":2,"kind":"tool_call","resolution":"answered"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"f","response":{"mcp_response":{"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"5"}],"isError":false}}}}}
     "#);
@@ -1718,7 +1718,7 @@ fn only_texts_images_and_documents_are_a_prompt_and_others_are_named_with_their_
     for name in ["tool_result", "tool_use", "thinking", "TEXT", ""] {
         let blocks =
             format!(r#"[{{"type":"text","text":"a"}},{{"type":"{name}","tool_use_id":"toolu_1","content":"yes"}}]"#);
-        let why = format!("x content[1].type is {name:?}: a prompt may have blocks of type text, image and document");
+        let why = format!("x content[1].type is {name:?}: a prompt may contain blocks of type text, image and document");
         assert_eq!(told(&blocks), why);
     }
     for name in ["image", "document"] {
@@ -1733,8 +1733,8 @@ fn a_name_that_could_not_be_an_argument_is_refused_as_a_model() {
     let script = format!("cli ready\nmodel a\u{0}b\nmodel {long}\nmodel sonnet");
     insta::assert_snapshot!(play(&script), @r#"
     * ready {"cli":{"version":"2.1.325"}}
-    x the name of a model has 1 to 256 bytes and no control characters
-    x the name of a model has 1 to 256 bytes and no control characters
+    x a model name has 1 to 256 bytes and no control characters
+    x a model name has 1 to 256 bytes and no control characters
     * request_sent {"body":{"model":"sonnet","subtype":"set_model"},"request":2}
     > {"type":"control_request","request_id":"watari_2","request":{"model":"sonnet","subtype":"set_model"}}
     "#);

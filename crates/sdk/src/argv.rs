@@ -92,7 +92,7 @@ pub enum BadOption {
     ToolServerName,
     /// An option that opens the mode in which everything runs without a question.
     #[error(
-        "{option}: bypassPermissions runs everything without a question, so only whoever starts the session may allow it: \
+        "{option}: bypassPermissions runs everything without asking, so it must be allowed when the session is started: \
          start it with --allow-bypass"
     )]
     Bypass {

@@ -371,7 +371,7 @@ async fn a_cli_that_dies_in_a_turn_ends_the_session_with_the_reason() {
     talk.client.send("go").await.unwrap();
     talk.client.send("and again").await.unwrap();
     let unanswered = talk.client.interrupt().await.unwrap_err();
-    assert_eq!(unanswered.to_string(), "the CLI went away before it answered");
+    assert_eq!(unanswered.to_string(), "the CLI exited before it answered");
     let mut events = Vec::new();
     while let Some(event) = talk.events.next().await {
         events.push(event);

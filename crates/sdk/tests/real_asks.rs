@@ -241,7 +241,7 @@ async fn a_tool_that_a_request_runs_is_asked_for_and_one_that_would_not_be_is_re
     };
     for fields in [json!({}), json!({"check_permissions": false})] {
         let refused = talk.client.request(call(fields)).await.unwrap_err();
-        assert!(refused.to_string().contains("mcp_call runs without a question"), "{refused}");
+        assert!(refused.to_string().contains("mcp_call runs without asking"), "{refused}");
     }
     let Talk { client, events } = &mut talk;
     let answered = client.request(call(json!({"check_permissions": true})));

@@ -96,7 +96,7 @@ async fn a_question_nobody_answers_is_a_no_and_a_late_answer_is_refused() {
     talk.client.send("make a file").await.unwrap();
     talk.until(|event| matches!(event, Event::AskResolved { .. })).await;
     let late = talk.client.answer(AskId(1), Answer::allow()).await.unwrap_err().to_string();
-    insta::assert_snapshot!(late, @"ask 1 is not open: it was answered, withdrawn, has expired or never was");
+    insta::assert_snapshot!(late, @"ask 1 is not open: it was answered, withdrawn, expired, or never existed");
     talk.until_idle().await;
     assert!(!room.sandbox.cwd().join("made.txt").exists());
     talk.client.close().await;

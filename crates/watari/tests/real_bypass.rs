@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use watari_testkit::Reply;
 use watari_testkit::claude::{oldest_claude, pinned_claude};
 
-const WHY: &str = "bypassPermissions runs everything without a question, so only whoever starts the session may allow it: \
+const WHY: &str = "bypassPermissions runs everything without asking, so it must be allowed when the session is started: \
                    start it with --allow-bypass";
 
 /// A model that wants to make two files, each with a tool that must be asked for.

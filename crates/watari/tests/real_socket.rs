@@ -292,7 +292,7 @@ async fn a_tool_of_a_client_is_offered_called_and_answered_by_any_client() {
     let seen = client.until("done").await;
     assert_eq!(of_type(&seen, "tool_result")[0]["output"], "5");
     let late = of_type(&seen, "error")[0]["message"].as_str().unwrap();
-    assert!(late.ends_with("is closed already: client 2 answered it"), "{late}");
+    assert!(late.ends_with("is already resolved: client 2 answered it"), "{late}");
     assert_eq!(text_of(&seen), "It is 5.");
     host.stop().await;
 }

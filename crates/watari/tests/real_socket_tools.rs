@@ -53,7 +53,7 @@ async fn a_call_that_is_interrupted_is_closed_for_every_client_and_a_late_result
         line
     });
     insta::assert_snapshot!(transcript(&[], &words), @r#"
-    {"id":"late","kind":"refused","message":"call_id \"CALL\": ask 3 is not open: it was answered, withdrawn, has expired or never was","type":"error"}
+    {"id":"late","kind":"refused","message":"call_id \"CALL\": ask 3 is not open: it was answered, withdrawn, expired, or never existed","type":"error"}
     {"id":"never","kind":"refused","message":"call_id \"mine\" is not open: no call has this name","type":"error"}
     "#);
     host.stop().await;

@@ -142,7 +142,7 @@ async fn a_permission_that_nobody_answers_is_denied_and_a_late_answer_is_an_erro
     let told = [kept("permission_closed"), kept("error"), kept("tool_result")].concat();
     insta::assert_snapshot!(transcript(&told), @r#"
     {"reason":"expired","requestId":"req_1","type":"permission_closed"}
-    {"fatal":false,"message":"requestId req_1: ask 1 is not open: it was answered, withdrawn, has expired or never was","type":"error"}
+    {"fatal":false,"message":"requestId req_1: ask 1 is not open: it was answered, withdrawn, expired, or never existed","type":"error"}
     {"content":"Permission request timed out","isError":true,"toolUseId":"toolu_1","type":"tool_result"}
     "#);
     assert_eq!(kept("turn_result").len(), 2);
@@ -231,7 +231,7 @@ async fn bad_lines_get_an_error_each_and_change_nothing() {
         .write("{\"type\":\"permission_response\",\"requestId\":\"req_9\",\"result\":{\"behavior\":\"allow\"}}\n")
         .await;
     let late = bridge.until("error").await;
-    insta::assert_snapshot!(late.last().unwrap()["message"].as_str().unwrap(), @"requestId req_9: ask 9 is not open: it was answered, withdrawn, has expired or never was");
+    insta::assert_snapshot!(late.last().unwrap()["message"].as_str().unwrap(), @"requestId req_9: ask 9 is not open: it was answered, withdrawn, expired, or never existed");
     bridge.send(json!({"type": "user_message", "text": "more"})).await;
     assert_eq!(bridge.until("turn_result").await.last().unwrap()["result"], "two");
     assert_eq!(room.stub.model_calls().len(), 2);

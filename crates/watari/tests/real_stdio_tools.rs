@@ -54,7 +54,7 @@ async fn a_tool_of_the_client_is_offered_called_and_answered() {
     bridge.send(json!({"type": "register_tools", "tools": []})).await;
     let errors = [bridge.next().await.unwrap(), bridge.next().await.unwrap()];
     insta::assert_snapshot!(transcript_without(&[], &errors), @r#"
-    {"fatal":false,"message":"callId call_1: ask 1 is not open: it was answered, withdrawn, has expired or never was","type":"error"}
+    {"fatal":false,"message":"callId call_1: ask 1 is not open: it was answered, withdrawn, expired, or never existed","type":"error"}
     {"fatal":false,"message":"the session was started already; register_tools comes before start","type":"error"}
     "#);
     bridge.close_input();
@@ -119,7 +119,7 @@ async fn a_turn_that_is_interrupted_closes_its_call_and_a_late_result_is_refused
         }
         give(&mut bridge, json!("5"), false).await;
         let late = bridge.until("error").await.pop().unwrap();
-        let why = "callId call_1: ask 1 is not open: it was answered, withdrawn, has expired or never was";
+        let why = "callId call_1: ask 1 is not open: it was answered, withdrawn, expired, or never existed";
         assert_eq!(late["message"], why);
         // The session goes on.
         bridge.send(json!({"type": "user_message", "text": "go on"})).await;

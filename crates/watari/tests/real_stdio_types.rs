@@ -146,7 +146,7 @@ async fn requests_that_nobody_answers() {
     insta::assert_snapshot!(transcript_without(&[], told), @r#"
     {"reason":"expired","requestId":"req_1","type":"permission_closed"}
     {"reason":"cancelled","requestId":"req_1","type":"permission_closed"}
-    {"fatal":false,"message":"requestId req_1: ask 1 is not open: it was answered, withdrawn, has expired or never was","type":"error"}
+    {"fatal":false,"message":"requestId req_1: ask 1 is not open: it was answered, withdrawn, expired, or never existed","type":"error"}
     "#);
 }
 

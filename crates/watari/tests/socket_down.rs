@@ -103,7 +103,7 @@ async fn a_request_while_the_cli_is_down_passes_the_same_gates_as_while_it_runs(
         let refused = requested(&mut native, request).await;
         assert!(refused.contains("refused") && refused.contains("bypassPermissions"), "{refused}");
     }
-    insta::assert_snapshot!(requested(&mut native, json!({"type": "set_model", "model": "a\nb"})).await, @r#"{"id":"id","message":"the name of a model has 1 to 256 bytes and no control characters","type":"refused"}"#);
+    insta::assert_snapshot!(requested(&mut native, json!({"type": "set_model", "model": "a\nb"})).await, @r#"{"id":"id","message":"a model name has 1 to 256 bytes and no control characters","type":"refused"}"#);
     insta::assert_snapshot!(requested(&mut native, json!({"type": "mcp_status"})).await, @r#"{"id":"id","message":"cannot send a request while there is no CLI: send a prompt first","type":"refused"}"#);
     goes_on(&mut native).await;
     assert_eq!(arguments(&room), ["--permission-mode=acceptEdits"]);

@@ -166,7 +166,7 @@ async fn requests_to_a_cli_that_does_not_read_are_bounded_in_number() {
     let room = Room::fake(STOPPED);
     let (host, _client) = in_a_stopped_turn(&room, &[]).await;
     let (accepted, why) = accepted_until_refused(&host, &json!({"type": "mcp_status"}), 1100).await;
-    assert_eq!((accepted, why.as_str()), (1024, "1024 requests are unanswered already: wait for the CLI to answer"));
+    assert_eq!((accepted, why.as_str()), (1024, "1024 requests are already unanswered: wait for the CLI to answer"));
     host.kill().await;
 }
 

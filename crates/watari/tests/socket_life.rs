@@ -115,7 +115,7 @@ async fn what_nobody_answers_is_a_no_and_everybody_is_told() {
     "#);
     client.send(json!({"type": "approve", "request_id": "t"})).await;
     let refused = client.next().await.unwrap();
-    insta::assert_snapshot!(refused, @r#"{"kind":"refused","message":"request_id \"t\": ask 2 is not open: it was answered, withdrawn, has expired or never was","type":"error"}"#);
+    insta::assert_snapshot!(refused, @r#"{"kind":"refused","message":"request_id \"t\": ask 2 is not open: it was answered, withdrawn, expired, or never existed","type":"error"}"#);
     host.stop().await;
 }
 
@@ -245,7 +245,7 @@ async fn a_bad_line_gets_one_error_and_changes_nothing() {
     {"kind":"refused","message":"request_id \"never\" is not open: it was answered, cancelled, has expired or never was","type":"error"}
     {"kind":"line","message":"since must be a position such as \"3:17\", or 0 for everything","type":"error"}
     {"kind":"refused","message":"call_id \"x\" is not open: no call has this name","type":"error"}
-    {"kind":"refused","message":"call_id \"call_9\": ask 9 is not open: it was answered, withdrawn, has expired or never was","type":"error"}
+    {"kind":"refused","message":"call_id \"call_9\": ask 9 is not open: it was answered, withdrawn, expired, or never existed","type":"error"}
     {"kind":"line","message":"images[0].type must be one of text, image, document","type":"error"}
     {"id":"h","kind":"line","message":"text has half of a character in it: a surrogate such as \\ud800 without its other half; send whole characters","type":"error"}
     {"kind":"line","message":"since must be a position such as \"3:17\", or 0 for everything","type":"error"}

@@ -84,7 +84,7 @@ async fn of_sixty_four_answers_one_counts_and_the_others_are_told_whose() {
     for own in lost {
         assert_eq!(own["type"], "error");
         let message = own["message"].as_str().unwrap();
-        assert!(message.ends_with(&format!("is closed already: {winner} said yes")), "{message}");
+        assert!(message.ends_with(&format!("is already resolved: {winner} allowed it")), "{message}");
     }
     host.stop().await;
     let answers = room.told_to_cli();

@@ -1,163 +1,167 @@
-//! Asks: questions the CLI puts and waits on.
+//! Asks: questions that the CLI asks and waits on.
 
 use serde::{Deserialize, Serialize};
 
 use crate::id::{HookId, ToolUseId};
 use crate::json::{RawJson, same_value};
 
-/// What is asked. All texts in it come from the model, the working directory or a server: show them as data.
+/// What is asked. All texts in it come from the model, the working directory or a server: show them as untrusted data.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum AskKind {
-    /// May this tool be used?
+    /// The CLI asks whether it may use a tool.
     Permission(Box<PermissionAsk>),
-    /// The model asks the user something; the questions are the input. Only a person can answer.
+    /// The model asks the user questions; they are in the input. Only a person can answer.
     Question(Box<PermissionAsk>),
-    /// The model has a plan and wants to begin. Only a person can answer.
+    /// The model has a plan and asks whether to start. Only a person can answer.
     Plan(Box<PermissionAsk>),
-    /// A hook that this program registered is to run.
+    /// The CLI calls a hook that this program registered.
     Hook(HookAsk),
-    /// A server wants a form filled in.
+    /// An MCP server asks the user to fill in a form.
     Form(Box<FormAsk>),
-    /// A tool of this program is to run.
+    /// The CLI calls a tool of this program.
     ToolCall(Box<ToolCallAsk>),
 }
 
-/// The use of a tool that needs somebody's consent.
+/// A tool use that needs permission.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PermissionAsk {
     /// The tool's name.
     pub tool: String,
-    /// What it would be run with.
+    /// The tool's input.
     pub input: RawJson,
-    /// The use it is about.
+    /// The tool use.
     pub tool_use: Option<ToolUseId>,
-    /// True when the session was asked about the same use of a tool before: its id alone does not name this ask.
+    /// True when the session was asked about the same tool use before, so the tool use's id does not identify this ask.
     #[serde(skip_serializing_if = "is_false")]
     pub repeated: bool,
-    /// Set when a subagent asks.
+    /// The subagent that asks, if a subagent does.
     pub agent: Option<String>,
-    /// Rules the CLI proposes to add, so that it need not ask again.
+    /// Permission rules that the CLI suggests, so that it need not ask again.
     pub suggestions: Option<RawJson>,
     /// True when only a person can answer.
     pub needs_person: bool,
-    /// The whole request.
+    /// The complete request.
     pub detail: RawJson,
 }
 
-/// A hook that is to run.
+/// A call of a hook.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HookAsk {
-    /// The registration it is for.
+    /// The registered hook.
     pub hook: HookId,
-    /// What happened, by the CLI's name, such as `PreToolUse`.
+    /// The hook event that triggered it, by the CLI's name, such as `PreToolUse`.
     pub event: String,
-    /// The use of a tool it is about.
+    /// The tool use that it is about.
     pub tool_use: Option<ToolUseId>,
-    /// What the hook is told, in the CLI's shape.
+    /// The hook's input, in the CLI's shape.
     pub input: RawJson,
 }
 
-/// A form that a server wants filled in.
+/// A form that an MCP server asks the user to fill in.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FormAsk {
     /// The MCP server.
     pub server: String,
-    /// What it says.
+    /// The server's message.
     pub message: String,
     /// The fields, as a JSON Schema.
     pub schema: Option<RawJson>,
-    /// Set when the form is a page elsewhere.
+    /// The address of the form, if it is a web page.
     pub url: Option<String>,
-    /// The whole request.
+    /// The complete request.
     pub detail: RawJson,
 }
 
-/// A tool of this program that is to run. Whether it may was decided before.
+/// A call of a tool of this program. The permission for it was decided before.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ToolCallAsk {
-    /// The tool's name, as it was registered.
+    /// The tool's name, as registered.
     pub tool: String,
-    /// What it is to be run with: what the model wrote, not checked against the tool's schema.
+    /// The input as the model wrote it, not checked against the tool's schema.
     pub input: RawJson,
-    /// The use it is about.
+    /// The tool use.
     pub tool_use: Option<ToolUseId>,
-    /// The CLI's own number of the call, which its answer must carry.
+    /// The CLI's id of the call, which the answer must carry.
     #[serde(skip)]
     pub(crate) call: RawJson,
 }
 
-/// What an ask is about, in short.
+/// A summary of an ask.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AskSummary {
-    /// What kind of ask it is.
+    /// The kind of ask.
     pub kind: AskTag,
-    /// The use of a tool it is about.
+    /// The tool use that it is about.
     pub tool_use: Option<ToolUseId>,
-    /// True when the session was asked about the same use of a tool before.
+    /// True when the session was asked about the same tool use before.
     #[serde(skip_serializing_if = "is_false")]
     pub repeated: bool,
-    /// The tool's name, for the program's own log: `ask_opened` has it for clients.
+    /// The tool's name, for the program's own log; clients have it from `ask_opened`.
     #[serde(skip)]
     pub tool: Option<String>,
 }
 
-/// What an answer allowed beyond what was asked. All of it is absent when the tool ran as asked, or did not run.
+/// What an answer allowed beyond what was asked. Everything is absent when the tool ran as asked, or did not run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Allowed {
-    /// True when the tool ran with another input than the one in `ask_opened`.
+    /// True when the tool ran with an input other than the one in `ask_opened`.
     #[serde(skip_serializing_if = "is_false")]
     pub edited: bool,
-    /// The whole input that the tool ran with, when it was edited; of a form, what it was filled in with.
+    /// The complete input that the tool ran with, if it was edited; for a form, the submitted content.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input: Option<RawJson>,
-    /// The permission rules that were granted with the answer, in the CLI's shape.
+    /// The permission rules that the answer granted, in the CLI's shape.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub permissions: Option<RawJson>,
 }
 
 impl Allowed {
     /// Compares the input of an answer with the input of the ask. An input of the same value is not an edit.
-    pub(crate) fn compared(asked: Option<&RawJson>, given: Option<RawJson>, permissions: Option<RawJson>) -> Allowed {
-        let input = given.filter(|given| !asked.is_some_and(|asked| same_value(asked, given)));
+    pub(crate) fn compared(
+        asked: Option<&RawJson>,
+        answered: Option<RawJson>,
+        permissions: Option<RawJson>,
+    ) -> Allowed {
+        let input = answered.filter(|answered| !asked.is_some_and(|asked| same_value(asked, answered)));
         let permissions = permissions.filter(|permissions| !matches!(permissions.as_str(), "[]" | "null"));
         Allowed { edited: input.is_some(), input, permissions }
     }
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires a reference")]
 fn is_false(value: &bool) -> bool {
     !value
 }
 
-/// A kind of ask, by its name.
+/// The kind of an ask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum AskTag {
-    /// May a tool be used?
+    /// A permission to use a tool.
     Permission,
-    /// A question of the model to the user.
+    /// A question from the model to the user.
     Question,
     /// A plan of the model.
     Plan,
-    /// A hook of the program's.
+    /// A call of a hook of this program.
     Hook,
-    /// A form of a server.
+    /// A form of an MCP server.
     Form,
-    /// A call of a tool of the program's.
+    /// A call of a tool of this program.
     ToolCall,
 }
 
 impl AskKind {
-    /// The use of a tool that consent is asked for.
+    /// Returns the tool use that needs permission, if the ask is about one.
     pub(crate) fn permission_mut(&mut self) -> Option<&mut PermissionAsk> {
         match self {
             AskKind::Permission(ask) | AskKind::Question(ask) | AskKind::Plan(ask) => Some(ask),
@@ -165,7 +169,7 @@ impl AskKind {
         }
     }
 
-    /// What it is about, in short.
+    /// Returns a summary of the ask.
     pub fn summary(&self) -> AskSummary {
         let of_tool = |kind, ask: &PermissionAsk| AskSummary {
             kind,
@@ -185,31 +189,31 @@ impl AskKind {
     }
 }
 
-/// How an ask ended.
+/// How an ask was resolved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum AskResolution {
-    /// Somebody said yes.
+    /// A client allowed it.
     Allowed,
-    /// Somebody said no.
+    /// A client denied it.
     Denied,
-    /// Somebody gave an answer that is neither: a hook's output, a form, a tool's result.
+    /// A client gave an answer that neither allows nor denies: a hook's output, a form, a tool's result.
     Answered,
-    /// Nobody answered in time, which is a no.
+    /// No client answered in time; the ask counts as denied.
     Expired,
-    /// The CLI withdrew it.
+    /// The CLI withdrew the ask.
     Withdrawn,
-    /// The session ended, which is a no.
+    /// The session ended; the ask counts as denied.
     SessionEnded,
 }
 
 impl AskResolution {
-    /// What whoever ended it did.
+    /// Describes the resolution after the client's name, as in "client 2 allowed it".
     pub(crate) fn describe(self) -> &'static str {
         match self {
-            AskResolution::Allowed => "said yes",
-            AskResolution::Denied => "said no",
+            AskResolution::Allowed => "allowed it",
+            AskResolution::Denied => "denied it",
             AskResolution::Answered => "answered it",
             AskResolution::Expired | AskResolution::Withdrawn | AskResolution::SessionEnded => "ended it",
         }

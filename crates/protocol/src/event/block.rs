@@ -1,4 +1,4 @@
-//! Blocks: the pieces an assistant message is made of, and how they grow.
+//! Blocks: the parts of an assistant message, and the deltas that are added to them.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use crate::id::{EntryId, ToolUseId};
 use crate::json::RawJson;
 use crate::wire::repair::{Half, lone_surrogates};
 
-/// What a block is.
+/// The kind of a block.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -20,19 +20,19 @@ pub enum BlockKind {
     Thinking,
     /// The model uses a tool.
     ToolUse {
-        /// This use of the tool.
+        /// The tool use.
         id: ToolUseId,
         /// The tool's name.
         name: String,
     },
-    /// A kind this version does not know, by its name.
+    /// A kind that this version does not know.
     Other {
-        /// The API's name of it.
+        /// The API's name for the kind.
         name: String,
     },
 }
 
-/// What was added to a streaming block.
+/// The content that was added to a streaming block.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", content = "text", rename_all = "snake_case")]
@@ -41,12 +41,12 @@ pub enum Delta {
     Text(String),
     /// Reasoning.
     Thinking(String),
-    /// A piece of the JSON of a tool's input.
+    /// A part of the JSON of a tool's input.
     Input(String),
 }
 
 impl Delta {
-    /// The added text, whatever it is for.
+    /// Returns the added text, of any kind.
     pub fn text(&self) -> &str {
         match self {
             Delta::Text(text) | Delta::Thinking(text) | Delta::Input(text) => text,
@@ -58,13 +58,13 @@ impl Delta {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BlockSource {
-    /// Its id in the stored conversation: a session can be resumed at it.
+    /// The block's id in the stored conversation; a session can be resumed at it.
     pub entry: Option<EntryId>,
-    /// Set when a subagent wrote it: the CLI's id of the subagent.
+    /// The CLI's id of the subagent, if a subagent wrote the block.
     pub agent: Option<String>,
-    /// True when it was interrupted before it was complete.
+    /// True when the block was interrupted before it was complete.
     pub cut_short: bool,
-    /// Who wrote it.
+    /// Who wrote the block.
     pub writer: Writer,
 }
 
@@ -78,43 +78,43 @@ pub enum Writer {
     Model,
     /// A slash command.
     Command,
-    /// The CLI, because the API failed: by its word for the failure.
+    /// The CLI, because the API failed; carries the CLI's name for the error.
     ApiError(String),
 }
 
-/// A complete block: what it is, and the API's own JSON of it.
+/// A complete block: its kind, and its JSON as the API sent it.
 #[derive(Debug, Clone)]
 pub struct Block {
-    /// What it is.
+    /// The kind of block.
     pub kind: BlockKind,
-    /// The block in the API's shape, exactly as it came.
+    /// The block in the API's shape, unchanged.
     pub raw: RawJson,
 }
 
 impl Block {
-    /// The text of a text block, the reasoning of a thinking block.
+    /// Returns the text of a text block or the reasoning of a thinking block; none for other kinds.
     pub fn text(&self) -> Option<String> {
         #[derive(Deserialize)]
-        struct Words<'a> {
+        struct Texts<'a> {
             #[serde(borrow)]
             text: Option<Cow<'a, str>>,
             #[serde(borrow)]
             thinking: Option<Cow<'a, str>>,
         }
         let read = |json: &str| {
-            let words: Words<'_> = serde_json::from_str(json).ok()?;
+            let texts: Texts<'_> = serde_json::from_str(json).ok()?;
             match self.kind {
-                BlockKind::Text => words.text.map(Cow::into_owned),
-                BlockKind::Thinking => words.thinking.map(Cow::into_owned),
+                BlockKind::Text => texts.text.map(Cow::into_owned),
+                BlockKind::Thinking => texts.thinking.map(Cow::into_owned),
                 BlockKind::ToolUse { .. } | BlockKind::Other { .. } => None,
             }
         };
         let json = self.raw.as_str();
-        // Half a character, which JSON can hold and a Rust string cannot, is shown as U+FFFD.
+        // A lone surrogate, which JSON allows and a Rust string does not, is shown as U+FFFD.
         read(json).or_else(|| read(&lone_surrogates(json, Half::Replaced)?))
     }
 
-    /// The input of a tool use, as the model wrote it.
+    /// Returns the input of a tool use, as the model wrote it.
     pub fn input(&self) -> Option<RawJson> {
         #[derive(Deserialize)]
         struct Use<'a> {
@@ -126,14 +126,14 @@ impl Block {
     }
 }
 
-/// A block is written as the API spells it.
+/// A block is serialized in the API's shape.
 impl Serialize for Block {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.raw.serialize(serializer)
     }
 }
 
-/// As it is written: an object that is the API's.
+/// The schema of the serialized form: an object in the API's shape.
 #[cfg(feature = "schema")]
 impl schemars::JsonSchema for Block {
     fn schema_name() -> Cow<'static, str> {
@@ -142,7 +142,7 @@ impl schemars::JsonSchema for Block {
 
     fn json_schema(_generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
         schemars::json_schema!({
-            "description": "A complete block in the API's shape, exactly as it came.",
+            "description": "A complete block in the API's shape, unchanged.",
             "type": "object",
             "additionalProperties": true,
         })
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_blocks_words_can_be_read_even_with_half_a_character() {
+    fn a_blocks_text_can_be_read_even_with_a_lone_surrogate() {
         let block = |kind, json: &str| Block { kind, raw: RawJson::from(json) };
         assert_eq!(block(BlockKind::Text, r#"{"type":"text","text":"a \"b\""}"#).text().as_deref(), Some("a \"b\""));
         assert_eq!(block(BlockKind::Text, r#"{"type":"text","text":"x\ud83d"}"#).text().as_deref(), Some("x\u{fffd}"));

@@ -1,4 +1,4 @@
-//! Notices: what the CLI tells that no program acts on.
+//! Notices: reports of the CLI that are meant for people; no program acts on them.
 
 use serde::Serialize;
 
@@ -7,38 +7,38 @@ use serde::Serialize;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum NoticeKind {
-    /// A remark.
+    /// Information.
     Information,
-    /// The CLI does nothing for the prompt, or goes no further with it: a hook blocked it.
+    /// The CLI does not run the prompt, or stops working on it: a hook blocked it.
     Stopped,
-    /// Something the CLI's own screen would show for a while.
+    /// A notification that the CLI's terminal interface would show for a while.
     Notification,
-    /// The model refused, and whether another took over.
+    /// The model refused; the notice says whether another model took over.
     Refusal,
-    /// What a slash command printed.
+    /// The output of a slash command.
     CommandOutput,
-    /// The login.
+    /// The state of the login.
     Authentication,
-    /// How much of the allowance is used.
+    /// The use of the rate limit.
     RateLimit,
-    /// What several tools did, in a sentence.
+    /// A one-sentence summary of what several tools did.
     ToolSummary,
-    /// The goal that is pursued.
+    /// The active goal.
     Goal,
-    /// Memories that were brought up.
+    /// Memories that were recalled.
     MemoryRecall,
     /// Files that were stored.
     FilesPersisted,
     /// A plugin that was installed.
     PluginInstall,
-    /// A form that was filled in elsewhere.
+    /// A form that was completed elsewhere.
     FormCompleted,
-    /// A request of ours that takes its time.
+    /// The progress of a request that takes long.
     RequestProgress,
-    /// Something the CLI's own screen would draw again.
+    /// A part of the CLI's terminal interface that needs to be redrawn.
     ScreenStale,
     /// Parts of the conversation could not be stored.
     WritesLost,
-    /// The CLI is about to end.
+    /// The CLI is about to exit.
     ShuttingDown,
 }

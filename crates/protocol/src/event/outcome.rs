@@ -5,12 +5,12 @@ use serde::{Deserialize, Serialize};
 use crate::id::PromptId;
 use crate::json::{RawJson, member, object};
 
-/// What a turn runs for.
+/// What started a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TurnCause {
-    /// A prompt of a client.
+    /// A prompt.
     Prompt(PromptId),
     /// The CLI itself: a background task that ended, a deferred tool, a timer.
     Cli,
@@ -20,45 +20,45 @@ pub enum TurnCause {
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TurnOutcome {
-    /// How it ended.
+    /// How the turn ended.
     pub ending: TurnEnding,
-    /// The CLI's own word for it, such as `success` or `error_max_turns`.
+    /// The CLI's name for the outcome, such as `success` or `error_max_turns`.
     pub subtype: String,
-    /// The CLI's finer word, such as `completed` or `aborted_tools`.
+    /// The CLI's more specific reason, such as `completed` or `aborted_tools`.
     pub terminal_reason: Option<String>,
-    /// The last text of the model, or the text of an API error.
+    /// The model's last text, or the text of an API error.
     pub result: Option<String>,
-    /// What went wrong, in the CLI's words.
+    /// The CLI's error messages.
     pub errors: Vec<String>,
-    /// What the model wrote to fit the schema that was asked for. None when none was, or when the model did not.
+    /// The model's structured output. None when no schema was requested, or when the model did not write any.
     pub structured_output: Option<RawJson>,
-    /// Set when a hook kept the use of a tool for later, in the CLI's shape.
+    /// The tool use that a hook deferred, in the CLI's shape.
     pub deferred_tool: Option<RawJson>,
-    /// Uses of tools that were refused, in the CLI's shape.
+    /// The tool uses that were denied, in the CLI's shape.
     pub permission_denials: RawJson,
     /// This turn's tokens.
     pub usage: Usage,
-    /// This turn's cost in US dollars. None when it cannot be told from what came before: the first turn after a
-    /// resume.
+    /// This turn's cost in US dollars. None when the cost before it is unknown: in the first turn after a resume.
     pub cost_usd: Option<f64>,
-    /// The session's cost so far, in US dollars: cumulative, also over resume.
+    /// The session's total cost so far in US dollars, also across resumes.
     pub total_cost_usd: f64,
     /// How long the turn took.
     pub duration_ms: f64,
-    /// The CLI's count of steps.
+    /// The number of steps, as the CLI counts them.
     pub num_turns: u64,
-    /// The whole result, as the CLI wrote it.
+    /// The complete result, as the CLI wrote it.
     pub detail: RawJson,
 }
 
 impl TurnOutcome {
-    /// This turn's tokens as the CLI wrote them, with whatever else it counts; an empty object when it wrote no object.
+    /// Returns this turn's usage as the CLI wrote it, with everything else it counts; an empty object when the CLI
+    /// wrote no object.
     pub fn raw_usage(&self) -> RawJson {
         let usage = member(&self.detail, "usage").filter(|usage| object(usage.as_ref()).is_some());
         usage.unwrap_or_else(|| RawJson::from("{}"))
     }
 
-    /// Reads what the model wrote to fit a schema into a type of the caller's.
+    /// Parses the structured output into a type of the caller. Returns none when there is no structured output.
     pub fn structured<T: serde::de::DeserializeOwned>(&self) -> Option<Result<T, serde_json::Error>> {
         self.structured_output.as_ref().map(|output| serde_json::from_str(output.as_str()))
     }
@@ -71,9 +71,9 @@ impl TurnOutcome {
 pub enum TurnEnding {
     /// The model finished.
     Completed,
-    /// Somebody interrupted it.
+    /// It was interrupted.
     Interrupted,
-    /// It failed, for the reason given.
+    /// It failed, for this reason.
     Failed(Failure),
 }
 
@@ -82,75 +82,75 @@ pub enum TurnEnding {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Failure {
-    /// The API refused or could not be reached; the text is in `result`.
+    /// The API returned an error or could not be reached; the text is in `result`.
     Api,
-    /// The limit of steps was reached.
+    /// The limit on steps was reached.
     MaxTurns,
-    /// The limit of cost was reached.
+    /// The limit on cost was reached.
     MaxBudget,
-    /// The answer did not fit the schema that was asked for.
+    /// The model's output did not fit the requested schema.
     StructuredOutput,
     /// Anything else; the text is in `errors`.
     Execution,
 }
 
-/// Tokens of one turn, as the CLI counts them.
+/// The tokens of one turn, as the CLI counts them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Usage {
-    /// Read by the model, not from the cache.
+    /// Tokens that the model read, without those from the cache.
     pub input_tokens: u64,
-    /// Written by the model.
+    /// Tokens that the model wrote.
     pub output_tokens: u64,
-    /// Written to the cache.
+    /// Tokens that were written to the cache.
     pub cache_creation_input_tokens: u64,
-    /// Read from the cache.
+    /// Tokens that were read from the cache.
     pub cache_read_input_tokens: u64,
 }
 
-/// The CLI's answer to a request of ours.
+/// The reply to a request.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum RequestReply {
-    /// To an interrupt.
+    /// The reply to an interrupt.
     Interrupted(InterruptReceipt),
-    /// To anything else: the CLI's own fields, null when it gave none.
+    /// The reply to any other request: the CLI's fields, or null when it sent none.
     Done(RawJson),
-    /// It was refused, or never answered.
+    /// The request was refused, or never answered.
     Failed(RequestFailure),
 }
 
-/// What an interrupt did to prompts that were waiting.
+/// What an interrupt did to the waiting prompts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InterruptReceipt {
-    /// These will still run.
+    /// The prompts that will still run.
     pub still_queued: Vec<PromptId>,
-    /// These were dropped.
+    /// The prompts that were dropped.
     pub cancelled: Vec<PromptId>,
 }
 
-/// A request of ours that the CLI refused or never answered.
+/// Why a request failed: the CLI refused it or never answered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum RequestFailure {
-    /// The CLI said no, with its own words.
+    /// The CLI refused the request.
     #[error("the CLI refused it: {message}")]
     Refused {
-        /// What it said.
+        /// The CLI's message.
         message: String,
-        /// Its code, such as `unsupported_request`.
+        /// The CLI's error code, such as `unsupported_request`.
         code: Option<String>,
     },
-    /// The CLI went away first.
-    #[error("the CLI went away before it answered")]
+    /// The CLI exited before it answered.
+    #[error("the CLI exited before it answered")]
     SessionEnded,
     /// The CLI did not answer in time.
     #[error("the CLI did not answer in time; it may be busy or hung: try again, or close the session")]
     TimedOut,
-    /// The answer was longer than a line may be.
+    /// The answer was longer than the limit for a line.
     #[error("the CLI's answer was too long to be read")]
     TooLong,
 }
@@ -159,15 +159,15 @@ pub enum RequestFailure {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Exit {
-    /// Its exit code.
+    /// The exit code.
     pub code: Option<i32>,
-    /// The signal that ended it.
+    /// The signal that terminated it.
     pub signal: Option<i32>,
-    /// How many processes of the session the system would not let go of; nearly always none.
+    /// How many processes of the session could not be terminated; nearly always 0.
     pub left: u32,
-    /// The end of what it wrote to stderr.
+    /// The last part of its stderr.
     pub stderr: String,
-    /// What it complained of in its own messages before it was ready.
+    /// The errors that it reported in messages before it was ready.
     pub errors: Vec<String>,
     /// Why it ended.
     pub reason: ExitReason,
@@ -178,35 +178,35 @@ pub struct Exit {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ExitReason {
-    /// The session had been told to end.
+    /// The session was closed or aborted.
     Asked,
-    /// It did not answer in time when it was started, and was ended.
+    /// It did not answer in time after its start, and was terminated.
     StartTimedOut,
-    /// It refused what the session was to be set up with, and was ended.
+    /// It refused the session's settings, and was terminated.
     StartRefused(RequestFailure),
-    /// It did not react in time, and was ended.
+    /// It did not react in time, and was terminated.
     Unresponsive {
         /// What it did not react to.
         to: Unanswered,
         /// For how many seconds.
         seconds: u64,
     },
-    /// Another of its MCP servers has the name of the one that serves the session's own tools, so it was ended.
+    /// Another of its MCP servers has the name of the server of the session's own tools, so it was terminated.
     ToolServerTaken,
-    /// The program that had started it was killed, and it with that.
+    /// The program that started it was killed, which terminated the CLI too.
     OwnerKilled,
-    /// It ended by itself.
+    /// It exited on its own.
     #[default]
     ByItself,
 }
 
-/// What a CLI did not react to.
+/// What the CLI did not react to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Unanswered {
     /// An interrupt of the running turn.
     Interrupt,
-    /// A probe, after it had written nothing for long.
+    /// A probe, sent after it had written nothing for a long time.
     Probe,
 }

@@ -1,17 +1,17 @@
-//! What the CLI says of itself and of a conversation.
+//! What the CLI reports about itself and about a conversation.
 
 use serde::Serialize;
 
 use crate::id::SessionId;
 use crate::json::{RawJson, member};
 
-/// What the CLI said of itself when it started.
+/// What the CLI reported about itself when it started.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CliInfo {
-    /// Its version; older versions say it only with the first turn.
+    /// The CLI's version; older versions report it only with the first turn.
     pub version: Option<String>,
-    /// Its whole answer: commands, models, account and more.
+    /// The complete answer: commands, models, account and more.
     pub detail: RawJson,
 }
 
@@ -19,24 +19,24 @@ pub struct CliInfo {
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SessionInfo {
-    /// The conversation's id: resume with it.
+    /// The conversation's id; use it to resume.
     pub session_id: SessionId,
     /// The model that answers.
     pub model: String,
     /// The CLI's working directory.
     pub cwd: String,
-    /// How permissions are decided.
+    /// The permission mode.
     pub permission_mode: String,
-    /// The tools the model has.
+    /// The tools that the model can use.
     pub tools: Vec<String>,
     /// The CLI's version.
     pub version: String,
-    /// The whole description.
+    /// The complete description.
     pub detail: RawJson,
 }
 
 impl SessionInfo {
-    /// The MCP servers and how they are, as the CLI wrote them; an empty list when it wrote no list.
+    /// Returns the MCP servers and their status, as the CLI wrote them; an empty list when it wrote no list.
     pub fn mcp_servers(&self) -> RawJson {
         member(&self.detail, "mcp_servers").filter(RawJson::is_list).unwrap_or_else(|| RawJson::from("[]"))
     }

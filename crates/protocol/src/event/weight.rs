@@ -1,10 +1,10 @@
-//! How much memory an event holds, for queues that are bounded by bytes.
+//! The memory that an event takes, for queues that are bounded by bytes.
 
 use crate::event::{AskKind, Event, RequestReply};
 use crate::json::RawJson;
 
 impl Event {
-    /// About how many bytes this event holds: what is large in it, and a little for the rest.
+    /// Returns the approximate size of this event in bytes: its large parts, plus a constant for the rest.
     pub fn weight_bytes(&self) -> usize {
         size_of::<Event>() + self.large_bytes()
     }

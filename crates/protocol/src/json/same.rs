@@ -1,4 +1,4 @@
-//! Whether two JSON texts stand for the same value.
+//! Comparison of JSON texts by value.
 
 use std::collections::HashMap;
 
@@ -6,13 +6,13 @@ use serde_json::value::RawValue;
 
 use super::RawJson;
 
-/// How often the two texts may be read through, counted in bytes: each level of nesting reads what lies in it again. A
-/// tool's input has a few levels; two texts that need more are taken as different.
+/// How often the two texts may be read, counted in bytes: each level of nesting reads its content again. A tool's input
+/// has a few levels; two texts that need more passes count as different.
 const PASSES_MAX: usize = 8;
 
-/// Whether two texts stand for the same value: neither the order of keys, nor spaces, nor escapes count. Of a key that
-/// occurs twice the last counts, as it does for the CLI. Texts that cannot be compared, because they are nested too deep
-/// or hold half a character, are different. It does not recurse.
+/// Returns whether two texts have the same value: the order of keys, whitespace and escapes do not matter. Of a
+/// repeated key the last one counts, as for the CLI. Texts that cannot be compared, because they are nested too deep or
+/// contain a lone surrogate, are different. This function does not recurse.
 pub(crate) fn same_value(one: &RawJson, other: &RawJson) -> bool {
     let mut bytes_left = PASSES_MAX.saturating_mul(one.as_str().len() + other.as_str().len());
     let mut pairs: Vec<(&RawValue, &RawValue)> = vec![(&one.0, &other.0)];
@@ -38,7 +38,7 @@ pub(crate) fn same_value(one: &RawJson, other: &RawJson) -> bool {
     true
 }
 
-/// Adds the members of two objects, pair by pair; false if they do not have the same keys.
+/// Adds the members of two objects as pairs. Returns false if the objects do not have the same keys.
 fn pair_members<'a>(one: &'a RawValue, other: &'a RawValue, pairs: &mut Vec<(&'a RawValue, &'a RawValue)>) -> bool {
     let read = |value: &'a RawValue| serde_json::from_str::<HashMap<String, &'a RawValue>>(value.get());
     let (Ok(one), Ok(other)) = (read(one), read(other)) else { return false };
@@ -62,7 +62,7 @@ fn same_text(one: &str, other: &str) -> bool {
     read(one).is_some_and(|one| read(other) == Some(one))
 }
 
-/// Whole numbers are compared exactly, others as the CLI reads them.
+/// Integers are compared exactly, other numbers as the CLI reads them.
 fn same_number(one: &str, other: &str) -> bool {
     if let (Ok(one), Ok(other)) = (one.parse::<i128>(), other.parse::<i128>()) {
         return one == other;
@@ -114,7 +114,7 @@ mod tests {
     fn deep_values_are_compared_in_bounded_time_and_without_recursion() {
         let deep = |end: &str| format!("{}{end}{}", "[".repeat(100_000), "]".repeat(100_000));
         assert!(same(&deep("1"), &deep("1")));
-        // It cannot be shown that they are the same, so they are not.
+        // The limit is reached before they are known to be the same, so they count as different.
         assert!(!same(&deep("1"), &deep("1.0")));
     }
 }

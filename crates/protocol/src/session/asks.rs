@@ -1,4 +1,4 @@
-//! The questions that are open, by whom they can be answered, and until when.
+//! The open asks of a session and their deadlines.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -8,24 +8,24 @@ use crate::event::{Allowed, AskKind, AskResolution, Event};
 use crate::id::{AskId, Counter};
 use crate::json::RawJson;
 
-/// How many asks may be open at once. The CLI opens one for each tool and each hook that runs at the same time;
-/// more than this is a fault of the CLI, and the newest are refused.
+/// How many asks may be open at once. The CLI opens one for each tool and each hook that runs at the same time; more
+/// than this is a fault of the CLI, and further asks are denied.
 const OPEN_ASKS_MAX: usize = 1024;
 
-/// Of how many asks it is remembered who answered them, for those who come too late. The oldest is forgotten.
+/// How many answered asks are stored, to report to late clients who answered. The oldest is dropped.
 const ANSWERED_MAX: usize = 64;
 
-/// The open asks of a session. Each leaves exactly once.
+/// The open asks of a session. Each is taken out exactly once.
 #[derive(Debug)]
 pub(super) struct Asks {
     ids: Counter,
-    /// The tool uses that the session was asked about, also by its earlier processes.
+    /// The tool uses that the session was asked about, including those of its earlier processes.
     tool_uses: AskedToolUses,
     open: Vec<OpenAsk>,
     answered: VecDeque<ResolvedAsk>,
 }
 
-/// An ask that somebody answered who has a name.
+/// An ask that a named client answered.
 #[derive(Debug)]
 pub(super) struct ResolvedAsk {
     pub(super) ask: AskId,
@@ -36,19 +36,19 @@ pub(super) struct ResolvedAsk {
 #[derive(Debug)]
 pub(super) struct OpenAsk {
     pub(super) id: AskId,
-    /// The CLI's own id, to answer it by.
+    /// The CLI's id of the ask, for the answer.
     pub(super) request_id: String,
     pub(super) kind: AskKind,
     deadline: Option<Instant>,
 }
 
 impl OpenAsk {
-    /// The event of its end, when no answer ended it.
+    /// Returns the event for an ask that was resolved without an answer.
     pub(super) fn resolved(&self, resolution: AskResolution) -> Event {
         self.answered(resolution, None, Allowed::default())
     }
 
-    /// The event of its end by an answer.
+    /// Returns the event for an ask that was resolved by an answer.
     pub(super) fn answered(&self, resolution: AskResolution, by: Option<String>, allowed: Allowed) -> Event {
         Event::AskResolved { ask: self.id, summary: self.kind.summary(), resolution, by, allowed }
     }
@@ -59,20 +59,20 @@ impl Asks {
         Asks { ids, tool_uses, open: Vec::new(), answered: VecDeque::new() }
     }
 
-    /// Remembers who answered an ask.
-    pub(super) fn note_answer(&mut self, answered: ResolvedAsk) {
+    /// Stores who answered an ask.
+    pub(super) fn record_answer(&mut self, answered: ResolvedAsk) {
         if self.answered.len() >= ANSWERED_MAX {
             self.answered.pop_front();
         }
         self.answered.push_back(answered);
     }
 
-    /// Who answered an ask, if that is still known.
+    /// Returns who answered an ask, if that is still stored.
     pub(super) fn answer_to(&self, ask: AskId) -> Option<&ResolvedAsk> {
         self.answered.iter().find(|answered| answered.ask == ask)
     }
 
-    /// Opens an ask and returns the event that reports it; none when too many are open.
+    /// Opens an ask and returns its event; none when too many asks are open.
     pub(super) fn open(&mut self, request_id: &str, mut kind: AskKind, deadline: Option<Instant>) -> Option<Event> {
         if self.open.len() >= OPEN_ASKS_MAX {
             return None;
@@ -90,43 +90,43 @@ impl Asks {
         self.open.iter().find(|ask| ask.id == id)
     }
 
-    /// Whether an ask with this id of the CLI's is open.
+    /// Returns whether an ask with this CLI id is open.
     pub(super) fn is_asked(&self, request_id: &str) -> bool {
         self.open.iter().any(|ask| ask.request_id == request_id)
     }
 
-    /// Takes an ask out by our id.
+    /// Removes and returns an ask by our id.
     pub(super) fn take(&mut self, id: AskId) -> Option<OpenAsk> {
         let place = self.open.iter().position(|ask| ask.id == id)?;
         Some(self.open.remove(place))
     }
 
-    /// Takes an ask out by the CLI's id.
+    /// Removes and returns an ask by the CLI's id.
     pub(super) fn take_withdrawn(&mut self, request_id: &str) -> Option<OpenAsk> {
         let place = self.open.iter().position(|ask| ask.request_id == request_id)?;
         Some(self.open.remove(place))
     }
 
-    /// Takes out the call of a tool that the CLI has cancelled, by the CLI's own number of it. A server that connects again
-    /// counts anew, so the newest is meant.
+    /// Removes and returns the tool call that the CLI cancelled, by the CLI's id of the call. A server that reconnects
+    /// counts from the start again, so the newest call with the id is the cancelled one.
     pub(super) fn take_cancelled_call(&mut self, cancelled: &RawJson) -> Option<OpenAsk> {
-        let is_meant = |ask: &OpenAsk| matches!(&ask.kind, AskKind::ToolCall(asked) if asked.call == *cancelled);
-        let place = self.open.iter().rposition(is_meant)?;
+        let is_cancelled = |ask: &OpenAsk| matches!(&ask.kind, AskKind::ToolCall(asked) if asked.call == *cancelled);
+        let place = self.open.iter().rposition(is_cancelled)?;
         Some(self.open.remove(place))
     }
 
-    /// Takes out an ask whose time is over.
+    /// Removes and returns an ask whose deadline has passed.
     pub(super) fn take_expired(&mut self, now: Instant) -> Option<OpenAsk> {
         let place = self.open.iter().position(|ask| ask.deadline.is_some_and(|deadline| deadline <= now))?;
         Some(self.open.remove(place))
     }
 
-    /// Takes out any ask, the oldest first.
+    /// Removes and returns the oldest ask.
     pub(super) fn take_oldest(&mut self) -> Option<OpenAsk> {
         (!self.open.is_empty()).then(|| self.open.remove(0))
     }
 
-    /// Whether the CLI waits for an answer.
+    /// Returns whether the CLI waits for an answer.
     pub(super) fn is_any_open(&self) -> bool {
         !self.open.is_empty()
     }

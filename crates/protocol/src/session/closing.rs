@@ -1,36 +1,36 @@
-//! The way out: a ladder of ever firmer steps, each with a time limit.
+//! The closing ladder: ever stronger steps to end the CLI, each with a time limit.
 
 use std::time::{Duration, Instant};
 
-/// What the driver does to end the CLI.
+/// A step that the driver takes to end the CLI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
-    /// Close its stdin: an idle CLI ends by itself.
+    /// Close its stdin: an idle CLI then exits.
     CloseStdin,
     /// Send it SIGTERM.
     Terminate,
     /// Kill it and everything it started.
     Kill,
-    /// End it at once: SIGINT, a short grace in which it can save its conversation, then kill everything.
+    /// End it at once: SIGINT, a short grace period in which it can store its conversation, then kill everything.
     Abort,
 }
 
-/// How far the ladder was climbed.
+/// The last step that was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rung {
-    /// The turn was interrupted; its result is awaited.
+    /// The turn was interrupted; the machine waits for its result.
     Interrupted,
-    /// Its stdin is closed; its exit is awaited.
+    /// The CLI's stdin was closed; the machine waits for its exit.
     StdinClosed,
-    /// It was sent SIGTERM; its exit is awaited.
+    /// The CLI received SIGTERM; the machine waits for its exit.
     Terminated,
-    /// It was killed; there is nothing firmer.
+    /// The CLI was killed; there is no stronger step.
     Killed,
 }
 
 impl Rung {
-    /// How long to wait on a rung before the next.
-    fn patience(self) -> Option<Duration> {
+    /// Returns how long to wait before the next step.
+    fn time_limit(self) -> Option<Duration> {
         match self {
             Rung::Interrupted => Some(Duration::from_secs(3)),
             Rung::StdinClosed => Some(Duration::from_secs(2)),
@@ -39,7 +39,7 @@ impl Rung {
         }
     }
 
-    /// The next rung, and what is done to get there.
+    /// Returns the next rung, and the step that leads to it.
     pub(super) fn next(self) -> Option<(Rung, Stop)> {
         match self {
             Rung::Interrupted => Some((Rung::StdinClosed, Stop::CloseStdin)),
@@ -50,7 +50,7 @@ impl Rung {
     }
 }
 
-/// A session on its way out.
+/// The state of a session that is closing.
 #[derive(Debug)]
 pub(super) struct Closing {
     pub(super) rung: Rung,
@@ -59,6 +59,6 @@ pub(super) struct Closing {
 
 impl Closing {
     pub(super) fn on(rung: Rung, now: Instant) -> Closing {
-        Closing { rung, deadline: rung.patience().and_then(|patience| now.checked_add(patience)) }
+        Closing { rung, deadline: rung.time_limit().and_then(|limit| now.checked_add(limit)) }
     }
 }

@@ -1,4 +1,4 @@
-//! What the machine does for a client.
+//! How the machine carries out commands.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -21,7 +21,7 @@ use crate::wire::mcp;
 use crate::wire::outgoing::{self, OutgoingLine};
 use crate::wire::request_record;
 
-/// How many requests of ours the CLI may leave unanswered. One more is refused.
+/// How many requests may be unanswered. One more is refused.
 const REQUESTS_UNANSWERED_MAX: usize = 1024;
 
 impl Machine {
@@ -60,15 +60,16 @@ impl Machine {
         Ok(Accepted::Prompt(id))
     }
 
-    /// The CLI is always asked with its plain interrupt: what waits, waits here, so that a prompt which was
-    /// handed over still gets its result. (Asked to cancel its queue, the CLI may drop that prompt silently.)
+    /// Interrupts the running turn. The CLI always receives its plain interrupt, because prompts wait here and not in
+    /// the CLI: so a prompt that was handed over still gets its result. (When told to cancel its queue, the CLI may
+    /// drop that prompt silently.)
     ///
-    /// It is not asked when no turn runs. Before its first prompt an interrupt stops nothing; later it would end the
-    /// subagents that work in the background. (Measured on 2.1.325.)
+    /// The CLI receives no interrupt when no turn runs. Before its first prompt an interrupt stops nothing; later it
+    /// would end the subagents that work in the background. (Measured on 2.1.325.)
     fn interrupt(&mut self, cancel_queued: bool, now: Instant) -> RequestId {
         let mut cancelled = Vec::new();
         if self.phase == Phase::Starting {
-            // The prompt that would run first is the one to stop.
+            // Interrupt the prompt that would run first.
             cancelled.extend(self.prompts.drop_next());
         }
         if cancel_queued {
@@ -91,7 +92,7 @@ impl Machine {
         request
     }
 
-    /// Whether a turn runs, of a prompt or of the CLI's own.
+    /// Returns whether a turn runs, of a prompt or of the CLI itself.
     fn has_turn(&self) -> bool {
         self.prompts.with_cli().is_some() || self.runs_by_itself
     }
@@ -111,7 +112,7 @@ impl Machine {
         let closed = open.answered(resolution, by.clone(), allowed);
         self.asks.take(ask);
         if let Some(by) = by {
-            self.asks.note_answer(ResolvedAsk { ask, by, resolution });
+            self.asks.record_answer(ResolvedAsk { ask, by, resolution });
         }
         self.emit(closed);
         self.write(line);
@@ -131,7 +132,7 @@ impl Machine {
                 return Err(Refusal::ToolName { name: tool.name.clone() });
             }
             self.config.initialize.tools.clone_from(tools);
-            // Even without a tool the server is there.
+            // The server exists even without a tool.
             self.config.initialize.offers_tools = true;
         }
         if self.config.initialize.has_tools() {
@@ -141,7 +142,7 @@ impl Machine {
             check_model(model)?;
         }
         let id = self.expect_answer(RequestKind::Other, now);
-        // On record before it takes effect: it may change what runs without a question.
+        // Recorded before it takes effect: it may change what runs without asking.
         self.emit(Event::RequestSent { request: id, body: request_record::on_record(request), by });
         self.write(outgoing::request(id, request, &self.config.initialize));
         Ok(Accepted::Request(id))
@@ -153,13 +154,14 @@ impl Machine {
     }
 
     fn close(&mut self, now: Instant) {
-        // The gentle steps need a CLI that reacts. One that starts may not, and has nothing that it could lose.
-        let needs_no_gentleness = match self.phase {
+        // The first steps of the ladder need a CLI that reacts. A CLI that is starting may not react, and has nothing
+        // to lose.
+        let must_abort = match self.phase {
             Phase::Starting => true,
             Phase::Running => self.watchdog.is_stalled(),
             Phase::Idle | Phase::Closing | Phase::Ended => false,
         };
-        if needs_no_gentleness {
+        if must_abort {
             return self.abort(now);
         }
         let runs = self.phase == Phase::Running;
@@ -170,7 +172,7 @@ impl Machine {
         while let Some(prompt) = self.prompts.drop_next() {
             self.emit(Event::PromptDropped { prompt, reason: DropReason::SessionEnded });
         }
-        // The interrupt withdraws what the CLI asks; what it does not withdraw is refused when stdin closes.
+        // After the interrupt the CLI withdraws its asks; those that it does not withdraw are denied when stdin closes.
         self.close_asks();
         if runs {
             let request = self.expect_answer(RequestKind::OwnInterrupt, now);
@@ -183,7 +185,7 @@ impl Machine {
         }
     }
 
-    /// Ends the CLI for a reason of ours.
+    /// Ends the CLI for a reason other than a command.
     pub(super) fn end_for(&mut self, trigger: Trigger, reason: ExitReason, now: Instant) {
         if self.step(trigger).is_none() {
             return;
@@ -196,27 +198,27 @@ impl Machine {
 
     fn abort(&mut self, now: Instant) {
         if self.step(Trigger::EndAsked).is_some() {
-            // Why a session ends that is ending already was decided before.
+            // If the session was already ending, its exit reason stays.
             self.exit_reason = ExitReason::Asked;
         }
         self.close_asks();
-        // Asked again, it does not wait for the CLI to store its conversation.
+        // A second abort does not wait for the CLI to store its conversation.
         let is_aborting = self.closing.as_ref().is_some_and(|closing| closing.rung == Rung::Killed);
         self.stop(if is_aborting { Stop::Kill } else { Stop::Abort });
         self.closing = Some(Closing::on(Rung::Killed, now));
     }
 }
 
-/// A CLI that is started again gets the model's name as an argument.
+/// Checks a model name, because a restarted CLI receives it as an argument.
 pub(crate) fn check_model(model: &str) -> Result<(), Refusal> {
     let fits = !model.is_empty() && model.len() <= MODEL_BYTES_MAX && !model.contains(char::is_control);
     if fits { Ok(()) } else { Err(Refusal::BadModel) }
 }
 
-/// How long the name of a model may be.
+/// The maximum length of a model name.
 const MODEL_BYTES_MAX: usize = 256;
 
-/// The servers that a client sets take the place of all others, but not that of the session's own tools.
+/// Refuses requests that would replace or disable the server of the session's own tools.
 fn check_servers(request: &Request) -> Result<(), Refusal> {
     if let Request::SetMcpServers(servers) = request
         && servers.contains_key(TOOL_SERVER)
@@ -236,7 +238,7 @@ fn check_servers(request: &Request) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The CLI drops a prompt it cannot read without a word, so it is checked here.
+/// Checks a prompt, because the CLI silently drops a prompt that it cannot read.
 fn check_content(content: &PromptContent) -> Result<(), Refusal> {
     if content.bytes() > PROMPT_BYTES_MAX {
         return Err(Refusal::PromptTooLong { bytes: content.bytes() });
@@ -260,18 +262,18 @@ fn check_blocks(blocks: &RawJson) -> Result<(), Refusal> {
         return Err(Refusal::EmptyPrompt);
     }
     for (place, block) in blocks.iter().enumerate() {
-        let Head { r#type: given, text } = serde_json::from_str(block.get()).map_err(|_| Refusal::BadBlocks)?;
-        if !PROMPT_BLOCKS.contains(&given.as_str()) {
-            return Err(Refusal::BadBlock { place, given: given.chars().take(60).collect() });
+        let Head { r#type: kind, text } = serde_json::from_str(block.get()).map_err(|_| Refusal::BadBlocks)?;
+        if !PROMPT_BLOCKS.contains(&kind.as_str()) {
+            return Err(Refusal::BadBlock { place, given: kind.chars().take(60).collect() });
         }
-        if given == "text" && !text.is_some_and(|text| text.get().starts_with('"')) {
+        if kind == "text" && !text.is_some_and(|text| text.get().starts_with('"')) {
             return Err(Refusal::BadBlocks);
         }
     }
     Ok(())
 }
 
-/// How an answer ends an ask, what it allows beyond what was asked, and the line that the CLI is sent.
+/// Returns how an answer resolves an ask, what it allows beyond what was asked, and the line for the CLI.
 fn encode_answer(open: &OpenAsk, answer: &Answer) -> Result<(AskResolution, Allowed, OutgoingLine), Refusal> {
     let id = open.request_id.as_str();
     let plainly = |resolution, line| Ok((resolution, Allowed::default(), line));
@@ -281,32 +283,32 @@ fn encode_answer(open: &OpenAsk, answer: &Answer) -> Result<(AskResolution, Allo
             AskKind::Permission(ask) | AskKind::Question(ask) | AskKind::Plan(ask),
             Answer::Allow { input, permissions },
         ) => {
-            let given = edited(input.as_ref())?;
-            let allowed = Allowed::compared(Some(&ask.input), given.cloned(), permissions.clone());
-            let line = answers::consent(id, given.unwrap_or(&ask.input), permissions.as_ref());
+            let edited = edited_input(input.as_ref())?;
+            let allowed = Allowed::compared(Some(&ask.input), edited.cloned(), permissions.clone());
+            let line = answers::allow(id, edited.unwrap_or(&ask.input), permissions.as_ref());
             Ok((AskResolution::Allowed, allowed, line))
         }
         (AskKind::Permission(_) | AskKind::Question(_) | AskKind::Plan(_), Answer::Deny { message, interrupt }) => {
             let interrupts = if *interrupt { Interrupts::Yes } else { Interrupts::No };
-            plainly(AskResolution::Denied, answers::denial(id, message, interrupts))
+            plainly(AskResolution::Denied, answers::deny(id, message, interrupts))
         }
         (AskKind::Question(ask), Answer::Choose(choices)) => {
             let input = answers::chosen(&ask.input, choices);
-            let line = answers::consent(id, &input, None);
+            let line = answers::allow(id, &input, None);
             Ok((AskResolution::Answered, Allowed::compared(Some(&ask.input), Some(input), None), line))
         }
         (AskKind::Hook(ask), Answer::Hook(output)) => {
             if let HookOutput::Allow { input } = output {
-                edited(input.as_ref())?;
+                edited_input(input.as_ref())?;
             }
-            match answers::is_taken(&ask.event, output) {
+            match answers::check_hook_output(&ask.event, output) {
                 Ok(()) => {
                     let (input, permissions) = answers::granted_by_hook(output);
                     let asked = input.as_ref().and_then(|_| answers::tool_input(ask));
                     let allowed = Allowed::compared(asked.as_ref(), input, permissions);
                     Ok((AskResolution::Answered, allowed, answers::hook(id, &ask.event, output)))
                 }
-                Err(takes) => wrong("a hook of an event that knows no such answer", takes),
+                Err(takes) => wrong("a hook for an event without this output", takes),
             }
         }
         (AskKind::Form(_), Answer::Submit(content)) => {
@@ -316,24 +318,24 @@ fn encode_answer(open: &OpenAsk, answer: &Answer) -> Result<(AskResolution, Allo
         (AskKind::Form(_), Answer::Decline) => plainly(AskResolution::Denied, answers::form(id, "decline", None)),
         (AskKind::Form(_), Answer::Dismiss) => plainly(AskResolution::Denied, answers::form(id, "cancel", None)),
         (AskKind::ToolCall(ask), Answer::ToolResult { content, is_error }) => {
-            // Something else than a list would reach the model as a broken tool.
+            // Anything but a list would look like a broken tool to the model.
             content.parse::<Vec<&RawValue>>().map_err(|_| Refusal::BadToolResult)?;
             plainly(AskResolution::Answered, mcp::result(id, &ask.call, content, *is_error))
         }
         (AskKind::ToolCall(ask), Answer::Deny { message, .. }) => {
             plainly(AskResolution::Denied, mcp::failure(id, &ask.call, message))
         }
-        (AskKind::ToolCall(_), _) => wrong("a call of a tool", "a tool's result or deny"),
-        (AskKind::Permission(_), _) => wrong("a permission", "allow or deny"),
+        (AskKind::ToolCall(_), _) => wrong("a tool call", "a tool result or deny"),
+        (AskKind::Permission(_), _) => wrong("a permission request", "allow or deny"),
         (AskKind::Question(_), _) => wrong("a question", "choose, allow or deny"),
         (AskKind::Plan(_), _) => wrong("a plan", "allow or deny"),
-        (AskKind::Hook(_), _) => wrong("a hook", "a hook's output"),
+        (AskKind::Hook(_), _) => wrong("a hook", "a hook output"),
         (AskKind::Form(_), _) => wrong("a form", "submit, decline or dismiss"),
     }
 }
 
-/// The input a tool is to be run with instead of its own. One with nothing in it is none, as it is for the CLI.
-fn edited(input: Option<&RawJson>) -> Result<Option<&RawJson>, Refusal> {
+/// Returns the input that replaces the tool's own. An empty object counts as none, as it does for the CLI.
+fn edited_input(input: Option<&RawJson>) -> Result<Option<&RawJson>, Refusal> {
     let Some(input) = input else { return Ok(None) };
     let members: BTreeMap<String, &RawValue> = input.parse().map_err(|_| Refusal::BadInput)?;
     Ok((!members.is_empty()).then_some(input))

@@ -1,4 +1,4 @@
-//! What a session is started with.
+//! The configuration of a session.
 
 use std::time::Duration;
 
@@ -6,28 +6,28 @@ use super::liveness::Liveness;
 use crate::asked::AskedToolUses;
 use crate::initialize::Initialize;
 
-/// What a session is started with.
+/// The configuration of a session.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// What the CLI is told first.
+    /// The settings of the opening request.
     pub initialize: Initialize,
-    /// After how long an unanswered ask is a no; none means never.
+    /// After how long an unanswered ask is denied; none means never.
     pub answer_within: Option<Duration>,
-    /// What the model is told of a permission for which nobody answered in time.
+    /// The message for the model when a permission request was not answered in time.
     pub timeout_message: String,
-    /// Ids of prompts, asks, blocks and requests go on behind this number: in one log no id stands for two things.
+    /// Ids of prompts, asks, blocks and requests continue after this number, so that no id occurs twice in a log.
     pub ids_after: u64,
-    /// The tool uses that the session was asked about by its earlier processes.
+    /// The tool uses that the session was asked about by earlier processes.
     pub asked_tool_uses: AskedToolUses,
-    /// After how long a CLI that does not answer is given up.
+    /// After how long a CLI that does not answer the opening request is terminated.
     pub start_within: Duration,
     /// How long the CLI may take to react while a turn runs.
     pub liveness: Liveness,
-    /// Whether a client may have everything run without a question.
+    /// Whether a client may make everything run without asking.
     pub allow_bypass: bool,
-    /// What the conversation has cost before, in US dollars: nothing for a new one, none when it is not known.
+    /// The conversation's cost before this process, in US dollars: 0 for a new one, none when it is unknown.
     pub cost_so_far_usd: Option<f64>,
-    /// Chance, as an argument: it makes the ids of prompts unlike those of other sessions.
+    /// A random number that makes the ids of prompts unique among sessions.
     pub uuid_seed: u128,
 }
 

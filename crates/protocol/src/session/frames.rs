@@ -1,5 +1,5 @@
-//! What the machine does with a frame of the CLI. Every frame has a row in every phase, because the CLI
-//! is right about what it does.
+//! How the machine handles frames of the CLI. Every frame is legal in every phase, because the CLI decides what it
+//! does.
 
 use std::time::{Duration, Instant};
 
@@ -23,8 +23,8 @@ use crate::wire::stream::StreamFrame;
 use crate::wire::system::{CliState, SystemFrame};
 use crate::wire::{Incoming, Text};
 
-/// How long a tool of the program or of a client may take. The one who runs it may be gone for good, and the turn, and every
-/// prompt behind it, would wait for it.
+/// How long a tool of the program or of a client may take. The client that runs it may have disconnected for good, and
+/// the turn and every later prompt would wait for it.
 const TOOL_RETURNS_WITHIN: Duration = Duration::from_secs(10 * 60);
 
 impl Machine {
@@ -95,14 +95,14 @@ impl Machine {
 
     fn turn_finished(&mut self, mut frame: ResultFrame, now: Instant) {
         if self.phase == Phase::Starting && !self.runs_by_itself {
-            // No turn was begun: this is how some versions say that they will not start.
+            // No turn has started: some versions report this way that they will not start.
             self.start_errors.extend(frame.outcome.errors);
             return;
         }
         if self.end_says_why() {
             return;
         }
-        // Older versions do not say that a turn was interrupted, only that it failed.
+        // Older versions do not report that a turn was interrupted, only that it failed.
         let was_interrupted = std::mem::take(&mut self.interrupt_sent);
         self.watchdog.turn_ended();
         if was_interrupted && frame.outcome.ending == TurnEnding::Failed(Failure::Execution) {
@@ -115,7 +115,7 @@ impl Machine {
             }
             Some(_) | None => TurnCause::Cli,
         };
-        // A message that the CLI did not stop before its result will not go on.
+        // A message that the CLI did not finish before its result will not continue.
         self.messages.turn_finished(cause, &frame, |event| self.outputs.push_back(Output::Event(event)));
         if frame.has_origin || cause == TurnCause::Cli {
             self.runs_by_itself = false;
@@ -124,26 +124,27 @@ impl Machine {
         self.emit(Event::TurnFinished { cause, outcome: Box::new(frame.outcome) });
         self.hand_over_prompt();
         if self.cli_state.is_none() {
-            // Older versions do not say when they are idle: they are after every result.
+            // Older versions do not report when they are idle: they are idle after every result.
             self.went_idle();
         }
         self.interrupted_for_closing(now);
     }
 
-    /// Whether the CLI was ended before it asked the model. It then calls the turn interrupted or its prompt cancelled or lost,
-    /// but the end of the session says why.
+    /// Returns whether the CLI was ended before it called the model. The CLI then reports the turn as interrupted, or
+    /// its prompt as cancelled or lost, but the exit reason has the cause.
     pub(super) fn end_says_why(&self) -> bool {
         self.exit_reason == ExitReason::ToolServerTaken
     }
 
-    /// What a turn cost, from the CLI's running total. The total falls when the conversation is cleared.
+    /// Returns the cost of a turn, from the CLI's running total. The total falls when the conversation is cleared.
     fn cost_since_before(&mut self, total_usd: f64) -> Option<f64> {
         let before = self.cost_so_far_usd.replace(total_usd)?;
         Some(if total_usd < before { total_usd } else { total_usd - before })
     }
 
-    /// A result that names prompts is theirs: a prompt that came while the CLI ran by itself is answered by that
-    /// turn. One that names none is the prompt's unless it says where else it came from.
+    /// Returns whether a result belongs to the prompt that the CLI holds. A result that names prompts belongs to them:
+    /// a prompt that arrives while the CLI runs a turn of its own is answered by that turn. A result that names no
+    /// prompt belongs to the prompt unless it has another origin.
     fn is_result_of(&self, frame: &ResultFrame) -> bool {
         let Some(prompt) = self.prompts.with_cli() else { return false };
         if frame.prompt_uuids.is_empty() {
@@ -153,7 +154,7 @@ impl Machine {
         frame.prompt_uuids.iter().any(|uuid| uuid == entry.as_str())
     }
 
-    /// What the CLI says of the session: some of it steers the machine, the rest is passed on.
+    /// Handles a system message: some of them change the machine's state, the others become events.
     fn system(&mut self, frame: SystemFrame<'_>, now: Instant) {
         let event = match frame {
             SystemFrame::Init(session) => return self.turn_announced(session, now),
@@ -199,7 +200,7 @@ impl Machine {
                 if self.ran_since_hand_over {
                     self.prompt_lost();
                 }
-                // One that waited for a turn of the CLI's own, of which there was no result.
+                // A prompt may wait for a turn of the CLI's own that had no result.
                 self.hand_over_prompt();
                 self.went_idle();
                 self.interrupted_for_closing(now);
@@ -213,11 +214,11 @@ impl Machine {
         }
     }
 
-    /// The CLI repeats the session's description with every turn.
+    /// Handles the session's description, which the CLI repeats with every turn.
     fn turn_announced(&mut self, session: Box<SessionInfo>, now: Instant) {
         self.tool_server_is_taken = mcp::is_tool_server_taken(&session.mcp_servers());
         if self.tool_server_is_taken && !self.config.initialize.tools.is_empty() {
-            // Before the model is asked: a call of our tools could reach the other server.
+            // End it before the model is called: the other server could receive calls of our tools.
             return self.end_for(Trigger::EndAsked, ExitReason::ToolServerTaken, now);
         }
         self.interrupt_again(now);
@@ -232,7 +233,7 @@ impl Machine {
         }
     }
 
-    /// The CLI's word for idle may be about the turn before: it counts only when it has no prompt.
+    /// Becomes idle if the CLI holds no prompt. If it holds one, its `idle` state may be about the turn before.
     pub(super) fn went_idle(&mut self) {
         if self.prompts.with_cli().is_none() && self.step(Trigger::WentIdle).is_some() {
             self.runs_by_itself = false;
@@ -242,7 +243,7 @@ impl Machine {
         }
     }
 
-    /// The turn that was in the way of closing is over.
+    /// Continues closing when the turn that was interrupted for it has ended.
     pub(super) fn interrupted_for_closing(&mut self, now: Instant) {
         let waits_for_turn = self.closing.as_ref().is_some_and(|closing| closing.rung == Rung::Interrupted);
         if waits_for_turn && self.prompts.with_cli().is_none() {
@@ -253,7 +254,7 @@ impl Machine {
     fn asked(&mut self, request: AskRequest<'_>, now: Instant) {
         let id = &*request.request_id;
         if self.asks.is_asked(id) {
-            // Asked twice is asked once.
+            // A repeated request is ignored.
             return;
         }
         let is_for_tools = matches!(
@@ -261,12 +262,12 @@ impl Machine {
             AskBody::OfToolServer(_) | AskBody::CallCancelled { .. } | AskBody::Known(AskKind::ToolCall(_))
         );
         if is_for_tools && !self.config.initialize.has_tools() {
-            // A server of somebody else's has that name, and is none of ours.
+            // Another server has that name; it is not ours.
             return self.write(answers::unsupported(id, "mcp_message"));
         }
         match request.body {
             AskBody::Known(AskKind::Hook(ask)) if self.config.initialize.hook(ask.hook).is_none() => {
-                self.write(answers::safe(id, &Gate::Hook { event: ask.event }, "No hook of this name is registered"));
+                self.write(answers::safe(id, &Gate::Hook { event: ask.event }, "No hook with this id is registered"));
             }
             AskBody::Known(kind) if self.phase != Phase::Closing => {
                 let gate = Gate::of(&kind);
@@ -286,7 +287,7 @@ impl Machine {
             }
             AskBody::CallCancelled { call, notice } => {
                 if let Some(ask) = self.asks.take_cancelled_call(&call) {
-                    // The protocol wants no response to a cancelled call, and a late result is refused.
+                    // A cancelled call needs no response, and a late result is refused.
                     self.emit(ask.resolved(AskResolution::Withdrawn));
                 }
                 self.write(mcp::answer(id, &notice, &self.config.initialize.tools));
@@ -298,7 +299,7 @@ impl Machine {
         }
     }
 
-    /// Until when an ask must be answered.
+    /// Returns the deadline of an ask.
     fn deadline_of(&self, kind: &AskKind, now: Instant) -> Option<Instant> {
         let limit = match kind {
             AskKind::Permission(_) | AskKind::Question(_) | AskKind::Plan(_) | AskKind::Form(_) => {
@@ -320,7 +321,7 @@ impl Machine {
         self.answered(&response.request_id, body);
     }
 
-    /// A request of ours has its answer, or is known to get none. One that nobody waits for is passed over.
+    /// Handles the answer to a request, or the certainty that none will come. An answer without a request is ignored.
     pub(super) fn answered(&mut self, request_id: &str, body: Result<RawJson, RequestFailure>) {
         let request = outgoing::request_of_name(request_id);
         let Some((request, (kind, _))) = request.and_then(|id| Some((id, self.requests.remove(&id)?))) else { return };
@@ -332,7 +333,7 @@ impl Machine {
             (RequestKind::Interrupt { of, cancelled }, Ok(answer)) => {
                 let is_idle = self.cli_state == Some(CliState::Idle) && !self.ran_since_hand_over;
                 if is_idle && of == self.prompts.with_cli() && !self.is_queued(of, &answer) {
-                    // It takes a prompt up before it answers an interrupt that came after it; this one it did not.
+                    // The CLI starts a prompt before it answers a later interrupt. It has not started this one.
                     self.prompt_lost();
                     self.went_idle();
                 }
@@ -343,15 +344,15 @@ impl Machine {
         self.emit(Event::RequestAnswered { request, reply });
     }
 
-    /// The CLI is there. Should it refuse the opening request, it would run without what was asked of it
-    /// (a gate, a schema, a prompt), so the session is ended and the refusal told as the reason.
+    /// Handles the answer to the opening request. A CLI that refuses it would run without the requested settings (a
+    /// gate, a schema, a prompt), so the session is ended with the refusal as the reason.
     fn initialized(&mut self, answer: Result<RawJson, RequestFailure>) {
         match answer {
             Ok(detail) => {
                 if self.step(Trigger::Initialized).is_some() {
                     self.emit(Event::Ready { cli: CliInfo { version: read_version(&detail), detail } });
                     if self.runs_by_itself {
-                        // A resumed session may have gone on by itself before it answered.
+                        // A resumed session may have started a turn before it answered.
                         self.step(Trigger::TurnBegan);
                     }
                     self.hand_over_prompt();

@@ -1,4 +1,4 @@
-//! What becomes of a prompt from when it is handed to the CLI: taken up, lost, cancelled or interrupted.
+//! What happens to a prompt after it is handed to the CLI: it is started, lost, cancelled or interrupted.
 
 use std::time::Instant;
 
@@ -14,10 +14,10 @@ use crate::wire::outgoing;
 use crate::wire::system::CliState;
 
 impl Machine {
-    /// Hands the next prompt over, if the CLI has none and may have one.
+    /// Hands the next prompt to the CLI, if the CLI holds none and may receive one.
     ///
-    /// While the CLI runs a turn of its own the prompt waits here, where an interrupt can drop it. In the CLI's queue it
-    /// could not, and 2.1.42 would answer it together with that turn.
+    /// While the CLI runs a turn of its own, the prompt waits here, where an interrupt can drop it. An interrupt cannot
+    /// drop it from the CLI's queue, and 2.1.42 would answer it together with that turn.
     pub(super) fn hand_over_prompt(&mut self) {
         let runs_its_own = self.runs_by_itself && self.cli_state != Some(CliState::Idle);
         if !matches!(self.phase, Phase::Idle | Phase::Running) || runs_its_own {
@@ -27,14 +27,14 @@ impl Machine {
             return;
         };
         self.step(Trigger::TurnBegan);
-        // What was to be interrupted is over.
+        // The turn that was interrupted has ended.
         (self.ran_since_hand_over, self.interrupt_sent) = (false, false);
         self.emit(Event::TurnStarted { cause: TurnCause::Prompt(id) });
         let line = outgoing::prompt(&self.prompts.entry(id), &content);
         self.write(line);
     }
 
-    /// The CLI has nothing to do and gave no result for the prompt it had: it will not give one.
+    /// Drops the prompt that the CLI holds: the CLI is idle and will not send a result for it.
     pub(super) fn prompt_lost(&mut self) {
         if self.end_says_why() {
             return;
@@ -72,8 +72,8 @@ impl Machine {
         self.interrupted_for_closing(now);
     }
 
-    /// Whether the CLI says, in its answer to an interrupt, that it still has a prompt: it will run it. (2.1.325 keeps it in its
-    /// queue while a command runs in the background.)
+    /// Returns whether the CLI's answer to an interrupt lists a prompt as queued: then the CLI will run it. (2.1.325
+    /// leaves it in its queue while a command runs in the background.)
     pub(super) fn is_queued(&self, prompt: Option<PromptId>, answer: &RawJson) -> bool {
         prompt.is_some_and(|prompt| {
             let entry = self.prompts.entry(prompt);
@@ -81,8 +81,8 @@ impl Machine {
         })
     }
 
-    /// Interrupts the CLI once more when it shows that a turn runs which was interrupted before: an interrupt that reaches the
-    /// CLI before it has begun the turn is answered and has no effect. (Measured on 2.1.325 and 2.1.42.)
+    /// Repeats an interrupt when the CLI shows that the interrupted turn runs: the CLI answers an interrupt that
+    /// arrives before it has started the turn, but the interrupt has no effect. (Measured on 2.1.325 and 2.1.42.)
     pub(super) fn interrupt_again(&mut self, now: Instant) {
         let may_write = self.closing.as_ref().is_none_or(|closing| closing.rung == Rung::Interrupted);
         if !self.interrupt_sent || !may_write {

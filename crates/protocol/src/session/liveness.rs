@@ -1,7 +1,7 @@
-//! Whether the CLI still reacts: to an interrupt, and to a probe once it has been silent for long.
+//! The watchdog: whether the CLI still reacts to an interrupt, and to a probe after a long silence.
 //!
-//! Silence counts only while a turn runs, nothing is asked of us, and somebody reads what the CLI writes. A byte costs a
-//! note of the time: the deadline is looked at when it fires, and is not moved by every byte.
+//! Silence counts only while a turn runs, no ask is open, and the CLI's output is read. A read only stores the time:
+//! the deadline is checked when it fires, and is not moved by every read.
 
 use std::time::{Duration, Instant};
 
@@ -15,48 +15,48 @@ use crate::wire::outgoing;
 /// How long the CLI may take to react before it counts as unresponsive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Liveness {
-    /// End the CLI when an interrupt of a running turn is neither answered nor obeyed within this time.
+    /// End the CLI when it neither answers an interrupt of a running turn nor ends the turn within this time.
     pub interrupt_answered_within: Duration,
-    /// End the CLI when an interrupt was answered, and the turn that ran still runs this long after it was sent.
+    /// End the CLI when it answered an interrupt, but the turn still runs this long after the interrupt was sent.
     pub interrupt_obeyed_within: Duration,
     /// Probe the CLI when it has written nothing for this long while a turn runs.
     pub silent_for: Duration,
     /// Report the CLI as stalled when it writes nothing for this long after a probe.
     pub probe_answered_within: Duration,
-    /// End a CLI that is stalled, as one that does not react to an interrupt.
+    /// Also end a stalled CLI, like a CLI that does not react to an interrupt.
     pub end_stalled: bool,
 }
 
 impl Default for Liveness {
     fn default() -> Liveness {
         Liveness {
-            // The CLI was measured to answer in 25 ms and to end its turn in 45 ms, in the middle of a tool too.
+            // Measured: the CLI answers in 25 ms and ends its turn in 45 ms, even while a tool runs.
             interrupt_answered_within: Duration::from_secs(5),
             interrupt_obeyed_within: Duration::from_secs(10),
             silent_for: Duration::from_secs(30),
-            // The CLI answers a probe in 10 ms, also while the API does not answer.
+            // Measured: the CLI answers a probe in 10 ms, even while the API does not answer.
             probe_answered_within: Duration::from_secs(10),
             end_stalled: false,
         }
     }
 }
 
-/// What is known of the CLI's reactions.
+/// The state of the watchdog.
 #[derive(Debug)]
 pub(super) struct Watchdog {
     limits: Liveness,
-    /// When the CLI last wrote something, or when its silence last had another cause.
+    /// When the CLI last wrote something, or when its silence was last excused.
     received_at: Instant,
     silence: Silence,
     interrupt: Option<PendingInterrupt>,
 }
 
-/// How far the watch over the CLI's silence is. It counts only while a turn runs.
+/// The state of the check for silence. It counts only while a turn runs.
 #[derive(Debug, Clone, Copy)]
 enum Silence {
-    /// It is looked at then.
+    /// The silence is checked at this time.
     CheckAt(Instant),
-    /// The CLI was probed, and has until then to write anything.
+    /// The CLI was probed and must write something before this time.
     ProbedUntil(Instant),
     /// The CLI was reported as stalled.
     Stalled,
@@ -68,7 +68,8 @@ struct PendingInterrupt {
     request: RequestId,
     awaits: Awaits,
     deadline: Instant,
-    /// Whether a prompt's turn was known to run, which an interrupt ends. What waits in the CLI, it does not end.
+    /// Whether a prompt's turn was known to run, which an interrupt ends. An interrupt does not end what waits in the
+    /// CLI.
     ends_turn: bool,
 }
 
@@ -88,7 +89,7 @@ impl Watchdog {
         self.silence = Silence::CheckAt(after(now, self.limits.silent_for));
     }
 
-    /// An earlier interrupt keeps its deadline: asking again does not give the CLI more time.
+    /// Records an interrupt. An earlier interrupt keeps its deadline: a repeated one gives the CLI no more time.
     pub(super) fn interrupted(&mut self, request: RequestId, ends_turn: bool, now: Instant) {
         let deadline = after(now, self.limits.interrupt_answered_within);
         let interrupt =
@@ -96,7 +97,7 @@ impl Watchdog {
         interrupt.ends_turn |= ends_turn;
     }
 
-    /// The CLI answered a request. An interrupt that it answered ends a turn that ran soon after.
+    /// Records an answer. After the answer to an interrupt, the running turn must end soon.
     pub(super) fn answered(&mut self, request: RequestId) {
         let Some(interrupt) = self.interrupt.as_mut().filter(|interrupt| interrupt.request == request) else { return };
         if interrupt.ends_turn {
@@ -109,7 +110,7 @@ impl Watchdog {
         }
     }
 
-    /// The turn has ended that was to be interrupted, or there was none.
+    /// Records that the interrupted turn has ended, or that there was none.
     pub(super) fn turn_ended(&mut self) {
         self.interrupt = None;
     }
@@ -127,7 +128,7 @@ impl Watchdog {
         [silence, interrupt].into_iter().flatten().min()
     }
 
-    /// The CLI could not be heard until now: every limit begins anew.
+    /// Excuses the silence up to now: every limit starts again.
     fn excuse(&mut self, now: Instant) {
         self.received_at = now;
         self.silence = match self.silence {
@@ -142,12 +143,13 @@ impl Watchdog {
 }
 
 impl Machine {
-    /// The CLI wrote something, be it a part of a line. To be called for every read, before its lines are handled.
+    /// Records that the CLI wrote something, even a part of a line. Call it for every read, before its lines are
+    /// handled.
     pub fn handle_bytes(&mut self, now: Instant) {
         self.now = now;
         let silent_since = std::mem::replace(&mut self.watchdog.received_at, now);
         match self.watchdog.silence {
-            // The usual case: when the deadline fires it is seen that the CLI was heard since.
+            // The usual case: when the deadline fires, the check sees that the CLI has written since.
             Silence::CheckAt(_) => {}
             Silence::ProbedUntil(_) => self.watchdog.turn_began(now),
             Silence::Stalled => {
@@ -160,18 +162,18 @@ impl Machine {
         }
     }
 
-    /// The CLI's silence up to now had a cause of ours: nobody read what it wrote, or it was busy reading what we wrote.
+    /// Excuses the CLI's silence up to now: its output was not read, or it was busy reading its stdin.
     pub fn handle_excuse(&mut self, now: Instant) {
         self.now = now;
         self.watchdog.excuse(now);
     }
 
-    /// When it is to be looked at whether the CLI still reacts.
+    /// Returns when to check whether the CLI still reacts.
     pub(super) fn liveness_deadline(&self) -> Option<Instant> {
         self.watchdog.next_deadline().filter(|_| self.phase == Phase::Running)
     }
 
-    /// Looks whether the CLI still reacts.
+    /// Checks whether the CLI still reacts.
     pub(super) fn check_liveness(&mut self, now: Instant) {
         if self.phase != Phase::Running {
             return;
@@ -185,7 +187,7 @@ impl Machine {
             return self.end_unresponsive(Unanswered::Interrupt, within, now);
         }
         match self.watchdog.silence {
-            // The CLI waits for an answer of ours. It may: a question can be open for hours.
+            // The CLI waits for an answer to an ask, which can be open for hours.
             Silence::CheckAt(at) if at <= now && self.asks.is_any_open() => self.watchdog.turn_began(now),
             Silence::CheckAt(at) if at <= now => {
                 let silent_until = after(self.watchdog.received_at, limits.silent_for);
@@ -207,23 +209,22 @@ impl Machine {
         }
     }
 
-    /// Asks the CLI for something that it answers at once whatever it does. No client hears of it.
+    /// Sends a request that the CLI answers at once, even when it is busy. No event reports it.
     fn probe(&mut self, now: Instant) {
         let id = self.expect_answer(RequestKind::Probe, now);
         self.write(outgoing::request(id, &Request::McpStatus, &self.config.initialize));
         self.watchdog.silence = Silence::ProbedUntil(after(now, self.watchdog.limits.probe_answered_within));
     }
 
-    /// Ends a CLI that does not react. One that only does not listen can still store its conversation; one that is
-    /// stopped is killed half a second later.
+    /// Ends a CLI that does not react. A CLI that only ignores its stdin can still store its conversation; a stopped
+    /// one is killed half a second later.
     fn end_unresponsive(&mut self, to: Unanswered, within: Duration, now: Instant) {
         let reason = ExitReason::Unresponsive { to, seconds: within.as_secs() };
         self.end_for(Trigger::Unresponsive, reason, now);
     }
 }
 
-/// The shortest limit there is, so that a timer always waits, and the longest. A longer one means never: no session lives
-/// to see the difference.
+/// The shortest limit, so that a timer always waits, and the longest, which in practice means never.
 const LIMIT_MIN: Duration = Duration::from_millis(1);
 const LIMIT_MAX: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 

@@ -1,8 +1,8 @@
-//! The message that is being streamed: its blocks, how long each is, and which are complete.
+//! The streaming message: its blocks, their lengths, and which of them are complete.
 //!
-//! The CLI streams a block, sends the whole block as an `assistant` frame before the block's own stop,
-//! and stops the message. A block that was streamed but never sent whole was abandoned. A stream that breaks off has no stop on
-//! 2.1.42: that another message is complete says that it is over.
+//! The CLI streams a block, sends the complete block as an `assistant` frame before the block's stop, and stops the
+//! message. A block that was streamed but never sent complete was abandoned. On 2.1.42, a stream that breaks off has no
+//! stop; the next complete message shows that it is over.
 
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -20,7 +20,7 @@ use crate::wire::stream::{StreamDelta, StreamFrame};
 pub(super) struct Messages {
     blocks: Counter,
     streaming: Option<Streaming>,
-    /// What was emitted of the turn.
+    /// What clients can see of the turn so far.
     shown: Shown,
 }
 
@@ -28,9 +28,9 @@ pub(super) struct Messages {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Shown {
     Nothing,
-    /// Something was done, such as a tool or a slash command.
+    /// Some work, such as a tool or a slash command.
     Work,
-    /// A text for the user, or the reason why there is none.
+    /// Text for the user, or the reason why there is none.
     Text,
 }
 
@@ -52,8 +52,8 @@ struct StreamingBlock {
     is_whole: bool,
 }
 
-/// What is said of a prompt for which the CLI did nothing, without a word.
-const NOTHING_DONE: &str = "Claude Code did nothing for this message and does not say why: a hook in its settings may have \
+/// The notice for a prompt for which the CLI did nothing and gave no reason.
+const NOTHING_DONE: &str = "Claude Code did nothing for this message and gave no reason: a hook in its settings may have \
                             blocked it";
 
 impl Messages {
@@ -87,13 +87,14 @@ impl Messages {
         }
     }
 
-    /// Something of the turn was emitted elsewhere.
+    /// Records that clients can see this much of the turn.
     pub(super) fn show(&mut self, shown: Shown) {
         self.shown = self.shown.max(shown);
     }
 
-    /// A turn is over. What its result says is emitted where nothing else says it: 2.1.42 reports a slash command that it does
-    /// not know so, and nothing at all of a prompt that a hook has blocked.
+    /// Ends a turn. If clients have seen no text, the text of the result is emitted as a block: that is how 2.1.42
+    /// reports an unknown slash command. For a prompt that a hook blocked, 2.1.42 reports nothing at all; a notice is
+    /// emitted instead.
     pub(super) fn turn_finished(&mut self, cause: TurnCause, frame: &ResultFrame, mut emit: impl FnMut(Event)) {
         self.finish(&mut emit);
         let shown = std::mem::replace(&mut self.shown, Shown::Nothing);
@@ -122,12 +123,12 @@ impl Messages {
         }
     }
 
-    /// Whole blocks, of the streaming message or of one that was not streamed.
+    /// Handles complete blocks, of the streaming message or of a message that was not streamed.
     pub(super) fn complete(&mut self, frame: AssistantFrame<'_>, mut emit: impl FnMut(Event)) {
         let is_replaced = |streaming: &Streaming| streaming.message.0 != *frame.message_id;
         if frame.parent.is_none() && self.streaming.as_ref().is_some_and(is_replaced) {
-            // The CLI streams one message at a time. This one is given up before the other one's blocks are emitted, so that
-            // whoever takes back its text does not take back theirs.
+            // The CLI streams one message at a time. The streaming message is discarded before the blocks of the other
+            // are emitted, so that a client that removes its text does not remove theirs.
             self.finish(&mut emit);
         }
         if let Some(message) = frame.refused {
@@ -151,7 +152,7 @@ impl Messages {
         }
     }
 
-    /// The streaming message is over, in good order or not.
+    /// Ends the streaming message, complete or not.
     pub(super) fn finish(&mut self, mut emit: impl FnMut(Event)) {
         let Some(streaming) = self.streaming.take() else {
             return;
@@ -192,7 +193,7 @@ impl Messages {
     }
 
     fn grow_block(&mut self, index: u64, delta: StreamDelta<'_>, has_halves: bool, mut emit: impl FnMut(Event)) {
-        // What comes after a block was sent whole is in it already.
+        // The complete block already contains deltas that arrive after it.
         let Some(block) = self.block_at(index).filter(|block| !block.is_whole) else { return };
         let must_join = has_halves || block.halves.is_waiting();
         let mut whole = |text: Text<'_>| if must_join { block.halves.join(&text) } else { text.into_string() };
@@ -202,7 +203,7 @@ impl Messages {
             StreamDelta::Input(text) => Delta::Input(whole(text)),
         };
         if must_join && delta.text().is_empty() {
-            // It was half a character, which is told with its other half.
+            // It was half a character, which is emitted with its other half.
             return;
         }
         let at = block.characters;
@@ -211,12 +212,13 @@ impl Messages {
     }
 
     fn block_at(&mut self, index: u64) -> Option<&mut StreamingBlock> {
-        // The newest is the one that grows; looking from the end makes that the first look.
+        // The newest block is the one that grows, so search from the end.
         self.streaming.as_mut()?.blocks.iter_mut().rev().find(|block| block.index == index)
     }
 
-    /// The streamed block that a whole one completes: of its kind, and if possible the one that is still open,
-    /// because the CLI sends a block whole before it stops it. For an empty block it sends nothing.
+    /// Returns the streamed block that a complete block belongs to: one of its kind, and if possible one that is still
+    /// open, because the CLI sends the complete block before its stop. For an empty block the CLI sends no complete
+    /// one.
     fn take_streamed(&mut self, message: &str, kind: &BlockKind) -> Option<BlockId> {
         let streaming = self.streaming.as_mut().filter(|streaming| streaming.message.0 == message)?;
         let fits = |block: &StreamingBlock| !block.is_whole && block.kind == *kind;

@@ -1,6 +1,6 @@
-//! The prompts of a session: one is with the CLI, the others wait here.
+//! The prompts of a session: the CLI holds one, the others wait here.
 //!
-//! Only one is handed over at a time, because the CLI joins messages that wait with it into one prompt.
+//! Only one prompt is handed over at a time, because the CLI merges waiting messages into one prompt.
 
 use std::collections::VecDeque;
 
@@ -10,16 +10,16 @@ use crate::id::{Counter, EntryId, PromptId};
 /// How many prompts may wait. One more is refused.
 pub(super) const PROMPTS_WAITING_MAX: usize = 1024;
 
-/// How long a prompt may be. The CLI ends itself on a line of more than 256 million characters.
+/// The maximum length of a prompt. The CLI exits on a line of more than 256 million characters.
 pub(super) const PROMPT_BYTES_MAX: usize = 200 * 1024 * 1024;
 
-/// How long all prompts that wait may be. One that would make them longer is refused.
+/// The maximum total length of the waiting prompts. A prompt that would exceed it is refused.
 pub(super) const PROMPTS_WAITING_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 #[derive(Debug)]
 pub(super) struct Prompts {
     ids: Counter,
-    /// What makes the ids we give to the CLI unlike those of any other session.
+    /// Makes the ids that the CLI receives different from those of any other session.
     uuid_seed: u128,
     waiting: VecDeque<(PromptId, PromptContent)>,
     with_cli: Option<PromptId>,
@@ -48,7 +48,7 @@ impl Prompts {
         id
     }
 
-    /// The next prompt to hand over, if the CLI has none.
+    /// Returns the next prompt to hand over, if the CLI holds none.
     pub(super) fn hand_over(&mut self) -> Option<(PromptId, PromptContent)> {
         if self.with_cli.is_some() {
             return None;
@@ -58,24 +58,24 @@ impl Prompts {
         Some((id, content))
     }
 
-    /// The prompt that the CLI has is done.
+    /// Returns the prompt that the CLI held, which is done.
     pub(super) fn finish(&mut self) -> Option<PromptId> {
         self.with_cli.take()
     }
 
-    /// Takes out the prompt that waits longest.
+    /// Removes the prompt that has waited longest.
     pub(super) fn drop_next(&mut self) -> Option<PromptId> {
         self.waiting.pop_front().map(|(id, _)| id)
     }
 
-    /// The id that the CLI knows a prompt by: a UUID whose last part is our number. It must be unlike
-    /// every other, because the CLI stores it in the conversation.
+    /// Returns the id of a prompt for the CLI: a UUID whose last part is our number. It must be unique, because the CLI
+    /// stores it in the conversation.
     pub(super) fn entry(&self, id: PromptId) -> EntryId {
-        EntryId::made(format!("{}{:012x}", prompt_entry_prefix(self.uuid_seed), id.0 & 0xffff_ffff_ffff))
+        EntryId::generated(format!("{}{:012x}", prompt_entry_prefix(self.uuid_seed), id.0 & 0xffff_ffff_ffff))
     }
 }
 
-/// What the entry id of every prompt of one process begins with, and that of no other process.
+/// Returns the prefix of the entry ids of all prompts of one process. No other process has the same prefix.
 pub fn prompt_entry_prefix(uuid_seed: u128) -> String {
     format!(
         "{:08x}-{:04x}-4{:03x}-8{:03x}-",

@@ -1,4 +1,4 @@
-//! The phases of a session as a table: a step that is not in `STEPS` does not happen.
+//! The phases of a session as a table. A step that is not in `STEPS` does not happen.
 
 use std::fmt;
 
@@ -6,19 +6,19 @@ use serde::Serialize;
 
 use crate::command::Command;
 
-/// Where a session is.
+/// The phase of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
-    /// The CLI was started and has not answered yet.
+    /// The CLI was started and has not answered the opening request yet.
     Starting,
-    /// Nothing runs and nothing waits.
+    /// No turn is running and no prompt is waiting.
     Idle,
-    /// A turn runs, of a prompt or of the CLI's own.
+    /// A turn is running, of a prompt or of the CLI itself.
     Running,
     /// The session is being ended.
     Closing,
-    /// The CLI has gone.
+    /// The CLI has exited.
     Ended,
 }
 
@@ -27,19 +27,19 @@ pub enum Phase {
 pub enum Trigger {
     /// The CLI answered the opening request.
     Initialized,
-    /// A prompt was handed to the CLI, or the CLI says that it runs.
+    /// A prompt was handed to the CLI, or the CLI reported that it is running.
     TurnBegan,
-    /// The CLI says that it is idle, and no prompt waits.
+    /// The CLI reported that it is idle, and no prompt is waiting.
     WentIdle,
-    /// A client wants the session to end, or the CLI did not start in time.
+    /// A client ended the session, or the CLI did not start in time.
     EndAsked,
-    /// The CLI does not react, and is ended.
+    /// The CLI does not react and is terminated.
     Unresponsive,
-    /// The CLI has gone.
+    /// The CLI has exited.
     CliExited,
 }
 
-/// Every step there is.
+/// Every step.
 pub const STEPS: &[(Phase, Trigger, Phase)] = &[
     (Phase::Starting, Trigger::Initialized, Phase::Idle),
     (Phase::Idle, Trigger::TurnBegan, Phase::Running),
@@ -55,12 +55,12 @@ pub const STEPS: &[(Phase, Trigger, Phase)] = &[
 ];
 
 impl Phase {
-    /// Where a trigger leads from here; none when it changes nothing.
+    /// Returns the phase after a trigger; none when the trigger changes nothing.
     pub fn after(self, trigger: Trigger) -> Option<Phase> {
         STEPS.iter().find(|(from, by, _)| *from == self && *by == trigger).map(|(_, _, to)| *to)
     }
 
-    /// Whether a command may be given here.
+    /// Returns whether a command is permitted in this phase.
     pub fn permits(self, command: &Command) -> bool {
         match self {
             Phase::Starting | Phase::Idle | Phase::Running => true,

@@ -1,4 +1,4 @@
-//! What is said to the CLI's questions: yes, no, and what it makes of each.
+//! The lines that answer the CLI's asks.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +12,8 @@ use crate::answer::HookOutput;
 use crate::event::HookAsk;
 use crate::json::{RawJson, member};
 
-/// Yes to a permission request.
-pub(crate) fn consent(request_id: &str, input: &RawJson, permissions: Option<&RawJson>) -> OutgoingLine {
+/// Allows a permission request.
+pub(crate) fn allow(request_id: &str, input: &RawJson, permissions: Option<&RawJson>) -> OutgoingLine {
     #[derive(serde::Serialize)]
     #[serde(rename_all = "camelCase")]
     struct Allow<'a> {
@@ -25,7 +25,7 @@ pub(crate) fn consent(request_id: &str, input: &RawJson, permissions: Option<&Ra
     success(request_id, &Allow { behavior: "allow", updated_input: input, updated_permissions: permissions })
 }
 
-/// The input of a question to the user with what the user chose in it, by the text of each question.
+/// Returns the input of a question with the user's choices added, by the text of each question.
 pub(crate) fn chosen(input: &RawJson, choices: &BTreeMap<String, String>) -> RawJson {
     let mut members: BTreeMap<String, RawJson> = input.parse::<BTreeMap<String, &RawValue>>().map_or_else(
         |_| BTreeMap::new(),
@@ -35,43 +35,43 @@ pub(crate) fn chosen(input: &RawJson, choices: &BTreeMap<String, String>) -> Raw
     RawJson::of(&members)
 }
 
-/// Whether a no also ends the turn.
+/// Whether a denial also ends the turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Interrupts {
     Yes,
     No,
 }
 
-/// No to a permission request.
-pub(crate) fn denial(request_id: &str, message: &str, interrupts: Interrupts) -> OutgoingLine {
+/// Denies a permission request.
+pub(crate) fn deny(request_id: &str, message: &str, interrupts: Interrupts) -> OutgoingLine {
     let interrupt = interrupts == Interrupts::Yes;
     success(request_id, &json!({"behavior": "deny", "message": message, "interrupt": interrupt}))
 }
 
-/// What is said when nobody says anything: a no where it is a gate, no opinion where it is not.
+/// Returns the answer to an ask that no client answers: a gate is denied, any other ask gets no opinion.
 pub(crate) fn safe(request_id: &str, gate: &Gate, why: &str) -> OutgoingLine {
     match gate {
-        Gate::Permission => denial(request_id, why, Interrupts::No),
+        Gate::Permission => deny(request_id, why, Interrupts::No),
         Gate::Form => form(request_id, "cancel", None),
         Gate::ToolCall { call } => mcp::failure(request_id, call, why),
         Gate::Hook { event } => match event.as_str() {
             "PreToolUse" => hook(request_id, event, &HookOutput::Deny { reason: why.to_owned() }),
             "UserPromptSubmit" => hook(request_id, event, &HookOutput::Block { reason: why.to_owned() }),
-            // It may be any of them: the CLI knows which, and was told what a failure means for it.
+            // The event is unknown here. The CLI knows it, and its registration says what a failure means.
             "" => error(request_id, why, "invalid_request"),
             _ => hook(request_id, event, &HookOutput::NoOpinion),
         },
     }
 }
 
-/// Whether a hook decides if something happens at all.
+/// Returns whether a hook of this event is a gate.
 pub(super) fn is_gate(event: &str) -> bool {
     matches!(event, "PreToolUse" | "UserPromptSubmit")
 }
 
-/// Whether the CLI makes anything of an output for an event; if not, what to say instead. The CLI takes an output it
-/// can make nothing of for no opinion, which for a gate is a yes.
-pub(crate) fn is_taken(event: &str, output: &HookOutput) -> Result<(), &'static str> {
+/// Checks that the CLI accepts an output for an event; the error names the outputs to use instead. The CLI treats an
+/// output that it does not accept as no opinion, which would open a gate.
+pub(crate) fn check_hook_output(event: &str, output: &HookOutput) -> Result<(), &'static str> {
     let decides_on_tool = matches!(event, "PreToolUse" | "PermissionRequest");
     match output {
         HookOutput::NoOpinion | HookOutput::Context { .. } | HookOutput::Halt { .. } | HookOutput::Other(_) => Ok(()),
@@ -84,7 +84,7 @@ pub(crate) fn is_taken(event: &str, output: &HookOutput) -> Result<(), &'static 
     }
 }
 
-/// The input and the permission rules that a hook's output grants, however it spells them.
+/// Returns the input and the permission rules that a hook's output grants, in any of its forms.
 pub(crate) fn granted_by_hook(output: &HookOutput) -> (Option<RawJson>, Option<RawJson>) {
     let raw = match output {
         HookOutput::Allow { input } => return (input.clone(), None),
@@ -103,12 +103,12 @@ pub(crate) fn granted_by_hook(output: &HookOutput) -> (Option<RawJson>, Option<R
     (find("updatedInput"), find("updatedPermissions"))
 }
 
-/// The input of the tool that a hook is called for.
+/// Returns the input of the tool that a hook is called for.
 pub(crate) fn tool_input(ask: &HookAsk) -> Option<RawJson> {
     member(&ask.input, "tool_input")
 }
 
-/// What a hook says, spelled for the event it was called for.
+/// Returns a hook's output, in the form of the event that it was called for.
 pub(crate) fn hook(request_id: &str, event: &str, output: &HookOutput) -> OutgoingLine {
     match output {
         HookOutput::NoOpinion => success(request_id, &json!({})),
@@ -126,31 +126,31 @@ pub(crate) fn hook(request_id: &str, event: &str, output: &HookOutput) -> Outgoi
     }
 }
 
-/// What a hook decides about a tool. Two events spell it in two ways.
+/// Returns a hook's decision about a tool. The two events have different forms for it.
 fn verdict(event: &str, decision: &str, reason: Option<&str>, input: Option<&RawJson>) -> Fields {
-    let words = |decision_name: &str, reason_name: &str| {
+    let decided = |decision_name: &str, reason_name: &str| {
         let mut fields = Fields::from([(decision_name.to_owned(), RawJson::of(decision))]);
         fields.extend(reason.map(|reason| (reason_name.to_owned(), RawJson::of(reason))));
         fields.extend(input.map(|input| ("updatedInput".to_owned(), input.clone())));
         fields
     };
     let mut specific = if event == "PermissionRequest" {
-        Fields::from([("decision".to_owned(), RawJson::of(&words("behavior", "message")))])
+        Fields::from([("decision".to_owned(), RawJson::of(&decided("behavior", "message")))])
     } else {
-        words("permissionDecision", "permissionDecisionReason")
+        decided("permissionDecision", "permissionDecisionReason")
     };
     specific.insert("hookEventName".to_owned(), RawJson::of(event));
     Fields::from([("hookSpecificOutput".to_owned(), RawJson::of(&specific))])
 }
 
-/// What became of a form.
+/// Returns the answer to a form.
 pub(crate) fn form(request_id: &str, action: &str, content: Option<&RawJson>) -> OutgoingLine {
     let mut fields = Fields::from([("action".to_owned(), RawJson::of(action))]);
     fields.extend(content.map(|content| ("content".to_owned(), content.clone())));
     success(request_id, &fields)
 }
 
-/// The answer to a request this version does not know: the CLI goes on without.
+/// Returns the answer to a request that this version does not know; the CLI continues without it.
 pub(crate) fn unsupported(request_id: &str, subtype: &str) -> OutgoingLine {
     error(request_id, &format!("Unsupported control request subtype: {subtype}"), "unsupported_request")
 }

@@ -1,4 +1,4 @@
-//! Control frames: the CLI's questions, and its answers to ours.
+//! Control frames: the CLI's asks, and its answers to our requests.
 
 use serde_json::value::RawValue;
 
@@ -8,10 +8,10 @@ use crate::event::{AskKind, FormAsk, HookAsk, PermissionAsk};
 use crate::id::{HookId, ToolUseId};
 use crate::json::{RawJson, object};
 
-/// A question of the CLI, which it waits on.
+/// A request of the CLI, which waits for the answer.
 #[derive(Debug)]
 pub(crate) struct AskRequest<'a> {
-    /// The CLI's own id of the question.
+    /// The CLI's id of the request.
     pub(crate) request_id: Text<'a>,
     pub(crate) body: AskBody<'a>,
 }
@@ -19,26 +19,26 @@ pub(crate) struct AskRequest<'a> {
 #[derive(Debug)]
 pub(crate) enum AskBody<'a> {
     Known(AskKind),
-    /// A question that could not be read, but which must have a no.
+    /// An ask that could not be read and must be denied.
     Unreadable {
         gate: Gate,
         frame: RawJson,
     },
-    /// A question to the server of this program's tools that is no call.
+    /// A message to the server of this program's tools that is not a call.
     OfToolServer(Question),
-    /// The notice that a call of one of those tools, by the CLI's own number of it, wants no result any more.
+    /// The notice that the CLI has cancelled a call of one of those tools, by the CLI's id of the call.
     CallCancelled {
         call: RawJson,
         notice: Question,
     },
-    /// A question this version cannot answer, by its name.
+    /// A request that this version cannot answer, by its name.
     Unsupported {
         subtype: Text<'a>,
         frame: RawJson,
     },
 }
 
-/// What the CLI waits on, as far as it decides how a no is spelled.
+/// The kind of ask, as far as it determines the form of a denial.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Gate {
     Permission,
@@ -58,7 +58,7 @@ impl Gate {
     }
 }
 
-/// The CLI's answer to a request of ours.
+/// The CLI's answer to one of our requests.
 #[derive(Debug)]
 pub(crate) struct Response<'a> {
     pub(crate) request_id: Text<'a>,
@@ -80,7 +80,7 @@ pub(super) fn read_request<'a>(frame: &Frame<'a>, line: &str) -> Option<AskReque
     let request_id = frame.request_id.clone()?;
     let request = frame.request.and_then(object);
     let head = request.and_then(|request| Some((request, serde_json::from_str::<Head<'a>>(request.get()).ok()?)));
-    // The CLI waits for every question it asks, so one that says nothing has an answer too.
+    // The CLI waits for an answer to every request, so a request without content gets one too.
     let Some((request, head)) = head else {
         let body = AskBody::Unsupported { subtype: Text("?".into()), frame: RawJson::from(line) };
         return Some(AskRequest { request_id, body });
@@ -121,7 +121,7 @@ fn read_permission(request: &RawValue) -> Option<AskKind> {
         requires_user_interaction: Lenient<bool>,
     }
     let members: Members<'_> = serde_json::from_str(request.get()).ok()?;
-    // What a client consents to is run as it was shown: what cannot be shown as an object is not asked but denied.
+    // A tool runs with the input that was shown to the client. An input that cannot be shown as an object is denied.
     let input = object(members.input)?;
     let kind = match &*members.tool_name {
         "AskUserQuestion" => AskKind::Question,
@@ -154,7 +154,7 @@ fn read_hook(request: &RawValue) -> Option<AskKind> {
     struct Input<'a> {
         #[serde(borrow)]
         hook_event_name: Text<'a>,
-        // The id beside the input is set for every event, and means something only for some; this one is the tool's.
+        // The request has an id outside the input too, which has a meaning for some events only; this is the tool's id.
         #[serde(borrow, default)]
         tool_use_id: Option<Text<'a>>,
     }
@@ -168,7 +168,7 @@ fn read_hook(request: &RawValue) -> Option<AskKind> {
     }))
 }
 
-/// What a hook was called for, when nothing else of the request can be read.
+/// Returns the hook event of a request of which nothing else can be read.
 fn read_hook_event(request: &RawValue) -> String {
     #[derive(serde::Deserialize)]
     struct Members {
@@ -206,7 +206,7 @@ fn read_form(request: &RawValue) -> Option<AskKind> {
     })))
 }
 
-/// How our hooks are called on the wire.
+/// Returns the name of a hook on the wire.
 pub(super) fn hook_name(hook: HookId) -> String {
     format!("watari_hook_{hook}")
 }
@@ -239,7 +239,8 @@ pub(super) fn read_response<'a>(frame: &Frame<'a>) -> Option<Response<'a>> {
     Some(Response { request_id: members.request_id, body })
 }
 
-/// The entry ids of the prompts that the CLI says it still has, in its answer to an interrupt. Old versions do not say.
+/// Returns the entry ids of the prompts that are still queued in the CLI, from its answer to an interrupt. Old versions
+/// do not report them.
 pub(crate) fn read_still_queued(answer: &RawJson) -> Vec<String> {
     #[derive(serde::Deserialize)]
     struct Members {
@@ -249,7 +250,7 @@ pub(crate) fn read_still_queued(answer: &RawJson) -> Vec<String> {
     answer.parse().map_or_else(|_| Vec::new(), |members: Members| members.still_queued)
 }
 
-/// The version that the CLI says in its answer to the opening request.
+/// Returns the CLI's version, from its answer to the opening request.
 pub(crate) fn read_version(answer: &RawJson) -> Option<String> {
     #[derive(serde::Deserialize)]
     struct Members {

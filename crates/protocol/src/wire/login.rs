@@ -1,18 +1,18 @@
-//! Whether the CLI is logged in, read from what it prints when it is asked.
+//! The CLI's login status, read from its output.
 
 use super::Lenient;
 
-/// Whether the CLI is logged in.
+/// The login status of the CLI.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Login {
-    /// Whether it is.
+    /// Whether the CLI is logged in.
     pub logged_in: bool,
-    /// By what, in the CLI's own word, such as `api_key`; none when it says nothing that is such a word.
+    /// The login method, by the CLI's name, such as `api_key`; none when the CLI reports no such name.
     pub method: Option<String>,
 }
 
-/// Reads what the CLI prints when it is asked for its login; none when it printed something else. Nothing else is
-/// taken from it, because the rest may name a person.
+/// Parses the output of the CLI's login status command; none when it is something else. The other fields are ignored,
+/// because they may identify a person.
 pub fn read_login(printed: &str) -> Option<Login> {
     #[derive(serde::Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -21,14 +21,14 @@ pub fn read_login(printed: &str) -> Option<Login> {
         #[serde(default)]
         auth_method: Lenient<String>,
     }
-    // There may be a warning above it.
+    // A warning may precede the object.
     let object = &printed[printed.find('{')?..];
     let printed: Printed = serde_json::Deserializer::from_str(object).into_iter().next()?.ok()?;
     let method = printed.auth_method.into_option().filter(|method| is_word(method));
     Some(Login { logged_in: printed.logged_in, method })
 }
 
-/// A name or an address is none.
+/// Returns whether a text looks like a method's name, and not like a person's name or address.
 fn is_word(text: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
     (1..=WORD_BYTES_MAX).contains(&text.len()) && text.bytes().all(fits)

@@ -1,7 +1,7 @@
-//! The tools of this program, which the CLI knows as those of an MCP server that it talks with over us.
+//! The MCP server of this program's tools, to which the CLI talks over its control frames.
 //!
-//! Only what a server of tools must say: who it is, which tools it has, what a call gave. Calls are asks; all else is
-//! answered at once, because the CLI waits for it before it is ready.
+//! It implements the minimum of a tool server: its name, its list of tools, and the results of calls. Calls become
+//! asks; all other messages are answered at once, because the CLI waits for the answers before it is ready.
 
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -14,8 +14,8 @@ use crate::id::ToolUseId;
 use crate::initialize::{TOOL_SERVER, Tool};
 use crate::json::{RawJson, object};
 
-/// Whether another server of the CLI's has the name of the one that serves our tools: it is listed twice, or as what it is
-/// not. (Older versions do not say where a server comes from.)
+/// Returns whether another MCP server of the CLI has the name of our server: the name is listed twice, or with another
+/// source. (Older versions do not report the source of a server.)
 pub(crate) fn is_tool_server_taken(servers: &RawJson) -> bool {
     #[derive(serde::Deserialize)]
     struct Server {
@@ -28,7 +28,7 @@ pub(crate) fn is_tool_server_taken(servers: &RawJson) -> bool {
     named.len() > 1 || named.iter().any(|server| server.source.as_deref().is_some_and(|source| source != "sdk"))
 }
 
-/// That our server has other tools than before.
+/// The notice that the tools of our server have changed.
 #[derive(Debug, serde::Serialize)]
 pub(super) struct Notice {
     jsonrpc: &'static str,
@@ -37,15 +37,15 @@ pub(super) struct Notice {
 
 pub(super) const TOOLS_CHANGED: Notice = Notice { jsonrpc: "2.0", method: "notifications/tools/list_changed" };
 
-/// What the CLI says to the server of our tools.
+/// A message of the CLI to our server.
 #[derive(Debug)]
 pub(crate) enum Message {
     Call(ToolCallAsk),
-    /// A call that cannot be read, by the CLI's own number of it.
+    /// A call that cannot be read, by the CLI's id of the call.
     UnreadableCall {
         call: RawJson,
     },
-    /// The CLI wants no result of a call any more: its turn was interrupted. The notice is acknowledged as any other.
+    /// The CLI cancelled a call because its turn was interrupted. The notice is acknowledged like any other.
     Cancelled {
         call: RawJson,
         notice: Question,
@@ -53,16 +53,16 @@ pub(crate) enum Message {
     Question(Question),
 }
 
-/// What is asked that is no call. Without an id it is a notice, which wants to be acknowledged all the same.
+/// A message that is not a call. Without an id it is a notice, which must be acknowledged too.
 #[derive(Debug)]
 pub(crate) struct Question {
     id: Option<RawJson>,
     method: String,
-    /// The version of the protocol that the CLI speaks, where it says so.
+    /// The CLI's version of the protocol, if it reports one.
     protocol_version: Option<String>,
 }
 
-/// Reads a message to our server; none if it is to another, or is no message.
+/// Reads a message to our server; none if it is for another server or not a message.
 pub(super) fn read(request: &RawValue) -> Option<Message> {
     #[derive(serde::Deserialize)]
     struct Members<'a> {
@@ -125,7 +125,7 @@ fn read_call(id: &RawValue, params: &RawValue) -> Option<ToolCallAsk> {
         tool_use: Lenient<String>,
     }
     let params: Params<'_> = serde_json::from_str(object(params)?.get()).ok()?;
-    // Absent and null both mean that there are none.
+    // Absent and null both mean that there are no arguments.
     let input =
         params.arguments.map_or(Some(RawJson::from("{}")), |arguments| object(arguments).map(RawJson::copied))?;
     Some(ToolCallAsk {
@@ -136,10 +136,10 @@ fn read_call(id: &RawValue, params: &RawValue) -> Option<ToolCallAsk> {
     })
 }
 
-/// The version of the protocol for a CLI that does not say which it speaks.
+/// The version of the protocol for a CLI that does not report its own.
 const PROTOCOL_VERSION: &str = "2025-11-25";
 
-/// What our server says to a question.
+/// Returns our server's answer to a message.
 pub(crate) fn answer(request_id: &str, question: &Question, tools: &[Tool]) -> OutgoingLine {
     let Some(id) = &question.id else {
         return success(request_id, &json!({"mcp_response": {"jsonrpc": "2.0", "result": {}}}));
@@ -158,7 +158,7 @@ pub(crate) fn answer(request_id: &str, question: &Question, tools: &[Tool]) -> O
                 name: &'a str,
                 description: &'a str,
                 input_schema: &'a RawJson,
-                /// The model sees them from the start: otherwise the CLI lets it look for tools of servers first.
+                /// Makes the model see the tool from the start; otherwise the model must search for tools of servers.
                 #[serde(rename = "_meta")]
                 meta: Value,
             }
@@ -181,7 +181,7 @@ pub(crate) fn answer(request_id: &str, question: &Question, tools: &[Tool]) -> O
     }
 }
 
-/// What a tool gave back.
+/// Returns the result of a tool.
 pub(crate) fn result(request_id: &str, call: &RawJson, content: &RawJson, is_error: bool) -> OutgoingLine {
     #[derive(serde::Serialize)]
     #[serde(rename_all = "camelCase")]
@@ -192,7 +192,7 @@ pub(crate) fn result(request_id: &str, call: &RawJson, content: &RawJson, is_err
     reply(request_id, call, &RawJson::of(&CallResult { content, is_error }))
 }
 
-/// That a tool gave nothing back, and why.
+/// Returns the failure of a tool, with its reason.
 pub(crate) fn failure(request_id: &str, call: &RawJson, why: &str) -> OutgoingLine {
     result(request_id, call, &RawJson::of(&json!([{"type": "text", "text": why}])), true)
 }

@@ -1,4 +1,4 @@
-//! Whole messages: what the assistant wrote, what tools returned, tools that are still running.
+//! Complete messages: the assistant's blocks, tool results, and the progress of tools.
 
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
@@ -8,7 +8,7 @@ use crate::event::{Block, BlockKind, BlockSource, Writer};
 use crate::id::{EntryId, MessageId, ToolUseId};
 use crate::json::{RawJson, object};
 
-/// What the assistant wrote: in practice one block a frame.
+/// Blocks of the assistant; in practice one block per frame.
 #[derive(Debug)]
 pub(crate) struct AssistantFrame<'a> {
     pub(crate) message_id: Text<'a>,
@@ -18,16 +18,16 @@ pub(crate) struct AssistantFrame<'a> {
     pub(crate) refused: Option<MessageId>,
 }
 
-/// What the model was told: in practice one tool result a frame, or a remark.
+/// Content that was added to the model's context; in practice one tool result per frame, or a remark.
 #[derive(Debug)]
 pub(crate) struct UserFrame {
     pub(crate) parent: Option<ToolUseId>,
     pub(crate) tool_results: Vec<ToolResult>,
-    /// Set when there is more in it than tool results.
+    /// Set when the frame contains more than tool results.
     pub(crate) remark: Option<Remark>,
-    /// The tool's own result, when there is only one.
+    /// The tool's own result, if the frame has only one tool result.
     pub(crate) result: Option<RawJson>,
-    /// A message that does not count any more.
+    /// A message that the API refused after the fact.
     pub(crate) refused: Option<MessageId>,
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct ToolProgressFrame<'a> {
 }
 
 impl ToolProgressFrame<'_> {
-    /// The tool's own id. A heartbeat has an id of its own, and the tool's as its parent.
+    /// Returns the id of the tool use. A heartbeat has its own id, and the tool use's id as its parent.
     pub(crate) fn tool_use(&self) -> ToolUseId {
         let heartbeat = self.parent_tool_use_id.as_deref().filter(|parent| {
             self.tool_use_id.strip_prefix(*parent).is_some_and(|rest| rest.starts_with("-heartbeat-"))
@@ -72,14 +72,15 @@ pub(super) fn read_tool_progress(line: &str) -> Option<ToolProgressFrame<'_>> {
     serde_json::from_str(line).ok()
 }
 
-/// What became of a prompt.
+/// What the CLI reports on a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PromptUpdate {
-    /// The CLI took it up.
+    /// The CLI started it.
     Started,
     /// The CLI dropped it.
     Cancelled,
-    /// It waits, or is done: its turn says so better. (One that was folded into another turn is done before that.)
+    /// The prompt waits or is done; the frames of its turn are more reliable. (A prompt that was merged into another
+    /// turn is reported as done before that turn ends.)
     Other,
 }
 
@@ -100,7 +101,7 @@ pub(super) fn read_lifecycle(line: &str) -> Option<Incoming<'_>> {
     Some(Incoming::Prompt { uuid: members.command_uuid, update })
 }
 
-/// A message may be long, so that all that is needed is read in one pass.
+/// Reads a message in one pass, because it may be long.
 pub(super) fn read_assistant(line: &str) -> Option<AssistantFrame<'_>> {
     #[derive(serde::Deserialize)]
     struct Line<'a> {
@@ -151,7 +152,7 @@ pub(super) fn read_assistant(line: &str) -> Option<AssistantFrame<'_>> {
     Some(AssistantFrame {
         message_id: line.message.0.id,
         parent: line.parent_tool_use_id.into_option().map(ToolUseId),
-        // A block is an object for every client; what is none is no block.
+        // Clients are promised that a block is an object; anything else is dropped.
         blocks: line.message.0.content.into_iter().filter_map(object).map(read_block).collect(),
         source,
         refused: line.refused_message_id.into_option().map(MessageId),
@@ -181,7 +182,7 @@ pub(super) fn read_user(line: &str) -> Option<UserFrame> {
     }
     let line: Line<'_> = serde_json::from_str(line).ok()?;
     let content = line.message.0.content;
-    // Plain text is a remark as a whole; a list may have results and remarks in it.
+    // Plain text is a remark; a list may contain tool results and remarks.
     let parts: Vec<&RawValue> = serde_json::from_str(content.get()).unwrap_or_default();
     let tool_results: Vec<ToolResult> = parts.iter().filter_map(|part| read_tool_result(part)).collect();
     let remark = if tool_results.len() < parts.len() || parts.is_empty() {
@@ -237,12 +238,12 @@ pub(super) fn read_mirror(line: &str) -> Option<Incoming<'_>> {
     Some(Incoming::Mirror { path: members.path, entries: members.entries })
 }
 
-/// Reads a block in the API's shape; one that cannot be read is of an unknown kind.
+/// Reads a block in the API's shape; a block that cannot be read has an unknown kind.
 pub(crate) fn read_block(raw: &RawValue) -> Block {
     Block { kind: read_kind(raw), raw: RawJson::copied(raw) }
 }
 
-/// What a block in the API's shape is.
+/// Returns the kind of a block in the API's shape.
 pub(crate) fn read_kind(raw: &RawValue) -> BlockKind {
     #[derive(serde::Deserialize)]
     struct Head<'a> {
@@ -253,7 +254,7 @@ pub(crate) fn read_kind(raw: &RawValue) -> BlockKind {
         #[serde(borrow, default)]
         name: Option<Text<'a>>,
     }
-    // Enough of a text, which may be long.
+    // A text block may be long: do not parse it.
     if raw.get().starts_with(r#"{"type":"text","#) {
         return BlockKind::Text;
     }

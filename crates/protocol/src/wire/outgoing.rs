@@ -1,5 +1,4 @@
-//! What is written to the CLI: whole lines, put together from our own types and from JSON that was checked to be
-//! JSON. (The CLI ends itself on a line it cannot read.)
+//! Lines for the CLI, built from our own types and from validated JSON. (The CLI exits on a line that it cannot read.)
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,7 +13,7 @@ use crate::id::{EntryId, HookId, RequestId};
 use crate::initialize::{Hook, Initialize, SystemPrompt, TOOL_SERVER};
 use crate::json::RawJson;
 
-/// A line for the CLI, with its newline.
+/// A line for the CLI, including its newline.
 pub(crate) type OutgoingLine = Vec<u8>;
 
 pub(crate) fn initialize(id: RequestId, settings: &Initialize) -> OutgoingLine {
@@ -43,11 +42,11 @@ pub(crate) fn initialize(id: RequestId, settings: &Initialize) -> OutgoingLine {
     request_line(id, "initialize", fields)
 }
 
-/// How much longer the CLI waits for a hook than we do, so that it is our answer that counts.
+/// How much longer than us the CLI waits for a hook, so that our answer counts.
 const HOOK_MARGIN: Duration = Duration::from_secs(5);
 
-/// The longest wait the CLI can be told: 23 days. Its timers count milliseconds in 31 bits, and a longer one would be
-/// over at once.
+/// The longest time limit for the CLI: 23 days. Its timers count milliseconds in 31 bits, and a longer one would fire
+/// at once.
 const HOOK_WAIT_MAX: Duration = Duration::from_secs(2_000_000);
 
 fn hooks(hooks: &[Hook]) -> BTreeMap<&str, Vec<Value>> {
@@ -61,7 +60,7 @@ fn hooks(hooks: &[Hook]) -> BTreeMap<&str, Vec<Value>> {
             registration["matcher"] = json!(matcher);
         }
         if is_gate(&hook.event) {
-            // Without it, an answer that the CLI cannot use would count as no opinion.
+            // Without it, the CLI would treat an answer that it cannot use as no opinion.
             registration["onFailure"] = json!("block");
         }
         by_event.entry(&hook.event).or_default().push(registration);
@@ -83,14 +82,14 @@ pub(crate) fn request(id: RequestId, request: &Request, settings: &Initialize) -
         return initialize(id, settings);
     }
     if let Request::SetTools(_) = request {
-        // The CLI is told that they changed, and then asks which there are.
+        // The CLI receives the notice that the tools changed, and then requests the list.
         subtype = "mcp_message";
         fields = Fields::new();
         set(&mut fields, "server_name", TOOL_SERVER);
         set(&mut fields, "message", &mcp::TOOLS_CHANGED);
     }
     if let (Request::SetMcpServers(servers), true) = (request, settings.has_tools()) {
-        // They take the place of all that there are, also of the server of our own tools.
+        // The request replaces all servers, so the server of our own tools is added.
         let mut servers = servers.clone();
         servers.insert(TOOL_SERVER.to_owned(), RawJson::of(&json!({"type": "sdk", "name": TOOL_SERVER})));
         set(&mut fields, "servers", &servers);
@@ -98,11 +97,11 @@ pub(crate) fn request(id: RequestId, request: &Request, settings: &Initialize) -
     request_line(id, subtype, fields)
 }
 
-/// What the CLI calls the requests that replace its MCP servers, and that switch one of them off.
+/// The CLI's names for the requests that replace its MCP servers, and that enable or disable one.
 pub(crate) const SET_MCP_SERVERS: &str = "mcp_set_servers";
 pub(crate) const TOGGLE_MCP: &str = "mcp_toggle";
 
-/// What a request is called, and its fields.
+/// Returns a request's name and fields.
 pub(super) fn members(request: &Request) -> (&str, Fields) {
     let mut fields = Fields::new();
     let subtype = match request {
@@ -156,8 +155,8 @@ pub(super) fn members(request: &Request) -> (&str, Fields) {
             "rename_session"
         }
         Request::Reinitialize => "initialize",
-        Request::Other { subtype, fields: given } => {
-            fields.extend(given.iter().map(|(name, value)| (name.clone(), RawJson::of(value))));
+        Request::Other { subtype, fields: others } => {
+            fields.extend(others.iter().map(|(name, value)| (name.clone(), RawJson::of(value))));
             subtype
         }
     };
@@ -195,7 +194,7 @@ pub(crate) fn prompt(entry: &EntryId, content: &PromptContent) -> OutgoingLine {
     }
 }
 
-/// The members of an object, each carried as it came.
+/// The members of an object, each unchanged.
 pub(super) type Fields = BTreeMap<String, RawJson>;
 
 fn request_line(id: RequestId, subtype: &str, mut fields: Fields) -> OutgoingLine {
@@ -205,26 +204,26 @@ fn request_line(id: RequestId, subtype: &str, mut fields: Fields) -> OutgoingLin
         request_id: String,
         request: Fields,
     }
-    // The name of the request is ours to say, whatever a field of that name says.
+    // A field with this name must not change the request's name.
     set(&mut fields, "subtype", subtype);
     to_line(&RequestLine { r#type: "control_request", request_id: request_name(id), request: fields })
 }
 
-/// How our requests are called on the wire.
+/// Returns the name of a request on the wire.
 fn request_name(id: RequestId) -> String {
     format!("watari_{id}")
 }
 
-/// Which request of ours an answer is for.
+/// Returns the request that an answer is for.
 pub(crate) fn request_of_name(name: &str) -> Option<RequestId> {
     name.strip_prefix("watari_")?.parse().ok().map(RequestId)
 }
 
 pub(super) fn to_line<T: serde::Serialize>(value: &T) -> OutgoingLine {
-    // Our own types always have a JSON form; a blank line, which the CLI ignores, is the safe value.
+    // Our own types always have a JSON form. Otherwise the CLI receives a blank line, which it ignores.
     let mut line = serde_json::to_vec(value).unwrap_or_default();
-    // What a client gave as JSON is written as it came, and may go over several lines. Within a string a line end
-    // is always escaped, so these stand between values, where a space says the same.
+    // JSON of a client is written unchanged, and may span several lines. Within a string a line break is always
+    // escaped, so these are between values, where a space means the same.
     for byte in &mut line {
         if matches!(byte, b'\n' | b'\r') {
             *byte = b' ';

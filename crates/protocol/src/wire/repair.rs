@@ -1,18 +1,18 @@
-//! Lines that are valid JSON but not valid Rust strings: lone surrogates, which are halves of a character.
+//! Repair of lines that are valid JSON but not valid Rust strings: they contain lone surrogates, halves of a character.
 
-/// What becomes of a half that has no partner.
+/// How to replace a half without a partner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Half {
-    /// It becomes U+FFFD.
+    /// Replace it with U+FFFD.
     Replaced,
-    /// It becomes a stand-in, so that it can be joined with one that comes later: see [`Halves`].
+    /// Replace it with a placeholder, so that it can be joined with a half that arrives later: see [`Halves`].
     Kept,
 }
 
-/// Where stand-ins for halves lie: in the last private plane of Unicode, each `0x10_0000` above its half.
-const STAND_IN: u32 = 0x10_0000;
+/// The offset of the placeholders: each is `0x10_0000` above its half, in the last private plane of Unicode.
+const PLACEHOLDER: u32 = 0x10_0000;
 
-/// Makes a line readable that has halves without a partner in it. None when it has none.
+/// Replaces the halves without a partner in a line. Returns none when there are none.
 pub(crate) fn lone_surrogates(line: &str, half: Half) -> Option<String> {
     let bytes = line.as_bytes();
     let mut repaired = String::new();
@@ -31,7 +31,7 @@ pub(crate) fn lone_surrogates(line: &str, half: Half) -> Option<String> {
                 place += 6;
                 copied = place;
             }
-            // Any other escape: the character after the backslash is not the start of one.
+            // Any other escape: skip the character after the backslash, which does not start another escape.
             Some(_) | None => place += 2,
         }
     }
@@ -42,32 +42,32 @@ fn replacement(unit: u16, half: Half) -> String {
     match half {
         Half::Replaced => "\\ufffd".to_owned(),
         Half::Kept => {
-            let offset = STAND_IN + u32::from(unit) - 0x1_0000;
+            let offset = PLACEHOLDER + u32::from(unit) - 0x1_0000;
             format!("\\u{:04x}\\u{:04x}", 0xD800 + (offset >> 10), 0xDC00 + (offset & 0x3FF))
         }
     }
 }
 
-/// The number of the `\uXXXX` escape at this place, if there is one.
+/// Returns the value of the `\uXXXX` escape at this place, if there is one.
 fn escape_at(bytes: &[u8], place: usize) -> Option<u16> {
     let escape = bytes.get(place..place + 6)?;
     let digits = escape.strip_prefix(b"\\u")?;
     u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
-/// Joins halves of characters that came in different pieces of a text.
+/// Joins halves of characters that arrive in different pieces of a text.
 #[derive(Debug, Default)]
 pub(crate) struct Halves {
     first: Option<u16>,
 }
 
 impl Halves {
-    /// The next piece, with stand-ins for halves in it. A first half at its end is kept for the next piece; a half that
-    /// finds no partner becomes U+FFFD.
+    /// Returns the next piece with its placeholders resolved. A first half at its end is stored for the next piece; a
+    /// half without a partner becomes U+FFFD.
     pub(crate) fn join(&mut self, piece: &str) -> String {
         let mut joined = String::with_capacity(piece.len());
         for character in piece.chars() {
-            let unit = u32::from(character).checked_sub(STAND_IN).and_then(|unit| u16::try_from(unit).ok());
+            let unit = u32::from(character).checked_sub(PLACEHOLDER).and_then(|unit| u16::try_from(unit).ok());
             let unit = unit.filter(|unit| (0xD800..=0xDFFF).contains(unit));
             match (self.first.take(), unit) {
                 (Some(first), Some(second @ 0xDC00..)) => {
@@ -86,7 +86,7 @@ impl Halves {
         joined
     }
 
-    /// Whether a first half waits for its second.
+    /// Returns whether a first half waits for its second.
     pub(crate) fn is_waiting(&self) -> bool {
         self.first.is_some()
     }

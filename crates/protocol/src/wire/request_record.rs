@@ -1,4 +1,4 @@
-//! A request of a client as it is stored and shown to others: what it asks for, without what may be secret.
+//! A client's request as it is stored and shown to other clients: without its secrets.
 
 use std::collections::BTreeMap;
 
@@ -9,9 +9,10 @@ use super::outgoing::{Fields, members, set};
 use crate::command::{PermissionMode, Request};
 use crate::json::{RawJson, readable};
 
-/// The places of secrets, by the CLI's name of the request: there, and nowhere else, values are not recorded. `*` is each
-/// member of an object, `[]` each element of a list, and of an address behind `@` only login and query are left out. A name alone means nothing: the arguments of a tool, a server or an agent
-/// may be called `env`, and what runs must be on record. A request that is not here is recorded whole.
+/// The paths of secrets, by the CLI's name for the request. Only values at these paths are omitted. `*` is each member
+/// of an object, `[]` each element of a list; of an address, marked with `@`, only login and query are omitted. A name
+/// alone is not enough: an argument of a tool, a server or an agent may be called `env`, and what runs must be
+/// recorded. A request that is not listed is recorded completely.
 const SECRETS: &[(&str, &[&str])] = &[
     ("mcp_set_servers", &["servers.*.env", "servers.*.headers", "servers.*.oauth", "servers.*.@url"]),
     ("apply_flag_settings", SECRETS_OF_SETTINGS),
@@ -51,7 +52,7 @@ const SECRETS_OF_SETTINGS: &[&str] = &[
     "settings.mcpServers.*.@url",
 ];
 
-/// What a request is called, and its fields.
+/// Returns the recorded form of a request: its name and its fields, without secrets.
 pub(crate) fn on_record(request: &Request) -> RawJson {
     let (subtype, mut fields) = members(request);
     let known = SECRETS.iter().find(|(name, _)| *name == subtype);
@@ -76,7 +77,7 @@ fn redact_members(members: &mut Fields, path: &str) {
     }
 }
 
-/// An address without login and query; anything else becomes null.
+/// Returns an address without login and query; anything else becomes null.
 fn address_only(value: &RawJson) -> RawJson {
     let Ok(address) = value.parse::<String>() else { return RawJson::of(&()) };
     let address = address.split_once(['?', '#']).map_or(address.as_str(), |(address, _)| address);
@@ -86,8 +87,8 @@ fn address_only(value: &RawJson) -> RawJson {
     RawJson::of(&if scheme.is_empty() { format!("{host}{path}") } else { format!("{scheme}://{host}{path}") })
 }
 
-/// A value without what is at the end of the path. Only the objects and lists on the path are read, so that no other part of
-/// the value, such as a number out of range, can keep the whole from being recorded.
+/// Returns a value without the value at the end of the path. Only the objects and lists on the path are parsed, so that
+/// no other part of the value, such as a number out of range, can prevent its recording.
 fn redacted(value: &RawJson, path: Option<&str>) -> RawJson {
     let Some(path) = path else { return names_only(value) };
     if let Some(rest) = path.strip_prefix("[]") {
@@ -100,33 +101,33 @@ fn redacted(value: &RawJson, path: Option<&str>) -> RawJson {
     RawJson::of(&members)
 }
 
-/// The names of an object's members, each with null; of anything else, null.
+/// Replaces the values of an object's members with null, and anything else with null.
 fn names_only(value: &RawJson) -> RawJson {
     let Some(members) = members_of(value) else { return RawJson::of(&()) };
     RawJson::of(&members.into_keys().map(|name| (name, ())).collect::<BTreeMap<_, _>>())
 }
 
-/// The members of an object, the last of each name, as the CLI reads them; none for anything else. Dialects refuse half
-/// characters; where a program sends one, it becomes U+FFFD on record.
+/// Returns the members of an object; none for anything else. Of members with the same name the last one counts, as for
+/// the CLI. Dialects refuse lone surrogates; if a program sends one, it is recorded as U+FFFD.
 fn members_of(value: &RawJson) -> Option<Fields> {
     let text = readable(value.as_str());
     let members: BTreeMap<String, &RawValue> = serde_json::from_str(&text).ok()?;
     Some(members.into_iter().map(|(name, member)| (name, RawJson::copied(member))).collect())
 }
 
-/// What a request sets for the rest of the session.
+/// A setting that a request changes for the rest of the session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Setting {
-    /// How permissions are decided.
+    /// The permission mode.
     PermissionMode(PermissionMode),
-    /// The model; none means the CLI's own choice.
+    /// The model; none means the CLI's default.
     Model(Option<String>),
-    /// How many tokens the model may think with; none means the CLI's own choice.
+    /// The limit on thinking, in tokens; none means the CLI's default.
     Thinking(Option<u32>),
 }
 
 impl Setting {
-    /// The setting that a request on record changes, if it is one of these.
+    /// Returns the setting that a recorded request changes, if it is one of these.
     pub fn of(body: &RawJson) -> Option<Setting> {
         #[derive(Deserialize)]
         struct Body {

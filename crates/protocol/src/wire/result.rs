@@ -1,5 +1,5 @@
-//! The end of a turn, as the CLI reports it. Whatever else such a frame says, it ends a turn: nothing in it
-//! may keep it from being read.
+//! The result frame, with which the CLI ends a turn. No member of it may prevent the frame from being read, because the
+//! turn has ended in any case.
 
 use serde_json::value::RawValue;
 
@@ -7,14 +7,14 @@ use super::Lenient;
 use crate::event::{Failure, TurnEnding, TurnOutcome, Usage};
 use crate::json::RawJson;
 
-/// A turn's end.
+/// The result of a turn.
 #[derive(Debug)]
 pub(crate) struct ResultFrame {
-    /// True when the turn was not a prompt's: a background task woke the model.
+    /// True when no prompt started the turn: a background task did.
     pub(crate) has_origin: bool,
-    /// The prompts it answers, by the ids we gave them; none when the CLI does not say.
+    /// The prompts that the turn answers, by the ids that we sent; empty when the CLI does not report them.
     pub(crate) prompt_uuids: Vec<String>,
-    /// True when the CLI counted tokens, and none: the model was not asked.
+    /// True when the CLI reported a usage of zero tokens: the model was not called.
     pub(crate) without_model: bool,
     pub(crate) outcome: TurnOutcome,
 }
@@ -35,7 +35,7 @@ pub(super) fn read(line: &str) -> Option<ResultFrame> {
         deferred_tool: members.deferred_tool_use.map(RawJson::copied),
         permission_denials: members.permission_denials.map_or_else(|| RawJson::from("[]"), RawJson::copied),
         usage: usage.unwrap_or_default(),
-        // Known only to who knows what came before.
+        // The machine computes it from the total before.
         cost_usd: None,
         total_cost_usd: members.total_cost_usd.or_default(),
         duration_ms: members.duration_ms.or_default(),

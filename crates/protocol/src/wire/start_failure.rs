@@ -1,8 +1,8 @@
-//! Why a CLI ended before it was ready, read from what it said.
+//! Why the CLI exited before it was ready, read from its messages.
 
 use crate::event::Exit;
 
-/// Why the CLI would not start.
+/// Why the CLI did not start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StartFailure {
     /// The session id of a new session exists already.
@@ -13,11 +13,11 @@ pub enum StartFailure {
     UnknownFlag,
     /// The CLI will not bypass permissions for root.
     BypassAsRoot,
-    /// Anything else; its own words say what.
+    /// Any other reason; the CLI's messages have it.
     Other,
 }
 
-/// Tells why the CLI would not start, from what it said when it ended.
+/// Returns why the CLI did not start, from its stderr and its error messages.
 pub fn start_failure(exit: &Exit) -> StartFailure {
     let table = [
         ("is already in use", StartFailure::SessionIdInUse),
@@ -25,6 +25,6 @@ pub fn start_failure(exit: &Exit) -> StartFailure {
         ("unknown option", StartFailure::UnknownFlag),
         ("cannot be used with root", StartFailure::BypassAsRoot),
     ];
-    let said = |words: &str| exit.stderr.contains(words) || exit.errors.iter().any(|error| error.contains(words));
-    table.into_iter().find(|(words, _)| said(words)).map_or(StartFailure::Other, |(_, failure)| failure)
+    let reported = |text: &str| exit.stderr.contains(text) || exit.errors.iter().any(|error| error.contains(text));
+    table.into_iter().find(|(text, _)| reported(text)).map_or(StartFailure::Other, |(_, failure)| failure)
 }

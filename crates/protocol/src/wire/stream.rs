@@ -1,4 +1,4 @@
-//! Stream events: a message while it is being written. The hot path.
+//! Stream events: a message while it is written. This is the hot path.
 
 use std::fmt;
 
@@ -19,7 +19,7 @@ pub(crate) enum StreamFrame<'a> {
         index: u64,
         content: &'a RawValue,
     },
-    /// With stand-ins for halves of characters when it has any: they are to be joined.
+    /// If `has_halves`, the text contains placeholders for halves of characters, which must be joined.
     BlockDelta {
         index: u64,
         delta: StreamDelta<'a>,
@@ -32,11 +32,11 @@ pub(crate) enum StreamFrame<'a> {
         stop_reason: Option<Text<'a>>,
     },
     MessageStopped,
-    /// Nothing a client needs: a signature, a citation, a ping.
+    /// A frame without information for clients: a signature, a citation, a ping.
     Nothing,
 }
 
-/// What was added to a block.
+/// The content that was added to a block.
 #[derive(Debug)]
 pub(crate) enum StreamDelta<'a> {
     Text(Text<'a>),
@@ -46,7 +46,7 @@ pub(crate) enum StreamDelta<'a> {
 
 pub(super) fn read(line: &str) -> Option<StreamFrame<'_>> {
     let StreamLine { event, parent_tool_use_id } = serde_json::from_str(line).ok()?;
-    // A subagent's stream, should a CLI ever send one, must not be mixed into the main one.
+    // If a CLI ever streams a subagent, its stream must not be mixed into the main one.
     if parent_tool_use_id.is_some() {
         return None;
     }
@@ -75,7 +75,7 @@ pub(super) fn read(line: &str) -> Option<StreamFrame<'_>> {
     })
 }
 
-/// The text of a delta, if it is of a kind that has one. What others add, the finished block carries.
+/// Returns the text of a delta, if its kind has one. What other kinds add is in the finished block.
 fn delta_text<'a>(delta: DeltaMembers<'a>) -> Option<(DeltaKind, &'a RawValue)> {
     delta.text.filter(|(text_of, _)| delta.kind == Some(*text_of))
 }
@@ -125,7 +125,7 @@ enum EventKind {
     Unknown,
 }
 
-/// The members of a delta that are needed: of the texts it may have, the one that its kind asks for.
+/// The required members of a delta. Of its possible texts, it holds the one that its kind requires.
 #[derive(Default)]
 struct DeltaMembers<'a> {
     kind: Option<DeltaKind>,
@@ -155,7 +155,7 @@ enum DeltaMember {
     Other,
 }
 
-/// By hand, because a member for each text would make it twice as large, and it is moved several times.
+/// Implemented by hand, because a member for each text would double the size of the type, which is moved several times.
 impl<'de: 'a, 'a> Deserialize<'de> for DeltaMembers<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<DeltaMembers<'a>, D::Error> {
         struct DeltaVisitor;

@@ -1,5 +1,5 @@
-//! Strings of JSON as texts, with one allocation at most: the hot path. `serde_json` makes a text with escapes in a buffer
-//! that grows with it, and then copies it.
+//! Parsing of JSON strings with at most one allocation, for the hot path. `serde_json` builds a text with escapes in a
+//! growing buffer, and then copies it.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use super::Text;
 
-/// Reads a string. None if it is something else, or has half a character without its other half in it.
+/// Parses a string. Returns none for any other value, and for a string with a lone surrogate.
 pub(super) fn read(value: &RawValue) -> Option<Text<'_>> {
     let inside = value.get().strip_prefix('"')?.strip_suffix('"')?;
     match memchr::memchr(b'\\', inside.as_bytes()) {
@@ -16,7 +16,8 @@ pub(super) fn read(value: &RawValue) -> Option<Text<'_>> {
     }
 }
 
-/// `first` is where the first escape begins. That each is one of JSON's was seen when the line was read.
+/// Replaces escapes. `first` is the position of the first one. All escapes are valid, because the line was parsed
+/// before.
 fn unescape(inside: &str, first: usize) -> Option<String> {
     let mut text = String::with_capacity(inside.len());
     let (plain, mut rest) = inside.split_at_checked(first)?;
@@ -41,7 +42,7 @@ fn unescape(inside: &str, first: usize) -> Option<String> {
     Some(text)
 }
 
-/// What stands behind `\u`: one number, or two that are the halves of a character.
+/// Parses what follows `\u`: one number, or two that are the halves of a character.
 fn unicode(behind: &mut std::str::Chars<'_>) -> Option<char> {
     let first = number(behind)?;
     if let Some(character) = char::from_u32(first.into()) {
@@ -69,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_string_or_half_a_character_is_none() {
+    fn other_values_and_lone_surrogates_are_refused() {
         for json in ["5", "null", "{}", r#"["a"]"#, r#""\ud83d""#, r#""\ude00""#, r#""\ud83d\u0041""#, r#""\ud83dx""#] {
             assert_eq!(read_json(json), None, "{json}");
         }
@@ -77,7 +78,7 @@ mod tests {
     }
 
     proptest! {
-        /// Pieces of JSON strings in any order, read by both.
+        /// Pieces of JSON strings in any order, parsed by both.
         #[test]
         fn a_string_is_read_as_serde_reads_it(
             pieces in proptest::collection::vec(prop_oneof![

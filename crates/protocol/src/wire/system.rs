@@ -1,4 +1,4 @@
-//! System messages: the session itself, its state, its background work, and what the CLI remarks.
+//! System messages: the session, its state, its background tasks, and notices.
 
 use serde_json::value::RawValue;
 
@@ -7,10 +7,10 @@ use crate::event::{HookUpdate, NoticeKind, SessionInfo, TaskUpdate};
 use crate::id::SessionId;
 use crate::json::RawJson;
 
-/// A message about the session itself.
+/// A system message.
 #[derive(Debug)]
 pub(crate) enum SystemFrame<'a> {
-    /// Comes with every turn.
+    /// Sent with every turn.
     Init(Box<SessionInfo>),
     State(CliState),
     Status {
@@ -55,12 +55,12 @@ pub(crate) enum SystemFrame<'a> {
     },
 }
 
-/// What the CLI says it is doing.
+/// The state that the CLI reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CliState {
     Idle,
     Running,
-    /// It waits for an answer.
+    /// The CLI waits for an answer.
     RequiresAction,
 }
 
@@ -78,7 +78,7 @@ pub(super) fn read<'a>(frame: &Frame<'a>, line: &'a str) -> Option<SystemFrame<'
         "hook_started" => read_hook(line, HookUpdate::Started),
         "hook_progress" => read_hook(line, HookUpdate::Progressed),
         "hook_response" => read_hook(line, HookUpdate::Ended),
-        "permission_denied" => read_refusal(line),
+        "permission_denied" => read_denial(line),
         "thinking_tokens" => read_thinking(line),
         "compact_boundary" => Some(SystemFrame::Compacted(whole(line)?)),
         "session_title_changed" => read_list(line).title.map(SystemFrame::Title),
@@ -101,7 +101,7 @@ pub(super) fn read<'a>(frame: &Frame<'a>, line: &'a str) -> Option<SystemFrame<'
     }
 }
 
-/// Whether a remark says that the CLI goes no further with the prompt.
+/// Returns whether a notice says that the CLI stops working on the prompt.
 fn stops_turn(line: &str) -> bool {
     #[derive(serde::Deserialize)]
     struct Members {
@@ -111,7 +111,7 @@ fn stops_turn(line: &str) -> bool {
     serde_json::from_str::<Members>(line).is_ok_and(|members| members.prevent_continuation.or_default())
 }
 
-/// A notice of any family: its words stand under one of a few keys, or nowhere.
+/// Reads a notice of any type. Its text, if any, has one of a few keys.
 pub(super) fn read_notice(line: &str, about: NoticeKind) -> Option<SystemFrame<'_>> {
     #[derive(serde::Deserialize)]
     struct Members {
@@ -127,8 +127,8 @@ pub(super) fn read_notice(line: &str, about: NoticeKind) -> Option<SystemFrame<'
         reason: Lenient<String>,
     }
     let members: Members = serde_json::from_str(line).ok()?;
-    let words = [members.content, members.text, members.summary, members.error, members.reason];
-    let text = words.into_iter().find_map(Lenient::into_option);
+    let texts = [members.content, members.text, members.summary, members.error, members.reason];
+    let text = texts.into_iter().find_map(Lenient::into_option);
     Some(SystemFrame::Notice { about, text, detail: whole(line)? })
 }
 
@@ -164,8 +164,8 @@ fn read_init(line: &str) -> Option<SystemFrame<'_>> {
     })))
 }
 
-/// Why a session cannot be followed of whose description nothing but [`crate::Event::Unknown`] came: its id is none. None if
-/// the frame is no such description.
+/// Returns why a session's description arrived as [`crate::Event::Unknown`]: its id is invalid, so the session cannot
+/// be used. Returns none if the frame is not a session's description.
 pub fn unusable_session(frame: &RawJson) -> Option<String> {
     #[derive(serde::Deserialize)]
     struct Members {
@@ -261,7 +261,7 @@ fn read_hook(line: &str, update: HookUpdate) -> Option<SystemFrame<'_>> {
     Some(SystemFrame::Hook { id: members.hook_id, name, event, update, detail: whole(line)? })
 }
 
-fn read_refusal(line: &str) -> Option<SystemFrame<'_>> {
+fn read_denial(line: &str) -> Option<SystemFrame<'_>> {
     #[derive(serde::Deserialize)]
     struct Members<'a> {
         #[serde(borrow)]
@@ -289,9 +289,9 @@ fn read_thinking(line: &str) -> Option<SystemFrame<'_>> {
     Some(SystemFrame::ThinkingTokens(members.estimated_tokens))
 }
 
-/// The members of frames that carry one thing only.
+/// The members of frames that have a single member of interest.
 #[derive(Debug, Default, serde::Deserialize)]
-struct OneThing<'a> {
+struct SingleMember<'a> {
     #[serde(borrow, default)]
     tasks: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -300,7 +300,7 @@ struct OneThing<'a> {
     title: Option<Text<'a>>,
 }
 
-fn read_list(line: &str) -> OneThing<'_> {
+fn read_list(line: &str) -> SingleMember<'_> {
     serde_json::from_str(line).unwrap_or_default()
 }
 

@@ -214,7 +214,7 @@ mod tests {
             ..Options::default()
         };
         let error = Given::read(&options).unwrap_err().to_string();
-        assert!(error.starts_with("settings: bypassPermissions runs everything without a question"), "{error}");
+        assert!(error.starts_with("settings: bypassPermissions runs everything without asking"), "{error}");
         let allowed = Options { allow_bypass: true, ..options };
         assert_eq!(Given::read(&allowed).unwrap().settings.unwrap().as_str(), settings);
     }

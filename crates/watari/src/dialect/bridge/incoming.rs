@@ -284,8 +284,8 @@ mod tests {
         error: tools must be a list of tools with a name
         error: tools[].name is missing; it must be a string
         error: tools[].name must have 1 to 51 letters, digits, _ and -
-        error: tools[].name may not begin with "_" or have "__" in it: a tool of another MCP server could have the same name for the model, and get its calls
-        error: tools[].name may not begin with "_" or have "__" in it: a tool of another MCP server could have the same name for the model, and get its calls
+        error: tools[].name may not start with "_" or contain "__": a tool of another MCP server could have the same name for the model and receive its calls
+        error: tools[].name may not start with "_" or contain "__": a tool of another MCP server could have the same name for the model and receive its calls
         error: two of the tools are called "a"
         error: tools[].inputSchema must be an object
         error: tools[].inputSchema.type must be "object": the input of a tool is an object
