@@ -1,6 +1,6 @@
-//! What the record of an ask says: what was allowed, which ask is which, and that no ask is open that clients cannot see.
+//! The events of asks: what was allowed, repeated asks, and that no ask is open that clients cannot see.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails on anything that it does not expect")]
 
 mod play;
 
@@ -9,15 +9,15 @@ use std::time::Duration;
 use play::{play, play_with};
 use watari_protocol::{Config, Hook, Initialize};
 
-/// What a script does to asks, without what it takes to get there.
+/// Runs a script and returns the part of its transcript that is about asks.
 fn asks(script: &str) -> String {
     let hooks = vec![Hook::on("PreToolUse"), Hook::on("PermissionRequest")];
     let initialize = Initialize { hooks, ..Initialize::default() };
     let config = Config { initialize, answer_within: Some(Duration::from_secs(60)), ..Config::default() };
-    told_of_asks(&play_with(config, &format!("cli ready\nprompt go\n{script}")))
+    shown_of_asks(&play_with(config, &format!("cli ready\nprompt go\n{script}")))
 }
 
-fn told_of_asks(transcript: &str) -> String {
+fn shown_of_asks(transcript: &str) -> String {
     let is_shown = |line: &&str| {
         ["* ask_", "* unknown", "* turn_finished", "x "].iter().any(|start| line.starts_with(start))
             || line.contains("control_response")
@@ -37,7 +37,7 @@ fn hook_asked(request_id: &str, hook: u32, event: &str) -> String {
     )
 }
 
-/// The line that closes the only ask of a script.
+/// Returns the event that resolves the only ask of a script.
 fn closed(script: &str) -> String {
     let transcript = asks(script);
     let closed: Vec<&str> = transcript.lines().filter_map(|line| line.strip_prefix("* ask_resolved ")).collect();
@@ -124,24 +124,27 @@ fn an_ask_whose_input_has_another_shape_is_denied_and_never_opened() {
     };
     let with_tools = |script: &str| {
         let initialize = Initialize { offers_tools: true, ..Initialize::default() };
-        told_of_asks(&play_with(Config { initialize, ..Config::default() }, &format!("cli ready\nprompt go\n{script}")))
+        shown_of_asks(&play_with(
+            Config { initialize, ..Config::default() },
+            &format!("cli ready\nprompt go\n{script}"),
+        ))
     };
     for arguments in ["7", "\"rm\"", "[]", "true"] {
         let transcript = with_tools(&call(arguments));
         assert!(!transcript.contains("ask_opened"), "{transcript}");
         assert!(transcript.contains(r#""isError":true"#), "{transcript}");
     }
-    // No arguments are no members.
+    // Null arguments count as an empty object.
     assert!(with_tools(&call("null")).contains("ask_opened"), "{}", with_tools(&call("null")));
 }
 
-/// A hook that the program did not register has no deadline, and no client knows what to say to it.
+/// A hook that the program did not register has no deadline, and no client knows how to answer it.
 #[test]
-fn a_call_of_a_hook_that_nobody_registered_is_answered_at_once_as_its_gate_fails() {
+fn a_call_of_an_unregistered_hook_is_answered_at_once_as_its_gate_fails() {
     insta::assert_snapshot!(asks(&hook_asked("a", 9, "PreToolUse")), @r#"> {"type":"control_response","response":{"subtype":"success","request_id":"a","response":{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"No hook with this id is registered"}}}}"#);
 }
 
-/// Of a key that occurs twice the last counts, as it does for the CLI's own reader.
+/// Of a repeated key the last one counts, as for the CLI's own parser.
 #[test]
 fn a_frame_with_a_key_that_occurs_twice_is_not_lost() {
     let twice = play(
@@ -153,7 +156,7 @@ fn a_frame_with_a_key_that_occurs_twice_is_not_lost() {
         cli {"type":"result","subtype":"error","subtype":"success","result":"done","usage":1,"usage":{"input_tokens":1}}
     "#,
     );
-    insta::assert_snapshot!(told_of_asks(&twice), @r#"
+    insta::assert_snapshot!(shown_of_asks(&twice), @r#"
     * ask_opened {"ask":1,"kind":"permission","needs_person":false,"tool":"Bash","tool_use":"t"}
     * ask_resolved {"ask":1,"kind":"permission","resolution":"allowed","tool_use":"t"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"a","response":{"behavior":"allow","updatedInput":{}}}}
@@ -161,7 +164,7 @@ fn a_frame_with_a_key_that_occurs_twice_is_not_lost() {
     "#);
 }
 
-/// A list is no message, whatever stands in it.
+/// A list is not a message, whatever it contains.
 #[test]
 fn a_line_that_is_a_list_is_not_taken_for_a_frame() {
     let transcript = play("cli ready\nprompt go\ncli [\"result\",\"success\",false]\ncli [\"keep_alive\"]");

@@ -1,6 +1,6 @@
-//! Transcripts of a CLI that does not react: to an interrupt, to a probe, to the wish that it ends.
+//! Transcripts of a CLI that does not react to an interrupt, to a probe or to a close.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails on anything that it does not expect")]
 
 mod play;
 
@@ -9,21 +9,21 @@ use std::time::Duration;
 use play::{play, play_with};
 use watari_protocol::{Config, Liveness};
 
-/// A turn that runs, as the script of every test here begins.
+/// Runs a script in a running turn, and returns the part of the transcript that is about the script.
 fn in_a_turn(script: &str) -> String {
     in_a_turn_with(Liveness::default(), script)
 }
 
 fn in_a_turn_with(liveness: Liveness, script: &str) -> String {
     let config = Config { liveness, answer_within: Some(Duration::from_secs(3600)), ..Config::default() };
-    let beginning = "cli ready\nprompt one\ncli running\ncli init\n";
-    let begun = play_with(config.clone(), beginning);
-    let all = play_with(config, &format!("{beginning}{script}"));
-    all.strip_prefix(&begun).unwrap().trim_start().to_owned()
+    let start = "cli ready\nprompt one\ncli running\ncli init\n";
+    let started = play_with(config.clone(), start);
+    let all = play_with(config, &format!("{start}{script}"));
+    all.strip_prefix(&started).unwrap().trim_start().to_owned()
 }
 
 #[test]
-fn an_interrupt_that_brings_nothing_ends_the_cli_and_every_prompt_has_its_outcome() {
+fn an_interrupt_without_effect_ends_the_cli_and_every_prompt_has_its_outcome() {
     insta::assert_snapshot!(in_a_turn("
         prompt two
         wait 100
@@ -85,7 +85,7 @@ fn an_interrupt_that_is_answered_and_not_obeyed_ends_the_cli() {
 
 #[test]
 fn an_answered_interrupt_does_not_end_a_cli_whose_turn_was_not_known_to_run() {
-    // The prompt waits in the CLI behind work of its own: an interrupt leaves it there, and it runs later.
+    // The prompt waits in the CLI's queue: an interrupt leaves it there, and it runs later.
     insta::assert_snapshot!(play("
         cli ready
         prompt one
@@ -103,7 +103,7 @@ fn an_answered_interrupt_does_not_end_a_cli_whose_turn_was_not_known_to_run() {
 }
 
 #[test]
-fn silence_in_a_turn_is_probed_and_an_answered_probe_is_nobodys_business() {
+fn silence_in_a_turn_is_probed_and_an_answered_probe_is_not_reported() {
     insta::assert_snapshot!(in_a_turn("
         wait 29
         wait 1
@@ -142,7 +142,7 @@ fn a_cli_that_does_not_answer_a_probe_is_reported_once_and_its_recovery_too() {
 }
 
 #[test]
-fn a_stalled_cli_is_ended_where_that_is_wanted() {
+fn a_stalled_cli_is_ended_if_so_configured() {
     let liveness = Liveness { end_stalled: true, ..Liveness::default() };
     insta::assert_snapshot!(in_a_turn_with(liveness, "
         wait 30
@@ -191,7 +191,7 @@ fn a_byte_postpones_the_probe_and_does_not_move_the_timer() {
 }
 
 #[test]
-fn a_cli_that_nobody_reads_is_neither_stalled_nor_deaf_to_an_interrupt() {
+fn a_cli_whose_output_is_not_read_is_neither_stalled_nor_deaf_to_an_interrupt() {
     insta::assert_snapshot!(in_a_turn("
         wait 20
         unread
@@ -243,7 +243,7 @@ fn closing_a_stalled_cli_skips_the_steps_that_need_its_reaction() {
 }
 
 #[test]
-fn whoever_aborts_again_does_not_wait_for_the_conversation_to_be_stored() {
+fn a_second_abort_does_not_wait_for_the_conversation_to_be_stored() {
     insta::assert_snapshot!(in_a_turn("
         close
         abort
@@ -255,7 +255,8 @@ fn whoever_aborts_again_does_not_wait_for_the_conversation_to_be_stored() {
     "#);
 }
 
-/// Measured on 2.1.325 and 2.1.42: an interrupt that the CLI reads before it has begun the turn is answered and has no effect.
+/// Measured on 2.1.325 and 2.1.42: the CLI answers an interrupt that it reads before it has started the turn, but the
+/// interrupt has no effect.
 #[test]
 fn an_interrupt_that_comes_before_the_cli_has_begun_the_turn_is_repeated_when_the_turn_shows() {
     insta::assert_snapshot!(play(r#"
@@ -315,9 +316,10 @@ fn a_repeated_interrupt_reaches_no_turn_but_the_one_that_was_interrupted() {
     "#);
 }
 
-/// Measured on 2.1.325: while a command runs in the background, an interrupt right behind a prompt finds it in the CLI's queue.
+/// Measured on 2.1.325: while a command runs in the background, an interrupt right after a prompt finds it in the CLI's
+/// queue.
 #[test]
-fn a_prompt_that_the_cli_has_in_its_queue_is_not_lost_and_is_interrupted_when_it_runs() {
+fn a_prompt_in_the_clis_queue_is_not_lost_and_is_interrupted_when_it_runs() {
     insta::assert_snapshot!(play(r#"
         cli ready
         cli idle

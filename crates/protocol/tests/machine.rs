@@ -1,10 +1,10 @@
-//! Conversations as transcripts: what the machine makes of the CLI's frames and of clients' commands.
+//! Conversations as transcripts: the machine's outputs for frames of the CLI and commands of clients.
 
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
     clippy::wildcard_enum_match_arm,
-    reason = "a test picks what it looks for, and fails when it meets something else"
+    reason = "a test matches what it expects, and fails on anything else"
 )]
 
 mod play;
@@ -14,13 +14,13 @@ use std::time::Duration;
 use play::{opening, play, play_with};
 use watari_protocol::{Config, Hook, Initialize, RawJson, SystemPrompt, Tool};
 
-/// A tool that a program has.
+/// A tool of the program.
 fn add() -> Tool {
     Tool { name: "add".into(), description: "Adds.".into(), input_schema: RawJson::from(r#"{"type":"object"}"#) }
 }
 
 #[test]
-fn the_opening_carries_what_may_not_stand_in_arguments() {
+fn the_opening_carries_what_must_not_be_in_arguments() {
     insta::assert_snapshot!(opening(Initialize::default()), @r#"> {"type":"control_request","request_id":"watari_1","request":{"subtype":"initialize"}}"#);
     let everything = Initialize {
         system_prompt: SystemPrompt::Empty,
@@ -39,7 +39,7 @@ fn the_opening_carries_what_may_not_stand_in_arguments() {
 }
 
 #[test]
-fn a_prompt_waits_for_the_cli_and_is_told_from_its_start_to_its_result() {
+fn a_prompt_waits_for_the_cli_and_is_reported_from_its_start_to_its_result() {
     insta::assert_snapshot!(play(r#"
         prompt hello
         cli ready
@@ -72,7 +72,7 @@ fn a_prompt_waits_for_the_cli_and_is_told_from_its_start_to_its_result() {
     "#);
 }
 
-/// The results of 2.1.42, which count that the model was not asked.
+/// The results of 2.1.42, whose usage shows that the model was not called.
 #[test]
 fn what_only_the_result_says_is_emitted_and_a_prompt_for_which_nothing_was_done_is_explained() {
     insta::assert_snapshot!(play(r#"
@@ -246,7 +246,7 @@ fn a_task_that_wakes_the_model_is_a_turn_of_its_own() {
 
 #[test]
 fn a_prompt_waits_for_a_turn_of_the_clis_own_where_an_interrupt_can_drop_it() {
-    // As the CLI speaks when a command that runs in the background has ended.
+    // The frames of a CLI after a command in the background has ended.
     let own_turn = "
         cli ready
         cli running
@@ -286,7 +286,7 @@ fn a_prompt_waits_for_a_turn_of_the_clis_own_where_an_interrupt_can_drop_it() {
     * request_answered {"reply":{"interrupted":{"cancelled":[1,2]}},"request":2}
     * became_idle
     "#);
-    // Without a result, the CLI's word that it is idle will do.
+    // Without a result, the CLI's `idle` state ends the turn.
     insta::assert_snapshot!(play(&format!("{own_turn}
         cli idle
     ")), @r#"
@@ -302,7 +302,7 @@ fn a_prompt_waits_for_a_turn_of_the_clis_own_where_an_interrupt_can_drop_it() {
 
 #[test]
 fn an_interrupt_without_a_turn_is_answered_and_not_passed_on() {
-    // The CLI would end the subagents that work in the background, and says that it runs as long as they do.
+    // The CLI would end the subagents that work in the background. It reports `running` as long as they work.
     insta::assert_snapshot!(play("
         cli ready
         interrupt
@@ -400,7 +400,7 @@ fn an_allowed_ask_carries_its_own_input_when_nothing_was_edited() {
 }
 
 #[test]
-fn a_question_nobody_answers_is_denied_after_a_minute() {
+fn an_unanswered_ask_is_denied_after_a_minute() {
     insta::assert_snapshot!(play("
         cli ready
         prompt go
@@ -421,7 +421,7 @@ fn a_question_nobody_answers_is_denied_after_a_minute() {
 }
 
 #[test]
-fn a_question_the_cli_withdraws_is_closed_without_an_answer() {
+fn an_ask_that_the_cli_withdraws_is_closed_without_an_answer() {
     insta::assert_snapshot!(play(r#"
         cli ready
         prompt go
@@ -441,7 +441,7 @@ fn a_question_the_cli_withdraws_is_closed_without_an_answer() {
 }
 
 #[test]
-fn a_question_that_cannot_be_read_is_refused_and_one_that_is_not_known_is_declined() {
+fn an_unreadable_ask_is_denied_and_an_unknown_request_is_declined() {
     insta::assert_snapshot!(play(r#"
         cli ready
         cli {"type":"control_request","request_id":"a","request":{"subtype":"can_use_tool","tool":"?"}}
@@ -474,7 +474,7 @@ fn an_interrupt_before_anything_was_handed_over_drops_that_prompt_here() {
 }
 
 #[test]
-fn an_interrupt_tells_what_still_waits_and_what_was_dropped() {
+fn an_interrupt_reports_what_still_waits_and_what_was_dropped() {
     insta::assert_snapshot!(play(r#"
         cli ready
         prompt one
@@ -505,7 +505,7 @@ fn an_interrupt_tells_what_still_waits_and_what_was_dropped() {
 }
 
 #[test]
-fn an_old_cli_that_only_says_failed_was_interrupted_when_it_was_told_to_be() {
+fn a_failed_turn_of_an_old_cli_counts_as_interrupted_after_an_interrupt() {
     insta::assert_snapshot!(play(r#"
         cli ready
         prompt one
@@ -530,7 +530,7 @@ fn an_old_cli_that_only_says_failed_was_interrupted_when_it_was_told_to_be() {
 }
 
 #[test]
-fn a_prompt_the_cli_drops_is_told_and_the_next_one_runs() {
+fn a_prompt_the_cli_drops_is_reported_and_the_next_one_runs() {
     insta::assert_snapshot!(play(r#"
         cli ready
         prompt one
@@ -552,7 +552,7 @@ fn a_prompt_the_cli_drops_is_told_and_the_next_one_runs() {
 }
 
 #[test]
-fn how_a_turn_ended_is_told_apart() {
+fn the_endings_of_turns_are_distinguished() {
     insta::assert_snapshot!(play(r#"
         cli ready
         prompt 1
@@ -655,7 +655,7 @@ fn a_subagents_message_is_never_mixed_into_the_main_one() {
 }
 
 #[test]
-fn closing_climbs_the_ladder_while_the_cli_does_not_go() {
+fn closing_climbs_the_ladder_while_the_cli_does_not_exit() {
     insta::assert_snapshot!(play("
         cli ready
         prompt one
@@ -689,7 +689,7 @@ fn closing_climbs_the_ladder_while_the_cli_does_not_go() {
 }
 
 #[test]
-fn closing_stops_climbing_when_the_cli_goes() {
+fn closing_stops_climbing_when_the_cli_exits() {
     insta::assert_snapshot!(play(r#"
         cli ready
         prompt one
@@ -721,7 +721,7 @@ fn closing_stops_climbing_when_the_cli_goes() {
 }
 
 #[test]
-fn closing_while_the_cli_starts_takes_no_gentle_step() {
+fn closing_while_the_cli_starts_aborts_at_once() {
     insta::assert_snapshot!(play("
         prompt one
         close
@@ -771,7 +771,7 @@ fn aborting_ends_everything_at_once_from_anywhere() {
 }
 
 #[test]
-fn a_question_asked_while_closing_is_refused() {
+fn an_ask_while_closing_is_denied() {
     insta::assert_snapshot!(play("
         cli ready
         prompt one
@@ -788,7 +788,7 @@ fn a_question_asked_while_closing_is_refused() {
 }
 
 #[test]
-fn a_cli_that_does_not_answer_is_given_up_after_a_minute() {
+fn a_cli_that_does_not_answer_is_terminated_after_a_minute() {
     insta::assert_snapshot!(play("
         prompt one
         wait 59
@@ -817,7 +817,7 @@ fn a_cli_that_refuses_the_opening_is_ended() {
 }
 
 #[test]
-fn when_the_cli_goes_everything_open_is_closed() {
+fn when_the_cli_exits_everything_open_is_closed() {
     insta::assert_snapshot!(play("
         cli ready
         prompt one
@@ -845,7 +845,7 @@ fn when_the_cli_goes_everything_open_is_closed() {
 }
 
 #[test]
-fn what_the_cli_said_before_it_was_ready_is_in_its_exit() {
+fn errors_before_the_cli_was_ready_are_in_its_exit() {
     insta::assert_snapshot!(play(r#"
         cli {"type":"result","subtype":"error_during_execution","is_error":true,"errors":["No conversation found"]}
         exit 1
@@ -853,7 +853,7 @@ fn what_the_cli_said_before_it_was_ready_is_in_its_exit() {
 }
 
 #[test]
-fn settings_change_by_request_and_a_refusal_is_told_with_the_clis_words() {
+fn settings_change_by_request_and_a_refusal_carries_the_clis_message() {
     insta::assert_snapshot!(play(r#"
         cli ready
         model sonnet
@@ -876,7 +876,7 @@ fn settings_change_by_request_and_a_refusal_is_told_with_the_clis_words() {
 }
 
 #[test]
-fn what_is_not_known_is_kept_whole_and_what_is_not_json_is_noise() {
+fn unknown_frames_are_passed_on_whole_and_unparsed_lines_are_skipped() {
     insta::assert_snapshot!(play(r#"
         cli ready
         cli {"type":"hologram","depth":[1e400,{"deep":null}],"type_again":"x"}
@@ -972,15 +972,15 @@ fn more_prompts_than_may_wait_are_refused() {
 }
 
 #[test]
-fn without_a_limit_a_question_waits_for_ever() {
+fn without_a_limit_an_ask_waits_for_ever() {
     let config = Config { answer_within: None, start_within: Duration::from_secs(60), ..Config::default() };
     let transcript = play_with(config, "cli ready\nprompt go\ncli ask a\nwait 1000000");
     assert!(!transcript.contains("ask_resolved"), "{transcript}");
 }
 
 #[test]
-fn a_prompt_folded_into_a_turn_of_the_clis_own_ends_with_that_turn() {
-    // The prompt and the CLI's word that it runs crossed each other on their way.
+fn a_prompt_merged_into_a_turn_of_the_clis_own_ends_with_that_turn() {
+    // The prompt and the CLI's `running` state were sent at the same time.
     insta::assert_snapshot!(play(r#"
         cli ready
         prompt one
@@ -1010,7 +1010,7 @@ fn a_prompt_folded_into_a_turn_of_the_clis_own_ends_with_that_turn() {
 }
 
 #[test]
-fn a_prompt_the_cli_forgets_is_told_as_lost() {
+fn a_prompt_the_cli_forgets_is_reported_as_lost() {
     insta::assert_snapshot!(play(r#"
         cli ready
         prompt one
@@ -1088,7 +1088,7 @@ fn json_of_several_lines_goes_out_as_one() {
 }
 
 #[test]
-fn a_prompt_the_cli_would_drop_without_a_word_is_refused() {
+fn a_prompt_the_cli_would_drop_silently_is_refused() {
     insta::assert_snapshot!(play(r#"
         cli ready
         prompt
@@ -1115,7 +1115,7 @@ fn a_prompt_the_cli_would_drop_without_a_word_is_refused() {
 }
 
 #[test]
-fn a_frame_with_a_member_that_is_not_what_it_should_be_still_counts() {
+fn a_frame_with_a_member_of_the_wrong_type_still_counts() {
     insta::assert_snapshot!(play(r#"
         cli ready
         prompt one
@@ -1230,7 +1230,7 @@ fn hooks_are_asked_answered_and_fail_closed_where_they_are_gates() {
 }
 
 #[test]
-fn questions_plans_and_forms_are_what_they_are() {
+fn questions_plans_and_forms_are_asks_of_their_own_kinds() {
     insta::assert_snapshot!(play(r#"
         cli ready
         cli {"type":"control_request","request_id":"a","request":{"subtype":"can_use_tool","tool_name":"AskUserQuestion","input":{"questions":[{"question":"Which?"}]}}}
@@ -1273,7 +1273,7 @@ fn questions_plans_and_forms_are_what_they_are() {
 }
 
 #[test]
-fn a_request_nobody_answers_is_given_up_after_a_minute() {
+fn an_unanswered_request_fails_after_a_minute() {
     insta::assert_snapshot!(play("
         cli ready
         model sonnet
@@ -1288,7 +1288,7 @@ fn a_request_nobody_answers_is_given_up_after_a_minute() {
 }
 
 #[test]
-fn what_the_cli_remarks_is_passed_on() {
+fn notices_of_the_cli_are_passed_on() {
     insta::assert_snapshot!(play(r#"
         cli ready
         cli {"type":"system","subtype":"informational","content":"a remark","level":"warning"}
@@ -1338,7 +1338,7 @@ fn what_the_cli_remarks_is_passed_on() {
 }
 
 #[test]
-fn cost_is_told_per_turn_and_in_all() {
+fn cost_is_reported_per_turn_and_in_total() {
     insta::assert_snapshot!(play(r#"
         cli ready
         prompt one
@@ -1499,7 +1499,7 @@ fn depth_and_size_that_no_rust_value_can_hold_are_carried_through() {
 }
 
 #[test]
-fn a_question_asked_twice_is_asked_once_and_an_abort_does_not_change_why_a_session_ends() {
+fn a_repeated_request_is_one_ask_and_an_abort_does_not_change_why_a_session_ends() {
     insta::assert_snapshot!(play(r#"
         cli {"type":"control_response","response":{"subtype":"error","request_id":"watari_1","error":"bad schema"}}
         abort
@@ -1559,7 +1559,7 @@ fn an_answer_that_the_cli_would_take_for_no_opinion_is_refused() {
 }
 
 #[test]
-fn a_session_that_goes_on_before_it_answers_is_running() {
+fn a_session_that_starts_a_turn_before_it_answers_is_running() {
     insta::assert_snapshot!(play(r#"
         cli running
         cli init
@@ -1579,7 +1579,7 @@ fn a_session_that_goes_on_before_it_answers_is_running() {
 }
 
 #[test]
-fn a_prompt_is_lost_by_what_the_cli_says_of_it_and_not_of_others() {
+fn a_prompt_is_lost_by_reports_on_it_and_not_on_others() {
     insta::assert_snapshot!(play(r#"
         cli ready
         prompt one
@@ -1647,12 +1647,12 @@ fn tools_of_the_program_are_served_and_each_call_is_an_ask() {
     * unknown {"frame":{"request":{"message":{"id":5,"jsonrpc":"2.0","method":"ping"},"server_name":"other","subtype":"mcp_message"},"request_id":"h","type":"control_request"}}
     > {"response":{"error":"Unsupported control request subtype: mcp_message","error_code":"unsupported_request","request_id":"h","subtype":"error"},"type":"control_response"}
     "#);
-    // Without tools the name is somebody else's.
+    // Without tools, the name belongs to another server.
     insta::assert_snapshot!(play(script.lines().nth(1).unwrap()), @r#"> {"response":{"error":"Unsupported control request subtype: mcp_message","error_code":"unsupported_request","request_id":"a","subtype":"error"},"type":"control_response"}"#);
 }
 
 #[test]
-fn a_call_of_a_tool_that_nobody_answers_is_an_error_after_ten_minutes() {
+fn an_unanswered_tool_call_is_an_error_after_ten_minutes() {
     let script = r#"
         cli ready
         cli {"type":"control_request","request_id":"e","request":{"subtype":"mcp_message","server_name":"client","message":{"method":"tools/call","params":{"name":"add"},"jsonrpc":"2.0","id":2}}}
@@ -1700,13 +1700,13 @@ fn whatever_the_cli_says_of_a_prompt_after_a_server_took_the_tools_name_the_end_
     let cancelled =
         r#"{"type":"command_lifecycle","command_uuid":"00000000-0000-4000-8000-000000000001","state":"cancelled"}"#;
     let failed = r#"result "subtype":"error_during_execution","is_error":true,"terminal_reason":"aborted_streaming""#;
-    for said in [cancelled, failed, "running\ncli idle"] {
-        let script = format!("cli ready\nprompt go\ncli running\ncli {taken}\ncli {said}\nexit 0");
+    for frame in [cancelled, failed, "running\ncli idle"] {
+        let script = format!("cli ready\nprompt go\ncli running\ncli {taken}\ncli {frame}\nexit 0");
         let initialize = Initialize { tools: vec![add()], ..Initialize::default() };
         let played = play_with(Config { initialize, ..Config::default() }, &script);
-        let told: Vec<&str> =
+        let ends: Vec<&str> =
             played.lines().filter(|line| line.contains("prompt_dropped") || line.contains("turn_f")).collect();
-        assert_eq!(told, [r#"* prompt_dropped {"prompt":1,"reason":"session_ended"}"#], "{played}");
+        assert_eq!(ends, [r#"* prompt_dropped {"prompt":1,"reason":"session_ended"}"#], "{played}");
         assert!(played.contains(r#""reason":"tool_server_taken""#), "{played}");
     }
 }
@@ -1714,21 +1714,22 @@ fn whatever_the_cli_says_of_a_prompt_after_a_server_took_the_tools_name_the_end_
 #[test]
 fn only_texts_images_and_documents_are_a_prompt_and_others_are_named_with_their_place() {
     let prompt = |blocks: &str| format!("cli ready\nblocks {blocks}");
-    let told = |blocks: &str| play(&prompt(blocks)).lines().nth(1).unwrap_or_default().to_owned();
+    let first_output = |blocks: &str| play(&prompt(blocks)).lines().nth(1).unwrap_or_default().to_owned();
     for name in ["tool_result", "tool_use", "thinking", "TEXT", ""] {
         let blocks =
             format!(r#"[{{"type":"text","text":"a"}},{{"type":"{name}","tool_use_id":"toolu_1","content":"yes"}}]"#);
-        let why = format!("x content[1].type is {name:?}: a prompt may contain blocks of type text, image and document");
-        assert_eq!(told(&blocks), why);
+        let why =
+            format!("x content[1].type is {name:?}: a prompt may contain blocks of type text, image and document");
+        assert_eq!(first_output(&blocks), why);
     }
     for name in ["image", "document"] {
-        let accepted = told(&format!(r#"[{{"type":"{name}"}}]"#));
+        let accepted = first_output(&format!(r#"[{{"type":"{name}"}}]"#));
         assert!(accepted.starts_with("* prompt_accepted"), "{accepted}");
     }
 }
 
 #[test]
-fn a_name_that_could_not_be_an_argument_is_refused_as_a_model() {
+fn a_model_name_that_could_not_be_an_argument_is_refused() {
     let long = "x".repeat(257);
     let script = format!("cli ready\nmodel a\u{0}b\nmodel {long}\nmodel sonnet");
     insta::assert_snapshot!(play(&script), @r#"

@@ -1,14 +1,14 @@
-//! What is true of every conversation with the machine, whatever the CLI says and clients want, in any order.
+//! Properties that hold for every conversation, for any order of frames and commands.
 //!
-//! How many conversations are tried is said by `PROPTEST_CASES`. A failure is shown as the shortest transcript
-//! that was found: what is done to the machine, and indented what it does.
+//! `PROPTEST_CASES` sets the number of conversations. A failure is shown as the shortest transcript that was found: the
+//! inputs of the machine and, indented, its outputs.
 
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
     clippy::wildcard_enum_match_arm,
     clippy::disallowed_methods,
-    reason = "a test picks what it looks for and fails when it meets something else; somebody has to say when time begins"
+    reason = "a test matches what it expects and fails on anything else; a conversation needs a start time"
 )]
 
 #[path = "properties/mod.rs"]
@@ -25,36 +25,36 @@ use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, TestCaseError, TestError, TestRunner};
 use watari_protocol::{Event, Hook, TurnCause};
 
-/// How many steps a conversation has at most, its end apart.
+/// The maximum number of steps of a conversation, without its end.
 const STEPS_MAX: usize = 60;
 
 fn conversations() -> impl Strategy<Value = Vec<[u8; STEP_BYTES]>> {
     vec(any::<[u8; STEP_BYTES]>(), 1..=STEPS_MAX)
 }
 
-/// Tries a claim on conversations made of chance.
+/// Checks a claim on random conversations.
 fn always(claim: Claim) {
     let mut runner = TestRunner::new(Config { failure_persistence: None, ..Config::default() });
-    let tried = runner.run(&conversations(), |bytes| {
+    let checked = runner.run(&conversations(), |bytes| {
         let record = Record::of(Script::read(&bytes.concat()));
         claim(&record).map_err(|why| TestCaseError::fail(format!("{why}\n\n{record}")))
     });
-    match tried {
+    match checked {
         Ok(()) => {}
         Err(TestError::Fail(why, _)) => panic!("{why}"),
-        Err(TestError::Abort(why)) => panic!("not tried: {why}"),
+        Err(TestError::Abort(why)) => panic!("not checked: {why}"),
     }
 }
 
-/// A claim about conversations in which nothing happens would always be true.
+/// A claim about conversations in which nothing happens would always hold.
 #[test]
-fn chance_meets_everything_that_can_happen() {
+fn random_conversations_contain_everything_that_can_happen() {
     let mut runner = TestRunner::deterministic();
-    let mut met = BTreeSet::new();
+    let mut seen = BTreeSet::new();
     for _ in 0..400 {
         let bytes = conversations().new_tree(&mut runner).unwrap().current();
         let record = Record::of(Script::read(&bytes.concat()));
-        met.extend(record.events().map(|event| match event {
+        seen.extend(record.events().map(|event| match event {
             Event::AskResolved { resolution, .. } => format!("ask {resolution:?}"),
             Event::PromptDropped { reason, .. } => format!("prompt {reason:?}"),
             Event::TurnFinished { cause: TurnCause::Cli, .. } => "own turn".to_owned(),
@@ -62,8 +62,8 @@ fn chance_meets_everything_that_can_happen() {
             _ => format!("{event:?}").split_whitespace().next().unwrap().to_owned(),
         }));
     }
-    let missed: Vec<&str> = EVERYTHING.iter().copied().filter(|name| !met.contains(*name)).collect();
-    assert!(missed.is_empty(), "never met: {missed:?}");
+    let missed: Vec<&str> = EVERYTHING.iter().copied().filter(|name| !seen.contains(*name)).collect();
+    assert!(missed.is_empty(), "never seen: {missed:?}");
 }
 
 const EVERYTHING: &[&str] = &[

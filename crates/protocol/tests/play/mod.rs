@@ -1,11 +1,10 @@
-//! Plays a script against the machine and writes down everything that comes out of it.
+//! Runs a script against the machine and records its outputs as a transcript.
 //!
-//! A line of a script is what the CLI says (`cli …`), what a client wants, or time that passes. In the
-//! transcript `>` is written to the CLI, `*` is told to clients, `!` is done to the process, and `x` is
-//! what a refused command was told.
+//! A line of a script is output of the CLI (`cli …`), a command of a client, or time that passes. In the transcript,
+//! `>` is a line for the CLI, `*` an event, `!` a step to end the process, and `x` the reason of a refusal.
 
-#![allow(dead_code, reason = "every test program uses some of it")]
-#![allow(clippy::disallowed_methods, reason = "somebody has to say when a script begins")]
+#![allow(dead_code, reason = "each test program uses a part of it")]
+#![allow(clippy::disallowed_methods, reason = "a script needs a start time")]
 
 use std::time::{Duration, Instant};
 
@@ -23,7 +22,7 @@ pub(crate) fn play_with(config: Config, script: &str) -> String {
     let mut now = Instant::now();
     let mut transcript = Vec::new();
     let mut machine = Machine::start(config, now);
-    // How a conversation is opened is a transcript of its own.
+    // The opening of a conversation has its own test.
     let _opening = machine.poll_output();
     for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
@@ -48,9 +47,9 @@ pub(crate) fn play_with(config: Config, script: &str) -> String {
     transcript.join("\n")
 }
 
-/// What the CLI says often, in a word.
-fn expand(words: &str) -> String {
-    let (word, rest) = words.split_once(' ').unwrap_or((words, ""));
+/// Expands the abbreviations of frequent frames.
+fn expand(line: &str) -> String {
+    let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
     let session = "11111111-1111-4111-8111-111111111111";
     match word {
         "ready" => r#"{"type":"control_response","response":{"subtype":"success","request_id":"watari_1","response":{"claude_code_version":"2.1.325"}}}"#.to_owned(),
@@ -61,15 +60,15 @@ fn expand(words: &str) -> String {
         "event" => format!(r#"{{"type":"stream_event","parent_tool_use_id":null,"event":{rest}}}"#),
         "ask" => format!(r#"{{"type":"control_request","request_id":"{rest}","request":{{"subtype":"can_use_tool","tool_name":"Bash","input":{{"command":"ls"}},"tool_use_id":"toolu_{rest}"}}}}"#),
         "hook" => {
-            let mut words = rest.split(' ');
-            let (request, hook, event) = (words.next().unwrap(), words.next().unwrap(), words.next().unwrap());
+            let mut parts = rest.split(' ');
+            let (request, hook, event) = (parts.next().unwrap(), parts.next().unwrap(), parts.next().unwrap());
             format!(r#"{{"type":"control_request","request_id":"{request}","request":{{"subtype":"hook_callback","callback_id":"watari_hook_{hook}","tool_use_id":"u","input":{{"hook_event_name":"{event}"}}}}}}"#)
         }
         "answer" => {
             let (request, body) = rest.split_once(' ').unwrap_or((rest, "{}"));
             format!(r#"{{"type":"control_response","response":{{"subtype":"success","request_id":"watari_{request}","response":{body}}}}}"#)
         }
-        _ => words.to_owned(),
+        _ => line.to_owned(),
     }
 }
 
@@ -99,12 +98,12 @@ fn command(word: &str, rest: &str) -> Command {
         "mode" => Request::SetPermissionMode(rest.parse::<PermissionMode>().unwrap()).into(),
         "close" => Command::Close,
         "abort" => Command::Abort,
-        other => panic!("no such word in a script: {other}"),
+        other => panic!("unknown command in a script: {other}"),
     }
 }
 
-fn hook_output(words: &str) -> HookOutput {
-    let (word, rest) = words.split_once(' ').unwrap_or((words, ""));
+fn hook_output(text: &str) -> HookOutput {
+    let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
     let reason = rest.to_owned();
     match word {
         "nothing" => HookOutput::NoOpinion,
@@ -116,7 +115,7 @@ fn hook_output(words: &str) -> HookOutput {
         "block" => HookOutput::Block { reason },
         "context" => HookOutput::Context { text: reason },
         "halt" => HookOutput::Halt { reason },
-        _ => HookOutput::Other(RawJson::from(words)),
+        _ => HookOutput::Other(RawJson::from(text)),
     }
 }
 
@@ -132,9 +131,9 @@ fn drain(machine: &mut Machine, transcript: &mut Vec<String>) {
     }
 }
 
-/// An event as its clients see it, without the copies of what the CLI said and without what is empty.
+/// Formats an event without the copies of the CLI's frames and without empty members.
 fn show(event: &Event) -> String {
-    // What the CLI said may be JSON that no Rust value can hold; it is shown as it is.
+    // The CLI's JSON may be a value that no Rust type can hold; it is shown unchanged.
     let Ok(mut value) = serde_json::to_value(event) else { return serde_json::to_string(event).unwrap() };
     strip(&mut value);
     let kind = value.as_object_mut().unwrap().remove("type").unwrap();
@@ -146,11 +145,11 @@ fn strip(value: &mut Value) {
     members.remove("detail");
     members.values_mut().for_each(strip);
     let empty = [json!(null), json!(0.0), json!([]), json!({}), json!("")];
-    // A number that counts up from nothing is told; a sum that is nothing is not.
+    // A zero index is shown; a zero sum is not.
     members.retain(|name, member| !empty.contains(member) && (*member != json!(0) || name == "at" || name == "index"));
 }
 
-/// The line that opens a conversation.
+/// Returns the line that opens a conversation.
 pub(crate) fn opening(initialize: Initialize) -> String {
     let mut machine = Machine::start(Config { initialize, ..Config::default() }, Instant::now());
     let mut transcript = Vec::new();

@@ -1,4 +1,4 @@
-//! What must be true of every conversation, claim by claim.
+//! The claims that must hold for every conversation.
 
 pub(crate) mod asks;
 pub(crate) mod messages;
@@ -7,7 +7,7 @@ pub(crate) mod session;
 
 use super::record::Record;
 
-/// Looks whether something is true of a conversation, and says what is not.
+/// Checks a conversation and returns what is wrong with it.
 pub(crate) type Claim = fn(&Record) -> Result<(), String>;
 
 fn ensure(is_true: bool, otherwise: impl FnOnce() -> String) -> Result<(), String> {

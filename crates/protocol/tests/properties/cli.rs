@@ -1,10 +1,10 @@
-//! What the CLI says: frames of every family, in any order, with ids from small pools so that they meet.
+//! Random frames of the CLI: of every family, in any order, with ids from small pools so that they match.
 
 use serde_json::value::RawValue;
 
 use super::dice::{Dice, TEXTS, quoted};
 
-/// What a CLI talks of most.
+/// The family of the frames that a CLI sends most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Family {
     Any,
@@ -14,8 +14,8 @@ pub(super) enum Family {
     Stream,
 }
 
-/// A CLI. It asks every question by an id of its own, as the real one does, and knows how many it has asked.
-/// Half of its turns and messages go on in good order, so that it gets somewhere.
+/// A CLI. Each of its asks has its own id, as with the real one, and it counts them. Half of its turns and messages are
+/// in order, so that it makes progress.
 #[derive(Debug)]
 pub(super) struct Cli {
     favourite: Family,
@@ -42,7 +42,7 @@ const MESSAGE: &[&str] = &[
     r#"{"type":"stream_event","event":{"type":"message_stop"}}"#,
 ];
 
-/// What tools are asked to do: also with numbers and characters that no Rust value can hold.
+/// Inputs of tools, including numbers and characters that no Rust type can hold.
 const INPUTS: &[&str] = &[r#"{"command":"ls"}"#, "{}", r#"{"n":1e400}"#, r#"{"s":"\ud83d"}"#, "null", "7"];
 
 const SESSIONS: &[&str] = &["11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222", "x"];
@@ -100,7 +100,7 @@ impl Cli {
         Cli { favourite, asked: 0, turn: TURN.iter().cycle(), message: MESSAGE.iter().cycle() }
     }
 
-    /// How many questions it has asked.
+    /// Returns the number of asks.
     pub(super) fn asked(&self) -> u64 {
         self.asked
     }
@@ -163,7 +163,7 @@ fn hook(number: u64, event: &str) -> String {
     )
 }
 
-/// An answer to a request of ours, whether there is one or not.
+/// Returns an answer to one of our requests, which may not exist.
 fn reply(dice: &mut Dice<'_>) -> String {
     let request = dice.one_of(7);
     match dice.roll(6) {
@@ -182,7 +182,7 @@ fn answer_of(request: u64, subtype: &str, rest: &str) -> String {
     format!(r#"{{"type":"control_response","response":{{{subtype},"request_id":"watari_{request}"{rest}}}}}"#)
 }
 
-/// How turns begin and end.
+/// Returns a frame that starts or ends a turn.
 fn turn(dice: &mut Dice<'_>) -> String {
     let state = |state| format!(r#"{{"type":"system","subtype":"session_state_changed","state":"{state}"}}"#);
     match dice.roll(16) {
@@ -215,12 +215,12 @@ fn result(dice: &mut Dice<'_>) -> String {
     format!(r#"{{"type":"result","subtype":"{subtype}"{prompts}{origin},"total_cost_usd":{cost},"errors":["e"]}}"#)
 }
 
-/// The id that the machine gives to a prompt.
+/// Returns the id that the machine gives to a prompt.
 fn uuid_of(prompt: u64) -> String {
     format!("00000000-0000-4000-8000-{prompt:012x}")
 }
 
-/// A message as it is written, and as a whole.
+/// Returns a frame of a message, streamed or complete.
 fn stream(dice: &mut Dice<'_>) -> String {
     let event = |event: String| format!(r#"{{"type":"stream_event","parent_tool_use_id":null,"event":{event}}}"#);
     match dice.roll(16) {
@@ -263,7 +263,7 @@ fn delta(dice: &mut Dice<'_>) -> String {
     }
 }
 
-/// A line in which something is not what it should be.
+/// Damages a line.
 pub(super) fn damaged(line: &str, dice: &mut Dice<'_>) -> String {
     match dice.roll(4) {
         0 => line.chars().take(line.chars().count() * dice.roll(8) as usize / 8).collect(),
@@ -272,7 +272,7 @@ pub(super) fn damaged(line: &str, dice: &mut Dice<'_>) -> String {
     }
 }
 
-/// The line with one member, at any depth, of another type.
+/// Replaces one member of a line, at any depth, with a value of another type.
 fn with_member(line: &str, dice: &mut Dice<'_>) -> String {
     let places: Vec<usize> = line.match_indices("\":").map(|(place, _)| place).collect();
     let Some(place) = places.get(dice.roll(places.len().max(1) as u64) as usize) else { return line.to_owned() };
@@ -281,7 +281,7 @@ fn with_member(line: &str, dice: &mut Dice<'_>) -> String {
     if !matches!(value.next(), Some(Ok(_))) {
         return line.to_owned();
     }
-    // Two questions by one id are two answers to it, so an id is never replaced by another.
+    // Two asks with the same id would have two answers, so an id is never replaced by another.
     let others = ["null", "7", "[]", "{}", "1e400", "true", r#""\ud83d""#, r#""x""#];
     let other = dice.pick(if head.ends_with("\"request_id\":") { &others[..5] } else { &others });
     format!("{head}{other}{}", &tail[value.byte_offset()..])

@@ -1,4 +1,4 @@
-//! What a client wants: every command, with arguments of chance.
+//! Random commands: every command, with random arguments.
 
 use watari_protocol::{
     Answer, AskId, Command, EntryId, HookOutput, PermissionMode, Prompt, PromptContent, RawJson, Request,
@@ -6,8 +6,8 @@ use watari_protocol::{
 
 use super::dice::{Dice, TEXTS};
 
-/// JSON as a client may give it: also what no Rust value can hold, and what goes over several lines.
-const GIVEN: &[&str] = &[
+/// JSON that a client may send, including values that no Rust type can hold, and values of several lines.
+const JSON: &[&str] = &[
     r#"{"command":"pwd"}"#,
     "{}",
     r#"{"b":1,"a":[2]}"#,
@@ -31,7 +31,7 @@ const BLOCKS: &[&str] = &[
     "not JSON",
 ];
 
-/// A command; `asked` is how many questions the CLI has asked so far.
+/// Returns a command; `asked` is the number of asks of the CLI so far.
 pub(super) fn command(dice: &mut Dice<'_>, asked: u64) -> Command {
     match dice.roll(64) {
         0..=15 => Command::Prompt(dice.pick(TEXTS).into()),
@@ -45,8 +45,8 @@ pub(super) fn command(dice: &mut Dice<'_>, asked: u64) -> Command {
     }
 }
 
-fn given(dice: &mut Dice<'_>) -> RawJson {
-    RawJson::from(dice.pick(GIVEN))
+fn json(dice: &mut Dice<'_>) -> RawJson {
+    RawJson::from(dice.pick(JSON))
 }
 
 fn answer(dice: &mut Dice<'_>) -> Answer {
@@ -54,11 +54,11 @@ fn answer(dice: &mut Dice<'_>) -> Answer {
         0 => Answer::allow(),
         1 => Answer::deny(dice.pick(TEXTS)),
         2 | 3 => Answer::Hook(hook_output(dice)),
-        4 => Answer::allow_with(given(dice)),
-        5 => Answer::Allow { input: dice.is_heads().then(|| given(dice)), permissions: Some(given(dice)) },
+        4 => Answer::allow_with(json(dice)),
+        5 => Answer::Allow { input: dice.is_heads().then(|| json(dice)), permissions: Some(json(dice)) },
         6 => Answer::Deny { message: dice.pick(TEXTS).to_owned(), interrupt: true },
         7 => Answer::Choose([(dice.pick(TEXTS).to_owned(), dice.pick(TEXTS).to_owned())].into()),
-        8 => Answer::Submit(given(dice)),
+        8 => Answer::Submit(json(dice)),
         9 => Answer::Decline,
         10 => Answer::ToolResult { content: RawJson::from("[]"), is_error: false },
         _ => Answer::Dismiss,
@@ -70,14 +70,14 @@ fn hook_output(dice: &mut Dice<'_>) -> HookOutput {
     match dice.roll(10) {
         0 => HookOutput::NoOpinion,
         1 => HookOutput::Allow { input: None },
-        2 => HookOutput::Allow { input: Some(given(dice)) },
+        2 => HookOutput::Allow { input: Some(json(dice)) },
         3 => HookOutput::Deny { reason },
         4 => HookOutput::Ask { reason },
         5 => HookOutput::Defer,
         6 => HookOutput::Block { reason },
         7 => HookOutput::Context { text: reason },
         8 => HookOutput::Halt { reason },
-        _ => HookOutput::Other(given(dice)),
+        _ => HookOutput::Other(json(dice)),
     }
 }
 
@@ -88,7 +88,7 @@ fn request(dice: &mut Dice<'_>) -> Request {
         1 => Request::SetModel(dice.is_heads().then_some(text)),
         2 => Request::SetPermissionMode(dice.pick(&PermissionMode::ALL)),
         3 => Request::SetThinking(dice.is_heads().then_some(u32::MAX)),
-        4 => Request::SetMcpServers([(text, given(dice))].into()),
+        4 => Request::SetMcpServers([(text, json(dice))].into()),
         5 => Request::ReconnectMcp { server: text },
         6 => Request::ToggleMcp { server: text, enabled: dice.is_heads() },
         7 => Request::ContextUsage,

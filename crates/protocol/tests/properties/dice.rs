@@ -1,6 +1,6 @@
-//! Chance, as an argument: bytes that are read as choices.
+//! Randomness as an argument: bytes that are read as choices.
 
-/// The bytes of one step. When there are none left, every choice is the first.
+/// The bytes of one step. When none are left, every choice is the first one.
 pub(super) struct Dice<'a>(pub(super) &'a [u8]);
 
 impl Dice<'_> {
@@ -11,7 +11,7 @@ impl Dice<'_> {
         u64::from(*byte) % sides
     }
 
-    /// A number from 1 to somewhat more than there are, so that nearly all of them exist.
+    /// A number from 1 to `count + 1`, so that nearly all of them exist.
     pub(super) fn one_of(&mut self, count: u64) -> u64 {
         1 + self.roll(count + 1)
     }
@@ -25,7 +25,7 @@ impl Dice<'_> {
     }
 }
 
-/// Texts that have gone wrong somewhere before.
+/// Texts that have caused errors before.
 pub(super) const TEXTS: &[&str] = &["a", "", "ñ😀", "two\nlines\r", "\u{2028}\0", "a \"quoted\" \\", "\":"];
 
 /// A text as JSON.

@@ -1,7 +1,7 @@
-//! Conversations made of chance, what the machine did in them, and what must be true of every one.
+//! Random conversations, the machine's behaviour in them, and what must hold for each of them.
 //!
-//! Chance comes in as bytes: a few for each step, so that leaving some out leaves steps out, and smaller bytes
-//! are simpler steps. The fuzz target `frame` reads the same bytes.
+//! The randomness is given as bytes, a few for each step: removing bytes removes steps, and smaller bytes are simpler
+//! steps. The fuzz target `frame` reads the same bytes.
 
 pub(crate) mod claims;
 mod cli;

@@ -1,4 +1,4 @@
-//! What the machine did in a conversation, step by step, and how it reads.
+//! The record of a conversation, step by step, and its transcript.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,42 +9,42 @@ use watari_protocol::{Accepted, Config, Event, Machine, Output, Phase, Refusal, 
 
 use super::script::{Script, Step};
 
-/// How many outputs one step may have. None has nearly as many, unless it would go on for ever.
+/// The maximum number of outputs of a step. Only an endless step has nearly as many.
 pub(crate) const OUTPUTS_MAX: usize = 10_000;
 
-/// A conversation that was had.
+/// The record of a conversation.
 #[derive(Debug)]
 pub(crate) struct Record {
     config: Config,
-    /// What came out before anything happened.
+    /// The outputs before the first step.
     pub(crate) opening: Vec<Output>,
     pub(crate) moments: Vec<Moment>,
 }
 
-/// One step, and what came of it.
+/// One step and its effects.
 #[derive(Debug)]
 pub(crate) struct Moment {
     pub(crate) step: Step,
-    /// How long after the start it was.
+    /// The time since the start.
     pub(crate) at: Duration,
     pub(crate) before: View,
     pub(crate) after: View,
-    /// What the client was told, if it was a client's step.
+    /// The reply to the client, if the step is a command.
     pub(crate) reply: Option<Result<Accepted, Refusal>>,
     pub(crate) outputs: Vec<Output>,
 }
 
-/// What can be seen of the machine without changing it.
+/// The visible state of the machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct View {
     pub(crate) phase: Phase,
-    /// When it wants to be told the time, counted from the start.
+    /// The machine's next timeout, counted from the start.
     pub(crate) timeout: Option<Duration>,
     pub(crate) session: Option<String>,
 }
 
 impl Record {
-    /// Has the conversation.
+    /// Runs a script and records the conversation.
     pub(crate) fn of(script: Script) -> Record {
         let Script { config, steps } = script;
         let start = Instant::now();
@@ -64,12 +64,13 @@ impl Record {
         Record { config, opening, moments }
     }
 
-    /// The same conversation without the steps for which this is false: of what the CLI wrote, only that it wrote.
+    /// Runs the same conversation without the steps for which `keep` is false. Of the CLI's output only the fact that
+    /// it wrote remains.
     pub(crate) fn again_with(&self, keep: impl Fn(&Moment) -> bool) -> Record {
-        // The time at which a step comes is the same, because no step that waits is left out.
+        // Every step happens at the same time as before, because no waiting step is removed.
         let steps = self.moments.iter().map(|moment| match (&moment.step, keep(moment)) {
             (step, true) => Some(step.clone()),
-            // Whatever the CLI writes shows that it lives.
+            // All output of the CLI shows that it is alive.
             (Step::Cli(_) | Step::Noise(_) | Step::Overlong(_), false) => Some(Step::Bytes),
             (Step::Bytes | Step::Client(_) | Step::Wait(_) | Step::Exit(_), false) => None,
         });
@@ -77,7 +78,7 @@ impl Record {
         Record::of(Script { config: self.config.clone(), steps: steps.collect() })
     }
 
-    /// Everything that came out, with the moment it came out in.
+    /// Returns all outputs, each with its moment.
     pub(crate) fn outputs(&self) -> impl Iterator<Item = (&Moment, &Output)> {
         self.moments.iter().flat_map(|moment| moment.outputs.iter().map(move |output| (moment, output)))
     }
@@ -91,7 +92,7 @@ impl Record {
 }
 
 impl Moment {
-    /// The CLI's id of the question that it asks in this step, if it does.
+    /// Returns the CLI's id of the ask of this step, if the step is an ask.
     pub(crate) fn asks(&self) -> Option<String> {
         match &self.step {
             Step::Cli(line) => {
@@ -107,7 +108,7 @@ impl Moment {
         }
     }
 
-    /// The state that the CLI says it is in.
+    /// Returns the state that the CLI reports in this step.
     pub(crate) fn cli_state(&self) -> Option<String> {
         let Step::Cli(line) = &self.step else { return None };
         let frame = members(line)?;
@@ -115,7 +116,7 @@ impl Moment {
         text(&frame, "state").filter(|_| is_state)
     }
 
-    /// Whether the CLI describes the session, as it does when a turn begins.
+    /// Returns whether the CLI describes the session, as it does when a turn starts.
     pub(crate) fn says_init(&self) -> bool {
         let Step::Cli(line) = &self.step else { return false };
         let Some(frame) = members(line) else { return false };
@@ -125,17 +126,17 @@ impl Moment {
     }
 }
 
-/// A line for the CLI, told apart.
+/// A decoded line for the CLI.
 pub(crate) enum Line {
-    /// A prompt, by the id that the CLI knows it by.
+    /// A prompt, by its id for the CLI.
     Prompt(String),
-    /// An answer to the question with this id.
+    /// The answer to the ask with this id.
     Answer(String),
-    /// A request of ours, by its name.
+    /// A request, by its name.
     Request(String),
 }
 
-/// What a line says. None when it is not one of those that there are.
+/// Decodes a line for the CLI; none when it is of no known type.
 pub(crate) fn read_line(line: &[u8]) -> Option<Line> {
     let frame = members(std::str::from_utf8(line).ok()?)?;
     match text(&frame, "type")?.as_str() {
@@ -146,7 +147,7 @@ pub(crate) fn read_line(line: &[u8]) -> Option<Line> {
     }
 }
 
-/// The members of a JSON object, each as it came.
+/// Returns the members of a JSON object, unchanged.
 pub(crate) fn members(json: &str) -> Option<BTreeMap<String, Box<RawValue>>> {
     serde_json::from_str(json).ok()
 }
@@ -180,7 +181,7 @@ fn view(machine: &Machine, start: Instant) -> View {
     }
 }
 
-/// A record reads as a transcript: what is done to the machine, and indented what it does.
+/// Formats a record as a transcript: the machine's inputs and, indented, its outputs.
 impl fmt::Display for Record {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(

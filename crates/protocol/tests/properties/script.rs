@@ -1,4 +1,4 @@
-//! A conversation: what it is set up with, and its steps.
+//! A conversation to run: its configuration and its steps.
 
 use std::time::Duration;
 
@@ -8,37 +8,37 @@ use super::cli::{Cli, Family, damaged};
 use super::client::command;
 use super::dice::Dice;
 
-/// One thing that happens to the machine.
+/// One input of the machine.
 #[derive(Debug, Clone)]
 pub(crate) enum Step {
     /// The CLI writes a line.
     Cli(String),
-    /// The CLI writes what may not even be text.
+    /// The CLI writes bytes that may not even be text.
     Noise(Vec<u8>),
-    /// The CLI writes a line that is too long, of which this is the beginning.
+    /// The CLI writes a line that is too long; this is its start.
     Overlong(String),
     /// The CLI writes a part of a line.
     Bytes,
-    /// A client wants something.
+    /// A client sends a command.
     Client(Command),
     /// Time passes.
     Wait(Duration),
-    /// The CLI goes.
+    /// The CLI exits.
     Exit(ProcessEnd),
 }
 
-/// A conversation that is yet to be had.
+/// A conversation to run.
 #[derive(Debug, Clone)]
 pub(crate) struct Script {
     pub(crate) config: Config,
     pub(crate) steps: Vec<Step>,
 }
 
-/// How many bytes of chance a step has.
+/// The number of random bytes of a step.
 pub(crate) const STEP_BYTES: usize = 10;
 
 impl Script {
-    /// The conversation that these bytes mean. The first few say how it is set up.
+    /// Reads a conversation from bytes. The first few determine its configuration.
     pub(crate) fn read(bytes: &[u8]) -> Script {
         let (setup, rest) = bytes.split_at(bytes.len().min(STEP_BYTES));
         let mut dice = Dice(setup);
@@ -98,7 +98,7 @@ fn noise(dice: &mut Dice<'_>) -> Vec<u8> {
     bytes
 }
 
-/// Every conversation ends, and then something comes too late.
+/// Ends a conversation, and adds inputs that come too late.
 fn ended(mut steps: Vec<Step>) -> Vec<Step> {
     let late = r#"{"type":"control_request","request_id":"late","request":{"subtype":"can_use_tool","tool_name":"T","input":{}}}"#;
     steps.push(Step::Exit(ProcessEnd::default()));

@@ -1,4 +1,4 @@
-//! Claims about questions: each is answered once, closed once, and closed before it is answered.
+//! Claims about asks: each is answered once, resolved once, and its event is emitted before its answer is written.
 
 use std::collections::BTreeMap;
 
@@ -18,11 +18,11 @@ pub(crate) fn every_ask_closes_once(record: &Record) -> Result<(), String> {
         }
         if let Event::AskResolved { ask, .. } = event {
             let before = is_open.insert(*ask, false);
-            ensure(before == Some(true), || format!("ask {ask} was closed, which was not open"))?;
+            ensure(before == Some(true), || format!("ask {ask} was resolved, but was not open"))?;
         }
     }
     let open: Vec<&AskId> = is_open.iter().filter(|(_, is_open)| **is_open).map(|(ask, _)| ask).collect();
-    ensure(open.is_empty(), || format!("asks {open:?} were never closed"))
+    ensure(open.is_empty(), || format!("asks {open:?} were never resolved"))
 }
 
 pub(crate) fn an_ask_ends_as_it_is_told(record: &Record) -> Result<(), String> {
@@ -36,7 +36,7 @@ pub(crate) fn an_ask_ends_as_it_is_told(record: &Record) -> Result<(), String> {
             (AskResolution::Expired, Step::Wait(_)) => true,
             (AskResolution::Withdrawn, Step::Cli(line)) => line.contains("control_cancel_request"),
             (AskResolution::SessionEnded, Step::Client(Command::Close | Command::Abort) | Step::Exit(_)) => true,
-            // The CLI does not react, and is ended.
+            // The CLI does not react and is terminated.
             (AskResolution::SessionEnded, Step::Wait(_)) => moment.after.phase == Phase::Closing,
             _ => false,
         };
@@ -45,7 +45,7 @@ pub(crate) fn an_ask_ends_as_it_is_told(record: &Record) -> Result<(), String> {
     Ok(())
 }
 
-/// What became of a question of the CLI.
+/// The history of an ask of the CLI.
 #[derive(Debug, Default)]
 struct Question {
     ask: Option<AskId>,
@@ -54,7 +54,7 @@ struct Question {
 }
 
 impl Question {
-    /// One that the CLI withdrew wants none; one that is open at the end is refused by the end itself.
+    /// An ask that the CLI withdrew needs no answer; an ask that is open at the end is denied by the end itself.
     fn answers_due(&self) -> u32 {
         match self.resolution {
             Some(AskResolution::Withdrawn | AskResolution::SessionEnded) => 0,
@@ -64,10 +64,10 @@ impl Question {
     }
 }
 
-/// The questions of a conversation. With every answer that is written, `look` is given its question as it then is.
+/// Returns the asks of a conversation. For every answer that is written, `check` is called with its ask.
 fn questions(
     record: &Record,
-    mut look: impl FnMut(&str, &Question) -> Result<(), String>,
+    mut check: impl FnMut(&str, &Question) -> Result<(), String>,
 ) -> Result<BTreeMap<String, Question>, String> {
     let mut questions = BTreeMap::<String, Question>::new();
     for moment in &record.moments {
@@ -90,7 +90,7 @@ fn questions(
                     let Some(Line::Answer(id)) = read_line(line) else { continue };
                     let question = questions.get_mut(&id).ok_or_else(|| format!("{id} was answered but not asked"))?;
                     question.answers += 1;
-                    look(&id, question)?;
+                    check(&id, question)?;
                 }
                 Output::Event(_) | Output::Stop(_) => {}
             }
@@ -108,30 +108,30 @@ pub(crate) fn every_question_has_one_answer(record: &Record) -> Result<(), Strin
 }
 
 pub(crate) fn an_ask_is_told_closed_before_its_answer_is_written(record: &Record) -> Result<(), String> {
-    let told = |question: &Question| question.ask.is_none() || question.resolution.is_some();
-    questions(record, |id, question| ensure(told(question), || format!("{id} was answered before it was closed")))?;
+    let is_resolved = |question: &Question| question.ask.is_none() || question.resolution.is_some();
+    questions(record, |id, question| {
+        ensure(is_resolved(question), || format!("{id} was answered before it was resolved"))
+    })?;
     Ok(())
 }
 
-/// What a client gave as JSON is written as it came.
+/// A client's JSON is written unchanged.
 pub(crate) fn what_a_client_gives_is_written_as_it_came(record: &Record) -> Result<(), String> {
     for moment in &record.moments {
-        let given = match &moment.step {
+        let sent = match &moment.step {
             Step::Client(Command::Answer { answer: Answer::Allow { input, permissions }, .. }) => {
                 let input = input.iter().filter(|input| input.as_str() != "{}");
                 input.chain(permissions).collect()
             }
-            Step::Client(Command::Answer { answer: Answer::Hook(HookOutput::Other(given)), .. })
-            | Step::Client(Command::Answer {
-                answer: Answer::Hook(HookOutput::Allow { input: Some(given) }), ..
-            })
-            | Step::Client(Command::Answer { answer: Answer::Submit(given), .. }) => vec![given],
+            Step::Client(Command::Answer { answer: Answer::Hook(HookOutput::Other(raw)), .. })
+            | Step::Client(Command::Answer { answer: Answer::Hook(HookOutput::Allow { input: Some(raw) }), .. })
+            | Step::Client(Command::Answer { answer: Answer::Submit(raw), .. }) => vec![raw],
             Step::Client(Command::Request { request: Request::SetMcpServers(servers), .. }) => {
                 servers.values().collect()
             }
             _ => Vec::new(),
         };
-        all_written(moment, &given)?;
+        all_written(moment, &sent)?;
     }
     for (moment, output) in record.outputs() {
         let Output::Event(Event::PromptAccepted { content, entry, .. }) = output else { continue };
@@ -142,12 +142,12 @@ pub(crate) fn what_a_client_gives_is_written_as_it_came(record: &Record) -> Resu
             Output::Write(_) | Output::WriteNow(_) | Output::Event(_) | Output::Stop(_) => None,
         });
         let is_whole = lines.all(|line| holds(line, content));
-        ensure(is_whole, || format!("a prompt was written otherwise than it came:\n{moment}"))?;
+        ensure(is_whole, || format!("a prompt was changed when it was written:\n{moment}"))?;
     }
     Ok(())
 }
 
-/// An ask that is allowed as it is carries the input that it came with.
+/// An ask that is allowed without an edit gets its own input back.
 pub(crate) fn an_allowed_input_is_the_one_that_was_asked_for(record: &Record) -> Result<(), String> {
     let mut inputs = BTreeMap::<AskId, &RawJson>::new();
     for (moment, output) in record.outputs() {
@@ -176,22 +176,22 @@ pub(crate) fn an_allowed_input_is_the_one_that_was_asked_for(record: &Record) ->
     Ok(())
 }
 
-fn all_written(moment: &Moment, given: &[&RawJson]) -> Result<(), String> {
+fn all_written(moment: &Moment, sent: &[&RawJson]) -> Result<(), String> {
     if !matches!(moment.reply, Some(Ok(_))) {
         return Ok(());
     }
-    for raw in given {
+    for raw in sent {
         let is_written = moment.outputs.iter().any(|output| match output {
             Output::Write(line) | Output::WriteNow(line) => holds(line, raw),
             Output::Event(_) | Output::Stop(_) => false,
         });
-        ensure(is_written, || format!("{raw:?} was not written as it came:\n{moment}"))?;
+        ensure(is_written, || format!("{raw:?} was changed when it was written:\n{moment}"))?;
     }
     Ok(())
 }
 
-/// Whether a line has this JSON in it. A line end between values is written as a space.
+/// Returns whether a line contains this JSON. A line break between values is written as a space.
 fn holds(line: &[u8], raw: &RawJson) -> bool {
-    let given = raw.as_str().replace(['\n', '\r'], " ");
-    String::from_utf8_lossy(line).contains(&given)
+    let written = raw.as_str().replace(['\n', '\r'], " ");
+    String::from_utf8_lossy(line).contains(&written)
 }

@@ -1,4 +1,4 @@
-//! Claims about messages that stream: their blocks grow in order and end once.
+//! Claims about streaming messages: their blocks grow in order and end once.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ pub(crate) fn a_block_grows_from_where_it_was(record: &Record) -> Result<(), Str
             }
             Event::BlockDelta { block, at, delta } => {
                 let length =
-                    characters.get_mut(block).ok_or_else(|| format!("block {block} grew, which is not there"))?;
+                    characters.get_mut(block).ok_or_else(|| format!("block {block} grew, but does not exist"))?;
                 ensure(at == length, || format!("block {block} grew at {at}, but is {length} long"))?;
                 *length += delta.text().chars().count() as u64;
             }
@@ -63,7 +63,7 @@ pub(crate) fn every_streamed_block_ends_once(record: &Record) -> Result<(), Stri
             Event::BlockStarted { block, .. } => open.push(*block),
             Event::BlockFinished { block, streamed: true, .. } | Event::BlockDiscarded { block } => {
                 let place = open.iter().position(|open| open == block);
-                open.remove(place.ok_or_else(|| format!("block {block} ended, which was not open"))?);
+                open.remove(place.ok_or_else(|| format!("block {block} ended, but was not open"))?);
             }
             _ => {}
         }
@@ -77,12 +77,12 @@ pub(crate) fn messages_do_not_nest_and_list_their_blocks(record: &Record) -> Res
     for event in record.events() {
         match event {
             Event::MessageStarted { message, .. } => {
-                ensure(open.is_none(), || format!("message {message} began within {open:?}"))?;
+                ensure(open.is_none(), || format!("message {message} started within {open:?}"))?;
                 open = Some((message, Vec::new()));
             }
             Event::BlockStarted { block, message, .. } => {
                 let (within, blocks) = open.as_mut().ok_or_else(|| format!("block {block} is in no message"))?;
-                ensure(*within == message, || format!("block {block} of {message} began in {within}"))?;
+                ensure(*within == message, || format!("block {block} of {message} started in {within}"))?;
                 blocks.push(*block);
             }
             Event::BlockFinished { block, streamed: true, message, .. } => {
@@ -91,9 +91,9 @@ pub(crate) fn messages_do_not_nest_and_list_their_blocks(record: &Record) -> Res
                 finished.push(*block);
             }
             Event::MessageFinished { message, blocks, .. } => {
-                let (begun, mut whole) = open.take().ok_or_else(|| format!("message {message} ended twice"))?;
+                let (started, mut whole) = open.take().ok_or_else(|| format!("message {message} ended twice"))?;
                 whole.retain(|block| finished.contains(block));
-                ensure(begun == message && whole == *blocks, || {
+                ensure(started == message && whole == *blocks, || {
                     format!("{message} ended as {blocks:?}, not {whole:?}")
                 })?;
             }

@@ -1,4 +1,4 @@
-//! Claims about prompts and requests: each has one outcome, and only one prompt is with the CLI at a time.
+//! Claims about prompts and requests: each has one outcome, and the CLI holds only one prompt at a time.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use super::ensure;
 use crate::conversation::record::{Line, Record, read_line};
 use crate::conversation::script::Step;
 
-/// What became of a prompt.
+/// The history of a prompt.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Course {
     accepted: u32,
@@ -35,30 +35,29 @@ pub(crate) fn every_prompt_has_one_outcome(record: &Record) -> Result<(), String
         let is_right = course.accepted == 1 && course.started <= 1 && course.outcomes == 1;
         ensure(is_right, || format!("prompt {prompt}: {course:?}"))?;
     }
-    let told = |moment: &&Option<_>| if let Some(Ok(Accepted::Prompt(prompt))) = moment { Some(*prompt) } else { None };
+    let prompt_of =
+        |reply: &&Option<_>| if let Some(Ok(Accepted::Prompt(prompt))) = reply { Some(*prompt) } else { None };
     let accepted: Vec<PromptId> =
-        record.moments.iter().map(|moment| &moment.reply).filter_map(|reply| told(&reply)).collect();
+        record.moments.iter().map(|moment| &moment.reply).filter_map(|reply| prompt_of(&reply)).collect();
     let known: Vec<PromptId> = courses.into_keys().collect();
-    ensure(accepted == known, || format!("clients were told of the prompts {accepted:?}, listeners of {known:?}"))
+    ensure(accepted == known, || format!("the replies name the prompts {accepted:?}, the events {known:?}"))
 }
 
 pub(crate) fn every_request_has_one_answer(record: &Record) -> Result<(), String> {
     let mut open = BTreeSet::<RequestId>::new();
     for moment in &record.moments {
         if let Some(Ok(Accepted::Request(request))) = moment.reply {
-            ensure(open.insert(request), || format!("request {request} was given twice"))?;
+            ensure(open.insert(request), || format!("request {request} was accepted twice"))?;
         }
         for output in &moment.outputs {
             let Output::Event(Event::RequestAnswered { request, .. }) = output else { continue };
-            ensure(open.remove(request), || {
-                format!("request {request} was answered, but nobody waits for it:\n{moment}")
-            })?;
+            ensure(open.remove(request), || format!("request {request} was answered, but is not open:\n{moment}"))?;
         }
     }
     ensure(open.is_empty(), || format!("requests {open:?} were never answered"))
 }
 
-/// Also: they go to the CLI in the order in which they were accepted.
+/// Prompts are also sent to the CLI in the order in which they were accepted.
 pub(crate) fn one_prompt_is_with_the_cli_at_a_time(record: &Record) -> Result<(), String> {
     let mut names = BTreeMap::<String, PromptId>::new();
     let mut with_cli = None;
@@ -76,7 +75,7 @@ pub(crate) fn one_prompt_is_with_the_cli_at_a_time(record: &Record) -> Result<()
             }
             Output::Write(line) | Output::WriteNow(line) => {
                 let Some(Line::Prompt(name)) = read_line(line) else { continue };
-                let prompt = *names.get(&name).ok_or_else(|| format!("{name} was written, but is no prompt"))?;
+                let prompt = *names.get(&name).ok_or_else(|| format!("{name} was written, but is not a prompt"))?;
                 ensure(with_cli.is_none(), || format!("{prompt} was written while {with_cli:?} is with the CLI"))?;
                 ensure(prompt > last, || format!("{prompt} was written after {last}"))?;
                 (with_cli, last) = (Some(prompt), prompt);
@@ -100,8 +99,8 @@ pub(crate) fn a_turn_is_told_before_its_prompt_is_written(record: &Record) -> Re
             }
             Output::Write(line) | Output::WriteNow(line) => {
                 let Some(Line::Prompt(name)) = read_line(line) else { continue };
-                let is_told = names.get(&name).is_some_and(|prompt| started.contains(prompt));
-                ensure(is_told, || format!("{name} was written before its turn was told:\n{moment}"))?;
+                let is_started = names.get(&name).is_some_and(|prompt| started.contains(prompt));
+                ensure(is_started, || format!("{name} was written before its turn was reported:\n{moment}"))?;
             }
             Output::Event(_) | Output::Stop(_) => {}
         }
@@ -123,7 +122,7 @@ pub(crate) fn an_idle_session_has_no_prompt(record: &Record) -> Result<(), Strin
                     open.remove(prompt);
                 }
                 Output::Event(Event::BecameIdle) => {
-                    ensure(open.is_empty(), || format!("idle was told with {open:?} open:\n{moment}"))?;
+                    ensure(open.is_empty(), || format!("idle was reported with {open:?} open:\n{moment}"))?;
                 }
                 Output::Event(_) | Output::Write(_) | Output::WriteNow(_) | Output::Stop(_) => {}
             }
@@ -134,31 +133,31 @@ pub(crate) fn an_idle_session_has_no_prompt(record: &Record) -> Result<(), Strin
     Ok(())
 }
 
-/// What a claim about lost prompts has to know: what was written and said since when.
+/// What happened since the last prompt was written, for the claims about lost prompts.
 #[derive(Debug, Default)]
 struct Since {
-    /// The prompt that the CLI has.
+    /// The prompt that the CLI holds.
     prompt: Option<String>,
     /// The requests that were written after it.
     requests: BTreeSet<String>,
-    /// True when the CLI ran after it was given the prompt.
+    /// True when the CLI ran after it received the prompt.
     ran: bool,
 }
 
 impl Since {
-    /// Whether the CLI says that it took the prompt up.
-    fn is_taken_up(&self, step: &Step) -> bool {
+    /// Returns whether the CLI reports that it started the prompt.
+    fn is_started_by(&self, step: &Step) -> bool {
         let Step::Cli(line) = step else { return false };
         let named = self.prompt.as_ref().is_some_and(|prompt| line.contains(prompt.as_str()));
         named && line.contains("command_lifecycle") && line.contains("started")
     }
 
-    /// Looks at every output; `lost` is called when a prompt was told as lost.
+    /// Checks every output; `lost` is called for every prompt that is reported as lost.
     fn follow(record: &Record, mut lost: impl FnMut(&Since, &Step) -> Result<(), String>) -> Result<(), String> {
         let mut since = Since::default();
         for moment in &record.moments {
             let runs = matches!(moment.cli_state().as_deref(), Some("running" | "requires_action"));
-            if runs || since.is_taken_up(&moment.step) {
+            if runs || since.is_started_by(&moment.step) {
                 since.ran = true;
             }
             for output in &moment.outputs {
@@ -183,20 +182,20 @@ impl Since {
     }
 }
 
-/// The CLI answers in order: what it says to an interrupt that it got before a prompt says nothing of the prompt.
+/// The CLI answers in order: its answer to an interrupt that it received before a prompt says nothing about the prompt.
 pub(crate) fn a_prompt_is_lost_only_by_an_interrupt_that_came_after_it(record: &Record) -> Result<(), String> {
     Since::follow(record, |since, step| {
-        let Step::Cli(line) = step else { return Err("a prompt was lost without a word of the CLI".to_owned()) };
+        let Step::Cli(line) = step else { return Err("a prompt was lost without a frame of the CLI".to_owned()) };
         let is_reply = line.contains("control_response");
         let is_after = since.requests.iter().any(|name| line.contains(&format!("\"{name}\"")));
-        ensure(!is_reply || is_after, || format!("the CLI was given {:?} only after the interrupt", since.prompt))
+        ensure(!is_reply || is_after, || format!("the CLI received {:?} only after the interrupt", since.prompt))
     })
 }
 
 pub(crate) fn a_prompt_is_lost_only_by_an_idle_after_it_ran(record: &Record) -> Result<(), String> {
     Since::follow(record, |since, step| {
         let is_idle = matches!(step, Step::Cli(line) if line.contains("session_state_changed"));
-        ensure(!is_idle || since.ran, || format!("the CLI never said that it runs with {:?}", since.prompt))
+        ensure(!is_idle || since.ran, || format!("the CLI never reported that it runs with {:?}", since.prompt))
     })
 }
 
@@ -208,7 +207,7 @@ pub(crate) fn a_cli_that_wakes_from_idle_has_a_turn_of_its_own(record: &Record) 
             .iter()
             .any(|output| matches!(output, Output::Event(Event::TurnStarted { cause: TurnCause::Cli })));
         let wakes = was_idle && moment.before.phase == Phase::Idle && moment.says_init();
-        ensure(!wakes || has_own_turn, || format!("the CLI woke up, and no turn was told:\n{moment}"))?;
+        ensure(!wakes || has_own_turn, || format!("the CLI started a turn, and none was reported:\n{moment}"))?;
         for output in &moment.outputs {
             match output {
                 Output::Event(Event::BecameIdle) => was_idle = true,
