@@ -146,7 +146,7 @@ fn is_false(value: &bool) -> bool {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum AskTag {
-    /// A permission to use a tool.
+    /// A request for permission to use a tool.
     Permission,
     /// A question from the model to the user.
     Question,
@@ -200,11 +200,11 @@ pub enum AskResolution {
     Denied,
     /// A client gave an answer that neither allows nor denies: a hook's output, a form, a tool's result.
     Answered,
-    /// No client answered in time; the ask counts as denied.
+    /// No client answered in time; a gate is then denied.
     Expired,
     /// The CLI withdrew the ask.
     Withdrawn,
-    /// The session ended; the ask counts as denied.
+    /// The session ended before an answer; a gate is then denied.
     SessionEnded,
 }
 
