@@ -332,7 +332,10 @@ pub enum Refusal {
     )]
     BypassNotAllowed,
     /// A request that runs a tool or a program without asking, in a session that was not started for it.
-    #[error("{subtype} runs without asking, so it must be allowed when the session is started: {}", bypass::remedy(*asks))]
+    #[error(
+        "{subtype} runs without asking, so it must be allowed when the session is started: {}",
+        bypass::remedy(*asks)
+    )]
     RunsUnasked {
         /// The CLI's name for the request.
         subtype: &'static str,

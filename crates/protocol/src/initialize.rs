@@ -73,8 +73,8 @@ impl Tool {
 }
 
 /// Why a tool's name is refused.
-pub const TOOL_NAME_SHARED: &str = "may not start with \"_\" or contain \"__\": a tool of another MCP server could have the same \
-                                    name for the model and receive its calls";
+pub const TOOL_NAME_SHARED: &str = "may not start with \"_\" or contain \"__\": a tool of another MCP server could \
+                                    have the same name for the model and receive its calls";
 
 /// The name of the MCP server under which the CLI sees the tools of this program.
 pub const TOOL_SERVER: &str = "client";

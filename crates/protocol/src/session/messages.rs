@@ -53,8 +53,8 @@ struct StreamingBlock {
 }
 
 /// The notice for a prompt for which the CLI did nothing and gave no reason.
-const NOTHING_DONE: &str = "Claude Code did nothing for this message and gave no reason: a hook in its settings may have \
-                            blocked it";
+const NOTHING_DONE: &str = "Claude Code did nothing for this message and gave no reason: a hook in its settings may \
+                            have blocked it";
 
 impl Messages {
     pub(super) fn new(blocks: Counter) -> Messages {
