@@ -84,8 +84,14 @@ pub struct Machine {
     ran_since_hand_over: bool,
     /// True once the CLI has reported on a prompt by its id. Until then, its `running` state must do.
     cli_reports_prompts: bool,
+    /// True when the CLI has reported that the prompt is in its queue, and not yet that it started it.
+    is_prompt_queued: bool,
     /// True while the CLI runs a turn that no prompt started.
     runs_by_itself: bool,
+    /// True from the CLI's report that it runs without a prompt until its turn is announced.
+    woke_up: bool,
+    /// True from the announcement of a turn until its result.
+    turn_shows: bool,
     /// True when an interrupt of the running turn was sent.
     interrupt_sent: bool,
     /// True when another MCP server has the name of the server of our tools.
@@ -115,7 +121,8 @@ enum RequestKind {
         /// The prompts that were dropped with the interrupt.
         cancelled: Vec<PromptId>,
     },
-    /// An interrupt that no client requested: one of the closing ladder, or a repeated one.
+    /// An interrupt that no client requested: one of the closing ladder, a repeated one, or a request that accompanies
+    /// another interrupt.
     OwnInterrupt,
     /// A probe of the watchdog: no client waits for its answer.
     Probe,
@@ -133,7 +140,10 @@ impl Machine {
             cli_state: None,
             ran_since_hand_over: false,
             cli_reports_prompts: false,
+            is_prompt_queued: false,
             runs_by_itself: false,
+            woke_up: false,
+            turn_shows: false,
             interrupt_sent: false,
             tool_server_is_taken: false,
             start_errors: Vec::new(),
