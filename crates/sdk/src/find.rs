@@ -1,4 +1,4 @@
-//! Where the CLI is.
+//! Finds the CLI.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -10,54 +10,54 @@ use std::path::{Path, PathBuf};
 use crate::files::PROGRAM;
 use crate::options::Options;
 
-/// Why there is no CLI to run.
+/// Why no CLI was found.
 #[derive(Debug, thiserror::Error)]
 pub enum FindError {
     /// It is in none of the usual places.
     #[error(
         "Claude Code CLI not found: looked for `claude` in {}; \
-         install it with `npm install -g @anthropic-ai/claude-code`, or say where it is",
+         install it with `npm install -g @anthropic-ai/claude-code`, or give its path",
         list(.looked)
     )]
     NotFound {
-        /// Where was looked.
+        /// The directories that were searched.
         looked: Vec<PathBuf>,
     },
-    /// The path that was given does not exist.
+    /// The given path does not exist.
     #[error("Claude Code CLI not found: there is nothing at {}; check the path", .path.display())]
     NothingThere {
         /// The path.
         path: PathBuf,
     },
-    /// The path that was given is a directory.
+    /// The given path is a directory.
     #[error("{} is a directory, not the Claude Code CLI; give the path of the program itself", .path.display())]
     Directory {
         /// The path.
         path: PathBuf,
     },
-    /// The file may not be run.
-    #[error("{} may not be run; make it executable with `chmod +x`, or give another path", .path.display())]
+    /// The file is not executable.
+    #[error("{} is not executable; run `chmod +x` on it, or give another path", .path.display())]
     NotExecutable {
         /// The path.
         path: PathBuf,
     },
-    /// The file is no program of this machine's.
+    /// The file is not a program of this machine.
     #[error("{} is not a program; it may be damaged or only half installed, so install it again", .path.display())]
     NotAProgram {
         /// The path.
         path: PathBuf,
     },
-    /// The file system said something else.
-    #[error("cannot look at {}: {source}", .path.display())]
+    /// The file cannot be inspected.
+    #[error("cannot inspect {}: {source}", .path.display())]
     Unreadable {
         /// The path.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// Where to look for the CLI: at the given path, or in the search path and the usual places.
+/// A search for the CLI: at the given path, or in the search path and the usual directories.
 #[derive(Debug, Default)]
 pub(crate) struct Search<'a> {
     given: Option<&'a Path>,
@@ -66,7 +66,7 @@ pub(crate) struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    /// The search for a session with these options, whose CLI gets this environment.
+    /// Builds the search for a session with these options and the environment of its CLI.
     pub(crate) fn of(options: &'a Options, environment: &'a BTreeMap<OsString, OsString>) -> Search<'a> {
         let variable = |name: &str| environment.get(OsStr::new(name)).map(OsString::as_os_str);
         Search {
@@ -76,7 +76,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The path that was given, or the first `claude` that can be run.
+    /// Returns the given path, or the first `claude` that can be run.
     pub(crate) fn find(&self) -> Result<PathBuf, FindError> {
         match self.given {
             Some(path) => check(path),
@@ -84,13 +84,13 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The first that can be run; else what is wrong with the first that is there.
+    /// Returns the first candidate that can be run; otherwise the error of the first one that exists.
     fn search(&self) -> Result<PathBuf, FindError> {
         let mut wrong = None;
         for candidate in self.candidates() {
             match check(&candidate) {
                 Ok(program) => return Ok(program),
-                // A shell passes these over too.
+                // A shell skips these too.
                 Err(FindError::NothingThere { .. } | FindError::Unreadable { .. } | FindError::Directory { .. }) => {}
                 Err(error) => wrong = wrong.or(Some(error)),
             }
@@ -98,7 +98,7 @@ impl<'a> Search<'a> {
         Err(wrong.unwrap_or_else(|| FindError::NotFound { looked: self.places() }))
     }
 
-    /// The files that are tried, in this order.
+    /// Returns the files to try, in order.
     pub(crate) fn candidates(&self) -> Vec<PathBuf> {
         match self.given {
             Some(path) => vec![path.to_owned()],
@@ -151,21 +151,21 @@ pub(crate) fn check(path: &Path) -> Result<PathBuf, FindError> {
     std::path::absolute(path).map_err(|source| FindError::Unreadable { path: path.to_owned(), source })
 }
 
-/// A file that the system cannot run would be handed to a shell by the C library, which runs what it finds
-/// in it. So a file must begin like a script or be long enough for a program's header.
+/// Whether a file is certainly not a program. The C library passes a file that the system cannot run to a shell,
+/// which interprets its content. So a file must begin like a script, or have a whole program header.
 fn is_surely_no_program(path: &Path) -> bool {
     let mut beginning = Vec::new();
     let read = PROGRAM.open(path).and_then(|file| file.take(HEADER_BYTES).read_to_end(&mut beginning));
     let is_script = beginning.starts_with(b"#!");
     let is_whole = beginning.len() as u64 == HEADER_BYTES && PROGRAMS.iter().any(|magic| beginning.starts_with(magic));
-    // One that may be run but not read is left to the system.
+    // A file that can be run but not read is left to the system.
     read.is_ok() && !is_script && !is_whole
 }
 
 /// The length of a program's header.
 const HEADER_BYTES: u64 = 32;
 
-/// How programs begin: on Linux, and on macOS.
+/// The first bytes of programs on Linux and macOS.
 const PROGRAMS: [&[u8]; 4] = [b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xce\xfa\xed\xfe", b"\xca\xfe\xba\xbe"];
 
 fn list(places: &[PathBuf]) -> String {
@@ -212,7 +212,7 @@ mod tests {
         let search = Search { search_path: Some(search_path.as_os_str()), ..Search::default() };
         let error = search.find().unwrap_err().to_string();
         let path = plain.display();
-        assert_eq!(error, format!("{path} may not be run; make it executable with `chmod +x`, or give another path"));
+        assert_eq!(error, format!("{path} is not executable; run `chmod +x` on it, or give another path"));
     }
 
     #[test]
@@ -229,7 +229,7 @@ mod tests {
         let plain = file(folder.path(), "plain", 0o644);
         let damaged = file(folder.path(), "damaged", 0o755);
         fs::write(&damaged, "\x7fELF and no more").unwrap();
-        for (path, words) in [
+        for (path, text) in [
             (folder.path().join("missing"), "there is nothing at"),
             (folder.path().to_owned(), "is a directory"),
             (plain, "chmod +x"),
@@ -237,7 +237,7 @@ mod tests {
         ] {
             let search = Search { given: Some(&path), ..Search::default() };
             let error = search.find().unwrap_err().to_string();
-            assert!(error.contains(words) && error.contains(path.to_str().unwrap()), "{error}");
+            assert!(error.contains(text) && error.contains(path.to_str().unwrap()), "{error}");
         }
     }
 }

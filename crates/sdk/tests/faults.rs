@@ -84,7 +84,7 @@ async fn each_way_of_not_being_there_has_its_own_words() {
     insta::assert_snapshot!(told.join("\n"), @"
     Claude Code CLI not found: there is nothing at <folder>/missing; check the path
     <folder> is a directory, not the Claude Code CLI; give the path of the program itself
-    <folder>/plain may not be run; make it executable with `chmod +x`, or give another path
+    <folder>/plain is not executable; run `chmod +x` on it, or give another path
     <folder>/damaged is not a program; it may be damaged or only half installed, so install it again
     <folder>/misled cannot be run: No such file or directory (os error 2); it may be damaged or made for another machine, so install it again
     ");
@@ -95,7 +95,7 @@ async fn a_cli_that_is_nowhere_is_told_with_where_it_was_looked_for() {
     let fake = Fake::new("");
     let environment = Environment::only([("PATH".to_owned(), format!("{0}/a:{0}/b", fake.path().display()))]);
     let refusal = fake.refusal(Options { claude: None, environment, ..fake.options() }).await;
-    insta::assert_snapshot!(refusal, @"Claude Code CLI not found: looked for `claude` in <folder>/a, <folder>/b, /usr/local/bin, /opt/homebrew/bin; install it with `npm install -g @anthropic-ai/claude-code`, or say where it is");
+    insta::assert_snapshot!(refusal, @"Claude Code CLI not found: looked for `claude` in <folder>/a, <folder>/b, /usr/local/bin, /opt/homebrew/bin; install it with `npm install -g @anthropic-ai/claude-code`, or give its path");
 }
 
 #[tokio::test]
@@ -114,9 +114,9 @@ async fn a_missing_directory_is_not_mistaken_for_a_missing_cli() {
 #[tokio::test]
 async fn a_cli_that_ends_at_once_is_told_with_its_own_words() {
     let fake = Fake::new("echo 'no licence for this machine' >&2; exit 7");
-    insta::assert_snapshot!(fake.refusal(fake.options()).await, @"the Claude Code CLI ended before it was ready (exit code 7): no licence for this machine");
+    insta::assert_snapshot!(fake.refusal(fake.options()).await, @"the Claude Code CLI exited before it was ready (exit code 7): no licence for this machine");
     let mute = Fake::new("exit 3");
-    insta::assert_snapshot!(mute.refusal(mute.options()).await, @"the Claude Code CLI ended before it was ready (exit code 3): it said nothing; try `claude --version` by hand");
+    insta::assert_snapshot!(mute.refusal(mute.options()).await, @"the Claude Code CLI exited before it was ready (exit code 3): it reported no error; try `claude --version` by hand");
 }
 
 #[tokio::test]
@@ -136,14 +136,14 @@ async fn a_flag_the_cli_does_not_know_is_told_with_its_version() {
         r#"[ "$1" = --version ] && echo '9.9.9 (Claude Code)' && exit; echo "error: unknown option '--new'" >&2; exit 1"#,
     );
     let extra_arguments = vec![ExtraArgument { name: "new".into(), value: None }];
-    insta::assert_snapshot!(fake.refusal(Options { extra_arguments, ..fake.options() }).await, @"the Claude Code CLI 9.9.9 does not know a flag it was given: error: unknown option '--new'; drop that option, or update the CLI with `claude update`");
+    insta::assert_snapshot!(fake.refusal(Options { extra_arguments, ..fake.options() }).await, @"the Claude Code CLI 9.9.9 rejected a flag: error: unknown option '--new'; remove that option, or update the CLI with `claude update`");
 }
 
 #[tokio::test]
 async fn a_silent_cli_is_given_up_and_ended() {
     let fake = Fake::new("trap '' INT TERM; cat > /dev/null; tail -f /dev/null");
     let options = Options { start_within: Some(Duration::from_millis(200)), ..fake.options() };
-    insta::assert_snapshot!(fake.refusal(options).await, @"the Claude Code CLI did not answer within 200ms and was ended; try `claude --version` by hand");
+    insta::assert_snapshot!(fake.refusal(options).await, @"the Claude Code CLI did not answer within 200ms and was terminated; try `claude --version` by hand");
 }
 
 #[tokio::test]
@@ -153,7 +153,7 @@ async fn a_cli_that_refuses_the_opening_is_ended() {
 echo '{"type":"control_response","response":{"subtype":"error","request_id":"watari_1","error":"bad schema"}}'
 cat > /dev/null"#,
     );
-    insta::assert_snapshot!(fake.refusal(fake.options()).await, @"the Claude Code CLI would not set the session up: the CLI refused it: bad schema");
+    insta::assert_snapshot!(fake.refusal(fake.options()).await, @"the Claude Code CLI refused to set up the session: the CLI refused it: bad schema");
 }
 
 #[tokio::test]
