@@ -1,4 +1,4 @@
-//! One question, one answer: prints the text as it is written.
+//! Sends one prompt and prints the answer as it is generated.
 //!
 //! ```text
 //! cargo run -p watari-sdk --example ask -- "What is in this folder?"
@@ -31,7 +31,7 @@ async fn ask(prompt: String) -> Result<(), Box<dyn std::error::Error>> {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // First of all: this program is also the keeper of its own sessions.
+    // This program is also the supervisor of its own sessions. Must be the first call.
     Supervisor::run_if_supervisor();
     ask(std::env::args().nth(1).ok_or("usage: ask PROMPT")?)
 }

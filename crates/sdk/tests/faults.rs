@@ -106,8 +106,8 @@ async fn a_missing_directory_is_not_mistaken_for_a_missing_cli() {
         told.push(fake.refusal(Options { cwd: Some(fake.path().join(name)), ..fake.options() }).await);
     }
     insta::assert_snapshot!(told.join("\n"), @"
-    the working directory <folder>/missing does not exist; create it or give another
-    the working directory <folder>/claude is not a directory; give another
+    the working directory <folder>/missing does not exist; create it, or choose another
+    the working directory <folder>/claude is not a directory; choose another
     ");
 }
 
@@ -172,7 +172,7 @@ async fn a_program_that_is_no_keeper_is_not_left_running() {
     let stays = fake.write("stays", "#!/bin/sh\nexec tail -f /dev/null\n", 0o755);
     let options = Options { supervisor: Supervisor::Program(stays), ..fake.options() };
     let refusal = fake.refusal(options).await;
-    assert!(refusal.contains("the keeper <folder>/stays cannot be started"), "{refusal}");
+    assert!(refusal.contains("the supervisor <folder>/stays cannot be started"), "{refusal}");
 }
 
 #[tokio::test]

@@ -666,7 +666,7 @@ fn where_marks_cannot_be_read_that_is_said() {
     let machine = Machine::with_claude(HEALTHY);
     insta::assert_snapshot!(machine.doctor(&["--end-leftovers"]).about("leftovers"), @"
     exit 0
-    ok       leftovers       not known: this system does not show the environment of other processes, by which what sessions left behind is found
+    ok       leftovers       not known: cannot detect orphaned processes: this system hides other processes' environments
     ");
     assert_eq!(machine.doctor(&["--json"]).json()["leftovers"], Value::Null);
 }

@@ -1,5 +1,5 @@
-//! The documents that the CLI is given in files: MCP servers and settings. Each is read once, checked, and then written into
-//! a private file, so that what was checked is what the CLI gets, whether it was given as JSON or as a path.
+//! The documents that the CLI gets in files: MCP servers and settings. Each is read once, checked, and written into a
+//! private file, so that the CLI gets exactly the checked content, whether it was given as JSON or as a path.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -22,12 +22,12 @@ pub(crate) struct Given {
     pub(super) servers: Option<RawJson>,
     /// The whole of `settings.json`.
     pub(super) settings: Option<RawJson>,
-    /// Whether nothing in the settings was given by anybody else.
+    /// Whether the settings contain only what Watari adds.
     pub(super) settings_are_ours: bool,
 }
 
 impl Given {
-    /// Reads and checks what the options give.
+    /// Reads and checks the documents of the options.
     pub(crate) fn read(options: &Options) -> Result<Given, BadOption> {
         let settings_are_ours = options.settings.is_none();
         Ok(Given { servers: servers(options)?, settings: settings(options)?, settings_are_ours })
@@ -40,16 +40,16 @@ pub enum BadServers {
     /// Their file cannot be read.
     #[error("{source}")]
     Unreadable {
-        /// Why not.
+        /// The system's error.
         source: io::Error,
     },
-    /// The text is not what it should be.
+    /// The text cannot be parsed.
     #[error("{source}")]
     NotServers {
-        /// Where, and what.
+        /// The parser's error.
         source: serde_json::Error,
     },
-    /// A server is described by something else than an object.
+    /// A server is not described by an object.
     #[error("the MCP server {name:?} must be an object")]
     NotAnObject {
         /// The name of the server.
@@ -57,7 +57,7 @@ pub enum BadServers {
     },
 }
 
-/// Reads MCP servers as they stand in a file or on a command line: `{"mcpServers": {"name": {…}}}`.
+/// Parses MCP servers as in a file or on a command line: `{"mcpServers": {"name": {…}}}`.
 pub fn read_mcp_servers(json: &str) -> Result<BTreeMap<String, RawJson>, BadServers> {
     #[derive(serde::Deserialize)]
     struct Config<'a> {
@@ -69,7 +69,7 @@ pub fn read_mcp_servers(json: &str) -> Result<BTreeMap<String, RawJson>, BadServ
     check_servers(&servers).map(|()| servers)
 }
 
-/// Reads MCP servers from a file that somebody named. Nothing is waited for.
+/// Reads MCP servers from a file. Never blocks, whatever the path leads to.
 pub fn read_mcp_servers_file(path: &Path) -> Result<BTreeMap<String, RawJson>, BadServers> {
     read_mcp_servers(&text_of(path).map_err(|source| BadServers::Unreadable { source })?)
 }
@@ -126,9 +126,9 @@ fn settings(options: &Options) -> Result<Option<RawJson>, BadOption> {
     without_bypass(given.as_ref()).map(Some)
 }
 
-/// The settings with the one that has the CLI itself refuse the mode in which everything runs without a question: as the
-/// default mode of any settings file, also of one in the working directory, and in any request. (Measured: 2.1.42 takes the
-/// mode from both without it, and from a subagent of the working directory even with it.)
+/// Adds the setting with which the CLI itself refuses `bypassPermissions`: as the default mode of any settings file, also
+/// in the working directory, and in any request. (Measured: without it, 2.1.42 accepts the mode from both; from a
+/// subagent of the working directory even with it.)
 fn without_bypass(settings: Option<&RawJson>) -> Result<RawJson, BadOption> {
     type Members<'a> = BTreeMap<String, &'a RawValue>;
     let bad = |name: &str| BadOption::Document { what: "the settings", problem: format!("{name} must be an object") };
@@ -145,7 +145,7 @@ fn without_bypass(settings: Option<&RawJson>) -> Result<RawJson, BadOption> {
     Ok(RawJson::of(&members))
 }
 
-/// A path as the CLI would understand it.
+/// Resolves a path as the CLI does.
 fn from_cwd(options: &Options, path: &Path) -> PathBuf {
     options.cwd.as_deref().unwrap_or(Path::new("")).join(path)
 }
