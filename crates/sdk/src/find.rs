@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_there_and_cannot_be_run_is_not_said_to_be_missing() {
+    fn a_cli_that_cannot_be_run_is_not_reported_as_missing() {
         let folder = tempfile::tempdir().unwrap();
         let plain = file(folder.path(), "bin/claude", 0o644);
         let search_path = folder.path().join("bin");

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn work_that_panics_is_told_by_nothing_and_other_work_by_its_result() {
+    async fn work_that_panics_has_no_result_and_other_work_has_one() {
         assert_eq!(run(|| 7).await, Some(7));
         assert_eq!(spawn(|| 7).unwrap().await, Some(7));
         let panics: fn() -> u8 = || panic!("on purpose");

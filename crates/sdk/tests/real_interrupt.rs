@@ -1,4 +1,4 @@
-//! Interrupting the real CLI: while it writes, while a tool runs, with prompts that wait.
+//! Interrupts the real CLI: while it writes, while a tool runs, with waiting prompts.
 
 #![allow(
     clippy::unwrap_used,
@@ -36,7 +36,7 @@ async fn a_turn_that_streams_ends_and_the_next_prompt_runs() {
     events.extend(talk.until_idle().await);
     talk.client.send("again").await.unwrap();
     events.extend(talk.until_idle().await);
-    // The receipt may come before or after the end of what was interrupted.
+    // The receipt may come before or after the end of the interrupted turn.
     events.retain(|event| !matches!(event, Event::RequestAnswered { .. }));
     insta::assert_snapshot!(transcript(&events), @r#"
     ready
@@ -61,11 +61,11 @@ async fn a_turn_that_streams_ends_and_the_next_prompt_runs() {
     talk.client.close().await;
 }
 
-/// Both versions answer an interrupt that they read before they have begun the turn, and then run the turn all the same.
+/// Both versions answer an interrupt that they read before the turn has begun, and then run the turn nevertheless.
 #[tokio::test]
 async fn a_turn_that_is_interrupted_before_the_cli_has_begun_it_does_not_run() {
     for claude in [pinned_claude(), oldest_claude()] {
-        // A turn that runs all the same never ends.
+        // A turn that runs nevertheless never ends.
         let room = Room::with_replies(std::iter::repeat_with(Reply::hold).take(12)).await;
         let mut talk = Talk::connect(Options { claude: Some(claude), ..room.options() }).await;
         for _ in 0..6 {
@@ -161,11 +161,11 @@ async fn a_tool_that_runs_is_ended_with_what_it_started() {
     let options = Options { allowed_tools: vec!["Bash".into()], ..room.options() };
     let mut talk = Talk::connect(options).await;
     talk.client.send("wait").await.unwrap();
-    started.given().await;
+    started.written().await;
     talk.client.interrupt().await.unwrap();
     let events = talk.until_idle().await;
     assert_eq!(ending(&events), [TurnEnding::Interrupted]);
-    // The CLI has sent its signals; it takes the system a moment to carry them out.
+    // The CLI has sent its signals; delivering them takes a moment.
     let tails = || marked(room.marker()).into_iter().filter(|process| process.command.contains("tail -f")).count();
     while tails() > 0 {
         tokio::time::sleep(Duration::from_millis(10)).await;
