@@ -177,8 +177,8 @@ pub(crate) fn initialize(options: &Options) -> Initialize {
     }
 }
 
-/// Returns the variables that Watari sets for the CLI; they override the caller's. The first marks Watari's entries in a
-/// conversation, and the third makes the CLI report when it is idle.
+/// Returns the variables that Watari sets for the CLI; they override the caller's. The first marks Watari's entries in
+/// a conversation, and the third makes the CLI report when it is idle.
 pub(crate) fn own_environment(options: &Options) -> BTreeMap<&'static str, &'static str> {
     let mut variables = BTreeMap::from([
         ("CLAUDE_CODE_ENTRYPOINT", "watari"),
@@ -215,8 +215,9 @@ fn session(options: &Options, flags: &mut Flags) {
         // Not reached: `open` has already replaced it, so that the id is known before the CLI is started.
         Session::Continue => flags.switch("continue", true),
     }
-    // A resumed session may continue immediately with a deferred tool, and its hooks must be registered by then: without
-    // this flag the CLI sometimes runs the tool by the rules alone. (An older CLI does not know the flag, and exits.)
+    // A resumed session may continue immediately with a deferred tool, and its hooks must be registered by then:
+    // without this flag the CLI sometimes runs the tool by the rules alone. (An older CLI does not know the flag, and
+    // exits.)
     let is_resumed = match &options.session {
         Session::New | Session::NewWithId(_) => false,
         Session::Resume(_) | Session::Fork { .. } | Session::ResumeAt { .. } | Session::Continue => true,
@@ -297,7 +298,8 @@ fn surroundings(
     if let Some(settings) = &given.settings {
         match write_private(folder, "settings.json", settings) {
             Ok(path) => flags.set("settings", path),
-            // These settings contain no secret, and they keep the bypass disabled even if no private file can be written.
+            // These settings contain no secret, and they keep the bypass disabled even if no private file can be
+            // written.
             Err(_) if given.settings_are_ours => flags.set("settings", settings.as_str()),
             Err(error) => return Err(error),
         }

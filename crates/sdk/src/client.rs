@@ -122,8 +122,8 @@ impl Client {
         Box::pin(Client::connect_unless(options, std::future::pending())).await?.ok_or_else(ended)
     }
 
-    /// As [`Client::connect`], until `give_up` is ready: then it terminates the CLI, and returns `None` when no process of
-    /// the session is left. Dropping this future terminates the session too, but does not report when that is done.
+    /// As [`Client::connect`], until `give_up` is ready: then it terminates the CLI, and returns `None` when no process
+    /// of the session is left. Dropping this future terminates the session too, but does not report when that is done.
     pub async fn connect_unless(
         options: Options,
         give_up: impl Future<Output = ()>,

@@ -10,8 +10,8 @@ use crate::options::Options;
 use crate::process;
 
 /// Returns the folder in which the CLI with these options stores all its conversations, with links resolved; `None` if
-/// neither `CLAUDE_CONFIG_DIR` nor `HOME` of the CLI names one. Two sessions with the same id and the same folder are the
-/// same conversation. The folder may not exist yet.
+/// neither `CLAUDE_CONFIG_DIR` nor `HOME` of the CLI names one. Two sessions with the same id and the same folder are
+/// the same conversation. The folder may not exist yet.
 pub fn conversations_folder(options: &Options) -> Option<PathBuf> {
     place(options)?.projects.map(|projects| without_links(&projects))
 }

@@ -71,8 +71,8 @@ pub(crate) struct Driver<S> {
     process: Process,
     stderr_tail: Tail,
     unwritten: Unwritten,
-    /// Lines for the CLI that were caused by events which are not stored yet. Meanwhile no command that would add to them
-    /// is handled, and the CLI is not read.
+    /// Lines for the CLI that were caused by events which are not stored yet. Meanwhile no command that would add to
+    /// them is handled, and the CLI is not read.
     held: Vec<Vec<u8>>,
     /// `None` once every client was dropped.
     commands: Option<mpsc::Receiver<Envelope>>,

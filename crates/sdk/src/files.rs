@@ -44,7 +44,8 @@ pub fn temporary_folder(prefix: &str) -> io::Result<TempDir> {
 /// The number of random characters in the name of a folder that may contain sockets, whose paths must be short.
 pub const SHORT_RANDOM: usize = 6;
 
-/// As [`temporary_folder`], but in a folder that the caller chooses, with a name that ends in as many random characters.
+/// As [`temporary_folder`], but in a folder that the caller chooses, with a name that ends in as many random
+/// characters.
 #[expect(clippy::disallowed_methods, reason = "this is the place for it")]
 pub fn temporary_folder_in(parent: &Path, prefix: &str, random: usize) -> io::Result<TempDir> {
     folders::check_unchangeable(parent).map_err(|trouble| {

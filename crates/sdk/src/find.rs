@@ -108,7 +108,7 @@ impl<'a> Search<'a> {
 
     fn places(&self) -> Vec<PathBuf> {
         let searched = self.search_path.map(std::env::split_paths).into_iter().flatten();
-        // A relative entry would depend on the working directory, which may be somebody else's.
+        // A relative entry would depend on the working directory, which may belong to another user.
         let searched = searched.filter(|place| place.is_absolute());
         let in_home = [".local/bin", ".claude/local", ".npm-global/bin", "node_modules/.bin", ".yarn/bin"];
         let in_home = self.home.into_iter().flat_map(|home| in_home.map(|place| home.join(place)));

@@ -1,8 +1,9 @@
-//! Inherited signal state: blocked and ignored signals, and the signal on the parent's death. The only file with `unsafe`.
+//! Inherited signal state: blocked and ignored signals, and the signal on the parent's death. The only file with
+//! `unsafe`.
 //!
-//! With SIGTERM blocked, only SIGKILL terminates a process, and all its children inherit the mask. That is never intended
-//! for Watari, so its programs start with no signal blocked. Ignored signals are intended: by `nohup`, and by shells for
-//! background jobs.
+//! With SIGTERM blocked, only SIGKILL terminates a process, and all its children inherit the mask. That is never
+//! intended for Watari, so its programs start with no signal blocked. Ignored signals are intended: by `nohup`, and by
+//! shells for background jobs.
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -10,8 +11,8 @@ use std::process::Command;
 /// Unblocks all signals. Call it first in `main`, before any thread is started: each thread has its own mask.
 #[expect(unsafe_code, reason = "the standard library and rustix have no safe call that changes the mask")]
 pub fn unblock_signals() {
-    // SAFETY: the set is initialized by the first call and only read by the second; both are safe to call also between fork
-    // and exec.
+    // SAFETY: the set is initialized by the first call and only read by the second; both are safe to call also between
+    // fork and exec.
     unsafe {
         let mut none: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut none);
@@ -27,8 +28,8 @@ pub(crate) fn start_unblocked(command: &mut Command) {
         // Without code between fork and exec, the system need not copy this process.
         return;
     }
-    // SAFETY: between fork and exec only system calls are made that are safe to make there; nothing is allocated and no lock
-    // is taken.
+    // SAFETY: between fork and exec only system calls are made that are safe to make there; nothing is allocated and no
+    // lock is taken.
     unsafe {
         command.pre_exec(|| {
             unblock_signals();
@@ -69,8 +70,9 @@ fn ignored_signals() -> Option<u64> {
     None
 }
 
-/// Makes the kernel send SIGINT to the CLI if the supervisor is killed: the CLI then stores its conversation, terminates
-/// its tools and exits. (The signal is sent when the thread that started the CLI exits: a supervisor has only one.)
+/// Makes the kernel send SIGINT to the CLI if the supervisor is killed: the CLI then stores its conversation,
+/// terminates its tools and exits. (The signal is sent when the thread that started the CLI exits: a supervisor has
+/// only one.)
 #[cfg(all(target_os = "linux", not(watari_portable)))]
 #[expect(unsafe_code, reason = "nothing safe runs code between fork and exec")]
 pub(crate) fn die_with_parent(command: &mut Command) {

@@ -25,12 +25,13 @@ const FOLDER_NAME_MAX: usize = 200;
 /// How much of a transcript is read to find its first prompt. With a longer beginning it counts as a conversation.
 const BEGINNING_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
-/// The entrypoints of the official SDKs. The CLI skips their conversations, unless it was itself started by one of them.
+/// The entrypoints of the official SDKs. The CLI skips their conversations, unless it was itself started by one of
+/// them.
 const SDK_ENTRYPOINTS: [&str; 3] = ["sdk-cli", "sdk-ts", "sdk-py"];
 
-/// Replaces [`Session::Continue`] by the latest conversation of the working directory, or by a new one if there is none.
-/// A given id is replaced by its stored spelling ([`stored_spelling`]). Call it to know the id before the CLI is started;
-/// a session also calls it when it starts.
+/// Replaces [`Session::Continue`] by the latest conversation of the working directory, or by a new one if there is
+/// none. A given id is replaced by its stored spelling ([`stored_spelling`]). Call it to know the id before the CLI is
+/// started; a session also calls it when it starts.
 pub async fn resolve_continue(options: &mut Options) -> Result<(), StartError> {
     match options.session.clone() {
         Session::Continue => {}
@@ -109,7 +110,8 @@ fn folders_named(projects: &Path, name: &str) -> io::Result<Vec<PathBuf>> {
     Ok(folders)
 }
 
-/// Returns the name of the CLI's folder for a directory, before it is cut. The CLI counts UTF-16 units, like JavaScript.
+/// Returns the name of the CLI's folder for a directory, before it is cut. The CLI counts UTF-16 units, like
+/// JavaScript.
 fn folder_name(directory: &str) -> String {
     let letter = |unit| char::from_u32(u32::from(unit)).filter(char::is_ascii_alphanumeric).unwrap_or('-');
     directory.encode_utf16().map(letter).collect()

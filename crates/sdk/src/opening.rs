@@ -70,7 +70,8 @@ impl Opening {
         self.ready_unless(pending()).await?.ok_or_else(ended)
     }
 
-    /// As [`Opening::ready`], until `give_up` is ready: then it terminates the session, and returns when no process is left.
+    /// As [`Opening::ready`], until `give_up` is ready: then it terminates the session, and returns when no process is
+    /// left.
     pub(crate) async fn ready_unless(
         mut self,
         give_up: impl Future<Output = ()>,

@@ -289,7 +289,8 @@ pub(crate) fn environment(options: &Options) -> BTreeMap<OsString, OsString> {
 }
 
 /// Checks the working directory and makes it absolute. A missing directory is detected here, because the system reports
-/// the same error for it as for a missing program. An empty path, or a removed current directory, counts as missing too.
+/// the same error for it as for a missing program. An empty path, or a removed current directory, counts as missing
+/// too.
 pub(crate) fn directory(given: Option<&Path>) -> Result<PathBuf, StartError> {
     let given = given.unwrap_or(Path::new("."));
     let Ok(path) = std::path::absolute(given) else {

@@ -96,8 +96,8 @@ pub(crate) struct EventQueue {
 
 /// The events of a session, in order. The stream ends with the session.
 ///
-/// Keep reading: when more than 2 MiB wait, the CLI is no longer read, and its answers to requests do not arrive either.
-/// (Closing still works.) Dropping this discards the events; the session continues.
+/// Keep reading: when more than 2 MiB wait, the CLI is no longer read, and its answers to requests do not arrive
+/// either. (Closing still works.) Dropping this discards the events; the session continues.
 #[derive(Debug)]
 pub struct Events {
     shared: Arc<Mutex<Queue>>,

@@ -1,5 +1,5 @@
-//! Runs blocking or long work in another thread. The system may refuse to start a thread, because a limit of the user or
-//! the container is reached; that must not end a session. (Tokio's blocking pool panics then, so it is not used.)
+//! Runs blocking or long work in another thread. The system may refuse to start a thread, because a limit of the user
+//! or the container is reached; that must not end a session. (Tokio's blocking pool panics then, so it is not used.)
 //!
 //! For Watari's own crates.
 
@@ -91,8 +91,8 @@ mod tests {
 
     #[test]
     fn a_thread_that_cannot_be_made_is_an_error_or_the_work_is_done_here() {
-        // The variable is read once, when the first thread is started, which may be this test's: so the test runs again in
-        // a process of its own.
+        // The variable is read once, when the first thread is started, which may be this test's: so the test runs again
+        // in a process of its own.
         if std::env::var_os("RUST_MIN_STACK").is_none() {
             let mut again = std::process::Command::new(std::env::current_exe().unwrap());
             again

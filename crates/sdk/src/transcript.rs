@@ -2,7 +2,8 @@
 //! writes to it, and turns of one of them are lost.
 //!
 //! The CLI writes into every entry the entrypoint from its environment. Another Watari has the same entrypoint; it is
-//! recognized by its prompts, whose ids this session did not create. (CLI 2.1.42 writes neither, so nothing is detected.)
+//! recognized by its prompts, whose ids this session did not create. (CLI 2.1.42 writes neither, so nothing is
+//! detected.)
 
 use std::future::Future;
 use std::io::{self, Read, Seek, SeekFrom};

@@ -25,8 +25,8 @@ const FAILS: &str = "false";
 
 /// Puts a failing program named git first on the search path of this environment.
 ///
-/// The program is a link, because the folder may be on a file system mounted `noexec`: a program there would be skipped,
-/// and the next git on the search path found.
+/// The program is a link, because the folder may be on a file system mounted `noexec`: a program there would be
+/// skipped, and the next git on the search path found.
 pub(crate) fn hide_git(environment: &mut BTreeMap<OsString, OsString>, folder: &mut PrivateFolder) -> io::Result<()> {
     let path = environment.get(OsStr::new(PATH)).cloned().unwrap_or_else(|| USUAL_PATH.into());
     let first = folder.link("git", &failing_program(&path)?)?;

@@ -94,8 +94,8 @@ async fn the_latest_conversation_is_the_one_that_the_cli_would_continue() {
     converse(none, "hi").await;
 }
 
-/// The CLI normalizes the path of its folder to NFC, and 2.1.42 also the name of the working directory; an empty variable
-/// means the working directory.
+/// The CLI normalizes the path of its folder to NFC, and 2.1.42 also the name of the working directory; an empty
+/// variable means the working directory.
 #[tokio::test]
 async fn the_latest_conversation_is_found_however_the_cli_s_folder_and_the_directory_are_spelled() {
     let room = Room::with_replies((0..9).map(|_| Reply::text("hello"))).await;

@@ -126,8 +126,8 @@ fn settings(options: &Options) -> Result<Option<RawJson>, BadOption> {
     without_bypass(given.as_ref()).map(Some)
 }
 
-/// Adds the setting with which the CLI itself refuses `bypassPermissions`: as the default mode of any settings file, also
-/// in the working directory, and in any request. (Measured: without it, 2.1.42 accepts the mode from both; from a
+/// Adds the setting with which the CLI itself refuses `bypassPermissions`: as the default mode of any settings file,
+/// also in the working directory, and in any request. (Measured: without it, 2.1.42 accepts the mode from both; from a
 /// subagent of the working directory even with it.)
 fn without_bypass(settings: Option<&RawJson>) -> Result<RawJson, BadOption> {
     type Members<'a> = BTreeMap<String, &'a RawValue>;

@@ -17,8 +17,8 @@ pub(crate) struct TranscriptPlace {
 /// The variable that locates the CLI's configuration folder; it takes precedence over `HOME`.
 pub const CONFIG_VARIABLE: &str = "CLAUDE_CONFIG_DIR";
 
-/// Returns where the CLI with this environment stores conversations. The CLI resolves a relative path against its working
-/// directory, takes an empty one for that directory, and normalizes the path to NFC, whatever its source.
+/// Returns where the CLI with this environment stores conversations. The CLI resolves a relative path against its
+/// working directory, takes an empty one for that directory, and normalizes the path to NFC, whatever its source.
 pub(crate) fn transcript_place(environment: &BTreeMap<OsString, OsString>, directory: &Path) -> TranscriptPlace {
     let variable = |name: &str| environment.get(OsStr::new(name));
     let filled = |name: &str| variable(name).filter(|value| !value.is_empty());

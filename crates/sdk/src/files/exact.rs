@@ -15,8 +15,8 @@ pub(super) fn set_mode_of(file: &File, mode: u32) -> io::Result<()> {
     file.set_permissions(std::fs::Permissions::from_mode(mode))
 }
 
-/// Sets the mode of a folder or a socket that this process has just created, if it differs. A file that another user has
-/// put in its place is not changed, and no link is followed.
+/// Sets the mode of a folder or a socket that this process has just created, if it differs. A file that another user
+/// has put in its place is not changed, and no link is followed.
 #[cfg(target_os = "linux")]
 #[expect(clippy::disallowed_methods, reason = "this is the place for it")]
 pub(super) fn set_mode(path: &Path, mode: u32) -> io::Result<()> {

@@ -210,7 +210,8 @@ pub fn examine(folder: &Path) -> Result<Usable, Trouble> {
 }
 
 /// Checks that no other user can put another folder in its place. A user who owns a folder, or can write to it, can
-/// rename its entries; in a sticky folder only its owner can rename those of others. The owner of a link decides where it leads.
+/// rename its entries; in a sticky folder only its owner can rename those of others. The owner of a link decides where
+/// it leads.
 fn check_above(nearest: &Path, is_there: bool) -> Result<(), Trouble> {
     let way = walk(nearest, Require::Unchangeable)?;
     match &way.end {

@@ -39,7 +39,8 @@ mod system {
         reopened(end, &GIVEN_OUTPUT, OFlags::RDONLY)
     }
 
-    /// Refuses a descriptor of the other end: the system would open this end through it, which this process was not given.
+    /// Refuses a descriptor of the other end: the system would open this end through it, which this process was not
+    /// given.
     fn reopened(end: BorrowedFd<'_>, rule: &FileRule, other_end: OFlags) -> io::Result<OwnedFd> {
         if fcntl_getfl(end)? & OFlags::ACCMODE == other_end {
             return Err(io::ErrorKind::InvalidInput.into());

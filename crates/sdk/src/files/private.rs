@@ -1,7 +1,7 @@
 //! Private folders: the files that one CLI process gets, for this user alone, removed with the process.
 //!
-//! The owner of a process and its supervisor each hold a shared lock on the folder. A folder without a lock is an orphan:
-//! both were killed.
+//! The owner of a process and its supervisor each hold a shared lock on the folder. A folder without a lock is an
+//! orphan: both were killed.
 
 use std::fs::{self, File};
 use std::hash::{BuildHasher, RandomState};
@@ -82,8 +82,8 @@ pub(crate) fn hold(path: &Path) -> Option<Held> {
     Some(Held { path: path.to_owned(), _lock: lock })
 }
 
-/// Removes the folders of processes whose owner and supervisor were both killed, and returns their number. A parent folder
-/// that another user could change is not searched: its entries may be links to any file of this user.
+/// Removes the folders of processes whose owner and supervisor were both killed, and returns their number. A parent
+/// folder that another user could change is not searched: its entries may be links to any file of this user.
 pub fn remove_orphans() -> usize {
     let Some(parent) = runtime_folder().map(|runtime| runtime.join(PARENT)) else { return 0 };
     if !matches!(folders::examine(&parent), Ok(folders::Usable::AsItIs)) {

@@ -25,8 +25,8 @@ use super::users::is_trusted;
 /// What is required of every folder and link on the way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Require {
-    /// No other user can change where the path leads: this user or root owns its folders and links, and no other user can
-    /// write to a folder unless it is sticky.
+    /// No other user can change where the path leads: this user or root owns its folders and links, and no other user
+    /// can write to a folder unless it is sticky.
     Unchangeable,
     /// This user or root owns every link.
     TrustedLinks,
@@ -148,8 +148,8 @@ impl Require {
         if (is_link || self == Require::Unchangeable) && !is_trusted(owner) {
             return Err(WayError::Owned { path: path.to_owned(), owner });
         }
-        // The group's permission counts too: its members are not known here, and with an ACL its bits are those of named
-        // users. The mode of a link means nothing, and a file is never sticky.
+        // The group's permission counts too: its members are not known here, and with an ACL its bits are those of
+        // named users. The mode of a link means nothing, and a file is never sticky.
         let is_sticky = metadata.is_dir() && mode & 0o1000 != 0;
         if self == Require::Unchangeable && !is_link && mode & 0o022 != 0 && !is_sticky {
             return Err(WayError::Writable { path: path.to_owned(), mode });

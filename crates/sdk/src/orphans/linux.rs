@@ -88,8 +88,8 @@ fn is_alive(pid: Pid) -> bool {
     }
 }
 
-/// Whether a process is this user's and in this PID namespace: the owner in a mark is an id of the namespace in which the
-/// mark was made, and a container has its own.
+/// Whether a process is this user's and in this PID namespace: the owner in a mark is an id of the namespace in which
+/// the mark was made, and a container has its own.
 fn is_ours(pid: Pid) -> bool {
     let status = text(file(pid, "status"));
     let user = status.lines().find_map(|line| line.strip_prefix("Uid:")?.split_ascii_whitespace().next()?.parse().ok());
@@ -113,7 +113,8 @@ fn file(pid: Pid, name: &str) -> PathBuf {
     PathBuf::from(format!("/proc/{}/{name}", pid.as_raw_nonzero()))
 }
 
-/// Opens a pidfd. `None` if the process has exited, and on a system without pidfds, where nothing is waited for or killed.
+/// Opens a pidfd. `None` if the process has exited, and on a system without pidfds, where nothing is waited for or
+/// killed.
 fn hold(orphan: &Orphan) -> Option<OwnedFd> {
     pidfd_open(Pid::from_raw(orphan.pid.cast_signed())?, PidfdFlags::empty()).ok()
 }

@@ -16,8 +16,8 @@ pub(super) struct Seen {
 
 /// Returns the processes that belong to dead sessions only.
 ///
-/// Every mark of an orphan must be readable, and its owner dead. An id that was reused counts as a living owner. Spared,
-/// whatever their marks, are:
+/// Every mark of an orphan must be readable, and its owner dead. An id that was reused counts as a living owner.
+/// Spared, whatever their marks, are:
 /// - this process, its ancestors, and all processes of the sessions that they belong to;
 /// - a living owner (which may itself belong to a dead session), its ancestors, which it may need, and its descendants,
 ///   which may be its helpers.

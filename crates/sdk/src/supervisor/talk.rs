@@ -138,8 +138,8 @@ pub(super) struct Handed {
     pub(super) request: SpawnRequest,
     /// The CLI's stdin, stdout and stderr.
     pub(super) streams: [OwnedFd; 3],
-    /// Held as long as the supervisor lives. It shares the open file with the owner's descriptor, so the lock is released
-    /// only when both are closed.
+    /// Held as long as the supervisor lives. It shares the open file with the owner's descriptor, so the lock is
+    /// released only when both are closed.
     pub(super) lock: Option<OwnedFd>,
 }
 

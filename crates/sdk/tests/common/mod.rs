@@ -57,7 +57,8 @@ impl Room {
         format!("{}:{}", folder.display(), std::env::var("PATH").unwrap())
     }
 
-    /// Configures an MCP server in the folder above the CLI's, and returns the file that the server creates when it runs.
+    /// Configures an MCP server in the folder above the CLI's, and returns the file that the server creates when it
+    /// runs.
     pub(crate) fn bait(&self) -> PathBuf {
         let made = self.sandbox.root().join("made-by-the-bait");
         let servers = serde_json::json!({"mcpServers": {"above": {"command": "touch", "args": [made]}}});

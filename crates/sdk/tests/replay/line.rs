@@ -159,8 +159,8 @@ pub(crate) fn difference(expected: &[String], found: &[String]) -> String {
     .concat()
 }
 
-/// Returns the violations of the rules for every session: every prompt, ask, request, message and block ends once, and so
-/// does the session.
+/// Returns the violations of the rules for every session: every prompt, ask, request, message and block ends once, and
+/// so does the session.
 pub(super) fn faults(events: &[Event], mut requests: BTreeMap<RequestId, usize>) -> Vec<String> {
     let mut open: BTreeMap<String, i32> = BTreeMap::new();
     let mut faults = Vec::new();

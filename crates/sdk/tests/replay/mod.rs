@@ -1,8 +1,8 @@
 //! Replays a recording of a session through the machine, and returns its events without any text of the CLI.
 //!
 //! A recording is a file of JSON lines `{"t": seconds, "dir": who, "m": what}`. Lines of the CLI (`cli>`) go to the
-//! machine unchanged, except that the ids of our requests, hooks and prompts are replaced by the machine's. Lines of the
-//! other side (`sdk>`) are turned into the commands that make our side send them.
+//! machine unchanged, except that the ids of our requests, hooks and prompts are replaced by the machine's. Lines of
+//! the other side (`sdk>`) are turned into the commands that make our side send them.
 
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
