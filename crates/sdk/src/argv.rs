@@ -5,7 +5,7 @@
 //! values are passed in private files or over stdin.
 
 mod check;
-mod given;
+mod documents;
 mod names;
 mod place;
 
@@ -18,8 +18,8 @@ use watari_protocol::{HOOK_EVENTS, Initialize, RawJson, TOOL_NAME_SHARED, TOOL_S
 
 pub use check::bypass_gate;
 pub(crate) use check::{allows_bypass, check};
-pub(crate) use given::Given;
-pub use given::{BadServers, read_mcp_servers, read_mcp_servers_file};
+pub(crate) use documents::Documents;
+pub use documents::{BadServers, read_mcp_servers, read_mcp_servers_file};
 pub use place::CONFIG_VARIABLE;
 pub(crate) use place::{TranscriptPlace, composed, transcript_place};
 
@@ -133,7 +133,7 @@ pub(crate) const LOGIN_QUESTION: &[&str] = &["auth", "status"];
 /// Returns the arguments for a session's CLI. Values that must not be arguments are written into `folder`.
 pub(crate) fn arguments(
     options: &Options,
-    given: &Given,
+    documents: &Documents,
     folder: &mut PrivateFolder,
 ) -> Result<Vec<OsString>, BadOption> {
     let mut flags = Flags::default();
@@ -144,7 +144,7 @@ pub(crate) fn arguments(
     session(options, &mut flags);
     model(options, &mut flags)?;
     permissions(options, &mut flags)?;
-    surroundings(options, given, &mut flags, folder)?;
+    surroundings(options, documents, &mut flags, folder)?;
     flags.switch("include-hook-events", options.include_hook_events);
     flags.switch("replay-user-messages", options.replay_prompts);
     if let Some(path) = &options.debug_file {
@@ -283,11 +283,11 @@ fn permissions(options: &Options, flags: &mut Flags) -> Result<(), BadOption> {
 
 fn surroundings(
     options: &Options,
-    given: &Given,
+    documents: &Documents,
     flags: &mut Flags,
     folder: &mut PrivateFolder,
 ) -> Result<(), BadOption> {
-    if let Some(servers) = &given.servers {
+    if let Some(servers) = &documents.servers {
         flags.set("mcp-config", write_private(folder, "mcp.json", servers)?);
     }
     flags.switch("strict-mcp-config", options.strict_mcp_config);
@@ -295,12 +295,12 @@ fn surroundings(
         let flag = if plugin.without_mcp { "plugin-dir-no-mcp" } else { "plugin-dir" };
         flags.set(flag, &plugin.directory);
     }
-    if let Some(settings) = &given.settings {
+    if let Some(settings) = &documents.settings {
         match write_private(folder, "settings.json", settings) {
             Ok(path) => flags.set("settings", path),
             // These settings contain no secret, and they keep the bypass disabled even if no private file can be
             // written.
-            Err(_) if given.settings_are_ours => flags.set("settings", settings.as_str()),
+            Err(_) if documents.settings_are_ours => flags.set("settings", settings.as_str()),
             Err(error) => return Err(error),
         }
     }

@@ -146,7 +146,7 @@ impl<S: Sink> Driver<S> {
                 DriverEvent::Writable => self.write_stdin(),
                 DriverEvent::Stderr => self.read_stderr(),
                 DriverEvent::Command(Some(envelope)) => self.take_command(*envelope),
-                DriverEvent::Command(None) => self.clients_gone(),
+                DriverEvent::Command(None) => self.clients_dropped(),
                 DriverEvent::Time => self.time_passed(),
                 DriverEvent::Exited(ending) => self.ending = Some(ending),
             }
@@ -154,13 +154,13 @@ impl<S: Sink> Driver<S> {
     }
 
     /// Waits for the next thing to do. Every arm is cancel-safe: bytes are read, and a command is taken from its queue,
-    /// only when that arm wins; the other arms on pipes wait for readiness only; `gone` stores received reports in the
+    /// only when that arm wins; the other arms on pipes wait for readiness only; `exited` stores received reports in the
     /// process; and the timer stays set.
     async fn wait(&mut self) -> DriverEvent {
         let deadline = [self.machine.poll_timeout(), self.exit_deadline].into_iter().flatten().min();
         let has_unwritten = !self.unwritten.is_empty();
         // Once every process has exited, nothing writes to the pipe any more: it can be read to its end at once.
-        let is_gone = self.ending.is_some();
+        let has_exited = self.ending.is_some();
         // A closing session is read to its end, even if nobody reads its events: it must not wait for a reader.
         if self.machine.phase() == Phase::Closing {
             self.sink.hurry();
@@ -168,13 +168,13 @@ impl<S: Sink> Driver<S> {
         // A CLI that does not read must not be read either: each of its questions would add an answer to the backlog.
         let reads = self.unwritten.len() < UNWRITTEN_BYTES_MAX;
         tokio::select! {
-            ending = self.process.gone(), if !is_gone => DriverEvent::Exited(ending),
+            ending = self.process.exited(), if !has_exited => DriverEvent::Exited(ending),
             () = self.timer.until(deadline) => DriverEvent::Time,
             command = next_command(&mut self.commands) => DriverEvent::Command(command.map(Box::new)),
             () = writable(self.stdin.as_ref()), if has_unwritten => DriverEvent::Writable,
             () = readable(self.stderr.as_ref()) => DriverEvent::Stderr,
             event = read_or_work(
-                &mut self.stdout, &mut self.lines, &mut self.sink, is_gone, reads, &mut self.reading,
+                &mut self.stdout, &mut self.lines, &mut self.sink, has_exited, reads, &mut self.reading,
             ) => event,
         }
     }
@@ -267,7 +267,7 @@ impl<S: Sink> Driver<S> {
     }
 
     /// Every client was dropped: terminates the session.
-    fn clients_gone(&mut self) {
+    fn clients_dropped(&mut self) {
         self.commands = None;
         // Refused only if the session has ended by itself, which is fine.
         let _ended = self.machine.handle_command(Command::Abort, Instant::now());

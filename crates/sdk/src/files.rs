@@ -7,7 +7,7 @@
 mod exact;
 mod folder_rules;
 pub mod folders;
-mod given;
+mod reopened;
 mod private;
 pub mod programs;
 mod rule;
@@ -22,7 +22,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 pub use folder_rules::{FOLDERS, FolderRule, SOCKET};
-pub use given::{reopened_input, reopened_output};
+pub use reopened::{reopened_input, reopened_output};
 pub(crate) use private::hold;
 pub use private::{PrivateFolder, open_folder, remove_orphans};
 pub use rule::FileRule;

@@ -60,7 +60,7 @@ pub enum FindError {
 /// A search for the CLI: at the given path, or in the search path and the usual directories.
 #[derive(Debug, Default)]
 pub(crate) struct Search<'a> {
-    given: Option<&'a Path>,
+    path: Option<&'a Path>,
     search_path: Option<&'a OsStr>,
     home: Option<&'a Path>,
 }
@@ -70,7 +70,7 @@ impl<'a> Search<'a> {
     pub(crate) fn of(options: &'a Options, environment: &'a BTreeMap<OsString, OsString>) -> Search<'a> {
         let variable = |name: &str| environment.get(OsStr::new(name)).map(OsString::as_os_str);
         Search {
-            given: options.claude.as_deref(),
+            path: options.claude.as_deref(),
             search_path: variable("PATH"),
             home: variable("HOME").map(Path::new),
         }
@@ -78,7 +78,7 @@ impl<'a> Search<'a> {
 
     /// Returns the given path, or the first `claude` that can be run.
     pub(crate) fn find(&self) -> Result<PathBuf, FindError> {
-        match self.given {
+        match self.path {
             Some(path) => check(path),
             None => self.search(),
         }
@@ -100,7 +100,7 @@ impl<'a> Search<'a> {
 
     /// Returns the files to try, in order.
     pub(crate) fn candidates(&self) -> Vec<PathBuf> {
-        match self.given {
+        match self.path {
             Some(path) => vec![path.to_owned()],
             None => self.places().into_iter().map(|place| place.join("claude")).collect(),
         }
@@ -235,7 +235,7 @@ mod tests {
             (plain, "chmod +x"),
             (damaged, "is not a program"),
         ] {
-            let search = Search { given: Some(&path), ..Search::default() };
+            let search = Search { path: Some(&path), ..Search::default() };
             let error = search.find().unwrap_err().to_string();
             assert!(error.contains(text) && error.contains(path.to_str().unwrap()), "{error}");
         }

@@ -128,10 +128,10 @@ impl Process {
     }
 
     /// Waits until no process of the session is left. Cancel-safe.
-    pub(crate) async fn gone(&mut self) -> Ending {
+    pub(crate) async fn exited(&mut self) -> Ending {
         match self {
-            Process::Supervised(supervised) => supervised.gone().await,
-            Process::Unsupervised(unsupervised) => unsupervised.gone().await,
+            Process::Supervised(supervised) => supervised.exited().await,
+            Process::Unsupervised(unsupervised) => unsupervised.exited().await,
         }
     }
 }
@@ -251,13 +251,13 @@ fn this_program() -> Result<PathBuf, StartError> {
 
 fn plan(options: &Options) -> Result<Plan, StartError> {
     argv::check(options)?;
-    let given = argv::Given::read(options)?;
+    let documents = argv::Documents::read(options)?;
     let mut environment = environment(options);
     let program = Search::of(options, &environment).find()?;
     let directory = directory(options.cwd.as_deref())?;
     files::remove_orphans();
     let mut folder = PrivateFolder::default();
-    let arguments = argv::arguments(options, &given, &mut folder)?;
+    let arguments = argv::arguments(options, &documents, &mut folder)?;
     if options.without_git {
         without_git::hide_git(&mut environment, &mut folder).map_err(|source| BadOption::WithoutGit { source })?;
     }

@@ -52,6 +52,6 @@ impl RawProcess {
     pub async fn end(mut self) -> u32 {
         drop(self.stdin.take());
         self.process.stop(Stop::Abort);
-        self.process.gone().await.left
+        self.process.exited().await.left
     }
 }

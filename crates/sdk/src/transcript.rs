@@ -243,7 +243,7 @@ mod tests {
         let path = folder.path().join("t.jsonl");
         let own = format!("{OWN}000000000001");
         let other = "00000001-0002-4003-8005-000000000001";
-        let look = |watched: &mut Watched, text: String| {
+        let stranger_in = |watched: &mut Watched, text: String| {
             std::fs::write(&path, text).unwrap();
             watched.read_on("watari", OWN).unwrap();
             watched.stranger.clone()
@@ -251,10 +251,10 @@ mod tests {
         let fork = || Watched { path: Some(path.clone()), ..Watched::default() };
         let history = prompt("watari", other) + &prompt("cli", other);
         let begun = history + &prompt("watari", &own);
-        assert_eq!(look(&mut fork(), begun.clone()), None);
-        assert_eq!(look(&mut fork(), begun.clone() + "{\"type\":\"user\",\"entrypoint\":\"watari\"}\n"), None);
-        assert_eq!(look(&mut fork(), begun.clone() + &prompt("watari", other)).as_deref(), Some("watari"));
-        assert_eq!(look(&mut fork(), begun + &prompt("cli", other)).as_deref(), Some("cli"));
+        assert_eq!(stranger_in(&mut fork(), begun.clone()), None);
+        assert_eq!(stranger_in(&mut fork(), begun.clone() + "{\"type\":\"user\",\"entrypoint\":\"watari\"}\n"), None);
+        assert_eq!(stranger_in(&mut fork(), begun.clone() + &prompt("watari", other)).as_deref(), Some("watari"));
+        assert_eq!(stranger_in(&mut fork(), begun + &prompt("cli", other)).as_deref(), Some("cli"));
     }
 
     #[test]
@@ -263,22 +263,22 @@ mod tests {
         let path = folder.path().join("t.jsonl");
         let mut file = std::fs::File::create(&path).unwrap();
         let mut watched = Watched::after_history(Some(path));
-        let mut look = |text: &str| {
+        let mut read_after = |text: &str| {
             file.write_all(text.as_bytes()).unwrap();
             watched.read_on("watari", OWN).unwrap();
             (watched.stranger.take(), watched.read_bytes)
         };
-        assert_eq!(look("{\"type\":\"user\",\"entrypoint\":\"watari\"}\n{\"type\":\"cost-state\"}\nnoise\n").0, None);
+        assert_eq!(read_after("{\"type\":\"user\",\"entrypoint\":\"watari\"}\n{\"type\":\"cost-state\"}\nnoise\n").0, None);
         // In the input of a tool, not in the entry itself.
         let nested = r#"{"type":"assistant","entrypoint":"watari","message":{"input":{"entrypoint":"sh"}}}"#;
-        let (stranger, read) = look(&format!("{nested}\n"));
+        let (stranger, read) = read_after(&format!("{nested}\n"));
         assert_eq!(stranger, None);
         // An incomplete entry is read when it is complete.
-        assert_eq!(look("{\"type\":\"user\",\"entry"), (None, read));
-        assert_eq!(look("point\":\"cli\"}\n").0.as_deref(), Some("cli"));
+        assert_eq!(read_after("{\"type\":\"user\",\"entry"), (None, read));
+        assert_eq!(read_after("point\":\"cli\"}\n").0.as_deref(), Some("cli"));
         // An entry that is too long is skipped, and the next one is read.
         let long = format!("{{\"type\":\"user\",\"x\":\"{}\",\"entrypoint\":\"cli\"}}\n", "x".repeat(2 * CHUNK_BYTES));
-        assert_eq!(look(&long).0, None);
-        assert_eq!(look("{\"type\":\"user\",\"entrypoint\":\"sdk-cli\"}\n").0.as_deref(), Some("sdk-cli"));
+        assert_eq!(read_after(&long).0, None);
+        assert_eq!(read_after("{\"type\":\"user\",\"entrypoint\":\"sdk-cli\"}\n").0.as_deref(), Some("sdk-cli"));
     }
 }

@@ -71,7 +71,7 @@ pub(super) async fn read_or_work(
     pipe: &mut Option<pipe::Receiver>,
     lines: &mut Lines,
     sink: &mut impl Sink,
-    is_gone: bool,
+    has_exited: bool,
     reads: bool,
     reading: &mut Reading,
 ) -> DriverEvent {
@@ -89,16 +89,16 @@ pub(super) async fn read_or_work(
     reading.is_blocked = false;
     tokio::select! {
         // Both are cancel-safe: unread bytes stay in the pipe, and each step of the sink is complete.
-        read = read_some(pipe, lines, is_gone) => DriverEvent::Read(read),
+        read = read_some(pipe, lines, has_exited) => DriverEvent::Read(read),
         () = poll_fn(|context| sink.poll_work(context)) => DriverEvent::Work,
     }
 }
 
 /// Reads the CLI's output. An empty pipe is waited for before it is read again, so that readers of events get their
 /// turn in between. When every process has exited, an empty pipe is an error and not waited for.
-async fn read_some(pipe: &mut Option<pipe::Receiver>, lines: &mut Lines, is_gone: bool) -> io::Result<usize> {
+async fn read_some(pipe: &mut Option<pipe::Receiver>, lines: &mut Lines, has_exited: bool) -> io::Result<usize> {
     match pipe {
-        Some(pipe) if is_gone => pipe.try_read_buf(lines.space()),
+        Some(pipe) if has_exited => pipe.try_read_buf(lines.space()),
         Some(pipe) => pipe.read_buf(lines.space()).await,
         None => std::future::pending().await,
     }

@@ -85,7 +85,7 @@ pub(super) fn walk(path: &Path, require: Require) -> Result<Way, WayError> {
             }
         };
         let here = folder.path().join(&name);
-        let entry = match folder.look(&name) {
+        let entry = match folder.entry(&name) {
             Ok(entry) => entry,
             Err(error) if error.kind() == io::ErrorKind::NotFound && parts.is_empty() => {
                 return Ok(Way { folder, name: Some(name), end: None, is_magic: false });

@@ -11,7 +11,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::process::{Pid, PidfdFlags, Signal, getpid, getuid, pidfd_open, pidfd_send_signal, test_kill_process};
 
-use super::rule::{Seen, left_behind};
+use super::rule::{Seen, orphaned};
 use super::{Orphan, OrphansUnknown};
 use crate::files::read_system;
 use crate::sweep;
@@ -71,7 +71,7 @@ fn search() -> Result<Vec<Orphan>, OrphansUnknown> {
     }
     let processes = sweep::processes().into_iter();
     let seen: Vec<Seen> = processes.map(|process| Seen { process, marks: sweep::marks_of(process.pid) }).collect();
-    let left = left_behind(&seen, getpid(), is_alive).into_iter().filter(|seen| is_ours(seen.process.pid));
+    let left = orphaned(&seen, getpid(), is_alive).into_iter().filter(|seen| is_ours(seen.process.pid));
     let orphan = |seen: &Seen| Orphan {
         pid: seen.process.pid.as_raw_nonzero().get().cast_unsigned(),
         command: command(seen.process.pid),

@@ -21,7 +21,7 @@ pub(super) struct Seen {
 /// - this process, its ancestors, and all processes of the sessions that they belong to;
 /// - a living owner (which may itself belong to a dead session), its ancestors, which it may need, and its descendants,
 ///   which may be its helpers.
-pub(super) fn left_behind(seen: &[Seen], this: Pid, is_alive: impl Fn(Pid) -> bool) -> Vec<&Seen> {
+pub(super) fn orphaned(seen: &[Seen], this: Pid, is_alive: impl Fn(Pid) -> bool) -> Vec<&Seen> {
     let processes: Vec<Process> = seen.iter().map(|seen| seen.process).collect();
     let owners: HashSet<Pid> = seen.iter().flat_map(|seen| &seen.marks).filter_map(|mark| owner_of(mark)).collect();
     let living: Vec<Pid> = owners.into_iter().filter(|owner| is_alive(*owner)).collect();
@@ -69,7 +69,7 @@ mod tests {
                 Seen { process, marks: words.map(str::to_owned).collect() }
             })
             .collect();
-        let left = left_behind(&seen, pid("100").unwrap(), |owner| owner.as_raw_nonzero().get() < 500);
+        let left = orphaned(&seen, pid("100").unwrap(), |owner| owner.as_raw_nonzero().get() < 500);
         left.into_iter().map(|seen| seen.process.pid.as_raw_nonzero().get()).collect()
     }
 

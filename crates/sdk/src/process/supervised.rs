@@ -112,7 +112,7 @@ impl Supervised {
     }
 
     /// Cancel-safe: received bytes stay in `reports`, and their content in `ending`.
-    pub(super) async fn gone(&mut self) -> Ending {
+    pub(super) async fn exited(&mut self) -> Ending {
         loop {
             let report = next_report(&self.socket, &mut self.reports);
             let report = match self.give_up_at {

@@ -53,7 +53,7 @@ impl Unsupervised {
     }
 
     /// Cancel-safe: the child remembers its exit status, and the search for the rest is repeated.
-    pub(super) async fn gone(&mut self) -> Ending {
+    pub(super) async fn exited(&mut self) -> Ending {
         let ending = match self.ending {
             Some(ending) => ending,
             None => self.cli_ended().await,

@@ -46,7 +46,7 @@ impl Folder {
     }
 
     /// Returns the entry of a name. A link is not followed.
-    pub(super) fn look(&self, name: &OsStr) -> io::Result<Entry> {
+    pub(super) fn entry(&self, name: &OsStr) -> io::Result<Entry> {
         // As a folder first: only that triggers automounts.
         let entry = match held(self.held.as_fd(), name, OFlags::DIRECTORY) {
             Err(Errno::NOTDIR | Errno::LOOP) => held(self.held.as_fd(), name, OFlags::empty())?,

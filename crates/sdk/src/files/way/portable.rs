@@ -41,7 +41,7 @@ impl Folder {
     }
 
     /// Returns the entry of a name. A link is not followed.
-    pub(super) fn look(&self, name: &OsStr) -> io::Result<Entry> {
+    pub(super) fn entry(&self, name: &OsStr) -> io::Result<Entry> {
         let path = self.path.join(name);
         let metadata = fs::symlink_metadata(&path)?;
         let kind = if metadata.is_dir() {

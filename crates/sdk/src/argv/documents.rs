@@ -17,7 +17,7 @@ const FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
 /// MCP servers and settings, checked.
 #[derive(Debug)]
-pub(crate) struct Given {
+pub(crate) struct Documents {
     /// The whole of `mcp.json`.
     pub(super) servers: Option<RawJson>,
     /// The whole of `settings.json`.
@@ -26,11 +26,11 @@ pub(crate) struct Given {
     pub(super) settings_are_ours: bool,
 }
 
-impl Given {
+impl Documents {
     /// Reads and checks the documents of the options.
-    pub(crate) fn read(options: &Options) -> Result<Given, BadOption> {
+    pub(crate) fn read(options: &Options) -> Result<Documents, BadOption> {
         let settings_are_ours = options.settings.is_none();
-        Ok(Given { servers: servers(options)?, settings: settings(options)?, settings_are_ours })
+        Ok(Documents { servers: servers(options)?, settings: settings(options)?, settings_are_ours })
     }
 }
 
@@ -103,7 +103,7 @@ fn servers(options: &Options) -> Result<Option<RawJson>, BadOption> {
 }
 
 fn settings(options: &Options) -> Result<Option<RawJson>, BadOption> {
-    let given = match &options.settings {
+    let settings = match &options.settings {
         None => None,
         Some(Settings::Inline(settings)) => Some(settings.clone()),
         Some(Settings::File(path)) => {
@@ -118,12 +118,12 @@ fn settings(options: &Options) -> Result<Option<RawJson>, BadOption> {
         }
     };
     if allows_bypass(options) {
-        return Ok(given);
+        return Ok(settings);
     }
-    if given.as_ref().is_some_and(names_bypass) {
+    if settings.as_ref().is_some_and(names_bypass) {
         return Err(BadOption::Bypass { option: "settings" });
     }
-    without_bypass(given.as_ref()).map(Some)
+    without_bypass(settings.as_ref()).map(Some)
 }
 
 /// Adds the setting with which the CLI itself refuses `bypassPermissions`: as the default mode of any settings file,
@@ -133,9 +133,9 @@ fn without_bypass(settings: Option<&RawJson>) -> Result<RawJson, BadOption> {
     type Members<'a> = BTreeMap<String, &'a RawValue>;
     let bad = |name: &str| BadOption::Document { what: "the settings", problem: format!("{name} must be an object") };
     let mut members: Members<'_> =
-        settings.map_or(Ok(Members::new()), RawJson::parse).map_err(|_| bad("the whole of them"))?;
+        settings.map_or(Ok(Members::new()), RawJson::parse).map_err(|_| bad("the document"))?;
     let mut permissions: Members<'_> = match members.get("permissions") {
-        Some(given) => serde_json::from_str(given.get()).map_err(|_| bad("permissions"))?,
+        Some(members) => serde_json::from_str(members.get()).map_err(|_| bad("permissions"))?,
         None => Members::new(),
     };
     let disable = RawJson::of("disable");
@@ -167,9 +167,9 @@ mod tests {
     #[test]
     fn the_bypass_of_permissions_is_disabled_and_every_other_setting_stays() {
         let settings = r#"{"model":"a","permissions":{"allow":["Read"],"disableBypassPermissionsMode":"enable"}}"#;
-        let given = without_bypass(Some(&RawJson::from(settings))).unwrap();
+        let settings = without_bypass(Some(&RawJson::from(settings))).unwrap();
         let expected = r#"{"model":"a","permissions":{"allow":["Read"],"disableBypassPermissionsMode":"disable"}}"#;
-        assert_eq!(given.as_str(), expected);
+        assert_eq!(settings.as_str(), expected);
         let alone = without_bypass(None).unwrap();
         assert_eq!(alone.as_str(), r#"{"permissions":{"disableBypassPermissionsMode":"disable"}}"#);
         for bad in ["5", "[]", r#"{"permissions":5}"#] {
@@ -177,7 +177,7 @@ mod tests {
             assert!(problem.ends_with("must be an object"), "{problem}");
         }
         let allowed = Options { allow_bypass: true, ..Options::default() };
-        assert!(Given::read(&allowed).unwrap().settings.is_none());
+        assert!(Documents::read(&allowed).unwrap().settings.is_none());
     }
 
     #[test]
@@ -195,12 +195,12 @@ mod tests {
             ("nonsense", "expected ident"),
         ] {
             std::fs::write(&path, content).unwrap();
-            let error = Given::read(&options).unwrap_err().to_string();
+            let error = Documents::read(&options).unwrap_err().to_string();
             assert!(error.contains(problem), "{error}");
         }
         std::fs::write(&path, r#"{"mcpServers":{"a":{"command":"true"}},"more":1}"#).unwrap();
-        let given = Given::read(&options).unwrap().servers.unwrap();
-        assert_eq!(given.as_str(), r#"{"mcpServers":{"a":{"command":"true"}}}"#);
+        let servers = Documents::read(&options).unwrap().servers.unwrap();
+        assert_eq!(servers.as_str(), r#"{"mcpServers":{"a":{"command":"true"}}}"#);
     }
 
     #[test]
@@ -213,9 +213,9 @@ mod tests {
             settings: Some(Settings::File("settings.json".into())),
             ..Options::default()
         };
-        let error = Given::read(&options).unwrap_err().to_string();
+        let error = Documents::read(&options).unwrap_err().to_string();
         assert!(error.starts_with("settings: bypassPermissions runs everything without a question"), "{error}");
         let allowed = Options { allow_bypass: true, ..options };
-        assert_eq!(Given::read(&allowed).unwrap().settings.unwrap().as_str(), settings);
+        assert_eq!(Documents::read(&allowed).unwrap().settings.unwrap().as_str(), settings);
     }
 }
