@@ -7,9 +7,9 @@
 mod exact;
 mod folder_rules;
 pub mod folders;
-mod reopened;
 mod private;
 pub mod programs;
+mod reopened;
 mod rule;
 mod rules;
 pub mod sockets;
@@ -22,9 +22,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 pub use folder_rules::{FOLDERS, FolderRule, SOCKET};
-pub use reopened::{reopened_input, reopened_output};
 pub(crate) use private::hold;
 pub use private::{PrivateFolder, open_folder, remove_orphans};
+pub use reopened::{reopened_input, reopened_output};
 pub use rule::FileRule;
 pub use rules::{
     CHECK_FILE, EVENTS, EVENTS_ASIDE, FILES, GIVEN, GIVEN_INPUT, GIVEN_OUTPUT, HAND_WRITTEN, HOST_LOG, LOCK, NAMED_LOG,

@@ -69,11 +69,7 @@ impl<'a> Search<'a> {
     /// Builds the search for a session with these options and the environment of its CLI.
     pub(crate) fn of(options: &'a Options, environment: &'a BTreeMap<OsString, OsString>) -> Search<'a> {
         let variable = |name: &str| environment.get(OsStr::new(name)).map(OsString::as_os_str);
-        Search {
-            path: options.claude.as_deref(),
-            search_path: variable("PATH"),
-            home: variable("HOME").map(Path::new),
-        }
+        Search { path: options.claude.as_deref(), search_path: variable("PATH"), home: variable("HOME").map(Path::new) }
     }
 
     /// Returns the given path, or the first `claude` that can be run.

@@ -57,7 +57,9 @@ pub async fn resolve_continue(options: &mut Options) -> Result<(), StartError> {
 
 fn latest(place: &TranscriptPlace, directory: &Path) -> io::Result<Option<SessionId>> {
     let Some(projects) = &place.projects else {
-        return Err(io::Error::other("neither HOME nor CLAUDE_CONFIG_DIR is set, so the folder of conversations is unknown"));
+        return Err(io::Error::other(
+            "neither HOME nor CLAUDE_CONFIG_DIR is set, so the folder of conversations is unknown",
+        ));
     };
     let directory = fs::canonicalize(directory)?;
     let directory = directory.to_string_lossy();

@@ -207,7 +207,10 @@ pub(crate) async fn start(options: &Options) -> Result<Started, StartError> {
 pub(crate) async fn start_raw(start: RawStart) -> Result<Started, StartError> {
     if start.arguments.iter().any(|argument| argument.as_encoded_bytes().contains(&0)) {
         // The system would cut the argument there, and the supervisor would take the rest for another argument.
-        return Err(StartError::System(io::Error::new(io::ErrorKind::InvalidInput, "an argument contains a zero byte")));
+        return Err(StartError::System(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "an argument contains a zero byte",
+        )));
     }
     let program = find::check(&start.program)?;
     let directory = directory(Some(&start.directory))?;

@@ -268,7 +268,10 @@ mod tests {
             watched.read_on("watari", OWN).unwrap();
             (watched.stranger.take(), watched.read_bytes)
         };
-        assert_eq!(read_after("{\"type\":\"user\",\"entrypoint\":\"watari\"}\n{\"type\":\"cost-state\"}\nnoise\n").0, None);
+        assert_eq!(
+            read_after("{\"type\":\"user\",\"entrypoint\":\"watari\"}\n{\"type\":\"cost-state\"}\nnoise\n").0,
+            None
+        );
         // In the input of a tool, not in the entry itself.
         let nested = r#"{"type":"assistant","entrypoint":"watari","message":{"input":{"entrypoint":"sh"}}}"#;
         let (stranger, read) = read_after(&format!("{nested}\n"));

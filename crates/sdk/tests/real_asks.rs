@@ -136,7 +136,7 @@ async fn a_plan_is_a_plan() {
 }
 
 /// A hook and the permission callback answer the same request: the first answer counts.
-async fn hook_against_callback(hook_first: bool) -> (common::Told, bool) {
+async fn hook_against_callback(hook_first: bool) -> (common::Summary, bool) {
     let room = Room::with_replies([Reply::tool_use("toolu_1", "Bash", touch("made.txt")), Reply::text("done")]).await;
     let options = Options { hooks: vec![Hook::on("PermissionRequest")], ..room.asking_options() };
     let mut talk = Talk::connect(options).await;

@@ -82,7 +82,11 @@ impl Conversation {
         let played = Recording::read(&recording(name)).play(&Order::AsLive { live: &emitted, answer_within });
         assert_eq!(played.faults, Vec::<String>::new(), "{name}");
         let (live, again) = (lines(&emitted, &[]), lines(&played.events, &[]));
-        assert!(live == again, "{name}: the machine emits other events from the recording:\n{}", difference(&live, &again));
+        assert!(
+            live == again,
+            "{name}: the machine emits other events from the recording:\n{}",
+            difference(&live, &again)
+        );
         assert_eq!(unlisted(&emitted), [], "{name}: unknown and not in the list");
         let wrong = compared(&format!("fresh-{name}"), &strands(&played.events));
         assert!(wrong.is_none(), "{}", wrong.unwrap());

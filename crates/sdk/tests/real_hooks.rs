@@ -29,7 +29,7 @@ fn with_hook(room: &Room, hook: Hook) -> Options {
 }
 
 /// Sends a prompt, answers the hook, and returns what happened and whether the file was created.
-async fn answered(output: HookOutput) -> (common::Told, bool, Room) {
+async fn answered(output: HookOutput) -> (common::Summary, bool, Room) {
     let room = room().await;
     let mut talk = Talk::connect(with_hook(&room, Hook::on("PreToolUse"))).await;
     talk.client.send("make a file").await.unwrap();

@@ -217,7 +217,9 @@ fn refused(error: WayError, named: &Path) -> io::Error {
         }
         WayError::Owned { path, owner } => {
             let path = path.display();
-            io::Error::other(format!("it leads through {path}, a symbolic link of user {owner}; choose the file itself"))
+            io::Error::other(format!(
+                "it leads through {path}, a symbolic link of user {owner}; choose the file itself"
+            ))
         }
         WayError::Writable { path, mode } => {
             io::Error::other(format!("others can write to {} (mode {mode:o})", path.display()))
