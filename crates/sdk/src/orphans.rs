@@ -38,7 +38,7 @@ impl Orphan {
     }
 }
 
-/// This system does not allow to detect orphans.
+/// Orphans cannot be detected on this system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("cannot detect orphaned processes: this system hides other processes' environments")]
 pub struct OrphansUnknown;

@@ -92,7 +92,7 @@ pub enum Trouble {
         /// The system's error.
         source: io::Error,
     },
-    /// The system does not allow to inspect it or a part of the path to it.
+    /// It, or a part of the path to it, cannot be inspected.
     Hidden {
         /// Which of them.
         path: PathBuf,
