@@ -106,7 +106,7 @@ pub const PROGRAM: FileRule = FileRule {
 
 /// The transcript of a conversation, which the CLI writes.
 pub const TRANSCRIPT: FileRule = FileRule {
-    what: "transcript of a conversation (read to detect entries of other programs)",
+    what: "transcript of a conversation (to find the latest one and to detect other writers)",
     place: "~/.claude/projects/…/SESSION_ID.jsonl",
     mode: None,
     link: Link::Delivery,
