@@ -60,13 +60,13 @@ mod tests {
 
     /// Applies the rule to lines of `pid parent mark …`. This process is 100; owners from 500 on are dead.
     fn play(lines: &str) -> Vec<i32> {
-        let pid = |word: &str| Pid::from_raw(word.parse().unwrap());
+        let pid = |field: &str| Pid::from_raw(field.parse().unwrap());
         let seen: Vec<Seen> = lines
             .lines()
             .map(|line| {
-                let mut words = line.split_whitespace();
-                let process = Process { pid: pid(words.next().unwrap()).unwrap(), parent: pid(words.next().unwrap()) };
-                Seen { process, marks: words.map(str::to_owned).collect() }
+                let mut fields = line.split_whitespace();
+                let process = Process { pid: pid(fields.next().unwrap()).unwrap(), parent: pid(fields.next().unwrap()) };
+                Seen { process, marks: fields.map(str::to_owned).collect() }
             })
             .collect();
         let left = orphaned(&seen, pid("100").unwrap(), |owner| owner.as_raw_nonzero().get() < 500);
