@@ -65,7 +65,8 @@ mod tests {
             .lines()
             .map(|line| {
                 let mut fields = line.split_whitespace();
-                let process = Process { pid: pid(fields.next().unwrap()).unwrap(), parent: pid(fields.next().unwrap()) };
+                let process =
+                    Process { pid: pid(fields.next().unwrap()).unwrap(), parent: pid(fields.next().unwrap()) };
                 Seen { process, marks: fields.map(str::to_owned).collect() }
             })
             .collect();
