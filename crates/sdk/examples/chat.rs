@@ -1,7 +1,6 @@
-//! A conversation in which tools ask before they run.
+//! A chat in which tools ask for permission.
 //!
-//! Each line that is read is a prompt; while something is asked, `y` or `n` answers it; the end of input ends the
-//! session.
+//! Each line of input is a prompt. While an ask is open, `y` or `n` answers it. The end of input ends the session.
 //!
 //! ```text
 //! cargo run -p watari-sdk --example chat
@@ -29,7 +28,7 @@ async fn chat() -> Result<(), Box<dyn std::error::Error>> {
                 Some(event) => show(&event, &mut asked)?,
                 None => return Ok(()),
             },
-            // Cancel-safe: `next_line` keeps an unfinished line in the reader.
+            // Cancel-safe: an unfinished line stays in the reader.
             line = input.next_line() => match line? {
                 Some(line) => apply(line.trim(), &client, &asked).await?,
                 None => break,
@@ -50,9 +49,9 @@ fn show(event: &Event, asked: &mut Vec<AskId>) -> std::io::Result<()> {
         match kind {
             AskKind::Permission(asks) | AskKind::Question(asks) | AskKind::Plan(asks) => {
                 let input = visible(asks.input.as_str());
-                writeln!(stdout, "\nmay {} run with {input}? y/n", visible(&asks.tool))?;
+                writeln!(stdout, "\nallow {} to run with {input}? y/n", visible(&asks.tool))?;
             }
-            // There are none: no hook and no server was given.
+            // Do not occur: the options have no hooks, tools or MCP servers.
             AskKind::Hook(_) | AskKind::Form(_) | AskKind::ToolCall(_) => {}
         }
     }
@@ -66,35 +65,35 @@ fn show(event: &Event, asked: &mut Vec<AskId>) -> std::io::Result<()> {
 }
 
 async fn apply(line: &str, client: &Client, asked: &[AskId]) -> std::io::Result<()> {
-    let said = match (line, asked.first()) {
+    let result = match (line, asked.first()) {
         ("", _) => return Ok(()),
         ("y", Some(ask)) => client.answer(*ask, Answer::allow()).await,
         ("n", Some(ask)) => client.answer(*ask, Answer::deny("The user said no")).await,
         (prompt, None) => client.send(prompt).await.map(drop),
         (_, Some(_)) => return writeln!(std::io::stdout(), "y or n?"),
     };
-    match said {
+    match result {
         Ok(()) => Ok(()),
-        // The question was withdrawn in the meantime, say.
+        // For example because the CLI withdrew the ask meanwhile.
         Err(refused) => writeln!(std::io::stdout(), "{refused}"),
     }
 }
 
-/// What comes from a model may not steer the terminal it is shown on.
+/// Escapes control characters: text from a model must not control the terminal.
 fn visible(text: &str) -> String {
-    let steers = |character: char| {
+    let is_control = |character: char| {
         let is_invisible =
             matches!(character, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
         (character.is_control() && !matches!(character, '\n' | '\t')) || is_invisible
     };
     let show = |character: char| {
-        if steers(character) { character.escape_unicode().to_string() } else { character.to_string() }
+        if is_control(character) { character.escape_unicode().to_string() } else { character.to_string() }
     };
     text.chars().map(show).collect()
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // First of all: this program is also the keeper of its own sessions.
+    // This program is also the supervisor of its own sessions. Must be the first call.
     Supervisor::run_if_supervisor();
     chat()
 }

@@ -1,11 +1,11 @@
-//! The CLI's flags and variables: every one that is spelled is spelled here.
+//! The CLI's flags and environment variables; they are named nowhere else.
 //!
-//! A flag and its value are one argument (`--flag=value`), so that a value can never be read as a flag.
-//! Nothing secret and nothing long goes there: any user of the machine can read another's arguments, and
-//! they have a length limit. Such things go into private files or over stdin.
+//! A flag and its value are one argument (`--flag=value`), so that a value is never parsed as a flag. Arguments contain
+//! nothing secret and nothing long, because every user of the machine can read them and their length is limited. Such
+//! values are passed in private files or over stdin.
 
 mod check;
-mod given;
+mod documents;
 mod names;
 mod place;
 
@@ -18,8 +18,8 @@ use watari_protocol::{HOOK_EVENTS, Initialize, RawJson, TOOL_NAME_SHARED, TOOL_S
 
 pub use check::bypass_gate;
 pub(crate) use check::{allows_bypass, check};
-pub(crate) use given::Given;
-pub use given::{BadServers, read_mcp_servers, read_mcp_servers_file};
+pub(crate) use documents::Documents;
+pub use documents::{BadServers, read_mcp_servers, read_mcp_servers_file};
 pub use place::CONFIG_VARIABLE;
 pub(crate) use place::{TranscriptPlace, composed, transcript_place};
 
@@ -27,70 +27,70 @@ use crate::files::PrivateFolder;
 use crate::options::{ExtraArgument, Options, PermissionPrompts, Session, Thinking, Tools};
 use names::{display_name, effort_name, source_name};
 
-/// An option that cannot be passed on.
+/// An option that is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum BadOption {
-    /// A flag's name that is not one.
+    /// A name that cannot be the name of a flag.
     #[error("{name:?} is not the name of a flag: use letters, digits and dashes, without the leading dashes")]
     FlagName {
-        /// What was given.
+        /// The name.
         name: String,
     },
     /// A flag that Watari sets itself.
-    #[error("the flag --{name} is Watari's own: it speaks with the CLI by it")]
+    #[error("the flag --{name} is reserved: Watari sets it to communicate with the CLI")]
     OwnFlag {
         /// The flag.
         name: String,
     },
     /// A value with a zero byte.
-    #[error("the value of --{flag} has a zero byte in it")]
+    #[error("the value of --{flag} contains a zero byte")]
     ZeroByte {
         /// The flag.
         flag: String,
     },
-    /// A name in a list that has a comma in it.
-    #[error("{value:?} in --{flag} has a comma in it, which separates the names of that list")]
+    /// A name in a list that contains a comma.
+    #[error("{value:?} in --{flag} contains a comma, which separates the names in that list")]
     Comma {
         /// The flag.
         flag: &'static str,
-        /// What was given.
+        /// The name.
         value: String,
     },
-    /// A hook for something that never happens. The CLI would take it without a word, and never call it.
-    #[error("{event:?} is not what a hook can be called for: use one of {}", HOOK_EVENTS.join(", "))]
+    /// A hook for an unknown event. The CLI would accept it silently, and never call it.
+    #[error("{event:?} is not an event of hooks: use one of {}", HOOK_EVENTS.join(", "))]
     HookEvent {
-        /// What was given.
+        /// The event.
         event: String,
     },
     /// A variable that cannot be set.
     #[error(
-        "the environment variable {name:?} cannot be set: names may not be empty or have `=`, and nothing may have a zero byte"
+        "the environment variable {name:?} cannot be set: a name must not be empty or contain `=`, and neither name nor value may contain a zero byte"
     )]
     Variable {
         /// Its name.
         name: String,
     },
     /// A budget that is not a positive number.
-    #[error("a budget of {given} US dollars is not one: it must be more than 0")]
+    #[error("the budget of {given} US dollars is invalid: it must be more than 0")]
     Budget {
-        /// What was given.
+        /// The budget.
         given: f64,
     },
-    /// A limit of turns that the CLI takes for none.
-    #[error("a limit of 0 turns is none for the CLI: it must be 1 or more, or absent")]
+    /// A limit of 0 turns, which the CLI takes for no limit.
+    #[error("a limit of 0 turns means no limit to the CLI: use 1 or more, or omit it")]
     Turns,
-    /// A tool whose name a tool of another server could have too.
+    /// A tool whose name is ambiguous: a tool of another server could have it too.
     #[error("the name of the tool {name:?} {TOOL_NAME_SHARED}")]
     ToolName {
         /// The name.
         name: String,
     },
-    /// An MCP server has the name of the one that serves the program's own tools.
+    /// An MCP server with the name that is reserved for the program's own tools.
     #[error(
         "no MCP server may be called {TOOL_SERVER:?} beside tools of the program: that is the name of their server"
     )]
     ToolServerName,
-    /// An option that opens the mode in which everything runs without a question.
+    /// An option that enables `bypassPermissions`, in a session that does not allow it.
     #[error(
         "{option}: bypassPermissions runs everything without asking, so it must be allowed when the session is started: \
          start it with --allow-bypass"
@@ -104,11 +104,11 @@ pub enum BadOption {
     Document {
         /// Which of them.
         what: &'static str,
-        /// Where they are, and what is wrong.
+        /// Their file, and what is wrong.
         problem: String,
     },
-    /// The CLI cannot be kept from running git.
-    #[error("cannot keep Claude Code from running git: {source}")]
+    /// The CLI cannot be prevented from running git.
+    #[error("cannot prevent Claude Code from running git: {source}")]
     WithoutGit {
         /// Why not.
         source: io::Error,
@@ -116,24 +116,24 @@ pub enum BadOption {
     /// A private file could not be written.
     #[error("cannot write a private file for the CLI: {source}")]
     PrivateFile {
-        /// Where, and why not.
+        /// The path and the system's error.
         source: io::Error,
     },
 }
 
-/// Flags by which Watari and the CLI speak; changing one would make them deaf to each other.
+/// Flags that Watari needs to communicate with the CLI; they cannot be changed.
 const OWN_FLAGS: [&str; 6] =
     ["output-format", "input-format", "verbose", "print", "include-partial-messages", "await-initialize"];
 
-/// The arguments that have the CLI say its version, and whether it is logged in. Older ones than are supported may
-/// not know the second, and take it for a prompt.
+/// The arguments with which the CLI prints its version, and whether it is logged in. A CLI that is too old may not know
+/// the second, and takes it for a prompt.
 pub(crate) const VERSION_QUESTION: &[&str] = &["--version"];
 pub(crate) const LOGIN_QUESTION: &[&str] = &["auth", "status"];
 
-/// The arguments for a session's CLI. What may not stand in them is written into `folder`.
+/// Returns the arguments for a session's CLI. Values that must not be arguments are written into `folder`.
 pub(crate) fn arguments(
     options: &Options,
-    given: &Given,
+    documents: &Documents,
     folder: &mut PrivateFolder,
 ) -> Result<Vec<OsString>, BadOption> {
     let mut flags = Flags::default();
@@ -144,7 +144,7 @@ pub(crate) fn arguments(
     session(options, &mut flags);
     model(options, &mut flags)?;
     permissions(options, &mut flags)?;
-    surroundings(options, given, &mut flags, folder)?;
+    surroundings(options, documents, &mut flags, folder)?;
     flags.switch("include-hook-events", options.include_hook_events);
     flags.switch("replay-user-messages", options.replay_prompts);
     if let Some(path) = &options.debug_file {
@@ -156,7 +156,7 @@ pub(crate) fn arguments(
     flags.finish()
 }
 
-/// What is said over stdin rather than on the command line.
+/// Returns the options that are passed over stdin, not on the command line.
 pub(crate) fn initialize(options: &Options) -> Initialize {
     let mut more = options.initialize.clone();
     if let Some(title) = &options.title {
@@ -177,8 +177,8 @@ pub(crate) fn initialize(options: &Options) -> Initialize {
     }
 }
 
-/// Variables that Watari sets for the CLI, over those of a caller: by the first it recognizes its own entries in a conversation,
-/// and by the third it knows when the CLI is idle.
+/// Returns the variables that Watari sets for the CLI; they override the caller's. The first marks Watari's entries in
+/// a conversation, and the third makes the CLI report when it is idle.
 pub(crate) fn own_environment(options: &Options) -> BTreeMap<&'static str, &'static str> {
     let mut variables = BTreeMap::from([
         ("CLAUDE_CODE_ENTRYPOINT", "watari"),
@@ -191,8 +191,8 @@ pub(crate) fn own_environment(options: &Options) -> BTreeMap<&'static str, &'sta
     variables
 }
 
-/// Variables of this program that would mislead the CLI: it would think that it runs inside itself, or in
-/// a debugger.
+/// Variables of this program that the CLI must not inherit: with them it assumes that it runs inside itself, or in a
+/// debugger.
 pub(crate) const MISLEADING_VARIABLES: [&str; 3] = ["CLAUDECODE", "NODE_OPTIONS", "DEBUG"];
 
 fn session(options: &Options, flags: &mut Flags) {
@@ -212,16 +212,17 @@ fn session(options: &Options, flags: &mut Flags) {
             flags.set("resume-session-at", entry.as_str());
             flags.set_some("resume-drops-turn", drops_turn.as_ref().map(|turn| turn.as_str()));
         }
-        // `open` has replaced it, so that nothing is started before the id is known.
+        // Not reached: `open` has already replaced it, so that the id is known before the CLI is started.
         Session::Continue => flags.switch("continue", true),
     }
-    // A session that goes on may go on at once, with a tool that was deferred. Its hooks must be there by then: without
-    // this flag the CLI now and then runs the tool by the rules alone. (An older CLI does not know the flag, and ends.)
-    let goes_on = match &options.session {
+    // A resumed session may continue immediately with a deferred tool, and its hooks must be registered by then:
+    // without this flag the CLI sometimes runs the tool by the rules alone. (An older CLI does not know the flag, and
+    // exits.)
+    let is_resumed = match &options.session {
         Session::New | Session::NewWithId(_) => false,
         Session::Resume(_) | Session::Fork { .. } | Session::ResumeAt { .. } | Session::Continue => true,
     };
-    flags.switch("await-initialize", goes_on && !options.hooks.is_empty());
+    flags.switch("await-initialize", is_resumed && !options.hooks.is_empty());
     flags.switch("no-session-persistence", options.no_persistence);
     flags.switch("session-mirror", options.mirror);
 }
@@ -260,7 +261,7 @@ fn permissions(options: &Options, flags: &mut Flags) -> Result<(), BadOption> {
         None => {}
     }
     if !options.allowed_tools.is_empty() {
-        // A rule may have a comma within its parentheses; the CLI keeps those together.
+        // A rule may contain a comma in its parentheses; the CLI does not split it there.
         flags.set("allowedTools", options.allowed_tools.join(","));
     }
     if !options.disallowed_tools.is_empty() {
@@ -282,11 +283,11 @@ fn permissions(options: &Options, flags: &mut Flags) -> Result<(), BadOption> {
 
 fn surroundings(
     options: &Options,
-    given: &Given,
+    documents: &Documents,
     flags: &mut Flags,
     folder: &mut PrivateFolder,
 ) -> Result<(), BadOption> {
-    if let Some(servers) = &given.servers {
+    if let Some(servers) = &documents.servers {
         flags.set("mcp-config", write_private(folder, "mcp.json", servers)?);
     }
     flags.switch("strict-mcp-config", options.strict_mcp_config);
@@ -294,11 +295,12 @@ fn surroundings(
         let flag = if plugin.without_mcp { "plugin-dir-no-mcp" } else { "plugin-dir" };
         flags.set(flag, &plugin.directory);
     }
-    if let Some(settings) = &given.settings {
+    if let Some(settings) = &documents.settings {
         match write_private(folder, "settings.json", settings) {
             Ok(path) => flags.set("settings", path),
-            // Nothing secret is in them, and the gate stays closed where no private file can be made.
-            Err(_) if given.settings_are_ours => flags.set("settings", settings.as_str()),
+            // These settings contain no secret, and they keep the bypass disabled even if no private file can be
+            // written.
+            Err(_) if documents.settings_are_ours => flags.set("settings", settings.as_str()),
             Err(error) => return Err(error),
         }
     }
@@ -318,7 +320,7 @@ fn write_private(folder: &mut PrivateFolder, name: &str, content: &RawJson) -> R
     folder.write(name, content.as_str()).map_err(|source| BadOption::PrivateFile { source })
 }
 
-/// The command line while it is put together.
+/// The command line under construction.
 #[derive(Default)]
 struct Flags(Vec<OsString>);
 

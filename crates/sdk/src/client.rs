@@ -1,4 +1,4 @@
-//! A live session, and how to get one.
+//! A live session, and how to start one.
 
 use std::future::Future;
 use std::time::Duration;
@@ -20,8 +20,8 @@ pub use crate::version::MINIMUM_CLI_VERSION;
 
 /// A live session with Claude Code.
 ///
-/// Its methods can be called from several tasks at once. Dropping it ends the session at once, with
-/// everything the CLI has started; [`Client::close`] ends it in good order.
+/// Its methods can be called from several tasks at once. Dropping it terminates the session's process tree
+/// immediately; [`Client::close`] ends the session in order.
 #[derive(Debug)]
 pub struct Client {
     commands: mpsc::Sender<Envelope>,
@@ -29,27 +29,27 @@ pub struct Client {
     cli: CliInfo,
 }
 
-/// Why there is no session.
+/// Why a session could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// The CLI was not started.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// The id of a new session is taken.
+    /// The id of a new session is already in use.
     #[error("the session id {id} is already in use; resume that session, or choose another id")]
     SessionIdInUse {
         /// The id.
         id: String,
     },
-    /// There is no such session.
+    /// The session to resume does not exist.
     #[error(
-        "there is no session {id} to resume for this working directory; check the id and the directory (one without a message is not stored: start a new one)"
+        "there is no session {id} to resume in this working directory; check the id and the directory (a session without messages is not stored: start a new one)"
     )]
     UnknownSession {
         /// The id.
         id: String,
     },
-    /// The CLI is older than any that works.
+    /// The CLI is older than [`MINIMUM_CLI_VERSION`].
     #[error(
         "the Claude Code CLI is version {found}, and at least {MINIMUM_CLI_VERSION} is needed; update it with `claude update`"
     )]
@@ -57,43 +57,43 @@ pub enum ConnectError {
         /// Its version.
         found: String,
     },
-    /// The CLI does not know a flag.
-    #[error("the Claude Code CLI{} does not know a flag it was given: {stderr}; drop that option, or update the CLI with `claude update`", describe_version(.version.as_deref()))]
+    /// The CLI rejected a flag.
+    #[error("the Claude Code CLI{} rejected a flag: {stderr}; remove that option, or update the CLI with `claude update`", describe_version(.version.as_deref()))]
     UnknownFlag {
-        /// Its version, if it says one.
+        /// Its version, if it reports one.
         version: Option<String>,
-        /// What it said.
+        /// What it wrote to stderr.
         stderr: String,
     },
-    /// Bypassing permissions as root.
+    /// The CLI refuses to bypass permissions for root.
     #[error(
-        "the Claude Code CLI will not bypass permissions for root; run as another user, or set IS_SANDBOX=1 inside a sandbox"
+        "the Claude Code CLI refuses to bypass permissions for root; run as another user, or set IS_SANDBOX=1 inside a sandbox"
     )]
     BypassAsRoot,
-    /// The CLI ended before it was ready.
-    #[error("the Claude Code CLI ended before it was ready ({}): {}", describe_ending(.exit), describe_stderr(.exit))]
+    /// The CLI exited before it was ready.
+    #[error("the Claude Code CLI exited before it was ready ({}): {}", describe_ending(.exit), describe_stderr(.exit))]
     Exited {
-        /// How.
+        /// How it exited.
         exit: Exit,
     },
-    /// The CLI was silent.
-    #[error("the Claude Code CLI did not answer within {within:?} and was ended; try `claude --version` by hand")]
+    /// The CLI did not become ready in time, and was terminated.
+    #[error("the Claude Code CLI did not answer within {within:?} and was terminated; try `claude --version` by hand")]
     Silent {
-        /// For how long.
+        /// The time limit.
         within: Duration,
     },
-    /// The prompt of a query cannot be sent.
+    /// The prompt of a query was refused.
     #[error("the prompt was refused: {0}")]
     Prompt(Refusal),
-    /// The CLI refused what the session was to be set up with.
-    #[error("the Claude Code CLI would not set the session up: {0}")]
+    /// The CLI refused the `initialize` request.
+    #[error("the Claude Code CLI refused to set up the session: {0}")]
     SetupRefused(RequestFailure),
 }
 
-/// Why a command was not carried out.
+/// Why a command did not take effect.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CommandError {
-    /// The session refused it; nothing was changed.
+    /// The session refused it; nothing changed.
     #[error(transparent)]
     Refused(#[from] Refusal),
     /// The session has ended.
@@ -101,29 +101,29 @@ pub enum CommandError {
     Ended,
 }
 
-/// Why a request has no answer.
+/// Why a request failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
     /// It was not sent.
     #[error(transparent)]
     Command(#[from] CommandError),
-    /// The CLI said no, or went away.
+    /// The CLI refused it, or exited.
     #[error(transparent)]
     Failed(#[from] RequestFailure),
 }
 
 impl Client {
-    /// Starts the CLI and waits until it is ready. Of the events that come with the client, what hooks did while it
-    /// started may come before [`watari_protocol::Event::Ready`].
+    /// Starts the CLI and waits until it is ready. Events of startup hooks may come before
+    /// [`watari_protocol::Event::Ready`].
     pub async fn connect(options: Options) -> Result<(Client, Events), ConnectError> {
-        // Nobody gives up, so there is a session or an error.
+        // `give_up` is never ready, so there is a session or an error.
         let ended = || ConnectError::Exited { exit: Exit::default() };
-        // Boxed, so that those who connect in a future of their own do not carry it.
+        // Boxed, so that the caller's future stays small.
         Box::pin(Client::connect_unless(options, std::future::pending())).await?.ok_or_else(ended)
     }
 
-    /// As [`Client::connect`], until `give_up` is ready: then the CLI is ended, and this returns `None` when nothing of the
-    /// session is left. Dropping this future ends the session too, but nobody knows when that is done.
+    /// As [`Client::connect`], until `give_up` is ready: then it terminates the CLI, and returns `None` when no process
+    /// of the session is left. Dropping this future terminates the session too, but does not report when that is done.
     pub async fn connect_unless(
         options: Options,
         give_up: impl Future<Output = ()>,
@@ -132,7 +132,7 @@ impl Client {
         let (opening, running) = open(options, sink).await?;
         #[expect(
             clippy::disallowed_methods,
-            reason = "it ends by itself when the client is dropped or closed, which waits for its last word; it must not be aborted while it ends the CLI"
+            reason = "it ends by itself when the client is dropped or closed, and closing waits for its exit; it must not be aborted while it terminates the CLI"
         )]
         let _task = tokio::spawn(running);
         let client = opening.ready_unless(give_up).await?;
@@ -143,12 +143,12 @@ impl Client {
         Client { commands, exit, cli }
     }
 
-    /// What the CLI said of itself when it started.
+    /// What the CLI reported about itself when it started.
     pub fn cli(&self) -> &CliInfo {
         &self.cli
     }
 
-    /// Asks the model something. While a turn runs, the prompt waits for its own.
+    /// Sends a prompt to the model. While a turn runs, the prompt waits.
     pub async fn send(&self, prompt: impl Into<Prompt>) -> Result<PromptId, CommandError> {
         match self.command(Command::Prompt(prompt.into())).await? {
             CommandReply::Accepted(Accepted::Prompt(id)) => Ok(id),
@@ -158,12 +158,12 @@ impl Client {
         }
     }
 
-    /// Ends the running turn; prompts that wait still run.
+    /// Interrupts the running turn; waiting prompts still run.
     pub async fn interrupt(&self) -> Result<InterruptReceipt, RequestError> {
         self.interrupt_with(Command::Interrupt { cancel_queued: false }).await
     }
 
-    /// Ends the running turn and drops the prompts that wait.
+    /// Interrupts the running turn and drops the waiting prompts.
     pub async fn interrupt_all(&self) -> Result<InterruptReceipt, RequestError> {
         self.interrupt_with(Command::Interrupt { cancel_queued: true }).await
     }
@@ -173,17 +173,18 @@ impl Client {
         self.command(Command::Answer { ask, answer, by: None }).await.map(drop)
     }
 
-    /// Changes the model, from the next call to the API on; none means the CLI's own choice.
+    /// Changes the model from the next API call on; `None` means the CLI's default.
     pub async fn set_model(&self, model: Option<&str>) -> Result<(), RequestError> {
         self.request(Request::SetModel(model.map(str::to_owned))).await.map(drop)
     }
 
-    /// Changes how permissions are decided.
+    /// Changes the permission mode.
     pub async fn set_permission_mode(&self, mode: PermissionMode) -> Result<(), RequestError> {
         self.request(Request::SetPermissionMode(mode)).await.map(drop)
     }
 
-    /// Asks the CLI for something, and waits at most a minute for its answer: its own fields, null when it has none.
+    /// Sends a request to the CLI and waits for the answer, at most a minute. Returns the answer's fields as the CLI
+    /// sent them, or null if it has none.
     pub async fn request(&self, request: Request) -> Result<RawJson, RequestError> {
         match self.reply_to(request.into()).await? {
             RequestReply::Done(fields) => Ok(fields),
@@ -192,25 +193,25 @@ impl Client {
         }
     }
 
-    /// Ends the session in good order, and waits until nothing of it is left: the running turn is
-    /// interrupted, the conversation is stored, and what does not end by itself is ended.
+    /// Ends the session in order, and waits until no process of it is left: the running turn is interrupted, the
+    /// conversation is stored, and processes that do not exit by themselves are killed.
     pub async fn close(&self) -> Exit {
         self.end(Command::Close).await
     }
 
-    /// Ends the session now, and waits until nothing of it is left. The CLI has half a second to store the
-    /// conversation.
+    /// Terminates the session now, and waits until no process of it is left. The CLI has half a second to store
+    /// the conversation.
     pub async fn abort(&self) -> Exit {
         self.end(Command::Abort).await
     }
 
-    /// A place in the queue of commands that is kept free, for a command that must not wait.
+    /// Reserves a place in the command queue, for a command that must not wait.
     pub(crate) fn reserve(&self) -> Option<OwnedPermit<Envelope>> {
         self.commands.clone().try_reserve_owned().ok()
     }
 
     async fn end(&self, command: Command) -> Exit {
-        // Refused when the session has ended by itself; then how it ended is already known.
+        // Refused when the session has ended by itself; then its exit is already known.
         let _ended = self.command(command).await;
         let mut exit = self.exit.clone();
         // An error is a panic in the session's task, after which there is nothing to wait for.
@@ -249,12 +250,12 @@ fn describe_ending(exit: &Exit) -> String {
     match (exit.code, exit.signal) {
         (Some(code), _) => format!("exit code {code}"),
         (None, Some(signal)) => format!("signal {signal}"),
-        (None, None) => "how is not known".to_owned(),
+        (None, None) => "exit status unknown".to_owned(),
     }
 }
 
 fn describe_stderr(exit: &Exit) -> String {
-    let said: Vec<&str> = std::iter::once(&exit.stderr).chain(&exit.errors).map(String::as_str).collect();
-    let said: Vec<&str> = said.into_iter().filter(|words| !words.is_empty()).collect();
-    if said.is_empty() { "it said nothing; try `claude --version` by hand".to_owned() } else { said.join("; ") }
+    let texts = std::iter::once(&exit.stderr).chain(&exit.errors).map(String::as_str);
+    let texts: Vec<&str> = texts.filter(|text| !text.is_empty()).collect();
+    if texts.is_empty() { "it reported no error; try `claude --version` by hand".to_owned() } else { texts.join("; ") }
 }

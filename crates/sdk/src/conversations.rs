@@ -9,16 +9,15 @@ use crate::argv::{self, TranscriptPlace};
 use crate::options::Options;
 use crate::process;
 
-/// The folder in which the CLI that these options start stores all its conversations, without links; none if neither
-/// `CLAUDE_CONFIG_DIR` nor `HOME` of the CLI names one. Two sessions with the same id and the same folder are the same
-/// conversation. The folder need not be there yet.
+/// Returns the folder in which the CLI with these options stores all its conversations, with links resolved; `None` if
+/// neither `CLAUDE_CONFIG_DIR` nor `HOME` of the CLI names one. Two sessions with the same id and the same folder are
+/// the same conversation. The folder may not exist yet.
 pub fn conversations_folder(options: &Options) -> Option<PathBuf> {
     place(options)?.projects.map(|projects| without_links(&projects))
 }
 
-/// The id of a conversation as it is stored: the CLI takes an id in capitals for another one than the same in small letters.
-/// An id under which there is no conversation is meant in small letters, as ids are made. The disk is looked at only for an
-/// id in capitals.
+/// Returns the id of a conversation as it is stored: the CLI distinguishes upper and lower case. An id without a stored
+/// conversation becomes lower case, as the CLI creates ids. The disk is read only for an id with upper-case letters.
 pub fn stored_spelling(options: &Options, id: &SessionId) -> SessionId {
     let small = id.as_str().to_ascii_lowercase();
     let is_stored = || place(options).is_some_and(|place| place.find(id).is_some());
@@ -33,7 +32,7 @@ fn place(options: &Options) -> Option<TranscriptPlace> {
     Some(argv::transcript_place(&process::environment(options), &directory))
 }
 
-/// The real path of what is there, and below it what is not.
+/// Resolves links in the existing part of a path, and appends the rest.
 fn without_links(path: &Path) -> PathBuf {
     let real = |above: &Path| Some(fs::canonicalize(above).ok()?.join(path.strip_prefix(above).ok()?));
     path.ancestors().find_map(real).unwrap_or_else(|| path.to_owned())

@@ -20,19 +20,19 @@ use crate::tail::Tail;
 use unwritten::Unwritten;
 use wait::{Reading, Timer, next_command, read_or_work, readable, writable};
 
-/// How much may wait to be written to the CLI before it is no longer read: the longest prompt, and room for
-/// answers.
+/// How many bytes may wait to be written to the CLI before its output is no longer read: the longest prompt, and room
+/// for answers.
 const UNWRITTEN_BYTES_MAX: usize = 256 * 1024 * 1024;
 
-/// How much is read before the CLI's silence is judged: more than a pipe holds, so that everything that it had written by
-/// then is heard.
+/// How many bytes are read before the CLI counts as silent: more than a pipe holds, so that everything that it has
+/// written by then is read.
 const RECEIVED_BYTES_MAX: usize = 2 * 1024 * 1024;
 
-/// How much may wait for a CLI that does not read before requests and answers are refused. (Prompts have a limit of their
-/// own.)
+/// How many bytes may wait for a CLI that does not read before requests and answers are refused. (Prompts have their
+/// own limit.)
 const UNREAD_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// How long a CLI may live on after it has closed its stdout.
+/// How long a CLI may run after it has closed its stdout.
 const EXIT_WITHIN: Duration = Duration::from_secs(2);
 
 /// A command on its way to the session, and where its answer goes.
@@ -43,19 +43,19 @@ pub(crate) struct Envelope {
     pub(crate) answer: oneshot::Sender<Result<CommandReply, Refusal>>,
 }
 
-/// When a sender wants to hear of its command.
+/// When the sender of a command gets its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WaitsFor {
     /// When it was accepted or refused.
     Acceptance,
-    /// When the CLI has answered it, if it is one that the CLI answers.
+    /// When the CLI has answered it, if the CLI answers such commands.
     Reply,
 }
 
-/// What became of a command.
+/// The result of a command.
 #[derive(Debug)]
 pub(crate) enum CommandReply {
-    /// It was accepted, and nothing more will be said.
+    /// It was accepted; there is no further answer.
     Accepted(Accepted),
     /// The CLI answered it.
     Reply(RequestReply),
@@ -71,27 +71,27 @@ pub(crate) struct Driver<S> {
     process: Process,
     stderr_tail: Tail,
     unwritten: Unwritten,
-    /// Lines for the CLI that follow from events which are not stored yet. No further command is carried out meanwhile that
-    /// would add to them, and the CLI is not read.
+    /// Lines for the CLI that were caused by events which are not stored yet. Meanwhile no command that would add to
+    /// them is handled, and the CLI is not read.
     held: Vec<Vec<u8>>,
-    /// None once every client is gone.
+    /// `None` once every client was dropped.
     commands: Option<mpsc::Receiver<Envelope>>,
     waiting: HashMap<RequestId, oneshot::Sender<Result<CommandReply, Refusal>>>,
-    /// Who is to hear that its command was accepted, once that is kept.
+    /// Senders whose commands were accepted, and are acknowledged once the effect is stored.
     unacknowledged: Vec<(oneshot::Sender<Result<CommandReply, Refusal>>, Accepted)>,
-    /// Until when the CLI must have ended, once it has closed its stdout.
+    /// The deadline for the CLI to exit, once it has closed its stdout.
     exit_deadline: Option<Instant>,
     timer: Timer,
     reading: Reading,
-    /// Set once nothing of the session is left.
+    /// Set once no process of the session is left.
     ending: Option<Ending>,
     sink: S,
 }
 
-/// What one wait brought.
+/// What one wait returned.
 enum DriverEvent {
     Read(io::Result<usize>),
-    /// The sink has done something of its own.
+    /// The sink has done background work.
     Work,
     Writable,
     Stderr,
@@ -123,7 +123,7 @@ impl<S: Sink> Driver<S> {
         }
     }
 
-    /// Runs until nothing of the session is left.
+    /// Runs until no process of the session is left.
     pub(crate) async fn run(mut self) {
         loop {
             self.carry_out_outputs();
@@ -134,48 +134,48 @@ impl<S: Sink> Driver<S> {
                 self.carry_out_outputs();
                 return;
             }
-            let happened = self.wait().await;
+            let event = self.wait().await;
             if self.reading.was_blocked {
-                // What the CLI has written since then waits in its pipe: its silence is ours.
+                // The CLI's output since then may wait in its pipe unread, so the CLI is not to blame for its silence.
                 self.machine.handle_excuse(Instant::now());
                 self.reading.was_blocked = self.reading.is_blocked;
             }
-            match happened {
+            match event {
                 DriverEvent::Read(read) => self.take_lines(read),
                 DriverEvent::Work => {}
                 DriverEvent::Writable => self.write_stdin(),
                 DriverEvent::Stderr => self.read_stderr(),
                 DriverEvent::Command(Some(envelope)) => self.take_command(*envelope),
-                DriverEvent::Command(None) => self.clients_gone(),
+                DriverEvent::Command(None) => self.clients_dropped(),
                 DriverEvent::Time => self.time_passed(),
                 DriverEvent::Exited(ending) => self.ending = Some(ending),
             }
         }
     }
 
-    /// Waits for the next thing to do. Every arm may be dropped half-way: reading takes its bytes
-    /// only when its arm has won, the other arms on pipes wait for readiness only, a command is taken from its queue when its arm has won and not
-    /// before, `gone` keeps what it has heard in the process, and the timer stays set.
+    /// Waits for the next thing to do. Every arm is cancel-safe: bytes are read, and a command is taken from its queue,
+    /// only when that arm wins; the other arms on pipes wait for readiness only; `exited` stores received reports in the
+    /// process; and the timer stays set.
     async fn wait(&mut self) -> DriverEvent {
         let deadline = [self.machine.poll_timeout(), self.exit_deadline].into_iter().flatten().min();
         let has_unwritten = !self.unwritten.is_empty();
-        // Once everything has ended, nobody writes to the pipe any more: it can be read to its end at once.
-        let is_gone = self.ending.is_some();
-        // A session that ends is read to its end, whoever reads its events: it must not wait for anybody.
+        // Once every process has exited, nothing writes to the pipe any more: it can be read to its end at once.
+        let has_exited = self.ending.is_some();
+        // A closing session is read to its end, even if nobody reads its events: it must not wait for a reader.
         if self.machine.phase() == Phase::Closing {
             self.sink.hurry();
         }
-        // A CLI that does not read must not go on asking either: each question would be one more answer.
+        // A CLI that does not read must not be read either: each of its questions would add an answer to the backlog.
         let reads = self.unwritten.len() < UNWRITTEN_BYTES_MAX;
         tokio::select! {
-            ending = self.process.gone(), if !is_gone => DriverEvent::Exited(ending),
+            ending = self.process.exited(), if !has_exited => DriverEvent::Exited(ending),
             () = self.timer.until(deadline) => DriverEvent::Time,
             command = next_command(&mut self.commands) => DriverEvent::Command(command.map(Box::new)),
             () = writable(self.stdin.as_ref()), if has_unwritten => DriverEvent::Writable,
             () = readable(self.stderr.as_ref()) => DriverEvent::Stderr,
-            happened = read_or_work(
-                &mut self.stdout, &mut self.lines, &mut self.sink, is_gone, reads, &mut self.reading,
-            ) => happened,
+            event = read_or_work(
+                &mut self.stdout, &mut self.lines, &mut self.sink, has_exited, reads, &mut self.reading,
+            ) => event,
         }
     }
 
@@ -206,7 +206,7 @@ impl<S: Sink> Driver<S> {
         }
     }
 
-    /// Everything has ended, so what is in the pipe is all there will ever be.
+    /// Reads the rest of stderr. Every process has exited, so nothing more will be written.
     fn read_last_of_stderr(&mut self) {
         let mut bytes = [0; 16 * 1024];
         while let Some(Ok(count @ 1..)) = self.stderr.as_ref().map(|stderr| stderr.try_read(&mut bytes)) {
@@ -219,18 +219,18 @@ impl<S: Sink> Driver<S> {
         match stdin.try_write(self.unwritten.bytes()) {
             Ok(count) => {
                 if self.unwritten.written(count) {
-                    // The pipe was full, so the CLI has read of it: it is busy with a long prompt, say.
+                    // The pipe was full, so the CLI has read from it: it may be busy with a long prompt.
                     self.machine.handle_excuse(Instant::now());
                 }
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.unwritten.is_stuck = true,
-            // Not the end of the session: what the CLI has said is still to be read.
+            // Not the end of the session: the CLI's output is still to be read.
             Err(_) => self.close_stdin(),
         }
     }
 
     fn take_command(&mut self, Envelope { command, waits_for, answer }: Envelope) {
-        let was_kept = self.sink.has_stored_all();
+        let was_stored = self.sink.has_stored_all();
         let handled = match self.sink.refuses(&command).or_else(|| self.refuses(&command)) {
             None => self.machine.handle_command(command, Instant::now()),
             Some(refused) => Err(refused),
@@ -239,18 +239,18 @@ impl<S: Sink> Driver<S> {
             Ok(Accepted::Request(request)) if waits_for == WaitsFor::Reply => {
                 self.waiting.insert(request, answer);
             }
-            Ok(accepted) if was_kept => self.unacknowledged.push((answer, accepted)),
-            // What may be done though nothing can be kept does not wait for that: it may last.
+            Ok(accepted) if was_stored => self.unacknowledged.push((answer, accepted)),
+            // A command that is allowed while events cannot be stored does not wait for storage, which may take long.
             Ok(accepted) => {
-                let _unheard = answer.send(Ok(CommandReply::Accepted(accepted)));
+                let _ignored = answer.send(Ok(CommandReply::Accepted(accepted)));
             }
             Err(refused) => {
-                let _unheard = answer.send(Err(refused));
+                let _ignored = answer.send(Err(refused));
             }
         }
     }
 
-    /// A CLI that does not read is told no more than it may have to read; what stops it is always told.
+    /// Limits the backlog of a CLI that does not read. Commands that stop it are never refused.
     fn refuses(&self, command: &Command) -> Option<Refusal> {
         let bytes = self.unwritten.len();
         match command {
@@ -266,10 +266,10 @@ impl<S: Sink> Driver<S> {
         }
     }
 
-    /// Nobody is left who could want anything of this session.
-    fn clients_gone(&mut self) {
+    /// Every client was dropped: terminates the session.
+    fn clients_dropped(&mut self) {
         self.commands = None;
-        // Refused only when the session has ended by itself, which is as well.
+        // Refused only if the session has ended by itself, which is fine.
         let _ended = self.machine.handle_command(Command::Abort, Instant::now());
     }
 
@@ -283,13 +283,13 @@ impl<S: Sink> Driver<S> {
         self.machine.handle_timeout(now);
     }
 
-    /// Hears what the CLI has written already. Its silence is not judged by what nobody has come to read, as when this
-    /// program was stopped itself.
+    /// Reads what the CLI has already written, so that unread output does not count as silence, for example after this
+    /// program itself was stopped.
     fn read_what_waits(&mut self) {
         let mut received = 0;
         while received < RECEIVED_BYTES_MAX && !self.reading.is_blocked && self.ending.is_none() {
             let Some(Ok(count @ 1..)) = self.stdout.as_ref().map(|pipe| pipe.try_read_buf(self.lines.space())) else {
-                // Nothing waits, or the next read meets the end.
+                // The pipe is empty, or the next read reports its end.
                 return;
             };
             received += count;
@@ -299,7 +299,7 @@ impl<S: Sink> Driver<S> {
 
     fn carry_out_outputs(&mut self) {
         if !self.held.is_empty() && !self.sink.waits_for_storage() {
-            // What they follow from is stored now.
+            // The events that caused them are stored now.
             std::mem::take(&mut self.held).into_iter().for_each(|line| self.write_to_cli(line));
         }
         while let Some(output) = self.machine.poll_output() {
@@ -316,8 +316,8 @@ impl<S: Sink> Driver<S> {
         }
         if !self.unacknowledged.is_empty() && !self.sink.waits_for_storage() {
             for (answer, accepted) in self.unacknowledged.drain(..) {
-                // The sender may have stopped listening; the command was still carried out.
-                let _unheard = answer.send(Ok(CommandReply::Accepted(accepted)));
+                // The sender may have been dropped; the command still took effect.
+                let _ignored = answer.send(Ok(CommandReply::Accepted(accepted)));
             }
         }
     }
@@ -332,7 +332,7 @@ impl<S: Sink> Driver<S> {
         if let Event::RequestAnswered { request, reply } = &event
             && let Some(answer) = self.waiting.remove(request)
         {
-            let _unheard = answer.send(Ok(CommandReply::Reply(reply.clone())));
+            let _ignored = answer.send(Ok(CommandReply::Reply(reply.clone())));
         }
         self.sink.emit(event);
     }
@@ -357,7 +357,7 @@ mod tests {
 
     use super::*;
 
-    /// A conversation with every kind of line: long and short, blank, noise, escapes, several bytes a letter.
+    /// A conversation with every kind of line: long, short, blank, not JSON, with escapes and multi-byte characters.
     const CONVERSATION: &str = r#"{"type":"control_response","response":{"subtype":"success","request_id":"watari_1","response":{}}}
 {"type":"system","subtype":"init","session_id":"11111111-1111-4111-8111-111111111111","model":"m"}
 
@@ -371,8 +371,8 @@ not json at all: ä 渡り
 {"subtype":"success","result":"渡り","type":"result"}
 {"type":"unheard_of"}"#;
 
-    /// What a session tells when its CLI writes these pieces.
-    fn told(pieces: &[&[u8]]) -> Vec<String> {
+    /// Returns the outputs of a session whose CLI writes these pieces.
+    fn outputs(pieces: &[&[u8]]) -> Vec<String> {
         let now = Instant::now();
         let mut machine = Machine::start(Config::default(), now);
         let mut lines = Lines::new();
@@ -391,11 +391,11 @@ not json at all: ä 渡り
     #[test]
     fn a_conversation_cut_at_any_byte_is_the_same_conversation() {
         let bytes = CONVERSATION.as_bytes();
-        let whole = told(&[bytes]);
+        let whole = outputs(&[bytes]);
         assert!(whole.len() > 12, "{whole:#?}");
         for place in 0..=bytes.len() {
             let (before, after) = bytes.split_at(place);
-            assert_eq!(told(&[before, after]), whole, "cut at {place}");
+            assert_eq!(outputs(&[before, after]), whole, "cut at {place}");
         }
     }
 
@@ -408,7 +408,7 @@ not json at all: ä 渡り
             let mut places = [cuts, vec![0, bytes.len()]].concat();
             places.sort_unstable();
             let pieces: Vec<&[u8]> = places.windows(2).map(|ends| &bytes[ends[0]..ends[1]]).collect();
-            prop_assert_eq!(told(&pieces), told(&[bytes]));
+            prop_assert_eq!(outputs(&pieces), outputs(&[bytes]));
         }
     }
 }

@@ -1,15 +1,15 @@
-//! Every file, folder and socket that Watari makes, and every path it opens that a user named: one rule for each kind.
+//! One rule for each kind of file, folder and socket that Watari creates, and for each path from a user that it opens.
 //!
-//! For Watari's own crates. Clippy forbids the calls behind these functions everywhere else, so that no file can be made
-//! with the umask's mode, and no path of a user's can block the caller. [`FILES`], [`FOLDERS`] and [`SOCKET`] are printed
-//! into `docs/files.md`.
+//! For Watari's own crates. Clippy forbids the underlying calls everywhere else, so that no file is created with a mode
+//! that depends on the umask, and no path from a user can block the caller. [`FILES`], [`FOLDERS`] and [`SOCKET`] are
+//! printed into `docs/files.md`.
 
 mod exact;
 mod folder_rules;
 pub mod folders;
-mod given;
 mod private;
 pub mod programs;
+mod reopened;
 mod rule;
 mod rules;
 pub mod sockets;
@@ -22,9 +22,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 pub use folder_rules::{FOLDERS, FolderRule, SOCKET};
-pub use given::{reopened_input, reopened_output};
 pub(crate) use private::hold;
 pub use private::{PrivateFolder, open_folder, remove_orphans};
+pub use reopened::{reopened_input, reopened_output};
 pub use rule::FileRule;
 pub use rules::{
     CHECK_FILE, EVENTS, EVENTS_ASIDE, FILES, GIVEN, GIVEN_INPUT, GIVEN_OUTPUT, HAND_WRITTEN, HOST_LOG, LOCK, NAMED_LOG,
@@ -33,32 +33,33 @@ pub use rules::{
 use tempfile::TempDir;
 pub use users::{UnknownUser, check_this_user, is_this_user};
 
-/// The mode of every folder of ours, whatever the umask.
+/// The mode of every folder that Watari creates, whatever the umask.
 pub const FOLDER_MODE: u32 = 0o700;
 
-/// A new folder for temporary files, for this user alone. It is removed when it is dropped.
+/// Creates a folder for temporary files, for this user alone. It is removed when it is dropped.
 pub fn temporary_folder(prefix: &str) -> io::Result<TempDir> {
     temporary_folder_in(&std::env::temp_dir(), prefix, SHORT_RANDOM)
 }
 
-/// How many characters of chance end the name of a folder in which sockets may be: their paths may not be long.
+/// The number of random characters in the name of a folder that may contain sockets, whose paths must be short.
 pub const SHORT_RANDOM: usize = 6;
 
-/// The same in a folder of the caller's choice, with as many characters of chance at the end of its name.
+/// As [`temporary_folder`], but in a folder that the caller chooses, with a name that ends in as many random
+/// characters.
 #[expect(clippy::disallowed_methods, reason = "this is the place for it")]
-pub fn temporary_folder_in(parent: &Path, prefix: &str, random_u128: usize) -> io::Result<TempDir> {
+pub fn temporary_folder_in(parent: &Path, prefix: &str, random: usize) -> io::Result<TempDir> {
     folders::check_unchangeable(parent).map_err(|trouble| {
         let (what, remedy) = trouble.describe(parent, "TMPDIR");
         io::Error::other(format!("{what}; {remedy}"))
     })?;
     let permissions = Permissions::from_mode(FOLDER_MODE);
     let folder =
-        tempfile::Builder::new().prefix(prefix).rand_bytes(random_u128).permissions(permissions).tempdir_in(parent)?;
+        tempfile::Builder::new().prefix(prefix).rand_bytes(random).permissions(permissions).tempdir_in(parent)?;
     exact::set_mode(folder.path(), FOLDER_MODE)?;
     Ok(folder)
 }
 
-/// A folder, and those above it that are missing, for this user alone. One that is there already is taken as it is.
+/// Creates a folder and its missing parents, for this user alone. A folder that already exists is not changed.
 pub fn make_folder(path: &Path) -> io::Result<()> {
     let is_missing = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
     let missing: Vec<&Path> = path.ancestors().take_while(is_missing).collect();
@@ -72,7 +73,7 @@ pub fn make_folder(path: &Path) -> io::Result<()> {
     if path.is_dir() { Ok(()) } else { Err(io::ErrorKind::NotADirectory.into()) }
 }
 
-/// A folder at a path at which there is nothing, for this user alone, whatever the umask.
+/// Creates a folder at a path where nothing exists, for this user alone, whatever the umask.
 #[expect(clippy::disallowed_methods, reason = "this is the place for it")]
 fn make_new_folder(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
@@ -80,7 +81,7 @@ fn make_new_folder(path: &Path) -> io::Result<()> {
     exact::set_mode(path, FOLDER_MODE)
 }
 
-/// Reads a file of the system's, such as one in /proc.
+/// Reads a file of the system, such as one in /proc.
 pub fn read_system(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
     use std::io::Read;
     let mut bytes = Vec::new();
@@ -88,7 +89,7 @@ pub fn read_system(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// What swallows everything and has nothing to read.
+/// Opens /dev/null.
 pub fn nothing() -> io::Result<File> {
     NOTHING.open(Path::new("/dev/null")).map_err(|error| {
         let advice =
@@ -97,7 +98,7 @@ pub fn nothing() -> io::Result<File> {
     })
 }
 
-/// Whether a file that is held is still the one at its path.
+/// Whether an open file is still the one at its path.
 pub fn is_at(file: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
     let same = |one: fs::Metadata, other: fs::Metadata| (one.dev(), one.ino()) == (other.dev(), other.ino());

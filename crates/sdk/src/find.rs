@@ -1,4 +1,4 @@
-//! Where the CLI is.
+//! Finds the CLI.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -10,87 +10,83 @@ use std::path::{Path, PathBuf};
 use crate::files::PROGRAM;
 use crate::options::Options;
 
-/// Why there is no CLI to run.
+/// Why no CLI was found.
 #[derive(Debug, thiserror::Error)]
 pub enum FindError {
     /// It is in none of the usual places.
     #[error(
         "Claude Code CLI not found: looked for `claude` in {}; \
-         install it with `npm install -g @anthropic-ai/claude-code`, or say where it is",
+         install it with `npm install -g @anthropic-ai/claude-code`, or give its path",
         list(.looked)
     )]
     NotFound {
-        /// Where was looked.
+        /// The directories that were searched.
         looked: Vec<PathBuf>,
     },
-    /// The path that was given does not exist.
+    /// The given path does not exist.
     #[error("Claude Code CLI not found: there is nothing at {}; check the path", .path.display())]
     NothingThere {
         /// The path.
         path: PathBuf,
     },
-    /// The path that was given is a directory.
+    /// The given path is a directory.
     #[error("{} is a directory, not the Claude Code CLI; give the path of the program itself", .path.display())]
     Directory {
         /// The path.
         path: PathBuf,
     },
-    /// The file may not be run.
-    #[error("{} may not be run; make it executable with `chmod +x`, or give another path", .path.display())]
+    /// The file is not executable.
+    #[error("{} is not executable; run `chmod +x` on it, or give another path", .path.display())]
     NotExecutable {
         /// The path.
         path: PathBuf,
     },
-    /// The file is no program of this machine's.
+    /// The file is not a program of this machine.
     #[error("{} is not a program; it may be damaged or only half installed, so install it again", .path.display())]
     NotAProgram {
         /// The path.
         path: PathBuf,
     },
-    /// The file system said something else.
-    #[error("cannot look at {}: {source}", .path.display())]
+    /// The file cannot be inspected.
+    #[error("cannot inspect {}: {source}", .path.display())]
     Unreadable {
         /// The path.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// Where to look for the CLI: at the given path, or in the search path and the usual places.
+/// A search for the CLI: at the given path, or in the search path and the usual directories.
 #[derive(Debug, Default)]
 pub(crate) struct Search<'a> {
-    given: Option<&'a Path>,
+    path: Option<&'a Path>,
     search_path: Option<&'a OsStr>,
     home: Option<&'a Path>,
 }
 
 impl<'a> Search<'a> {
-    /// The search for a session with these options, whose CLI gets this environment.
+    /// Builds the search for a session with these options and the environment of its CLI.
     pub(crate) fn of(options: &'a Options, environment: &'a BTreeMap<OsString, OsString>) -> Search<'a> {
         let variable = |name: &str| environment.get(OsStr::new(name)).map(OsString::as_os_str);
-        Search {
-            given: options.claude.as_deref(),
-            search_path: variable("PATH"),
-            home: variable("HOME").map(Path::new),
-        }
+        Search { path: options.claude.as_deref(), search_path: variable("PATH"), home: variable("HOME").map(Path::new) }
     }
 
-    /// The path that was given, or the first `claude` that can be run.
+    /// Returns the given path, or the first `claude` that can be run.
     pub(crate) fn find(&self) -> Result<PathBuf, FindError> {
-        match self.given {
+        match self.path {
             Some(path) => check(path),
             None => self.search(),
         }
     }
 
-    /// The first that can be run; else what is wrong with the first that is there.
+    /// Returns the first candidate that can be run; otherwise the error of the first one that exists.
     fn search(&self) -> Result<PathBuf, FindError> {
         let mut wrong = None;
         for candidate in self.candidates() {
             match check(&candidate) {
                 Ok(program) => return Ok(program),
-                // A shell passes these over too.
+                // A shell skips these too.
                 Err(FindError::NothingThere { .. } | FindError::Unreadable { .. } | FindError::Directory { .. }) => {}
                 Err(error) => wrong = wrong.or(Some(error)),
             }
@@ -98,9 +94,9 @@ impl<'a> Search<'a> {
         Err(wrong.unwrap_or_else(|| FindError::NotFound { looked: self.places() }))
     }
 
-    /// The files that are tried, in this order.
+    /// Returns the files to try, in order.
     pub(crate) fn candidates(&self) -> Vec<PathBuf> {
-        match self.given {
+        match self.path {
             Some(path) => vec![path.to_owned()],
             None => self.places().into_iter().map(|place| place.join("claude")).collect(),
         }
@@ -108,7 +104,7 @@ impl<'a> Search<'a> {
 
     fn places(&self) -> Vec<PathBuf> {
         let searched = self.search_path.map(std::env::split_paths).into_iter().flatten();
-        // A relative entry would depend on the working directory, which may be somebody else's.
+        // A relative entry would depend on the working directory, which may belong to another user.
         let searched = searched.filter(|place| place.is_absolute());
         let in_home = [".local/bin", ".claude/local", ".npm-global/bin", "node_modules/.bin", ".yarn/bin"];
         let in_home = self.home.into_iter().flat_map(|home| in_home.map(|place| home.join(place)));
@@ -151,21 +147,21 @@ pub(crate) fn check(path: &Path) -> Result<PathBuf, FindError> {
     std::path::absolute(path).map_err(|source| FindError::Unreadable { path: path.to_owned(), source })
 }
 
-/// A file that the system cannot run would be handed to a shell by the C library, which runs what it finds
-/// in it. So a file must begin like a script or be long enough for a program's header.
+/// Whether a file is certainly not a program. The C library passes a file that the system cannot run to a shell,
+/// which interprets its content. So a file must begin like a script, or have a whole program header.
 fn is_surely_no_program(path: &Path) -> bool {
     let mut beginning = Vec::new();
     let read = PROGRAM.open(path).and_then(|file| file.take(HEADER_BYTES).read_to_end(&mut beginning));
     let is_script = beginning.starts_with(b"#!");
     let is_whole = beginning.len() as u64 == HEADER_BYTES && PROGRAMS.iter().any(|magic| beginning.starts_with(magic));
-    // One that may be run but not read is left to the system.
+    // A file that can be run but not read is left to the system.
     read.is_ok() && !is_script && !is_whole
 }
 
 /// The length of a program's header.
 const HEADER_BYTES: u64 = 32;
 
-/// How programs begin: on Linux, and on macOS.
+/// The first bytes of programs on Linux and macOS.
 const PROGRAMS: [&[u8]; 4] = [b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xce\xfa\xed\xfe", b"\xca\xfe\xba\xbe"];
 
 fn list(places: &[PathBuf]) -> String {
@@ -205,14 +201,14 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_there_and_cannot_be_run_is_not_said_to_be_missing() {
+    fn a_cli_that_cannot_be_run_is_not_reported_as_missing() {
         let folder = tempfile::tempdir().unwrap();
         let plain = file(folder.path(), "bin/claude", 0o644);
         let search_path = folder.path().join("bin");
         let search = Search { search_path: Some(search_path.as_os_str()), ..Search::default() };
         let error = search.find().unwrap_err().to_string();
         let path = plain.display();
-        assert_eq!(error, format!("{path} may not be run; make it executable with `chmod +x`, or give another path"));
+        assert_eq!(error, format!("{path} is not executable; run `chmod +x` on it, or give another path"));
     }
 
     #[test]
@@ -229,15 +225,15 @@ mod tests {
         let plain = file(folder.path(), "plain", 0o644);
         let damaged = file(folder.path(), "damaged", 0o755);
         fs::write(&damaged, "\x7fELF and no more").unwrap();
-        for (path, words) in [
+        for (path, text) in [
             (folder.path().join("missing"), "there is nothing at"),
             (folder.path().to_owned(), "is a directory"),
             (plain, "chmod +x"),
             (damaged, "is not a program"),
         ] {
-            let search = Search { given: Some(&path), ..Search::default() };
+            let search = Search { path: Some(&path), ..Search::default() };
             let error = search.find().unwrap_err().to_string();
-            assert!(error.contains(words) && error.contains(path.to_str().unwrap()), "{error}");
+            assert!(error.contains(text) && error.contains(path.to_str().unwrap()), "{error}");
         }
     }
 }

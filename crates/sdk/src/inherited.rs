@@ -1,35 +1,35 @@
-//! What a process inherits from the one that started it, and what it passes on: signals that are blocked or ignored, and the
-//! signal that it gets when its parent dies. The only file with `unsafe`.
+//! Inherited signal state: blocked and ignored signals, and the signal on the parent's death. The only file with
+//! `unsafe`.
 //!
-//! A blocked signal is neither heard nor lost: with SIGTERM blocked nothing but SIGKILL ends a process, and it passes the
-//! mask on to everything it starts. Nobody who starts Watari means that, so its programs begin with nothing blocked. A signal
-//! that is ignored is another matter: `nohup`, and shells for what they put into the background, mean it.
+//! With SIGTERM blocked, only SIGKILL terminates a process, and all its children inherit the mask. That is never
+//! intended for Watari, so its programs start with no signal blocked. Ignored signals are intended: by `nohup`, and by
+//! shells for background jobs.
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// Blocks no signal any more. To be called first in `main`, before any thread is started: the mask is a thread's own.
+/// Unblocks all signals. Call it first in `main`, before any thread is started: each thread has its own mask.
 #[expect(unsafe_code, reason = "the standard library and rustix have no safe call that changes the mask")]
 pub fn unblock_signals() {
-    // SAFETY: the set is initialized by the first call and only read by the second; both are safe to call also between fork
-    // and exec.
+    // SAFETY: the set is initialized by the first call and only read by the second; both are safe to call also between
+    // fork and exec.
     unsafe {
         let mut none: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut none);
-        // It fails only for an unknown operation.
+        // Fails only for an unknown operation.
         libc::pthread_sigmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
     }
 }
 
-/// Has a program start with nothing blocked, whatever the thread that starts it has blocked.
+/// Makes a program start with no signal blocked, whatever the mask of the starting thread.
 #[expect(unsafe_code, reason = "nothing safe runs code between fork and exec")]
 pub(crate) fn start_unblocked(command: &mut Command) {
     if !blocks_signals() {
-        // Without code between the two, the system need not copy this process.
+        // Without code between fork and exec, the system need not copy this process.
         return;
     }
-    // SAFETY: between fork and exec only system calls are made that are safe to make there; nothing is allocated and no lock
-    // is taken.
+    // SAFETY: between fork and exec only system calls are made that are safe to make there; nothing is allocated and no
+    // lock is taken.
     unsafe {
         command.pre_exec(|| {
             unblock_signals();
@@ -49,10 +49,10 @@ fn blocks_signals() -> bool {
     }
 }
 
-/// Behind the numbers of the signals that every system has.
+/// One more than the highest number of a standard signal.
 const NUMBERS_END: i32 = 32;
 
-/// Whether this process ignores a signal, by its number. False where the system does not say.
+/// Whether this process ignores a signal, by its number. False if the system does not report it.
 pub fn is_signal_ignored(signal: i32) -> bool {
     ignored_signals().is_some_and(|ignored| (1..=64).contains(&signal) && ignored >> (signal - 1) & 1 == 1)
 }
@@ -70,8 +70,9 @@ fn ignored_signals() -> Option<u64> {
     None
 }
 
-/// Should the keeper itself be killed, the CLI gets SIGINT: it saves its conversation, ends its tools and
-/// goes. (The signal is sent when the thread that started the CLI ends: a keeper has only one.)
+/// Makes the kernel send SIGINT to the CLI if the supervisor is killed: the CLI then stores its conversation,
+/// terminates its tools and exits. (The signal is sent when the thread that started the CLI exits: a supervisor has
+/// only one.)
 #[cfg(all(target_os = "linux", not(watari_portable)))]
 #[expect(unsafe_code, reason = "nothing safe runs code between fork and exec")]
 pub(crate) fn die_with_parent(command: &mut Command) {

@@ -1,8 +1,8 @@
 //! Finds the latest conversation of a working directory, so that its id is known before a CLI is started for it.
 //!
-//! The latest is the transcript that was written to last, of those that the CLI stores for the directory; a transcript
-//! without a prompt, one of subagents alone, and one that was begun by an SDK of the CLI's makers are left out. CLI 2.1.325
-//! chooses the same with `--continue`. Where it would choose another, this decides, because the CLI is told the id.
+//! The latest is the transcript that was written to last, of those that the CLI stores for the directory. Transcripts
+//! without a prompt, of subagents only, or begun by an official SDK are skipped. CLI 2.1.325 chooses the same with
+//! `--continue`. If a CLI would choose another, this choice counts, because the CLI gets the id.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read};
@@ -19,17 +19,19 @@ use crate::options::{Options, Session};
 use crate::process::{self, StartError};
 use crate::threads;
 
-/// How many characters of a directory's name the CLI takes for that of its folder, before it cuts the rest.
+/// The length at which the CLI cuts the name of the folder for a directory, in characters.
 const FOLDER_NAME_MAX: usize = 200;
 
-/// How much of a transcript is read to find its first prompt. A longer beginning is one of a conversation.
+/// How much of a transcript is read to find its first prompt. With a longer beginning it counts as a conversation.
 const BEGINNING_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
-/// Who begins conversations that are no user's: the CLI passes over them, unless it was itself started by one of these.
+/// The entrypoints of the official SDKs. The CLI skips their conversations, unless it was itself started by one of
+/// them.
 const SDK_ENTRYPOINTS: [&str; 3] = ["sdk-cli", "sdk-ts", "sdk-py"];
 
-/// Replaces [`Session::Continue`] by the conversation that it means: the latest of the working directory, or a new one where
-/// there is none. An id that was named is spelled as it is stored ([`stored_spelling`]). Call it to know the id before anything is started; a session that starts calls it by itself.
+/// Replaces [`Session::Continue`] by the latest conversation of the working directory, or by a new one if there is
+/// none. A given id is replaced by its stored spelling ([`stored_spelling`]). Call it to know the id before the CLI is
+/// started; a session also calls it when it starts.
 pub async fn resolve_continue(options: &mut Options) -> Result<(), StartError> {
     match options.session.clone() {
         Session::Continue => {}
@@ -47,7 +49,7 @@ pub async fn resolve_continue(options: &mut Options) -> Result<(), StartError> {
     let directory = process::directory(options.cwd.as_deref())?;
     let place = argv::transcript_place(&process::environment(options), &directory);
     let found = threads::run(move || latest(&place, &directory)).await;
-    let panicked = || Err(io::Error::other("the search broke off; this is a mistake in watari"));
+    let panicked = || Err(io::Error::other("the search panicked; this is a bug in watari"));
     let latest = found.unwrap_or_else(panicked).map_err(StartError::NoLatest)?;
     options.session = latest.map_or(Session::New, Session::Resume);
     Ok(())
@@ -55,7 +57,9 @@ pub async fn resolve_continue(options: &mut Options) -> Result<(), StartError> {
 
 fn latest(place: &TranscriptPlace, directory: &Path) -> io::Result<Option<SessionId>> {
     let Some(projects) = &place.projects else {
-        return Err(io::Error::other("neither HOME nor CLAUDE_CONFIG_DIR says where Claude Code stores conversations"));
+        return Err(io::Error::other(
+            "neither HOME nor CLAUDE_CONFIG_DIR is set, so the folder of conversations is unknown",
+        ));
     };
     let directory = fs::canonicalize(directory)?;
     let directory = directory.to_string_lossy();
@@ -67,7 +71,7 @@ fn latest(place: &TranscriptPlace, directory: &Path) -> io::Result<Option<Sessio
     for transcript in transcripts {
         let beginning = match Beginning::read(&transcript.path) {
             Ok(beginning) => beginning,
-            // The CLI removes old ones.
+            // The CLI removes old transcripts.
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             Err(error) => return Err(at(&transcript.path, error)),
         };
@@ -85,10 +89,10 @@ struct Transcript {
     written: SystemTime,
 }
 
-/// The folders in which the CLI stores the conversations of a directory: one, or for a long name those that may be it.
+/// Returns the folders in which the CLI may store the conversations of a directory: one, or several for a long name.
 fn folders_of(projects: &Path, directory: &str) -> io::Result<Vec<PathBuf>> {
     let mut folders = folders_named(projects, &folder_name(directory))?;
-    // CLI 2.1.42 composes letters and their accents. A directory that is so spelled may be another one, whose it is then.
+    // CLI 2.1.42 normalizes the name to NFC. If a directory of that name exists, the folder belongs to that directory.
     let composed = argv::composed(directory);
     if composed != directory && !Path::new(&composed).exists() {
         folders.extend(folders_named(projects, &folder_name(&composed))?);
@@ -96,11 +100,11 @@ fn folders_of(projects: &Path, directory: &str) -> io::Result<Vec<PathBuf>> {
     Ok(folders)
 }
 
-/// The folder with this name, and those that may have it where it was cut.
+/// Returns the folder with this name, and those that may have it as a cut name.
 fn folders_named(projects: &Path, name: &str) -> io::Result<Vec<PathBuf>> {
     let mut folders = vec![projects.join(name)];
     if let Some(cut) = name.get(..FOLDER_NAME_MAX).filter(|cut| cut.len() < name.len()) {
-        // CLI 2.1.42 does not cut it; later ones put a hash in place of the rest.
+        // CLI 2.1.42 does not cut it; later versions replace the rest by a hash.
         let is_cut = |other: &str| other.strip_prefix(cut).is_some_and(|rest| rest.starts_with('-')) && other != name;
         let others = entries(projects)?.filter(|entry| entry.file_name().to_str().is_some_and(is_cut));
         folders.extend(others.map(|entry| entry.path()));
@@ -108,7 +112,8 @@ fn folders_named(projects: &Path, name: &str) -> io::Result<Vec<PathBuf>> {
     Ok(folders)
 }
 
-/// The name of the CLI's folder for a directory, before it is cut. The CLI counts characters as JavaScript does.
+/// Returns the name of the CLI's folder for a directory, before it is cut. The CLI counts UTF-16 units, like
+/// JavaScript.
 fn folder_name(directory: &str) -> String {
     let letter = |unit| char::from_u32(u32::from(unit)).filter(char::is_ascii_alphanumeric).unwrap_or('-');
     directory.encode_utf16().map(letter).collect()
@@ -118,18 +123,18 @@ fn transcripts_in(folder: &Path) -> io::Result<Vec<Transcript>> {
     let found = entries(folder)?.filter_map(|entry| {
         let path = entry.path();
         let id = SessionId::parse(path.file_name()?.to_str()?.strip_suffix(".jsonl")?).ok()?;
-        // Not of what a link leads to: the CLI passes over links.
+        // The metadata of a link itself, not of its target: the CLI skips links.
         let metadata = entry.metadata().ok().filter(fs::Metadata::is_file)?;
         Some(Transcript { id, path, written: metadata.modified().ok()? })
     });
     Ok(found.collect())
 }
 
-/// What is in a folder; nothing if there is none.
+/// Returns the entries of a folder; none if it does not exist.
 fn entries(folder: &Path) -> io::Result<impl Iterator<Item = fs::DirEntry> + use<>> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => Some(entries),
-        // The name of a long directory may be none that a folder can have.
+        // The name for a long directory may be too long for a folder.
         Err(error) if [io::ErrorKind::NotFound, io::ErrorKind::InvalidFilename].contains(&error.kind()) => None,
         Err(error) => return Err(at(folder, error)),
     };
@@ -145,9 +150,9 @@ fn at(path: &Path, error: io::Error) -> io::Error {
 enum Beginning {
     /// With this prompt or answer.
     Entry(Entry),
-    /// With more than is looked at.
+    /// With more bytes than are read.
     Long,
-    /// There is neither prompt nor answer.
+    /// Without a prompt or an answer.
     Nothing,
 }
 
@@ -157,7 +162,7 @@ enum Beginning {
 struct Entry {
     r#type: String,
     is_sidechain: bool,
-    /// Who started the CLI that wrote it; CLI 2.1.42 does not say.
+    /// What started the CLI that wrote it; CLI 2.1.42 does not write this.
     entrypoint: String,
     cwd: String,
 }
@@ -167,7 +172,7 @@ impl Beginning {
         let mut file = BufReader::new(TRANSCRIPT.open(path)?.take(BEGINNING_BYTES_MAX));
         let mut line = Vec::new();
         while file.read_until(b'\n', &mut line)? > 0 {
-            // Whatever else is in there is passed over, as the CLI does.
+            // Other entries are skipped, as the CLI does.
             if let Ok(entry) = serde_json::from_slice::<Entry>(&line)
                 && ["user", "assistant"].contains(&entry.r#type.as_str())
             {
@@ -178,14 +183,14 @@ impl Beginning {
         Ok(if file.get_ref().limit() == 0 { Beginning::Long } else { Beginning::Nothing })
     }
 
-    /// Whether it is that of a conversation in this directory that a program with this entrypoint continues.
+    /// Whether it is the beginning of a conversation in this directory that a program with this entrypoint continues.
     fn is_of_a_conversation(&self, own: &str, directory: &str) -> bool {
         match self {
             Beginning::Nothing => false,
             Beginning::Long => true,
             Beginning::Entry(entry) => {
                 let is_sdks = |entrypoint: &str| SDK_ENTRYPOINTS.contains(&entrypoint);
-                // The folders of two long names can begin alike. In a short one the CLI does not look at it.
+                // Two long names can have the same cut folder name. For a short name, the CLI does not check `cwd`.
                 let is_here = entry.cwd == directory || entry.cwd == argv::composed(directory);
                 let is_other_session = folder_name(directory).len() > FOLDER_NAME_MAX && !is_here;
                 !entry.is_sidechain && !is_other_session && (is_sdks(own) || !is_sdks(&entry.entrypoint))
@@ -201,7 +206,7 @@ mod tests {
 
     use super::*;
 
-    /// Folders as the CLI has them.
+    /// The CLI's folders.
     struct Room {
         root: tempfile::TempDir,
         written: std::cell::Cell<u64>,
@@ -218,7 +223,7 @@ mod tests {
             directory
         }
 
-        /// A transcript that is newer than those before it.
+        /// Writes a transcript that is newer than those before it.
         fn transcript(&self, folder: &str, number: u8, lines: &str) -> PathBuf {
             let folder = self.root.path().join("home/.claude/projects").join(folder);
             fs::create_dir_all(&folder).unwrap();
@@ -312,7 +317,7 @@ mod tests {
         room.transcript(&format!("{}-etq8iu", &name[..FOLDER_NAME_MAX]), 2, &of(cwd));
         room.transcript(&format!("{}-0x1abc", &name[..FOLDER_NAME_MAX]), 3, &of(&format!("{cwd}n")));
         assert_eq!(room.latest(&long), Some(2));
-        // CLI 2.1.42 composes it, unless that is another directory.
+        // CLI 2.1.42 normalizes it to NFC, unless that is another directory.
         let decomposed = room.directory("e\u{301}");
         let composed = argv::composed(decomposed.to_str().unwrap());
         room.transcript(&folder_name(&composed), 4, PROMPT);
@@ -322,7 +327,7 @@ mod tests {
         room.transcript(&folder_name(&composed), 6, PROMPT);
         fs::create_dir(&composed).unwrap();
         assert_eq!(room.latest(&decomposed), Some(5));
-        // A link leads to the same one.
+        // A link to the directory finds the same one.
         let link = room.root.path().join("link");
         std::os::unix::fs::symlink(&long, &link).unwrap();
         assert_eq!(room.latest(&link), Some(2));

@@ -1,7 +1,7 @@
-//! Drives one Claude Code process from Rust: starts it, holds a conversation with it, and leaves nothing
-//! behind when it ends.
+//! Drives one Claude Code process from Rust: starts it, exchanges prompts, events and answers with it, and
+//! terminates its whole process tree.
 //!
-//! One question, one answer:
+//! A single prompt and its answer:
 //!
 //! ```no_run
 //! use watari_sdk::{Event, Options, query};
@@ -17,15 +17,16 @@
 //! # }
 //! ```
 //!
-//! A live session, in which tools ask before they run: see [`Client`], and the programs in `examples/`.
+//! For a live session with permission requests, see [`Client`] and the programs in `examples/`.
 //!
-//! # What is left behind when a program ends
+//! # Orphaned processes
 //!
-//! Claude Code starts shells and servers of its own, in sessions of their own. With a [`Supervisor`] all of
-//! them die with the session, also when the program is killed with SIGKILL. Without one, they die when
-//! the session is closed or its client dropped, found by process group and by a mark in their environment;
-//! but nobody is there to do it when the program itself is killed, also by Ctrl-C: the CLI then finishes its turn.
-//! [`orphans`] finds what such a program has left, and [`terminate_orphans`] ends it.
+//! Claude Code starts shells and MCP servers, many of them in process sessions of their own. With a
+//! [`Supervisor`] they all terminate with the session, even when the program is killed with SIGKILL. Without a
+//! supervisor they terminate when the session is closed or its client is dropped; they are found by process
+//! group and by a variable in their environment. When the program itself is killed, also by Ctrl-C, no process
+//! is left to terminate them, and the CLI finishes its turn. [`orphans`] finds the processes that such a program
+//! left, and [`terminate_orphans`] terminates them.
 
 mod argv;
 mod client;
@@ -82,7 +83,7 @@ pub use watari_protocol::{
     TurnCause, TurnEnding, TurnOutcome, Unanswered, UnknownPermissionMode, Usage, Writer, readable, unusable_session,
 };
 
-/// The program in the README is one that compiles.
+/// Compiles the program in the README.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;

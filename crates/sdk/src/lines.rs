@@ -1,28 +1,28 @@
-//! Cuts a stream of bytes into lines, whatever the pieces it comes in.
+//! Splits a stream of bytes into lines, whatever the pieces it arrives in.
 //!
-//! An unfinished line stays here, so that reading can be dropped half-way without losing a byte.
+//! An unfinished line stays here, so that a cancelled read loses no byte.
 
-/// The longest line that is passed on. One longer is counted and skipped.
+/// The longest line that is passed on. A longer one is counted and skipped.
 pub const LINE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// How much is read at once.
 const CHUNK_BYTES: usize = 256 * 1024;
 
-/// How much of a line that is too long is kept: enough to tell what it is, and who waits for it.
+/// How much of an overlong line is kept: enough to identify it and the request that waits for it.
 const BEGINNING_BYTES: usize = 4096;
 
-/// A line cutter.
+/// A line splitter.
 #[derive(Debug)]
 pub struct Lines {
     buffer: Vec<u8>,
-    /// Where the first line that was not taken yet begins.
+    /// The start of the first line that was not taken yet.
     start: usize,
-    /// Up to where there is certainly no line end.
+    /// The position up to which there is no line end.
     searched: usize,
     limit: usize,
     /// How much is read at once.
     chunk: usize,
-    /// Set while a line that is too long goes by: its beginning, and how much of it was skipped.
+    /// Set while an overlong line is skipped: its beginning, and how many bytes were skipped.
     skipping: Option<(Vec<u8>, u64)>,
 }
 
@@ -31,11 +31,11 @@ pub struct Lines {
 pub enum RawLine<'a> {
     /// Without its line end.
     Whole(&'a [u8]),
-    /// It was longer than the limit.
+    /// A line that was longer than the limit.
     TooLong {
-        /// How it begins.
+        /// Its beginning.
         beginning: Vec<u8>,
-        /// How long it was.
+        /// Its length.
         bytes: u64,
     },
 }
@@ -47,7 +47,7 @@ impl Default for Lines {
 }
 
 impl Lines {
-    /// A cutter for lines of up to 64 MiB.
+    /// Creates a splitter for lines of up to 64 MiB.
     pub fn new() -> Lines {
         Lines::with_limit(LINE_BYTES_MAX)
     }
@@ -56,28 +56,28 @@ impl Lines {
         Lines { buffer: Vec::new(), start: 0, searched: 0, limit, chunk: CHUNK_BYTES, skipping: None }
     }
 
-    /// Where the next bytes are to be read to: at its end, up to its capacity.
+    /// Returns the buffer to which the next bytes are appended, up to its capacity.
     pub fn space(&mut self) -> &mut Vec<u8> {
         self.space_of(CHUNK_BYTES)
     }
 
-    /// The same, with room for as many bytes: for those of whom little is to be read at once.
+    /// As [`Lines::space`], with room for this many bytes: for streams of which little is read at once.
     pub fn space_of(&mut self, bytes: usize) -> &mut Vec<u8> {
         self.chunk = bytes;
-        self.forget_taken_lines();
+        self.drop_taken_lines();
         self.skip_overlong_line();
         self.buffer.reserve(bytes);
         &mut self.buffer
     }
 
-    /// The next whole line.
-    #[expect(clippy::should_implement_trait, reason = "a line is borrowed from the cutter")]
+    /// Returns the next complete line.
+    #[expect(clippy::should_implement_trait, reason = "a line is borrowed from the splitter")]
     pub fn next(&mut self) -> Option<RawLine<'_>> {
         let found = memchr::memchr(b'\n', &self.buffer[self.searched..]);
         let Some(end) = found.map(|place| self.searched + place) else {
             self.searched = self.buffer.len();
-            // At once, and not when more is read: a stream may be silent for hours.
-            self.forget_taken_lines();
+            // Now, not at the next read: a stream may be silent for hours.
+            self.drop_taken_lines();
             return None;
         };
         let line = self.start..end;
@@ -93,8 +93,8 @@ impl Lines {
         Some(RawLine::Whole(&self.buffer[line]))
     }
 
-    /// The next line if it is whole and longer than so many bytes, in the buffer that it was read into: for those who hand
-    /// it to somebody else. What follows it is copied, which is little if little is read at once.
+    /// Returns the next line if it is complete and longer than this many bytes, in the buffer that it was read into, so
+    /// that the caller owns it without a copy. The bytes after it are copied, which are few if little is read at once.
     pub fn take_longer_than(&mut self, bytes: usize) -> Option<Vec<u8>> {
         if self.skipping.is_some() || self.buffer.len() - self.start <= bytes {
             return None;
@@ -116,44 +116,44 @@ impl Lines {
         Some(line)
     }
 
-    /// How many bytes are here of lines that were not taken yet.
+    /// The number of bytes of lines that were not taken yet.
     pub fn untaken_bytes(&self) -> usize {
         self.buffer.len() - self.start
     }
 
-    /// Gives up the line that is unfinished: it is counted to its end, and then told as too long. To be called when every
-    /// whole line was taken.
+    /// Skips the unfinished line: it is counted to its end, and then reported as too long. Call it when every complete
+    /// line was taken.
     pub fn skip_unfinished(&mut self) {
-        self.forget_taken_lines();
+        self.drop_taken_lines();
         self.searched = self.buffer.len();
         self.skip();
         self.buffer.shrink_to(2 * self.chunk);
     }
 
-    /// The stream has ended: what is left is a last line, also without its end.
+    /// Notes the end of the stream: the remaining bytes are a last line, even without a line end.
     pub fn end(&mut self) {
         if self.start < self.buffer.len() || self.skipping.is_some() {
             self.buffer.push(b'\n');
         }
     }
 
-    /// What is left when the stream has ended: a last line without an end.
+    /// Ends the stream, and returns the last line, if it has no line end.
     pub fn last(&mut self) -> Option<RawLine<'_>> {
         self.end();
         self.next()
     }
 
-    fn forget_taken_lines(&mut self) {
+    fn drop_taken_lines(&mut self) {
         self.buffer.drain(..self.start);
         self.searched -= self.start;
         self.start = 0;
-        // A huge line leaves a huge buffer; it is given back once the line is gone.
+        // A huge line leaves a huge buffer, which is released once the line was taken.
         if self.buffer.len() < self.chunk && self.buffer.capacity() > 8 * self.chunk {
             self.buffer.shrink_to(2 * self.chunk);
         }
     }
 
-    /// An unfinished line over the limit is no longer kept, only counted.
+    /// Drops the bytes of an unfinished line over the limit; they are only counted.
     fn skip_overlong_line(&mut self) {
         if self.searched > self.limit || self.skipping.is_some() {
             self.skip();
@@ -176,7 +176,7 @@ mod tests {
 
     use super::*;
 
-    /// Feeds pieces as a pipe would, and writes down what comes out.
+    /// Feeds pieces as a pipe would, and returns the lines as text.
     fn cut(limit: usize, pieces: &[&[u8]]) -> Vec<String> {
         let mut lines = Lines::with_limit(limit);
         let mut seen = Vec::new();

@@ -1,4 +1,4 @@
-//! How a session begins: the CLI is started, and either is ready or says why not.
+//! Opens a session: starts the CLI, and waits until it is ready or reports why it is not.
 
 use std::future::{Future, pending};
 use std::hash::{BuildHasher, RandomState};
@@ -21,11 +21,11 @@ use crate::sink::Sink;
 use crate::transcript::TranscriptWatch;
 use crate::version::is_too_old;
 
-/// How many commands may wait for the session's task. A sender waits when they are that many.
+/// How many commands may wait for the session's task. Further senders wait.
 const COMMANDS_WAITING_MAX: usize = 64;
 
-/// Starts the CLI for a program that wants to be told of events as they happen, before what follows from them. The program
-/// runs the second part, which is the session itself, until it ends; it must not be dropped before.
+/// Starts the CLI for a program that handles each event before the lines to the CLI that it causes. The caller runs
+/// the returned future, which is the session itself, to its end; it must not be dropped before.
 pub async fn open<S: Sink>(
     mut options: Options,
     sink: S,
@@ -47,7 +47,7 @@ pub async fn open<S: Sink>(
     Ok((Opening { commands, has_exited, is_ready, options, start_within, probe }, running))
 }
 
-/// A session that was begun.
+/// A session whose CLI was started and may not be ready yet.
 #[derive(Debug)]
 pub struct Opening {
     commands: mpsc::Sender<Envelope>,
@@ -59,26 +59,26 @@ pub struct Opening {
 }
 
 impl Opening {
-    /// A way to give it commands, also before it is ready.
+    /// Returns a handle that submits commands, even before the session is ready.
     pub fn orders(&self) -> Orders {
         Orders { commands: self.commands.clone() }
     }
 
-    /// Waits until the CLI is ready, or has ended before it was.
+    /// Waits until the CLI is ready, or has exited.
     pub async fn ready(self) -> Result<Client, ConnectError> {
         let ended = || ConnectError::Exited { exit: Exit::default() };
         self.ready_unless(pending()).await?.ok_or_else(ended)
     }
 
-    /// As [`Opening::ready`], until `give_up` is ready: then it ends the session, and returns when nothing of it is left.
+    /// As [`Opening::ready`], until `give_up` is ready: then it terminates the session, and returns when no process is
+    /// left.
     pub(crate) async fn ready_unless(
         mut self,
         give_up: impl Future<Output = ()>,
     ) -> Result<Option<Client>, ConnectError> {
         let first = tokio::select! {
             biased;
-            // Both may be dropped half-way: whoever gives up is heard once, and a first word that was not heard is that of
-            // a session that ends.
+            // The select runs once, so either may be cancelled: the result of a session that is given up is not needed.
             () = give_up => {
                 self.abort().await;
                 return Ok(None);
@@ -98,12 +98,12 @@ impl Opening {
                 }
             }
             Ok(Err(exit)) => Err(explain(exit, &self.options, self.start_within, &self.probe).await),
-            // The task went away without a word, which only a panic in it can do.
+            // The session's task ended without a result, which only a panic in it can cause.
             Err(_) => Err(ConnectError::Exited { exit: Exit::default() }),
         }
     }
 
-    /// Ends the session, and waits until nothing of it is left.
+    /// Terminates the session, and waits until no process of it is left.
     async fn abort(&mut self) {
         // Refused only when the session has ended by itself: this is its first command.
         let _ended = self.orders().submit(Command::Abort);
@@ -112,23 +112,23 @@ impl Opening {
     }
 }
 
-/// Gives commands to a session without waiting for its answers.
+/// Submits commands to a session without waiting for their answers.
 #[derive(Debug, Clone)]
 pub struct Orders {
     commands: mpsc::Sender<Envelope>,
 }
 
-/// A command that was given.
+/// A submitted command.
 #[derive(Debug)]
 pub struct Receipt {
     answered: oneshot::Receiver<Result<CommandReply, Refusal>>,
 }
 
-/// Why a command was not even given.
+/// Why a command could not be submitted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OrderError {
-    /// As many wait as may.
-    #[error("{COMMANDS_WAITING_MAX} commands are waiting already: wait for their answers")]
+    /// The queue of commands is full.
+    #[error("{COMMANDS_WAITING_MAX} commands are already waiting: wait for their answers")]
     Busy,
     /// The session has ended.
     #[error("the session has ended")]
@@ -136,7 +136,7 @@ pub enum OrderError {
 }
 
 impl Orders {
-    /// Gives a command, behind those that were given before. What the CLI answers to it comes as an event.
+    /// Submits a command; commands take effect in order. The CLI's answer to it arrives as an event.
     pub fn submit(&self, command: Command) -> Result<Receipt, OrderError> {
         let (answer, answered) = oneshot::channel();
         match self.commands.try_send(Envelope { command, waits_for: WaitsFor::Acceptance, answer }) {
@@ -148,17 +148,17 @@ impl Orders {
 }
 
 impl Receipt {
-    /// What became of it, once that is kept.
+    /// Waits until the command's effect is stored, and returns its result.
     pub async fn accepted(self) -> Result<Accepted, CommandError> {
         match self.answered.await.map_err(|_| CommandError::Ended)?? {
             CommandReply::Accepted(accepted) => Ok(accepted),
-            // Nobody asked for it.
+            // Not requested.
             CommandReply::Reply(_) => Ok(Accepted::Done),
         }
     }
 }
 
-/// The conversation whose transcript is there before the CLI is started and is written to by this session.
+/// Returns the conversation whose transcript exists before the CLI is started and is continued by this session.
 fn resumed(session: &Session) -> Option<SessionId> {
     match session {
         Session::Resume(id) | Session::ResumeAt { session: id, .. } => Some(id.clone()),
@@ -188,19 +188,19 @@ fn config(options: &Options, start_within: Duration) -> Config {
         asked_tool_uses: options.asked_tool_uses.clone(),
         ..Config::default()
     };
-    if let Some(words) = &options.timeout_message {
-        config.timeout_message.clone_from(words);
+    if let Some(message) = &options.timeout_message {
+        config.timeout_message.clone_from(message);
     }
     config
 }
 
-/// A number that nobody else has drawn: the standard library seeds its hash maps with such numbers.
+/// Returns a random number, from the random seeds of the standard library's hash maps.
 pub(crate) fn random_u128() -> u128 {
     let draw = || RandomState::new().hash_one(std::process::id());
     u128::from(draw()) << 64 | u128::from(draw())
 }
 
-/// Passes events on, and tells whoever connects whether the session started.
+/// Passes events on, and reports to the connecting caller whether the session started.
 struct StartWatch<S> {
     sink: S,
     ready: Option<oneshot::Sender<Result<CliInfo, Exit>>>,
@@ -247,13 +247,13 @@ impl<S: Sink> Sink for StartWatch<S> {
 impl<S> StartWatch<S> {
     fn emit_first(&mut self, first: Result<CliInfo, Exit>) {
         if let Some(ready) = self.ready.take() {
-            // Whoever wanted to connect may have changed its mind; the session then ends by itself.
-            let _unheard = ready.send(first);
+            // The caller may have been dropped; the session then ends by itself.
+            let _ignored = ready.send(first);
         }
     }
 }
 
-/// Why a CLI ended before it was ready, from what it said.
+/// Explains why a CLI exited before it was ready, from what it reported.
 async fn explain(exit: Exit, options: &Options, within: Duration, probe: &ClaudeProbe) -> ConnectError {
     match exit.reason {
         ExitReason::StartTimedOut => return ConnectError::Silent { within },
@@ -274,7 +274,7 @@ async fn explain(exit: Exit, options: &Options, within: Duration, probe: &Claude
         ) => ConnectError::UnknownSession { id: id.to_string() },
         (StartFailure::BypassAsRoot, _) => ConnectError::BypassAsRoot,
         (failure, _) => {
-            // An old CLI ends on the first flag it does not know, so its age is the better explanation.
+            // An old CLI exits at the first unknown flag, so its version is the better explanation.
             let version = probe.version().await.ok().map(|version| version.to_string());
             match version {
                 Some(found) if is_too_old(&found) => ConnectError::TooOld { found },

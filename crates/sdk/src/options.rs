@@ -1,4 +1,4 @@
-//! What a session is started with: everything the CLI can be told, in our words.
+//! The options of a session: every setting of the CLI, typed.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -10,133 +10,134 @@ use watari_protocol::{AskedToolUses, EntryId, Hook, Liveness, PermissionMode, Ra
 
 use crate::supervisor::Supervisor;
 
-/// What a session is started with. The default is the CLI as a user would start it, with nobody to ask
-/// for permission.
+/// The options of a session. The default is the CLI as a user starts it, except that requests for permission
+/// are denied.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     // The process.
-    /// The CLI to run; none means to look for it.
+    /// The path of the CLI; `None` searches for it.
     pub claude: Option<PathBuf>,
-    /// The directory to work in; none means this program's own.
+    /// The working directory; `None` means this program's own.
     pub cwd: Option<PathBuf>,
     /// The environment of the CLI.
     pub environment: Environment,
-    /// Who sees to it that nothing is left behind.
+    /// The process that terminates the CLI's process tree with the session.
     pub supervisor: Supervisor,
-    /// A lock (`flock`) that the keeper holds too, so that it is free only when nothing of the session is left, also when
-    /// this program is killed.
+    /// A lock (`flock`) that the supervisor holds too. It is released only when no process of the session is left,
+    /// even if this program is killed.
     pub lock: Option<Arc<File>>,
-    /// After how long a CLI that does not answer is given up; none means a minute.
+    /// How long the CLI may take to become ready before it is terminated; `None` means a minute.
     pub start_within: Option<Duration>,
-    /// How long the CLI may take to react while a turn runs, and what then.
+    /// How long the CLI may take to react during a turn, and what happens after that.
     pub liveness: Liveness,
-    /// Write the CLI's debug log to this file.
+    /// The file that the CLI writes its debug log to.
     pub debug_file: Option<PathBuf>,
-    /// Further flags of the CLI, for what this type does not know.
+    /// Further flags of the CLI that this type does not cover.
     pub extra_arguments: Vec<ExtraArgument>,
 
     // The conversation.
-    /// Which conversation to hold.
+    /// Which conversation to start or resume.
     pub session: Session,
-    /// Do not store the conversation: it cannot be resumed.
+    /// Do not store the conversation; it cannot be resumed.
     pub no_persistence: bool,
-    /// Have the CLI report what it stores.
+    /// Make the CLI report the entries that it stores.
     pub mirror: bool,
-    /// Keep copies of files before they are changed, so that they can be brought back.
+    /// Back up files before they are changed, so that they can be restored.
     pub checkpoints: bool,
-    /// A title for a new conversation.
+    /// The title of a new conversation.
     pub title: Option<String>,
 
     // The model.
-    /// The model; none means the CLI's own choice.
+    /// The model; `None` means the CLI's default.
     pub model: Option<String>,
     /// The model to use when the first is overloaded.
     pub fallback_model: Option<String>,
-    /// How the model thinks.
+    /// How much the model thinks.
     pub thinking: Option<Thinking>,
-    /// What is shown of its thinking.
+    /// How much of the model's thinking is shown.
     pub thinking_display: Option<ThinkingDisplay>,
-    /// How hard the model tries.
+    /// The model's effort.
     pub effort: Option<Effort>,
     /// Beta features of the API.
     pub betas: Vec<String>,
-    /// How many steps a prompt may take: 1 or more.
+    /// The maximum number of steps per prompt: 1 or more.
     pub max_turns: Option<u32>,
-    /// How much the session may cost, in US dollars.
+    /// The maximum cost of the session, in US dollars.
     pub max_budget_usd: Option<f64>,
-    /// How many tokens a task may take.
+    /// The maximum number of tokens per task.
     pub task_budget: Option<u64>,
-    /// A JSON Schema that the answer must fit.
+    /// The JSON Schema of the answer.
     pub output_schema: Option<RawJson>,
 
-    // Who the model is.
-    /// What the model is told to be.
+    // Prompt and agents.
+    /// The system prompt.
     pub system_prompt: SystemPrompt,
-    /// The agent that holds the conversation.
+    /// The agent that runs the conversation.
     pub agent: Option<String>,
-    /// Agents that it can call, by name, in the CLI's shape.
+    /// Agents that it can call, by name, in the CLI's format.
     pub agents: BTreeMap<String, RawJson>,
 
-    // What it may do.
-    /// The tools it has; none means the CLI's own choice.
+    // Tools and permissions.
+    /// The available tools; `None` means the CLI's default.
     pub tools: Option<Tools>,
-    /// Rules for what may run without asking, such as `Read` or `Bash(ls:*)`.
+    /// Rules for tools that run without asking, such as `Read` or `Bash(ls:*)`.
     pub allowed_tools: Vec<String>,
-    /// Rules for what may not run.
+    /// Rules for tools that are denied.
     pub disallowed_tools: Vec<String>,
-    /// How permissions are decided; none means what the settings say.
+    /// The permission mode; `None` means the mode from the settings.
     pub permission_mode: Option<PermissionMode>,
-    /// Allow the mode that asks for nothing. Only in a sandbox. Without it, and without that mode, the CLI is told to refuse it
-    /// wherever it is set.
+    /// Allow the mode `bypassPermissions`, which asks for nothing. Use it only in a sandbox. Without this option, and
+    /// unless `permission_mode` is that mode, the CLI is configured to refuse the mode wherever it is set.
     pub allow_bypass: bool,
-    /// Who is asked.
+    /// Who decides about permissions that no rule decides.
     pub permission_prompts: PermissionPrompts,
-    /// What the model is told of a permission for which nobody answered in time; none means the usual words.
+    /// The message that the model gets when a permission request expires; `None` means the default message.
     pub timeout_message: Option<String>,
-    /// Hooks that this program runs: each is asked with an ask of kind `Hook`. The first has the id 1, and so on.
+    /// Hooks that this program runs: each call arrives as an ask of kind `Hook`. Their ids count from 1.
     pub hooks: Vec<Hook>,
-    /// Tools that this program runs: each call is asked with an ask of kind `ToolCall`. For the model a tool is
-    /// `mcp__client__` and its name; allow it by that name, or be asked. No name begins with `_` or has `__` in it.
+    /// Tools that this program runs: each call arrives as an ask of kind `ToolCall`. The model sees a tool as
+    /// `mcp__client__` followed by its name; allow it by that name, or its calls need permission. A name must not begin
+    /// with `_` or contain `__`.
     pub program_tools: Vec<Tool>,
-    /// Tools of this program may come later, with [`watari_protocol::Request::SetTools`].
+    /// Allow this program to add tools later, with [`watari_protocol::Request::SetTools`].
     pub offers_tools: bool,
-    /// Directories it may work in beside the first.
+    /// Directories to work in besides the working directory.
     pub additional_directories: Vec<PathBuf>,
 
-    // What surrounds it.
+    // Surroundings.
     /// MCP servers.
     pub mcp_servers: McpServers,
-    /// Use only the MCP servers given here.
+    /// Use only the MCP servers of [`Options::mcp_servers`].
     pub strict_mcp_config: bool,
-    /// Keep the CLI, and what it starts, from running git by its name, for a directory that is not trusted: git runs programs
-    /// that a repository's own configuration names, and the CLI runs git by itself.
+    /// Prevent the CLI, and the processes it starts, from running git by its name. For a directory that is not trusted:
+    /// the CLI runs git by itself, and git runs programs that the repository's configuration names.
     pub without_git: bool,
     /// Plugins to load.
     pub plugins: Vec<Plugin>,
-    /// Settings, above those of the files.
+    /// Settings that take precedence over the settings files.
     pub settings: Option<Settings>,
-    /// Settings that nothing may override.
+    /// Settings that nothing can override.
     pub managed_settings: Option<RawJson>,
-    /// The settings files to read; none means all of them. Those of the working directory can run code.
+    /// The settings files to read; `None` means all. The files in the working directory can run code.
     pub setting_sources: Option<Vec<SettingSource>>,
-    /// Where the project's configuration is, when it is not the working directory.
+    /// The root of the project's configuration, if it is not the working directory.
     pub project_config_root: Option<PathBuf>,
 
-    // What is told.
-    /// Ids of prompts, asks, blocks and requests go on behind this number: for a program that keeps the events of several
-    /// lives of a conversation together.
+    // Events.
+    /// Ids of prompts, asks, blocks and requests continue after this number, for a program that stores the events of
+    /// several processes of a session together.
     pub ids_after: u64,
-    /// The tool uses that earlier processes of the same session were asked about: an ask that repeats one says so.
+    /// The tool uses that earlier processes of the same session asked about; an ask that repeats one is marked.
     pub asked_tool_uses: AskedToolUses,
-    /// Tell of hooks that are commands.
+    /// Emit events for hooks that are commands.
     pub include_hook_events: bool,
-    /// Repeat prompts in the stream.
+    /// Repeat prompts in the event stream.
     pub replay_prompts: bool,
-    /// Pass on what subagents say.
+    /// Forward the text of subagents.
     pub forward_subagent_text: bool,
     /// Suggest a next prompt after a turn.
     pub prompt_suggestions: bool,
-    /// Any further field of the opening request, by the CLI's own name.
+    /// Further fields of the `initialize` request, by the CLI's names.
     pub initialize: BTreeMap<String, RawJson>,
 }
 
@@ -145,7 +146,8 @@ pub struct Options {
 pub struct Environment {
     /// Start from this program's own environment.
     pub inherit: bool,
-    /// Then set these; none unsets. Watari's own variables, such as `CLAUDE_CODE_ENTRYPOINT`, keep their values.
+    /// Variables to set, or with `None` to unset. Watari's own variables, such as `CLAUDE_CODE_ENTRYPOINT`, cannot be
+    /// changed.
     pub set: BTreeMap<String, Option<String>>,
 }
 
@@ -156,14 +158,14 @@ impl Default for Environment {
 }
 
 impl Environment {
-    /// Exactly these variables and no others.
+    /// Returns an environment of exactly these variables.
     pub fn only(variables: impl IntoIterator<Item = (String, String)>) -> Environment {
         let set = variables.into_iter().map(|(name, value)| (name, Some(value))).collect();
         Environment { inherit: false, set }
     }
 }
 
-/// A flag of the CLI that [`Options`] does not know: `--name` or `--name=value`.
+/// A flag of the CLI that [`Options`] does not cover: `--name` or `--name=value`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExtraArgument {
     /// The flag without its dashes.
@@ -172,49 +174,49 @@ pub struct ExtraArgument {
     pub value: Option<String>,
 }
 
-/// Which conversation a session holds.
+/// Which conversation a session starts or resumes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Session {
-    /// A new one.
+    /// A new conversation.
     #[default]
     New,
-    /// A new one with this id.
+    /// A new conversation with this id.
     NewWithId(SessionId),
-    /// The one with this id.
+    /// The conversation with this id.
     Resume(SessionId),
-    /// A copy of the one with this id, under a new id: this one, or one the CLI chooses.
+    /// A copy of a conversation under a new id.
     Fork {
         /// The conversation to copy.
         from: SessionId,
-        /// The id of the copy.
+        /// The id of the copy; `None` lets the CLI choose it.
         into: Option<SessionId>,
     },
-    /// The one with this id, without what came after an entry of it.
+    /// A conversation without the entries after a given one.
     ResumeAt {
         /// The conversation.
         session: SessionId,
         /// The last entry to keep.
         entry: EntryId,
-        /// The turn that is dropped by it, when the CLI is to forget that it ever was.
+        /// The dropped turn, if the CLI is to erase it.
         drops_turn: Option<EntryId>,
     },
-    /// The latest of the working directory: the one that was written to last. A new one where there is none. It is
-    /// found before the CLI is started, which is then told its id; see [`crate::resolve_continue`].
+    /// The conversation of the working directory that was written to last, or a new one if there is none. Its id is
+    /// resolved before the CLI is started; see [`crate::resolve_continue`].
     Continue,
 }
 
-/// How the model thinks.
+/// How much the model thinks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Thinking {
-    /// As much as it finds useful.
+    /// As much as the model finds useful.
     Adaptive,
-    /// With at most this many tokens.
+    /// At most this many tokens.
     Budget(u32),
-    /// Not at all, where the model allows that.
+    /// Not at all, if the model allows it.
     Disabled,
 }
 
-/// What is shown of the model's thinking.
+/// How much of the model's thinking is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ThinkingDisplay {
     /// A summary.
@@ -225,22 +227,22 @@ pub enum ThinkingDisplay {
     Omitted,
 }
 
-/// How hard the model tries.
+/// The model's effort.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effort {
-    /// Little.
+    /// Low.
     Low,
-    /// Some.
+    /// Medium.
     Medium,
-    /// Much.
+    /// High.
     High,
-    /// Very much.
+    /// Extra high.
     ExtraHigh,
-    /// All it can.
+    /// The maximum.
     Max,
 }
 
-/// The tools a session has.
+/// The tools of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Tools {
     /// The CLI's default set.
@@ -249,17 +251,17 @@ pub enum Tools {
     Only(Vec<String>),
 }
 
-/// Who is asked when no rule decides.
+/// Who decides about permissions that no rule decides.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum PermissionPrompts {
-    /// Nobody: what no rule allows is refused.
+    /// Nobody: a tool that no rule allows is denied.
     #[default]
     Refuse,
-    /// Nobody, whatever the settings say: what would ask is refused.
+    /// Nobody, whatever the settings say: a tool that would ask is denied.
     Never,
-    /// This program: it sees an event and answers with [`crate::Client::answer`].
+    /// This program: it receives an event and answers with [`crate::Client::answer`].
     Ask {
-        /// After how long no answer is a no; none means never. The CLI itself waits for ever.
+        /// How long an ask may stay unanswered before it is denied; `None` means forever. The CLI itself has no limit.
         answer_within: Option<Duration>,
     },
     /// A tool of an MCP server, by its name.
@@ -269,12 +271,13 @@ pub enum PermissionPrompts {
 /// MCP servers.
 #[derive(Debug, Clone, Default)]
 pub enum McpServers {
-    /// None beside those of the settings.
+    /// None besides those of the settings.
     #[default]
     None,
-    /// By name, each in the CLI's shape. They may hold secrets: they reach the CLI in a private file.
+    /// Servers by name, each in the CLI's format. They are passed to the CLI in a private file, because they may
+    /// contain secrets.
     Inline(BTreeMap<String, RawJson>),
-    /// In this file, which is read and checked when the CLI is started: the CLI gets what was checked.
+    /// A file. It is read and checked when the CLI is started, and the CLI gets the checked content.
     File(PathBuf),
 }
 
@@ -283,26 +286,26 @@ pub enum McpServers {
 pub struct Plugin {
     /// Its directory.
     pub directory: PathBuf,
-    /// Leave its MCP servers out.
+    /// Do not start its MCP servers.
     pub without_mcp: bool,
 }
 
-/// Settings, above those of the files.
+/// Settings that take precedence over the settings files.
 #[derive(Debug, Clone)]
 pub enum Settings {
-    /// A JSON object. It may hold secrets: it reaches the CLI in a private file.
+    /// A JSON object. It is passed to the CLI in a private file, because it may contain secrets.
     Inline(RawJson),
-    /// In this file, which is read and checked when the CLI is started: the CLI gets what was checked.
+    /// A file. It is read and checked when the CLI is started, and the CLI gets the checked content.
     File(PathBuf),
 }
 
 /// A settings file that the CLI reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SettingSource {
-    /// The user's own.
+    /// The user's settings.
     User,
-    /// The project's, shared.
+    /// The project's settings, shared with others.
     Project,
-    /// The project's, not shared.
+    /// The project's settings of this user alone.
     Local,
 }

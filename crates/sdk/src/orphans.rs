@@ -1,8 +1,8 @@
-//! What sessions left behind whose owner is dead: finding it, and ending it.
+//! Finds and terminates orphans: processes of sessions whose owner is dead.
 //!
-//! Every process of a session carries a mark in its environment that names the process that owns the session. A
-//! process is a leftover when none of its marks has a living owner; `orphans/rule.rs` says it exactly, and is
-//! careful: what may still be of use to anybody is none.
+//! Every process of a session has a mark in its environment that names the process that owns the session. A process is
+//! an orphan if none of its marks has a living owner. `orphans/rule.rs` has the exact rule, which is conservative: a
+//! process that may still be in use is not an orphan.
 
 #[cfg(all(target_os = "linux", not(watari_portable)))]
 mod linux;
@@ -24,39 +24,39 @@ use crate::threads;
 pub struct Orphan {
     /// Its process id.
     pub pid: u32,
-    /// Its command line, with a blank between two words. It may hold any character.
+    /// Its command line, separated by spaces. It may contain any character.
     pub command: String,
     /// The marks of the sessions it belongs to.
     marks: Vec<String>,
 }
 
 impl Orphan {
-    /// The process ids that the owners of its sessions had.
+    /// Returns the process ids of the dead owners of its sessions.
     pub fn owners(&self) -> Vec<u32> {
         let owners = self.marks.iter().filter_map(|mark| owner_of(mark));
         owners.map(|owner| owner.as_raw_nonzero().get().cast_unsigned()).collect()
     }
 }
 
-/// Why it is not known what was left behind.
+/// Orphans cannot be detected on this system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("this system does not show the environment of other processes, by which what sessions left behind is found")]
+#[error("cannot detect orphaned processes: this system hides other processes' environments")]
 pub struct OrphansUnknown;
 
-/// Looks for what dead sessions have left behind, of this user.
+/// Finds the orphans of this user.
 ///
-/// A keeper whose owner has just died is ending its session, and a CLI that nobody keeps may be about to end by
-/// itself. So what is found is given three seconds, in which everything must be gone when a keeper is at work, and
-/// only what is still there then is told. When nothing is found this takes no time.
+/// A supervisor whose owner has just died is still terminating its session, and a CLI without a supervisor may be about
+/// to exit. So processes that are found get three seconds, which suffice for a supervisor, and only those that still
+/// run are returned. If none is found, this takes no time.
 pub async fn orphans() -> Result<Vec<Orphan>, OrphansUnknown> {
-    // None is a panic in there, after which nothing is known either.
+    // `None` after a panic of the search.
     threads::run(system::orphans).await.unwrap_or(Err(OrphansUnknown))
 }
 
-/// Ends these processes with SIGKILL, and what they start in the meantime, and tells which of them it could not end
-/// within five seconds. One that is no leftover any more, because its number has become another's, is left alone.
+/// Kills these processes, and those that they start meanwhile, with SIGKILL, and returns those that did not exit within
+/// five seconds. A process that is no longer an orphan, because its id was reused, is not touched.
 pub async fn terminate_orphans(found: &[Orphan]) -> Vec<Orphan> {
-    let given = found.to_vec();
-    // None is a panic in there, after which nothing is known to have ended.
-    threads::run(move || system::end(&given)).await.unwrap_or_else(|| found.to_vec())
+    let victims = found.to_vec();
+    // `None` after a panic, when nothing is known to have exited.
+    threads::run(move || system::end(&victims)).await.unwrap_or_else(|| found.to_vec())
 }

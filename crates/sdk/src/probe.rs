@@ -1,4 +1,4 @@
-//! Asking a CLI about itself, without a session.
+//! Asks a CLI for its version and login, without a session.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -21,53 +21,53 @@ use crate::sweep;
 use crate::tail::Tail;
 use crate::version::CliVersion;
 
-/// How long a CLI may take to say its version, and whether it is logged in.
+/// How long a CLI may take to print its version, and whether it is logged in.
 const VERSION_WITHIN: Duration = Duration::from_secs(5);
 const LOGIN_WITHIN: Duration = Duration::from_secs(10);
 
-/// How much of an answer is kept: far more than any has.
+/// How much of an answer is read: far more than any answer has.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
-/// A CLI that can be asked about itself, without a session.
+/// Asks a CLI for its version and login, without a session.
 ///
-/// It is asked with the environment of a session, but in the system's first directory: the settings of the working
-/// directory may name a program that is run to get a key, and asking should run nothing of a directory that nobody
-/// has trusted. A login that only a directory's settings bring is not seen.
+/// The CLI runs with the environment of a session, but in the root directory: the settings of the working directory
+/// may name a program that is run to get an API key, and a probe must not run a program of a directory that is not
+/// trusted. A login that comes only from the settings of a directory is not detected.
 #[derive(Debug, Clone)]
 pub struct ClaudeProbe {
     program: PathBuf,
     environment: BTreeMap<OsString, OsString>,
 }
 
-/// Why a CLI did not say what it was asked.
+/// Why a CLI did not answer a probe.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
-    /// The system would not run it.
+    /// The system could not run it.
     #[error("{} cannot be run: {source}", .path.display())]
     NotRunnable {
         /// The path.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// It did not answer in time, and was ended.
+    /// It did not answer in time, and was terminated.
     #[error("{} did not answer within {within:?}", .path.display())]
     Silent {
         /// The path.
         path: PathBuf,
-        /// How long it was given.
+        /// The time limit.
         within: Duration,
-        /// What it said on stderr, as text a terminal can show.
+        /// What it wrote to stderr, as text a terminal can show.
         stderr: String,
     },
-    /// It said something else.
-    #[error("{} gave no answer that can be read ({status})", .path.display())]
+    /// Its output could not be parsed.
+    #[error("{} did not print a readable answer ({status})", .path.display())]
     Unreadable {
         /// The path.
         path: PathBuf,
-        /// How it ended.
+        /// Its exit status.
         status: ExitStatus,
-        /// What it said on stderr, as text a terminal can show.
+        /// What it wrote to stderr, as text a terminal can show.
         stderr: String,
     },
 }
@@ -80,7 +80,7 @@ impl ClaudeProbe {
         Ok(ClaudeProbe { program, environment })
     }
 
-    /// The files that are tried to find it, in this order.
+    /// Returns the files that the search tries, in order.
     pub fn candidates(options: &Options) -> Vec<PathBuf> {
         Search::of(options, &process::environment(options)).candidates()
     }
@@ -89,25 +89,25 @@ impl ClaudeProbe {
         ClaudeProbe { program: started.program.clone(), environment: started.environment.clone() }
     }
 
-    /// Where the CLI is.
+    /// The path of the CLI.
     pub fn program(&self) -> &Path {
         &self.program
     }
 
-    /// Asks for its version, and waits at most five seconds for it.
+    /// Asks for the CLI's version; waits at most five seconds.
     pub async fn version(&self) -> Result<CliVersion, ProbeError> {
-        let said = self.ask(argv::VERSION_QUESTION, VERSION_WITHIN).await?;
-        CliVersion::read(&said.text()).ok_or_else(|| self.unreadable(&said))
+        let output = self.ask(argv::VERSION_QUESTION, VERSION_WITHIN).await?;
+        CliVersion::read(&output.text()).ok_or_else(|| self.unreadable(&output))
     }
 
-    /// Asks whether it is logged in, and waits at most ten seconds for it. Only to be asked of a CLI that is not too
-    /// old: one that does not know the question takes it for a prompt.
+    /// Asks whether the CLI is logged in; waits at most ten seconds. Check the version first: a CLI that is too old
+    /// takes the question for a prompt.
     pub async fn login(&self) -> Result<Login, ProbeError> {
-        let said = self.ask(argv::LOGIN_QUESTION, LOGIN_WITHIN).await?;
-        read_login(&said.text()).ok_or_else(|| self.unreadable(&said))
+        let output = self.ask(argv::LOGIN_QUESTION, LOGIN_WITHIN).await?;
+        read_login(&output.text()).ok_or_else(|| self.unreadable(&output))
     }
 
-    async fn ask(&self, question: &[&str], within: Duration) -> Result<Said, ProbeError> {
+    async fn ask(&self, question: &[&str], within: Duration) -> Result<Output, ProbeError> {
         let not_runnable = |source| ProbeError::NotRunnable { path: self.program.clone(), source };
         let mut asked = self.start(question).map_err(not_runnable)?;
         let mut stdout = Vec::new();
@@ -122,13 +122,13 @@ impl ClaudeProbe {
         };
         let status = match tokio::time::timeout(within, answer).await {
             Ok(status) => Some(status.map_err(not_runnable)?),
-            // It may have answered and gone, and only have left its pipe to somebody who stays.
+            // It may have answered and exited, while a process that it started still holds its pipe.
             Err(_) => asked.child.try_wait().map_err(not_runnable)?,
         };
         match status {
             Some(status) => {
                 asked.ended = true;
-                Ok(Said { status, stdout, stderr: stderr.text() })
+                Ok(Output { status, stdout, stderr: stderr.text() })
             }
             None => Err(ProbeError::Silent { path: self.program.clone(), within, stderr: stderr.text() }),
         }
@@ -150,35 +150,35 @@ impl ClaudeProbe {
         Ok(Asked { child, mark, ended: false })
     }
 
-    fn unreadable(&self, said: &Said) -> ProbeError {
-        ProbeError::Unreadable { path: self.program.clone(), status: said.status, stderr: said.stderr.clone() }
+    fn unreadable(&self, output: &Output) -> ProbeError {
+        ProbeError::Unreadable { path: self.program.clone(), status: output.status, stderr: output.stderr.clone() }
     }
 }
 
-/// What the CLI said.
-struct Said {
+/// What the CLI printed, and how it exited.
+struct Output {
     status: ExitStatus,
     stdout: Vec<u8>,
     stderr: String,
 }
 
-impl Said {
+impl Output {
     fn text(&self) -> std::borrow::Cow<'_, str> {
         String::from_utf8_lossy(&self.stdout)
     }
 }
 
-/// A CLI that was asked something.
+/// A running probe.
 struct Asked {
     child: Child,
     mark: String,
-    /// Whether it has ended by itself.
+    /// Whether the CLI has exited by itself.
     ended: bool,
 }
 
 impl Drop for Asked {
-    /// Nobody waits for the answer any more. The CLI itself is killed by its handle, what it has started here; also what
-    /// it has left behind when it ended by itself.
+    /// Kills the processes that the CLI has started, also those that it left when it exited by itself. The CLI itself
+    /// is killed by its handle.
     fn drop(&mut self) {
         if !self.ended {
             let pid = self.child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
@@ -188,7 +188,7 @@ impl Drop for Asked {
     }
 }
 
-/// Reads a pipe to its end. What cannot be read is the end too.
+/// Reads a pipe to its end. A read error counts as the end.
 async fn read_all(pipe: Option<impl AsyncRead + Unpin>, mut keep: impl FnMut(&[u8])) {
     let Some(mut pipe) = pipe else { return };
     let mut bytes = [0; 4096];

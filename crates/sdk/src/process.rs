@@ -1,4 +1,4 @@
-//! Starting the CLI, and ending it with everything it started.
+//! Starts the CLI, and terminates its process tree.
 
 mod supervised;
 mod unsupervised;
@@ -27,67 +27,67 @@ use crate::without_git;
 use supervised::Supervised;
 use unsupervised::Unsupervised;
 
-/// Why the CLI could not be started. Nothing was.
+/// Why the CLI could not be started. No process is left.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// There is no CLI.
+    /// No CLI was found.
     #[error(transparent)]
     Find(#[from] FindError),
-    /// The directory to work in is not there.
-    #[error("the working directory {} does not exist; create it or give another", .path.display())]
+    /// The working directory does not exist.
+    #[error("the working directory {} does not exist; create it, or choose another", .path.display())]
     NoDirectory {
         /// The path.
         path: PathBuf,
     },
-    /// The directory to work in is something else.
-    #[error("the working directory {} is not a directory; give another", .path.display())]
+    /// The working directory is not a directory.
+    #[error("the working directory {} is not a directory; choose another", .path.display())]
     NotADirectory {
         /// The path.
         path: PathBuf,
     },
-    /// The directory to work in may not be entered.
-    #[error("the working directory {} may not be entered; give this user the right to, or give another", .path.display())]
+    /// This user has no permission to enter the working directory.
+    #[error("no permission to enter the working directory {}; give this user that permission, or choose another", .path.display())]
     DirectoryNotAllowed {
         /// The path.
         path: PathBuf,
     },
-    /// The latest conversation cannot be looked for.
-    #[error("cannot look for the latest conversation of the working directory: {0}; resume it by its id")]
+    /// The search for the latest conversation failed.
+    #[error("cannot find the latest conversation of the working directory: {0}; resume it by its id")]
     NoLatest(io::Error),
-    /// An option cannot be passed on.
+    /// An option is invalid.
     #[error(transparent)]
     Option(#[from] BadOption),
-    /// The system would not run the CLI.
+    /// The system could not run the CLI.
     #[error("{} cannot be run: {source}; it may be damaged or made for another machine, so install it again", .path.display())]
     NotRunnable {
         /// The path.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The keeper could not be started.
-    #[error("the keeper {} cannot be started: {source}; check that it is a program that begins with Keeper::run_if_asked", .path.display())]
+    /// The supervisor could not be started.
+    #[error("the supervisor {} cannot be started: {source}; check that its main begins with Supervisor::run_if_supervisor", .path.display())]
     Supervisor {
         /// The path.
         path: PathBuf,
         /// What went wrong.
         source: io::Error,
     },
-    /// This program does not begin as it must to be its own keeper.
+    /// This program is its own supervisor, but its `main` does not begin with [`Supervisor::run_if_supervisor`].
     #[error(
-        "this program is to be its own keeper, but its main does not begin with Keeper::run_if_asked; add that call, or choose another keeper"
+        "this program is its own supervisor, but its main does not begin with Supervisor::run_if_supervisor; add that call, or choose another supervisor"
     )]
     SupervisorNotRun,
-    /// What the CLI is to be started with is too long.
+    /// The arguments or the environment are too long.
     #[error(
-        "cannot start Claude Code: its arguments or its environment are longer than the system allows ({0}); shorten the \
-         options, such as a system prompt, or the environment"
+        "cannot start Claude Code: its arguments or its environment are longer than the system allows ({0}); shorten an \
+         option, such as the system prompt, or the environment"
     )]
     TooLong(io::Error),
     /// The system has no `/dev/null`.
     #[error("cannot start a process: {0}")]
     NoDevNull(io::Error),
-    /// The system is short of something.
+    /// The system could not start a process.
     #[error("cannot start a process: {0}; the machine may be short of processes, memory or open files")]
     System(io::Error),
 }
@@ -103,12 +103,12 @@ pub(crate) struct Started {
     pub(crate) environment: BTreeMap<OsString, OsString>,
 }
 
-/// How the CLI ended, as far as is known.
+/// How the CLI exited, as far as is known.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Ending {
     pub(crate) code: Option<i32>,
     pub(crate) signal: Option<i32>,
-    /// How many processes could not be ended.
+    /// How many processes could not be killed.
     pub(crate) left: u32,
 }
 
@@ -119,7 +119,7 @@ pub(crate) enum Process {
 }
 
 impl Process {
-    /// Takes a step towards the end. (Closing stdin is the driver's.)
+    /// Takes a step of the closing ladder. (The driver closes stdin.)
     pub(crate) fn stop(&mut self, stop: Stop) {
         match self {
             Process::Supervised(supervised) => supervised.stop(stop),
@@ -127,18 +127,18 @@ impl Process {
         }
     }
 
-    /// Waits until nothing of the session is left. May be dropped and called again.
-    pub(crate) async fn gone(&mut self) -> Ending {
+    /// Waits until no process of the session is left. Cancel-safe.
+    pub(crate) async fn exited(&mut self) -> Ending {
         match self {
-            Process::Supervised(supervised) => supervised.gone().await,
-            Process::Unsupervised(unsupervised) => unsupervised.gone().await,
+            Process::Supervised(supervised) => supervised.exited().await,
+            Process::Unsupervised(unsupervised) => unsupervised.exited().await,
         }
     }
 }
 
-/// Why a program could not be started, from the system's error: the program itself, or the system.
+/// Classifies the system's error on a start: the program is at fault, or the system.
 fn start_error(error: io::Error, program: impl FnOnce(io::Error) -> StartError) -> StartError {
-    // Not there, not allowed, not a program of this machine's.
+    // Missing, not permitted, not a program of this machine.
     let of_program = [Errno::NOENT, Errno::ACCESS, Errno::NOEXEC].map(|errno| Some(errno.raw_os_error()));
     if of_program.contains(&error.raw_os_error()) {
         program(error)
@@ -149,8 +149,8 @@ fn start_error(error: io::Error, program: impl FnOnce(io::Error) -> StartError) 
     }
 }
 
-/// Kills every process with this mark until there is none. One that the system does not let go of (it waits
-/// for a disk that is gone, say) is given up after a while, for nothing can be done about it.
+/// Kills every process with this mark until none is left, and returns how many remain. A process in an uninterruptible
+/// wait (on a lost disk, for example) is given up after a while.
 async fn end_marked(mark: &str) -> u32 {
     let mut left = 0;
     for _ in 0..SWEEPS_MAX {
@@ -158,13 +158,13 @@ async fn end_marked(mark: &str) -> u32 {
         if left == 0 {
             break;
         }
-        // Nothing tells of the end of a process that is not a child.
+        // The system does not report the exit of a process that is not a child.
         tokio::time::sleep(LOOK_AGAIN).await;
     }
     u32::try_from(left).unwrap_or(u32::MAX)
 }
 
-/// Waits until no process has this mark, or the time is over.
+/// Waits until no process has this mark, or the time limit expires.
 async fn marked_ended_within(mark: &str, limit: Duration) {
     let deadline = tokio::time::Instant::now() + limit;
     while sweep::any_marked(mark) && tokio::time::Instant::now() < deadline {
@@ -172,14 +172,14 @@ async fn marked_ended_within(mark: &str, limit: Duration) {
     }
 }
 
-/// How long the CLI has to store its conversation when it was told to go at once.
+/// How long the CLI has to store its conversation after an abort.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// How long to wait before looking again for processes that were killed, and how often.
+/// How long to wait before searching again for killed processes, and how often.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 const SWEEPS_MAX: usize = 250;
 
-/// What is needed to start the CLI, whoever keeps it.
+/// Everything needed to start the CLI, with or without a supervisor.
 struct Plan {
     program: PathBuf,
     arguments: Vec<OsString>,
@@ -203,11 +203,14 @@ pub(crate) async fn start(options: &Options) -> Result<Started, StartError> {
     start_plan(plan(options)?, &options.supervisor).await
 }
 
-/// Starts the CLI as somebody says who knows its words.
+/// Starts the CLI with the caller's own arguments.
 pub(crate) async fn start_raw(start: RawStart) -> Result<Started, StartError> {
     if start.arguments.iter().any(|argument| argument.as_encoded_bytes().contains(&0)) {
-        // It would end there for the system, and begin another for the keeper.
-        return Err(StartError::System(io::Error::new(io::ErrorKind::InvalidInput, "an argument has a NUL in it")));
+        // The system would cut the argument there, and the supervisor would take the rest for another argument.
+        return Err(StartError::System(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "an argument contains a zero byte",
+        )));
     }
     let program = find::check(&start.program)?;
     let directory = directory(Some(&start.directory))?;
@@ -228,7 +231,7 @@ async fn start_plan(plan: Plan, supervisor: &Supervisor) -> Result<Started, Star
         Supervisor::None => Process::Unsupervised(Unsupervised::start(plan, theirs)?),
         Supervisor::ThisProgram => Process::Supervised(Supervised::start(plan, theirs, this_program()?).await?),
         Supervisor::Program(path) => {
-            // It is started in another directory.
+            // The supervisor is started in another directory.
             let path = std::path::absolute(path).map_err(StartError::System)?;
             Process::Supervised(Supervised::start(plan, theirs, path).await?)
         }
@@ -236,10 +239,10 @@ async fn start_plan(plan: Plan, supervisor: &Supervisor) -> Result<Started, Star
     Ok(Started { stdin, stdout, stderr, process, program, directory, environment })
 }
 
-/// The program that runs, even when its file was replaced since it was started.
+/// Returns a path of the running program that is valid even if its file was replaced since it was started.
 fn this_program() -> Result<PathBuf, StartError> {
     if std::env::args_os().nth(1).is_some_and(|argument| argument == SUPERVISOR_ARGUMENT) {
-        // It was started as a keeper and went on as itself; it would start another, and so on.
+        // This process was started as a supervisor, but runs the program itself: it would start itself again and again.
         return Err(StartError::SupervisorNotRun);
     }
     if cfg!(all(target_os = "linux", not(watari_portable))) {
@@ -251,13 +254,13 @@ fn this_program() -> Result<PathBuf, StartError> {
 
 fn plan(options: &Options) -> Result<Plan, StartError> {
     argv::check(options)?;
-    let given = argv::Given::read(options)?;
+    let documents = argv::Documents::read(options)?;
     let mut environment = environment(options);
     let program = Search::of(options, &environment).find()?;
     let directory = directory(options.cwd.as_deref())?;
     files::remove_orphans();
     let mut folder = PrivateFolder::default();
-    let arguments = argv::arguments(options, &given, &mut folder)?;
+    let arguments = argv::arguments(options, &documents, &mut folder)?;
     if options.without_git {
         without_git::hide_git(&mut environment, &mut folder).map_err(|source| BadOption::WithoutGit { source })?;
     }
@@ -267,7 +270,7 @@ fn plan(options: &Options) -> Result<Plan, StartError> {
     Ok(Plan { program, arguments, directory, environment, mark, folder, lock })
 }
 
-/// The environment of a session's CLI, but for its mark.
+/// Returns the environment of a session's CLI, without the mark.
 pub(crate) fn environment(options: &Options) -> BTreeMap<OsString, OsString> {
     let mut environment: BTreeMap<OsString, OsString> = BTreeMap::new();
     if options.environment.inherit {
@@ -288,8 +291,9 @@ pub(crate) fn environment(options: &Options) -> BTreeMap<OsString, OsString> {
     environment
 }
 
-/// A missing directory is told apart here, because the system's error for it is the same as for a missing
-/// program. Neither an empty path nor a directory that was removed under this program is a shortage of the system.
+/// Checks the working directory and makes it absolute. A missing directory is detected here, because the system reports
+/// the same error for it as for a missing program. An empty path, or a removed current directory, counts as missing
+/// too.
 pub(crate) fn directory(given: Option<&Path>) -> Result<PathBuf, StartError> {
     let given = given.unwrap_or(Path::new("."));
     let Ok(path) = std::path::absolute(given) else {

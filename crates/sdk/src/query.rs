@@ -1,4 +1,4 @@
-//! One question, one answer.
+//! A single prompt and its answer.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -12,13 +12,13 @@ use crate::driver::{Envelope, WaitsFor};
 use crate::options::Options;
 use crate::sink::Events;
 
-/// Asks the model one thing in a session of its own. The events end when the answer is complete and
-/// everything the session has started is gone.
+/// Sends one prompt in a session of its own. The stream of events ends when the answer is complete and no process of
+/// the session is left.
 pub async fn query(prompt: impl Into<Prompt>, options: Options) -> Result<Query, ConnectError> {
     let (client, events) = Client::connect(options).await?;
     let close = client.reserve();
     match client.send(prompt).await {
-        // When the CLI has ended in the meantime, the events say how.
+        // If the CLI has exited in the meantime, the events report how.
         Ok(_) | Err(CommandError::Ended) => Ok(Query { client, events, close }),
         Err(CommandError::Refused(refused)) => {
             client.close().await;
@@ -27,27 +27,27 @@ pub async fn query(prompt: impl Into<Prompt>, options: Options) -> Result<Query,
     }
 }
 
-/// The events of one question.
+/// The events of one prompt.
 #[derive(Debug)]
 pub struct Query {
     client: Client,
     events: Events,
-    /// Kept free from the beginning, so that closing never has to wait for a place.
+    /// A place in the command queue, reserved at the start, so that closing never waits for one.
     close: Option<OwnedPermit<Envelope>>,
 }
 
 impl Query {
-    /// The next event; none when the answer is complete and the session gone.
+    /// Returns the next event, or `None` when the answer is complete and the session has ended.
     pub async fn next(&mut self) -> Option<Event> {
         std::future::poll_fn(|context| self.poll(context)).await
     }
 
-    /// Answers an ask, when the options say to ask.
+    /// Answers an ask. Asks arrive only if the options request them.
     pub async fn answer(&self, ask: AskId, answer: Answer) -> Result<(), CommandError> {
         self.client.answer(ask, answer).await
     }
 
-    /// Ends the turn, and with it the query.
+    /// Interrupts the turn, which ends the query.
     pub async fn interrupt(&self) -> Result<InterruptReceipt, RequestError> {
         self.client.interrupt().await
     }
@@ -57,7 +57,7 @@ impl Query {
         if let Some(Event::BecameIdle) = event
             && let Some(place) = self.close.take()
         {
-            let (answer, _unheard) = oneshot::channel();
+            let (answer, _ignored) = oneshot::channel();
             place.send(Envelope { command: Command::Close, waits_for: WaitsFor::Acceptance, answer });
         }
         Poll::Ready(event)

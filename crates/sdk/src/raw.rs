@@ -1,4 +1,4 @@
-//! A CLI whose three streams a program has to itself, for those who speak with it in its own words.
+//! A CLI with direct access to its three streams, for tests and tools that speak its wire format.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -10,28 +10,28 @@ use watari_protocol::Stop;
 use crate::process::{self, Process, StartError};
 use crate::supervisor::Supervisor;
 
-/// How a CLI is started by hand.
+/// How to start a [`RawProcess`].
 #[derive(Debug, Clone, Default)]
 pub struct RawStart {
-    /// The CLI; a path, not a name to be searched for.
+    /// The path of the CLI; it is not searched for.
     pub program: PathBuf,
     /// Its arguments.
     pub arguments: Vec<OsString>,
-    /// The directory it is started in.
+    /// Its working directory.
     pub directory: PathBuf,
     /// Its whole environment.
     pub environment: BTreeMap<String, String>,
-    /// Who sees to it that nothing of it outlives it.
+    /// The process that terminates its process tree.
     pub supervisor: Supervisor,
 }
 
-/// A CLI that was started by hand. When this is dropped, it is ended with everything it started.
+/// A CLI with direct access to its three streams. Dropping this terminates its process tree.
 pub struct RawProcess {
-    /// Where it reads from, until it is taken.
+    /// Its stdin, until the caller takes it.
     pub stdin: Option<pipe::Sender>,
-    /// What it says, until it is taken.
+    /// Its stdout, until the caller takes it.
     pub stdout: Option<pipe::Receiver>,
-    /// What it complains of, until it is taken. Somebody has to read it, or the CLI waits.
+    /// Its stderr, until the caller takes it. The caller must read it, or the CLI blocks.
     pub stderr: Option<pipe::Receiver>,
     process: Process,
 }
@@ -48,10 +48,10 @@ impl RawProcess {
         })
     }
 
-    /// Ends it at once, and waits until nothing of it is left; tells how many processes the system did not let go of.
+    /// Terminates it immediately, and waits until no process of it is left. Returns how many could not be killed.
     pub async fn end(mut self) -> u32 {
         drop(self.stdin.take());
         self.process.stop(Stop::Abort);
-        self.process.gone().await.left
+        self.process.exited().await.left
     }
 }

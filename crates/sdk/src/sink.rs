@@ -7,45 +7,46 @@ use std::task::{Context, Poll, Waker};
 
 use watari_protocol::{Command, Event, Refusal};
 
-/// How much may wait for a reader before the CLI is no longer read. (The CLI then keeps its output for itself.) Commands
-/// and time limits go on.
+/// How many bytes may wait for a reader before the CLI is no longer read. (The CLI then buffers its output.) Commands
+/// and time limits continue.
 const WAITING_BYTES_MAX: usize = 2 * 1024 * 1024;
 
-/// How much may wait when the session is being closed, which is read to its end; what does not fit is then dropped, and how
-/// much is told before the last event.
+/// How many bytes may wait while the session is closing, when the CLI is read to its end. Events that do not fit are
+/// dropped, and their number is reported before the last event.
 const LAST_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// How many events an empty queue may have room for: those of one read of the CLI.
 const EMPTY_EVENTS_MAX: usize = 4096;
 
-/// Who is told what happens in a session. The session calls it and never waits for it.
+/// Receives the events of a session. The session calls it and never waits for it.
 pub trait Sink: Send {
-    /// Something happened.
+    /// Receives an event.
     fn emit(&mut self, event: Event);
 
-    /// Ready when more may be told soon; while it is not, the CLI is not read.
+    /// Ready when there is room for more events; while it is not, the CLI is not read.
     fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<()>;
 
-    /// The session ends: from now on there is always room, and what does not fit is dropped and counted.
+    /// Notes that the session is closing: from now on there is always room, and events that do not fit are dropped and
+    /// counted.
     fn hurry(&mut self);
 
-    /// Does what it has to do beside being told; ready when something of it changed what the methods below say.
+    /// Does background work; ready when it changed a result of the methods below.
     fn poll_work(&mut self, _context: &mut Context<'_>) -> Poll<()> {
         Poll::Pending
     }
 
-    /// Whether all that was told is where it should be. Called before a command is carried out, so it may look for itself.
+    /// Whether every event is stored. Called before a command is handled, so it may check the storage.
     fn has_stored_all(&mut self) -> bool {
         true
     }
 
-    /// Whether something that was told still waits to be where it should be. Cheap: it is asked after every event. What
-    /// follows from that event is not written to the CLI before, and nobody hears that a command was accepted.
+    /// Whether an event still waits to be stored. Called after every event, so it must be cheap. Until then, the lines
+    /// that the event causes are not written to the CLI, and commands are not acknowledged.
     fn waits_for_storage(&self) -> bool {
         false
     }
 
-    /// Why a command is not to be carried out at the moment.
+    /// Returns why a command must be refused at the moment.
     fn refuses(&self, _command: &Command) -> Option<Refusal> {
         None
     }
@@ -81,7 +82,7 @@ impl<S: Sink> Sink for &mut S {
     }
 }
 
-/// A queue of events between a session and the program, bounded by bytes.
+/// Creates a queue of events between a session and the program, bounded by bytes.
 pub(crate) fn event_queue() -> (EventQueue, Events) {
     let shared = Arc::new(Mutex::new(Queue::default()));
     (EventQueue { shared: Arc::clone(&shared) }, Events { shared })
@@ -93,10 +94,10 @@ pub(crate) struct EventQueue {
     shared: Arc<Mutex<Queue>>,
 }
 
-/// The events of a session, in order. They end when the session has.
+/// The events of a session, in order. The stream ends with the session.
 ///
-/// Keep reading: when more than 2 MiB wait, the CLI is not read any more, and so its answers to requests
-/// do not arrive either. (Closing works all the same.) Dropping this loses the events and nothing else.
+/// Keep reading: when more than 2 MiB wait, the CLI is no longer read, and its answers to requests do not arrive
+/// either. (Closing still works.) Dropping this discards the events; the session continues.
 #[derive(Debug)]
 pub struct Events {
     shared: Arc<Mutex<Queue>>,
@@ -168,7 +169,7 @@ impl Drop for EventQueue {
 }
 
 impl Events {
-    /// The next event; none when the session has ended. Dropping the future loses nothing.
+    /// Returns the next event, or `None` when the session has ended. Cancel-safe.
     pub async fn next(&mut self) -> Option<Event> {
         std::future::poll_fn(|context| self.poll(context)).await
     }
@@ -179,7 +180,7 @@ impl Events {
             Some((event, bytes)) => {
                 queue.bytes -= bytes;
                 if queue.events.is_empty() && queue.events.capacity() > EMPTY_EVENTS_MAX {
-                    // Somebody had not read for long; what that took is given back.
+                    // The queue grew because the reader was slow; release the memory.
                     queue.events = VecDeque::new();
                 }
                 let writer = if queue.bytes < WAITING_BYTES_MAX { queue.writer.take() } else { None };
@@ -216,13 +217,13 @@ impl Drop for Events {
     }
 }
 
-/// The queue stays right even if a reader's thread panicked while it held it: nothing in here panics
-/// between two changes that belong together.
+/// Locks the queue. It is consistent even if a thread panicked while it held the lock: nothing here panics between two
+/// related changes.
 fn lock(queue: &Mutex<Queue>) -> MutexGuard<'_, Queue> {
     queue.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// To be called without the lock: a waker may run the other side at once.
+/// Wakes a task. Call it without the lock: a waker may run the other side immediately.
 fn wake(waker: Option<Waker>) {
     if let Some(waker) = waker {
         waker.wake();

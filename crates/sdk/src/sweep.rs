@@ -1,39 +1,38 @@
-//! Which processes belong to a session, and ending them.
+//! Finds and kills the processes of a session.
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// What the variable begins with that marks every process of a session, whoever its parent is. Each session has a
-/// variable of its own, so that a session within another carries both.
+/// The prefix of the variable that marks every process of a session, whatever its parent. Each session has a variable
+/// of its own, so that a nested session carries both.
 const MARK_PREFIX: &str = "WATARI_SESSION_";
 
-/// A text that no other session's processes have in their environment: it begins with the process that owns the
-/// session, which is this one.
+/// Returns a unique mark for a session. It begins with the id of the owner, which is this process.
 pub(crate) fn new_mark() -> String {
     format!("{}_{:x}", std::process::id(), crate::opening::random_u128())
 }
 
-/// The variable that carries a mark; its value is 1.
+/// Returns the variable that carries a mark; its value is 1.
 pub(crate) fn mark_variable(mark: &str) -> String {
     format!("{MARK_PREFIX}{mark}")
 }
 
-/// The process that owns the session with this mark; none when the mark is not one that is made here.
+/// Returns the owner of the session with this mark, or `None` if the mark does not have the form of [`new_mark`].
 pub(crate) fn owner_of(mark: &str) -> Option<Pid> {
-    let (owner, random_u128) = mark.split_once('_')?;
-    let is_random = !random_u128.is_empty() && random_u128.bytes().all(|byte| byte.is_ascii_hexdigit());
-    // A sign would be read as part of the number.
+    let (owner, random) = mark.split_once('_')?;
+    let is_random = !random.is_empty() && random.bytes().all(|byte| byte.is_ascii_hexdigit());
+    // The parser would accept a sign.
     let is_number = owner.bytes().all(|byte| byte.is_ascii_digit());
     if is_random && is_number { Pid::from_raw(owner.parse().ok()?) } else { None }
 }
 
-/// Sends SIGKILL to every descendant of a process, and tells how many there were.
+/// Sends SIGKILL to every descendant of a process, and returns their number.
 ///
-/// A descendant that starts another while this looks is missed: call it again until there is none.
+/// A process that is started during the search is missed: call this again until it returns 0.
 pub(crate) fn kill_descendants(ancestor: Pid) -> usize {
     kill_all(&descendants(ancestor, &processes()))
 }
 
-/// Sends SIGKILL to every process with this mark in its environment, and tells how many there were.
+/// Sends SIGKILL to every process with this mark in its environment, and returns their number.
 pub(crate) fn kill_marked(mark: &str) -> usize {
     kill_all(&marked(mark))
 }
@@ -44,7 +43,7 @@ pub(crate) fn any_marked(mark: &str) -> bool {
 }
 
 fn kill_all(victims: &[Pid]) -> usize {
-    // One that has ended in the meantime is what was wanted.
+    // A process that has exited meanwhile needs no signal.
     victims.iter().filter(|victim| kill_process(**victim, Signal::KILL).is_ok()).count()
 }
 
@@ -57,14 +56,14 @@ pub(crate) struct Process {
 
 pub(crate) fn descendants(ancestor: Pid, processes: &[Process]) -> Vec<Pid> {
     let mut family = vec![ancestor];
-    let mut looked = 0;
-    while looked < family.len() {
-        let parent = family[looked];
-        // The list is not of one moment: a number that was given away meanwhile can make a circle.
+    let mut visited = 0;
+    while visited < family.len() {
+        let parent = family[visited];
+        // The list is not a snapshot of one moment: an id that was reused meanwhile can cause a cycle.
         let is_new = |process: &&Process| process.parent == Some(parent) && !family.contains(&process.pid);
         let children: Vec<Pid> = processes.iter().filter(is_new).map(|process| process.pid).collect();
         family.extend(children);
-        looked += 1;
+        visited += 1;
     }
     family.remove(0);
     family
@@ -80,13 +79,13 @@ mod system {
         pids().filter_map(read).collect()
     }
 
-    /// The living processes with a mark. Those of other users cannot be read, and cannot be ours.
+    /// Returns the living processes with a mark. Those of other users cannot be read, and cannot be the session's.
     pub(super) fn marked(mark: &str) -> Vec<Pid> {
         let carries = |pid: &Pid| marks_of(*pid).iter().any(|carried| carried == mark);
         pids().filter(carries).filter(|pid| read(*pid).is_some()).collect()
     }
 
-    /// The marks a process was started with. One that is not as it should be is given as it is, with its value.
+    /// Returns the marks that a process was started with. A malformed mark is returned unchanged, with its value.
     pub(crate) fn marks_of(pid: Pid) -> Vec<String> {
         let environment = read_system(format!("/proc/{}/environ", pid.as_raw_nonzero())).unwrap_or_default();
         let entries = environment.split(|byte| *byte == 0).map(String::from_utf8_lossy);
@@ -99,10 +98,10 @@ mod system {
         entries.filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?))
     }
 
-    /// None for one that has ended and only waits to be buried.
+    /// Reads a process. `None` for a zombie.
     pub(crate) fn read(pid: Pid) -> Option<Process> {
         let stat = read_system(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
-        // The name is in parentheses and may itself have some: what follows the last one is regular.
+        // The name is in parentheses and may itself contain some; the fields follow the last one.
         let rest = &stat[stat.iter().rposition(|byte| *byte == b')')? + 1..];
         let mut fields = std::str::from_utf8(rest).ok()?.split_ascii_whitespace();
         let state = fields.next()?;

@@ -1,5 +1,5 @@
-//! Work that waits for a disk or takes long, in a thread beside. The system may give none, because a user's limit of processes
-//! or that of a container is reached: no session ends by that. (The pool of tokio panics, so it is used nowhere.)
+//! Runs blocking or long work in another thread. The system may refuse to start a thread, because a limit of the user
+//! or the container is reached; that must not end a session. (Tokio's blocking pool panics then, so it is not used.)
 //!
 //! For Watari's own crates.
 
@@ -12,7 +12,7 @@ use std::thread::Builder;
 
 use tokio::sync::oneshot;
 
-/// What becomes of work that is done beside: none if it panicked. Dropping it does not stop the work.
+/// The result of work in another thread: `None` if it panicked. Dropping this does not stop the work.
 #[derive(Debug)]
 pub struct Beside<T>(oneshot::Receiver<T>);
 
@@ -24,16 +24,16 @@ impl<T> Future for Beside<T> {
     }
 }
 
-/// The name of these threads, as the system shows it.
+/// The name of these threads in the system.
 const NAME: &str = "watari-beside";
 
-/// Does work that must not be done here, because it may wait for ever. An error if there is no thread.
+/// Runs work that may block forever in another thread. Returns an error if no thread can be started.
 pub fn spawn<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> io::Result<Beside<T>> {
     let (job, beside) = Job::new(work);
     start(&job).map(|()| beside)
 }
 
-/// Does work that is better done beside; here and now if there is no thread.
+/// Runs work in another thread, or in this one if no thread can be started.
 pub fn run<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Beside<T> {
     let (job, beside) = Job::new(work);
     if start(&job).is_err() {
@@ -42,15 +42,15 @@ pub fn run<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Besi
     beside
 }
 
-/// Work that is done once, by whoever comes to it.
+/// Work that is done once, by the new thread or by this one.
 struct Job(Mutex<Option<Box<dyn FnOnce() + Send>>>);
 
 impl Job {
     fn new<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> (Arc<Job>, Beside<T>) {
         let (sender, receiver) = oneshot::channel();
         let perform = move || {
-            // Whoever wanted it may have gone.
-            let _unwanted = sender.send(work());
+            // The receiver may have been dropped.
+            let _ignored = sender.send(work());
         };
         (Arc::new(Job(Mutex::new(Some(Box::new(perform))))), Beside(receiver))
     }
@@ -63,7 +63,7 @@ impl Job {
     }
 }
 
-/// Starts a thread for a job. A failed start leaves the job as it is.
+/// Starts a thread for a job. If that fails, the job is not changed.
 fn start(job: &Arc<Job>) -> io::Result<()> {
     let job = Arc::clone(job);
     match Builder::new().name(NAME.to_owned()).spawn(move || job.perform()) {
@@ -71,7 +71,7 @@ fn start(job: &Arc<Job>) -> io::Result<()> {
         Err(error) => Err(io::Error::new(
             error.kind(),
             format!(
-                "the system gives no thread ({error}); end other processes of this user, or raise its limit (ulimit -u)"
+                "cannot start a thread ({error}); end other processes of this user, or raise its limit (ulimit -u)"
             ),
         )),
     }
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn work_that_panics_is_told_by_nothing_and_other_work_by_its_result() {
+    async fn work_that_panics_has_no_result_and_other_work_has_one() {
         assert_eq!(run(|| 7).await, Some(7));
         assert_eq!(spawn(|| 7).unwrap().await, Some(7));
         let panics: fn() -> u8 = || panic!("on purpose");
@@ -91,7 +91,8 @@ mod tests {
 
     #[test]
     fn a_thread_that_cannot_be_made_is_an_error_or_the_work_is_done_here() {
-        // Read once, when the first thread is made, and every test is a process of its own; but not this thread's.
+        // The variable is read once, when the first thread is started, which may be this test's: so the test runs again
+        // in a process of its own.
         if std::env::var_os("RUST_MIN_STACK").is_none() {
             let mut again = std::process::Command::new(std::env::current_exe().unwrap());
             again

@@ -1,8 +1,9 @@
-//! Watches a conversation's transcript for entries of other programs: whoever resumes the conversation beside this session
-//! writes to it too, and turns of either are lost.
+//! Watches a conversation's transcript for entries of other programs: a program that resumes the same conversation also
+//! writes to it, and turns of one of them are lost.
 //!
-//! The CLI notes in every entry by whose environment it was started. Another Watari has the same word there; it is told by
-//! its prompts, whose ids this session did not make. (CLI 2.1.42 notes neither; there nothing is noticed.)
+//! The CLI writes into every entry the entrypoint from its environment. Another Watari has the same entrypoint; it is
+//! recognized by its prompts, whose ids this session did not create. (CLI 2.1.42 writes neither, so nothing is
+//! detected.)
 
 use std::future::Future;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -18,35 +19,35 @@ use crate::files::TRANSCRIPT;
 use crate::sink::Sink;
 use crate::threads::{self, Beside};
 
-/// How much of a transcript is read at once. A longer entry is passed over.
+/// How much of a transcript is read at once. A longer entry is skipped.
 const CHUNK_BYTES: usize = 4 * 1024 * 1024;
 
-/// Passes events on, and looks at the transcript after each turn, in a thread beside.
+/// Passes events on, and reads the transcript after each turn, in another thread.
 pub(crate) struct TranscriptWatch<S> {
     sink: S,
     place: TranscriptPlace,
-    /// What the ids of this session's own prompts begin with.
+    /// The prefix of the ids of this session's own prompts.
     own_prompts: String,
     session: Option<SessionId>,
     watched: Watched,
-    looking: Option<Beside<Watched>>,
-    looks_again: bool,
+    reading: Option<Beside<Watched>>,
+    reads_again: bool,
     is_reported: bool,
 }
 
-/// A transcript, as far as it was read.
+/// A transcript, and how far it was read.
 #[derive(Debug, Default)]
 struct Watched {
     path: Option<PathBuf>,
     read_bytes: u64,
-    /// Whether what comes now is newer than this session. A fork begins with a copy of what others wrote.
+    /// Whether the next entries are newer than this session. A fork begins with a copy of older entries.
     is_past_history: bool,
-    /// Who else wrote to it.
+    /// The entrypoint of another program that wrote to it.
     stranger: Option<String>,
 }
 
 impl<S: Sink> TranscriptWatch<S> {
-    /// `resumed` is the conversation that goes on: what its transcript has by now is history.
+    /// `resumed` is the conversation that is resumed: the present content of its transcript is history.
     pub(crate) fn new(
         sink: S,
         place: TranscriptPlace,
@@ -59,46 +60,46 @@ impl<S: Sink> TranscriptWatch<S> {
             own_prompts,
             session: resumed.clone(),
             watched: Watched::default(),
-            looking: None,
-            looks_again: false,
+            reading: None,
+            reads_again: false,
             is_reported: false,
         };
         if let Some(session) = resumed {
             let place = watch.place.clone();
-            watch.looking = Some(threads::run(move || Watched::after_history(place.find(&session))));
+            watch.reading = Some(threads::run(move || Watched::after_history(place.find(&session))));
         }
         watch
     }
 
-    /// A conversation whose transcript only begins: history in it is a copy, and ends where this session's prompts begin.
+    /// Starts to watch a new transcript: history in it is a copy, and ends where this session's prompts begin.
     fn open(&mut self, session: &SessionId) {
         if self.session.as_ref() == Some(session) {
             return;
         }
         self.session = Some(session.clone());
         self.watched = Watched::default();
-        // Whatever a look finds that still goes on is of the conversation before.
-        self.looking = None;
+        // The result of a running read belongs to the previous conversation.
+        self.reading = None;
     }
 
-    fn look(&mut self) {
+    fn read(&mut self) {
         let Some(session) = self.session.clone().filter(|_| !self.is_reported) else { return };
-        if self.looking.is_some() {
-            self.looks_again = true;
+        if self.reading.is_some() {
+            self.reads_again = true;
             return;
         }
-        self.looks_again = false;
+        self.reads_again = false;
         let (place, own_prompts) = (self.place.clone(), self.own_prompts.clone());
         let mut watched = std::mem::take(&mut self.watched);
-        self.looking = Some(threads::run(move || {
+        self.reading = Some(threads::run(move || {
             watched.path = watched.path.or_else(|| place.find(&session));
-            // One that cannot be read tells nothing.
+            // A transcript that cannot be read is ignored.
             let _unread = watched.read_on(&place.entrypoint, &own_prompts);
             watched
         }));
     }
 
-    /// Reports a stranger, once: what follows from it is the same for every further entry.
+    /// Reports another program, once: further entries mean the same.
     fn report(&mut self) {
         if let (Some(entrypoint), Some(session), false) =
             (self.watched.stranger.take(), &self.session, self.is_reported)
@@ -110,13 +111,13 @@ impl<S: Sink> TranscriptWatch<S> {
 }
 
 impl Watched {
-    /// A transcript of which everything that is there is history.
+    /// A transcript whose present content is history.
     fn after_history(path: Option<PathBuf>) -> Watched {
         let read_bytes = path.as_ref().and_then(|path| path.metadata().ok()).map_or(0, |metadata| metadata.len());
         Watched { path, read_bytes, is_past_history: true, stranger: None }
     }
 
-    /// Reads what was written since, up to the end of the last whole entry.
+    /// Reads the entries that were written since, up to the end of the last complete one.
     fn read_on(&mut self, own: &str, own_prompts: &str) -> io::Result<()> {
         let Some(path) = &self.path else { return Ok(()) };
         let mut file = TRANSCRIPT.open(path)?;
@@ -125,7 +126,7 @@ impl Watched {
             let mut chunk = Vec::new();
             let count = (&mut file).take(CHUNK_BYTES as u64).read_to_end(&mut chunk)?;
             let Some(end) = memchr::memrchr(b'\n', &chunk) else {
-                // An entry that is not whole yet, or one that is too long to be looked at.
+                // An incomplete entry, or one that is too long to be read.
                 let skipped = if count == CHUNK_BYTES { count } else { 0 };
                 self.read_bytes += skipped as u64;
                 if skipped == 0 {
@@ -142,7 +143,7 @@ impl Watched {
     }
 }
 
-/// An entry of a transcript, as far as it says who wrote it.
+/// The fields of an entry that identify its writer.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Entry {
@@ -150,16 +151,16 @@ struct Entry {
     entrypoint: String,
     #[serde(default)]
     uuid: String,
-    /// How a prompt came. Entries that the CLI makes by itself have none.
+    /// The source of a prompt. Entries that the CLI creates by itself have none.
     #[serde(default)]
     prompt_source: String,
 }
 
-/// The source of prompts that come over standard input, as all of Watari's do.
+/// The source of prompts from standard input, such as all of Watari's.
 const FROM_STDIN: &str = "sdk";
 
 impl Watched {
-    /// Notes whose entry it is, if it is a prompt or an answer of another program's, or a prompt of another Watari's.
+    /// Notes the entrypoint, if the entry is a prompt or an answer of another program, or a prompt of another Watari.
     fn take_entry(&mut self, entry: &[u8], own: &str, own_prompts: &str) {
         let Ok(entry) = serde_json::from_slice::<Entry>(entry) else { return };
         if !["user", "assistant"].contains(&entry.r#type.as_str()) {
@@ -182,7 +183,7 @@ impl<S: Sink> Sink for TranscriptWatch<S> {
         let is_turns_end = matches!(event, Event::TurnFinished { .. });
         self.sink.emit(event);
         if is_turns_end {
-            self.look();
+            self.read();
         }
     }
 
@@ -195,15 +196,15 @@ impl<S: Sink> Sink for TranscriptWatch<S> {
     }
 
     fn poll_work(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        if let Some(looking) = &mut self.looking
-            && let Poll::Ready(watched) = Pin::new(looking).poll(context)
+        if let Some(reading) = &mut self.reading
+            && let Poll::Ready(watched) = Pin::new(reading).poll(context)
         {
-            self.looking = None;
-            // A look that panicked has seen nothing.
+            self.reading = None;
+            // `None` if the read panicked.
             self.watched = watched.unwrap_or_default();
             self.report();
-            if self.looks_again {
-                self.look();
+            if self.reads_again {
+                self.read();
             }
             return Poll::Ready(());
         }
@@ -242,7 +243,7 @@ mod tests {
         let path = folder.path().join("t.jsonl");
         let own = format!("{OWN}000000000001");
         let other = "00000001-0002-4003-8005-000000000001";
-        let look = |watched: &mut Watched, text: String| {
+        let stranger_in = |watched: &mut Watched, text: String| {
             std::fs::write(&path, text).unwrap();
             watched.read_on("watari", OWN).unwrap();
             watched.stranger.clone()
@@ -250,10 +251,10 @@ mod tests {
         let fork = || Watched { path: Some(path.clone()), ..Watched::default() };
         let history = prompt("watari", other) + &prompt("cli", other);
         let begun = history + &prompt("watari", &own);
-        assert_eq!(look(&mut fork(), begun.clone()), None);
-        assert_eq!(look(&mut fork(), begun.clone() + "{\"type\":\"user\",\"entrypoint\":\"watari\"}\n"), None);
-        assert_eq!(look(&mut fork(), begun.clone() + &prompt("watari", other)).as_deref(), Some("watari"));
-        assert_eq!(look(&mut fork(), begun + &prompt("cli", other)).as_deref(), Some("cli"));
+        assert_eq!(stranger_in(&mut fork(), begun.clone()), None);
+        assert_eq!(stranger_in(&mut fork(), begun.clone() + "{\"type\":\"user\",\"entrypoint\":\"watari\"}\n"), None);
+        assert_eq!(stranger_in(&mut fork(), begun.clone() + &prompt("watari", other)).as_deref(), Some("watari"));
+        assert_eq!(stranger_in(&mut fork(), begun + &prompt("cli", other)).as_deref(), Some("cli"));
     }
 
     #[test]
@@ -262,22 +263,25 @@ mod tests {
         let path = folder.path().join("t.jsonl");
         let mut file = std::fs::File::create(&path).unwrap();
         let mut watched = Watched::after_history(Some(path));
-        let mut look = |text: &str| {
+        let mut read_after = |text: &str| {
             file.write_all(text.as_bytes()).unwrap();
             watched.read_on("watari", OWN).unwrap();
             (watched.stranger.take(), watched.read_bytes)
         };
-        assert_eq!(look("{\"type\":\"user\",\"entrypoint\":\"watari\"}\n{\"type\":\"cost-state\"}\nnoise\n").0, None);
-        // Named by a tool, not by the entry.
+        assert_eq!(
+            read_after("{\"type\":\"user\",\"entrypoint\":\"watari\"}\n{\"type\":\"cost-state\"}\nnoise\n").0,
+            None
+        );
+        // In the input of a tool, not in the entry itself.
         let nested = r#"{"type":"assistant","entrypoint":"watari","message":{"input":{"entrypoint":"sh"}}}"#;
-        let (stranger, read) = look(&format!("{nested}\n"));
+        let (stranger, read) = read_after(&format!("{nested}\n"));
         assert_eq!(stranger, None);
-        // Half an entry waits for its other half.
-        assert_eq!(look("{\"type\":\"user\",\"entry"), (None, read));
-        assert_eq!(look("point\":\"cli\"}\n").0.as_deref(), Some("cli"));
-        // One that is too long is passed over, and the next is read.
+        // An incomplete entry is read when it is complete.
+        assert_eq!(read_after("{\"type\":\"user\",\"entry"), (None, read));
+        assert_eq!(read_after("point\":\"cli\"}\n").0.as_deref(), Some("cli"));
+        // An entry that is too long is skipped, and the next one is read.
         let long = format!("{{\"type\":\"user\",\"x\":\"{}\",\"entrypoint\":\"cli\"}}\n", "x".repeat(2 * CHUNK_BYTES));
-        assert_eq!(look(&long).0, None);
-        assert_eq!(look("{\"type\":\"user\",\"entrypoint\":\"sdk-cli\"}\n").0.as_deref(), Some("sdk-cli"));
+        assert_eq!(read_after(&long).0, None);
+        assert_eq!(read_after("{\"type\":\"user\",\"entrypoint\":\"sdk-cli\"}\n").0.as_deref(), Some("sdk-cli"));
     }
 }

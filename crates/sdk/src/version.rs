@@ -1,8 +1,8 @@
-//! The CLI's version: which are known to work.
+//! Versions of the CLI, and the oldest one that works.
 
 use std::fmt;
 
-/// The oldest CLI that sessions work with.
+/// The oldest version of the CLI that sessions work with.
 pub const MINIMUM_CLI_VERSION: &str = "2.1.42";
 
 /// The version of a CLI.
@@ -14,7 +14,7 @@ pub struct CliVersion {
 }
 
 impl CliVersion {
-    /// Reads the first word of a text as a version, such as `2.1.325 (Claude Code)`.
+    /// Parses the first word of a text as a version, for example of `2.1.325 (Claude Code)`.
     pub fn read(text: &str) -> Option<CliVersion> {
         let word = text.split_whitespace().next()?;
         let mut numbers = word.split(['.', '-', '+']).map(|number| number.parse().ok());
@@ -22,12 +22,12 @@ impl CliVersion {
         Some(CliVersion { numbers, text: word.to_owned() })
     }
 
-    /// Whether this one is older than [`MINIMUM_CLI_VERSION`], and so known not to work.
+    /// Whether this version is older than [`MINIMUM_CLI_VERSION`], and so known not to work.
     pub fn is_too_old(&self) -> bool {
         CliVersion::read(MINIMUM_CLI_VERSION).is_some_and(|minimum| minimum.is_newer_than(self))
     }
 
-    /// Whether this one is newer than another. What follows the three numbers does not count.
+    /// Whether this version is newer than another. A suffix after the three numbers is ignored.
     pub fn is_newer_than(&self, other: &CliVersion) -> bool {
         self.numbers > other.numbers
     }
@@ -39,7 +39,7 @@ impl fmt::Display for CliVersion {
     }
 }
 
-/// Whether a CLI that says this version is known not to work. One whose version cannot be read may.
+/// Whether a CLI that reports this version is known not to work. An unreadable version counts as working.
 pub(crate) fn is_too_old(text: &str) -> bool {
     CliVersion::read(text).is_some_and(|version| version.is_too_old())
 }

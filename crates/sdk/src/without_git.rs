@@ -1,9 +1,9 @@
-//! Keeping a CLI from running git.
+//! Prevents a CLI from running git.
 //!
-//! A repository's own configuration names programs that git runs, also in commands that only read (`core.fsmonitor`,
-//! `filter.NAME.clean`, `diff.NAME.command`, …), and the CLI runs git by itself. No variable keeps git from reading it: for
-//! some of its calls the CLI clears all that begin with `GIT_`. (Measured on 2.1.325.) So the CLI does not find git: first on
-//! its search path stands a program of that name which only fails.
+//! A repository's own configuration names programs that git runs, even in commands that only read (`core.fsmonitor`,
+//! `filter.NAME.clean`, `diff.NAME.command`, …), and the CLI runs git by itself. No variable prevents git from reading
+//! it: for some of its calls the CLI clears all variables that begin with `GIT_`. (Measured on 2.1.325.) So the search
+//! path begins with a program named git that only fails.
 
 use std::collections::BTreeMap;
 use std::env::{join_paths, split_paths};
@@ -16,18 +16,18 @@ use rustix::fs::{Access, access};
 
 use crate::files::PrivateFolder;
 
-/// The variable with the search path, and what a system takes without it.
+/// The variable with the search path, and the default of a system without it.
 const PATH: &str = "PATH";
 const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// What stands for git.
+/// The program that replaces git.
 const SCRIPT: &str =
     "#!/bin/sh\necho 'git is switched off in this session, because its directory is not trusted' >&2\nexit 1\n";
 
-/// A program that does nothing but fail, for a folder on a disk from which nothing can be run.
+/// A program that only fails, for a folder on a file system mounted `noexec`.
 const FAILS: &str = "false";
 
-/// Has everything that gets this environment find a program that fails under the name of git.
+/// Puts a failing program named git first on the search path of this environment.
 pub(crate) fn hide_git(environment: &mut BTreeMap<OsString, OsString>, folder: &mut PrivateFolder) -> io::Result<()> {
     let path = environment.get(OsStr::new(PATH)).cloned().unwrap_or_else(|| USUAL_PATH.into());
     let stand_in = stand_in(folder, &path)?;
@@ -37,8 +37,8 @@ pub(crate) fn hide_git(environment: &mut BTreeMap<OsString, OsString>, folder: &
     Ok(())
 }
 
-/// A program called git that can be run and fails. One that cannot be run would be passed over on the search path, and the
-/// next git taken: so it is tried.
+/// Creates a program named git that can be run and fails. A program that cannot be run would be skipped on the search
+/// path, and the next git found, so it is run once to make sure.
 fn stand_in(folder: &mut PrivateFolder, path: &OsStr) -> io::Result<PathBuf> {
     let script = folder.write_program("git", SCRIPT)?;
     if fails(&script) {
@@ -51,7 +51,8 @@ fn stand_in(folder: &mut PrivateFolder, path: &OsStr) -> io::Result<PathBuf> {
     Err(io::Error::other(format!("nothing can be run from {}", link.display())))
 }
 
-/// Whether a program can be run and fails, also if it is one of those that take the name of another for their first argument.
+/// Whether a program can be run and fails. The argument is for multi-call binaries, which take it as the name of the
+/// program to run.
 fn fails(program: &Path) -> bool {
     let run =
         Command::new(program).arg("true").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
@@ -60,11 +61,11 @@ fn fails(program: &Path) -> bool {
 
 fn failing_program(path: &OsStr) -> io::Result<PathBuf> {
     let usual = ["/bin", "/usr/bin"].map(PathBuf::from).into_iter();
-    // A relative entry may lead into the folder that git is kept from.
+    // A relative entry may lead into the untrusted directory.
     let on_path = split_paths(path).filter(|folder| folder.is_absolute());
     let is_runnable = |program: &Path| program.is_file() && access(program, Access::EXEC_OK).is_ok();
     let found = usual.chain(on_path).map(|folder| folder.join(FAILS)).find(|program| is_runnable(program));
     found.ok_or_else(|| {
-        io::Error::new(io::ErrorKind::NotFound, format!("there is no program `{FAILS}` to stand for git"))
+        io::Error::new(io::ErrorKind::NotFound, format!("no program `{FAILS}` found to put in the place of git"))
     })
 }

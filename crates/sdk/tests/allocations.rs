@@ -1,4 +1,4 @@
-//! How much a session allocates on the hot path: from the CLI's pipe to the program's hands.
+//! How much a session allocates on the hot path, from the CLI's pipe to the program.
 
 #![allow(
     clippy::unwrap_used,
@@ -12,7 +12,7 @@ mod common;
 use common::{Talk, built};
 use watari_sdk::{Environment, Event, Options, Supervisor};
 
-/// Starts a session on one thread, and counts what a turn of so many deltas allocates there.
+/// Starts a session on one thread, and counts the allocations of a turn with this many deltas.
 fn allocations_of(deltas: u64) -> u64 {
     let folder = tempfile::tempdir().unwrap();
     let script = folder.path().join("script");
@@ -48,7 +48,7 @@ fn allocations_of(deltas: u64) -> u64 {
 
 #[test]
 fn a_delta_costs_one_allocation_on_its_way_to_the_program() {
-    // What a turn costs by itself is in both.
+    // The fixed cost of a turn is in both.
     let (few, many) = (allocations_of(1000), allocations_of(51_000));
     let for_each = (many - few) as f64 / 50_000.0;
     assert!(for_each < 1.05, "{for_each} allocations for a delta");

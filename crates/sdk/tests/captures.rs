@@ -1,7 +1,7 @@
-//! Every capture of the real CLI that there is, played through decoding and machine: one snapshot of events each.
+//! Replays every available capture of the real CLI through the decoder and the machine: one snapshot of events each.
 //!
-//! The captures hold text of the CLI and are not in the repository; they lie beside it, where it was made. The
-//! snapshots are in it, because they hold none. `UPDATE_CAPTURES=1` writes them.
+//! The captures contain text of the CLI and are not in the repository; they are stored beside it on the machine where
+//! they were made. The snapshots contain none, and are in the repository. `UPDATE_CAPTURES=1` writes them.
 
 #![allow(
     clippy::unwrap_used,
@@ -26,19 +26,19 @@ fn captures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/captures")
 }
 
-/// The names of files that end so, without the ending.
+/// Returns the names of files with this ending, without the ending.
 fn names(folder: &Path, ending: &str) -> BTreeSet<String> {
     let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     files.filter_map(|name| name.strip_suffix(ending).map(str::to_owned)).collect()
 }
 
-/// Whether the real CLI speaks in a capture: not in what its API was asked (`.api`), and not in what another SDK said
-/// to a fake CLI (`ts-`), which is in another form and has no line of the CLI.
+/// Whether a capture contains lines of the real CLI: neither the requests to its API (`.api`), nor the lines of another
+/// SDK to a fake CLI (`ts-`), which have another format.
 fn is_of_cli(name: &str) -> bool {
     !name.ends_with(".api") && !name.starts_with("ts-")
 }
 
-/// Plays a capture; what is wrong with it, if anything.
+/// Replays a capture, and returns what is wrong, if anything.
 fn check(name: &str) -> Option<String> {
     let played = Recording::read(&captures().join(format!("{name}.jsonl"))).play(&Order::AsRecorded);
     let unlisted = unlisted(&played.events).into_iter();
@@ -64,8 +64,7 @@ fn every_capture_is_played_as_its_snapshot_says() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     let of_captures: BTreeSet<String> =
         names(&snapshots(), ".txt").into_iter().filter(|name| !name.starts_with(FRESH)).collect();
-    // The folder is not ours, and may have grown: what is new in it is played, and has its snapshot with the next
-    // change here.
+    // The folder may have new captures, which are replayed too; their snapshots are written with the next change here.
     for name in names_of_cli.symmetric_difference(&of_captures) {
         eprintln!("{name} has no snapshot, or is no longer there; UPDATE_CAPTURES=1 writes snapshots");
     }

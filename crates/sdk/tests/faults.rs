@@ -1,6 +1,6 @@
-//! What goes wrong around the CLI: it is not there, it is not one, it ends, it floods, it is silent.
+//! Faults of the CLI: it is missing, not a program, exits, floods its output, or is silent.
 //!
-//! The CLI is a shell script here, because the real one does none of this when it is asked to.
+//! The CLI is a shell script here, because the real one does none of this on request.
 
 #![allow(
     clippy::unwrap_used,
@@ -23,11 +23,11 @@ use watari_sdk::{
 };
 use watari_testkit::processes::marked;
 
-/// The CLI's side of the beginning: it reads the opening request and answers it.
+/// The CLI's start: it reads the `initialize` request and answers it.
 const READY: &str = r#"read -r opening
 echo '{"type":"control_response","response":{"subtype":"success","request_id":"watari_1","response":{"claude_code_version":"2.1.325"}}}'"#;
 
-/// A folder with a script that stands in for the CLI.
+/// A folder with a script that replaces the CLI.
 struct Fake {
     folder: tempfile::TempDir,
 }
@@ -63,7 +63,7 @@ impl Fake {
         }
     }
 
-    /// The error of connecting, without the folder's name, which differs from run to run.
+    /// Returns the error of connecting, without the folder's name, which differs from run to run.
     async fn refusal(&self, options: Options) -> String {
         let error = Client::connect(options).await.map(drop).unwrap_err();
         assert_eq!(marked(self.path().to_str().unwrap()), []);
@@ -72,56 +72,56 @@ impl Fake {
 }
 
 #[tokio::test]
-async fn each_way_of_not_being_there_has_its_own_words() {
+async fn each_way_of_being_missing_has_its_own_error() {
     let fake = Fake::new("");
-    let mut told = Vec::new();
+    let mut refusals = Vec::new();
     let damaged = fake.write("damaged", "\u{7f}ELF and nothing more", 0o755);
     let misled = fake.write("misled", "#!/no/such/interpreter\n", 0o755);
     let plain = fake.write("plain", "", 0o644);
     for path in [fake.path().join("missing"), fake.path().to_owned(), plain, damaged, misled] {
-        told.push(fake.refusal(Options { claude: Some(path), ..fake.options() }).await);
+        refusals.push(fake.refusal(Options { claude: Some(path), ..fake.options() }).await);
     }
-    insta::assert_snapshot!(told.join("\n"), @"
+    insta::assert_snapshot!(refusals.join("\n"), @"
     Claude Code CLI not found: there is nothing at <folder>/missing; check the path
     <folder> is a directory, not the Claude Code CLI; give the path of the program itself
-    <folder>/plain may not be run; make it executable with `chmod +x`, or give another path
+    <folder>/plain is not executable; run `chmod +x` on it, or give another path
     <folder>/damaged is not a program; it may be damaged or only half installed, so install it again
     <folder>/misled cannot be run: No such file or directory (os error 2); it may be damaged or made for another machine, so install it again
     ");
 }
 
 #[tokio::test]
-async fn a_cli_that_is_nowhere_is_told_with_where_it_was_looked_for() {
+async fn a_cli_that_is_not_found_is_reported_with_the_searched_directories() {
     let fake = Fake::new("");
     let environment = Environment::only([("PATH".to_owned(), format!("{0}/a:{0}/b", fake.path().display()))]);
     let refusal = fake.refusal(Options { claude: None, environment, ..fake.options() }).await;
-    insta::assert_snapshot!(refusal, @"Claude Code CLI not found: looked for `claude` in <folder>/a, <folder>/b, /usr/local/bin, /opt/homebrew/bin; install it with `npm install -g @anthropic-ai/claude-code`, or say where it is");
+    insta::assert_snapshot!(refusal, @"Claude Code CLI not found: looked for `claude` in <folder>/a, <folder>/b, /usr/local/bin, /opt/homebrew/bin; install it with `npm install -g @anthropic-ai/claude-code`, or give its path");
 }
 
 #[tokio::test]
 async fn a_missing_directory_is_not_mistaken_for_a_missing_cli() {
     let fake = Fake::new("");
-    let mut told = Vec::new();
+    let mut refusals = Vec::new();
     for name in ["missing", "claude"] {
-        told.push(fake.refusal(Options { cwd: Some(fake.path().join(name)), ..fake.options() }).await);
+        refusals.push(fake.refusal(Options { cwd: Some(fake.path().join(name)), ..fake.options() }).await);
     }
-    insta::assert_snapshot!(told.join("\n"), @"
-    the working directory <folder>/missing does not exist; create it or give another
-    the working directory <folder>/claude is not a directory; give another
+    insta::assert_snapshot!(refusals.join("\n"), @"
+    the working directory <folder>/missing does not exist; create it, or choose another
+    the working directory <folder>/claude is not a directory; choose another
     ");
 }
 
 #[tokio::test]
-async fn a_cli_that_ends_at_once_is_told_with_its_own_words() {
+async fn a_cli_that_exits_at_once_is_reported_with_its_own_text() {
     let fake = Fake::new("echo 'no licence for this machine' >&2; exit 7");
-    insta::assert_snapshot!(fake.refusal(fake.options()).await, @"the Claude Code CLI ended before it was ready (exit code 7): no licence for this machine");
+    insta::assert_snapshot!(fake.refusal(fake.options()).await, @"the Claude Code CLI exited before it was ready (exit code 7): no licence for this machine");
     let mute = Fake::new("exit 3");
-    insta::assert_snapshot!(mute.refusal(mute.options()).await, @"the Claude Code CLI ended before it was ready (exit code 3): it said nothing; try `claude --version` by hand");
+    insta::assert_snapshot!(mute.refusal(mute.options()).await, @"the Claude Code CLI exited before it was ready (exit code 3): it reported no error; try `claude --version` by hand");
 }
 
 #[tokio::test]
-async fn a_cli_that_is_too_old_is_told_by_its_version() {
-    // One that refuses a flag, and one that would go on.
+async fn a_cli_that_is_too_old_is_reported_with_its_version() {
+    // One that rejects a flag, and one that would continue.
     let refuses = Fake::new(
         r#"[ "$1" = --version ] && echo '1.0.3 (Claude Code)' && exit; echo "error: unknown option '$1'" >&2; exit 1"#,
     );
@@ -131,19 +131,19 @@ async fn a_cli_that_is_too_old_is_told_by_its_version() {
 }
 
 #[tokio::test]
-async fn a_flag_the_cli_does_not_know_is_told_with_its_version() {
+async fn an_unknown_flag_is_reported_with_the_version_of_the_cli() {
     let fake = Fake::new(
         r#"[ "$1" = --version ] && echo '9.9.9 (Claude Code)' && exit; echo "error: unknown option '--new'" >&2; exit 1"#,
     );
     let extra_arguments = vec![ExtraArgument { name: "new".into(), value: None }];
-    insta::assert_snapshot!(fake.refusal(Options { extra_arguments, ..fake.options() }).await, @"the Claude Code CLI 9.9.9 does not know a flag it was given: error: unknown option '--new'; drop that option, or update the CLI with `claude update`");
+    insta::assert_snapshot!(fake.refusal(Options { extra_arguments, ..fake.options() }).await, @"the Claude Code CLI 9.9.9 rejected a flag: error: unknown option '--new'; remove that option, or update the CLI with `claude update`");
 }
 
 #[tokio::test]
 async fn a_silent_cli_is_given_up_and_ended() {
     let fake = Fake::new("trap '' INT TERM; cat > /dev/null; tail -f /dev/null");
     let options = Options { start_within: Some(Duration::from_millis(200)), ..fake.options() };
-    insta::assert_snapshot!(fake.refusal(options).await, @"the Claude Code CLI did not answer within 200ms and was ended; try `claude --version` by hand");
+    insta::assert_snapshot!(fake.refusal(options).await, @"the Claude Code CLI did not answer within 200ms and was terminated; try `claude --version` by hand");
 }
 
 #[tokio::test]
@@ -153,13 +153,13 @@ async fn a_cli_that_refuses_the_opening_is_ended() {
 echo '{"type":"control_response","response":{"subtype":"error","request_id":"watari_1","error":"bad schema"}}'
 cat > /dev/null"#,
     );
-    insta::assert_snapshot!(fake.refusal(fake.options()).await, @"the Claude Code CLI would not set the session up: the CLI refused it: bad schema");
+    insta::assert_snapshot!(fake.refusal(fake.options()).await, @"the Claude Code CLI refused to set up the session: the CLI refused it: bad schema");
 }
 
 #[tokio::test]
-async fn a_keeper_that_is_none_is_told() {
+async fn a_program_that_is_not_a_supervisor_is_reported() {
     let fake = Fake::new(READY);
-    for supervisor in ["/bin/true", "/no/such/keeper"] {
+    for supervisor in ["/bin/true", "/no/such/supervisor"] {
         let options = Options { supervisor: Supervisor::Program(supervisor.into()), ..fake.options() };
         let error = Client::connect(options).await.map(drop).unwrap_err();
         assert!(matches!(error, ConnectError::Start(StartError::Supervisor { .. })), "{error}");
@@ -167,12 +167,12 @@ async fn a_keeper_that_is_none_is_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_program_that_is_no_keeper_is_not_left_running() {
+async fn a_program_that_is_not_a_supervisor_is_not_left_running() {
     let fake = Fake::new(READY);
     let stays = fake.write("stays", "#!/bin/sh\nexec tail -f /dev/null\n", 0o755);
     let options = Options { supervisor: Supervisor::Program(stays), ..fake.options() };
     let refusal = fake.refusal(options).await;
-    assert!(refusal.contains("the keeper <folder>/stays cannot be started"), "{refusal}");
+    assert!(refusal.contains("the supervisor <folder>/stays cannot be started"), "{refusal}");
 }
 
 #[tokio::test]
@@ -250,7 +250,7 @@ cat > /dev/null"#
 
 #[tokio::test]
 async fn a_reader_who_does_not_read_stops_the_flow_and_loses_nothing() {
-    // 40 MB of text while nobody reads; only what fits is taken from the pipe.
+    // 40 MB of text while nobody reads the events; only what fits is read from the pipe.
     let fake = Fake::new(&format!(
         r#"{READY}
 i=0; while [ $i -lt 40 ]; do
@@ -260,7 +260,7 @@ cat > /dev/null"#
     ));
     let mut talk = Talk::connect(fake.options()).await;
     let written = || fs::read_to_string(fake.path().join("written")).ok().and_then(|text| text.trim().parse().ok());
-    // Nothing tells that nothing more will happen, so it is given the time in which all 40 would be written twice.
+    // Nothing signals that reading has stopped, so this waits long enough to write all 40 MB twice.
     let (mut before, mut steady) = (0, 0);
     while steady < 40 {
         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -269,7 +269,7 @@ cat > /dev/null"#
         before = now;
     }
     assert!((2..8).contains(&before), "{before} MB were taken while nobody read");
-    // Commands go on while the flow is stopped.
+    // Commands still work while reading is stopped.
     let refused = talk.client.answer(watari_sdk::AskId(1), watari_sdk::Answer::allow()).await;
     assert!(refused.is_err());
     for block in 1..=40 {
@@ -294,7 +294,7 @@ cat > /dev/null"#
     let talk = Talk::connect(fake.options()).await;
     let Talk { client, mut events } = talk;
     assert_eq!(client.close().await.code, Some(0));
-    // What was read before is all there; what did not fit was dropped, and is said to have been.
+    // The events from before are all there; those that did not fit were dropped, and their number is reported.
     let mut seen = Vec::new();
     while let Some(event) = events.next().await {
         seen.push(event);
@@ -307,7 +307,7 @@ cat > /dev/null"#
 
 #[tokio::test]
 async fn a_cli_that_reads_nothing_can_still_be_ended() {
-    // A prompt larger than any pipe is stuck in front of whatever comes after it.
+    // A prompt larger than any pipe blocks everything after it.
     let fake = Fake::new(&format!("{READY}\nexec tail -f /dev/null"));
     let talk = Talk::connect(fake.options()).await;
     talk.client.send("y".repeat(20_000_000)).await.unwrap();
@@ -365,7 +365,7 @@ cat > /dev/null"#
 
 #[tokio::test]
 async fn a_cli_that_dies_in_a_turn_ends_the_session_with_the_reason() {
-    // It dies when it is interrupted, so that both prompts are there before it goes.
+    // It exits when it is interrupted, so that both prompts arrive before.
     let fake = Fake::new(&format!("{READY}\nread -r prompt\nread -r interrupt\necho 'out of luck' >&2\nkill -9 $$"));
     let mut talk = Talk::connect(fake.options()).await;
     talk.client.send("go").await.unwrap();
@@ -401,7 +401,7 @@ async fn a_cli_that_ignores_every_sign_is_killed_by_the_ladder() {
     assert_eq!(marked(fake.path().to_str().unwrap()), []);
 }
 
-/// Options for the scripted stand-in for the CLI, which can do what no shell script can.
+/// Options for the scripted fake CLI, which can do more than a shell script.
 fn scripted(fake: &Fake, script: &str) -> Options {
     let path = fake.write("script", script, 0o644);
     let options = fake.options();
@@ -418,7 +418,7 @@ async fn a_cli_that_was_stopped_is_ended_all_the_same() {
     talk.until(|event| matches!(event, Event::MessageFinished { .. })).await;
     let stopped = || marked(fake.path().to_str().unwrap()).iter().any(|process| process.state == 'T');
     while !stopped() {
-        // Nothing tells of it but a look.
+        // It can only be polled.
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     let exit = talk.client.abort().await;
@@ -426,12 +426,12 @@ async fn a_cli_that_was_stopped_is_ended_all_the_same() {
     assert_eq!(marked(fake.path().to_str().unwrap()), []);
 }
 
-/// A limit for the reaction to an interrupt that a test can wait for.
+/// A limit for the reaction to an interrupt, short enough for a test.
 fn reacts_within(limit: Duration) -> Liveness {
     Liveness { interrupt_answered_within: limit, interrupt_obeyed_within: limit, ..Liveness::default() }
 }
 
-/// How a session ends whose CLI does not react to an interrupt.
+/// Returns how a session ends whose CLI does not react to an interrupt.
 async fn interrupted_in_vain(talk: Talk) -> Exit {
     let interrupted = talk.client.interrupt().await;
     assert_eq!(interrupted, Err(RequestError::Failed(RequestFailure::SessionEnded)));
@@ -442,7 +442,7 @@ async fn interrupted_in_vain(talk: Talk) -> Exit {
 #[tokio::test]
 async fn an_interrupt_that_can_never_be_written_ends_the_cli() {
     let limit = Duration::from_millis(200);
-    // One has closed its stdin, and of the other the pipe is full of a prompt that it does not read.
+    // One has closed its stdin; the other does not read a prompt that fills its pipe.
     let closed = Fake::new(&format!("{READY}\nread -r prompt\nexec 0<&-\nexec tail -f /dev/null"));
     let full = Fake::new(&format!("{READY}\nexec tail -f /dev/null"));
     for (fake, prompt) in [(closed, "go".to_owned()), (full, "y".repeat(20_000_000))] {
@@ -457,7 +457,7 @@ async fn an_interrupt_that_can_never_be_written_ends_the_cli() {
 
 #[tokio::test]
 async fn a_cli_that_is_busy_reading_a_long_prompt_is_not_ended_by_an_interrupt() {
-    // It takes six seconds to read what stands before the interrupt, and never two without reading.
+    // It takes six seconds to read what was written before the interrupt, and never pauses for two.
     let slow = "for piece in 1 2 3 4 5 6 7 8 9 10 11 12; do head -c 400000 > /dev/null; sleep 0.5; done";
     let answer =
         r#"echo '{"type":"control_response","response":{"subtype":"success","request_id":"watari_2","response":{}}}'"#;
@@ -473,7 +473,7 @@ async fn a_cli_that_is_busy_reading_a_long_prompt_is_not_ended_by_an_interrupt()
 
 #[tokio::test]
 async fn a_cli_that_nobody_reads_is_neither_stalled_nor_ended_by_an_interrupt() {
-    // What it says fills every queue, and its answers stand behind it.
+    // Its output fills every queue, and its answers come after it.
     let flood = r#"yes "{\"type\":\"mystery\",\"of\":\"$(head -c 1000 /dev/zero | tr '\0' x)\"}" | head -n 6000"#;
     let answers = r#"while read -r line; do
         id="${line#*request_id\":\"}"
@@ -496,7 +496,7 @@ async fn a_cli_that_nobody_reads_is_neither_stalled_nor_ended_by_an_interrupt() 
 
 #[cfg(not(watari_portable))]
 #[tokio::test]
-async fn a_child_that_hides_from_the_cli_does_not_hide_from_the_keeper() {
+async fn a_child_that_hides_from_the_cli_does_not_hide_from_the_supervisor() {
     let fake = Fake::new("");
     let mut talk = Talk::connect(scripted(&fake, "prompt\nchild\nresult started\nprompt\n")).await;
     talk.client.send("go").await.unwrap();
@@ -550,7 +550,7 @@ async fn asks_that_come_at_once_are_each_answered_once() {
     for _ in 0..50 {
         talk.until_asked().await;
     }
-    // Two clients answer every question, from the last to the first; one of them is refused each time.
+    // Two clients answer every ask, from the last to the first; one of them is refused each time.
     for ask in (1..=50).map(watari_sdk::AskId) {
         let (yes, no) = tokio::join!(
             talk.client.answer(ask, watari_sdk::Answer::allow()),
@@ -566,7 +566,7 @@ async fn asks_that_come_at_once_are_each_answered_once() {
 
 #[cfg(not(watari_portable))]
 #[tokio::test]
-async fn a_keeper_that_was_stopped_holds_nothing_up() {
+async fn a_supervisor_that_was_stopped_holds_nothing_up() {
     let fake = Fake::new(&format!("{READY}\nexec tail -f /dev/null"));
     let talk = Talk::connect(fake.options()).await;
     let processes = marked(fake.path().to_str().unwrap());

@@ -1,4 +1,4 @@
-//! What the real CLI asks: several at once, questions, plans, forms, and what withdraws them.
+//! Asks of the real CLI: several at once, questions, plans, forms, and their withdrawal.
 
 #![allow(
     clippy::unwrap_used,
@@ -11,7 +11,7 @@ mod common;
 
 use std::collections::BTreeMap;
 
-use common::{Room, Talk, told};
+use common::{Room, Talk, summarize};
 use serde_json::json;
 use watari_sdk::{
     Answer, AskId, AskKind, AskResolution, Event, Hook, HookOutput, McpServers, Options, RawJson, Request, TurnEnding,
@@ -56,10 +56,10 @@ async fn a_no_that_interrupts_ends_the_turn() {
     talk.client.send("go").await.unwrap();
     talk.until_asked().await;
     talk.client.answer(AskId(1), Answer::Deny { message: "stop".into(), interrupt: true }).await.unwrap();
-    assert_eq!(told(&talk.until_idle().await).endings, [TurnEnding::Interrupted]);
+    assert_eq!(summarize(&talk.until_idle().await).endings, [TurnEnding::Interrupted]);
     assert_eq!(room.stub.model_calls().len(), 1);
     talk.client.send("again").await.unwrap();
-    assert_eq!(told(&talk.until_idle().await).endings, [TurnEnding::Completed]);
+    assert_eq!(summarize(&talk.until_idle().await).endings, [TurnEnding::Completed]);
     talk.client.close().await;
 }
 
@@ -70,9 +70,9 @@ async fn an_interrupt_withdraws_what_is_asked() {
     talk.client.send("go").await.unwrap();
     talk.until_asked().await;
     talk.client.interrupt().await.unwrap();
-    let told = told(&talk.until_idle().await);
-    assert_eq!(told.asks_closed, [(AskId(1), AskResolution::Withdrawn)]);
-    assert_eq!(told.endings, [TurnEnding::Interrupted]);
+    let summary = summarize(&talk.until_idle().await);
+    assert_eq!(summary.asks_closed, [(AskId(1), AskResolution::Withdrawn)]);
+    assert_eq!(summary.endings, [TurnEnding::Interrupted]);
     assert!(talk.client.answer(AskId(1), Answer::allow()).await.is_err());
     assert!(!room.sandbox.cwd().join("made.txt").exists());
     talk.client.close().await;
@@ -95,8 +95,8 @@ async fn suggestions_that_are_accepted_are_not_asked_again() {
         json!([{"type": "addRules", "behavior": "allow", "destination": "session", "rules": [{"toolName": "Bash"}]}]);
     let answer = Answer::Allow { input: None, permissions: Some(RawJson::from(permissions)) };
     talk.client.answer(AskId(1), answer).await.unwrap();
-    let told = told(&talk.until_idle().await);
-    assert_eq!((told.asks_opened, told.endings), (0, vec![TurnEnding::Completed]));
+    let summary = summarize(&talk.until_idle().await);
+    assert_eq!((summary.asks_opened, summary.endings), (0, vec![TurnEnding::Completed]));
     talk.client.close().await;
 }
 
@@ -113,7 +113,7 @@ async fn a_question_to_the_user_is_answered_by_a_choice() {
     assert!(matches!(asked.last(), Some(Event::AskOpened { kind: AskKind::Question(ask), .. }) if ask.needs_person));
     let choice = BTreeMap::from([("Which colour?".to_owned(), "Blue".to_owned())]);
     talk.client.answer(AskId(1), Answer::Choose(choice)).await.unwrap();
-    assert_eq!(told(&talk.until_idle().await).endings, [TurnEnding::Completed]);
+    assert_eq!(summarize(&talk.until_idle().await).endings, [TurnEnding::Completed]);
     assert!(room.stub.model_calls()[1].to_string().contains("Blue"));
     talk.client.close().await;
 }
@@ -131,12 +131,12 @@ async fn a_plan_is_a_plan() {
     let asked = talk.until_asked().await;
     assert!(matches!(asked.last(), Some(Event::AskOpened { kind: AskKind::Plan(_), .. })), "{asked:#?}");
     talk.client.answer(AskId(1), Answer::allow()).await.unwrap();
-    assert_eq!(told(&talk.until_idle().await).endings, [TurnEnding::Completed]);
+    assert_eq!(summarize(&talk.until_idle().await).endings, [TurnEnding::Completed]);
     talk.client.close().await;
 }
 
-/// Two answers to one question, from a hook and from whoever is asked: the first counts.
-async fn hook_against_callback(hook_first: bool) -> (common::Told, bool) {
+/// A hook and the permission callback answer the same request: the first answer counts.
+async fn hook_against_callback(hook_first: bool) -> (common::Summary, bool) {
     let room = Room::with_replies([Reply::tool_use("toolu_1", "Bash", touch("made.txt")), Reply::text("done")]).await;
     let options = Options { hooks: vec![Hook::on("PermissionRequest")], ..room.asking_options() };
     let mut talk = Talk::connect(options).await;
@@ -153,14 +153,14 @@ async fn hook_against_callback(hook_first: bool) -> (common::Told, bool) {
     }
     events.extend(talk.until_idle().await);
     talk.client.close().await;
-    (told(&events), room.sandbox.cwd().join("made.txt").exists())
+    (summarize(&events), room.sandbox.cwd().join("made.txt").exists())
 }
 
 #[tokio::test]
 async fn a_hook_that_is_faster_than_the_callback_decides() {
-    let (told, made) = hook_against_callback(true).await;
+    let (summary, made) = hook_against_callback(true).await;
     assert!(!made);
-    assert!(told.asks_closed.iter().any(|(_, resolution)| *resolution == AskResolution::Withdrawn), "{told:?}");
+    assert!(summary.asks_closed.iter().any(|(_, resolution)| *resolution == AskResolution::Withdrawn), "{summary:?}");
 }
 
 #[tokio::test]
@@ -169,7 +169,7 @@ async fn a_callback_that_is_faster_than_the_hook_decides() {
     assert!(made);
 }
 
-/// A small MCP server that asks for a name when its tool is called, and tells what it was given.
+/// A small MCP server that asks for a name when its tool is called, and returns the name.
 const ASKING_SERVER: &str = r#"
 while read -r line; do
     id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
@@ -221,7 +221,7 @@ async fn a_form_is_submitted_declined_or_dismissed() {
     assert!(dismissed.contains("cancel"), "{dismissed}");
 }
 
-/// A request can run a tool too. The CLI runs it at once unless the request has it ask first.
+/// A request can run a tool too. The CLI runs it immediately, unless the request makes it ask first.
 #[tokio::test]
 async fn a_tool_that_a_request_runs_is_asked_for_and_one_that_would_not_be_is_refused() {
     let room = Room::with_replies([Reply::text("hello")]).await;

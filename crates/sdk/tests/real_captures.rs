@@ -1,8 +1,8 @@
-//! Conversations with the real CLI that are recorded while they are held. What the session told live, the machine
-//! tells again from the recording, and nothing in it is unknown.
+//! Records conversations with the real CLI. From the recording, the machine emits the same events as the live session,
+//! and none of them is unknown.
 //!
-//! The recordings are made anew in every run, in `captures` of the target folder: they hold text of the CLI. Their
-//! snapshots hold none; `UPDATE_CAPTURES=1` writes them.
+//! Every run makes new recordings, in `captures` of the target folder: they contain text of the CLI. Their snapshots
+//! contain none; `UPDATE_CAPTURES=1` writes them.
 
 #![allow(
     clippy::unwrap_used,
@@ -29,11 +29,11 @@ use watari_testkit::claude::pinned_claude;
 use watari_testkit::recorder::{CLAUDE_VARIABLE, FILE_VARIABLE};
 use watari_testkit::{Reply, Script};
 
-/// A conversation that is recorded, and all that was told in it.
+/// A recorded conversation and its live events.
 struct Conversation {
     name: &'static str,
     talk: Talk,
-    told: Vec<Event>,
+    emitted: Vec<Event>,
     answer_within: Option<Duration>,
 }
 
@@ -51,7 +51,7 @@ impl Conversation {
             PermissionPrompts::Ask { answer_within } => answer_within,
             _ => None,
         };
-        Conversation { name, talk: Talk::connect(options).await, told: Vec::new(), answer_within }
+        Conversation { name, talk: Talk::connect(options).await, emitted: Vec::new(), answer_within }
     }
 
     async fn say(&mut self, prompt: &str) {
@@ -59,7 +59,7 @@ impl Conversation {
     }
 
     async fn until(&mut self, wanted: impl Fn(&Event) -> bool) {
-        self.told.extend(self.talk.until(wanted).await);
+        self.emitted.extend(self.talk.until(wanted).await);
     }
 
     async fn until_idle(&mut self) {
@@ -72,28 +72,32 @@ impl Conversation {
         self.talk.client.answer(AskId(ask), answer).await.unwrap();
     }
 
-    /// Closes the session, plays the recording, and compares.
+    /// Closes the session, replays the recording, and compares.
     async fn end(self) {
-        let Conversation { name, talk: Talk { client, mut events }, mut told, answer_within } = self;
+        let Conversation { name, talk: Talk { client, mut events }, mut emitted, answer_within } = self;
         client.close().await;
         while let Some(event) = events.next().await {
-            told.push(event);
+            emitted.push(event);
         }
-        let played = Recording::read(&recording(name)).play(&Order::AsTold { live: &told, answer_within });
+        let played = Recording::read(&recording(name)).play(&Order::AsLive { live: &emitted, answer_within });
         assert_eq!(played.faults, Vec::<String>::new(), "{name}");
-        let (live, again) = (lines(&told, &[]), lines(&played.events, &[]));
-        assert!(live == again, "{name}: the machine tells the recording otherwise:\n{}", difference(&live, &again));
-        assert_eq!(unlisted(&told), [], "{name}: unknown and not in the list");
+        let (live, again) = (lines(&emitted, &[]), lines(&played.events, &[]));
+        assert!(
+            live == again,
+            "{name}: the machine emits other events from the recording:\n{}",
+            difference(&live, &again)
+        );
+        assert_eq!(unlisted(&emitted), [], "{name}: unknown and not in the list");
         let wrong = compared(&format!("fresh-{name}"), &strands(&played.events));
         assert!(wrong.is_none(), "{}", wrong.unwrap());
     }
 }
 
-/// The events of each kind in their order. The CLI does several things at once, so how the kinds lie between each
-/// other differs from run to run.
+/// The events of each kind, in order. The CLI does several things at once, so the order of different kinds differs from
+/// run to run.
 fn strands(events: &[Event]) -> Vec<String> {
     const OF_SESSION: &[&str] = &["ready", "session", "prompt", "turn", "became", "ended"];
-    /// What comes as often as the CLI likes.
+    /// Events whose number differs from run to run.
     const OFTEN: &[&str] = &["status", "tasks", "transcript"];
     let mut strands: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for line in events.iter().map(line) {
@@ -107,7 +111,7 @@ fn strands(events: &[Event]) -> Vec<String> {
     strands.into_values().flat_map(|strand| folded(strand.into_iter())).collect()
 }
 
-/// Where a recording is made: the tests are in `<target>/debug/deps`.
+/// The path of a recording; the tests are in `<target>/debug/deps`.
 fn recording(name: &str) -> PathBuf {
     built().parent().unwrap().join("captures").join(format!("{name}.jsonl"))
 }
@@ -127,7 +131,7 @@ fn bash(command: &str) -> serde_json::Value {
     json!({"command": command, "description": "run"})
 }
 
-/// A room in which the model wants to make a file.
+/// A sandbox in which the model wants to create a file.
 async fn room() -> Room {
     Room::with_replies([Reply::tool_use("toolu_1", "Bash", bash("touch made.txt")), Reply::text("so be it")]).await
 }

@@ -1,4 +1,4 @@
-//! Whole conversations with the real CLI: streaming, tools, several turns, prompts that wait.
+//! Whole conversations with the real CLI: streaming, tools, several turns, waiting prompts.
 
 #![allow(
     clippy::unwrap_used,
@@ -46,7 +46,7 @@ async fn deltas_come_while_the_model_is_still_writing() {
 }
 
 #[tokio::test]
-async fn thinking_text_and_a_tool_are_told_block_by_block() {
+async fn thinking_text_and_a_tool_are_emitted_block_by_block() {
     let room = Room::with_replies([
         Reply::thinking("Let me see").and_text("I will look.").and_tool_use(
             "toolu_1",

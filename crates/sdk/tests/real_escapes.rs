@@ -1,6 +1,6 @@
-//! Processes that try to get away from their session: none does. On the real CLI.
+//! Processes that try to escape from their session do not, on the real CLI.
 //!
-//! Without what only Linux has, some do; the documentation says so.
+//! Without the Linux-only mechanisms some do; the documentation says so.
 
 #![cfg(not(watari_portable))]
 #![allow(
@@ -20,7 +20,7 @@ use watari_sdk::{Options, Supervisor};
 use watari_testkit::Reply;
 use watari_testkit::processes::{marked, none_marked_within};
 
-/// A command whose children try to get away: one with a session of its own, one forked twice.
+/// A command whose children try to escape: one with a process session of its own, one forked twice.
 const ESCAPING: &str = "setsid tail -f /dev/null & (setsid tail -f /dev/null &) ; tail -f /dev/null";
 
 async fn escaping_room() -> Room {
@@ -28,7 +28,7 @@ async fn escaping_room() -> Room {
         .await
 }
 
-/// A session in the middle of that command.
+/// A session that runs that command.
 async fn escaping(room: &Room, supervisor: Supervisor) -> Talk {
     let options = Options { allowed_tools: vec!["Bash".into()], supervisor, ..room.options() };
     let talk = Talk::connect(options).await;
@@ -37,12 +37,12 @@ async fn escaping(room: &Room, supervisor: Supervisor) -> Talk {
     talk
 }
 
-/// How many of the command's children run. (The shells that start them have the word in their arguments too.)
+/// Returns how many of the command's children run. (The shells that start them have the same text in their arguments.)
 fn tails(room: &Room) -> usize {
     marked(room.marker()).into_iter().filter(|process| process.command.starts_with("tail -f")).count()
 }
 
-/// Waits until the command has started all its children. Nothing tells of it but a look.
+/// Waits until the command has started all its children, which can only be polled.
 async fn all_started(room: &Room) {
     while tails(room) < 3 {
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -82,7 +82,7 @@ async fn nothing_is_alive_a_second_after_the_client_was_dropped() {
 }
 
 #[tokio::test]
-async fn without_a_keeper_nothing_is_alive_a_second_after_abort_or_drop() {
+async fn without_a_supervisor_nothing_is_alive_a_second_after_abort_or_drop() {
     let room = escaping_room().await;
     let talk = escaping(&room, Supervisor::None).await;
     talk.client.abort().await;
@@ -114,7 +114,7 @@ async fn nothing_is_alive_three_seconds_after_the_program_was_killed() {
     let room = escaping_room().await;
     let mut program = Program::chat(&room);
     program.say("go").await;
-    program.receive("may Bash run").await;
+    program.receive("allow Bash to run").await;
     program.say("y").await;
     all_started(&room).await;
     program.child.kill().await.unwrap();
@@ -122,7 +122,7 @@ async fn nothing_is_alive_three_seconds_after_the_program_was_killed() {
 }
 
 #[tokio::test]
-async fn when_the_keeper_is_killed_the_owner_ends_what_it_kept() {
+async fn when_the_supervisor_is_killed_the_owner_kills_its_processes() {
     let room = escaping_room().await;
     let talk = escaping(&room, supervisor()).await;
     let supervisors: Vec<_> =
@@ -130,7 +130,7 @@ async fn when_the_keeper_is_killed_the_owner_ends_what_it_kept() {
     assert_eq!(supervisors.len(), 1);
     let killed = std::process::Command::new("kill").args(["-KILL", &supervisors[0].pid.to_string()]).status().unwrap();
     assert!(killed.success());
-    let told = talk.rest().await;
-    assert!(matches!(told.last(), Some(watari_sdk::Event::Ended { .. })), "{told:#?}");
+    let rest = talk.rest().await;
+    assert!(matches!(rest.last(), Some(watari_sdk::Event::Ended { .. })), "{rest:#?}");
     gone_within(&room, Duration::from_secs(3)).await;
 }

@@ -1,4 +1,4 @@
-//! The real CLI takes every flag that options can become.
+//! The real CLI accepts every flag that options can produce.
 
 #![allow(
     clippy::unwrap_used,
@@ -78,7 +78,7 @@ fn table(room: &Room) -> Vec<(&'static str, Options)> {
             Options { managed_settings: Some(RawJson::from(r#"{"permissions":{"deny":["WebFetch"]}}"#)), ..base() },
         ),
         ("project root", Options { project_config_root: Some(room.sandbox.cwd().to_owned()), ..base() }),
-        // These two read what stands above the folder; at least no server that is named there is run.
+        // These two read the configuration above the folder; at least no server from there is started.
         (
             "all sources",
             Options {
@@ -126,7 +126,7 @@ async fn no_flag_is_refused() {
             starts.spawn(async move {
                 match Client::connect(options).await {
                     Ok((client, _events)) => {
-                        // A flag that is only warned of would be a flag without effect.
+                        // A flag with a warning would have no effect.
                         let exit = client.close().await;
                         (name, exit.stderr)
                     }

@@ -11,14 +11,14 @@ mod common;
 
 use std::time::Duration;
 
-use common::{Room, Talk, told};
+use common::{Room, Talk, summarize};
 use serde_json::json;
 use watari_sdk::{
     Answer, AskId, AskKind, AskResolution, Event, Hook, HookOutput, Options, Session, SessionId, TurnEnding,
 };
 use watari_testkit::Reply;
 
-/// A room in which the model wants to make a file, and a session with a hook before every tool.
+/// A sandbox in which the model wants to create a file, and a session with a hook before every tool.
 async fn room() -> Room {
     let touch = json!({"command": "touch made.txt && echo made", "description": "make a file"});
     Room::with_replies([Reply::tool_use("toolu_1", "Bash", touch), Reply::text("so be it")]).await
@@ -28,8 +28,8 @@ fn with_hook(room: &Room, hook: Hook) -> Options {
     Options { hooks: vec![hook], ..room.asking_options() }
 }
 
-/// Sends a prompt, answers the hook, and tells what happened and whether the file was made.
-async fn answered(output: HookOutput) -> (common::Told, bool, Room) {
+/// Sends a prompt, answers the hook, and returns what happened and whether the file was created.
+async fn answered(output: HookOutput) -> (common::Summary, bool, Room) {
     let room = room().await;
     let mut talk = Talk::connect(with_hook(&room, Hook::on("PreToolUse"))).await;
     talk.client.send("make a file").await.unwrap();
@@ -39,13 +39,13 @@ async fn answered(output: HookOutput) -> (common::Told, bool, Room) {
     talk.client.answer(*ask, Answer::Hook(output)).await.unwrap();
     let events = talk.until(|event| matches!(event, Event::BecameIdle | Event::AskOpened { .. })).await;
     talk.client.close().await;
-    (told(&events), room.sandbox.cwd().join("made.txt").exists(), room)
+    (summarize(&events), room.sandbox.cwd().join("made.txt").exists(), room)
 }
 
 #[tokio::test]
 async fn a_hook_allows_without_anybody_else_being_asked() {
-    let (told, made, _) = answered(HookOutput::Allow { input: None }).await;
-    assert_eq!((made, told.asks_opened), (true, 0));
+    let (summary, made, _) = answered(HookOutput::Allow { input: None }).await;
+    assert_eq!((made, summary.asks_opened), (true, 0));
 }
 
 #[tokio::test]
@@ -57,21 +57,21 @@ async fn a_hook_changes_the_input() {
 
 #[tokio::test]
 async fn a_hook_denies_and_the_model_is_told_why() {
-    let (told, made, room) = answered(HookOutput::Deny { reason: "not on a Sunday".into() }).await;
-    assert_eq!((made, told.asks_opened), (false, 0));
+    let (summary, made, room) = answered(HookOutput::Deny { reason: "not on a Sunday".into() }).await;
+    assert_eq!((made, summary.asks_opened), (false, 0));
     assert!(room.stub.model_calls()[1].to_string().contains("not on a Sunday"));
 }
 
 #[tokio::test]
-async fn a_hook_has_somebody_asked() {
-    let (told, made, _) = answered(HookOutput::Ask { reason: "better ask".into() }).await;
-    assert_eq!((made, told.asks_opened), (false, 1));
+async fn a_hook_makes_the_cli_ask() {
+    let (summary, made, _) = answered(HookOutput::Ask { reason: "better ask".into() }).await;
+    assert_eq!((made, summary.asks_opened), (false, 1));
 }
 
 #[tokio::test]
 async fn a_hook_without_an_opinion_changes_nothing() {
-    let (told, made, _) = answered(HookOutput::NoOpinion).await;
-    assert_eq!((made, told.asks_opened), (false, 1), "the permission is asked as without the hook");
+    let (summary, made, _) = answered(HookOutput::NoOpinion).await;
+    assert_eq!((made, summary.asks_opened), (false, 1), "the permission is asked as without the hook");
 }
 
 #[tokio::test]
@@ -81,15 +81,15 @@ async fn an_output_the_cli_cannot_use_is_a_no() {
 }
 
 #[tokio::test]
-async fn a_hook_nobody_answers_is_a_no_before_a_tool() {
+async fn a_hook_nobody_answers_denies_the_tool() {
     let room = room().await;
     let hook = Hook { answer_within: Duration::from_millis(300), ..Hook::on("PreToolUse") };
     let mut talk = Talk::connect(with_hook(&room, hook)).await;
     talk.client.send("make a file").await.unwrap();
-    let told = told(&talk.until_idle().await);
-    assert_eq!(told.asks_closed, [(AskId(1), AskResolution::Expired)]);
+    let summary = summarize(&talk.until_idle().await);
+    assert_eq!(summary.asks_closed, [(AskId(1), AskResolution::Expired)]);
     assert!(!room.sandbox.cwd().join("made.txt").exists());
-    assert_eq!(told.endings, [TurnEnding::Completed]);
+    assert_eq!(summary.endings, [TurnEnding::Completed]);
     talk.client.close().await;
 }
 
@@ -159,7 +159,7 @@ async fn approved_later(output: HookOutput) -> (bool, Room) {
     // Nothing was sent: the CLI asks again by itself.
     talk.until_asked().await;
     talk.client.answer(AskId(1), Answer::Hook(output)).await.unwrap();
-    assert_eq!(told(&talk.until_idle().await).endings, [TurnEnding::Completed]);
+    assert_eq!(summarize(&talk.until_idle().await).endings, [TurnEnding::Completed]);
     talk.client.close().await;
     (room.sandbox.cwd().join("made.txt").exists(), room)
 }

@@ -1,4 +1,4 @@
-//! Interrupting the real CLI: while it writes, while a tool runs, with prompts that wait.
+//! Interrupts the real CLI: while it writes, while a tool runs, with waiting prompts.
 
 #![allow(
     clippy::unwrap_used,
@@ -36,7 +36,7 @@ async fn a_turn_that_streams_ends_and_the_next_prompt_runs() {
     events.extend(talk.until_idle().await);
     talk.client.send("again").await.unwrap();
     events.extend(talk.until_idle().await);
-    // The receipt may come before or after the end of what was interrupted.
+    // The receipt may come before or after the end of the interrupted turn.
     events.retain(|event| !matches!(event, Event::RequestAnswered { .. }));
     insta::assert_snapshot!(transcript(&events), @r#"
     ready
@@ -61,11 +61,11 @@ async fn a_turn_that_streams_ends_and_the_next_prompt_runs() {
     talk.client.close().await;
 }
 
-/// Both versions answer an interrupt that they read before they have begun the turn, and then run the turn all the same.
+/// Both versions answer an interrupt that they read before the turn has begun, and then run the turn nevertheless.
 #[tokio::test]
 async fn a_turn_that_is_interrupted_before_the_cli_has_begun_it_does_not_run() {
     for claude in [pinned_claude(), oldest_claude()] {
-        // A turn that runs all the same never ends.
+        // A turn that runs nevertheless never ends.
         let room = Room::with_replies(std::iter::repeat_with(Reply::hold).take(12)).await;
         let mut talk = Talk::connect(Options { claude: Some(claude), ..room.options() }).await;
         for _ in 0..6 {
@@ -127,14 +127,14 @@ async fn a_prompt_in_a_turn_of_the_clis_own_can_be_dropped_and_else_has_its_own_
     }
 }
 
-/// Sent when the client hears that the command has ended, a message crosses the turn that the CLI begins about it.
+/// A prompt that is sent at the event of the command's end crosses the turn that the CLI begins about it.
 #[tokio::test]
 async fn a_prompt_that_crosses_a_turn_of_the_clis_own_does_not_run_when_it_is_interrupted() {
     for claude in [pinned_claude(), oldest_claude()] {
         let wait =
             json!({"command": "until [ -e go ]; do sleep 0.02; done", "description": "w", "run_in_background": true});
         let started = [Reply::tool_use("toolu_1", "Bash", wait), Reply::text("started")];
-        // A turn that runs all the same never ends.
+        // A turn that runs nevertheless never ends.
         let room = Room::with_replies(started.into_iter().chain([Reply::hold()])).await;
         let options = Options { claude: Some(claude), allowed_tools: vec!["Bash".into()], ..room.options() };
         let mut talk = Talk::connect(options).await;
@@ -150,7 +150,7 @@ async fn a_prompt_that_crosses_a_turn_of_the_clis_own_does_not_run_when_it_is_in
     }
 }
 
-/// 2.1.42 does not say whose turn it runs: the prompts that waited were given the result of the turn about the task.
+/// 2.1.42 does not report which prompt a turn belongs to: waiting prompts got the result of the turn about the task.
 #[tokio::test]
 async fn prompts_that_wait_while_a_command_in_the_background_ends_keep_their_own_results() {
     let command = |command: &str, background: bool| json!({"command": command, "description": "w", "run_in_background": background});
@@ -167,11 +167,11 @@ async fn prompts_that_wait_while_a_command_in_the_background_ends_keep_their_own
     let options = Options { claude: Some(oldest_claude()), allowed_tools: vec!["Bash".into()], ..room.options() };
     let mut talk = Talk::connect(options).await;
     talk.client.send("one").await.unwrap();
-    started.given().await;
+    started.written().await;
     talk.client.send("two").await.unwrap();
     talk.client.send("three").await.unwrap();
     std::fs::write(room.sandbox.cwd().join("go"), "").unwrap();
-    // That the shell in the background has ended shows nowhere before the turn's end.
+    // No event reports the end of the background shell before the end of the turn.
     while marked(room.marker()).iter().any(|process| process.command.contains("-e go")) {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
@@ -227,11 +227,11 @@ async fn a_tool_that_runs_is_ended_with_what_it_started() {
     let options = Options { allowed_tools: vec!["Bash".into()], ..room.options() };
     let mut talk = Talk::connect(options).await;
     talk.client.send("wait").await.unwrap();
-    started.given().await;
+    started.written().await;
     talk.client.interrupt().await.unwrap();
     let events = talk.until_idle().await;
     assert_eq!(ending(&events), [TurnEnding::Interrupted]);
-    // The CLI has sent its signals; it takes the system a moment to carry them out.
+    // The CLI has sent its signals; delivering them takes a moment.
     let tails = || marked(room.marker()).into_iter().filter(|process| process.command.contains("tail -f")).count();
     while tails() > 0 {
         tokio::time::sleep(Duration::from_millis(10)).await;

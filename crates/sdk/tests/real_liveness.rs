@@ -1,5 +1,5 @@
-//! A real CLI that is stopped in the middle of a turn: it is noticed, and an interrupt ends it. An API that does not answer is
-//! another thing.
+//! A real CLI that is stopped during a turn is detected, and an interrupt terminates it. An API that does not answer is
+//! not mistaken for that.
 
 #![allow(
     clippy::unwrap_used,
@@ -19,7 +19,7 @@ use watari_sdk::{Event, ExitReason, Liveness, Options, RequestError, RequestFail
 use watari_testkit::Reply;
 use watari_testkit::processes::{children_of, marked};
 
-/// Limits that a test can wait for.
+/// Limits that are short enough for a test.
 fn soon() -> Liveness {
     Liveness {
         silent_for: Duration::from_millis(200),
@@ -28,7 +28,7 @@ fn soon() -> Liveness {
     }
 }
 
-/// The real CLI: the child of the keeper, which is the only child of a test.
+/// The real CLI: the child of the supervisor, which is the only child of a test.
 fn cli() -> Pid {
     let supervisors = children_of(std::process::id());
     let [supervisor] = supervisors.as_slice() else { panic!("{supervisors:?}") };
@@ -48,7 +48,7 @@ async fn in_a_turn(room: &Room, liveness: Liveness) -> Talk {
 async fn an_api_that_does_not_answer_is_no_stall_of_the_cli() {
     let room = Room::with_replies([Reply::hold()]).await;
     let mut talk = in_a_turn(&room, soon()).await;
-    // Several probes are answered in this time; none of it is heard.
+    // Several probes are answered in this time, without any event.
     let watched = tokio::time::timeout(Duration::from_secs(3), talk.events.next()).await;
     assert!(watched.is_err(), "{watched:?}");
     talk.client.interrupt().await.unwrap();
@@ -97,11 +97,11 @@ async fn a_tool_that_ignores_every_sign_is_interrupted_well_within_the_limit() {
     let options = Options { allowed_tools: vec!["Bash".into()], ..room.options() };
     let mut talk = Talk::connect(options).await;
     talk.client.send("stay").await.unwrap();
-    started.given().await;
+    started.written().await;
     let begun = Instant::now();
     talk.client.interrupt().await.unwrap();
     let events = talk.until_idle().await;
-    // Measured: answered in 15 ms, ended in 48 ms.
+    // Measured: answered in 15 ms, exited in 48 ms.
     assert!(begun.elapsed() < Liveness::default().interrupt_answered_within, "{:?}", begun.elapsed());
     let ended = |event: &Event| matches!(event, Event::TurnFinished { outcome, .. } if outcome.ending == TurnEnding::Interrupted);
     assert!(events.iter().any(ended), "{events:?}");

@@ -1,4 +1,4 @@
-//! The oldest CLI that sessions are held with: what `MINIMUM_CLI_VERSION` claims, shown.
+//! Sessions work with the oldest CLI, as `MINIMUM_CLI_VERSION` claims.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! Nothing of a session outlives it: processes, zombies, descriptors, files. On the real CLI.
+//! Nothing of a session outlives it on the real CLI: no processes, zombies, descriptors or files.
 
 #![allow(
     clippy::unwrap_used,
@@ -33,7 +33,7 @@ async fn the_chat_example_asks_obeys_and_ends_with_its_input() {
     let bait = room.bait();
     let mut program = Program::chat(&room);
     program.say("make a file").await;
-    program.receive("may Bash run with").await;
+    program.receive("allow Bash to run with").await;
     program.say("y").await;
     program.receive("It is made.").await;
     drop(program.stdin);
@@ -65,17 +65,17 @@ async fn a_hundred_sessions_leave_no_zombie_no_descriptor_and_no_file() {
     let room = Room::with_replies([Reply::text("hello")]).await;
     let servers = [("none".to_owned(), watari_sdk::RawJson::from(r#"{"command": "true"}"#))];
     let options = Options {
-        // A private file is needed for this one.
+        // This option needs a private file.
         mcp_servers: watari_sdk::McpServers::Inline(servers.into_iter().collect()),
         ..room.options()
     };
-    // One before, so that what a runtime opens once is open.
+    // One session first, so that the runtime has opened its own descriptors.
     let talk = Talk::connect(options.clone()).await;
     assert_eq!(private_folders().len(), 1);
     talk.client.close().await;
     let descriptors = open_files_of_this_process();
     for round in 0..25 {
-        // Four at a time, ended in all the ways there are.
+        // Four at a time, ended in every possible way.
         let (a, b, c, d) = tokio::join!(
             Talk::connect(options.clone()),
             Talk::connect(options.clone()),
@@ -98,14 +98,14 @@ async fn a_hundred_sessions_leave_no_zombie_no_descriptor_and_no_file() {
 }
 
 #[tokio::test]
-async fn what_a_keeper_is_still_ending_is_not_told_as_left_behind() {
+async fn what_a_supervisor_is_still_terminating_is_not_an_orphan() {
     let room = Room::with_replies([Reply::text("hello")]).await;
     let mut program = Program::chat(&room);
     program.say("hi").await;
     program.receive("hello").await;
     let owner = program.child.id().unwrap();
     program.child.kill().await.unwrap();
-    // Where processes cannot be looked into there is nothing to tell.
+    // On a system that hides other processes' environments, no orphan is found.
     if let Ok(left) = watari_sdk::orphans().await {
         let left: Vec<_> = left.into_iter().filter(|orphan| orphan.owners().contains(&owner)).collect();
         assert_eq!(left, []);

@@ -1,4 +1,4 @@
-//! Permissions on the real CLI: asked, answered, edited, refused, expired.
+//! Permissions on the real CLI: asked, answered, edited, denied, expired.
 
 #![allow(
     clippy::unwrap_used,
@@ -16,13 +16,13 @@ use serde_json::json;
 use watari_sdk::{Answer, AskId, Event, Options, PermissionPrompts};
 use watari_testkit::Reply;
 
-/// A room in which the model wants to make a file.
+/// A sandbox in which the model wants to create a file.
 async fn room() -> Room {
     let touch = json!({"command": "touch made.txt && echo made", "description": "make a file"});
     Room::with_replies([Reply::tool_use("toolu_1", "Bash", touch), Reply::text("so be it")]).await
 }
 
-/// Asks for the file, answers the question, and tells what happened.
+/// Prompts for the file, answers the ask, and returns a transcript.
 async fn answered_with(room: &Room, decision: Answer) -> String {
     let mut talk = Talk::connect(room.asking_options()).await;
     talk.client.send("make a file").await.unwrap();
@@ -30,10 +30,10 @@ async fn answered_with(room: &Room, decision: Answer) -> String {
     talk.client.answer(AskId(1), decision).await.unwrap();
     events.extend(talk.until_idle().await);
     talk.client.close().await;
-    // What was asked, and everything after it; the streaming before it is another test's.
+    // The ask and everything after it; another test covers the streaming before it.
     let asked = events.iter().position(|event| matches!(event, Event::AskOpened { .. })).unwrap();
     let after = events.split_off(asked);
-    let told = |event: &Event| {
+    let is_relevant = |event: &Event| {
         matches!(
             event,
             Event::AskOpened { .. }
@@ -42,7 +42,7 @@ async fn answered_with(room: &Room, decision: Answer) -> String {
                 | Event::TurnFinished { .. }
         )
     };
-    transcript(&after.into_iter().filter(told).collect::<Vec<_>>())
+    transcript(&after.into_iter().filter(is_relevant).collect::<Vec<_>>())
 }
 
 #[tokio::test]
@@ -81,12 +81,12 @@ async fn a_denied_tool_does_not_run_and_the_model_is_told_why() {
     turn finished: Prompt(PromptId(1)) Completed success "so be it"
     "#);
     assert!(!room.sandbox.cwd().join("made.txt").exists());
-    let told = room.stub.model_calls().pop().unwrap().to_string();
-    assert!(told.contains("not on a Sunday"));
+    let request = room.stub.model_calls().pop().unwrap().to_string();
+    assert!(request.contains("not on a Sunday"));
 }
 
 #[tokio::test]
-async fn a_question_nobody_answers_is_a_no_and_a_late_answer_is_refused() {
+async fn an_ask_nobody_answers_is_denied_and_a_late_answer_is_refused() {
     let room = room().await;
     let options = Options {
         permission_prompts: PermissionPrompts::Ask { answer_within: Some(Duration::from_millis(300)) },

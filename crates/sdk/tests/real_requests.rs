@@ -1,4 +1,4 @@
-//! Requests to the real CLI: each that has a type is answered, and a refusal has the CLI's own words.
+//! Requests to the real CLI: each typed request is answered, and a refusal contains the CLI's own text.
 
 #![allow(
     clippy::unwrap_used,
@@ -110,7 +110,7 @@ async fn files_are_brought_back_to_what_they_were_before_a_prompt() {
 }
 
 #[tokio::test]
-async fn what_is_stored_is_told_when_it_is_asked_for() {
+async fn stored_entries_are_reported_on_request() {
     let room = Room::with_replies([Reply::text("an answer of ours")]).await;
     let mut talk = Talk::connect(Options { mirror: true, ..room.options() }).await;
     talk.client.send("hello").await.unwrap();

@@ -1,4 +1,4 @@
-//! Conversations that go on: resume, fork, and ids that do not fit, on the real CLI.
+//! Resumes and forks conversations on the real CLI, also with ids that do not exist or are in use.
 
 #![allow(
     clippy::unwrap_used,
@@ -17,7 +17,7 @@ use watari_testkit::claude::{oldest_claude, pinned_claude};
 const ID: &str = "0f0e0d0c-0b0a-4908-8706-050403020100";
 const OTHER_ID: &str = "1f1e1d1c-1b1a-4918-8716-151413121110";
 
-/// Holds a short conversation and tells its id.
+/// Runs a short conversation and returns its id.
 async fn converse(options: Options, prompt: &str) -> SessionId {
     let mut talk = Talk::connect(options).await;
     talk.client.send(prompt).await.unwrap();
@@ -67,7 +67,7 @@ async fn the_newest_session_of_a_directory_goes_on() {
     assert_eq!(converse(with(&room, Session::Continue), "which word?").await, first);
 }
 
-/// In every directory the CLI, left to itself, continues the conversation that is found here without it.
+/// In every directory, the CLI with `--continue` chooses the same conversation as the search without it.
 #[tokio::test]
 async fn the_latest_conversation_is_the_one_that_the_cli_would_continue() {
     let room = Room::with_replies((0..9).map(|_| Reply::text("hello"))).await;
@@ -94,8 +94,8 @@ async fn the_latest_conversation_is_the_one_that_the_cli_would_continue() {
     converse(none, "hi").await;
 }
 
-/// The CLI stores below the composed spelling (NFC) of its folder, 2.1.42 also by that of the working directory; and a
-/// variable that is set to nothing names the working directory.
+/// The CLI normalizes the path of its folder to NFC, and 2.1.42 also the name of the working directory; an empty
+/// variable means the working directory.
 #[tokio::test]
 async fn the_latest_conversation_is_found_however_the_cli_s_folder_and_the_directory_are_spelled() {
     let room = Room::with_replies((0..9).map(|_| Reply::text("hello"))).await;
@@ -133,7 +133,7 @@ async fn an_id_that_is_in_use_is_a_clear_error() {
 async fn an_unknown_id_is_a_clear_error() {
     let room = Room::with_replies([Reply::text("hello")]).await;
     let error = Client::connect(with(&room, Session::Resume(id(ID)))).await.unwrap_err().to_string();
-    insta::assert_snapshot!(error, @"there is no session 0f0e0d0c-0b0a-4908-8706-050403020100 to resume for this working directory; check the id and the directory (one without a message is not stored: start a new one)");
+    insta::assert_snapshot!(error, @"there is no session 0f0e0d0c-0b0a-4908-8706-050403020100 to resume in this working directory; check the id and the directory (a session without messages is not stored: start a new one)");
     assert_eq!(watari_testkit::processes::marked(room.marker()), []);
 }
 

@@ -1,4 +1,4 @@
-//! Turns of the real CLI that are not as simple as a prompt and its answer.
+//! Turns of the real CLI beyond a prompt and its answer.
 
 #![allow(
     clippy::unwrap_used,
@@ -9,7 +9,7 @@
 
 mod common;
 
-use common::{Room, Talk, told, transcript};
+use common::{Room, Talk, summarize, transcript};
 use serde_json::json;
 use std::time::Duration;
 use watari_sdk::{
@@ -22,7 +22,7 @@ fn bash(command: &str) -> serde_json::Value {
     json!({"command": command, "description": "run"})
 }
 
-/// A command that says that it has started, and waits to be told to go on.
+/// A command that signals its start, and waits for a signal to continue.
 const WAITS: &str = "echo x > started; until [ -e go ]; do sleep 0.02; done; echo on";
 
 fn emit(room: &Room, name: &str) {
@@ -52,7 +52,7 @@ async fn a_prompt_sent_while_a_tool_runs_has_a_turn_of_its_own() {
     let started = room.signal("started");
     let mut talk = Talk::connect(allowing_bash(&room)).await;
     talk.client.send("one").await.unwrap();
-    started.given().await;
+    started.written().await;
     talk.client.send("a wombat").await.unwrap();
     emit(&room, "go");
     let events = talk.until_idle().await;
@@ -126,7 +126,7 @@ async fn a_prompt_sent_in_a_turn_that_the_cli_began_itself_has_its_outcome() {
     talk.client.send("wait for it").await.unwrap();
     talk.until_idle().await;
     emit(&room, "begin");
-    started.given().await;
+    started.written().await;
     talk.client.send("and this").await.unwrap();
     emit(&room, "go");
     let events = talk.until_idle().await;
@@ -178,7 +178,7 @@ async fn a_stream_that_is_cut_in_a_block_is_discarded_and_tried_again() {
     talk.client.close().await;
 }
 
-/// The older CLI says nothing of the message that broke off: only that another one is complete.
+/// The older CLI does not report the aborted message, only that another one is complete.
 #[tokio::test]
 async fn a_stream_that_breaks_off_is_given_up_before_the_answer_in_its_place() {
     for claude in [pinned_claude(), oldest_claude()] {
@@ -198,7 +198,7 @@ async fn a_stream_that_breaks_off_is_given_up_before_the_answer_in_its_place() {
 }
 
 #[tokio::test]
-async fn an_answer_that_was_not_streamed_is_told_block_by_block() {
+async fn an_answer_that_was_not_streamed_is_emitted_block_by_block() {
     let room = Room::with_replies([
         Reply::stream_error("api_error", "broken"),
         Reply::text("fallen back").and_tool_use("toolu_1", "Bash", bash("echo hi")),
@@ -222,7 +222,7 @@ async fn an_answer_that_was_not_streamed_is_told_block_by_block() {
 
 #[tokio::test]
 async fn api_errors_are_seen_as_retries_and_then_as_what_they_are() {
-    // 400 is tried with fewer features and not again; the others are tried again as often as the CLI is told.
+    // 400 is retried once with fewer features; the others are retried as often as the CLI is configured to.
     for (status, retried) in [(400, false), (401, true), (429, true), (500, true), (529, true)] {
         let room = Room::with_replies([Reply::status(status, "scripted")]).await;
         let room = Room { sandbox: room.sandbox.with_env("CLAUDE_CODE_MAX_RETRIES", "1"), ..room };
@@ -238,7 +238,7 @@ async fn api_errors_are_seen_as_retries_and_then_as_what_they_are() {
             .collect();
         let expected = if retried { vec![(1, Some(u64::from(status)))] } else { vec![] };
         assert_eq!(retries, expected, "{status}: {}", transcript(&events));
-        assert_eq!(told(&events).endings, [TurnEnding::Failed(Failure::Api)], "{status}");
+        assert_eq!(summarize(&events).endings, [TurnEnding::Failed(Failure::Api)], "{status}");
         talk.client.close().await;
     }
 }
@@ -246,14 +246,14 @@ async fn api_errors_are_seen_as_retries_and_then_as_what_they_are() {
 #[tokio::test]
 async fn an_api_that_stalls_is_seen_as_retries_and_then_as_a_failure() {
     let room = Room::with_replies([Reply::text("too late").after(Duration::from_secs(600))]).await;
-    // Left to itself the CLI waits six minutes.
+    // By default the CLI waits six minutes.
     let sandbox = room.sandbox.with_env("CLAUDE_CODE_MAX_RETRIES", "1").with_env("API_TIMEOUT_MS", "1000");
     let room = Room { sandbox, ..room };
     let mut talk = Talk::connect(room.options()).await;
     talk.client.send("go").await.unwrap();
     let events = talk.until_idle().await;
     assert!(events.iter().any(|event| matches!(event, Event::ApiRetried { .. })), "{}", transcript(&events));
-    assert_eq!(told(&events).endings, [TurnEnding::Failed(Failure::Api)], "{}", transcript(&events));
+    assert_eq!(summarize(&events).endings, [TurnEnding::Failed(Failure::Api)], "{}", transcript(&events));
     talk.client.close().await;
 }
 
@@ -266,7 +266,7 @@ async fn a_stream_that_goes_silent_is_given_up_and_asked_for_again() {
     let events = talk.until_idle().await;
     let seen = transcript(&events);
     assert!(events.iter().any(|event| matches!(event, Event::BlockDiscarded { .. })), "{seen}");
-    assert_eq!(told(&events).endings, [TurnEnding::Completed], "{seen}");
+    assert_eq!(summarize(&events).endings, [TurnEnding::Completed], "{seen}");
     talk.client.close().await;
 }
 
@@ -277,7 +277,7 @@ async fn a_stalled_stream_can_be_interrupted() {
     talk.client.send("go").await.unwrap();
     talk.until(|event| matches!(event, Event::BlockDelta { .. })).await;
     talk.client.interrupt().await.unwrap();
-    assert_eq!(told(&talk.until_idle().await).endings, [TurnEnding::Interrupted]);
+    assert_eq!(summarize(&talk.until_idle().await).endings, [TurnEnding::Interrupted]);
     talk.client.close().await;
 }
 
@@ -286,7 +286,7 @@ async fn limits_of_steps_and_cost_end_a_turn() {
     let room = Room::with_replies([Reply::tool_use("toolu_1", "Bash", bash("echo hi"))]).await;
     let mut talk = Talk::connect(Options { max_turns: Some(1), ..allowing_bash(&room) }).await;
     talk.client.send("go").await.unwrap();
-    assert_eq!(told(&talk.until_idle().await).endings, [TurnEnding::Failed(Failure::MaxTurns)]);
+    assert_eq!(summarize(&talk.until_idle().await).endings, [TurnEnding::Failed(Failure::MaxTurns)]);
     talk.client.close().await;
 
     let room =
@@ -294,7 +294,7 @@ async fn limits_of_steps_and_cost_end_a_turn() {
     let mut talk = Talk::connect(Options { max_budget_usd: Some(0.01), ..allowing_bash(&room) }).await;
     talk.client.send("go").await.unwrap();
     let events = talk.until_idle().await;
-    assert_eq!(told(&events).endings, [TurnEnding::Failed(Failure::MaxBudget)]);
+    assert_eq!(summarize(&events).endings, [TurnEnding::Failed(Failure::MaxBudget)]);
     let Some(Event::TurnFinished { outcome, .. }) =
         events.iter().find(|event| matches!(event, Event::TurnFinished { .. }))
     else {
@@ -321,7 +321,7 @@ async fn asked_for_weather(replies: Vec<Reply>) -> (Vec<TurnEnding>, Option<Weat
         Event::TurnFinished { outcome, .. } => Some(outcome),
         _ => None,
     });
-    (told(&events).endings, outcome.unwrap().structured::<Weather>().map(Result::unwrap))
+    (summarize(&events).endings, outcome.unwrap().structured::<Weather>().map(Result::unwrap))
 }
 
 #[tokio::test]
@@ -350,7 +350,7 @@ async fn images_and_documents_reach_the_model() {
         {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "a document of ours"}},
     ]);
     talk.client.send(Prompt { content: PromptContent::Blocks(RawJson::from(blocks)) }).await.unwrap();
-    assert_eq!(told(&talk.until_idle().await).endings, [TurnEnding::Completed]);
+    assert_eq!(summarize(&talk.until_idle().await).endings, [TurnEnding::Completed]);
     let call = room.stub.model_calls()[0].to_string();
     for part in ["look at these", dot, "a document of ours"] {
         assert!(call.contains(part), "the model was not given {part}");
@@ -359,7 +359,7 @@ async fn images_and_documents_reach_the_model() {
 }
 
 #[tokio::test]
-async fn clearing_gives_the_session_another_id_and_compacting_is_told() {
+async fn clearing_gives_the_session_another_id_and_compacting_is_reported() {
     let room = Room::with_replies([Reply::text("one"), Reply::text("two"), Reply::text("a summary")]).await;
     let mut talk = Talk::connect(room.options()).await;
     let mut sessions = Vec::new();
@@ -398,7 +398,7 @@ async fn a_conversation_goes_on_from_an_earlier_point() {
         }
     }
     talk.client.close().await;
-    // Our id of a prompt is its id in the stored conversation.
+    // A prompt has the same id in the stored conversation.
     let at = Session::ResumeAt { session: session.unwrap(), entry: entries[0].clone(), drops_turn: None };
     let mut talk = Talk::connect(Options { session: at, ..room.options() }).await;
     talk.client.send("a capybara").await.unwrap();
@@ -418,6 +418,6 @@ async fn json_over_several_lines_is_taken_by_the_cli() {
     let mut talk = Talk::connect(options).await;
     let blocks = RawJson::from("[\n{\"type\": \"text\",\n\"text\": \"hello\"}\n]");
     talk.client.send(Prompt { content: PromptContent::Blocks(blocks) }).await.unwrap();
-    assert_eq!(told(&talk.until_idle().await).endings, [TurnEnding::Completed]);
+    assert_eq!(summarize(&talk.until_idle().await).endings, [TurnEnding::Completed]);
     talk.client.close().await;
 }

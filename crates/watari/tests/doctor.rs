@@ -483,10 +483,10 @@ fn folders_that_cannot_be_made_are_told() {
     let said = machine.doctor(&[]);
     insta::assert_snapshot!(format!("{}\n{}", said.about("state folder"), said.about("runtime folder")), @"
     exit 1
-    problem  state folder    [machine]/file/state/watari cannot be a folder: [machine]/file is something else
-                             move that away, or set XDG_STATE_HOME to another folder
+    problem  state folder    [machine]/file/state/watari cannot be used: [machine]/file is not a folder
+                             move it away, or set XDG_STATE_HOME to another folder
     exit 1
-    problem  runtime folder  [machine]/link/watari cannot be made: [machine]/link is a link to nothing
+    problem  runtime folder  [machine]/link/watari cannot be created: [machine]/link is a dangling symbolic link
                              remove that link, or set XDG_RUNTIME_DIR to another folder
     ");
 }
@@ -518,11 +518,11 @@ fn a_folder_that_cannot_be_used_is_told_with_the_variable_that_decides_where_it_
     let said = machine.set("XDG_STATE_HOME", state).doctor(&[]);
     insta::assert_snapshot!(format!("{}\n{}", said.about("state folder"), said.about("runtime folder")), @"
     exit 1
-    problem  state folder    [machine]/file/state/watari cannot be a folder: [machine]/file is something else
-                             move that away, or set XDG_STATE_HOME to another folder
+    problem  state folder    [machine]/file/state/watari cannot be used: [machine]/file is not a folder
+                             move it away, or set XDG_STATE_HOME to another folder
     exit 1
-    problem  runtime folder  [machine]/file/state/watari/run cannot be a folder: [machine]/file is something else
-                             move that away, or set XDG_STATE_HOME to another folder
+    problem  runtime folder  [machine]/file/state/watari/run cannot be used: [machine]/file is not a folder
+                             move it away, or set XDG_STATE_HOME to another folder
     ");
 }
 
@@ -666,7 +666,7 @@ fn where_marks_cannot_be_read_that_is_said() {
     let machine = Machine::with_claude(HEALTHY);
     insta::assert_snapshot!(machine.doctor(&["--end-leftovers"]).about("leftovers"), @"
     exit 0
-    ok       leftovers       not known: this system does not show the environment of other processes, by which what sessions left behind is found
+    ok       leftovers       not known: cannot detect orphaned processes: this system hides other processes' environments
     ");
     assert_eq!(machine.doctor(&["--json"]).json()["leftovers"], Value::Null);
 }

@@ -138,7 +138,7 @@ async fn a_folder_for_sockets_that_is_not_ours_alone_is_refused_and_left_as_it_i
     fs::remove_dir(&folder).unwrap();
     fs::write(&folder, "precious").unwrap();
     insta::assert_snapshot!(start().await, @"
-    watari: ROOM/runtime/watari cannot be a folder: ROOM/runtime/watari is something else: move that away, or set XDG_RUNTIME_DIR to another folder
+    watari: ROOM/runtime/watari cannot be used: ROOM/runtime/watari is not a folder: move it away, or set XDG_RUNTIME_DIR to another folder
     exit 1
     ");
     assert_eq!(fs::read_to_string(&folder).unwrap(), "precious");

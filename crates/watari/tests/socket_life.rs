@@ -73,7 +73,7 @@ async fn a_cli_that_cannot_be_started_again_is_told_and_tried_anew() {
     let told = [client.next().await.unwrap(), client.next().await.unwrap()];
     assert!(told.iter().all(|line| line["type"] == "error"), "{told:?}");
     assert!(told.iter().any(|line| line["id"] == "m"), "{told:?}");
-    assert!(told[0]["message"].as_str().unwrap().contains("ended before it was ready (exit code 64)"), "{told:?}");
+    assert!(told[0]["message"].as_str().unwrap().contains("exited before it was ready (exit code 64)"), "{told:?}");
     // And now it is not even there.
     let aside = room.claude.with_extension("aside");
     std::fs::rename(&room.claude, &aside).unwrap();

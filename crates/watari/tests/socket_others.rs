@@ -193,17 +193,17 @@ async fn a_log_is_refused_if_its_file_or_any_link_on_its_way_is_another_users() 
         told.push(refusal(&room, "", path, &["--log", path.to_str().unwrap()]).await);
     }
     insta::assert_snapshot!(told.join("\n"), @"
-    watari: cannot log to ROOM/sticky/file: it is a file of user 65534; name one of this user's
+    watari: cannot log to ROOM/sticky/file: user 65534 owns it; choose a file of this user
     exit Some(1)
-    watari: cannot log to ROOM/sticky/direct: it is a symbolic link of user 65534; name a file
+    watari: cannot log to ROOM/sticky/direct: it is a symbolic link of user 65534; choose a file
     exit Some(1)
-    watari: cannot log to ROOM/chain: it leads through ROOM/sticky/direct, a symbolic link of user 65534; name the file itself
+    watari: cannot log to ROOM/chain: it leads through ROOM/sticky/direct, a symbolic link of user 65534; choose the file itself
     exit Some(1)
-    watari: cannot log to ROOM/sticky/to-new: it is a symbolic link of user 65534; name a file
+    watari: cannot log to ROOM/sticky/to-new: it is a symbolic link of user 65534; choose a file
     exit Some(1)
-    watari: cannot log to ROOM/sticky/folder/new: it leads through ROOM/sticky/folder, a symbolic link of user 65534; name the file itself
+    watari: cannot log to ROOM/sticky/folder/new: it leads through ROOM/sticky/folder, a symbolic link of user 65534; choose the file itself
     exit Some(1)
-    watari: cannot log to ROOM/sticky/second-name: the file has 2 names (hard links), and another user may have given it this one; name another file
+    watari: cannot log to ROOM/sticky/second-name: the file has 2 names (hard links), and another user may have created this one; choose another file
     exit Some(1)
     ");
     assert_eq!(fs::read_to_string(&precious).unwrap(), "precious");

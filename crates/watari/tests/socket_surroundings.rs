@@ -155,6 +155,6 @@ async fn a_host_with_too_few_descriptors_says_so_and_what_to_raise() {
         let (code, stderr) = end_of(&mut command.spawn().unwrap()).await;
         assert_eq!(code, Some(1), "{limit}: {stderr}");
         assert!(stderr.contains("Too many open files") && stderr.contains("ulimit -n 1024"), "{limit}: {stderr}");
-        assert!(!stderr.contains("give this user the right"), "{limit}: {stderr}");
+        assert!(!stderr.contains("give this user permission"), "{limit}: {stderr}");
     }
 }

@@ -72,13 +72,13 @@ fn what_cannot_be_a_record_is_refused_at_once_and_left_as_it_is() {
     let expected = "\
 watari: cannot write to FOLDER/pipe: it is a pipe or a socket, not a file; give another file
 exit Some(2)
-watari: cannot write to FOLDER/second-name: the file has 2 names (hard links), and another user may have given it this one; name another file; give another file
+watari: cannot write to FOLDER/second-name: the file has 2 names (hard links), and another user may have created this one; choose another file; give another file
 exit Some(2)
 watari: cannot write to FOLDER/nowhere/x: No such file or directory (os error 2); give another file
 exit Some(2)
-watari: cannot write to FOLDER/theirs: it is a symbolic link of user 65534; name a file; give another file
+watari: cannot write to FOLDER/theirs: it is a symbolic link of user 65534; choose a file; give another file
 exit Some(2)
-watari: cannot write to FOLDER/chain: it leads through FOLDER/theirs, a symbolic link of user 65534; name the file itself; give another file
+watari: cannot write to FOLDER/chain: it leads through FOLDER/theirs, a symbolic link of user 65534; choose the file itself; give another file
 exit Some(2)
 ";
     assert!(expected.starts_with(&told.concat()), "{}", told.concat());

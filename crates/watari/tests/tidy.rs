@@ -145,7 +145,6 @@ fn unsafe_code_stands_in_one_place() {
     assert_eq!(places.collect::<Vec<_>>(), [root().join("crates/sdk/src/inherited.rs")]);
 }
 
-
 /// The identifiers of Rust code: words outside of comments and strings.
 fn identifiers(code: &str) -> BTreeSet<&str> {
     let mut found = BTreeSet::new();

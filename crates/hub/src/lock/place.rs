@@ -77,7 +77,7 @@ mod tests {
         assert_eq!((locks.folder, locks.weakness), (Some(state), None));
         let nothing_else = ConversationLocks::make(Some(&projects), None);
         let why = nothing_else.weakness.unwrap();
-        assert!(why.contains("is something else; move that away, or set CLAUDE_CONFIG_DIR"), "{why}");
+        assert!(why.contains("is not a folder; move it away, or set CLAUDE_CONFIG_DIR"), "{why}");
         let nowhere = ConversationLocks::make(None, None);
         assert!(nowhere.folder.is_none() && nowhere.weakness.unwrap().starts_with("there is no place"));
     }

@@ -1,11 +1,11 @@
-//! Options that would be refused by the CLI, passed over in silence, or open a gate.
+//! Refuses options that the CLI would reject or silently ignore, and options that would enable `bypassPermissions`.
 
 use watari_protocol::{BypassGate, HOOK_EVENTS, PermissionMode, agent_names_bypass, names_bypass};
 
 use super::BadOption;
 use crate::options::Options;
 
-/// Checks what stands neither in the arguments nor in the files for the CLI.
+/// Checks the options that are checked neither with the arguments nor with the files for the CLI.
 pub(crate) fn check(options: &Options) -> Result<(), BadOption> {
     let unknown = options.hooks.iter().find(|hook| !HOOK_EVENTS.contains(&hook.event.as_str()));
     if let Some(hook) = unknown {
@@ -29,17 +29,17 @@ pub(crate) fn check(options: &Options) -> Result<(), BadOption> {
     bad.map_or(Ok(()), |(name, _)| Err(BadOption::Variable { name: name.clone() }))
 }
 
-/// Whether everything may run without a question in this session, if a client wants it.
+/// Whether clients of this session may enable `bypassPermissions`.
 pub(crate) fn allows_bypass(options: &Options) -> bool {
     options.allow_bypass || options.permission_mode == Some(PermissionMode::BypassPermissions)
 }
 
-/// The same, for whoever takes requests while the CLI is down.
+/// Whether clients may enable `bypassPermissions`, for a host that accepts requests while no CLI runs.
 pub fn bypass_gate(options: &Options) -> BypassGate {
     if allows_bypass(options) { BypassGate::Open } else { BypassGate::Closed }
 }
 
-/// The option that would have everything, or a subagent, run without a question.
+/// Returns the option that would enable `bypassPermissions`, for the session or for a subagent.
 fn option_that_bypasses(options: &Options) -> Option<&'static str> {
     [
         ("agents", options.agents.values().any(agent_names_bypass)),
@@ -60,7 +60,7 @@ mod tests {
     fn a_limit_of_no_turns_is_refused_because_the_cli_takes_it_for_none() {
         let limited = |turns| check(&Options { max_turns: Some(turns), ..Options::default() });
         assert!(limited(1).is_ok());
-        insta::assert_snapshot!(limited(0).unwrap_err(), @"a limit of 0 turns is none for the CLI: it must be 1 or more, or absent");
+        insta::assert_snapshot!(limited(0).unwrap_err(), @"a limit of 0 turns means no limit to the CLI: use 1 or more, or omit it");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The CLI's words for choices that are ours.
+//! The CLI's names for values of the options.
 
 use crate::options::{Effort, SettingSource, ThinkingDisplay};
 

@@ -1,4 +1,4 @@
-//! Where the CLI stores conversations, spelled as it spells it.
+//! Where the CLI stores conversations, in the CLI's spelling.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -7,18 +7,18 @@ use std::path::{Path, PathBuf};
 use unicode_normalization::UnicodeNormalization;
 use watari_protocol::SessionId;
 
-/// Where a CLI stores conversations, and by which word it marks their entries.
+/// Where a CLI stores conversations, and the entrypoint that it writes into their entries.
 #[derive(Debug, Clone)]
 pub(crate) struct TranscriptPlace {
     pub(crate) projects: Option<PathBuf>,
     pub(crate) entrypoint: String,
 }
 
-/// The variable that says where the CLI stores what it keeps, before `HOME`.
+/// The variable that locates the CLI's configuration folder; it takes precedence over `HOME`.
 pub const CONFIG_VARIABLE: &str = "CLAUDE_CONFIG_DIR";
 
-/// Where the CLI with this environment stores conversations. It takes a relative path from the directory it works in, and one
-/// that is empty for that directory; it composes letters and their accents, wherever the path comes from.
+/// Returns where the CLI with this environment stores conversations. The CLI resolves a relative path against its
+/// working directory, takes an empty one for that directory, and normalizes the path to NFC, whatever its source.
 pub(crate) fn transcript_place(environment: &BTreeMap<OsString, OsString>, directory: &Path) -> TranscriptPlace {
     let variable = |name: &str| environment.get(OsStr::new(name));
     let filled = |name: &str| variable(name).filter(|value| !value.is_empty());
@@ -31,19 +31,18 @@ pub(crate) fn transcript_place(environment: &BTreeMap<OsString, OsString>, direc
     }
 }
 
-/// A path in the CLI's spelling. Bytes that are no text become the sign for that, as they do in the CLI.
+/// Returns a path in the CLI's spelling. Invalid UTF-8 becomes U+FFFD, as in the CLI.
 fn composed_path(path: &OsStr) -> PathBuf {
     composed(&path.to_string_lossy()).into()
 }
 
-/// A text in the spelling in which a letter and its accent are one character (NFC). The CLI spells its own folder so, and
-/// CLI 2.1.42 the working directory too.
+/// Normalizes a text to NFC. The CLI does so with its own folder, and CLI 2.1.42 with the working directory too.
 pub(crate) fn composed(text: &str) -> String {
     text.nfc().collect()
 }
 
 impl TranscriptPlace {
-    /// The transcript of a conversation, among those of all directories.
+    /// Finds the transcript of a conversation, among those of all directories.
     pub(crate) fn find(&self, session: &SessionId) -> Option<PathBuf> {
         let name = format!("{session}.jsonl");
         let folders = std::fs::read_dir(self.projects.as_ref()?).ok()?.flatten();
@@ -67,7 +66,7 @@ mod tests {
         let home: (&str, &[u8]) = ("HOME", "/h e\u{301}".as_bytes());
         assert_eq!(place(&[home]), Some("/h \u{e9}/.claude/projects".into()));
         assert_eq!(place(&[("HOME", b"/\xff")]), Some("/\u{fffd}/.claude/projects".into()));
-        // Composed, but not made alike: a ligature stays one.
+        // NFC, not NFKC: a ligature stays one character.
         let config = "/\u{fb01} \u{212b}".as_bytes();
         assert_eq!(place(&[home, (CONFIG_VARIABLE, config)]), Some("/\u{fb01} \u{c5}/projects".into()));
         assert_eq!(place(&[(CONFIG_VARIABLE, "e\u{301}".as_bytes())]), Some("/w e\u{301}/\u{e9}/projects".into()));

@@ -1,4 +1,4 @@
-//! The keeper as a program of its own, for programs that use the crate without `watari`.
+//! The supervisor as a program of its own, for programs that use the crate without `watari`.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -7,11 +7,11 @@ use watari_sdk::Supervisor;
 
 fn main() -> ExitCode {
     Supervisor::run_if_supervisor();
-    // Reached only when a person started it; should nobody read this, nothing is lost.
+    // Reached only when a person started it; a write error does not matter.
     let _unread = writeln!(
         std::io::stderr(),
-        "watari-supervisor is started by programs that use watari-sdk, to end what their sessions leave behind; \
-         name it in Options::keeper"
+        "watari-supervisor is started by programs that use watari-sdk, to terminate the processes of their sessions; \
+         set its path in Options::supervisor"
     );
     ExitCode::from(2)
 }

@@ -1,23 +1,23 @@
-//! What is still to be written to the CLI.
+//! The backlog of lines for the CLI.
 
-/// What is still to be written to the CLI.
+/// The lines that are not written to the CLI yet.
 #[derive(Debug, Default)]
 pub(super) struct Unwritten {
     bytes: Vec<u8>,
     start: usize,
     closes: bool,
-    /// The pipe took no more.
+    /// The pipe is full.
     pub(super) is_stuck: bool,
 }
 
 impl Unwritten {
     pub(super) fn push(&mut self, line: Vec<u8>) {
         if self.is_empty() {
-            // The usual case, and a large prompt is not copied.
+            // The usual case; a large prompt is not copied.
             *self = Unwritten { bytes: line, closes: self.closes, ..Unwritten::default() };
         } else {
             if self.start > self.bytes.len() / 2 {
-                // What was written is more than what was not: moving that is worth the memory.
+                // More than half is written: moving the rest is worth the memory.
                 self.bytes.drain(..self.start);
                 self.start = 0;
             }
@@ -29,7 +29,7 @@ impl Unwritten {
         &self.bytes[self.start..]
     }
 
-    /// Some of it was written; tells whether the CLI has made room for it by reading.
+    /// Notes that `count` bytes were written. Returns whether the CLI has made room for them by reading.
     pub(super) fn written(&mut self, count: usize) -> bool {
         self.start += count;
         let was_stuck = self.is_stuck;

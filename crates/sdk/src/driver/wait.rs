@@ -1,4 +1,4 @@
-//! What the driver waits for.
+//! The futures that the driver waits for.
 
 use std::future::poll_fn;
 use std::io;
@@ -15,7 +15,7 @@ use super::{DriverEvent, Envelope};
 use crate::lines::Lines;
 use crate::sink::Sink;
 
-/// A timer that is set again only when its deadline has changed: the pieces of a text come and go without a look at it.
+/// A timer that is reset only when its deadline changes, so that deltas cost nothing here.
 #[derive(Debug, Default)]
 pub(super) struct Timer {
     sleep: Option<Pin<Box<Sleep>>>,
@@ -23,7 +23,7 @@ pub(super) struct Timer {
 }
 
 impl Timer {
-    /// Waits until then; for ever without a deadline. May be dropped half-way: what was set stays.
+    /// Waits until the deadline, or forever without one. Cancel-safe: the timer stays set.
     pub(super) async fn until(&mut self, deadline: Option<Instant>) {
         let Some(deadline) = deadline else { return std::future::pending().await };
         let sleep = self.sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline.into())));
@@ -39,9 +39,9 @@ impl Timer {
 /// Whether the CLI's output can be read.
 #[derive(Debug, Default)]
 pub(super) struct Reading {
-    /// Nobody has room for more at the moment.
+    /// The sink or the backlog has no room at the moment.
     pub(super) is_blocked: bool,
-    /// Nobody had, at some time since that was last looked at.
+    /// There was no room at some time since the last check.
     pub(super) was_blocked: bool,
 }
 
@@ -58,7 +58,7 @@ pub(super) async fn next_command(commands: &mut Option<mpsc::Receiver<Envelope>>
     }
 }
 
-/// An error counts as readiness: the read or write that follows meets it.
+/// Waits until the pipe is readable. An error counts as readiness: the next read reports it.
 pub(super) async fn readable(pipe: Option<&pipe::Receiver>) {
     match pipe {
         Some(pipe) => drop(pipe.readable().await),
@@ -66,12 +66,12 @@ pub(super) async fn readable(pipe: Option<&pipe::Receiver>) {
     }
 }
 
-/// Lets the sink do what it has to do, and reads what the CLI wrote once there is room for it.
+/// Lets the sink do its background work, and reads the CLI's output once there is room for it.
 pub(super) async fn read_or_work(
     pipe: &mut Option<pipe::Receiver>,
     lines: &mut Lines,
     sink: &mut impl Sink,
-    is_gone: bool,
+    has_exited: bool,
     reads: bool,
     reading: &mut Reading,
 ) -> DriverEvent {
@@ -88,17 +88,17 @@ pub(super) async fn read_or_work(
     }
     reading.is_blocked = false;
     tokio::select! {
-        // Both may be dropped half-way: what was not read stays in the pipe, and what the sink does it does at once.
-        read = read_some(pipe, lines, is_gone) => DriverEvent::Read(read),
+        // Both are cancel-safe: unread bytes stay in the pipe, and each step of the sink is complete.
+        read = read_some(pipe, lines, has_exited) => DriverEvent::Read(read),
         () = poll_fn(|context| sink.poll_work(context)) => DriverEvent::Work,
     }
 }
 
-/// Reads what the CLI wrote. A pipe that was read empty is waited for before it is read again, so
-/// that whoever listens has its turn in between. When everything has ended, an empty pipe is an error and not waited for.
-async fn read_some(pipe: &mut Option<pipe::Receiver>, lines: &mut Lines, is_gone: bool) -> io::Result<usize> {
+/// Reads the CLI's output. An empty pipe is waited for before it is read again, so that readers of events get their
+/// turn in between. When every process has exited, an empty pipe is an error and not waited for.
+async fn read_some(pipe: &mut Option<pipe::Receiver>, lines: &mut Lines, has_exited: bool) -> io::Result<usize> {
     match pipe {
-        Some(pipe) if is_gone => pipe.try_read_buf(lines.space()),
+        Some(pipe) if has_exited => pipe.try_read_buf(lines.space()),
         Some(pipe) => pipe.read_buf(lines.space()).await,
         None => std::future::pending().await,
     }

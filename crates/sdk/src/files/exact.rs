@@ -1,4 +1,4 @@
-//! Modes that are exactly what a rule says: a umask takes rights away from the owner too.
+//! Sets exact modes: a umask removes permissions of the owner too.
 
 use std::fs::File;
 use std::io;
@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::users::is_this_user;
 
-/// Sets the mode of a file that this process has just created, if it has another.
+/// Sets the mode of a file that this process has just created, if it differs.
 pub(super) fn set_mode_of(file: &File, mode: u32) -> io::Result<()> {
     if file.metadata()?.mode() & 0o7777 == mode {
         return Ok(());
@@ -15,8 +15,8 @@ pub(super) fn set_mode_of(file: &File, mode: u32) -> io::Result<()> {
     file.set_permissions(std::fs::Permissions::from_mode(mode))
 }
 
-/// Sets the mode of a folder or a socket that this process has just created, if it has another. What another user has put in
-/// its place is left alone; no link is followed.
+/// Sets the mode of a folder or a socket that this process has just created, if it differs. A file that another user
+/// has put in its place is not changed, and no link is followed.
 #[cfg(target_os = "linux")]
 #[expect(clippy::disallowed_methods, reason = "this is the place for it")]
 pub(super) fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
@@ -24,7 +24,7 @@ pub(super) fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
 
     use rustix::fs::{Mode, OFlags, chmod, open};
 
-    // Needs no right to read it, which the umask may have taken.
+    // `PATH` needs no read permission, which the umask may have removed.
     let held = File::from(open(path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?);
     let metadata = held.metadata()?;
     if metadata.is_symlink() || !is_this_user(metadata.uid()) {
@@ -36,7 +36,7 @@ pub(super) fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
     Ok(chmod(format!("/proc/self/fd/{}", held.as_raw_fd()), Mode::from_raw_mode(mode))?)
 }
 
-/// The same where the system changes the mode of what is at a path, and of no link.
+/// The same for systems that can change a mode by path without following links.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
     use rustix::fs::{AtFlags, CWD, Mode, chmodat};

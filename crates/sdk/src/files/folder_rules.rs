@@ -1,6 +1,6 @@
-//! The rules for folders and sockets, for the table in the docs. `folders.rs` and `sockets.rs` keep them.
+//! The rules for folders and sockets, for the table in the docs. `folders.rs` and `sockets.rs` implement them.
 
-/// How one kind of folder is made. All have the mode 0700, whatever the umask.
+/// How one kind of folder is created. Every folder has the mode 0700, whatever the umask.
 #[derive(Debug, Clone, Copy)]
 pub struct FolderRule {
     /// What it is for.
@@ -13,9 +13,9 @@ pub struct FolderRule {
     pub removed: &'static str,
 }
 
-/// What is checked of a folder that stays.
-const CHECKED: &str = "a folder of this user's, closed to others; every folder and link on the way from the root to it is this \
-                       user's or root's, and no other user may write to these folders (unless they are sticky)";
+/// What is checked of a permanent folder.
+const CHECKED: &str = "owned by this user, closed to others; every folder and link from the root to it is owned by this user or \
+                       root, and no other user can write to these folders (unless they are sticky)";
 
 /// Every rule for folders.
 pub const FOLDERS: [FolderRule; 6] = [
@@ -26,7 +26,7 @@ pub const FOLDERS: [FolderRule; 6] = [
         removed: "by the user",
     },
     FolderRule {
-        what: "locks of conversations; if it cannot be used, they are in STATE/locks",
+        what: "locks of conversations; STATE/locks if this folder cannot be used",
         place: "CLAUDE/projects/.watari-locks",
         checked: CHECKED,
         removed: "by the user",
@@ -41,28 +41,29 @@ pub const FOLDERS: [FolderRule; 6] = [
         what: "private files of one CLI process",
         place: "RUNTIME/private/NAME",
         checked: CHECKED,
-        removed: "when the process has ended, by its supervisor or its owner; when both were killed, by the next start or `watari doctor`",
+        removed: "by the CLI's supervisor or owner when the CLI has exited; if both were killed, by the next start or `watari doctor`",
     },
     FolderRule {
         what: "temporary files of `watari check` and of tests",
         place: "TMP/wt-NAME",
-        checked: "new, in a folder in which no other user can replace it",
-        removed: "when it is no longer needed",
+        checked: "new, in a folder where no other user can replace it",
+        removed: "after use",
     },
     FolderRule {
         what: "CLIs fetched for `watari check`",
         place: "CACHE/claude-code",
-        checked: "every folder and link from the root to the program, and everything in the install of its version, is this user's or \
-                  root's, and no other user may write to it (unless it is a sticky folder); else nothing is installed or run",
+        checked: "every folder and link from the root to the program, and every file of its version, is owned by this user or \
+                  root, and no other user can write to it (unless it is a sticky folder); otherwise nothing is installed or run",
         removed: "by the user",
     },
 ];
 
-/// How sockets are made.
+/// How sockets are created.
 pub const SOCKET: FolderRule = FolderRule {
     what: "sockets of a session",
     place: "RUNTIME/KEY.sock, RUNTIME/KEY.agent.sock, watari socket --socket PATH",
-    checked: "mode 0600 from the first moment; a socket in its place is replaced only if it is this user's and nobody listens; \
-              looked at without waiting; its folder is checked as those of Watari are, but may be open to reading, or sticky; the system says who connects, and only this user may",
-    removed: "by its host, or replaced by the next one",
+    checked: "created with its mode; an existing socket is replaced only if this user owns it and no process listens on it, which is \
+              tested without blocking; its folder is checked like Watari's own, but others may read it and it may be sticky; only \
+              processes of this user can connect (checked with the peer's credentials)",
+    removed: "by its host, or replaced by the next host",
 };

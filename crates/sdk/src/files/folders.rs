@@ -1,4 +1,4 @@
-//! The folders of Watari: what is kept of sessions, and the sockets of those that live.
+//! Watari's folders: the state folder with the files of sessions, and the runtime folder with their sockets.
 
 use std::ffi::OsString;
 use std::fs::{self, Metadata};
@@ -13,13 +13,13 @@ use rustix::process::geteuid;
 use super::users::is_this_user;
 use super::way::{Require, WayError, walk};
 
-/// The variable that says where the state folder is, before `HOME`.
+/// The variable that locates the state folder; it takes precedence over `HOME`.
 pub const STATE_VARIABLE: &str = "XDG_STATE_HOME";
 
-/// The variable that says where the runtime folder is.
+/// The variable that locates the runtime folder.
 pub const RUNTIME_VARIABLE: &str = "XDG_RUNTIME_DIR";
 
-/// Where the sockets of living sessions are.
+/// Returns the runtime folder, with the sockets of live sessions.
 pub fn runtime_folder(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     match absolute(RUNTIME_VARIABLE, &variable) {
         Some(runtime) => Some(runtime.join("watari")),
@@ -27,100 +27,100 @@ pub fn runtime_folder(variable: impl Fn(&str) -> Option<OsString>) -> Option<Pat
     }
 }
 
-/// The runtime folder in the state folder, where no variable names another.
+/// The runtime folder inside the state folder, if no variable names another.
 const RUN: &str = "run";
 
-/// The variable to set for another runtime folder: the one that decides where this one is.
+/// Returns the variable that determined this runtime folder, and must be set to choose another.
 pub fn runtime_variable(runtime: &Path, state: Option<&Path>) -> &'static str {
     let is_in_state = state.is_some_and(|state| runtime == state.join(RUN));
     if is_in_state { STATE_VARIABLE } else { RUNTIME_VARIABLE }
 }
 
-/// Where what is kept of sessions is.
+/// Returns the state folder, with the files of sessions.
 pub fn state_folder(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let state = absolute(STATE_VARIABLE, &variable)
         .or_else(|| absolute("HOME", &variable).map(|home| home.join(".local/state")));
     state.map(|state| state.join("watari"))
 }
 
-/// By the XDG base directory rules a variable that is empty or no absolute path counts as unset.
+/// By the XDG base directory specification, a variable that is empty or not an absolute path counts as unset.
 fn absolute(name: &str, variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     variable(name).map(PathBuf::from).filter(|path| path.is_absolute())
 }
 
-/// Why a folder cannot be used as it is.
+/// Why a folder cannot be used.
 #[derive(Debug)]
 pub enum Trouble {
-    /// It, or what it would be made in, is something else than a folder.
+    /// It, or its nearest existing parent, is not a folder.
     NotAFolder {
         /// Which of them.
         path: PathBuf,
     },
-    /// It, or what it would be made in, is a link to nothing.
+    /// It, or one of its parents, is a dangling symbolic link.
     LinkToNothing {
         /// Which of them.
         path: PathBuf,
     },
-    /// Somebody else owns it.
+    /// Another user owns it.
     NotOurs {
-        /// The number of that user.
+        /// The id of that user.
         owner: u32,
     },
-    /// Others may look into it, or more.
+    /// Other users have permissions on it.
     OpenToOthers {
-        /// What they may.
+        /// Its mode.
         mode: u32,
     },
-    /// Another user can replace it, because a folder above it is that user's.
+    /// Another user can replace it, because that user owns a part of the path to it.
     OwnedAbove {
-        /// Which of those above it.
+        /// That part.
         above: PathBuf,
-        /// The number of that user.
+        /// The id of that user.
         owner: u32,
     },
-    /// Others can replace it, because they can write to a folder above it.
+    /// Other users can replace it, because they can write to a part of the path to it.
     Replaceable {
-        /// Which of those above it.
+        /// That part.
         above: PathBuf,
-        /// What they may.
+        /// Its mode.
         mode: u32,
     },
-    /// It, or what it would be made in, may not be written.
+    /// It, or its nearest existing parent, cannot be written.
     NotWritable {
         /// Which of them.
         path: PathBuf,
-        /// The system's word.
+        /// The system's error.
         source: io::Error,
     },
-    /// The system does not tell.
+    /// It, or a part of the path to it, cannot be inspected.
     Hidden {
-        /// Of what.
+        /// Which of them.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// How a folder can be used.
+/// Whether a folder exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Usable {
-    /// It is there.
+    /// It exists and can be used.
     AsItIs,
-    /// It is not there, but can be made.
+    /// It does not exist, but can be created.
     OnceMade,
 }
 
 impl Trouble {
-    /// What is wrong with a folder, and what to do; the variable says where it is.
+    /// Describes what is wrong with a folder, and the remedy. `variable` is the variable that locates the folder.
     pub fn describe(&self, folder: &Path, variable: &str) -> (String, String) {
         let folder = folder.display();
         match self {
             Trouble::NotAFolder { path } => (
-                format!("{folder} cannot be a folder: {} is something else", path.display()),
-                format!("move that away, or set {variable} to another folder"),
+                format!("{folder} cannot be used: {} is not a folder", path.display()),
+                format!("move it away, or set {variable} to another folder"),
             ),
             Trouble::LinkToNothing { path } => (
-                format!("{folder} cannot be made: {} is a link to nothing", path.display()),
+                format!("{folder} cannot be created: {} is a dangling symbolic link", path.display()),
                 format!("remove that link, or set {variable} to another folder"),
             ),
             Trouble::NotOurs { owner } => (
@@ -142,17 +142,17 @@ impl Trouble {
                 (format!("{folder} cannot be written: {}: {source}", path.display()), remedy_of(source, variable))
             }
             Trouble::Hidden { path, source } => {
-                (format!("cannot look at {}: {source}", path.display()), remedy_of(source, variable))
+                (format!("cannot inspect {}: {source}", path.display()), remedy_of(source, variable))
             }
         }
     }
 }
 
-/// What to do when this program has no descriptor left to open anything.
+/// The remedy when this process has no file descriptor left.
 pub const MORE_DESCRIPTORS: &str =
     "raise the limit of open files with `ulimit -n 1024` in the shell that starts watari";
 
-/// What to do about an error of the system's.
+/// The remedy for an error of the system.
 fn remedy_of(error: &io::Error, variable: &str) -> String {
     let is = |kinds: &[io::ErrorKind]| kinds.contains(&error.kind());
     // Another folder would not help.
@@ -160,26 +160,26 @@ fn remedy_of(error: &io::Error, variable: &str) -> String {
         return MORE_DESCRIPTORS.to_owned();
     }
     let first = if is(&[io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded]) {
-        "make room on its disk"
+        "free space on its disk"
     } else if is(&[io::ErrorKind::ReadOnlyFilesystem]) {
         "mount its file system for writing"
     } else {
-        "give this user the right to"
+        "give this user permission"
     };
     format!("{first}, or set {variable} to another folder")
 }
 
-/// Sees to it that a folder is there, for this user alone.
+/// Creates a folder for this user alone, unless it exists.
 pub fn make(folder: &Path) -> Result<(), Trouble> {
     if examine(folder)? == Usable::AsItIs {
         return Ok(());
     }
     super::make_folder(folder).map_err(|source| Trouble::NotWritable { path: folder.to_owned(), source })?;
-    // Somebody else may have been faster.
+    // Another process may have been faster.
     examine(folder).map(drop)
 }
 
-/// Checks that no other user can replace a folder that is there, or what this user has in it.
+/// Checks that no other user can replace an existing folder, or this user's files in it.
 pub fn check_unchangeable(folder: &Path) -> Result<(), Trouble> {
     let way = walk(folder, Require::Unchangeable)?;
     match &way.end {
@@ -189,7 +189,7 @@ pub fn check_unchangeable(folder: &Path) -> Result<(), Trouble> {
     }
 }
 
-/// Looks at a folder, or at what it would be made in, and changes nothing.
+/// Checks a folder, or the nearest existing parent of a missing one. Changes nothing.
 pub fn examine(folder: &Path) -> Result<Usable, Trouble> {
     let (nearest, metadata) = nearest_existing(folder)?;
     if !metadata.is_dir() {
@@ -209,8 +209,9 @@ pub fn examine(folder: &Path) -> Result<Usable, Trouble> {
     if mode & 0o077 == 0 { Ok(Usable::AsItIs) } else { Err(Trouble::OpenToOthers { mode }) }
 }
 
-/// That nobody else can put another folder in its place: whoever owns a folder or may write to it can rename what is in it,
-/// unless it is sticky, and then its owner still can. And whoever owns a link says where it leads.
+/// Checks that no other user can put another folder in its place. A user who owns a folder, or can write to it, can
+/// rename its entries; in a sticky folder only its owner can rename those of others. The owner of a link decides where
+/// it leads.
 fn check_above(nearest: &Path, is_there: bool) -> Result<(), Trouble> {
     let way = walk(nearest, Require::Unchangeable)?;
     match &way.end {
@@ -229,7 +230,7 @@ impl From<WayError> for Trouble {
     }
 }
 
-/// The folder itself or the nearest of those it would be in.
+/// Returns the folder itself, or its nearest existing parent.
 pub(super) fn nearest_existing(folder: &Path) -> Result<(&Path, Metadata), Trouble> {
     let mut missing = io::Error::from(io::ErrorKind::NotFound);
     for path in folder.ancestors() {
@@ -238,14 +239,14 @@ pub(super) fn nearest_existing(folder: &Path) -> Result<(&Path, Metadata), Troub
             Err(_) if fs::symlink_metadata(path).is_ok_and(|link| link.is_symlink()) => {
                 return Err(Trouble::LinkToNothing { path: path.to_owned() });
             }
-            // Below a file there is nothing, which is not the same word to the system.
+            // For a path below a file, the system reports another error than for a missing one.
             Err(error) if [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory].contains(&error.kind()) => {
                 missing = error;
             }
             Err(source) => return Err(Trouble::Hidden { path: path.to_owned(), source }),
         }
     }
-    // Not even the first directory is there.
+    // Not even the root directory exists.
     Err(Trouble::Hidden { path: folder.to_owned(), source: missing })
 }
 
@@ -276,11 +277,11 @@ mod tests {
             trouble.describe(Path::new("/r/watari"), RUNTIME_VARIABLE).1
         };
         let otherwise = "or set XDG_RUNTIME_DIR to another folder";
-        assert_eq!(remedy(io::ErrorKind::StorageFull), format!("make room on its disk, {otherwise}"));
-        assert_eq!(remedy(io::ErrorKind::QuotaExceeded), format!("make room on its disk, {otherwise}"));
+        assert_eq!(remedy(io::ErrorKind::StorageFull), format!("free space on its disk, {otherwise}"));
+        assert_eq!(remedy(io::ErrorKind::QuotaExceeded), format!("free space on its disk, {otherwise}"));
         let read_only = format!("mount its file system for writing, {otherwise}");
         assert_eq!(remedy(io::ErrorKind::ReadOnlyFilesystem), read_only);
-        assert_eq!(remedy(io::ErrorKind::PermissionDenied), format!("give this user the right to, {otherwise}"));
+        assert_eq!(remedy(io::ErrorKind::PermissionDenied), format!("give this user permission, {otherwise}"));
     }
 
     #[test]

@@ -1,7 +1,7 @@
-//! Folders with what one CLI process is given in files: for this user alone, and nothing of it stays.
+//! Private folders: the files that one CLI process gets, for this user alone, removed with the process.
 //!
-//! The owner of a process and its supervisor each hold a shared lock on the folder. One that nobody holds is an orphan:
-//! both were killed.
+//! The owner of a process and its supervisor each hold a shared lock on the folder. A folder without a lock is an
+//! orphan: both were killed.
 
 use std::fs::{self, File};
 use std::hash::{BuildHasher, RandomState};
@@ -15,29 +15,29 @@ use rustix::io::Errno;
 use super::folders;
 use super::{FileRule, PRIVATE_FILE, PRIVATE_PROGRAM, is_at, is_this_user, make_new_folder};
 
-/// A folder of one CLI process. It is made when it is needed, and removed when this is dropped.
+/// The private folder of one CLI process. It is created when it is needed, and removed when this is dropped.
 #[derive(Debug, Default)]
 pub struct PrivateFolder(Option<Held>);
 
-/// A folder, held so that nobody takes it for an orphan.
+/// A folder with a lock, so that it is not taken for an orphan.
 #[derive(Debug)]
 pub(crate) struct Held {
     path: PathBuf,
     _lock: File,
 }
 
-/// Below the runtime folder.
+/// The parent of all private folders, in the runtime folder.
 const PARENT: &str = "private";
 
-/// How many names are read when orphans are looked for, and how many folders are tried. The rest waits for the next time.
+/// How many names a search for orphans reads, and how many folders it tries. The rest is left to the next search.
 const NAMES_MAX: usize = 65_536;
 const TRIED_MAX: usize = 1024;
 
-/// How often another name is tried when an orphan was looked for in the moment in which a folder was made.
+/// How often another name is tried when a search for orphans removes a folder that was just created.
 const TRIES_MAX: usize = 16;
 
 impl PrivateFolder {
-    /// Where it is, if it is.
+    /// The path, if the folder was created.
     pub(crate) fn path(&self) -> Option<&Path> {
         self.0.as_ref().map(|held| held.path.as_path())
     }
@@ -59,10 +59,10 @@ impl PrivateFolder {
         Ok(path)
     }
 
-    /// Puts a link into it, in the place of what has that name.
+    /// Creates a symbolic link in it, replacing an entry of that name, and returns the path of the link.
     pub(crate) fn link(&mut self, name: &str, target: &Path) -> io::Result<PathBuf> {
         let path = self.made()?.join(name);
-        // If it is there, it was made by us.
+        // An existing entry was created by this process.
         let _absent = fs::remove_file(&path);
         std::os::unix::fs::symlink(target, &path)?;
         Ok(path)
@@ -86,15 +86,15 @@ impl Drop for PrivateFolder {
     }
 }
 
-/// Holds a folder that another process has made. None if it is gone.
+/// Locks a folder that another process has created. `None` if it was removed.
 pub(crate) fn hold(path: &Path) -> Option<Held> {
     let lock = open_folder(path).ok()?;
     flock(&lock, FlockOperation::NonBlockingLockShared).ok()?;
     Some(Held { path: path.to_owned(), _lock: lock })
 }
 
-/// Removes the folders of processes whose owner and supervisor were both killed, and says how many there were. A folder that
-/// another user could change is not looked into: what is in it may be a link to anything of this user's.
+/// Removes the folders of processes whose owner and supervisor were both killed, and returns their number. A parent
+/// folder that another user could change is not searched: its entries may be links to any file of this user.
 pub fn remove_orphans() -> usize {
     let Some(parent) = runtime_folder().map(|runtime| runtime.join(PARENT)) else { return 0 };
     if !matches!(folders::examine(&parent), Ok(folders::Usable::AsItIs)) {
@@ -109,23 +109,23 @@ fn remove_orphans_in(parent: &Path) -> usize {
     ours.take(TRIED_MAX).filter(|entry| remove_orphan(&entry.path()).is_ok()).count()
 }
 
-/// Whether a folder is called as [`make`] calls them.
+/// Whether a name has the form that [`make`] gives to folders.
 fn is_name(name: &str) -> bool {
-    name.split_once('-').is_some_and(|(process, random_u128)| {
+    name.split_once('-').is_some_and(|(process, random)| {
         let is_number = !process.is_empty() && process.bytes().all(|byte| byte.is_ascii_digit());
-        is_number && random_u128.len() == CHANCE_DIGITS && random_u128.bytes().all(|byte| byte.is_ascii_hexdigit())
+        is_number && random.len() == RANDOM_DIGITS && random.bytes().all(|byte| byte.is_ascii_hexdigit())
     })
 }
 
-/// How many hexadecimal digits of chance end the name of a folder.
-const CHANCE_DIGITS: usize = 16;
+/// The number of random hexadecimal digits at the end of a folder's name.
+const RANDOM_DIGITS: usize = 16;
 
 fn remove_orphan(path: &Path) -> io::Result<()> {
     let folder = open_folder(path)?;
     if !is_this_user(folder.metadata()?.uid()) {
         return Err(io::ErrorKind::PermissionDenied.into());
     }
-    // Held by somebody: then it is none.
+    // Fails if another process holds a lock: then the folder is not an orphan.
     flock(&folder, FlockOperation::NonBlockingLockExclusive)?;
     if !is_at(&folder, path) {
         return Err(io::ErrorKind::NotFound.into());
@@ -144,24 +144,25 @@ fn make() -> io::Result<Held> {
     };
     let parent = runtime.join(PARENT);
     folders::make(&parent).map_err(|trouble| refused(&parent, trouble))?;
-    // From here on only where the path really leads, of which every part was checked: a link on the way may be another user's.
+    // From here on only the resolved path is used, and every part of it is checked: a link on the way may belong to
+    // another user.
     let parent = fs::canonicalize(&parent)?;
     folders::examine(&parent).map_err(|trouble| refused(&parent, trouble))?;
     for _ in 0..TRIES_MAX {
-        let (process, random_u128) = (std::process::id(), RandomState::new().hash_one(std::process::id()));
-        // The process is for people: the lock says whether it is an orphan.
-        let path = parent.join(format!("{process}-{random_u128:0CHANCE_DIGITS$x}"));
+        let (process, random) = (std::process::id(), RandomState::new().hash_one(std::process::id()));
+        // The process id is for people; the lock decides whether the folder is an orphan.
+        let path = parent.join(format!("{process}-{random:0RANDOM_DIGITS$x}"));
         make_new_folder(&path)?;
         match hold(&path) {
             Some(held) if is_at(&held._lock, &path) => return Ok(held),
-            // Taken for an orphan before it was held.
+            // Removed as an orphan before it was locked.
             Some(_) | None => {}
         }
     }
     Err(io::ErrorKind::ResourceBusy.into())
 }
 
-/// Opens a folder, which may not be a symbolic link, to hold a lock on it.
+/// Opens a folder, which must not be a symbolic link, to hold a lock on it.
 #[expect(clippy::disallowed_methods, reason = "this is the place for it")]
 pub fn open_folder(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;

@@ -1,4 +1,4 @@
-//! Programs that Watari runs, and whether another user could have replaced them.
+//! Checks whether another user could have replaced a program that Watari runs.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use super::folders::{Trouble, nearest_existing};
 use super::make_folder;
 use super::way::{Require, WayError, walk};
 
-/// Makes the folder that installs are put into, if it is missing. No other user can replace it, or what is in it.
+/// Creates the folder of the installs, if it is missing, where no other user can replace it or its content.
 pub fn make_installs(folder: &Path) -> Result<(), Trouble> {
     let (nearest, _) = nearest_existing(folder)?;
     check(nearest)?;
@@ -18,20 +18,20 @@ pub fn make_installs(folder: &Path) -> Result<(), Trouble> {
     Ok(check(folder)?)
 }
 
-/// Checks that no other user could have changed an install or the way to its program, or can: every folder and link from the
-/// root on, the program, and everything else in the install, which the program may read or run.
+/// Checks that no other user could or can change an install or the path to its program: every folder and link from the
+/// root on, the program, and every other file of the install, which the program may read or run.
 pub fn examine_install(install: &Path, program: &Path) -> Result<(), Trouble> {
     check(install)?;
     check(program)?;
     Ok(check_below(install)?)
 }
 
-/// Checks that no other user can replace a program that is not Watari's: the way to it, and its file.
+/// Checks that no other user can replace a program that Watari did not install: the path to it, and its file.
 pub fn examine_program(program: &Path) -> Result<(), Trouble> {
     Ok(check(program)?)
 }
 
-/// The way to a path, and what is there.
+/// Checks every part of a path, including its end.
 fn check(path: &Path) -> Result<(), WayError> {
     let way = walk(path, Require::Unchangeable)?;
     match &way.end {
@@ -40,7 +40,7 @@ fn check(path: &Path) -> Result<(), WayError> {
     }
 }
 
-/// Everything in a folder. Links are not followed: only their owners count.
+/// Checks everything in a folder. Links are not followed; only their owners are checked.
 fn check_below(folder: &Path) -> Result<(), WayError> {
     let failed = |source| WayError::Io { path: folder.to_owned(), source };
     for entry in fs::read_dir(folder).map_err(failed)? {

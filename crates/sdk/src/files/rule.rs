@@ -1,4 +1,4 @@
-//! How a file is made or opened by its rule.
+//! Creates and opens files by their rule.
 
 use std::fs::File;
 use std::io;
@@ -13,14 +13,14 @@ use super::exact::set_mode_of;
 use super::users::is_this_user;
 use super::way::{Require, WayError, walk};
 
-/// How one kind of file is made or opened.
+/// How one kind of file is created and opened.
 #[derive(Debug, Clone, Copy)]
 pub struct FileRule {
     /// What it is.
     pub what: &'static str,
     /// Where it is.
     pub place: &'static str,
-    /// The mode it is created with, whatever the umask; none when it is never created.
+    /// The mode it is created with, whatever the umask; `None` if it is never created.
     pub mode: Option<u32>,
     /// Who removes it, and when.
     pub removed: &'static str,
@@ -48,29 +48,29 @@ pub(super) enum Create {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Link {
-    /// The last part of the path may not be a symbolic link.
+    /// The last part of the path must not be a symbolic link.
     Refused,
-    /// Every link on the way must be this user's or root's, and the file this user's under no other name: what is written there
-    /// others must not choose or read.
+    /// Every link on the way must be owned by this user or root, and the file by this user, without another hard link:
+    /// other users must not choose the file that is written, or be able to read it.
     FollowedIfOurs,
     Delivery,
 }
 
-/// What may stand at the path. What is refused is refused without waiting for it.
+/// What may be at the path. Everything else is refused without blocking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Accepts {
     RegularFile,
     RegularFileOrDevice,
-    /// Also a pipe, which is not waited for here: whoever reads it has a limit for that.
+    /// Also a pipe. Opening it does not block; the reader has a time limit.
     AnythingWithoutWaiting,
-    /// Also a pipe, which is waited for.
+    /// Also a pipe. Opening it blocks.
     Anything,
-    /// Nothing but a pipe.
+    /// Only a pipe.
     Pipe,
 }
 
 impl FileRule {
-    /// Opens a file of this kind, or makes it. Never waits, unless the rule says so.
+    /// Opens a file of this kind, or creates it. Never blocks, unless the rule says so.
     pub fn open(&self, path: &Path) -> io::Result<File> {
         if ends_as_folder(path) {
             return Err(describe(Errno::ISDIR, OFlags::empty()));
@@ -82,25 +82,25 @@ impl FileRule {
         self.check(&file).map(|()| file)
     }
 
-    /// Opens a file at the end of a way that was walked, in the folder that was found there.
+    /// Walks the path, checks every link, and opens the file relative to the folder that was found.
     fn open_walked(&self, path: &Path) -> io::Result<File> {
         let way = walk(path, Require::TrustedLinks).map_err(|error| refused(error, path))?;
         let Some(name) = &way.name else { return Err(describe(Errno::ISDIR, OFlags::empty())) };
         let (folder, name) = way.folder.place(name);
-        // What is put in its place now must not be followed. What only the system can follow is a descriptor of a process of
-        // this user's.
+        // A link that is put in its place now must not be followed. A magic link is a descriptor of a process of this
+        // user, and only the system can follow it.
         let mut flags = self.flags_to_open();
         flags.set(OFlags::NOFOLLOW, !way.is_magic);
         self.open_at(folder, &name, flags)
     }
 
-    /// Opens a file or makes it. The mode of a new one is the rule's, whatever the umask; that of another stays.
+    /// Opens or creates a file. A new file gets the rule's mode, whatever the umask; an existing file keeps its mode.
     #[expect(clippy::disallowed_methods, reason = "this is the place for it")]
     fn open_at(&self, folder: BorrowedFd<'_>, name: &Path, flags: OFlags) -> io::Result<File> {
         let plain = |error| describe(error, flags);
         let open_existing = |more| openat(folder, name, flags | more, Mode::empty()).map(File::from);
         let make = || {
-            // A rule that makes files has a mode; none would be closed to everybody.
+            // A rule that creates files has a mode; without one, nobody could open the file.
             let mode = self.mode.unwrap_or(0);
             let more = OFlags::CREATE | OFlags::EXCL;
             let file = openat(folder, name, flags | more, Mode::from_raw_mode(mode as RawMode)).map(File::from)?;
@@ -122,7 +122,7 @@ impl FileRule {
                 made => return made,
             }
         }
-        Err(io::Error::other("it comes and goes, or is a link to nothing"))
+        Err(io::Error::other("other processes create and remove it repeatedly, or it is a dangling symbolic link"))
     }
 
     fn flags_to_open(&self) -> OFlags {
@@ -138,7 +138,7 @@ impl FileRule {
         flags
     }
 
-    /// Opens a file of this kind to read it, if it is there.
+    /// Opens an existing file of this kind for reading.
     pub fn open_existing(&self, path: &Path) -> io::Result<File> {
         FileRule { mode: None, access: Access::Read, create: Create::Never, ..*self }.open(path)
     }
@@ -150,13 +150,12 @@ impl FileRule {
         let metadata = file.metadata()?;
         let kind = metadata.file_type();
         if kind.is_file() && self.link == Link::FollowedIfOurs && !is_this_user(metadata.uid()) {
-            return Err(io::Error::other(format!("it is a file of user {}; name one of this user's", metadata.uid())));
+            return Err(io::Error::other(format!("user {} owns it; choose a file of this user", metadata.uid())));
         }
         if kind.is_file() && self.link == Link::FollowedIfOurs && metadata.nlink() > 1 {
             let links = metadata.nlink();
             return Err(io::Error::other(format!(
-                "the file has {links} names (hard links), and another user may have given \
-                                                 it this one; name another file"
+                "the file has {links} names (hard links), and another user may have created this one; choose another file"
             )));
         }
         if self.accepts == Accepts::Pipe {
@@ -170,12 +169,12 @@ impl FileRule {
         } else if kind.is_dir() {
             "a folder"
         } else {
-            "something else"
+            "a device"
         };
         Err(io::Error::other(format!("it is {what}, not a file")))
     }
 
-    /// How it is opened, for the table in the docs.
+    /// Describes how it is opened, for the table in the docs.
     pub fn flags(&self) -> String {
         let access = match self.access {
             Access::Read => "read",
@@ -192,33 +191,35 @@ impl FileRule {
         let link = match self.link {
             Link::Refused => ", no symbolic link",
             Link::FollowedIfOurs => {
-                ", only this user's file with one name, only links of this user's or root's on the way, an existing file keeps its mode"
+                ", only a file owned by this user without further hard links, every link on the way owned by this user or root, an existing file keeps its mode"
             }
             Link::Delivery => "",
         };
         let accepts = match self.accepts {
             Accepts::RegularFile => ", regular file only, never blocks",
             Accepts::RegularFileOrDevice => ", regular file or device only, never blocks",
-            Accepts::AnythingWithoutWaiting => ", may be a pipe, which has ten seconds",
-            Accepts::Anything => ", may be a pipe and then waits for it",
+            Accepts::AnythingWithoutWaiting => ", may be a pipe (read for at most ten seconds)",
+            Accepts::Anything => ", may be a pipe and then blocks",
             Accepts::Pipe => ", pipe only, never blocks",
         };
         format!("{access}{create}{link}{accepts}")
     }
 }
 
-/// How often a file is opened or made that other processes make and remove meanwhile.
+/// How often opening and creating is tried while other processes create and remove the file.
 const TRIES_MAX: usize = 16;
 
-/// Why a path is not used that a user named.
+/// Describes why a path from a user is refused.
 fn refused(error: WayError, named: &Path) -> io::Error {
     match error {
         WayError::Owned { path, owner } if path == named => {
-            io::Error::other(format!("it is a symbolic link of user {owner}; name a file"))
+            io::Error::other(format!("it is a symbolic link of user {owner}; choose a file"))
         }
         WayError::Owned { path, owner } => {
             let path = path.display();
-            io::Error::other(format!("it leads through {path}, a symbolic link of user {owner}; name the file itself"))
+            io::Error::other(format!(
+                "it leads through {path}, a symbolic link of user {owner}; choose the file itself"
+            ))
         }
         WayError::Writable { path, mode } => {
             io::Error::other(format!("others can write to {} (mode {mode:o})", path.display()))
@@ -227,13 +228,13 @@ fn refused(error: WayError, named: &Path) -> io::Error {
     }
 }
 
-/// The system's word for a link that is not followed is about loops.
-/// Whether only a folder can have this path. What splits a path into names passes over how it ends.
+/// Whether only a folder can have this path. `Path::components` ignores how a path ends.
 fn ends_as_folder(path: &Path) -> bool {
     let path = path.as_os_str().as_encoded_bytes();
     path.ends_with(b"/") || path.ends_with(b"/.")
 }
 
+/// Replaces errors of the system that mislead: for a link that is not followed, it reports a loop.
 fn describe(error: Errno, flags: OFlags) -> io::Error {
     match error {
         Errno::LOOP if flags.contains(OFlags::NOFOLLOW) => io::Error::other("it is a symbolic link, not a file"),
@@ -255,7 +256,7 @@ mod tests {
     #[test]
     fn a_link_that_another_user_swaps_in_while_the_way_is_walked_is_never_followed() {
         if !rustix::process::geteuid().is_root() {
-            println!("skipped: only root can make links of another user's");
+            println!("skipped: only root can create links of another user");
             return;
         }
         let root = tempfile::tempdir().unwrap();
@@ -274,7 +275,7 @@ mod tests {
                     renameat_with(super::CWD, &one, super::CWD, &other, RenameFlags::EXCHANGE).unwrap();
                 }
             });
-            // Until both were met often enough, so that the swap was also met between two looks.
+            // Until both outcomes are frequent, so that some swaps fell between two steps of the walk.
             while opened < 500 || refused < 500 {
                 match NAMED_LOG.open(&shared.join("folder/log")) {
                     Ok(_) => opened += 1,

@@ -1,4 +1,4 @@
-//! The rules: for each kind of file its mode and how it is opened.
+//! The rules for files: the mode of each kind, and how it is opened.
 
 use super::rule::{Accepts, Access, Create, FileRule, Link};
 
@@ -80,11 +80,11 @@ pub const NAMED_LOG: FileRule = FileRule {
     create: Create::IfMissing,
     link: Link::FollowedIfOurs,
     accepts: Accepts::RegularFileOrDevice,
-    removed: "by the user; renamed to PATH.1 at 1 MiB; if that is not a log of a host, the log stops with a line that says so",
+    removed: "by the user; renamed to PATH.1 at 1 MiB; if PATH.1 is not a log of a host, logging stops with a line that says so",
     ..OURS
 };
 
-/// What the CLI is given in a file because it is secret or long.
+/// A file for the CLI, for values that are secret or long.
 pub const PRIVATE_FILE: FileRule = FileRule {
     what: "MCP configuration and settings for one CLI process",
     place: "RUNTIME/private/NAME/{mcp,settings}.json",
@@ -94,15 +94,15 @@ pub const PRIVATE_FILE: FileRule = FileRule {
     ..OURS
 };
 
-/// A program that stands for another in one CLI process.
+/// A program that replaces another one for one CLI process.
 pub const PRIVATE_PROGRAM: FileRule = FileRule {
-    what: "a program that fails in the place of git (`--untrusted`)",
+    what: "program that fails in the place of git (`--untrusted`)",
     place: "RUNTIME/private/NAME/git",
     mode: Some(0o700),
     ..PRIVATE_FILE
 };
 
-/// The Claude Code executable, of which the beginning is looked at.
+/// The Claude Code executable, of which the first bytes are read.
 pub const PROGRAM: FileRule = FileRule {
     what: "Claude Code executable (its first bytes)",
     place: "--claude PATH, or found on the PATH",
@@ -114,7 +114,7 @@ pub const PROGRAM: FileRule = FileRule {
 
 /// The transcript of a conversation, which the CLI writes.
 pub const TRANSCRIPT: FileRule = FileRule {
-    what: "transcript of a conversation (what others add to it)",
+    what: "transcript of a conversation (to find the latest one and to detect other writers)",
     place: "~/.claude/projects/…/SESSION_ID.jsonl",
     mode: None,
     link: Link::Delivery,
@@ -122,7 +122,7 @@ pub const TRANSCRIPT: FileRule = FileRule {
     ..OURS
 };
 
-/// MCP servers or settings that somebody named for the CLI.
+/// A file with MCP servers or settings for the CLI, named by a user or a client.
 pub const GIVEN: FileRule = FileRule {
     what: "MCP servers or settings that a user or a client named",
     place: "watari socket --mcp-config FILE, `options.settings` of `start`",
@@ -132,7 +132,7 @@ pub const GIVEN: FileRule = FileRule {
     ..OURS
 };
 
-/// A script or a scenario that somebody wrote.
+/// A script or a scenario that a person wrote.
 pub const HAND_WRITTEN: FileRule = FileRule {
     what: "script or scenario that a user named",
     place: "watari stub FILE, watari check --scenarios FILE",
@@ -145,7 +145,7 @@ pub const HAND_WRITTEN: FileRule = FileRule {
 
 /// The record of a stub's requests, at a path that the user named.
 pub const WANTED_RECORD: FileRule = FileRule {
-    what: "requests that a stub has got",
+    what: "requests that a stub received",
     place: "watari stub --record PATH",
     access: Access::Append,
     create: Create::IfMissing,
@@ -168,7 +168,7 @@ pub const CHECK_FILE: FileRule = FileRule {
 /// What the fake CLI and the recorder write for tests.
 pub const TEST_LOG: FileRule = FileRule {
     what: "log of the fake CLI and of the recorder",
-    place: "named by a variable of the test's",
+    place: "named by a variable of the test",
     access: Access::Append,
     create: Create::IfMissing,
     link: Link::Delivery,
@@ -177,9 +177,9 @@ pub const TEST_LOG: FileRule = FileRule {
     ..OURS
 };
 
-/// A file of the system's.
+/// A file of the system.
 pub const SYSTEM: FileRule = FileRule {
-    what: "file of the system's",
+    what: "file of the system",
     place: "/proc/…",
     mode: None,
     link: Link::Delivery,
@@ -187,9 +187,9 @@ pub const SYSTEM: FileRule = FileRule {
     ..OURS
 };
 
-/// What swallows everything.
+/// The null device.
 pub const NOTHING: FileRule = FileRule {
-    what: "no output",
+    what: "null device",
     place: "/dev/null",
     mode: None,
     access: Access::ReadWrite,
@@ -198,9 +198,9 @@ pub const NOTHING: FileRule = FileRule {
     ..OURS
 };
 
-/// A pipe that this program was given as its standard input. It is opened anew, because others share its flags.
+/// A pipe that this process has as its standard input. It is opened again, because other processes share its flags.
 pub const GIVEN_INPUT: FileRule = FileRule {
-    what: "standard input, when it is a pipe without a name",
+    what: "standard input, if it is an unnamed pipe",
     place: "/proc/self/fd/N",
     mode: None,
     link: Link::Delivery,
@@ -209,9 +209,9 @@ pub const GIVEN_INPUT: FileRule = FileRule {
     ..OURS
 };
 
-/// A pipe that this program was given as its standard output or error.
+/// A pipe that this process has as its standard output or error.
 pub const GIVEN_OUTPUT: FileRule =
-    FileRule { what: "standard output or error, when it is a pipe", access: Access::Append, ..GIVEN_INPUT };
+    FileRule { what: "standard output or error, if it is a pipe", access: Access::Append, ..GIVEN_INPUT };
 
 /// Every rule for files.
 pub const FILES: [&FileRule; 20] = [

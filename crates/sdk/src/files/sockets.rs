@@ -1,4 +1,4 @@
-//! Sockets: made for their user alone, and looked at without waiting.
+//! Sockets: created for this user alone, and tested without blocking.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -11,19 +11,19 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, bind, connect, list
 
 use super::exact::set_mode;
 
-/// How many connections may wait to be accepted. One more is refused by the system until there is room.
+/// How many connections may wait to be accepted. The system refuses further ones until there is room.
 const BACKLOG: i32 = 128;
 
 /// The mode of every socket, whatever the umask.
 const SOCKET_MODE: u32 = 0o600;
 
-/// Listens at a path at which there is nothing. The socket is closed to others from the moment it is there, and
-/// accepting from it never blocks.
+/// Listens at a path where nothing exists. The socket is closed to other users from its creation on, and accepting
+/// from it never blocks.
 #[expect(clippy::disallowed_methods, reason = "this is the place for it")]
 pub fn listen_at(path: &Path) -> io::Result<UnixListener> {
     let socket = stream_socket()?;
     let address = SocketAddrUnix::new(path)?;
-    // On Linux the file gets the mode of the socket, without what the umask takes.
+    // On Linux the file gets the mode of the socket, reduced by the umask.
     let _elsewhere = fchmod(&socket, Mode::RUSR | Mode::WUSR);
     bind(&socket, &address)?;
     set_mode(path, SOCKET_MODE)?;
@@ -31,13 +31,13 @@ pub fn listen_at(path: &Path) -> io::Result<UnixListener> {
     Ok(UnixListener::from(socket))
 }
 
-/// Whether a process listens on a socket. Never waits: one whose queue is full is listened on.
+/// Whether a process listens on a socket. Never blocks: a full queue means that a process listens.
 #[expect(clippy::disallowed_methods, reason = "this is the place for it")]
 pub fn is_listened_on(path: &Path) -> io::Result<bool> {
     let socket = stream_socket()?;
     match connect(&socket, &SocketAddrUnix::new(path)?) {
         Ok(()) | Err(Errno::AGAIN | Errno::INPROGRESS) => Ok(true),
-        // Nobody is behind it any more, or it was removed meanwhile.
+        // No process listens any more, or the socket was removed meanwhile.
         Err(Errno::CONNREFUSED | Errno::NOENT) => Ok(false),
         Err(error) => Err(error.into()),
     }

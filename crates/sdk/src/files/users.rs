@@ -1,7 +1,7 @@
-//! Which users can be trusted with what this one uses.
+//! Which owners of files are trusted: this user and root.
 //!
-//! A user namespace shows every user without a number in it as one number, the overflow user: the real root, but also
-//! this process itself if its namespace maps nobody. So that number says who somebody is only where a user has it.
+//! A user namespace shows every unmapped user as one id, the overflow user: the real root, but also this process itself
+//! if its namespace maps nobody. So that id identifies a user only if a user is mapped to it.
 
 use rustix::process::geteuid;
 
@@ -10,13 +10,12 @@ pub(super) fn is_trusted(owner: u32) -> bool {
     owner == 0 || is_this_user(owner) || Namespace::read().stands_for_the_real_root(owner)
 }
 
-/// Whether the system says of a file, a process or a peer that it is this user's. Nothing is, as long as this user has no
-/// number of its own.
+/// Whether the user id of a file, a process or a peer is this user's. Always false while this user is not mapped.
 pub fn is_this_user(user: u32) -> bool {
     user == geteuid().as_raw() && check_this_user().is_ok()
 }
 
-/// The user of this process has no number here, so that every other user without one looks the same.
+/// The user of this process is not mapped in its namespace, so every other unmapped user looks the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "this user namespace does not map the user of this process: the system shows every unmapped user as {user}, so that \
@@ -27,20 +26,20 @@ pub struct UnknownUser {
     user: u32,
 }
 
-/// Checks that this user can be told from others. Call it before anything listens.
+/// Checks that this user can be distinguished from others. Call it before listening on a socket.
 pub fn check_this_user() -> Result<(), UnknownUser> {
     let user = geteuid().as_raw();
     let is_known = !cfg!(target_os = "linux") || Namespace::read().knows(user);
     if is_known { Ok(()) } else { Err(UnknownUser { user }) }
 }
 
-/// The number that Linux gives the overflow user where nobody has set another.
+/// The default id of the overflow user on Linux.
 const USUAL_OVERFLOW_USER: u32 = 65534;
 
-/// What the system says about the users of this namespace. None of what cannot be read.
+/// The user mapping of this namespace. `None` for what cannot be read.
 #[derive(Debug, Default)]
 struct Namespace {
-    /// Which numbers have users here: on each line the first number here, the first outside, and how many.
+    /// The mapped ids: on each line the first id inside, the first id outside, and their number.
     map: Option<String>,
     overflow_user: Option<u32>,
 }
@@ -55,18 +54,17 @@ impl Namespace {
         }
     }
 
-    /// Whether a number is the overflow user's, and nobody in this namespace has it. Otherwise it is a user like any other,
-    /// who may be here.
+    /// Whether an id is the overflow user's and not mapped. Otherwise it is an ordinary user of this namespace.
     fn stands_for_the_real_root(&self, owner: u32) -> bool {
         self.overflow_user == Some(owner) && self.is_mapped(owner) == Some(false)
     }
 
-    /// Whether a number is that of one user only. What cannot be read may say anything.
+    /// Whether an id identifies a single user. An unreadable mapping is not trusted.
     fn knows(&self, user: u32) -> bool {
         user != self.overflow_user.unwrap_or(USUAL_OVERFLOW_USER) || self.is_mapped(user) == Some(true)
     }
 
-    /// Whether somebody has a number. None if that is not known, as before anybody was given one.
+    /// Whether an id is mapped. `None` if that is unknown, as before a mapping is written.
     fn is_mapped(&self, user: u32) -> Option<bool> {
         let map = self.map.as_ref().filter(|map| !map.trim().is_empty())?;
         let mut is_mapped = false;
@@ -92,11 +90,11 @@ mod tests {
             ("0 1000 1\n1 100000 65536\n", 65534, false, true),
             ("0 100000 65535\n", 65534, false, true),
             ("0 100000 65534\n", 65534, true, false),
-            // A system with another overflow user: there this number is a user's like any other.
+            // A system with another overflow user: there this id is an ordinary user's.
             ("0 1000 1\n", 60000, false, true),
             ("nonsense\n", 65534, false, false),
             ("0 1000 1\n0 1\n", 65534, false, false),
-            // What the system shows before anybody is mapped.
+            // What the system shows before a mapping is written.
             ("", 65534, false, false),
         ] {
             let namespace = Namespace { map: Some(map.to_owned()), overflow_user: Some(overflow) };

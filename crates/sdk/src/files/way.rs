@@ -1,7 +1,7 @@
-//! The way to a path: every folder and every symbolic link that the system passes, looked at from the root on.
+//! Walks a path from the root and checks every folder and symbolic link on the way.
 //!
-//! The system follows nothing by itself here. Each part is looked at relative to the folder before it, which is held open
-//! where the system can do that: so what was checked is what is used, whatever another user renames meanwhile.
+//! The system follows no link by itself here. Each part is opened relative to the folder before it, which stays open if
+//! the system supports that: so the checked folders are the ones used, whatever another user renames meanwhile.
 
 #[cfg(all(target_os = "linux", not(watari_portable)))]
 #[path = "way/linux.rs"]
@@ -22,44 +22,44 @@ use rustix::io::Errno;
 
 use super::users::is_trusted;
 
-/// What is required of everything that a way leads through.
+/// What is required of every folder and link on the way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Require {
-    /// No other user can change where it leads: folders and links are this user's or root's, and no other user may write to
-    /// a folder unless it is sticky.
+    /// No other user can change where the path leads: this user or root owns its folders and links, and no other user
+    /// can write to a folder unless it is sticky.
     Unchangeable,
-    /// No link on it is another user's.
+    /// This user or root owns every link.
     TrustedLinks,
 }
 
 /// Where a path leads.
 #[derive(Debug)]
 pub(super) struct Way {
-    /// The folder in which it ends.
+    /// The folder that contains its end.
     pub(super) folder: Folder,
-    /// The name there. None for the root.
+    /// The name in that folder. `None` for the root.
     pub(super) name: Option<OsString>,
-    /// What is there. None if there is nothing.
+    /// The metadata of the end. `None` if nothing exists there.
     pub(super) end: Option<Metadata>,
     /// Whether the end is a link that only the system can follow, such as `/proc/self/fd/1`.
     pub(super) is_magic: bool,
 }
 
-/// Why a path is not used.
+/// Why a path is refused.
 #[derive(Debug)]
 pub(super) enum WayError {
     /// A part of it belongs to another user.
     Owned { path: PathBuf, owner: u32 },
     /// Other users can write to a folder on it.
     Writable { path: PathBuf, mode: u32 },
-    /// The system refuses.
+    /// The system reported an error.
     Io { path: PathBuf, source: io::Error },
 }
 
 /// As many links as Linux follows.
 const LINKS_MAX: usize = 40;
 
-/// A part of a path that is still to be walked.
+/// A part of a path that was not walked yet.
 enum Part {
     Up,
     Down(OsString),
@@ -85,7 +85,7 @@ pub(super) fn walk(path: &Path, require: Require) -> Result<Way, WayError> {
             }
         };
         let here = folder.path().join(&name);
-        let entry = match folder.look(&name) {
+        let entry = match folder.entry(&name) {
             Ok(entry) => entry,
             Err(error) if error.kind() == io::ErrorKind::NotFound && parts.is_empty() => {
                 return Ok(Way { folder, name: Some(name), end: None, is_magic: false });
@@ -124,7 +124,7 @@ pub(super) fn walk(path: &Path, require: Require) -> Result<Way, WayError> {
     Ok(Way { folder, name: None, end, is_magic: false })
 }
 
-/// The parts of a path, the first one last.
+/// Returns the parts of a path in reverse order.
 fn parts_of(path: &Path) -> Vec<Part> {
     let parts = path.components().filter_map(|component| match component {
         Component::Normal(name) => Some(Part::Down(name.to_owned())),
@@ -142,14 +142,14 @@ impl Way {
 }
 
 impl Require {
-    /// Whether a folder, a link or a file can be on a way.
+    /// Checks a folder, a link or a file.
     pub(super) fn check(self, path: &Path, metadata: &Metadata) -> Result<(), WayError> {
         let (is_link, owner, mode) = (metadata.is_symlink(), metadata.uid(), metadata.mode() & 0o7777);
         if (is_link || self == Require::Unchangeable) && !is_trusted(owner) {
             return Err(WayError::Owned { path: path.to_owned(), owner });
         }
-        // Also of a group: who is in it is not known here, and with an access list its bits stand for named users. The mode
-        // of a link says nothing, and a file is never sticky.
+        // The group's permission counts too: its members are not known here, and with an ACL its bits are those of
+        // named users. The mode of a link means nothing, and a file is never sticky.
         let is_sticky = metadata.is_dir() && mode & 0o1000 != 0;
         if self == Require::Unchangeable && !is_link && mode & 0o022 != 0 && !is_sticky {
             return Err(WayError::Writable { path: path.to_owned(), mode });

@@ -1,4 +1,4 @@
-//! Where the environment of another process cannot be read, nothing is known of what was left behind.
+//! On systems that do not show the environment of other processes, orphans cannot be detected.
 
 use super::{Orphan, OrphansUnknown};
 
@@ -7,6 +7,6 @@ pub(super) fn orphans() -> Result<Vec<Orphan>, OrphansUnknown> {
 }
 
 pub(super) fn end(_found: &[Orphan]) -> Vec<Orphan> {
-    // Whatever is given is no process that is known to be one.
+    // Nothing that is passed is known to be an orphan.
     Vec::new()
 }

@@ -1,4 +1,4 @@
-//! The rule that says which processes are leftovers.
+//! The rule that decides which processes are orphans.
 
 use std::collections::HashSet;
 
@@ -6,7 +6,7 @@ use rustix::process::Pid;
 
 use crate::sweep::{Process, descendants, owner_of};
 
-/// A process that is alive, as far as the rule looks at it.
+/// A living process, as far as the rule needs it.
 #[derive(Debug, Clone)]
 pub(super) struct Seen {
     pub(super) process: Process,
@@ -14,14 +14,14 @@ pub(super) struct Seen {
     pub(super) marks: Vec<String>,
 }
 
-/// Which processes belong to dead sessions only.
+/// Returns the processes that belong to dead sessions only.
 ///
-/// Every mark of a leftover must be readable and its owner dead. A number that has become another process's counts
-/// as an owner who lives. Spared are, whatever their marks:
-/// - this process and its ancestors, and everything of the sessions that they are in: whoever asks lives there;
-/// - an owner who lives (it may itself run in a session that is dead), its ancestors, which it may need, and its
-///   descendants, which may be its own helpers.
-pub(super) fn left_behind(seen: &[Seen], this: Pid, is_alive: impl Fn(Pid) -> bool) -> Vec<&Seen> {
+/// Every mark of an orphan must be readable, and its owner dead. An id that was reused counts as a living owner.
+/// Spared, whatever their marks, are:
+/// - this process, its ancestors, and all processes of the sessions that they belong to;
+/// - a living owner (which may itself belong to a dead session), its ancestors, which it may need, and its descendants,
+///   which may be its helpers.
+pub(super) fn orphaned(seen: &[Seen], this: Pid, is_alive: impl Fn(Pid) -> bool) -> Vec<&Seen> {
     let processes: Vec<Process> = seen.iter().map(|seen| seen.process).collect();
     let owners: HashSet<Pid> = seen.iter().flat_map(|seen| &seen.marks).filter_map(|mark| owner_of(mark)).collect();
     let living: Vec<Pid> = owners.into_iter().filter(|owner| is_alive(*owner)).collect();
@@ -31,7 +31,7 @@ pub(super) fn left_behind(seen: &[Seen], this: Pid, is_alive: impl Fn(Pid) -> bo
     let mut spared: HashSet<Pid> = here.iter().copied().collect();
     for owner in &living {
         spared.extend(with_ancestors(*owner, &processes));
-        // What ends up below the system's first process is not its own.
+        // Descendants of init are not its own: orphans end up there.
         if *owner != Pid::INIT {
             spared.extend(descendants(*owner, &processes));
         }
@@ -47,7 +47,7 @@ fn with_ancestors(pid: Pid, processes: &[Process]) -> Vec<Pid> {
     let mut family = vec![pid];
     let mut next = Some(pid);
     while let Some(process) = processes.iter().find(|process| Some(process.pid) == next) {
-        // The list is not of one moment: a number that was given away meanwhile can make a circle.
+        // The list is not a snapshot of one moment: an id that was reused meanwhile can cause a cycle.
         next = process.parent.filter(|parent| !family.contains(parent));
         family.extend(next);
     }
@@ -58,18 +58,19 @@ fn with_ancestors(pid: Pid, processes: &[Process]) -> Vec<Pid> {
 mod tests {
     use super::*;
 
-    /// Plays the rule on lines of `pid parent mark …`. The process that asks is 100; owners from 500 on are dead.
+    /// Applies the rule to lines of `pid parent mark …`. This process is 100; owners from 500 on are dead.
     fn play(lines: &str) -> Vec<i32> {
-        let pid = |word: &str| Pid::from_raw(word.parse().unwrap());
+        let pid = |field: &str| Pid::from_raw(field.parse().unwrap());
         let seen: Vec<Seen> = lines
             .lines()
             .map(|line| {
-                let mut words = line.split_whitespace();
-                let process = Process { pid: pid(words.next().unwrap()).unwrap(), parent: pid(words.next().unwrap()) };
-                Seen { process, marks: words.map(str::to_owned).collect() }
+                let mut fields = line.split_whitespace();
+                let process =
+                    Process { pid: pid(fields.next().unwrap()).unwrap(), parent: pid(fields.next().unwrap()) };
+                Seen { process, marks: fields.map(str::to_owned).collect() }
             })
             .collect();
-        let left = left_behind(&seen, pid("100").unwrap(), |owner| owner.as_raw_nonzero().get() < 500);
+        let left = orphaned(&seen, pid("100").unwrap(), |owner| owner.as_raw_nonzero().get() < 500);
         left.into_iter().map(|seen| seen.process.pid.as_raw_nonzero().get()).collect()
     }
 
@@ -90,7 +91,7 @@ mod tests {
 
     #[test]
     fn nobody_ends_the_session_he_sits_in() {
-        // 100 was started with an environment of its own, but its parent sits in the session.
+        // 100 was started with an environment of its own, but its parent belongs to the session.
         assert_eq!(play("1 0\n50 1 600_a\n100 50\n200 1 600_a\n201 1 601_b"), [201]);
     }
 

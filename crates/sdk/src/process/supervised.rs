@@ -1,4 +1,4 @@
-//! A CLI that a keeper keeps.
+//! A CLI below a supervisor.
 
 use std::fs::File;
 use std::io;
@@ -18,25 +18,25 @@ use super::{Ending, GRACE, Plan, StartError, end_marked, marked_ended_within, st
 use crate::files::{self, PrivateFolder};
 use crate::supervisor::{Order, Report, Reports, SUPERVISOR_ARGUMENT, SpawnRequest, send_spawn_request};
 
-/// How long a program that is no keeper may be silent before that is plain.
+/// How long a supervisor may take for its first report. A program that is not a supervisor never sends one.
 const FIRST_REPORT_WITHIN: Duration = Duration::from_secs(10);
 
-/// How long a keeper may take to end everything, or to say that it cannot; it says so after five seconds.
+/// How long a supervisor may take to kill everything, or to report that it cannot, which it does after five seconds.
 const ENDED_WITHIN: Duration = Duration::from_secs(8);
 
-/// How long it may take when it was told before, and is told again in a hurry: it may itself be stopped.
+/// How long it may take after a second request: the supervisor itself may be stopped.
 const KILLED_WITHIN: Duration = Duration::from_secs(1);
 
-/// A session's processes, below a keeper.
+/// A session's processes, below a supervisor.
 pub(crate) struct Supervised {
     socket: UnixStream,
     supervisor: Child,
     reports: Reports,
     ending: Ending,
-    /// Until when the keeper must have ended everything, or have said that it cannot.
+    /// The deadline for the supervisor to kill everything, or to report that it cannot.
     give_up_at: Option<Instant>,
     mark: String,
-    /// Removed when everything is gone: by the keeper, or by this should the keeper not be able to.
+    /// Removed when every process has exited: by the supervisor, or on drop if the supervisor could not.
     _folder: PrivateFolder,
 }
 
@@ -52,8 +52,8 @@ impl Supervised {
             .arg(SUPERVISOR_ARGUMENT)
             .env_clear()
             .envs(&plan.environment)
-            // It stays in nobody's way: not in a directory that somebody wants to remove, and not in reach
-            // of a key on this program's terminal.
+            // The root directory, so that no directory is blocked from removal; a process group of its own, so that
+            // keys on this program's terminal do not reach the supervisor.
             .current_dir("/")
             .process_group(0)
             .stdin(Stdio::from(OwnedFd::from(theirs)))
@@ -65,8 +65,8 @@ impl Supervised {
             })?;
         let folder = plan.folder.path().map(PathBuf::from).unwrap_or_default();
         let (program, arguments) = (plan.program.clone().into(), plan.arguments);
-        let words = SpawnRequest { program, arguments, directory: plan.directory.into(), folder };
-        match greet(ours, &words, streams, plan.lock).await {
+        let request = SpawnRequest { program, arguments, directory: plan.directory.into(), folder };
+        match hand_over(ours, &request, streams, plan.lock).await {
             Ok((socket, reports, Report::Started(_))) => Ok(Supervised {
                 socket,
                 supervisor: child,
@@ -107,12 +107,12 @@ impl Supervised {
                 *give_up_at = (*give_up_at).min(now + KILLED_WITHIN);
             }
         }
-        // A byte always finds room: only a few are ever sent. A keeper who is gone is heard of by reading.
+        // A byte always fits: only a few are ever sent. Reading detects a supervisor that has exited.
         let _sent = self.socket.try_write(&[order.byte()]);
     }
 
-    /// Cancel-safe: reports that have come stay in `reports`, and what they say stays in `ending`.
-    pub(super) async fn gone(&mut self) -> Ending {
+    /// Cancel-safe: received bytes stay in `reports`, and their content in `ending`.
+    pub(super) async fn exited(&mut self) -> Ending {
         loop {
             let report = next_report(&self.socket, &mut self.reports);
             let report = match self.give_up_at {
@@ -120,7 +120,8 @@ impl Supervised {
                 Some(deadline) => match tokio::time::timeout_at(deadline, report).await {
                     Ok(report) => report,
                     Err(_) => {
-                        // It does not even say that it cannot: somebody stopped it. What it kept is found by its mark.
+                        // The supervisor does not even report that it cannot: it was stopped. Its processes are found
+                        // by their mark.
                         let _killed = self.supervisor.start_kill();
                         self.give_up_at = None;
                         continue;
@@ -131,18 +132,18 @@ impl Supervised {
                 Ok(Some(Report::Exited(code))) => self.ending.code = Some(code),
                 Ok(Some(Report::Signalled(signal))) => self.ending.signal = Some(signal),
                 Ok(Some(Report::Left(count))) => {
-                    // The system does not let go of something. The keeper stays with it; nobody else need.
+                    // Some processes cannot be killed. The supervisor keeps trying; the owner need not wait.
                     return Ending { left: count.cast_unsigned(), ..self.ending };
                 }
                 Ok(Some(Report::Started(_) | Report::Failed(_))) => {}
                 Ok(None) | Err(_) => break,
             }
         }
-        // It has nothing left to do but to end, so this takes no time.
+        // The supervisor has closed its socket and is exiting, so this takes no time.
         let waited = self.supervisor.wait().await;
         if !waited.is_ok_and(|status| status.success()) {
-            // Somebody killed the keeper. The CLI was told by the system, and has its time to store the
-            // conversation; what is left after that is found by its mark.
+            // The supervisor was killed. The kernel has sent SIGINT to the CLI, which gets time to store its
+            // conversation; the processes left after that are found by their mark.
             marked_ended_within(&self.mark, GRACE).await;
             self.ending.left = end_marked(&self.mark).await;
         }
@@ -150,17 +151,17 @@ impl Supervised {
     }
 }
 
-/// Hands everything over to a keeper that was just started, and waits for its first report.
-async fn greet(
+/// Sends the request and the descriptors to a supervisor that was just started, and waits for its first report.
+async fn hand_over(
     ours: StdUnixStream,
-    words: &SpawnRequest,
+    request: &SpawnRequest,
     streams: [OwnedFd; 3],
     lock: Option<Arc<File>>,
 ) -> io::Result<(UnixStream, Reports, Report)> {
     let [stdin, stdout, stderr] = &streams;
     let lock = lock.as_ref().map(|lock| lock.as_fd());
-    send_spawn_request(&ours, words, [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()], lock)?;
-    // Our copies would keep the pipes open after the CLI has ended.
+    send_spawn_request(&ours, request, [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()], lock)?;
+    // Our copies would keep the pipes open after the CLI has exited.
     drop(streams);
     ours.set_nonblocking(true)?;
     let socket = UnixStream::from_std(ours)?;
@@ -172,14 +173,14 @@ async fn greet(
     }
 }
 
-/// Ends what was started as a keeper and is none, or has nothing to keep.
+/// Kills a supervisor that has no CLI, or a program that is not a supervisor.
 async fn dismiss(mut child: Child) {
-    // Both fail only when it has ended already.
+    // Both fail only if it has already exited.
     let _killed = child.start_kill();
     let _waited = child.wait().await;
 }
 
-/// The next report; none when the keeper has gone.
+/// Returns the next report, or `None` when the supervisor has exited.
 async fn next_report(socket: &UnixStream, reports: &mut Reports) -> io::Result<Option<Report>> {
     loop {
         if let Some(report) = reports.next() {

@@ -1,4 +1,4 @@
-//! A CLI without a keeper: found again by process group and by a mark in the environment.
+//! A CLI without a supervisor: its processes are found by process group and by a mark in their environment.
 
 use std::os::fd::OwnedFd;
 use std::process::Stdio;
@@ -52,8 +52,8 @@ impl Unsupervised {
         }
     }
 
-    /// Cancel-safe: the child remembers that it was waited for, and the rest is looked for again.
-    pub(super) async fn gone(&mut self) -> Ending {
+    /// Cancel-safe: the child remembers its exit status, and the search for the rest is repeated.
+    pub(super) async fn exited(&mut self) -> Ending {
         let ending = match self.ending {
             Some(ending) => ending,
             None => self.cli_ended().await,
@@ -80,7 +80,7 @@ impl Unsupervised {
     }
 
     fn pid(&self) -> Option<Pid> {
-        // None once it was waited for: the number may then be another's.
+        // `None` once it was reaped: its id may then belong to another process.
         self.cli.id().and_then(|id| Pid::from_raw(id.cast_signed()))
     }
 
@@ -99,7 +99,7 @@ impl Unsupervised {
 }
 
 impl Drop for Unsupervised {
-    /// The runtime went away before the session had ended: this is the last chance.
+    /// Kills the processes if the runtime was dropped before the session ended.
     fn drop(&mut self) {
         if self.ending.is_none() {
             self.kill();

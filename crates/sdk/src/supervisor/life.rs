@@ -1,4 +1,4 @@
-//! The keeper's life: start the CLI, wait for its end or its owner's, end what is left, go.
+//! The supervisor's process: starts the CLI, waits for the exit of the CLI or its owner, kills what is left, exits.
 
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
@@ -16,42 +16,42 @@ use crate::files;
 use crate::inherited;
 use crate::sweep;
 
-/// How long the CLI has to save its conversation when its owner is gone or in a hurry.
+/// How long the CLI has to store its conversation after an abort, or after its owner died.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// How long to wait before looking again for processes that are still there after they were killed, how often to
-/// look before the owner is told that something cannot be ended, and how long to wait from then on.
+/// How long to wait between two searches for killed processes, how many searches to make before reporting to the owner
+/// that some cannot be killed, and how long to wait from then on.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 const SWEEPS_PATIENT: u32 = 250;
 const LOOK_AGAIN_LATER: Duration = Duration::from_secs(1);
 
-/// Lives, and ends the process.
-#[expect(clippy::exit, reason = "a keeper is a whole process: nothing of the program it was started from runs")]
+/// Runs the supervisor, and exits the process.
+#[expect(clippy::exit, reason = "a supervisor is a whole process: no other code of its program runs")]
 pub(super) fn live() -> ! {
-    // Whoever started it may have blocked them; the CLI would inherit that.
+    // The parent may have blocked signals, and the CLI would inherit the mask.
     inherited::unblock_signals();
     let code = match keep() {
         Ok(()) => 0,
-        // The owner sees the socket end without a report, and says so.
+        // The owner sees the socket end without a report, and returns an error.
         Err(_) => 1,
     };
     std::process::exit(code)
 }
 
 fn keep() -> io::Result<()> {
-    // Not for the CLI: a copy in its hands would keep the socket open.
+    // Not for the CLI: its copy would keep the socket open.
     let owner = UnixStream::from(rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?);
     let null = files::nothing()?;
     rustix::stdio::dup2_stdin(&null)?;
-    // The lock is let go when this returns, after everything that it stands for has ended.
-    let Handed { words, streams, lock: _lock } = receive_spawn_request(&owner)?;
+    // The lock is released when this returns, after every process of the session has exited.
+    let Handed { request, streams, lock: _lock } = receive_spawn_request(&owner)?;
     owner.set_nonblocking(true)?;
-    // As long as one of us lives, nobody takes it for an orphan.
-    let _held = files::hold(&words.folder);
+    // As long as the owner or the supervisor lives, the folder is not an orphan.
+    let _held = files::hold(&request.folder);
     let wakes = Wakes::listen()?;
     become_parent_of_orphans()?;
 
-    let supervision = match start(&words, streams) {
+    let supervision = match start(&request, streams) {
         Ok(cli) => {
             emit(&owner, Report::Started(cli.as_raw_nonzero().get()));
             Supervision { owner, wakes, cli: Some(cli), until: Until::Exit, owner_is_gone: false, sweeps: 0 }.run()
@@ -61,40 +61,40 @@ fn keep() -> io::Result<()> {
             Ok(())
         }
     };
-    remove_folder(&words.folder);
+    remove_folder(&request.folder);
     supervision
 }
 
-fn start(words: &SpawnRequest, [stdin, stdout, stderr]: [OwnedFd; 3]) -> io::Result<Pid> {
-    let mut command = Command::new(&words.program);
-    command.args(&words.arguments).current_dir(&words.directory);
+fn start(request: &SpawnRequest, [stdin, stdout, stderr]: [OwnedFd; 3]) -> io::Result<Pid> {
+    let mut command = Command::new(&request.program);
+    command.args(&request.arguments).current_dir(&request.directory);
     command.stdin(Stdio::from(stdin)).stdout(Stdio::from(stdout)).stderr(Stdio::from(stderr));
     inherited::die_with_parent(&mut command);
     let child = command.spawn()?;
-    // The child is waited for by `wait`, together with the orphans; dropping its handle does nothing.
+    // `wait` reaps the child together with the orphans; dropping its handle does nothing.
     Pid::from_raw(i32::try_from(child.id()).unwrap_or_default()).ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
-/// What is waited for.
+/// What the supervisor waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Until {
-    /// The CLI ends by itself.
+    /// The CLI exits by itself.
     Exit,
-    /// The CLI ends by SIGINT, or its grace is over.
+    /// The CLI exits after SIGINT, or its grace period is over.
     Grace(Instant),
-    /// Nothing is left.
+    /// No process is left.
     Nothing,
 }
 
 struct Supervision {
     owner: UnixStream,
     wakes: Wakes,
-    /// The CLI, until it has ended. Its number cannot be another's before that.
+    /// The CLI, until it is reaped. Its id cannot be reused before that.
     cli: Option<Pid>,
     until: Until,
-    /// An owner who is gone would wake us again and again.
+    /// Set once the owner is gone; polling its socket would then return immediately every time.
     owner_is_gone: bool,
-    /// How often everything was killed.
+    /// How many times every process was sent SIGKILL.
     sweeps: u32,
 }
 
@@ -127,7 +127,7 @@ impl Supervision {
         }
     }
 
-    /// Waits for every child that has ended.
+    /// Reaps every child that has exited.
     fn reap(&mut self) -> io::Result<Left> {
         loop {
             match wait(WaitOptions::NOHANG) {
@@ -146,7 +146,7 @@ impl Supervision {
         }
     }
 
-    /// Until the owner speaks, a child ends, a signal comes or it is time.
+    /// Sleeps until the owner sends an order, a child exits, a signal arrives or the time limit expires.
     fn sleep(&self) -> io::Result<()> {
         let limit = match self.until {
             Until::Exit => None,
@@ -156,7 +156,7 @@ impl Supervision {
         };
         let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
         let mut events = vec![PollFd::new(&self.wakes.pipe, PollFlags::IN)];
-        // In its grace the CLI can still be killed at once; after that there is nothing left to hear.
+        // During the grace period the owner can still order a kill; after that no order matters.
         if self.until != Until::Nothing && !self.owner_is_gone {
             events.push(PollFd::new(&self.owner, PollFlags::IN));
         }
@@ -173,7 +173,7 @@ impl Supervision {
             Ok(count) => orders[..count].iter().filter_map(|byte| Order::of(*byte)).for_each(|order| self.apply(order)),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            // The owner went away in the middle of a word.
+            // The owner died while it was writing.
             Err(_) => self.owner_went(),
         }
     }
@@ -197,7 +197,7 @@ impl Supervision {
 
     fn signal_cli(&self, signal: Signal) {
         if let Some(cli) = self.cli {
-            // It was not waited for yet, so this is it, alive or just ended; both are fine.
+            // It was not reaped yet, so the id is still the CLI's, whether it runs or has just exited.
             let _sent = kill_process(cli, signal);
         }
     }
@@ -209,7 +209,7 @@ enum Left {
     Nothing,
 }
 
-/// Signals, as something that can be polled.
+/// Signals that can be polled.
 struct Wakes {
     pipe: UnixStream,
     asked: std::sync::Arc<std::sync::atomic::AtomicBool>,
@@ -220,8 +220,8 @@ impl Wakes {
         let (pipe, sender) = UnixStream::pair()?;
         pipe.set_nonblocking(true)?;
         let asked = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
-        // Nobody sends these to a keeper but who ends everything there is, as a machine that goes down does: a key
-        // on a terminal does not reach it, because it is not in the terminal's process group.
+        // These come from a system that shuts down: keys on a terminal do not reach a supervisor, because it is not in
+        // the terminal's foreground process group.
         for signal in [SIGHUP, SIGINT, SIGTERM] {
             signal_hook::flag::register(signal, std::sync::Arc::clone(&asked))?;
             signal_hook::low_level::pipe::register(signal, sender.try_clone()?)?;
@@ -241,8 +241,8 @@ impl Wakes {
 }
 
 fn emit(mut owner: &UnixStream, report: Report) {
-    // An owner who is gone is heard of by reading.
-    let _told = owner.write_all(&report.bytes());
+    // Reading detects an owner that is gone.
+    let _sent = owner.write_all(&report.bytes());
 }
 
 fn report(status: WaitStatus) -> Report {
@@ -254,12 +254,12 @@ fn report(status: WaitStatus) -> Report {
 
 fn remove_folder(folder: &Path) {
     if !folder.as_os_str().is_empty() {
-        // It may be gone already: the owner removes it too.
+        // The owner removes it too, and may have been faster.
         let _removed = std::fs::remove_dir_all(folder);
     }
 }
 
-/// Orphans below this process become its children, instead of the system's first process.
+/// Makes this process the parent of orphans below it, instead of init.
 #[cfg(all(target_os = "linux", not(watari_portable)))]
 fn become_parent_of_orphans() -> io::Result<()> {
     Ok(rustix::process::set_child_subreaper(Some(getpid()))?)

@@ -1,4 +1,4 @@
-//! What a keeper and its owner say to each other, over a socket that is the keeper's stdin.
+//! The protocol between a supervisor and its owner, over a socket that is the supervisor's stdin.
 
 use std::ffi::OsString;
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
@@ -13,24 +13,24 @@ use rustix::net::{
     recvmsg, sendmsg,
 };
 
-/// What the owner says first.
+/// The owner's first message.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct SpawnRequest {
     pub(crate) program: OsString,
     pub(crate) arguments: Vec<OsString>,
     pub(crate) directory: OsString,
-    /// A folder that is the session's own, to be removed when everything has ended; empty means none.
+    /// The session's private folder, to be removed when every process has exited; empty means none.
     pub(crate) folder: PathBuf,
 }
 
-/// What the owner may say later, a byte each. The end of the socket says the same as `Abort`.
+/// An order of the owner, one byte. The end of the stream means `Abort`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Order {
     /// SIGTERM to the CLI.
     Terminate,
-    /// SIGINT to the CLI, a short grace, then SIGKILL to everything.
+    /// SIGINT to the CLI, a short grace period, then SIGKILL to every process.
     Abort,
-    /// SIGKILL to everything.
+    /// SIGKILL to every process.
     Kill,
 }
 
@@ -48,18 +48,18 @@ impl Order {
     }
 }
 
-/// What the keeper reports, in five bytes each. The end of the socket says that everything is gone.
+/// A report of the supervisor, five bytes. The end of the stream means that no process is left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Report {
     /// The CLI runs, under this process id.
     Started(i32),
-    /// The CLI could not be run: the system's error number.
+    /// The CLI could not be started: the system's error number.
     Failed(i32),
-    /// The CLI ended with this code.
+    /// The CLI exited with this code.
     Exited(i32),
-    /// The CLI was ended by this signal.
+    /// The CLI was terminated by this signal.
     Signalled(i32),
-    /// So many processes cannot be ended. The keeper goes on trying, and the owner need not wait.
+    /// This many processes cannot be killed. The supervisor keeps trying, and the owner need not wait.
     Left(i32),
 }
 
@@ -91,7 +91,7 @@ impl Report {
     }
 }
 
-/// Gathers reports from the pieces they come in.
+/// Assembles reports from pieces of the stream.
 #[derive(Debug, Default)]
 pub(crate) struct Reports(Vec<u8>);
 
@@ -107,17 +107,17 @@ impl Reports {
     }
 }
 
-/// Says the first words, and hands the CLI's three streams over with them, and a lock to hold as long as anything lives.
+/// Sends the first message, with the CLI's three streams and a lock to hold as long as any process lives.
 pub(crate) fn send_spawn_request(
     socket: &UnixStream,
-    words: &SpawnRequest,
+    request: &SpawnRequest,
     streams: [BorrowedFd<'_>; 3],
     lock: Option<BorrowedFd<'_>>,
 ) -> io::Result<()> {
     let mut body = Vec::new();
-    let strings = [&words.program, &words.directory, &words.folder.clone().into_os_string()];
-    for string in strings.into_iter().chain(&words.arguments) {
-        // No argument has a zero byte in it, so it can end one.
+    let strings = [&request.program, &request.directory, &request.folder.clone().into_os_string()];
+    for string in strings.into_iter().chain(&request.arguments) {
+        // No string contains a zero byte, so a zero byte can end each.
         body.extend_from_slice(string.as_bytes());
         body.push(0);
     }
@@ -133,17 +133,17 @@ pub(crate) fn send_spawn_request(
     (&*socket).write_all(&body)
 }
 
-/// What a keeper is given to begin with.
+/// The first message, as the supervisor receives it.
 pub(super) struct Handed {
-    pub(super) words: SpawnRequest,
-    /// The CLI's.
+    pub(super) request: SpawnRequest,
+    /// The CLI's stdin, stdout and stderr.
     pub(super) streams: [OwnedFd; 3],
-    /// Held as long as the keeper lives. Its copy is of the same open file as the owner's, so the lock is free only when
-    /// both are gone.
+    /// Held as long as the supervisor lives. It shares the open file with the owner's descriptor, so the lock is
+    /// released only when both are closed.
     pub(super) lock: Option<OwnedFd>,
 }
 
-/// Hears the first words.
+/// Receives the first message.
 pub(super) fn receive_spawn_request(socket: &UnixStream) -> io::Result<Handed> {
     let mut head = [0; 4];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
@@ -158,7 +158,7 @@ pub(super) fn receive_spawn_request(socket: &UnixStream) -> io::Result<Handed> {
         .flatten()
         .collect();
     for stream in &streams {
-        // The CLI's own streams are copies of them, and the lock is not for the CLI.
+        // The CLI gets copies of the streams, and does not get the lock.
         rustix::io::fcntl_setfd(stream, rustix::io::FdFlags::CLOEXEC)?;
     }
     let lock = (streams.len() == 4).then(|| streams.pop()).flatten();
@@ -170,9 +170,9 @@ pub(super) fn receive_spawn_request(socket: &UnixStream) -> io::Result<Handed> {
     let mut next = || strings.next().ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData));
     let (program, directory, folder) = (next()?, next()?, next()?.into());
     let mut arguments: Vec<OsString> = strings.collect();
-    // What follows the last zero byte is not an argument.
+    // The empty string after the last zero byte is not an argument.
     arguments.pop();
-    Ok(Handed { words: SpawnRequest { program, arguments, directory, folder }, streams, lock })
+    Ok(Handed { request: SpawnRequest { program, arguments, directory, folder }, streams, lock })
 }
 
 #[cfg(test)]
@@ -180,21 +180,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_words_arrive_as_they_were_said_with_the_streams() {
+    fn the_spawn_request_arrives_unchanged_with_its_descriptors() {
         let (owner, supervisor) = UnixStream::pair().unwrap();
         let (mut reader, writer) = io::pipe().unwrap();
-        let words = SpawnRequest {
+        let sent = SpawnRequest {
             program: "/bin/x".into(),
             arguments: vec!["--a=b".into(), "".into(), OsString::from_vec(vec![0xff, b'\n'])],
             directory: "/tmp".into(),
             folder: "/tmp/folder".into(),
         };
         let streams = || [reader.as_fd(), writer.as_fd(), writer.as_fd()];
-        send_spawn_request(&owner, &words, streams(), None).unwrap();
+        send_spawn_request(&owner, &sent, streams(), None).unwrap();
         assert!(receive_spawn_request(&supervisor).unwrap().lock.is_none());
-        send_spawn_request(&owner, &words, streams(), Some(writer.as_fd())).unwrap();
-        let Handed { words: received, streams: [_, second, _], lock } = receive_spawn_request(&supervisor).unwrap();
-        assert_eq!(received, words);
+        send_spawn_request(&owner, &sent, streams(), Some(writer.as_fd())).unwrap();
+        let Handed { request, streams: [_, second, _], lock } = receive_spawn_request(&supervisor).unwrap();
+        assert_eq!(request, sent);
         drop(lock.unwrap());
         drop(writer);
         std::fs::File::from(second).write_all(b"through the passed stream").unwrap();
@@ -205,14 +205,14 @@ mod tests {
 
     #[test]
     fn reports_arrive_whole_whatever_the_pieces() {
-        let said = [Report::Started(-1), Report::Failed(2), Report::Exited(143), Report::Signalled(9), Report::Left(1)];
-        let bytes: Vec<u8> = said.iter().flat_map(|report| report.bytes()).collect();
+        let sent = [Report::Started(-1), Report::Failed(2), Report::Exited(143), Report::Signalled(9), Report::Left(1)];
+        let bytes: Vec<u8> = sent.iter().flat_map(|report| report.bytes()).collect();
         let mut reports = Reports::default();
         let mut received = Vec::new();
         for byte in bytes {
             reports.push(&[byte]);
             received.extend(reports.next());
         }
-        assert_eq!(received, said);
+        assert_eq!(received, sent);
     }
 }

@@ -1,4 +1,4 @@
-//! What tests of a session share: a stub of the API, a clean room, the real CLI, and transcripts.
+//! Helpers for tests of a session: a stub of the API, a sandbox, the real CLI, and transcripts.
 
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
@@ -14,7 +14,7 @@ use watari_testkit::claude::pinned_claude;
 use watari_testkit::sandbox::claude_without_project;
 use watari_testkit::{Reply, Sandbox, Script, StubApi};
 
-/// A clean room with a stub of the API.
+/// A sandbox with a stub of the API.
 pub(crate) struct Room {
     pub(crate) stub: StubApi,
     pub(crate) sandbox: Sandbox,
@@ -31,7 +31,7 @@ impl Room {
         Room::new(replies.into_iter().fold(Script::new(), Script::reply)).await
     }
 
-    /// Options for the real CLI in this room: no settings files, nothing but the stub.
+    /// Options for the real CLI in this sandbox: no settings files, and the stub as its API.
     pub(crate) fn options(&self) -> Options {
         Options {
             claude: Some(pinned_claude()),
@@ -43,12 +43,13 @@ impl Room {
         }
     }
 
-    /// The same, with every permission asked of the test.
+    /// The same options, with permission requests as asks.
     pub(crate) fn asking_options(&self) -> Options {
         Options { permission_prompts: watari_sdk::PermissionPrompts::Ask { answer_within: None }, ..self.options() }
     }
 
-    /// A `PATH` for programs that start the CLI by themselves, and would have it read what stands above its folder.
+    /// A `PATH` for programs that start the CLI by themselves. Its `claude` does not read the configuration of folders
+    /// above its own.
     pub(crate) fn path_with_claude(&self) -> String {
         let folder = self.sandbox.root().join("bin");
         std::fs::create_dir(&folder).unwrap();
@@ -56,7 +57,8 @@ impl Room {
         format!("{}:{}", folder.display(), std::env::var("PATH").unwrap())
     }
 
-    /// Puts a server into the folder above that of the CLI; gives back the file that it makes when it is run.
+    /// Configures an MCP server in the folder above the CLI's, and returns the file that the server creates when it
+    /// runs.
     pub(crate) fn bait(&self) -> PathBuf {
         let made = self.sandbox.root().join("made-by-the-bait");
         let servers = serde_json::json!({"mcpServers": {"above": {"command": "touch", "args": [made]}}});
@@ -68,26 +70,26 @@ impl Room {
         Talk::connect(self.options()).await
     }
 
-    /// What every process of this room has in its environment.
+    /// A text that every process of this sandbox has in its environment.
     pub(crate) fn marker(&self) -> &str {
         self.sandbox.root().to_str().unwrap()
     }
 }
 
-/// A file in a room's directory that tells when something is written to it.
+/// A pipe in the sandbox's directory to which a command writes when it has reached a point.
 pub(crate) struct Signal(tokio::net::unix::pipe::Receiver);
 
 impl Room {
     pub(crate) fn signal(&self, name: &str) -> Signal {
         let path = self.sandbox.cwd().join(name);
         assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
-        // Open for writing too, so that it has no end before it has a beginning.
+        // Open for writing too, so that it does not report its end before the first writer opens it.
         Signal(tokio::net::unix::pipe::OpenOptions::new().read_write(true).open_receiver(path).unwrap())
     }
 }
 
 impl Signal {
-    pub(crate) async fn given(&self) {
+    pub(crate) async fn written(&self) {
         self.0.readable().await.unwrap();
     }
 }
@@ -122,7 +124,7 @@ impl Talk {
         Talk { client, events }
     }
 
-    /// Reads until an event that is wanted, which is the last of those returned.
+    /// Reads until a wanted event, and returns all events up to and including it.
     pub(crate) async fn until(&mut self, wanted: impl Fn(&Event) -> bool) -> Vec<Event> {
         let mut seen = Vec::new();
         loop {
@@ -146,7 +148,7 @@ impl Talk {
         self.until(|event| matches!(event, Event::AskOpened { .. })).await
     }
 
-    /// Reads everything there still is.
+    /// Reads all remaining events.
     pub(crate) async fn rest(mut self) -> Vec<Event> {
         let mut seen = Vec::new();
         while let Some(event) = self.events.next().await {
@@ -156,12 +158,12 @@ impl Talk {
     }
 }
 
-/// Events as a transcript, one a line, without what differs from run to run.
+/// Describes events as a transcript, one line each, without details that differ from run to run.
 pub(crate) fn transcript(events: &[Event]) -> String {
     let mut lines: Vec<String> = Vec::new();
     for event in events {
         let line = describe(event);
-        // Deltas of one block are one line, so that how the API cuts a text does not matter.
+        // Deltas of one block are one line, so that the API's chunks do not matter.
         match (lines.last_mut(), event) {
             (Some(last), Event::BlockDelta { block, delta, .. }) if last.starts_with(&grew(*block, delta)) => {
                 last.push_str(delta.text());
@@ -242,7 +244,7 @@ fn describe(event: &Event) -> Option<String> {
         Event::EventsDropped { count } => format!("{count} events dropped"),
         Event::TranscriptWritten { .. } => "transcript written".to_owned(),
         Event::PromptSuggested { .. } => "prompt suggested".to_owned(),
-        // What the CLI says of itself while it works comes and goes with its version.
+        // Status reports of the CLI differ between versions.
         Event::StatusChanged { .. }
         | Event::Unknown { .. }
         | Event::PromptAccepted { .. }
@@ -254,7 +256,7 @@ fn describe(event: &Event) -> Option<String> {
     })
 }
 
-/// A conversation held by a program of its own, which can be killed.
+/// A session in another program, which can be killed.
 pub(crate) struct Program {
     pub(crate) child: tokio::process::Child,
     pub(crate) stdin: tokio::process::ChildStdin,
@@ -287,32 +289,32 @@ impl Program {
                 return;
             }
         }
-        panic!("the program ended before it said {wanted:?}");
+        panic!("the program ended before it printed {wanted:?}");
     }
 }
 
-/// What events say, for tests that look for a few things.
+/// The parts of events that many tests check.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct Summary {
     pub(crate) endings: Vec<TurnEnding>,
     pub(crate) asks_opened: usize,
     pub(crate) asks_closed: Vec<(AskId, AskResolution)>,
 }
 
-pub(crate) fn told(events: &[Event]) -> Told {
-    let mut told = Told { endings: Vec::new(), asks_opened: 0, asks_closed: Vec::new() };
+pub(crate) fn summarize(events: &[Event]) -> Summary {
+    let mut summary = Summary { endings: Vec::new(), asks_opened: 0, asks_closed: Vec::new() };
     for event in events {
         match event {
-            Event::TurnFinished { outcome, .. } => told.endings.push(outcome.ending),
-            Event::AskOpened { .. } => told.asks_opened += 1,
-            Event::AskResolved { ask, resolution, .. } => told.asks_closed.push((*ask, *resolution)),
+            Event::TurnFinished { outcome, .. } => summary.endings.push(outcome.ending),
+            Event::AskOpened { .. } => summary.asks_opened += 1,
+            Event::AskResolved { ask, resolution, .. } => summary.asks_closed.push((*ask, *resolution)),
             _ => {}
         }
     }
-    told
+    summary
 }
 
-/// The last open ask of each kind.
+/// Returns the last open ask of each kind.
 pub(crate) fn open_asks(events: &[Event]) -> BTreeMap<&'static str, AskId> {
     let mut asks = BTreeMap::new();
     for event in events {
@@ -331,7 +333,7 @@ pub(crate) fn open_asks(events: &[Event]) -> BTreeMap<&'static str, AskId> {
     asks
 }
 
-/// Kills the CLI of a room, as a machine that goes down would.
+/// Kills the CLI of a sandbox, as a crash of the machine would.
 pub(crate) fn kill_cli(room: &Room) {
     let processes = watari_testkit::processes::marked(room.marker());
     let cli: Vec<_> =

@@ -1,4 +1,4 @@
-//! Events as lines that hold nothing of what the CLI or the model said: only what we made of it.
+//! Describes events as lines without any text of the CLI or the model.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::{AskKind, Event, MAY_BE_UNKNOWN, RequestId};
 use watari_protocol::{BlockKind, Delta, RequestFailure, RequestReply, TurnCause, Writer};
 
-/// Events as lines, with the remarks of a replay before the events they come before.
+/// Describes events as lines, with each remark of a replay before its event.
 pub(crate) fn lines(events: &[Event], remarks: &[(usize, String)]) -> Vec<String> {
     let places = events.iter().map(Some).chain([None]).enumerate();
     folded(places.flat_map(|(place, event)| {
@@ -15,7 +15,7 @@ pub(crate) fn lines(events: &[Event], remarks: &[(usize, String)]) -> Vec<String
     }))
 }
 
-/// Lines that follow each other and are the same are one, with how many they were.
+/// Merges equal consecutive lines into one, with their number.
 pub(crate) fn folded(lines: impl Iterator<Item = String>) -> Vec<String> {
     let mut folded: Vec<(String, usize)> = Vec::new();
     for line in lines {
@@ -59,7 +59,7 @@ pub(crate) fn line(event: &Event) -> String {
         Event::ContextInjected { parent, synthetic, replayed, .. } => {
             let by = if *synthetic { ", by the CLI" } else { "" };
             let again = if *replayed { ", again" } else { "" };
-            format!("model told{by}{again}{}", whose(parent.is_some()))
+            format!("context injected{by}{again}{}", whose(parent.is_some()))
         }
         Event::ToolProgressed { .. } => "tool progressed".to_owned(),
         Event::AskOpened { ask, kind } => format!("ask {ask} opened: {}", ask_word(kind)),
@@ -100,7 +100,7 @@ pub(crate) fn line(event: &Event) -> String {
     }
 }
 
-/// The types and subtypes of frames that are unknown and are not in the list of those that may be.
+/// Returns the types and subtypes of unknown frames that are not in [`MAY_BE_UNKNOWN`].
 pub(crate) fn unlisted(events: &[Event]) -> Vec<(String, String)> {
     let listed = |names: &(String, String)| {
         let names = (names.0.as_str(), names.1.as_str());
@@ -109,7 +109,7 @@ pub(crate) fn unlisted(events: &[Event]) -> Vec<(String, String)> {
     events.iter().filter_map(unknown).filter(|names| !listed(names)).collect()
 }
 
-/// The type and the subtype of a frame that is not known.
+/// Returns the type and the subtype of an unknown frame.
 fn unknown(event: &Event) -> Option<(String, String)> {
     #[derive(serde::Deserialize)]
     struct Names {
@@ -123,7 +123,7 @@ fn unknown(event: &Event) -> Option<(String, String)> {
     Some(names.unwrap_or_default())
 }
 
-/// Compares lines with a snapshot, or writes it when that is asked for; where they are not the same, if anywhere.
+/// Compares lines with a snapshot, or writes it on request. Returns the difference, if there is one.
 pub(crate) fn compared(name: &str, found: &[String]) -> Option<String> {
     let snapshot = snapshots().join(format!("{name}.txt"));
     if std::env::var_os("UPDATE_CAPTURES").is_some() {
@@ -131,7 +131,7 @@ pub(crate) fn compared(name: &str, found: &[String]) -> Option<String> {
     }
     let expected = std::fs::read_to_string(&snapshot).unwrap_or_default();
     let expected: Vec<String> = expected.lines().map(str::to_owned).collect();
-    let how = "it is not as its snapshot says, which UPDATE_CAPTURES=1 writes anew";
+    let how = "it differs from its snapshot, which UPDATE_CAPTURES=1 writes again";
     (expected != found).then(|| format!("{name}: {how}:\n{}", difference(&expected, found)))
 }
 
@@ -139,7 +139,7 @@ pub(crate) fn snapshots() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/captures")
 }
 
-/// Where two lists of lines are not the same, with a little around it.
+/// Returns the difference between two lists of lines, with some context.
 pub(crate) fn difference(expected: &[String], found: &[String]) -> String {
     const AROUND: usize = 3;
     let same = expected.iter().zip(found).take_while(|(one, other)| one == other).count();
@@ -159,7 +159,8 @@ pub(crate) fn difference(expected: &[String], found: &[String]) -> String {
     .concat()
 }
 
-/// What no session may do: every prompt, ask, request, message and block has one end, and the session has one.
+/// Returns the violations of the rules for every session: every prompt, ask, request, message and block ends once, and
+/// so does the session.
 pub(super) fn faults(events: &[Event], mut requests: BTreeMap<RequestId, usize>) -> Vec<String> {
     let mut open: BTreeMap<String, i32> = BTreeMap::new();
     let mut faults = Vec::new();

@@ -1,8 +1,8 @@
-//! Plays a recording of a session through the machine, and tells its events without a word of the CLI.
+//! Replays a recording of a session through the machine, and returns its events without any text of the CLI.
 //!
-//! A recording is a file of JSON lines `{"t": seconds, "dir": who, "m": what}`. What the CLI said (`cli>`) is given to
-//! the machine as it stands, with the names of our requests, hooks and prompts changed into those that the machine
-//! gives. What the other side said (`sdk>`) is turned into the command that makes our side say it.
+//! A recording is a file of JSON lines `{"t": seconds, "dir": who, "m": what}`. Lines of the CLI (`cli>`) go to the
+//! machine unchanged, except that the ids of our requests, hooks and prompts are replaced by the machine's. Lines of
+//! the other side (`sdk>`) are turned into the commands that make our side send them.
 
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
@@ -21,13 +21,13 @@ use watari_protocol::{
 
 use spoken::{Head, Registration, Spoken};
 
-/// Frames that may be `Unknown`, by their type and subtype, each with the reason why nothing is made of it.
+/// Frames that may be `Unknown`, by type and subtype, each with the reason.
 pub(crate) const MAY_BE_UNKNOWN: &[(&str, &str, &str)] = &[
-    ("control_response", "", "somebody asked without a name, which we never do, and the answer names nothing"),
-    ("control_request", "", "tools of this program are not served yet: it is refused, and told"),
+    ("control_response", "", "the answer to a request without an id, which Watari never sends"),
+    ("control_request", "", "tools of this program are not served yet: the request is refused and reported"),
 ];
 
-/// A hook of a recording has no limit of ours: when nobody answered it, that is part of the recording.
+/// The time limit of a recording's hooks, longer than any recording: an unanswered hook is part of the recording.
 const HOOK_ANSWERED_WITHIN: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A recording of one session.
@@ -43,22 +43,22 @@ struct Entry {
     m: Box<RawValue>,
 }
 
-/// When our side said what it said.
+/// When our side sends its lines.
 pub(crate) enum Order<'a> {
-    /// Where it stands in the recording, and its time limits by the recording's clock.
+    /// At their place in the recording, with time limits by the recording's clock.
     AsRecorded,
-    /// Where the live session told of it. A recording is made between the two sides: what both say at once stands
-    /// there in another order than the one in which the session saw it, and a prompt that had to wait stands
-    /// there when it was written and not when it was given.
-    AsTold { live: &'a [Event], answer_within: Option<Duration> },
+    /// Where the live session emitted their events. A recording is made between the two sides: lines that both send at
+    /// once are recorded in another order than the session saw, and a waiting prompt is recorded when it was written,
+    /// not when it was submitted.
+    AsLive { live: &'a [Event], answer_within: Option<Duration> },
 }
 
-/// What the machine made of a recording.
+/// The result of a replay.
 pub(crate) struct Played {
     pub(crate) events: Vec<Event>,
-    /// What our side did not do as the recording has it, and before which event.
+    /// Differences between our side and the recording, each with the index of the next event.
     pub(crate) remarks: Vec<(usize, String)>,
-    /// What no session may do.
+    /// Violations of the rules for every session.
     pub(crate) faults: Vec<String>,
 }
 
@@ -74,30 +74,30 @@ impl Recording {
     pub(crate) fn play(&self, order: &Order<'_>) -> Played {
         let answer_within = match order {
             Order::AsRecorded => None,
-            Order::AsTold { answer_within, .. } => *answer_within,
+            Order::AsLive { answer_within, .. } => *answer_within,
         };
         let mut player = Player::new(self.registrations(), answer_within);
-        let mut said: Vec<Option<Spoken>> = self.entries.iter().map(Entry::spoken).collect();
+        let mut unsent: Vec<Option<Spoken>> = self.entries.iter().map(Entry::spoken).collect();
         for (place, entry) in self.entries.iter().enumerate() {
             player.now = player.start + Duration::from_secs_f64(entry.t);
             match order {
                 Order::AsRecorded => player.pass_time(),
-                Order::AsTold { live, .. } => player.catch_up(live, &mut said),
+                Order::AsLive { live, .. } => player.catch_up(live, &mut unsent),
             }
-            if let Some(spoken) = said[place].take() {
+            if let Some(spoken) = unsent[place].take() {
                 player.speak(spoken);
             }
             match entry.dir.as_str() {
                 "cli>" => player.receive(&entry.text()),
                 "eof" if entry.text() == "stdin" => player.command(Command::Close),
-                // The end is told after everything that the CLI has said, as the driver does it.
+                // The exit is handled after all lines of the CLI, as in the driver.
                 _ => {}
             }
         }
         player.end(self.process_end())
     }
 
-    /// The hooks of the recording, in the order of their names.
+    /// The hooks of the recording, ordered by name.
     fn registrations(&self) -> Vec<Registration> {
         let mut hooks: Vec<Registration> =
             self.entries.iter().filter_map(Entry::spoken).find_map(|spoken| spoken.registrations()).unwrap_or_default();
@@ -116,7 +116,7 @@ impl Recording {
 }
 
 impl Entry {
-    /// What was said: a JSON object as it stands, or the text of a line that is none.
+    /// The recorded line: a JSON object unchanged, or the text of a line that is not JSON.
     fn text(&self) -> String {
         serde_json::from_str(self.m.get()).unwrap_or_else(|_| self.m.get().to_owned())
     }
@@ -126,17 +126,17 @@ impl Entry {
     }
 }
 
-/// A machine in the place of the recording's other side.
+/// A machine that replaces the recording's other side.
 struct Player {
     machine: Machine,
     start: Instant,
     now: Instant,
     played: Played,
-    /// What the recording calls our hooks, requests and prompts, and what the machine calls them.
+    /// The machine's ids of hooks, requests and prompts, by the recording's ids.
     hooks: BTreeMap<String, String>,
     requests: BTreeMap<String, String>,
     entries: BTreeMap<String, String>,
-    /// The asks, by the CLI's names of them.
+    /// The asks, by the CLI's ids.
     asks: BTreeMap<String, (AskId, AskKind)>,
     is_initialized: bool,
     /// Requests that were accepted, and how often each was answered.
@@ -173,7 +173,7 @@ impl Player {
         player
     }
 
-    /// The CLI said something.
+    /// Handles a line of the CLI.
     fn receive(&mut self, line: &str) {
         let head = Head::read(line);
         let mut line = line.to_owned();
@@ -185,7 +185,7 @@ impl Player {
         if let Some(callback) = head.callback()
             && let Some(ours) = self.hooks.get(callback)
         {
-            // Only where it is a name: a name may be as short as a letter.
+            // Only as a callback id: an id may be a single letter.
             for colon in [":", ": "] {
                 let named = |name: &str| format!("\"callback_id\"{colon}{}", quoted(name));
                 line = line.replace(&named(callback), &named(ours));
@@ -207,7 +207,7 @@ impl Player {
         }
     }
 
-    /// Our side says what the recording's other side said.
+    /// Makes our side send what the recording's other side sent.
     fn speak(&mut self, spoken: Spoken) {
         match spoken.kind() {
             "user" => self.prompt(spoken),
@@ -233,7 +233,7 @@ impl Player {
         };
         let command = match subtype {
             "initialize" if !self.is_initialized => {
-                // The machine has said this already: it is the first thing it says.
+                // The machine has already sent this as its first line.
                 self.is_initialized = true;
                 self.requests.insert(theirs.clone(), "watari_1".to_owned());
                 return;
@@ -257,18 +257,18 @@ impl Player {
         }
     }
 
-    /// Does what the live session tells of next, as long as that is what our side did and not what the CLI said.
-    fn catch_up(&mut self, live: &[Event], said: &mut [Option<Spoken>]) {
+    /// Repeats the next events of the live session, as long as our side caused them and not the CLI.
+    fn catch_up(&mut self, live: &[Event], unsent: &mut [Option<Spoken>]) {
         while let Some(next) = live.get(self.played.events.len()) {
             let spoken = match next {
-                Event::PromptAccepted { .. } => take(said, |spoken| spoken.kind() == "user"),
+                Event::PromptAccepted { .. } => take(unsent, |spoken| spoken.kind() == "user"),
                 Event::AskResolved {
                     ask,
                     resolution: AskResolution::Allowed | AskResolution::Denied | AskResolution::Answered,
                     ..
                 } => {
                     let named = self.asks.iter().find(|(_, (open, _))| open == ask).map(|(name, _)| name.clone());
-                    take(said, |spoken| spoken.answered().is_some() && spoken.answered() == named.as_deref())
+                    take(unsent, |spoken| spoken.answered().is_some() && spoken.answered() == named.as_deref())
                 }
                 Event::AskResolved { resolution: AskResolution::Expired, .. } => {
                     let Some(deadline) = self.machine.poll_timeout() else { return };
@@ -283,7 +283,7 @@ impl Player {
         }
     }
 
-    /// Lets the clock come to where the recording is.
+    /// Advances the clock to the recording's time.
     fn pass_time(&mut self) {
         while let Some(deadline) = self.machine.poll_timeout().filter(|deadline| *deadline <= self.now) {
             self.machine.handle_timeout(deadline);
@@ -340,9 +340,9 @@ impl Player {
     }
 }
 
-/// Takes out the first that fits.
-fn take(said: &mut [Option<Spoken>], fits: impl Fn(&Spoken) -> bool) -> Option<Spoken> {
-    said.iter_mut().find(|spoken| spoken.as_ref().is_some_and(&fits))?.take()
+/// Takes the first matching line.
+fn take(unsent: &mut [Option<Spoken>], fits: impl Fn(&Spoken) -> bool) -> Option<Spoken> {
+    unsent.iter_mut().find(|spoken| spoken.as_ref().is_some_and(&fits))?.take()
 }
 
 fn quoted(name: &str) -> String {

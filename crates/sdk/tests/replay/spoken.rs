@@ -1,4 +1,4 @@
-//! What the two sides of a recording said, as far as a replay has to understand it.
+//! The lines of a recording's two sides, as far as a replay parses them.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ struct Message {
     content: Option<Box<RawValue>>,
 }
 
-/// An answer, of either side.
+/// An answer of either side.
 #[derive(serde::Deserialize)]
 pub(super) struct Response {
     pub(super) request_id: String,
@@ -46,7 +46,7 @@ impl Spoken {
         &self.kind
     }
 
-    /// What a prompt says.
+    /// The content of a prompt.
     pub(super) fn content(&self) -> Option<PromptContent> {
         let content = self.message.as_ref()?.content.as_ref()?.get();
         match serde_json::from_str::<String>(content) {
@@ -55,7 +55,7 @@ impl Spoken {
         }
     }
 
-    /// The name of what is asked of the CLI.
+    /// The subtype of a request to the CLI.
     pub(super) fn requested(&self) -> Option<&str> {
         self.request.as_ref()?.get("subtype")?.as_str()
     }
@@ -70,7 +70,7 @@ impl Spoken {
         self.fields().get("cancel_queued").is_some_and(|value| value == true)
     }
 
-    /// The hooks of an opening request.
+    /// The hooks of an `initialize` request.
     pub(super) fn registrations(&self) -> Option<Vec<Registration>> {
         self.requested().filter(|subtype| *subtype == "initialize")?;
         let mut registrations = Vec::new();
@@ -87,12 +87,12 @@ impl Spoken {
         Some(registrations)
     }
 
-    /// The CLI's name of what is answered.
+    /// The CLI's id of the request that is answered.
     pub(super) fn answered(&self) -> Option<&str> {
         self.response.as_ref().map(|response| response.request_id.as_str())
     }
 
-    /// The answer as our side gives it; none when it is one that our side never gives.
+    /// The answer as our side gives it; `None` if our side never gives it.
     pub(super) fn answer_to(&self, kind: &AskKind) -> Option<Answer> {
         let response = self.response.as_ref().filter(|response| response.subtype == "success")?;
         let body = &response.response;
@@ -105,7 +105,7 @@ impl Spoken {
                 "cancel" => Some(Answer::Dismiss),
                 _ => None,
             },
-            // The captures' servers have other names than ours.
+            // The servers of the captures have other names than Watari's.
             AskKind::ToolCall(_) => None,
             AskKind::Permission(_) | AskKind::Question(_) | AskKind::Plan(_) => match body["behavior"].as_str()? {
                 "allow" => {
@@ -126,7 +126,7 @@ impl Spoken {
     }
 }
 
-/// The beginning of a line of the CLI: who it is for.
+/// The fields of a CLI line that name its receiver.
 #[derive(Default, serde::Deserialize)]
 pub(super) struct Head {
     #[serde(rename = "type", default)]
@@ -143,7 +143,7 @@ struct Asked {
 }
 
 impl Head {
-    /// A line that is no message is for nobody.
+    /// Parses a line. One that is not a message has no receiver.
     pub(super) fn read(line: &str) -> Head {
         serde_json::from_str(line).unwrap_or_default()
     }

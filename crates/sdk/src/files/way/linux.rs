@@ -1,4 +1,4 @@
-//! A folder on a way, held by a descriptor that needs no right to read it.
+//! A folder on the way, held open by a descriptor that needs no read permission.
 
 use std::ffi::OsStr;
 use std::fs::{File, Metadata};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, Mode, OFlags, PROC_SUPER_MAGIC, fstatfs, openat, readlinkat};
 use rustix::io::Errno;
 
-/// A folder that was passed.
+/// A folder on the way.
 #[derive(Debug)]
 pub(in super::super) struct Folder {
     held: File,
@@ -18,7 +18,7 @@ pub(in super::super) struct Folder {
     metadata: Metadata,
 }
 
-/// What there is in a folder.
+/// An entry of a folder.
 pub(super) struct Entry {
     pub(super) metadata: Metadata,
     pub(super) kind: Kind,
@@ -45,9 +45,9 @@ impl Folder {
         &self.metadata
     }
 
-    /// What a name in it stands for. A link is not followed.
-    pub(super) fn look(&self, name: &OsStr) -> io::Result<Entry> {
-        // As a folder first: only so the system mounts what it mounts on demand.
+    /// Returns the entry of a name. A link is not followed.
+    pub(super) fn entry(&self, name: &OsStr) -> io::Result<Entry> {
+        // As a folder first: only that triggers automounts.
         let entry = match held(self.held.as_fd(), name, OFlags::DIRECTORY) {
             Err(Errno::NOTDIR | Errno::LOOP) => held(self.held.as_fd(), name, OFlags::empty())?,
             other => other?,
@@ -65,7 +65,7 @@ impl Folder {
         Ok(Entry { metadata, kind })
     }
 
-    /// What the system is asked about a name in it.
+    /// The arguments for a system call about a name in it.
     pub(in super::super) fn place<'a>(&'a self, name: &'a OsStr) -> (BorrowedFd<'a>, PathBuf) {
         (self.held.as_fd(), PathBuf::from(name))
     }

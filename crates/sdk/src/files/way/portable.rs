@@ -1,4 +1,4 @@
-//! A folder on a way, where none can be held without the right to read it: by its path, which has no link in it.
+//! A folder on the way, by its path without links, for systems that cannot hold a folder open without read permission.
 
 use std::ffi::OsStr;
 use std::fs::{self, Metadata};
@@ -6,14 +6,14 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 
-/// A folder that was passed.
+/// A folder on the way.
 #[derive(Debug)]
 pub(in super::super) struct Folder {
     path: PathBuf,
     metadata: Metadata,
 }
 
-/// What there is in a folder.
+/// An entry of a folder.
 pub(super) struct Entry {
     pub(super) metadata: Metadata,
     pub(super) kind: Kind,
@@ -40,14 +40,14 @@ impl Folder {
         &self.metadata
     }
 
-    /// What a name in it stands for. A link is not followed.
-    pub(super) fn look(&self, name: &OsStr) -> io::Result<Entry> {
+    /// Returns the entry of a name. A link is not followed.
+    pub(super) fn entry(&self, name: &OsStr) -> io::Result<Entry> {
         let path = self.path.join(name);
         let metadata = fs::symlink_metadata(&path)?;
         let kind = if metadata.is_dir() {
             Kind::Folder(Folder { path, metadata: metadata.clone() })
         } else if metadata.is_symlink() {
-            // Descriptors by name.
+            // Links to descriptors.
             let is_magic = path.starts_with("/proc") || path.starts_with("/dev/fd");
             Kind::Link { target: fs::read_link(&path)?, is_magic }
         } else {
@@ -56,7 +56,7 @@ impl Folder {
         Ok(Entry { metadata, kind })
     }
 
-    /// What the system is asked about a name in it.
+    /// The arguments for a system call about a name in it.
     pub(in super::super) fn place(&self, name: &OsStr) -> (BorrowedFd<'static>, PathBuf) {
         (rustix::fs::CWD, self.path.join(name))
     }

@@ -1,5 +1,5 @@
-//! The documents that the CLI is given in files: MCP servers and settings. Each is read once, checked, and then written into
-//! a private file, so that what was checked is what the CLI gets, whether it was given as JSON or as a path.
+//! The documents that the CLI gets in files: MCP servers and settings. Each is read once, checked, and written into a
+//! private file, so that the CLI gets exactly the checked content, whether it was given as JSON or as a path.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -17,20 +17,20 @@ const FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
 /// MCP servers and settings, checked.
 #[derive(Debug)]
-pub(crate) struct Given {
+pub(crate) struct Documents {
     /// The whole of `mcp.json`.
     pub(super) servers: Option<RawJson>,
     /// The whole of `settings.json`.
     pub(super) settings: Option<RawJson>,
-    /// Whether nothing in the settings was given by anybody else.
+    /// Whether the settings contain only what Watari adds.
     pub(super) settings_are_ours: bool,
 }
 
-impl Given {
-    /// Reads and checks what the options give.
-    pub(crate) fn read(options: &Options) -> Result<Given, BadOption> {
+impl Documents {
+    /// Reads and checks the documents of the options.
+    pub(crate) fn read(options: &Options) -> Result<Documents, BadOption> {
         let settings_are_ours = options.settings.is_none();
-        Ok(Given { servers: servers(options)?, settings: settings(options)?, settings_are_ours })
+        Ok(Documents { servers: servers(options)?, settings: settings(options)?, settings_are_ours })
     }
 }
 
@@ -40,16 +40,16 @@ pub enum BadServers {
     /// Their file cannot be read.
     #[error("{source}")]
     Unreadable {
-        /// Why not.
+        /// The system's error.
         source: io::Error,
     },
-    /// The text is not what it should be.
+    /// The text cannot be parsed.
     #[error("{source}")]
     NotServers {
-        /// Where, and what.
+        /// The parser's error.
         source: serde_json::Error,
     },
-    /// A server is described by something else than an object.
+    /// A server is not described by an object.
     #[error("the MCP server {name:?} must be an object")]
     NotAnObject {
         /// The name of the server.
@@ -57,7 +57,7 @@ pub enum BadServers {
     },
 }
 
-/// Reads MCP servers as they stand in a file or on a command line: `{"mcpServers": {"name": {…}}}`.
+/// Parses MCP servers as in a file or on a command line: `{"mcpServers": {"name": {…}}}`.
 pub fn read_mcp_servers(json: &str) -> Result<BTreeMap<String, RawJson>, BadServers> {
     #[derive(serde::Deserialize)]
     struct Config<'a> {
@@ -69,7 +69,7 @@ pub fn read_mcp_servers(json: &str) -> Result<BTreeMap<String, RawJson>, BadServ
     check_servers(&servers).map(|()| servers)
 }
 
-/// Reads MCP servers from a file that somebody named. Nothing is waited for.
+/// Reads MCP servers from a file. Never blocks, whatever the path leads to.
 pub fn read_mcp_servers_file(path: &Path) -> Result<BTreeMap<String, RawJson>, BadServers> {
     read_mcp_servers(&text_of(path).map_err(|source| BadServers::Unreadable { source })?)
 }
@@ -103,7 +103,7 @@ fn servers(options: &Options) -> Result<Option<RawJson>, BadOption> {
 }
 
 fn settings(options: &Options) -> Result<Option<RawJson>, BadOption> {
-    let given = match &options.settings {
+    let settings = match &options.settings {
         None => None,
         Some(Settings::Inline(settings)) => Some(settings.clone()),
         Some(Settings::File(path)) => {
@@ -118,24 +118,24 @@ fn settings(options: &Options) -> Result<Option<RawJson>, BadOption> {
         }
     };
     if allows_bypass(options) {
-        return Ok(given);
+        return Ok(settings);
     }
-    if given.as_ref().is_some_and(names_bypass) {
+    if settings.as_ref().is_some_and(names_bypass) {
         return Err(BadOption::Bypass { option: "settings" });
     }
-    without_bypass(given.as_ref()).map(Some)
+    without_bypass(settings.as_ref()).map(Some)
 }
 
-/// The settings with the one that has the CLI itself refuse the mode in which everything runs without a question: as the
-/// default mode of any settings file, also of one in the working directory, and in any request. (Measured: 2.1.42 takes the
-/// mode from both without it, and from a subagent of the working directory even with it.)
+/// Adds the setting with which the CLI itself refuses `bypassPermissions`: as the default mode of any settings file,
+/// also in the working directory, and in any request. (Measured: without it, 2.1.42 accepts the mode from both; from a
+/// subagent of the working directory even with it.)
 fn without_bypass(settings: Option<&RawJson>) -> Result<RawJson, BadOption> {
     type Members<'a> = BTreeMap<String, &'a RawValue>;
     let bad = |name: &str| BadOption::Document { what: "the settings", problem: format!("{name} must be an object") };
     let mut members: Members<'_> =
-        settings.map_or(Ok(Members::new()), RawJson::parse).map_err(|_| bad("the whole of them"))?;
+        settings.map_or(Ok(Members::new()), RawJson::parse).map_err(|_| bad("the document"))?;
     let mut permissions: Members<'_> = match members.get("permissions") {
-        Some(given) => serde_json::from_str(given.get()).map_err(|_| bad("permissions"))?,
+        Some(members) => serde_json::from_str(members.get()).map_err(|_| bad("permissions"))?,
         None => Members::new(),
     };
     let disable = RawJson::of("disable");
@@ -145,7 +145,7 @@ fn without_bypass(settings: Option<&RawJson>) -> Result<RawJson, BadOption> {
     Ok(RawJson::of(&members))
 }
 
-/// A path as the CLI would understand it.
+/// Resolves a path as the CLI does.
 fn from_cwd(options: &Options, path: &Path) -> PathBuf {
     options.cwd.as_deref().unwrap_or(Path::new("")).join(path)
 }
@@ -167,9 +167,9 @@ mod tests {
     #[test]
     fn the_bypass_of_permissions_is_disabled_and_every_other_setting_stays() {
         let settings = r#"{"model":"a","permissions":{"allow":["Read"],"disableBypassPermissionsMode":"enable"}}"#;
-        let given = without_bypass(Some(&RawJson::from(settings))).unwrap();
+        let settings = without_bypass(Some(&RawJson::from(settings))).unwrap();
         let expected = r#"{"model":"a","permissions":{"allow":["Read"],"disableBypassPermissionsMode":"disable"}}"#;
-        assert_eq!(given.as_str(), expected);
+        assert_eq!(settings.as_str(), expected);
         let alone = without_bypass(None).unwrap();
         assert_eq!(alone.as_str(), r#"{"permissions":{"disableBypassPermissionsMode":"disable"}}"#);
         for bad in ["5", "[]", r#"{"permissions":5}"#] {
@@ -177,7 +177,7 @@ mod tests {
             assert!(problem.ends_with("must be an object"), "{problem}");
         }
         let allowed = Options { allow_bypass: true, ..Options::default() };
-        assert!(Given::read(&allowed).unwrap().settings.is_none());
+        assert!(Documents::read(&allowed).unwrap().settings.is_none());
     }
 
     #[test]
@@ -195,12 +195,12 @@ mod tests {
             ("nonsense", "expected ident"),
         ] {
             std::fs::write(&path, content).unwrap();
-            let error = Given::read(&options).unwrap_err().to_string();
+            let error = Documents::read(&options).unwrap_err().to_string();
             assert!(error.contains(problem), "{error}");
         }
         std::fs::write(&path, r#"{"mcpServers":{"a":{"command":"true"}},"more":1}"#).unwrap();
-        let given = Given::read(&options).unwrap().servers.unwrap();
-        assert_eq!(given.as_str(), r#"{"mcpServers":{"a":{"command":"true"}}}"#);
+        let servers = Documents::read(&options).unwrap().servers.unwrap();
+        assert_eq!(servers.as_str(), r#"{"mcpServers":{"a":{"command":"true"}}}"#);
     }
 
     #[test]
@@ -213,9 +213,9 @@ mod tests {
             settings: Some(Settings::File("settings.json".into())),
             ..Options::default()
         };
-        let error = Given::read(&options).unwrap_err().to_string();
+        let error = Documents::read(&options).unwrap_err().to_string();
         assert!(error.starts_with("settings: bypassPermissions runs everything without asking"), "{error}");
         let allowed = Options { allow_bypass: true, ..options };
-        assert_eq!(Given::read(&allowed).unwrap().settings.unwrap().as_str(), settings);
+        assert_eq!(Documents::read(&allowed).unwrap().settings.unwrap().as_str(), settings);
     }
 }

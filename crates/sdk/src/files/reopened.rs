@@ -1,16 +1,16 @@
-//! Pipes that this program was given. Their flags belong to everybody who has them, so each is opened anew: the new descriptor
-//! is non-blocking, and nobody else has it.
+//! Pipes that this process inherited. Their flags are shared with every process that has them, so each pipe is opened
+//! again: the new descriptor is non-blocking and not shared.
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
-/// Opens the reading end of a pipe anew. It fails where the system cannot do that or does not allow it (the pipe of
-/// another user), and for a pipe with a name: one whose writers have gone would then never tell its end.
+/// Opens the reading end of a pipe again. Fails if the system cannot do that or does not allow it (the pipe of another
+/// user), and for a named pipe, which would never report its end if its writers had already closed it.
 pub fn reopened_input(end: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     system::reopened_input(end)
 }
 
-/// Opens the writing end of a pipe anew. It fails where the system cannot do that or does not allow it.
+/// Opens the writing end of a pipe again. Fails if the system cannot do that or does not allow it.
 pub fn reopened_output(end: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     system::reopened_output(end)
 }
@@ -25,7 +25,7 @@ mod system {
 
     use crate::files::{FileRule, GIVEN_INPUT, GIVEN_OUTPUT};
 
-    /// The file system of pipes without a name.
+    /// The file system of unnamed pipes.
     const PIPES: FsWord = 0x5049_5045;
 
     pub(super) fn reopened_input(end: BorrowedFd<'_>) -> io::Result<OwnedFd> {
@@ -39,7 +39,8 @@ mod system {
         reopened(end, &GIVEN_OUTPUT, OFlags::RDONLY)
     }
 
-    /// The system would open the other end as well, which is not what was given.
+    /// Refuses a descriptor of the other end: the system would open this end through it, which this process was not
+    /// given.
     fn reopened(end: BorrowedFd<'_>, rule: &FileRule, other_end: OFlags) -> io::Result<OwnedFd> {
         if fcntl_getfl(end)? & OFlags::ACCMODE == other_end {
             return Err(io::ErrorKind::InvalidInput.into());
