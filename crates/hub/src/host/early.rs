@@ -1,5 +1,5 @@
-//! Commands that come while the CLI starts, or is started again. What ends the session or a message is carried out at once;
-//! the rest waits until the CLI is ready.
+//! Commands that arrive while the CLI starts or restarts. Interrupts and commands that end the session take effect at
+//! once; the others wait until the CLI is ready.
 
 use std::collections::VecDeque;
 
@@ -8,15 +8,15 @@ use watari_sdk::{Accepted, Command};
 use super::Given;
 use crate::command_dedup::{CommandDedup, CommandOutcome};
 
-/// How many commands may wait for the CLI, and how long their prompts may be together. One more is rejected, so that what
-/// comes behind it is heard.
+/// How many commands may wait for the CLI, and the total size of their prompts. More are refused, so that the host
+/// still receives interrupts behind them.
 const EARLY_MAX: usize = 1024;
 const EARLY_BYTES_MAX: usize = 256 * 1024 * 1024;
 
-/// What a message is answered with that was interrupted before the CLI could have it.
+/// The refusal of a prompt that was interrupted before the CLI could receive it.
 const INTERRUPTED: &str = "interrupted while Claude Code was starting: it was not sent";
 
-/// Commands that wait for the CLI. Each was entered into the ledger.
+/// Commands that wait for the CLI. Each is registered with the dedup.
 #[derive(Debug, Default)]
 pub(super) struct Early {
     waiting: VecDeque<Given>,
@@ -27,18 +27,18 @@ impl Early {
         self.waiting.is_empty()
     }
 
-    /// The prompt for which the CLI is started.
+    /// Puts the prompt that caused the start of the CLI in front.
     pub(super) fn put_first(&mut self, prompt: Given) {
         self.waiting.push_front(prompt);
     }
 
-    /// Takes a command that was entered; gives back one that ends the session.
+    /// Queues a registered command; returns it if it ends the session.
     pub(super) fn take(&mut self, given: Given, dedup: &mut CommandDedup) -> Option<Given> {
         match given.command {
             Command::Close | Command::Abort => return Some(given),
             Command::Interrupt { cancel_queued } => {
                 self.interrupt(cancel_queued, dedup);
-                // Without a prompt it has no effect, which is no error.
+                // Without a prompt it has no effect, which is not an error.
                 complete(dedup, given, &Ok(Accepted::Done));
             }
             Command::Prompt(_) | Command::Answer { .. } | Command::Request { .. } => self.wait(given, dedup),
@@ -59,7 +59,8 @@ impl Early {
         self.waiting.push_back(given);
     }
 
-    /// Drops the prompt that would run first, as an interrupt does when it runs, and with `all` those behind it.
+    /// Refuses the prompt that would run first, as an interrupt stops the running one, and with `all` the later ones
+    /// too.
     fn interrupt(&mut self, all: bool, dedup: &mut CommandDedup) {
         while let Some(prompt) = self.next_prompt() {
             complete(dedup, prompt, &Err(INTERRUPTED.to_owned()));
@@ -69,18 +70,18 @@ impl Early {
         }
     }
 
-    /// Takes out the prompt that waits longest.
+    /// Removes and returns the oldest prompt.
     pub(super) fn next_prompt(&mut self) -> Option<Given> {
         let place = self.waiting.iter().position(|given| matches!(given.command, Command::Prompt(_)))?;
         self.waiting.remove(place)
     }
 
-    /// Takes out the command that waits longest.
+    /// Removes and returns the oldest command.
     pub(super) fn pop(&mut self) -> Option<Given> {
         self.waiting.pop_front()
     }
 
-    /// The same, waiting for ever when there is none. Cancel-safe: it takes one only when it returns it.
+    /// Removes and returns the oldest command, and waits forever if there is none. Cancel-safe.
     pub(super) async fn next(&mut self) -> Given {
         match self.pop() {
             Some(given) => given,
