@@ -1,8 +1,8 @@
-//! The socket of a session: for its user alone, in a place that is nobody else's.
+//! The socket of a session: for its user alone, at a path that no other user can replace.
 //!
-//! It is bound under another name beside its place, closed to others, and only then renamed: so it is never there half
-//! made, and one that a killed process left behind is replaced without a moment in which there is none. (Who
-//! connects is looked at by whoever accepts.)
+//! It is bound under a temporary name, closed to other users, and then renamed. So clients never see it half made, and
+//! a socket that a killed process left behind is replaced without a gap. (The user of a connection is checked when it
+//! is accepted.)
 
 use std::fs;
 use std::io;
@@ -13,22 +13,22 @@ use std::path::{Path, PathBuf};
 use watari_sdk::files::folders::{self, Trouble};
 use watari_sdk::files::{is_this_user, sockets};
 
-/// What the name of a socket gets while it is made.
+/// The suffix of a socket's temporary name.
 const ASIDE: &str = "~";
 
-/// How many bytes the path of a socket may have: what the system takes, with room for the name under which it is made.
+/// The maximum length of a socket's path in bytes: the system's limit, minus the suffix of the temporary name.
 pub const PATH_BYTES_MAX: usize = if cfg!(target_os = "linux") { 107 } else { 103 } - ASIDE.len();
 
-/// A socket that is listened on. It is removed when this is dropped, if it is still ours.
+/// A listening socket. The drop removes its file, if it is still the same.
 #[derive(Debug)]
 pub struct HostSocket {
     listener: UnixListener,
     path: PathBuf,
-    /// What it is for the system: another one may be in its place one day.
+    /// The device and inode: another socket may take its place later.
     identity: (u64, u64),
 }
 
-/// Why a socket cannot be had.
+/// Why a socket cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub enum SocketError {
     /// The path is too long for the system.
@@ -36,16 +36,16 @@ pub enum SocketError {
     TooLong {
         /// The path.
         path: PathBuf,
-        /// How long it is.
+        /// Its length.
         bytes: usize,
     },
-    /// Somebody listens there.
+    /// Another process listens there.
     #[error("somebody listens on {} already: end that first, or choose another path", .path.display())]
     InUse {
         /// The path.
         path: PathBuf,
     },
-    /// Something else than a socket is there.
+    /// The path names something other than a socket.
     #[error("{} is {what}, and is left alone: remove it, or choose another path", .path.display())]
     InTheWay {
         /// The path.
@@ -53,24 +53,24 @@ pub enum SocketError {
         /// What it is.
         what: &'static str,
     },
-    /// Another user could put a socket of her own in its place.
+    /// Another user could replace the socket.
     #[error("{what}: choose a path in a folder of this user's, to which no other user can write unless it is sticky")]
     Replaceable {
         /// What is wrong.
         what: String,
     },
-    /// The system says no.
+    /// The system refused.
     #[error("cannot listen on {}: {source}", .path.display())]
     Io {
         /// The path.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
 }
 
 impl HostSocket {
-    /// Listens at a path. Only one process may do this for a path at a time: it has a lock for it.
+    /// Listens at a path. The caller holds a lock, so that only one process at a time does this for a path.
     pub fn bind(path: &Path) -> Result<HostSocket, SocketError> {
         let io = |source| SocketError::Io { path: path.to_owned(), source };
         let mut aside = path.as_os_str().to_owned();
@@ -81,7 +81,7 @@ impl HostSocket {
         }
         look_around(path)?;
         look_at(path)?;
-        // One of ours that was killed in the middle; anything else is in the way.
+        // It may be the socket of a host that was killed here; anything else is not touched.
         look_at(&aside)?;
         let _absent = fs::remove_file(&aside);
         let listener = sockets::listen_at(&aside).map_err(io)?;
@@ -96,17 +96,17 @@ impl HostSocket {
         }
     }
 
-    /// Where it is.
+    /// The socket's path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether it is still in its place: somebody may have removed it, and then nobody can connect any more.
+    /// Whether the socket is still in its place. If it was removed, clients can no longer connect.
     pub fn is_in_place(&self) -> bool {
         fs::symlink_metadata(&self.path).is_ok_and(|there| (there.dev(), there.ino()) == self.identity)
     }
 
-    /// What is listened on.
+    /// The listener.
     pub fn listener(&self) -> &UnixListener {
         &self.listener
     }
@@ -115,13 +115,13 @@ impl HostSocket {
 impl Drop for HostSocket {
     fn drop(&mut self) {
         if self.is_in_place() {
-            // If it cannot be removed, the next one replaces it.
+            // If it cannot be removed, the next host replaces it.
             let _removed = fs::remove_file(&self.path);
         }
     }
 }
 
-/// Checks that no other user can replace a socket, or the folder under it while it is made.
+/// Checks that no other user can replace the socket, or its folder meanwhile.
 fn look_around(path: &Path) -> Result<(), SocketError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     folders::check_unchangeable(folder).map_err(|trouble| match trouble {
@@ -136,7 +136,7 @@ fn look_around(path: &Path) -> Result<(), SocketError> {
     })
 }
 
-/// That a place is free, or has a socket of ours on which nobody listens.
+/// Checks that a path is free, or is this user's socket without a listener.
 fn look_at(path: &Path) -> Result<(), SocketError> {
     let in_the_way = |what| Err(SocketError::InTheWay { path: path.to_owned(), what });
     let metadata = match fs::symlink_metadata(path) {
@@ -191,7 +191,7 @@ mod tests {
     fn one_that_was_left_behind_is_replaced_also_when_it_was_half_made() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("s.sock");
-        // A listener that is dropped leaves its file, as a killed process does.
+        // A dropped listener leaves its file, as a killed process does.
         drop(UnixListener::bind(&path).unwrap());
         drop(UnixListener::bind(folder.path().join("s.sock~")).unwrap());
         let _socket = HostSocket::bind(&path).unwrap();

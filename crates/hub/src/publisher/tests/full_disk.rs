@@ -1,4 +1,4 @@
-//! A disk without room, at every byte of a write, and a session that is closed on it.
+//! A disk that becomes full at every byte of a write, and a session that is closed on it.
 
 use watari_sdk::{Command, Event, Prompt, Sink};
 
@@ -8,12 +8,12 @@ use crate::position::Position;
 use crate::published::HostEvent;
 use crate::subscription::Since;
 
-/// How long the line of a stored `unknown(40)` is, and more.
+/// An upper bound of the line of a stored `unknown(40)`.
 const LINE_BYTES_MAX: u64 = 120;
 
 #[tokio::test(start_paused = true)]
 async fn a_disk_that_is_full_at_any_byte_of_a_line_loses_nothing_and_tells_nothing_too_early() {
-    // How often it is tried in vain, and whether what was written of the line can be cut off.
+    // How many retries fail, and whether the partial line can be cut off.
     for (vain, cuts) in [(0, true), (2, true), (2, false)] {
         for room in 0..=LINE_BYTES_MAX {
             let mut rig = Rig::new();
@@ -67,7 +67,7 @@ async fn a_host_that_is_killed_in_the_middle_of_a_line_leaves_a_log_that_the_nex
         let mut rig = Rig::new();
         rig.emit(unknown(40));
         let whole = rig.stored();
-        // What was written of the line stays, as when the writer is killed in the middle of it.
+        // The partial line stays, as when the writer is killed during the write.
         rig.disk.leave_room(room);
         rig.disk.fail_to_cut(true);
         rig.emit(unknown(40));
@@ -93,7 +93,7 @@ async fn commands_that_would_be_stored_are_refused_while_the_disk_is_full() {
     let refused = rig.publisher.refuses(&prompt).unwrap().to_string();
     assert!(refused.contains("there is no room left for the log"), "{refused}");
     assert!([Command::Close, Command::Abort].iter().all(|command| rig.publisher.refuses(command).is_none()));
-    // Whoever attaches now is told, too.
+    // A client that attaches now is notified too.
     assert!(rig.attach(Since::Now).trouble.is_some());
     rig.disk.make_room();
     rig.second().await;
@@ -117,7 +117,7 @@ async fn a_session_that_is_closed_on_a_full_disk_says_why_and_counts_what_it_dro
     let last = client.ephemeral.last().unwrap();
     assert!(last.contains(r#""type":"host_stopping","reason":"told to""#), "{last}");
 
-    // With room before the end, what fitted is stored and the rest is counted.
+    // With space before the end, what fitted is stored and the rest is counted.
     let mut rig = Rig::new();
     let mut client = Client::attach(&mut rig, Since::Now);
     rig.disk.leave_room(3);
@@ -150,7 +150,7 @@ async fn a_log_at_its_limit_stops_the_session_says_so_and_still_stores_its_end()
     client.read_all(&mut rig);
     assert!(client.lines.values().eq(&rig.stored()));
     assert!(client.lines.len() == published + 1 && client.lines.values().last().unwrap().contains("host_stopping"));
-    // The next host may have a higher limit, and goes on.
+    // The next host may have a higher limit, and continues.
     let mut next = rig.killed_and_resumed();
     next.emit(unknown(5000));
     assert!(next.publisher.has_stored_all() && next.stored().len() == published + 2);

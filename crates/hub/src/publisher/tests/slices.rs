@@ -1,4 +1,4 @@
-//! What one client makes the host do in one go, counted in bytes: bounded, however much waits or stands in the log.
+//! What one client makes the host do in one step, counted in bytes: bounded, however much waits or is in the log.
 
 use watari_sdk::{EntryId, Event, PromptId, RawJson};
 
@@ -6,10 +6,10 @@ use super::rig::{Client, Rig, grew, started, unknown};
 use crate::position::Position;
 use crate::subscription::Since;
 
-/// How much may be read at once: a slice, and the line with which it ends.
+/// How much may be read in one step: a slice, and the line that ends it.
 const IN_ONE_GO_BYTES: u64 = 512 * 1024;
 
-/// Prompts of so many bytes each, which wait.
+/// A session with waiting prompts of so many bytes each.
 fn with_waiting_prompts(count: u64, bytes: usize) -> Rig {
     let mut rig = Rig::new();
     for prompt in 1..=count {
@@ -54,7 +54,7 @@ async fn where_the_log_was_written_again_a_snapshot_is_looked_for_in_slices_too(
     let mut rig = with_waiting_prompts(6, 2_000_000);
     rig.emit(unknown(10));
     rig.disk.remove(&rig.log).unwrap();
-    // The first who attaches notices that the log is gone, so it is written again.
+    // The first attach detects that the log was deleted, so it is restored.
     Client::attach(&mut rig, Since::Now).read_all(&mut rig);
     let mut client = Client::attach(&mut rig, Since::Now);
     client.read_all(&mut rig);
