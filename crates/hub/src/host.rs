@@ -72,7 +72,7 @@ pub enum HostError {
     #[error(transparent)]
     Connect(#[from] ConnectError),
     /// The first or the last events could not be stored. The next host treats this one as killed.
-    #[error("not everything was stored: {0}")]
+    #[error("some events could not be stored: {0}")]
     NotStored(#[from] AppendError),
     /// The end of the session could not be recorded.
     #[error(transparent)]
@@ -191,7 +191,7 @@ impl Host {
             outcome = Box::pin(self.restart_process(first)).await;
         }
         if let Some(reason) = reason_of(&self.stop) {
-            tracing::info!("ends: {reason}");
+            tracing::info!("stopping: {reason}");
         }
         self.close()
     }
@@ -256,7 +256,7 @@ impl Host {
         let lock = self.publisher.files.share_lock();
         let mut options = Options { session, ids_after, asked_tool_uses, lock, ..self.options.clone() };
         self.publisher.settings.apply(&mut options);
-        tracing::info!(?options.session, "Claude Code is started");
+        tracing::info!(?options.session, "starting Claude Code");
         let Host {
             publisher,
             publisher_requests,
@@ -313,7 +313,7 @@ impl Host {
             }
         }
         let is_stopping = stopping.is_some();
-        tracing::info!(is_ready, is_stopping, "Claude Code has ended");
+        tracing::info!(is_ready, is_stopping, "Claude Code exited");
         // The CLI has exited, so every submitted command gets its outcome soon.
         while let Some(answered) = carrier.answers.join_next().await {
             carrier.answered(answered);

@@ -11,7 +11,7 @@ pub struct Key(String);
 
 /// The text is not a session key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is not a session key: it has up to 12 letters and digits")]
+#[error("{0:?} is not a session key: expected up to 12 letters and digits")]
 pub struct NotAKey(String);
 
 /// The maximum length: the path of a socket has at most 107 bytes.

@@ -91,7 +91,7 @@ pub enum OpenError {
 #[derive(Debug, thiserror::Error)]
 pub enum AppendError {
     /// The disk is full. This may pass.
-    #[error("there is no room left for the log {}: {source}", .path.display())]
+    #[error("no space left for the log {}: {source}", .path.display())]
     Full {
         /// The file.
         path: PathBuf,
@@ -107,13 +107,13 @@ pub enum AppendError {
         bytes_max: u64,
     },
     /// The file is not in its place. Another file is there, and is not touched.
-    #[error("another file stands in the place of the log {}: move it away", .path.display())]
+    #[error("another file has replaced the log {}: move it away", .path.display())]
     Replaced {
         /// The file.
         path: PathBuf,
     },
     /// The file is not in its place and cannot be restored.
-    #[error("the log {} is gone and cannot be written again: {why}", .path.display())]
+    #[error("the log {} is missing or damaged and cannot be restored: {why}", .path.display())]
     NotRestored {
         /// The file.
         path: PathBuf,

@@ -204,7 +204,7 @@ impl Publisher {
     fn change_conversation(&mut self, session_id: &str) {
         if let Err(error) = self.files.change_conversation(session_id) {
             // The CLI uses the conversation all the same. What is missing is the lock against another driver.
-            tracing::error!(session_id, "the conversation has another id, which cannot be noted: {error}");
+            tracing::error!(session_id, "cannot lock or record the conversation's new id: {error}");
         }
     }
 

@@ -67,7 +67,7 @@ pub enum RecordError {
         source: io::Error,
     },
     /// It is not a record.
-    #[error("the record {} cannot be read: {source}", .path.display())]
+    #[error("cannot parse the record {}: {source}", .path.display())]
     Malformed {
         /// The file.
         path: PathBuf,
@@ -75,13 +75,13 @@ pub enum RecordError {
         source: serde_json::Error,
     },
     /// It is larger than a record can be, so another program wrote it.
-    #[error("the record {} has more than {BYTES_MAX} bytes, which no record of Watari's has: remove it", .path.display())]
+    #[error("the record {} has more than {BYTES_MAX} bytes, so Watari did not write it: remove it", .path.display())]
     TooLong {
         /// The file.
         path: PathBuf,
     },
     /// A newer Watari wrote it.
-    #[error("the record {} has version {version}, and this Watari knows {VERSION}; use a newer one", .path.display())]
+    #[error("the record {} has version {version}, but this Watari supports {VERSION}: use a newer Watari", .path.display())]
     Newer {
         /// The file.
         path: PathBuf,
@@ -212,16 +212,16 @@ mod tests {
         };
         assert_eq!(
             error("{"),
-            "the record F/record.json cannot be read: EOF while parsing an object at line 1 column 1"
+            "cannot parse the record F/record.json: EOF while parsing an object at line 1 column 1"
         );
         assert_eq!(
             error("{\"version\":2}"),
-            "the record F/record.json has version 2, and this Watari knows 1; use a newer one"
+            "the record F/record.json has version 2, but this Watari supports 1: use a newer Watari"
         );
         assert!(error("{\"version\":1}").contains("missing field `key`"));
         assert_eq!(
             error(&" ".repeat(2_000_000)),
-            "the record F/record.json has more than 1048576 bytes, which no record of Watari's has: remove it"
+            "the record F/record.json has more than 1048576 bytes, so Watari did not write it: remove it"
         );
     }
 

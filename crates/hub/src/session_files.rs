@@ -103,7 +103,7 @@ pub enum OpenSessionError {
     #[error(transparent)]
     Read(#[from] ReadError),
     /// The sessions cannot be listed.
-    #[error("cannot look for sessions in {}: {source}", .path.display())]
+    #[error("cannot list the sessions in {}: {source}", .path.display())]
     List {
         /// The folder.
         path: PathBuf,
@@ -334,7 +334,7 @@ impl Drop for SessionFiles {
 }
 
 /// The holder of a session's lock while its record is inspected.
-const INSPECTING: &str = "a look at the record";
+const INSPECTING: &str = "an inspection of the record";
 
 /// How many milliseconds an inspection may take; after that, the session counts as in use.
 const LOOKS_MAX: u32 = 1000;

@@ -32,7 +32,7 @@ pub struct HostSocket {
 #[derive(Debug, thiserror::Error)]
 pub enum SocketError {
     /// The path is too long for the system.
-    #[error("the socket's path {} has {bytes} bytes, and may have {PATH_BYTES_MAX}: choose a shorter one", .path.display())]
+    #[error("the socket path {} has {bytes} bytes (maximum {PATH_BYTES_MAX}): choose a shorter one", .path.display())]
     TooLong {
         /// The path.
         path: PathBuf,
@@ -40,13 +40,13 @@ pub enum SocketError {
         bytes: usize,
     },
     /// Another process listens there.
-    #[error("somebody listens on {} already: end that first, or choose another path", .path.display())]
+    #[error("another process is listening on {}: stop it, or choose another path", .path.display())]
     InUse {
         /// The path.
         path: PathBuf,
     },
     /// The path names something other than a socket.
-    #[error("{} is {what}, and is left alone: remove it, or choose another path", .path.display())]
+    #[error("{} is {what} and is not replaced: remove it, or choose another path", .path.display())]
     InTheWay {
         /// The path.
         path: PathBuf,
@@ -182,7 +182,7 @@ mod tests {
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
         let _client = UnixStream::connect(&path).unwrap();
         socket.listener().accept().unwrap();
-        assert_eq!(refusal(&path), "somebody listens on F/s.sock already: end that first, or choose another path");
+        assert_eq!(refusal(&path), "another process is listening on F/s.sock: stop it, or choose another path");
         drop(socket);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }
@@ -206,20 +206,20 @@ mod tests {
         fs::write(path("file"), "precious").unwrap();
         fs::create_dir(path("folder")).unwrap();
         std::os::unix::fs::symlink("file", path("link")).unwrap();
-        assert_eq!(refusal(&path("file")), "F/file is a file, and is left alone: remove it, or choose another path");
+        assert_eq!(refusal(&path("file")), "F/file is a file and is not replaced: remove it, or choose another path");
         assert_eq!(
             refusal(&path("folder")),
-            "F/folder is a folder, and is left alone: remove it, or choose another path"
+            "F/folder is a folder and is not replaced: remove it, or choose another path"
         );
         assert_eq!(
             refusal(&path("link")),
-            "F/link is a symbolic link, and is left alone: remove it, or choose another path"
+            "F/link is a symbolic link and is not replaced: remove it, or choose another path"
         );
         assert_eq!(fs::read_to_string(path("file")).unwrap(), "precious");
         fs::write(path("s.sock~"), "precious").unwrap();
         assert!(refusal(&path("s.sock")).starts_with("F/s.sock~ is a file"));
         let long = folder.path().join("x".repeat(PATH_BYTES_MAX));
-        assert!(refusal(&long).contains("and may have"), "{}", refusal(&long));
+        assert!(refusal(&long).contains("(maximum "), "{}", refusal(&long));
         assert!(refusal(&path("nowhere/s.sock")).starts_with("cannot listen on F/s.sock: "));
     }
 

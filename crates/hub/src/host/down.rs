@@ -12,7 +12,7 @@ use crate::command_dedup::CommandOutcome;
 use crate::published::HostEvent;
 
 /// Why an answer is refused: the asks and tool calls of a CLI are closed when it exits.
-const NOTHING_ASKED: &str = "cannot answer: Claude Code ended, and every ask and tool call was closed with it";
+const NOTHING_ASKED: &str = "cannot answer: Claude Code has exited, which closed every ask and tool call";
 
 impl Host {
     /// Waits for a prompt, which needs a CLI; returns none when the host is stopping.
@@ -62,7 +62,7 @@ impl Host {
         let checked =
             NextProcessRequest::of(request, bypass_gate(&self.options)).map_err(|refused| refused.to_string())?;
         let Some(NextProcessRequest { body, reply }) = checked else {
-            return Err("cannot send a request while there is no CLI: send a prompt first".to_owned());
+            return Err("cannot send a request while Claude Code is not running: send a prompt first".to_owned());
         };
         // The number of this event: ids of earlier processes are not higher, and those of the next process are.
         let id = RequestId(self.publisher.files.log.last().seq + 1);

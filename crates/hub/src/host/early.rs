@@ -14,7 +14,7 @@ const EARLY_MAX: usize = 1024;
 const EARLY_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// The refusal of a prompt that was interrupted before the CLI could receive it.
-const INTERRUPTED: &str = "interrupted while Claude Code was starting: it was not sent";
+const INTERRUPTED: &str = "interrupted while Claude Code was starting: the prompt was not sent";
 
 /// Commands that wait for the CLI. Each is registered with the dedup.
 #[derive(Debug, Default)]
@@ -51,7 +51,7 @@ impl Early {
         let is_full = self.waiting.len() >= EARLY_MAX || (bytes > 0 && bytes + prompt_bytes(&given) > EARLY_BYTES_MAX);
         if is_full {
             let message = format!(
-                "Claude Code is starting, and {} commands of {bytes} bytes wait for it already: send it again later",
+                "Claude Code is starting, and {} commands ({bytes} bytes) already wait for it: try again later",
                 self.waiting.len()
             );
             return complete(dedup, given, &Err(message));

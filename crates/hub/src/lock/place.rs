@@ -35,7 +35,7 @@ impl ConversationLocks {
                     if let Some(why) = weakness {
                         // Processes with the same state folder find the lock here. Those with another are detected by
                         // what they write.
-                        tracing::info!(folder = %folder.display(), "conversations are locked in the state folder: {why}");
+                        tracing::info!(folder = %folder.display(), "using the state folder for conversation locks: {why}");
                     }
                     return ConversationLocks { folder: Some(folder), weakness: None };
                 }

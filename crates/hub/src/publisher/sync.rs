@@ -29,7 +29,7 @@ impl Fsync {
             match threads::spawn(move || storage.sync_data()) {
                 Ok(running) => (self.running, self.is_wanted) = (Some(running), false),
                 // The request stays pending, and the next event that needs a sync tries again.
-                Err(error) => tracing::warn!("what was stored may not survive the end of the machine yet: {error}"),
+                Err(error) => tracing::warn!("cannot start to sync the log, which may not survive a crash of the machine yet: {error}"),
             }
         }
     }
@@ -37,7 +37,7 @@ impl Fsync {
     pub(super) fn poll(&mut self, context: &mut Context<'_>, files: &SessionFiles) -> Poll<()> {
         let Some(running) = &mut self.running else { return Poll::Pending };
         if let Some(Err(error)) = ready!(Pin::new(running).poll(context)) {
-            tracing::warn!("the log may not survive the end of the machine: {error}");
+            tracing::warn!("cannot sync the log, which may not survive a crash of the machine: {error}");
         }
         self.running = None;
         self.begin(files);

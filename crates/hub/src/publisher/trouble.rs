@@ -55,7 +55,7 @@ impl Publisher {
 
     /// Records why events cannot be stored, and when to try again.
     fn fail(&mut self, error: &AppendError) -> String {
-        let message = format!("{error}; it is tried again every second: {}", remedy(error));
+        let message = format!("{error}; retrying every second: {}", remedy(error));
         self.trouble = Some((message.clone(), Box::pin(tokio::time::sleep(TRIED_EVERY))));
         self.storage.send_replace(Some(error.to_string()));
         message
@@ -90,7 +90,7 @@ impl Publisher {
         self.snapshot.forget_places();
         let path = self.files.log.storage().path().display();
         let outcome = describe_loss(lost);
-        let message = format!("the log {path} {damage} under the host, and was written again: {outcome}");
+        let message = format!("the log {path} {damage} while the host was running, and was restored: {outcome}");
         tracing::error!("{message}");
         self.publish_now(HostEvent::LogRestored { message }.into());
         Ok(())
@@ -147,10 +147,10 @@ impl Publisher {
 /// What to do so that events can be stored again.
 fn remedy(error: &AppendError) -> &'static str {
     match error {
-        AppendError::Full { .. } => "make room, or end the session",
+        AppendError::Full { .. } => "free some space, or end the session",
         AppendError::Limit { .. } => "end the session, and resume it with a higher limit or begin a new one",
         AppendError::Replaced { .. } | AppendError::NotRestored { .. } | AppendError::Io { .. } => {
-            "put that right, or end the session"
+            "fix that, or end the session"
         }
     }
 }

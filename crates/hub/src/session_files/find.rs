@@ -66,7 +66,7 @@ fn recover(folder: &Path, key: Key, conversation: &SessionId, why: &str) -> Opti
             epoch: 0,
             lost_through: None,
         },
-        damage: Some(format!("the record of the session was damaged and is made again from its log: {why}")),
+        damage: Some(format!("the session's record was damaged and was rebuilt from its log: {why}")),
     })
 }
 

@@ -78,8 +78,8 @@ pub(super) fn read_or_restore(
 /// Describes whether events were lost.
 pub(crate) fn describe_loss(lost: Option<u64>) -> String {
     match lost {
-        Some(through) => format!("events up to number {through} are lost"),
-        None => "nothing is lost".to_owned(),
+        Some(through) => format!("events up to number {through} were lost"),
+        None => "no events were lost".to_owned(),
     }
 }
 

@@ -87,7 +87,7 @@ async fn what_neither_the_file_nor_memory_has_is_marked_as_lost_and_a_gap_for_wh
         rig.emit(unknown(3));
         live.read_all(&mut rig);
         assert_eq!(live.lines.len(), 2);
-        assert!(live.lines.values().next().unwrap().contains("was shortened under the host"));
+        assert!(live.lines.values().next().unwrap().contains("was shortened while the host was running"));
         // The next host knows it too, and assigns no number twice.
         let last = is_whole(&rig).len();
         let mut next = rig.killed_and_resumed();
@@ -210,7 +210,7 @@ async fn a_log_shortened_while_there_was_no_host_says_what_is_lost_and_no_number
     assert_eq!((&events[4]["type"], &events[4]["through"]), (&"events_lost".into(), &9.into()));
     assert_eq!(
         events[5]["message"],
-        "another program changed the log since the last host; events up to number 9 are lost"
+        "another program changed the log since the last host; events up to number 9 were lost"
     );
     assert!(Client::attach(&mut next, Since::After(Position { epoch: 1, seq: 4 })).is_gap);
     assert!(!Client::attach(&mut next, Since::After(Position { epoch: 1, seq: 9 })).is_gap);

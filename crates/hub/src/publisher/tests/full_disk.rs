@@ -91,7 +91,7 @@ async fn commands_that_would_be_stored_are_refused_while_the_disk_is_full() {
     rig.emit(unknown(40));
     let prompt = Command::Prompt(Prompt::from("more"));
     let refused = rig.publisher.refuses(&prompt).unwrap().to_string();
-    assert!(refused.contains("there is no room left for the log"), "{refused}");
+    assert!(refused.contains("no space left for the log"), "{refused}");
     assert!([Command::Close, Command::Abort].iter().all(|command| rig.publisher.refuses(command).is_none()));
     // A client that attaches now is notified too.
     assert!(rig.attach(Since::Now).trouble.is_some());
