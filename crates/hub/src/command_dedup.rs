@@ -113,7 +113,7 @@ impl CommandDedup {
             client.commands.insert(idempotency_key.id.clone(), command);
             return Begun::New(answer);
         };
-        let unheard = match command.accepted {
+        let sent = match command.accepted {
             _ if command.fingerprint != idempotency_key.fingerprint => {
                 answer.send(Err(format!("the id {:?} was used for another command", idempotency_key.id)))
             }
@@ -124,7 +124,7 @@ impl CommandDedup {
             }
         };
         // The sender may have disconnected.
-        drop(unheard);
+        drop(sent);
         Begun::Known
     }
 
@@ -147,7 +147,7 @@ impl CommandDedup {
         }
         for answer in waiting {
             // The sender may have disconnected.
-            let _unheard = answer.send(outcome.clone());
+            let _sent = answer.send(outcome.clone());
         }
     }
 
@@ -208,24 +208,24 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_is_given_again_is_answered_and_not_carried_out() {
+    fn a_command_that_is_sent_again_is_answered_and_not_carried_out() {
         let mut dedup = CommandDedup::default();
         let command = idempotency_key("1", 7);
-        let (first, mut heard_first) = oneshot::channel();
+        let (first, mut received_first) = oneshot::channel();
         let Begun::New(first) = dedup.begin(Some(&command), Kind::Ordinary, first) else { panic!("it is new") };
         // The command is sent again while it is carried out, and after it.
-        let (second, mut heard_second) = oneshot::channel();
+        let (second, mut received_second) = oneshot::channel();
         assert!(matches!(dedup.begin(Some(&command), Kind::Ordinary, second), Begun::Known));
         dedup.complete(Some(&command), first, &Ok(Accepted::Done));
-        assert_eq!(heard_first.try_recv().unwrap(), Ok(Accepted::Done));
-        assert_eq!(heard_second.try_recv().unwrap(), Ok(Accepted::Done));
-        let (third, mut heard_third) = oneshot::channel();
+        assert_eq!(received_first.try_recv().unwrap(), Ok(Accepted::Done));
+        assert_eq!(received_second.try_recv().unwrap(), Ok(Accepted::Done));
+        let (third, mut received_third) = oneshot::channel();
         assert!(matches!(dedup.begin(Some(&command), Kind::Ordinary, third), Begun::Known));
-        assert_eq!(heard_third.try_recv().unwrap(), Ok(Accepted::Done));
+        assert_eq!(received_third.try_recv().unwrap(), Ok(Accepted::Done));
         // A different command with the same id.
-        let (other, mut heard_other) = oneshot::channel();
+        let (other, mut received_other) = oneshot::channel();
         assert!(matches!(dedup.begin(Some(&idempotency_key("1", 8)), Kind::Ordinary, other), Begun::Known));
-        assert_eq!(heard_other.try_recv().unwrap(), Err("the id \"1\" was used for another command".to_owned()));
+        assert_eq!(received_other.try_recv().unwrap(), Err("the id \"1\" was used for another command".to_owned()));
     }
 
     #[test]

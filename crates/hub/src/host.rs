@@ -102,7 +102,7 @@ pub fn host(
     let (stopper, stop) = stopper();
     let key = files.key().clone();
     let mut publisher = Publisher::new(files, requests, state_sender);
-    publisher.end_what_was_left_open();
+    publisher.end_left_open();
     publisher.finish()?;
     publisher.files.begin()?;
     let (background, storage) = (publisher.background(), publisher.storage());
@@ -176,8 +176,8 @@ impl Host {
         let mut outcome = match self.conversation.clone() {
             Conversation::New(id) => Box::pin(self.run_process(Session::NewWithId(id))).await,
             Conversation::Resumed(id) => {
-                let begins_anew = self.publisher.files.had_session_here();
-                Box::pin(self.live_on(id, begins_anew)).await
+                let may_start_new = self.publisher.files.had_session_here();
+                Box::pin(self.resume_process(id, may_start_new)).await
             }
         };
         if let ProcessOutcome::Failed(error) = outcome {
@@ -217,7 +217,7 @@ impl Host {
         let id = self.publisher.files.record.session_id.clone().unwrap_or_default();
         let Ok(id) = SessionId::parse(&id) else { return ProcessOutcome::Stopped };
         self.early.put_first(first);
-        let outcome = self.live_on(id, true).await;
+        let outcome = self.resume_process(id, true).await;
         if let ProcessOutcome::Failed(error) = &outcome {
             let message = error.to_string();
             self.publisher.process_start_failed();
@@ -232,10 +232,10 @@ impl Host {
     /// Runs a process of the CLI that resumes the conversation. If the CLI has not stored it, because it was killed too
     /// early, the session may start a new one: with the same id, or with another id if remains of the old conversation
     /// make the CLI refuse it.
-    async fn live_on(&mut self, id: SessionId, begins_anew: bool) -> ProcessOutcome {
+    async fn resume_process(&mut self, id: SessionId, may_start_new: bool) -> ProcessOutcome {
         let outcome = Box::pin(self.run_process(Session::Resume(id.clone()))).await;
         match outcome {
-            ProcessOutcome::Failed(ConnectError::UnknownSession { .. }) if begins_anew => {
+            ProcessOutcome::Failed(ConnectError::UnknownSession { .. }) if may_start_new => {
                 self.publisher.publish(HostEvent::ContextLost { session_id: id.to_string() });
                 match Box::pin(self.run_process(Session::NewWithId(id))).await {
                     ProcessOutcome::Failed(ConnectError::SessionIdInUse { .. }) => {
@@ -266,7 +266,7 @@ impl Host {
             dedup,
             answers,
             early,
-            options: kept_options,
+            options: host_options,
             ..
         } = self;
         let (opening, running) = match open(options, &mut *publisher).await {
@@ -274,7 +274,7 @@ impl Host {
             Err(error) => return ProcessOutcome::Failed(StartError::into(error)),
         };
         let orders = opening.orders();
-        let tools = &mut kept_options.program_tools;
+        let tools = &mut host_options.program_tools;
         let mut carrier = Carrier { orders: Some(orders), dedup, answers, tools };
         // Created once, outside the loop: most iterations handle one delta and should be cheap.
         let mut hurried = pin!(hurried(stop.clone()));
@@ -290,9 +290,9 @@ impl Host {
                     is_ready = true;
                     failure = connected.inspect(|_| tracing::info!("Claude Code is ready")).err();
                 }
-                given = early.next(), if carries => carrier.carry(given),
-                given = next(commands), if !carries || early_is_empty => {
-                    let ending = carrier.take(given, (!carries).then_some(&mut *early));
+                submitted = early.next(), if carries => carrier.carry(submitted),
+                submitted = next(commands), if !carries || early_is_empty => {
+                    let ending = carrier.take(submitted, (!carries).then_some(&mut *early));
                     match (ending, &stopping) {
                         (Some(ending), None) => stopping = Some(Stopping::by_client(publisher_requests, stopper, ending)),
                         // The session is ending already, and an abort speeds that up.
@@ -329,15 +329,15 @@ impl Host {
         }
     }
 
-    fn complete(&mut self, given: Given, outcome: CommandOutcome) {
-        self.dedup.complete(given.sender.idempotency_key.as_ref(), given.answer, &outcome);
+    fn complete(&mut self, submitted: Given, outcome: CommandOutcome) {
+        self.dedup.complete(submitted.sender.idempotency_key.as_ref(), submitted.answer, &outcome);
     }
 }
 
 /// Returns the next command. When every handle is dropped, no command can come, and the host waits to be stopped.
 async fn next(commands: &mut mpsc::Receiver<Given>) -> Given {
     match commands.recv().await {
-        Some(given) => given,
+        Some(submitted) => submitted,
         None => std::future::pending().await,
     }
 }

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_different_by_chance_and_can_be_read_again() {
+    fn keys_of_different_numbers_differ_and_can_be_parsed() {
         let keys: std::collections::BTreeSet<Key> =
             (0..1000).map(|n| Key::from_random(0x9E37_79B9_7F4A_7C15_u64.wrapping_mul(n))).collect();
         assert_eq!(keys.len(), 1000);

@@ -137,7 +137,7 @@ impl Lock {
             let mut file = LOCK.open(path).map_err(io)?;
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => {}
-                Err(Errno::WOULDBLOCK) => return Err(LockError::Held { holder: words_in(&mut file) }),
+                Err(Errno::WOULDBLOCK) => return Err(LockError::Held { holder: holder_in(&mut file) }),
                 Err(error) => return Err(io(error.into())),
             }
             // Between open and flock, the file may have been removed, and another process may have created and locked a
@@ -181,12 +181,12 @@ fn owner_lives(path: &Path) -> bool {
     LOCK.open_existing(path).is_ok_and(|file| fcntl_lock(&file, FlockOperation::NonBlockingLockShared).is_err())
 }
 
-fn words_in(file: &mut File) -> String {
-    let mut words = Vec::new();
+fn holder_in(file: &mut File) -> String {
+    let mut holder = Vec::new();
     // The holder may not have written its description yet.
-    let _read = file.rewind().and_then(|()| file.take(HOLDER_BYTES_MAX).read_to_end(&mut words));
-    let words = String::from_utf8_lossy(&words).trim().replace(char::is_control, " ");
-    if words.is_empty() { "another process".to_owned() } else { words }
+    let _read = file.rewind().and_then(|()| file.take(HOLDER_BYTES_MAX).read_to_end(&mut holder));
+    let holder = String::from_utf8_lossy(&holder).trim().replace(char::is_control, " ");
+    if holder.is_empty() { "another process".to_owned() } else { holder }
 }
 
 #[cfg(test)]
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_not_there_is_told() {
+    fn a_missing_folder_is_reported() {
         let error = Lock::take(Path::new("/nowhere/lock"), "x").unwrap_err();
         assert!(error.to_string().starts_with("cannot lock /nowhere/lock: "), "{error}");
     }

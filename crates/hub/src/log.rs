@@ -264,7 +264,7 @@ impl Log {
     }
 
     /// Continues numbering after this number.
-    pub(crate) fn go_on_behind(&mut self, seq: u64) {
+    pub(crate) fn continue_after(&mut self, seq: u64) {
         self.last.seq = self.last.seq.max(seq);
     }
 

@@ -127,9 +127,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_fleeting_is_known_by_its_type() {
+    fn ephemeral_events_are_known_by_their_type() {
         let (message, tool_use) = (String::new(), ToolUseId("t".into()));
-        let ephemeral_line: [Published; 6] = [
+        let ephemeral: [Published; 6] = [
             Event::BlockDelta { block: BlockId(1), at: 0, delta: Delta::Text("a".into()) }.into(),
             Event::ToolProgressed { tool_use, tool: "Bash".into(), elapsed_seconds: 30.0 }.into(),
             Event::ThinkingCounted { tokens: 7 }.into(),
@@ -137,14 +137,14 @@ mod tests {
             HostEvent::StorageRecovered.into(),
             HostEvent::CaughtUp.into(),
         ];
-        let types = ephemeral_line.map(|published| {
+        let types = ephemeral.map(|published| {
             let mut text = Vec::new();
             published.write(&mut text);
             let event: serde_json::Value = serde_json::from_slice(&text).unwrap();
             (event["type"].as_str().unwrap().to_owned(), published.is_ephemeral())
         });
         assert_eq!(types, EPHEMERAL_TYPES.map(|name| (name.to_owned(), true)));
-        let kept: [Published; 2] = [Event::BecameIdle.into(), HostEvent::StartFailed { message }.into()];
-        assert!(kept.iter().all(|published| !published.is_ephemeral()));
+        let durable: [Published; 2] = [Event::BecameIdle.into(), HostEvent::StartFailed { message }.into()];
+        assert!(durable.iter().all(|published| !published.is_ephemeral()));
     }
 }

@@ -129,7 +129,7 @@ impl Publisher {
                 Err(error) => self.storage_failed(&error),
             }
         }
-        self.let_wait(published);
+        self.queue_unstored(published);
     }
 
     /// Records that the CLI is starting.
@@ -228,13 +228,13 @@ impl Sink for Publisher {
     }
 
     fn poll_work(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        while let Poll::Ready(Some(wanted)) = self.requests.poll_recv(context) {
-            self.handle_request(wanted);
+        while let Poll::Ready(Some(request)) = self.requests.poll_recv(context) {
+            self.handle_request(request);
         }
         while self.sync.poll(context, &self.files).is_ready() {}
         while let Some((_, again)) = &mut self.trouble {
             ready!(again.as_mut().poll(context));
-            if self.store_what_waits().is_ok() {
+            if self.store_waiting().is_ok() {
                 return Poll::Ready(());
             }
         }

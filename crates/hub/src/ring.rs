@@ -11,7 +11,7 @@ use crate::log::position_of;
 use crate::log::storage::Storage;
 
 /// How many bytes of lines the ring holds. Older lines are dropped.
-const KEPT_BYTES_MAX: usize = 1024 * 1024;
+const HELD_BYTES_MAX: usize = 1024 * 1024;
 
 /// The maximum length of a line in the ring; of a longer one only its place in the file.
 const LINE_BYTES_MAX: usize = 64 * 1024;
@@ -66,7 +66,7 @@ struct Shared {
     entries: VecDeque<(Entry, usize)>,
     /// The index of the first entry.
     first: u64,
-    kept_bytes: usize,
+    held_bytes: usize,
     /// How many bytes were published in total.
     published_bytes: u64,
     is_closed: bool,
@@ -89,9 +89,9 @@ impl Ring {
             Some(_) | None => (Entry::Line(Arc::from(line)), ENTRY_BYTES + line.len()),
         };
         shared.entries.push_back((entry, line.len()));
-        shared.kept_bytes += bytes;
+        shared.held_bytes += bytes;
         shared.published_bytes += line.len() as u64;
-        while shared.kept_bytes > KEPT_BYTES_MAX && shared.entries.len() > 1 {
+        while shared.held_bytes > HELD_BYTES_MAX && shared.entries.len() > 1 {
             shared.drop_oldest();
         }
         let waiting = std::mem::take(&mut shared.waiting);
@@ -122,7 +122,7 @@ impl Shared {
     fn drop_oldest(&mut self) {
         let Some((entry, _)) = self.entries.pop_front() else { return };
         self.first += 1;
-        self.kept_bytes -= ENTRY_BYTES
+        self.held_bytes -= ENTRY_BYTES
             + match entry {
                 Entry::Line(line) => line.len(),
                 Entry::Stored { .. } => 0,
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn it_holds_no_more_than_its_bound_and_a_slow_reader_is_told() {
+    fn a_ring_is_bounded_and_a_slow_reader_learns_that_it_lags() {
         let (mut ring, file) = (Ring::new(), file());
         let mut slow = ring.reader();
         let long = vec![b'x'; LINE_BYTES_MAX + 1];
@@ -236,7 +236,7 @@ mod tests {
             ring.push(&long[..LINE_BYTES_MAX], None);
         }
         assert_eq!(take(&mut slow), (Some(Taken::Lagged), vec![]));
-        assert!(lock(&ring.shared).kept_bytes <= KEPT_BYTES_MAX);
+        assert!(lock(&ring.shared).held_bytes <= HELD_BYTES_MAX);
         assert!(slow.behind_bytes() > 4 * 1024 * 1024);
     }
 }

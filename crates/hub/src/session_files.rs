@@ -193,7 +193,7 @@ impl SessionFiles {
         lock::remove_orphans(&home.locks());
         let conversation_locks = ConversationLocks::make(home.conversations.as_deref(), Some(&home.locks()));
         let (Conversation::New(session_id) | Conversation::Resumed(session_id)) = conversation;
-        // First of all, so that no other host looks for the same session at the same time.
+        // First of all, so that no other host searches for the same session at the same time.
         let conversation_lock = lock_conversation(&conversation_locks, home, session_id.as_str(), holder)?;
         let found = match conversation {
             Conversation::New(_) => None,
@@ -337,15 +337,15 @@ impl Drop for SessionFiles {
 const INSPECTING: &str = "an inspection of the record";
 
 /// How many milliseconds an inspection may take; after that, the session counts as in use.
-const LOOKS_MAX: u32 = 1000;
+const INSPECTION_MILLISECONDS_MAX: u32 = 1000;
 
 /// Takes the lock of a session. An inspection holds it for a moment, so this waits for it.
 fn lock_session(path: &Path, holder: &str) -> Result<Lock, LockError> {
-    let mut looks = 0;
+    let mut waited_milliseconds = 0;
     loop {
         match Lock::take(path, holder) {
-            Err(LockError::Held { holder }) if holder == INSPECTING && looks < LOOKS_MAX => {
-                looks += 1;
+            Err(LockError::Held { holder }) if holder == INSPECTING && waited_milliseconds < INSPECTION_MILLISECONDS_MAX => {
+                waited_milliseconds += 1;
                 std::thread::sleep(Duration::from_millis(1));
             }
             taken => return taken,

@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_was_stored_changes_the_same_as_when_it_was_told() {
+    fn a_stored_event_changes_the_same_as_the_published_one() {
         for event in events() {
             let line = serde_json::to_string(&event).unwrap();
             assert_eq!(stored_snapshot_change(line.as_bytes()), snapshot_change(&event), "{line}");
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_ended_does_not_hold() {
+    fn what_has_ended_is_not_in_the_snapshot() {
         let mut snapshot = Snapshot::default();
         let numbers = |snapshot: &Snapshot| snapshot.events().iter().map(|event| event.number).collect::<Vec<_>>();
         for (number, item) in [SnapshotItem::Session, SnapshotItem::Cli, SnapshotItem::Prompt(1), SnapshotItem::Turn]

@@ -79,10 +79,10 @@ impl HostSocket {
         if bytes > PATH_BYTES_MAX {
             return Err(SocketError::TooLong { path: path.to_owned(), bytes });
         }
-        look_around(path)?;
-        look_at(path)?;
+        check_folder(path)?;
+        check_replaceable(path)?;
         // It may be the socket of a host that was killed here; anything else is not touched.
-        look_at(&aside)?;
+        check_replaceable(&aside)?;
         let _absent = fs::remove_file(&aside);
         let listener = sockets::listen_at(&aside).map_err(io)?;
         let placed = fs::symlink_metadata(&aside)
@@ -122,7 +122,7 @@ impl Drop for HostSocket {
 }
 
 /// Checks that no other user can replace the socket, or its folder meanwhile.
-fn look_around(path: &Path) -> Result<(), SocketError> {
+fn check_folder(path: &Path) -> Result<(), SocketError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     folders::check_unchangeable(folder).map_err(|trouble| match trouble {
         Trouble::Hidden { source, .. } => SocketError::Io { path: path.to_owned(), source },
@@ -137,7 +137,7 @@ fn look_around(path: &Path) -> Result<(), SocketError> {
 }
 
 /// Checks that a path is free, or is this user's socket without a listener.
-fn look_at(path: &Path) -> Result<(), SocketError> {
+fn check_replaceable(path: &Path) -> Result<(), SocketError> {
     let in_the_way = |what| Err(SocketError::InTheWay { path: path.to_owned(), what });
     let metadata = match fs::symlink_metadata(path) {
         Ok(metadata) => metadata,

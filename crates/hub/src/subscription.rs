@@ -125,7 +125,7 @@ impl Subscription {
     /// other clients proceed between two calls. Cancel-safe: it waits only before it takes something.
     pub async fn next(&mut self, mut deliver: impl FnMut(&[u8])) -> Result<Delivery, ReadError> {
         let mut budget = SLICE_BYTES;
-        if let Some(long) = self.tell_backlog(&mut budget, &mut deliver)? {
+        if let Some(long) = self.deliver_backlog(&mut budget, &mut deliver)? {
             return Ok(Delivery::Long(long));
         }
         if budget < SLICE_BYTES {
@@ -139,7 +139,7 @@ impl Subscription {
                 Taken::Ended => return Ok(Delivery::Ended),
             }
         }
-        self.tell_taken(&mut deliver)
+        self.deliver_taken(&mut deliver)
     }
 
     /// How many published bytes were not delivered yet.
@@ -153,7 +153,7 @@ impl Subscription {
     }
 
     /// Delivers entries taken from the ring, up to a long line.
-    fn tell_taken(&mut self, deliver: &mut impl FnMut(&[u8])) -> Result<Delivery, ReadError> {
+    fn deliver_taken(&mut self, deliver: &mut impl FnMut(&[u8])) -> Result<Delivery, ReadError> {
         let mut cost_bytes = 0;
         while let Some(entry) = self.taken.pop_front() {
             match entry {
@@ -174,34 +174,34 @@ impl Subscription {
     }
 
     /// Delivers past events, until the budget is used up or all are delivered, or up to a long line.
-    fn tell_backlog(
+    fn deliver_backlog(
         &mut self,
         budget: &mut usize,
         deliver: &mut impl FnMut(&[u8]),
     ) -> Result<Option<StoredLine>, ReadError> {
-        if let Some(long) = self.tell_replay(budget, deliver)? {
+        if let Some(long) = self.deliver_replay(budget, deliver)? {
             return Ok(Some(long));
         }
         while *budget > 0
             && let Some(event) = self.again.front().copied()
         {
-            if let Some(long) = self.tell_again(event, budget, deliver)? {
+            if let Some(long) = self.deliver_again(event, budget, deliver)? {
                 return Ok(Some(long));
             }
         }
         while *budget > 0
             && let Some((block, piece)) = self.open_text.pop_front()
         {
-            self.tell_ephemeral(&Published::Event(piece.event(block)), budget, deliver);
+            self.deliver_ephemeral(&Published::Event(piece.event(block)), budget, deliver);
         }
         if *budget > 0 && !self.is_caught_up {
             self.is_caught_up = true;
-            self.tell_ephemeral(&Published::Host(HostEvent::CaughtUp), budget, deliver);
+            self.deliver_ephemeral(&Published::Host(HostEvent::CaughtUp), budget, deliver);
         }
         Ok(None)
     }
 
-    fn tell_replay(
+    fn deliver_replay(
         &mut self,
         budget: &mut usize,
         deliver: &mut impl FnMut(&[u8]),
@@ -226,7 +226,7 @@ impl Subscription {
     }
 
     /// Delivers the first event of `again`.
-    fn tell_again(
+    fn deliver_again(
         &mut self,
         event: StoredEvent,
         budget: &mut usize,
@@ -275,9 +275,9 @@ impl Subscription {
         Ok(None)
     }
 
-    fn tell_ephemeral(&mut self, told: &Published, budget: &mut usize, deliver: &mut impl FnMut(&[u8])) {
+    fn deliver_ephemeral(&mut self, published: &Published, budget: &mut usize, deliver: &mut impl FnMut(&[u8])) {
         let mut event = Vec::new();
-        told.write(&mut event);
+        published.write(&mut event);
         let line = ephemeral_line(self.attached_at, event);
         *budget = budget.saturating_sub(line.len());
         self.deliver_line(&line, deliver);

@@ -135,25 +135,25 @@ fn start_writer(path: &Path, shell: &str) -> std::process::Child {
 }
 
 #[test]
-fn what_a_killed_writer_has_told_is_there() {
+fn what_a_killed_writer_reported_as_stored_is_there() {
     let kills = if std::env::var_os("CI").is_some_and(|value| value == "true") { 200 } else { 40 };
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("events.jsonl");
-    let mut told = 0;
+    let mut reported = 0;
     for kill in 0..kills {
         let mut writer = start_writer(&path, "exec \"$@\"");
         let mut output = BufReader::new(writer.stdout.take().unwrap()).lines().map(Result::unwrap);
         // After a different number of lines each time.
-        let wanted = told + 1 + (kill * 7) % 23;
+        let wanted = reported + 1 + (kill * 7) % 23;
         let mut numbers = output.by_ref().filter_map(|line| line.strip_prefix("stored ")?.parse::<u64>().ok());
         numbers.by_ref().find(|number| *number >= wanted).unwrap();
         writer.kill().unwrap();
         writer.wait().unwrap();
-        told = numbers.last().unwrap_or(wanted).max(wanted);
+        reported = numbers.last().unwrap_or(wanted).max(wanted);
         let (log, found) = Log::open(&path, 0).unwrap();
-        assert!(found.last.seq >= told, "{told} was told, and {} is there", found.last.seq);
+        assert!(found.last.seq >= reported, "{reported} was reported, and {} is there", found.last.seq);
         assert_eq!(lines(&log, 0).len() as u64, found.last.seq);
-        told = found.last.seq;
+        reported = found.last.seq;
     }
 }
 

@@ -12,8 +12,8 @@ use crate::command_dedup::{Begun, CommandDedup, CommandOrigin, CommandOutcome, I
 pub(super) type Settled = (Option<IdempotencyKey>, oneshot::Sender<CommandOutcome>, CommandOutcome);
 
 /// Registers a command with the dedup; returns none if it was sent before.
-pub(super) fn begin(dedup: &mut CommandDedup, given: Given) -> Option<Given> {
-    let Given { sender, command, answer } = given;
+pub(super) fn begin(dedup: &mut CommandDedup, submitted: Given) -> Option<Given> {
+    let Given { sender, command, answer } = submitted;
     let kind = match &command {
         Command::Interrupt { .. } => Kind::Interrupt,
         Command::Prompt(_) | Command::Answer { .. } | Command::Request { .. } | Command::Close | Command::Abort => {
@@ -38,29 +38,29 @@ pub(super) struct Carrier<'a> {
 
 impl Carrier<'_> {
     /// Submits a client's command, or queues it while the CLI is not ready. Returns a command that ends the session.
-    pub(super) fn take(&mut self, given: Given, waits_in: Option<&mut Early>) -> Option<Given> {
-        let given = begin(self.dedup, given)?;
+    pub(super) fn take(&mut self, submitted: Given, waits_in: Option<&mut Early>) -> Option<Given> {
+        let submitted = begin(self.dedup, submitted)?;
         if let Some(early) = waits_in {
-            return early.take(given, self.dedup);
+            return early.take(submitted, self.dedup);
         }
-        if let Command::Close | Command::Abort = given.command {
-            return Some(given);
+        if let Command::Close | Command::Abort = submitted.command {
+            return Some(submitted);
         }
-        self.carry(given);
+        self.carry(submitted);
         None
     }
 
     /// Submits a registered command.
-    pub(super) fn carry(&mut self, given: Given) {
-        let Given { sender: CommandOrigin { name, idempotency_key }, mut command, answer } = given;
+    pub(super) fn carry(&mut self, submitted: Given) {
+        let Given { sender: CommandOrigin { name, idempotency_key }, mut command, answer } = submitted;
         if let Command::Answer { by, .. } | Command::Request { by, .. } = &mut command {
             *by = Some(name);
         }
         if let Command::Request { request: Request::SetTools(tools), .. } = &command {
             self.tools.clone_from(tools);
         }
-        let given = self.orders.as_ref().ok_or(OrderError::Ended).and_then(|orders| orders.submit(command));
-        match given {
+        let receipt = self.orders.as_ref().ok_or(OrderError::Ended).and_then(|orders| orders.submit(command));
+        match receipt {
             Ok(receipt) => {
                 self.answers.spawn(async move {
                     let outcome = receipt.accepted().await.map_err(|error| error.to_string());

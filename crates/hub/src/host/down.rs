@@ -20,7 +20,7 @@ impl Host {
         loop {
             let early_is_empty = self.early.is_empty();
             let Host { publisher, commands, stop, early, dedup, .. } = self;
-            let given = tokio::select! {
+            let submitted = tokio::select! {
                 // Every branch is cancel-safe: commands that are not received stay queued.
                 () = poll_fn(|context| publisher.poll_work(context)) => continue,
                 reason = stopped(stop) => {
@@ -28,29 +28,29 @@ impl Host {
                     return None;
                 }
                 // Commands that arrived during a failed start of the CLI.
-                given = early.next() => Some(given),
-                given = commands.recv(), if early_is_empty => begin(dedup, given?),
+                submitted = early.next() => Some(submitted),
+                submitted = commands.recv(), if early_is_empty => begin(dedup, submitted?),
             };
-            let Some(given) = given else { continue };
+            let Some(submitted) = submitted else { continue };
             self.publisher.verify();
-            if let Some(refused) = self.publisher.refuses(&given.command) {
-                self.complete(given, Err(refused.to_string()));
+            if let Some(refused) = self.publisher.refuses(&submitted.command) {
+                self.complete(submitted, Err(refused.to_string()));
                 continue;
             }
-            match &given.command {
-                Command::Prompt(_) => return Some(given),
+            match &submitted.command {
+                Command::Prompt(_) => return Some(submitted),
                 Command::Close | Command::Abort => {
-                    self.complete(given, Ok(Accepted::Done));
+                    self.complete(submitted, Ok(Accepted::Done));
                     self.publisher.publish(HostEvent::HostStopping { reason: CLOSED.to_owned() });
                     return None;
                 }
                 // There is no turn, so it has no effect.
-                Command::Interrupt { .. } => self.complete(given, Ok(Accepted::Done)),
-                Command::Answer { .. } => self.complete(given, Err(NOTHING_ASKED.to_owned())),
+                Command::Interrupt { .. } => self.complete(submitted, Ok(Accepted::Done)),
+                Command::Answer { .. } => self.complete(submitted, Err(NOTHING_ASKED.to_owned())),
                 Command::Request { request, .. } => {
-                    let (request, by) = (request.clone(), given.sender.name.clone());
+                    let (request, by) = (request.clone(), submitted.sender.name.clone());
                     let outcome = self.take_request(&request, by);
-                    self.complete(given, outcome);
+                    self.complete(submitted, outcome);
                 }
             }
         }

@@ -33,30 +33,30 @@ impl Early {
     }
 
     /// Queues a registered command; returns it if it ends the session.
-    pub(super) fn take(&mut self, given: Given, dedup: &mut CommandDedup) -> Option<Given> {
-        match given.command {
-            Command::Close | Command::Abort => return Some(given),
+    pub(super) fn take(&mut self, submitted: Given, dedup: &mut CommandDedup) -> Option<Given> {
+        match submitted.command {
+            Command::Close | Command::Abort => return Some(submitted),
             Command::Interrupt { cancel_queued } => {
                 self.interrupt(cancel_queued, dedup);
                 // Without a prompt it has no effect, which is not an error.
-                complete(dedup, given, &Ok(Accepted::Done));
+                complete(dedup, submitted, &Ok(Accepted::Done));
             }
-            Command::Prompt(_) | Command::Answer { .. } | Command::Request { .. } => self.wait(given, dedup),
+            Command::Prompt(_) | Command::Answer { .. } | Command::Request { .. } => self.wait(submitted, dedup),
         }
         None
     }
 
-    fn wait(&mut self, given: Given, dedup: &mut CommandDedup) {
+    fn wait(&mut self, submitted: Given, dedup: &mut CommandDedup) {
         let bytes: usize = self.waiting.iter().map(prompt_bytes).sum();
-        let is_full = self.waiting.len() >= EARLY_MAX || (bytes > 0 && bytes + prompt_bytes(&given) > EARLY_BYTES_MAX);
+        let is_full = self.waiting.len() >= EARLY_MAX || (bytes > 0 && bytes + prompt_bytes(&submitted) > EARLY_BYTES_MAX);
         if is_full {
             let message = format!(
                 "Claude Code is starting, and {} commands ({bytes} bytes) already wait for it: try again later",
                 self.waiting.len()
             );
-            return complete(dedup, given, &Err(message));
+            return complete(dedup, submitted, &Err(message));
         }
-        self.waiting.push_back(given);
+        self.waiting.push_back(submitted);
     }
 
     /// Refuses the prompt that would run first, as an interrupt stops the running one, and with `all` the later ones
@@ -72,7 +72,7 @@ impl Early {
 
     /// Removes and returns the oldest prompt.
     pub(super) fn next_prompt(&mut self) -> Option<Given> {
-        let place = self.waiting.iter().position(|given| matches!(given.command, Command::Prompt(_)))?;
+        let place = self.waiting.iter().position(|submitted| matches!(submitted.command, Command::Prompt(_)))?;
         self.waiting.remove(place)
     }
 
@@ -84,18 +84,18 @@ impl Early {
     /// Removes and returns the oldest command, and waits forever if there is none. Cancel-safe.
     pub(super) async fn next(&mut self) -> Given {
         match self.pop() {
-            Some(given) => given,
+            Some(submitted) => submitted,
             None => std::future::pending().await,
         }
     }
 }
 
-fn complete(dedup: &mut CommandDedup, given: Given, outcome: &CommandOutcome) {
-    dedup.complete(given.sender.idempotency_key.as_ref(), given.answer, outcome);
+fn complete(dedup: &mut CommandDedup, submitted: Given, outcome: &CommandOutcome) {
+    dedup.complete(submitted.sender.idempotency_key.as_ref(), submitted.answer, outcome);
 }
 
-fn prompt_bytes(given: &Given) -> usize {
-    match &given.command {
+fn prompt_bytes(submitted: &Given) -> usize {
+    match &submitted.command {
         Command::Prompt(prompt) => prompt.content.bytes(),
         Command::Interrupt { .. }
         | Command::Answer { .. }

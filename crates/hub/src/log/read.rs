@@ -242,7 +242,7 @@ impl Lines {
             self.read_bytes = 0;
         }
         while *budget > 0 {
-            let is_kept = self.line.len() as u64 == self.read_bytes;
+            let is_whole_so_far = self.line.len() as u64 == self.read_bytes;
             let chunk = self.file.fill_buf()?;
             if chunk.is_empty() {
                 let is_end = self.read_bytes == 0 && self.file.limit() == 0;
@@ -250,10 +250,10 @@ impl Lines {
             }
             let line_end = memchr::memchr(b'\n', chunk);
             let count = line_end.map_or(chunk.len(), |line_end| line_end + 1);
-            if is_kept {
+            if is_whole_so_far {
                 self.line.extend_from_slice(&chunk[..count]);
             }
-            if is_kept && self.line.len() > whole_max {
+            if is_whole_so_far && self.line.len() > whole_max {
                 self.line.truncate(HEAD_BYTES);
                 self.line.shrink_to_fit();
             }
@@ -262,8 +262,8 @@ impl Lines {
             *budget = budget.saturating_sub(count);
             if line_end.is_some() {
                 self.is_over = true;
-                let is_kept = self.line.len() as u64 == self.read_bytes;
-                return Ok(if is_kept { Progress::Whole } else { Progress::Head });
+                let is_whole_so_far = self.line.len() as u64 == self.read_bytes;
+                return Ok(if is_whole_so_far { Progress::Whole } else { Progress::Head });
             }
         }
         Ok(Progress::Unfinished)

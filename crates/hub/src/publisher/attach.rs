@@ -28,22 +28,22 @@ pub(crate) enum PublisherRequest {
 }
 
 impl Publisher {
-    pub(super) fn handle_request(&mut self, wanted: PublisherRequest) {
-        match wanted {
+    pub(super) fn handle_request(&mut self, request: PublisherRequest) {
+        match request {
             PublisherRequest::Attach { since, answer } => {
                 // What can be replayed is known only of an intact file.
                 self.verify();
                 // The client may have disconnected.
-                let _unheard = answer.send(self.attach(since));
+                let _sent = answer.send(self.attach(since));
             }
             PublisherRequest::Restore { done } => {
                 self.files.log.note_damage();
                 self.verify();
-                let _unheard = done.send(());
+                let _sent = done.send(());
             }
             PublisherRequest::Publish { event, published } => {
                 self.publish(event);
-                let _unheard = published.send(());
+                let _sent = published.send(());
             }
         }
     }

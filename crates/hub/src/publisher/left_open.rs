@@ -8,7 +8,7 @@ use crate::snapshot::{Snapshot, SnapshotItem};
 
 impl Publisher {
     /// Ends what a killed host left open.
-    pub(crate) fn end_what_was_left_open(&mut self) {
+    pub(crate) fn end_left_open(&mut self) {
         if let Some(message) = self.files.damage.take() {
             tracing::error!("{message}");
             self.publish(HostEvent::LogRestored { message });

@@ -23,7 +23,7 @@ const UNSTORED_BYTES_MAX: usize = 8 * 1024 * 1024;
 impl Publisher {
     /// Queues an event until it can be stored. The host's own events always fit: they are few, and one of them says why
     /// the session ends.
-    pub(super) fn let_wait(&mut self, published: Published) {
+    pub(super) fn queue_unstored(&mut self, published: Published) {
         let is_full = self.hurries && self.unstored_bytes >= UNSTORED_BYTES_MAX;
         if is_full && matches!(published, Published::Event(_)) {
             self.dropped += 1;
@@ -37,7 +37,7 @@ impl Publisher {
         let message = self.fail(error);
         tracing::error!("{message}");
         // An ephemeral event is not stored, so this cannot fail.
-        let _told = self.store_and_publish(&Published::Host(HostEvent::StorageFull { message }));
+        let _published = self.store_and_publish(&Published::Host(HostEvent::StorageFull { message }));
     }
 
     /// Publishes an event if it can be stored now, and refuses it without a trace if not.
@@ -105,7 +105,7 @@ impl Publisher {
         if self.trouble.is_none() {
             return Ok(());
         }
-        self.store_what_waits().inspect_err(|_| {
+        self.store_waiting().inspect_err(|_| {
             for published in std::mem::take(&mut self.unstored) {
                 if let Published::Host(HostEvent::HostStopping { .. }) = published {
                     self.text.clear();
@@ -117,7 +117,7 @@ impl Publisher {
     }
 
     /// Stores the waiting events, as far as possible.
-    pub(super) fn store_what_waits(&mut self) -> Result<(), AppendError> {
+    pub(super) fn store_waiting(&mut self) -> Result<(), AppendError> {
         self.restore_if_damaged().and_then(|()| self.store_in_order()).inspect_err(|error| {
             let _known = self.fail(error);
         })?;

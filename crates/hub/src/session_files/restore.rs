@@ -57,7 +57,7 @@ pub(super) fn read_or_restore(
 ) -> Result<((Snapshot, AskedToolUses), Option<String>), OpenSessionError> {
     let noted = record.epochs.last().map_or(0, |end| end.seq).max(record.lost_through.unwrap_or(0));
     let is_short = log.last().seq < noted;
-    log.go_on_behind(noted);
+    log.continue_after(noted);
     let mut ends = record.epochs.clone();
     let (left_open, damage) = match read_asked(log).and_then(|asked| Ok((read_left_open(log, &mut ends)?, asked))) {
         Ok(read) if !is_short && log.examine()?.is_none() => (read, None),

@@ -65,7 +65,7 @@ async fn a_log_shortened_to_any_length_is_written_again_from_memory() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_neither_the_file_nor_memory_has_is_marked_as_lost_and_a_gap_for_who_lacks_it() {
+async fn what_neither_the_file_nor_memory_has_is_marked_as_lost_and_a_gap_for_clients_without_it() {
     for (keep, lost_from) in [(0, 1), (300, 2), (1000, 8)] {
         let mut rig = session(false);
         let before = rig.stored();

@@ -12,7 +12,7 @@ use crate::subscription::Since;
 const LINE_BYTES_MAX: u64 = 120;
 
 #[tokio::test(start_paused = true)]
-async fn a_disk_that_is_full_at_any_byte_of_a_line_loses_nothing_and_tells_nothing_too_early() {
+async fn a_disk_that_is_full_at_any_byte_of_a_line_loses_nothing_and_publishes_nothing_too_early() {
     // How many retries fail, and whether the partial line can be cut off.
     for (vain, cuts) in [(0, true), (2, true), (2, false)] {
         for room in 0..=LINE_BYTES_MAX {
@@ -38,7 +38,7 @@ async fn a_disk_that_is_full_at_any_byte_of_a_line_loses_nothing_and_tells_nothi
             }
             client.read_all(&mut rig);
             let published = client.lines.len();
-            assert!(published < 3 && client.texts.len() < published, "{room}: {published} were told");
+            assert!(published < 3 && client.texts.len() < published, "{room}: {published} were published");
             rig.disk.make_room();
             rig.disk.fail_to_cut(false);
             rig.second().await;
@@ -46,12 +46,12 @@ async fn a_disk_that_is_full_at_any_byte_of_a_line_loses_nothing_and_tells_nothi
             client.read_all(&mut rig);
             assert!(client.lines.len() == 3 && client.lines.values().eq(&rig.stored()), "{room}");
             assert_eq!(client.texts[&1], "after it");
-            let said: Vec<&str> = client
+            let reported: Vec<&str> = client
                 .ephemeral
                 .iter()
                 .map(|line| if line.contains("storage_full") { "full" } else { "recovered" })
                 .collect();
-            assert_eq!(said, ["full", "recovered"]);
+            assert_eq!(reported, ["full", "recovered"]);
             // The next host finds the same.
             if room % 10 == 0 {
                 let stored = rig.stored();
@@ -110,12 +110,12 @@ async fn a_session_that_is_closed_on_a_full_disk_says_why_and_counts_what_it_dro
     for _ in 0..100 {
         rig.emit(unknown(200_000));
     }
-    rig.publisher.publish(HostEvent::HostStopping { reason: "told to".into() });
+    rig.publisher.publish(HostEvent::HostStopping { reason: "a test stops it".into() });
     assert!(matches!(rig.publisher.finish(), Err(AppendError::Full { .. })));
     client.read_all(&mut rig);
     assert!(client.lines.is_empty() && rig.stored().is_empty());
     let last = client.ephemeral.last().unwrap();
-    assert!(last.contains(r#""type":"host_stopping","reason":"told to""#), "{last}");
+    assert!(last.contains(r#""type":"host_stopping","reason":"a test stops it""#), "{last}");
 
     // With space before the end, what fitted is stored and the rest is counted.
     let mut rig = Rig::new();
@@ -145,7 +145,7 @@ async fn a_log_at_its_limit_stops_the_session_says_so_and_still_stores_its_end()
     assert!(rig.disk.content(&rig.log).unwrap().len() < 1_010_000);
     let refused = rig.publisher.refuses(&Command::Prompt(Prompt::from("more"))).unwrap().to_string();
     assert!(refused.contains("has reached its limit of 1000000 bytes"), "{refused}");
-    rig.publisher.publish(HostEvent::HostStopping { reason: "told to".into() });
+    rig.publisher.publish(HostEvent::HostStopping { reason: "a test stops it".into() });
     rig.publisher.finish().unwrap();
     client.read_all(&mut rig);
     assert!(client.lines.values().eq(&rig.stored()));

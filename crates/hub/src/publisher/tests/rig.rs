@@ -49,7 +49,7 @@ impl Rig {
         let (requests, receiver) = mpsc::channel(8);
         let (state, states) = watch::channel(HostState::Starting);
         let mut publisher = Publisher::new(files, receiver, state);
-        publisher.end_what_was_left_open();
+        publisher.end_left_open();
         publisher.finish().unwrap();
         publisher.process_starting();
         Rig { disk, publisher, log, requests, home, _folder: folder, _state: states }
@@ -118,7 +118,7 @@ pub(super) struct Client {
     /// The most bytes that one call read from the disk.
     pub(super) most_read_at_once: u64,
     /// The most bytes that one call delivered.
-    pub(super) most_told_at_once: u64,
+    pub(super) most_delivered_at_once: u64,
 }
 
 impl Client {
@@ -136,7 +136,7 @@ impl Client {
             is_caught_up: false,
             has_ended: false,
             most_read_at_once: 0,
-            most_told_at_once: 0,
+            most_delivered_at_once: 0,
         }
     }
 
@@ -163,8 +163,8 @@ impl Client {
                 next.poll(&mut Context::from_waker(Waker::noop()))
             };
             self.most_read_at_once = self.most_read_at_once.max(rig.disk.read_bytes() - before);
-            self.most_told_at_once =
-                self.most_told_at_once.max(published.iter().map(|line: &String| line.len() as u64).sum());
+            self.most_delivered_at_once =
+                self.most_delivered_at_once.max(published.iter().map(|line: &String| line.len() as u64).sum());
             published.into_iter().for_each(|line| self.take(line));
             match delivery {
                 Poll::Pending => return false,
