@@ -20,9 +20,9 @@ VERSION is a whole version like 2.1.325 or a tag like latest; without one, it is
 against. The cache is $WATARI_CACHE, $XDG_CACHE_HOME/watari or ~/.cache/watari.
 ";
 
-/// The exit code of a program that was not told what it understands.
+/// The exit code for wrong arguments.
 const MISUSED: u8 = 2;
-/// The exit code of a program that somebody ended.
+/// The exit code after a signal.
 const ENDED: u8 = 130;
 
 fn main() -> ExitCode {
@@ -33,7 +33,7 @@ fn main() -> ExitCode {
     if words.is_empty() {
         words.push(PINNED_CLAUDE_VERSION.to_owned());
     }
-    // All of them are read before anything is done for one.
+    // All arguments are parsed before anything is fetched.
     match words.iter().map(|word| word.parse()).collect::<Result<Vec<WantedVersion>, _>>() {
         Ok(wanted) => run(&wanted),
         Err(error) => failed(&error, MISUSED),
@@ -46,7 +46,8 @@ fn run(wanted: &[WantedVersion]) -> ExitCode {
     outcome.unwrap_or_else(|error| failed(&error, 1))
 }
 
-/// npm is in a process group of its own, so a terminal's Ctrl-C reaches only us.
+/// Fetches until a signal arrives. npm is in a process group of its own, so a terminal's Ctrl-C reaches only this
+/// process.
 async fn fetch_until_told_to_end(wanted: &[WantedVersion]) -> io::Result<ExitCode> {
     let (mut told, teller) = std::os::unix::net::UnixStream::pair().and_then(|(told, teller)| {
         told.set_nonblocking(true)?;
@@ -56,9 +57,9 @@ async fn fetch_until_told_to_end(wanted: &[WantedVersion]) -> io::Result<ExitCod
         signal_hook::low_level::pipe::register(signal, teller.try_clone()?)?;
     }
     tokio::select! {
-        // Dropped half-way, it ends npm and removes what it has installed so far.
+        // When dropped, it kills npm and removes what it has installed so far.
         code = fetch(wanted) => Ok(code),
-        // Cancel-safe: the program ends.
+        // Cancel-safe: the program exits.
         _signal = told.read_u8() => Ok(ExitCode::from(ENDED)),
     }
 }
@@ -90,6 +91,6 @@ fn failed(error: &dyn Error, code: u8) -> ExitCode {
 }
 
 fn say(words: &str) {
-    // Nobody reads it when stderr is closed; the code says enough.
+    // If stderr is closed, nobody reads it; the exit code is enough.
     let _written = writeln!(io::stderr(), "fetch-claude: {words}");
 }

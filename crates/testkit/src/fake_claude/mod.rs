@@ -105,17 +105,17 @@ use script::{BadLine, Script};
 
 /// The variable that names the script.
 pub const SCRIPT_VARIABLE: &str = "FAKE_CLAUDE_SCRIPT";
-/// The variable that names the file in which the fake writes down what it was told.
+/// The variable that names the log of what the fake CLI received.
 pub const LOG_VARIABLE: &str = "FAKE_CLAUDE_LOG";
-/// The variable that says the session's id, when no flag does.
+/// The variable that sets the session's id if no flag does.
 pub const SESSION_VARIABLE: &str = "FAKE_CLAUDE_SESSION_ID";
 
-/// The session's id when nobody says one.
+/// The default session id.
 const SESSION: &str = "fa4ec1a0-de00-4000-8000-000000000000";
-/// The exit code of a fake that cannot begin.
+/// The exit code of a fake CLI that cannot start.
 const UNUSABLE: u8 = 64;
 
-/// Why a fake cannot begin.
+/// Why a fake CLI cannot start.
 #[derive(Debug, thiserror::Error)]
 enum BeginError {
     #[error("{SCRIPT_VARIABLE} names no script")]
@@ -130,8 +130,8 @@ enum BeginError {
     Pipes(#[source] io::Error),
 }
 
-/// Is the fake until it ends. `arguments` are those of the process, without the program's name and without what
-/// chose the fake.
+/// Runs the fake CLI until it exits. `arguments` are those of the process, without the program's name and without what
+/// selected the fake CLI.
 pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.collect();
     if let Some(code) = own::run_if_supervisor(&arguments) {
@@ -148,7 +148,7 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     match ending {
         Ending::Exit(code) => ExitCode::from(code),
         Ending::Failure { code, message } => {
-            // Nobody reads it when stderr is closed; the code says enough.
+            // If stderr is closed, nobody reads it; the exit code is enough.
             let _written = writeln!(io::stderr(), "fake-claude: {message}");
             ExitCode::from(code)
         }

@@ -26,11 +26,11 @@ pub(super) fn carries(process: &ProcessInfo, marker: &str) -> bool {
             .any(|name| read_system(file_of(process.pid, name)).is_ok_and(|bytes| contains(&bytes, marker.as_bytes())))
 }
 
-/// Nothing when the process ended since it was listed.
+/// None if the process exited since it was listed.
 fn process(pid: u32) -> Option<ProcessInfo> {
     let stat = read_system(file_of(pid, "stat")).ok()?;
     let stat = String::from_utf8_lossy(&stat);
-    // The name stands in parentheses and may hold spaces and parentheses itself.
+    // The name is in parentheses and may itself contain spaces and parentheses.
     let (before, after) = stat.rsplit_once(") ")?;
     let (_, name) = before.split_once('(')?;
     let mut fields = after.split(' ');

@@ -1,4 +1,4 @@
-//! A conversation with one CLI in its own words: lines to it, messages from it.
+//! Raw stream-json with one CLI: lines to it, messages from it.
 
 use std::io;
 use std::path::PathBuf;
@@ -15,34 +15,34 @@ use watari_sdk::{RawProcess, RawStart, StartError, Supervisor};
 use super::file::Form;
 use crate::sandbox::{ROOM_FLAGS, SKIP_PERMISSIONS, Sandbox};
 
-/// How much a CLI may say in one form of a scenario, and in how many messages.
+/// How much a CLI may send in one form of a scenario, and in how many messages.
 const SAID_BYTES_MAX: u64 = 32 * 1024 * 1024;
 const MESSAGES_MAX: usize = 20_000;
 
-/// How much of what a CLI complains of is kept.
+/// How much of a CLI's stderr is stored.
 const COMPLAINT_BYTES_MAX: usize = 2000;
 
-/// How long the end of what a CLI complains of is waited for when it is gone.
+/// How long to wait for the end of stderr after the CLI has exited.
 const COMPLAINTS_WITHIN: Duration = Duration::from_secs(1);
 
-/// The CLI that is spoken with.
+/// A CLI to talk to.
 #[derive(Debug, Clone)]
 pub struct Cli {
     /// Its path.
     pub program: PathBuf,
-    /// Who sees to it that nothing of it is left.
+    /// The supervisor that terminates everything it starts.
     pub supervisor: Supervisor,
 }
 
-/// Up to when a conversation may go on.
+/// When a conversation ends.
 #[derive(Debug, Clone)]
 pub(super) struct Until {
     pub(super) limit: Duration,
-    /// Turns true when it is to be ended before that.
+    /// Becomes true when it is to end earlier.
     pub(super) stop: watch::Receiver<bool>,
 }
 
-/// A CLI that runs, and up to when.
+/// A running CLI, and its deadline.
 pub(super) struct Talk {
     process: RawProcess,
     stdin: Option<pipe::Sender>,
@@ -54,15 +54,15 @@ pub(super) struct Talk {
     messages: usize,
 }
 
-/// What came when a message was waited for.
+/// The result of waiting for a message.
 #[derive(Debug)]
 pub(super) enum Received {
     Message(Value),
     /// The CLI closed its output.
     End,
-    /// The time for the scenario is over, or it is to be stopped.
+    /// The time limit passed, or the check is stopped.
     TooLate,
-    /// More came than a scenario can be about.
+    /// The CLI sent more than a scenario may.
     TooMuch,
 }
 
@@ -88,7 +88,7 @@ impl Talk {
         Ok(Talk { process, stdin, stdout, complaints, stop: until.stop.clone(), deadline, said_bytes: 0, messages: 0 })
     }
 
-    /// Sends a line. A CLI that does not read it any more is heard of by listening.
+    /// Sends a line. If the CLI no longer reads, `receive` shows it.
     pub(super) async fn send(&mut self, line: &Value) {
         let Some(stdin) = &mut self.stdin else { return };
         let line = format!("{line}\n");
@@ -98,13 +98,13 @@ impl Talk {
         }
     }
 
-    /// The next message. A line that is not JSON comes as a message of a type that no CLI has.
+    /// Returns the next message. A line that is not JSON becomes a message of a type that no CLI uses.
     pub(super) async fn receive(&mut self) -> Received {
         let Some(stdout) = &mut self.stdout else { return Received::End };
         let mut line = Vec::new();
         let mut stdout = stdout.take(SAID_BYTES_MAX - self.said_bytes);
         let read = tokio::select! {
-            // All three may be dropped half-way: after any of them the conversation is over, or the line is whole.
+            // Each of the three may be cancelled: after any of them the conversation is over, or the line is complete.
             read = stdout.read_until(b'\n', &mut line) => read,
             () = tokio::time::sleep_until(self.deadline) => return Received::TooLate,
             () = asked_to_stop(&mut self.stop) => return Received::TooLate,
@@ -121,14 +121,15 @@ impl Talk {
         }
     }
 
-    /// Ends the CLI with everything it started, and tells what it complained of.
+    /// Terminates the CLI with its process tree, and returns its stderr.
     pub(super) async fn end(mut self) -> Result<String, io::Error> {
         drop((self.stdin.take(), self.stdout.take()));
         let left = self.process.end().await;
         if left > 0 {
             return Err(io::Error::other(format!("{left} processes of the CLI could not be ended")));
         }
-        // Everything that could hold its end of the pipe is gone; but for what got away where that cannot be helped.
+        // Every process that could hold the pipe open has exited, except those that escaped where that cannot be
+        // prevented.
         match timeout(COMPLAINTS_WITHIN, self.complaints.join_next()).await {
             Ok(Some(Ok(complaints))) => Ok(complaints),
             Ok(Some(Err(_)) | None) | Err(_) => Ok(String::new()),
@@ -136,14 +137,14 @@ impl Talk {
     }
 }
 
-/// Waits until it is said to stop; for ever if nobody is left who could say so.
+/// Waits for a stop; forever if the sender is dropped.
 async fn asked_to_stop(stop: &mut watch::Receiver<bool>) {
     if stop.wait_for(|stop| *stop).await.is_err() {
         std::future::pending().await
     }
 }
 
-/// Reads to the end and keeps the beginning.
+/// Reads to the end and stores the beginning.
 async fn keep_beginning(mut stderr: pipe::Receiver) -> String {
     let (mut kept, mut piece) = (Vec::new(), vec![0; 8192]);
     while let Ok(count @ 1..) = stderr.read(&mut piece).await {
