@@ -34,7 +34,7 @@ pub fn oldest_claude() -> PathBuf {
 #[expect(clippy::panic, reason = "only tests call this, and the message tells what to do")]
 fn installed(version: &str) -> PathBuf {
     let Some(cache) = cache() else {
-        panic!("cannot tell where the cache is: none of WATARI_CACHE, XDG_CACHE_HOME and HOME is set");
+        panic!("cannot determine the cache folder: none of WATARI_CACHE, XDG_CACHE_HOME and HOME is set");
     };
     let install = installs_in(&cache).join(version);
     let path = install.join("claude");
@@ -44,7 +44,7 @@ fn installed(version: &str) -> PathBuf {
     }
     if let Err(trouble) = programs::examine_install(&install, &path) {
         let (what, remedy) = trouble.describe(&install, "WATARI_CACHE");
-        panic!("no Claude Code is run from the cache: {what}; {remedy}");
+        panic!("cannot run Claude Code from the cache: {what}; {remedy}");
     }
     path
 }

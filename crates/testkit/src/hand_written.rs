@@ -106,8 +106,8 @@ fn wrong(name: &str, error: &serde_saphyr::Error) -> BadFile {
         Some((problem, _)) => problem.to_owned(),
         None => bare,
     };
-    let problem = in_plain_words(&problem);
-    let rendered = in_plain_words(&error.to_string());
+    let problem = in_plain_terms(&problem);
+    let rendered = in_plain_terms(&error.to_string());
     // After the line with the arrow, which repeats the place.
     let snippet = rendered.split_once("\n -->").and_then(|(_, rest)| rest.split_once('\n'));
     let snippet = snippet.map_or_else(String::new, |(_, lines)| format!("\n{}", lines.trim_end()));
@@ -115,7 +115,7 @@ fn wrong(name: &str, error: &serde_saphyr::Error) -> BadFile {
 }
 
 /// Replaces the parser's terms of the YAML standard.
-fn in_plain_words(text: &str) -> String {
+fn in_plain_terms(text: &str) -> String {
     text.replace("expected sequence start", "expected a list")
         .replace("expected mapping start", "expected a mapping")
         .replace(", set DuplicateKeyPolicy in Options if acceptable", "")

@@ -55,7 +55,7 @@ enum RecordError {
     Signals(#[source] io::Error),
     #[error("cannot wait for the CLI: {0}")]
     Wait(#[source] io::Error),
-    #[error("no thread can be started for the streams of Claude Code: {0}")]
+    #[error("cannot start a thread for the streams of Claude Code: {0}")]
     Streams(#[source] io::Error),
 }
 
@@ -75,8 +75,8 @@ fn record(arguments: Vec<OsString>) -> Result<ExitStatus, RecordError> {
     let variable = |name| env::var_os(name).map(PathBuf::from).ok_or(RecordError::NoVariable(name));
     let (path, file) = (variable(CLAUDE_VARIABLE)?, variable(FILE_VARIABLE)?);
     let notes = Notes::to(&file).map_err(|source| RecordError::File { path: file, source })?;
-    let words: Vec<_> = arguments.iter().map(|argument| argument.to_string_lossy()).collect();
-    notes.note("spawn", &json!({"argv": words}));
+    let argv: Vec<_> = arguments.iter().map(|argument| argument.to_string_lossy()).collect();
+    notes.note("spawn", &json!({"argv": argv}));
     let mut child = Command::new(&path)
         .args(&arguments)
         .env_remove(CLAUDE_VARIABLE)
@@ -154,7 +154,7 @@ impl Stream {
     ) -> io::Result<()> {
         let pass_on = move || {
             // The receiver may have closed its end; then nothing more is passed on.
-            let _gone = self.copy(from, to);
+            let _closed = self.copy(from, to);
             if let Some(ended) = ended {
                 let _nobody_waits = ended.send(());
             }

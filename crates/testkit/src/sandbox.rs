@@ -43,13 +43,13 @@ pub struct Sandbox {
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
     /// The folders cannot be created.
-    #[error("cannot make its folders: {0}; check that there is room in the folder for temporary files")]
+    #[error("cannot create its folders: {0}; check that the temporary folder has free space")]
     Folders(#[from] io::Error),
     /// Without PATH, the CLI would find no other program.
-    #[error("PATH is not set, or is no text; set it")]
+    #[error("PATH is not set or not UTF-8; set it")]
     NoPath,
     /// The CLI accepts only UTF-8 paths.
-    #[error("the path of the folder for temporary files is no text; set TMPDIR to another")]
+    #[error("the path of the temporary folder is not UTF-8; set TMPDIR to another")]
     NoText,
 }
 

@@ -26,15 +26,15 @@ const MISUSED: u8 = 2;
 const ENDED: u8 = 130;
 
 fn main() -> ExitCode {
-    let mut words: Vec<String> = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
-    if words.iter().any(|word| word == "--help" || word == "-h") {
+    let mut arguments: Vec<String> = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    if arguments.iter().any(|word| word == "--help" || word == "-h") {
         return written(io::stdout().write_all(HELP.as_bytes()));
     }
-    if words.is_empty() {
-        words.push(PINNED_CLAUDE_VERSION.to_owned());
+    if arguments.is_empty() {
+        arguments.push(PINNED_CLAUDE_VERSION.to_owned());
     }
     // All arguments are parsed before anything is fetched.
-    match words.iter().map(|word| word.parse()).collect::<Result<Vec<WantedVersion>, _>>() {
+    match arguments.iter().map(|word| word.parse()).collect::<Result<Vec<WantedVersion>, _>>() {
         Ok(wanted) => run(&wanted),
         Err(error) => failed(&error, MISUSED),
     }
@@ -42,37 +42,37 @@ fn main() -> ExitCode {
 
 fn run(wanted: &[WantedVersion]) -> ExitCode {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let outcome = runtime.and_then(|runtime| runtime.block_on(fetch_until_told_to_end(wanted)));
+    let outcome = runtime.and_then(|runtime| runtime.block_on(fetch_until_signal(wanted)));
     outcome.unwrap_or_else(|error| failed(&error, 1))
 }
 
 /// Fetches until a signal arrives. npm is in a process group of its own, so a terminal's Ctrl-C reaches only this
 /// process.
-async fn fetch_until_told_to_end(wanted: &[WantedVersion]) -> io::Result<ExitCode> {
-    let (mut told, teller) = std::os::unix::net::UnixStream::pair().and_then(|(told, teller)| {
-        told.set_nonblocking(true)?;
-        Ok((UnixStream::from_std(told)?, teller))
+async fn fetch_until_signal(wanted: &[WantedVersion]) -> io::Result<ExitCode> {
+    let (mut signalled, signaller) = std::os::unix::net::UnixStream::pair().and_then(|(signalled, signaller)| {
+        signalled.set_nonblocking(true)?;
+        Ok((UnixStream::from_std(signalled)?, signaller))
     })?;
     for signal in [SIGINT, SIGTERM, SIGHUP] {
-        signal_hook::low_level::pipe::register(signal, teller.try_clone()?)?;
+        signal_hook::low_level::pipe::register(signal, signaller.try_clone()?)?;
     }
     tokio::select! {
         // When dropped, it kills npm and removes what it has installed so far.
         code = fetch(wanted) => Ok(code),
         // Cancel-safe: the program exits.
-        _signal = told.read_u8() => Ok(ExitCode::from(ENDED)),
+        _signal = signalled.read_u8() => Ok(ExitCode::from(ENDED)),
     }
 }
 
 async fn fetch(wanted: &[WantedVersion]) -> ExitCode {
     for version in wanted {
-        say(&format!("Claude Code {version}: unless it is in the cache, npm installs it now (up to 400 MB)"));
+        report(&format!("Claude Code {version}: unless it is in the cache, npm installs it now (up to 400 MB)"));
         let fetched = match fetch_claude(version).await {
             Ok(fetched) => fetched,
             Err(error) => return failed(&error, 1),
         };
-        let how = if fetched.already_there { "was there already" } else { "is installed" };
-        say(&format!("Claude Code {} {how}", fetched.version));
+        let how = if fetched.already_there { "was already installed" } else { "is installed" };
+        report(&format!("Claude Code {} {how}", fetched.version));
         let line = [fetched.path.as_os_str().as_bytes(), b"\n"].concat();
         if let Err(error) = io::stdout().write_all(&line) {
             return failed(&error, 1);
@@ -86,11 +86,11 @@ fn written(result: io::Result<()>) -> ExitCode {
 }
 
 fn failed(error: &dyn Error, code: u8) -> ExitCode {
-    say(&error.to_string());
+    report(&error.to_string());
     ExitCode::from(code)
 }
 
-fn say(words: &str) {
+fn report(arguments: &str) {
     // If stderr is closed, nobody reads it; the exit code is enough.
-    let _written = writeln!(io::stderr(), "fetch-claude: {words}");
+    let _written = writeln!(io::stderr(), "fetch-claude: {arguments}");
 }

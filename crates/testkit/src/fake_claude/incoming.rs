@@ -37,7 +37,7 @@ pub(super) enum Malformed {
     Encoding(#[from] std::str::Utf8Error),
     #[error("a line of {bytes} bytes on stdin is not JSON: {source}")]
     Json { bytes: usize, source: serde_json::Error },
-    #[error("a user line on stdin has not the role `user`")]
+    #[error("a user line on stdin does not have the role `user`")]
     Role,
     #[error("a control_request on stdin has no request")]
     NoRequest,

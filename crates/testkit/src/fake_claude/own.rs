@@ -61,14 +61,14 @@ pub(super) fn start_child(session: &str) -> io::Result<()> {
 }
 
 /// If this process was started as one of the above, runs it, and returns its exit code.
-pub(super) fn run_if_supervisor(arguments: &[OsString]) -> Option<ExitCode> {
+pub(super) fn run_if_helper(arguments: &[OsString]) -> Option<ExitCode> {
     let [.., session, role] = arguments else { return None };
-    let lived = match role.to_str() {
+    let outcome = match role.to_str() {
         Some(STARTER) => start_and_leave(session),
         Some(CHILD) => be_child(),
         Some(_) | None => return None,
     };
-    Some(match lived {
+    Some(match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let _written = writeln!(io::stderr(), "fake-claude: {error}");

@@ -13,13 +13,13 @@ use super::wanted::{ExactVersion, WantedVersion};
 pub enum FetchError {
     /// No cache folder is known.
     #[error(
-        "cannot tell where the cache is: none of WATARI_CACHE, XDG_CACHE_HOME and HOME is set; set WATARI_CACHE to a \
+        "cannot determine the cache folder: none of WATARI_CACHE, XDG_CACHE_HOME and HOME is set; set WATARI_CACHE to a \
          folder"
     )]
     NoCache,
     /// The file system refused an operation.
     #[error(
-        "cannot {doing} {}: {source}; see that the folder may be written to and that the disk has room, or set \
+        "cannot {doing} {}: {source}; check that the folder is writable and that the disk has space, or set \
          WATARI_CACHE to another folder",
         .path.display()
     )]
@@ -32,7 +32,7 @@ pub enum FetchError {
         source: io::Error,
     },
     /// Another user could replace what would be installed into the cache.
-    #[error("no Claude Code is installed into the cache: {what}; {remedy}")]
+    #[error("cannot install Claude Code into the cache: {what}; {remedy}")]
     NoSafeCache {
         /// What is wrong.
         what: String,
@@ -41,7 +41,7 @@ pub enum FetchError {
     },
     /// Another user could have replaced what is in the cache.
     #[error(
-        "no Claude Code is run from the cache: {what}; take that right away, remove {}, which may have been changed, and \
+        "cannot run Claude Code from the cache: {what}; revoke that permission, remove {}, which may have been changed, and \
          fetch it again, or set WATARI_CACHE to another folder of this user's",
         .place.display()
     )]
@@ -52,16 +52,16 @@ pub enum FetchError {
         place: PathBuf,
     },
     /// The place of the install is occupied by something else.
-    #[error("{} is there and has no program in it; remove it and try again", .path.display())]
+    #[error("{} exists but contains no program; remove it and try again", .path.display())]
     InTheWay {
         /// The place.
         path: PathBuf,
     },
     /// npm is not on the `PATH`.
-    #[error("npm is not on the PATH; install Node.js with npm, or give --claude PATH")]
+    #[error("npm is not on the PATH; install Node.js with npm, or use --claude PATH")]
     NpmMissing,
     /// npm cannot be run.
-    #[error("cannot run {}: {source}; install Node.js with npm anew, or give --claude PATH", .path.display())]
+    #[error("cannot run {}: {source}; reinstall Node.js with npm, or use --claude PATH", .path.display())]
     NpmNotRunnable {
         /// The npm that was found.
         path: PathBuf,
@@ -69,15 +69,15 @@ pub enum FetchError {
         source: io::Error,
     },
     /// npm has neither such a version nor such a tag.
-    #[error("npm knows no Claude Code {wanted}; `npm view {PACKAGE} versions dist-tags` shows what it knows")]
+    #[error("npm has no Claude Code {wanted}; `npm view {PACKAGE} versions dist-tags` lists what it has")]
     NoSuchVersion {
         /// The requested version.
         wanted: WantedVersion,
     },
     /// npm failed.
     #[error(
-        "npm could not install Claude Code {wanted} ({status}); see that the network, npm's registry and proxy \
-         settings and the disk are as they should be; npm said last:\n{said}"
+        "npm could not install Claude Code {wanted} ({status}); check the network, npm's registry and proxy \
+         settings and the disk; npm's last output:\n{said}"
     )]
     NpmFailed {
         /// The requested version.
@@ -88,7 +88,7 @@ pub enum FetchError {
         said: String,
     },
     /// npm reported success, but the package is wrong.
-    #[error("what npm installed as Claude Code {wanted} cannot be used: {problem}")]
+    #[error("the package that npm installed as Claude Code {wanted} cannot be used: {problem}")]
     WrongPackage {
         /// The requested version.
         wanted: WantedVersion,
@@ -99,7 +99,7 @@ pub enum FetchError {
     /// The installed program does not start.
     #[error(
         "Claude Code {version} was installed and does not start, so it was removed again: {problem}; an older version \
-         needs node on the PATH, and any needs a system that it was made for"
+         needs node on the PATH, and every version needs a supported system"
     )]
     NotStarting {
         /// The installed version.
@@ -122,19 +122,19 @@ pub enum FetchError {
 #[derive(Debug, thiserror::Error)]
 pub enum PackageProblem {
     /// It has no readable manifest.
-    #[error("its package.json cannot be read ({0}); see that npm is not set to install elsewhere")]
+    #[error("its package.json cannot be read ({0}); check that npm is not configured to install elsewhere")]
     NoManifest(#[source] io::Error),
     /// Its manifest has no version.
-    #[error("its package.json names no version ({0}); see that npm's registry is one you trust")]
+    #[error("its package.json names no version ({0}); check that you trust npm's registry")]
     NoVersion(#[source] serde_json::Error),
     /// Its version is not the requested one, or is not a version.
-    #[error("its version is {found:?}; see that npm's registry is one you trust")]
+    #[error("its version is {found:?}; check that you trust npm's registry")]
     OtherVersion {
         /// Its version.
         found: String,
     },
     /// It contains no program.
-    #[error("it has no program for this system; see that npm is not set to omit optional packages")]
+    #[error("it has no program for this system; check that npm is not configured to omit optional packages")]
     NoProgram,
 }
 
@@ -145,13 +145,13 @@ pub enum StartProblem {
     #[error("{0}")]
     NotRunnable(#[source] io::Error),
     /// It did not exit within the time limit.
-    #[error("it did not say its version within {} s", .limit.as_secs())]
+    #[error("it did not report its version within {} s", .limit.as_secs())]
     TooSlow {
         /// The time limit.
         limit: Duration,
     },
     /// It failed.
-    #[error("it ended with {status} and said {said:?}")]
+    #[error("it exited with {status} and wrote {said:?}")]
     Failed {
         /// Its exit status.
         status: ExitStatus,

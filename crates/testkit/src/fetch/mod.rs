@@ -145,7 +145,7 @@ async fn try_to_start(program: &Path, environment: &Environment) -> Result<(), S
     if ended.status.success() {
         Ok(())
     } else {
-        Err(StartProblem::Failed { status: ended.status, said: ended.last_words() })
+        Err(StartProblem::Failed { status: ended.status, said: ended.last_lines() })
     }
 }
 

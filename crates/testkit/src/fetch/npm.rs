@@ -31,7 +31,7 @@ pub(super) async fn install(wanted: &WantedVersion, into: &Path, environment: &E
     } else if says_that_there_is_none(&ended) {
         Err(FetchError::NoSuchVersion { wanted: wanted.clone() })
     } else {
-        Err(FetchError::NpmFailed { wanted: wanted.clone(), status: ended.status, said: ended.last_words() })
+        Err(FetchError::NpmFailed { wanted: wanted.clone(), status: ended.status, said: ended.last_lines() })
     }
 }
 
@@ -51,5 +51,5 @@ pub fn is_for_npm(name: &OsStr) -> bool {
 /// Older versions write `npm ERR! code E404`, newer ones `npm error code E404`.
 fn says_that_there_is_none(npm: &Ended) -> bool {
     let is_code = |line: &str| line.ends_with(" code E404") || line.ends_with(" code ETARGET");
-    npm.said.lines().any(|line| line.starts_with("npm ") && is_code(line.trim_end()))
+    npm.output.lines().any(|line| line.starts_with("npm ") && is_code(line.trim_end()))
 }

@@ -14,7 +14,7 @@ use tokio::io::AsyncReadExt;
 use tokio::process::{Child, ChildStderr, Command};
 
 /// How many bytes of a program's output are stored: the last ones.
-const SAID_BYTES_MAX: usize = 64 * 1024;
+const OUTPUT_BYTES_MAX: usize = 64 * 1024;
 /// How much of that is shown.
 const LAST_LINES_MAX: usize = 12;
 const LAST_CHARS_MAX: usize = 1500;
@@ -22,19 +22,19 @@ const LAST_CHARS_MAX: usize = 1500;
 /// its stderr makes this expire.
 const REST_WITHIN: Duration = Duration::from_secs(1);
 /// How long killed processes may take to exit.
-const GONE_WITHIN: Duration = Duration::from_secs(1);
+const EXIT_WITHIN: Duration = Duration::from_secs(1);
 
 /// A running program in a process group of its own.
 pub(super) struct Run {
     child: Child,
     stderr: Option<ChildStderr>,
-    said: Vec<u8>,
+    output: Vec<u8>,
 }
 
 /// How a program ended, and its stderr.
 pub(super) struct Ended {
     pub(super) status: ExitStatus,
-    pub(super) said: String,
+    pub(super) output: String,
 }
 
 impl Run {
@@ -42,45 +42,45 @@ impl Run {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.process_group(0).kill_on_drop(true).spawn()?;
         let stderr = child.stderr.take();
-        Ok(Run { child, stderr, said: Vec::new() })
+        Ok(Run { child, stderr, output: Vec::new() })
     }
 
     /// Waits for its end. If this is dropped before, the program is killed.
     pub(super) async fn ended(mut self) -> io::Result<Ended> {
-        let (stderr, said) = (&mut self.stderr, &mut self.said);
+        let (stderr, output) = (&mut self.stderr, &mut self.output);
         let status = tokio::select! {
             // Cancel-safe: the child remembers its exit status.
             status = self.child.wait() => status?,
             // Cancel-safe: what was read is in `output`.
-            never = listen_on(stderr, said) => match never {},
+            never = read_forever(stderr, output) => match never {},
         };
         // A process that was left behind may hold the stream open; the program's own output is read by then.
-        let _held = tokio::time::timeout(REST_WITHIN, listen(stderr, said)).await;
-        Ok(Ended { status, said: String::from_utf8_lossy(said).into_owned() })
+        let _held = tokio::time::timeout(REST_WITHIN, read_all(stderr, output)).await;
+        Ok(Ended { status, output: String::from_utf8_lossy(output).into_owned() })
     }
 }
 
 impl Ended {
     /// The last lines of its output, shortened for people.
-    pub(super) fn last_words(&self) -> String {
+    pub(super) fn last_lines(&self) -> String {
         let shown = |line: &str| line.trim_end().replace(char::is_control, " ");
-        let lines: Vec<String> = self.said.lines().map(shown).filter(|line| !line.is_empty()).collect();
+        let lines: Vec<String> = self.output.lines().map(shown).filter(|line| !line.is_empty()).collect();
         let text = lines[lines.len().saturating_sub(LAST_LINES_MAX)..].join("\n");
         let unshown = text.chars().count().saturating_sub(LAST_CHARS_MAX);
         text.chars().skip(unshown).collect()
     }
 }
 
-async fn listen_on(stderr: &mut Option<ChildStderr>, said: &mut Vec<u8>) -> Infallible {
-    listen(stderr, said).await;
+async fn read_forever(stderr: &mut Option<ChildStderr>, output: &mut Vec<u8>) -> Infallible {
+    read_all(stderr, output).await;
     pending().await
 }
 
 /// Reads to the end.
-async fn listen(stderr: &mut Option<ChildStderr>, said: &mut Vec<u8>) {
+async fn read_all(stderr: &mut Option<ChildStderr>, output: &mut Vec<u8>) {
     let Some(stderr) = stderr else { return };
-    while let Ok(1..) = stderr.read_buf(said).await {
-        said.drain(..said.len().saturating_sub(SAID_BYTES_MAX));
+    while let Ok(1..) = stderr.read_buf(output).await {
+        output.drain(..output.len().saturating_sub(OUTPUT_BYTES_MAX));
     }
 }
 
@@ -99,7 +99,7 @@ impl Drop for Run {
 
 /// A stream ends when the last process that could write to it has exited.
 fn wait_for_the_end_of(stream: BorrowedFd<'_>) {
-    let deadline = Instant::now() + GONE_WITHIN;
+    let deadline = Instant::now() + EXIT_WITHIN;
     let mut piece = [0; 4096];
     loop {
         let left = Timespec::try_from(deadline.saturating_duration_since(Instant::now())).unwrap_or_default();

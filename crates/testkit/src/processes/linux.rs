@@ -36,11 +36,11 @@ fn process(pid: u32) -> Option<ProcessInfo> {
     let mut fields = after.split(' ');
     let state = fields.next()?.chars().next()?;
     let parent = fields.next()?.parse().ok()?;
-    let words = read_system(file_of(pid, "cmdline")).unwrap_or_default();
-    let words = String::from_utf8_lossy(&words);
-    let command = match words.trim_end_matches('\0') {
+    let arguments = read_system(file_of(pid, "cmdline")).unwrap_or_default();
+    let arguments = String::from_utf8_lossy(&arguments);
+    let command = match arguments.trim_end_matches('\0') {
         "" => format!("[{name}]"),
-        words => words.replace('\0', " "),
+        arguments => arguments.replace('\0', " "),
     };
     Some(ProcessInfo { pid, parent, state, command })
 }

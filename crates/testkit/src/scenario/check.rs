@@ -52,14 +52,14 @@ pub enum CheckError {
     #[error("stopped before everything was checked")]
     Stopped,
     /// A scenario panicked: a bug in Watari.
-    #[error("a scenario broke off; this is a mistake in watari")]
+    #[error("a scenario failed unexpectedly; this is a bug in watari")]
     BrokeOff,
 }
 
 fn advice(said: Option<&str>) -> String {
     match said {
         Some(said) => format!("it said:\n{said}"),
-        None => "try it by hand, or give it more time".to_owned(),
+        None => "try the CLI by hand, or raise the time limit".to_owned(),
     }
 }
 
@@ -89,8 +89,8 @@ impl Check {
         mut progress: impl FnMut(Progress<'_>),
     ) -> Result<Report, CheckError> {
         let kinds = claims::message_kinds()?;
-        let (send_stop, told) = watch::channel(false);
-        let until = Until { limit: self.limit, stop: told };
+        let (send_stop, stop_receiver) = watch::channel(false);
+        let until = Until { limit: self.limit, stop: stop_receiver };
         let mut running = JoinSet::new();
         let mut outcomes: Vec<Outcome> = Vec::new();
         let played = {
@@ -103,7 +103,7 @@ impl Check {
             }
         };
         // An orderly end: every running scenario ends its CLI and removes its folders.
-        let _told = send_stop.send(true);
+        let _sent = send_stop.send(true);
         while running.join_next().await.is_some() {}
         played?;
         outcomes.sort_by_key(|outcome| outcome.place);

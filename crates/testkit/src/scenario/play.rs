@@ -24,10 +24,10 @@ pub enum PlayError {
     #[error(transparent)]
     Stub(#[from] StartStubError),
     /// The sandbox could not be created.
-    #[error("cannot make a clean room for a scenario: {0}")]
+    #[error("cannot create a sandbox for a scenario: {0}")]
     Room(#[source] SandboxError),
     /// A file of the scenario could not be created.
-    #[error("cannot make the file {path} of the scenario: {source}; check that no other file is in its way")]
+    #[error("cannot create the file {path} of the scenario: {source}; check that no other file is in its way")]
     File {
         /// Its path.
         path: String,
@@ -41,7 +41,7 @@ pub enum PlayError {
     #[error(transparent)]
     Start(#[from] StartError),
     /// Processes of the CLI are left.
-    #[error("{0}; look for them with `watari doctor`")]
+    #[error("{0}; find them with `watari doctor`")]
     Left(#[source] io::Error),
 }
 
@@ -118,9 +118,9 @@ impl Stage {
         // The CLI sends no request before it gets a prompt.
         stub.replace_script(Script::from(form.script));
         let mut messages = Vec::new();
-        let told = follow(&mut talk, &form.transcript, until.limit, &mut messages).await;
+        let played = follow(&mut talk, &form.transcript, until.limit, &mut messages).await;
         let complaints = talk.end().await.map_err(PlayError::Left)?;
-        let breach = match told {
+        let breach = match played {
             Err(Breach::NotSaid { .. }) if messages.is_empty() => Some(Breach::Mute),
             // A missing tool is the better reason.
             Err(breach) => Some(tools_breach(&form.tools, &messages).filter(is_missing_tool).unwrap_or(breach)),

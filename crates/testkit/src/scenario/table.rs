@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::report::{ClaimReport, Report, ScenarioReport, Verdict};
 
 /// How much of a CLI's or a tool's output is shown.
-const SAID_CHARS_MAX: usize = 300;
+const OUTPUT_CHARS_MAX: usize = 300;
 
 /// The report as a table: scenarios, then claims about single messages.
 pub fn table(report: &Report) -> String {
@@ -22,7 +22,7 @@ pub fn table(report: &Report) -> String {
         );
         push_line(&mut text, &line);
         if let Some(said) = scenario.said.as_ref().filter(|_| !scenario.as_expected) {
-            let beginning: String = said.chars().take(SAID_CHARS_MAX).collect();
+            let beginning: String = said.chars().take(OUTPUT_CHARS_MAX).collect();
             push_line(&mut text, &format!("      it said: {beginning}"));
         }
     }

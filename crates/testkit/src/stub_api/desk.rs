@@ -51,8 +51,8 @@ impl Desk {
         self.ledger.send_modify(|ledger| ledger.begin_again(script));
     }
 
-    pub(super) fn with_requests<T>(&self, look: impl FnOnce(&mut dyn Iterator<Item = &RecordedRequest>) -> T) -> T {
-        look(&mut self.ledger.borrow().requests())
+    pub(super) fn with_requests<T>(&self, read: impl FnOnce(&mut dyn Iterator<Item = &RecordedRequest>) -> T) -> T {
+        read(&mut self.ledger.borrow().requests())
     }
 
     fn write_down(&self, request: &RecordedRequest) -> Result<(), io::Error> {

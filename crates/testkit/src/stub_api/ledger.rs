@@ -13,7 +13,7 @@ use super::script::{Reply, Script};
 use super::secrets;
 
 /// How much memory requests may take, by an estimate; the oldest are dropped first. The record file has them all.
-const KEPT_BYTES_MAX: usize = 512 * 1024 * 1024;
+const STORED_BYTES_MAX: usize = 512 * 1024 * 1024;
 
 /// How much more memory JSON takes than text, at worst.
 const BYTES_PER_BYTE_OF_JSON: usize = 8;
@@ -68,7 +68,7 @@ pub enum Call {
 pub(super) struct Ledger {
     script: Script,
     requests: VecDeque<(usize, RecordedRequest)>,
-    kept_bytes: usize,
+    stored_bytes: usize,
     count: u64,
     model_calls: usize,
     main_calls: usize,
@@ -203,10 +203,10 @@ impl Ledger {
         self.count += 1;
         self.model_calls += usize::from(matches!(request.call, Call::Main | Call::Agent));
         self.requests.push_back((bytes, request));
-        self.kept_bytes += bytes;
-        while self.kept_bytes > KEPT_BYTES_MAX {
+        self.stored_bytes += bytes;
+        while self.stored_bytes > STORED_BYTES_MAX {
             let Some((bytes, _)) = self.requests.pop_front() else { break };
-            self.kept_bytes -= bytes;
+            self.stored_bytes -= bytes;
         }
     }
 

@@ -77,7 +77,7 @@ async fn only_this_machine(request: Request, next: Next) -> Response {
     if is_of_this_machine(request.headers()) {
         next.run(request).await
     } else {
-        refuse(403, "the stub is only for programs of this machine; ask it by 127.0.0.1 or localhost")
+        refuse(403, "the stub serves only programs of this machine; use 127.0.0.1 or localhost")
     }
 }
 

@@ -20,7 +20,7 @@ use stream::Message;
 
 /// How many prompts or interrupts may wait for a step of the script. More make the fake CLI fail: such a script waits
 /// for something else forever.
-const KEPT_MAX: usize = 100_000;
+const WAITING_MAX: usize = 100_000;
 
 /// Why the fake CLI exits.
 #[derive(Debug)]
@@ -94,7 +94,7 @@ impl Player {
                 Next::At(index) => index,
             };
             if self.output.was_full() {
-                self.look()?;
+                self.receive_available()?;
             }
         }
         self.await_interrupts(false)?;
@@ -112,7 +112,7 @@ impl Player {
     }
 
     /// Handles everything that has arrived, without waiting.
-    fn look(&mut self) -> Result<(), Ending> {
+    fn receive_available(&mut self) -> Result<(), Ending> {
         while self.receive(Patience::None)? == Moment::Line {}
         Ok(())
     }
@@ -151,8 +151,8 @@ impl Player {
             Incoming::Other => {}
         }
         match self.memory.prompts.len().max(self.memory.interrupts.len()) {
-            0..=KEPT_MAX => Ok(()),
-            kept => Err(Ending::failure("no step of the script takes them", format!("{kept} lines"))),
+            0..=WAITING_MAX => Ok(()),
+            waiting => Err(Ending::failure("no step of the script takes them", format!("{waiting} lines"))),
         }
     }
 

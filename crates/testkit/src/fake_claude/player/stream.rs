@@ -118,7 +118,7 @@ impl Player {
                 line.count_up();
                 sent += 1;
                 if self.output.was_full() {
-                    self.look()?;
+                    self.receive_available()?;
                 }
             }
             if let Some(rate) = deltas.per_second.filter(|_| sent < deltas.count) {

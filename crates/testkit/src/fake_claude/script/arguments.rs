@@ -7,7 +7,7 @@ use crate::fake_claude::fields::Fields;
 /// What is wrong with a line of a script.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Complaint {
-    #[error("no such word")]
+    #[error("unknown step")]
     NoSuchWord,
     #[error("{0} is missing")]
     Missing(&'static str),
@@ -15,17 +15,17 @@ pub(crate) enum Complaint {
     Wrong { found: String, wanted: &'static str },
     #[error("`{found}` is not a JSON object: {source}")]
     Json { found: String, source: serde_json::Error },
-    #[error("`{0}` is too much")]
+    #[error("unexpected `{0}`")]
     TooMuch(String),
     #[error("it can only be the first step")]
     NotFirst,
-    #[error("nothing above it sends `{0}`")]
+    #[error("no earlier step sends `{0}`")]
     NotSent(String),
     #[error("there is nothing to end")]
     NothingToEnd,
     #[error("it has no end")]
     NoEnd,
-    #[error("it cannot stand in a message")]
+    #[error("it is not allowed in a message")]
     InMessage,
 }
 

@@ -197,7 +197,7 @@ fn outcome(arguments: &mut Arguments<'_>) -> Result<Outcome, Complaint> {
 }
 
 fn task(arguments: &mut Arguments<'_>) -> Result<Step, Complaint> {
-    let subtype = match one_of(&["started", "progress", "updated", "ended"], "a piece of news", arguments)? {
+    let subtype = match one_of(&["started", "progress", "updated", "ended"], "a task update", arguments)? {
         "started" => "task_started",
         "progress" => "task_progress",
         "updated" => "task_updated",
