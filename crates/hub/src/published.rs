@@ -10,8 +10,7 @@ use crate::key::Key;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum HostEvent {
-    /// A host has opened the session. Before this event it ended the asks, blocks and turns that a killed host had left
-    /// open.
+    /// A host has opened the session. Before this event it ended what a killed host had left open.
     HostStarted {
         /// Watari's key of the session.
         key: Key,

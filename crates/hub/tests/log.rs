@@ -1,7 +1,7 @@
 //! What a log promises: stored events are found again, whatever happened to the writer and to the end of the file.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
-#![allow(clippy::print_stdout, reason = "one of them is a process that tells what it did")]
+#![allow(clippy::print_stdout, reason = "one of them is a process that reports what it stored")]
 
 use std::fs;
 use std::io::{BufRead, BufReader};

@@ -31,7 +31,7 @@ pub fn oldest_claude() -> PathBuf {
     installed(OLDEST_CLAUDE_VERSION)
 }
 
-#[expect(clippy::panic, reason = "only tests call this, and the message tells what to do")]
+#[expect(clippy::panic, reason = "only tests call this, and the message says what to do")]
 fn installed(version: &str) -> PathBuf {
     let Some(cache) = cache() else {
         panic!("cannot determine the cache folder: none of WATARI_CACHE, XDG_CACHE_HOME and HOME is set");

@@ -135,7 +135,7 @@ pub(super) fn last_whole(storage: &Arc<Storage>, start: u64, end: u64) -> io::Re
     Ok(last)
 }
 
-/// Returns a whole line with its position. Where a file was shortened, an incomplete line stands before the next one.
+/// Returns a whole line with its position. Where a file was shortened, an incomplete line comes before the next one.
 fn whole_line(line: &[u8]) -> Option<(Position, &[u8])> {
     let starts = [0].into_iter().chain(memchr::memmem::rfind(line, BEFORE_POSITION.as_bytes()));
     starts.map(|start| &line[start..]).find_map(|line| {

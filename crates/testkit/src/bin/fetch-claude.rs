@@ -90,7 +90,7 @@ fn failed(error: &dyn Error, code: u8) -> ExitCode {
     ExitCode::from(code)
 }
 
-fn report(arguments: &str) {
+fn report(text: &str) {
     // If stderr is closed, nobody reads it; the exit code is enough.
-    let _written = writeln!(io::stderr(), "fetch-claude: {arguments}");
+    let _written = writeln!(io::stderr(), "fetch-claude: {text}");
 }

@@ -38,7 +38,7 @@ pub(super) fn version_in(install: &Path, wanted: &WantedVersion) -> Result<Exact
 
 /// Creates a link to the program at the top of an install.
 pub(super) fn link_program_in(install: &Path, wanted: &WantedVersion) -> Result<PathBuf, FetchError> {
-    let found = program_in(install).map_err(disk("look into", install))?;
+    let found = program_in(install).map_err(disk("read", install))?;
     let missing = || FetchError::WrongPackage { wanted: wanted.clone(), problem: PackageProblem::NoProgram };
     let program = found.ok_or_else(missing)?;
     let link = install.join(PROGRAM);

@@ -119,14 +119,14 @@ async fn a_log_that_was_deleted_is_noticed_within_a_second_of_the_next_event() {
     assert_eq!(types(&is_whole(&rig)[9..]), ["became_idle", "log_restored"]);
 }
 
-/// A fault of the disk.
-type SnapshotChange = fn(&Rig);
+/// A change of the disk.
+type DiskChange = fn(&Rig);
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_accepted_while_the_log_cannot_be_written_again() {
-    let hindrances: [(&str, SnapshotChange, SnapshotChange); 3] = [
+async fn nothing_is_accepted_while_the_log_cannot_be_restored() {
+    let hindrances: [(&str, DiskChange, DiskChange); 3] = [
         (
-            "another file stands",
+            "another file has replaced",
             |rig| rig.disk.replace(&rig.log, b"precious"),
             |rig| rig.disk.remove(&rig.log).unwrap(),
         ),
