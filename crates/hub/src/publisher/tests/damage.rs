@@ -218,7 +218,7 @@ async fn a_log_shortened_while_there_was_no_host_says_what_is_lost_and_no_number
 
 #[tokio::test(start_paused = true)]
 async fn a_host_killed_between_any_two_steps_of_a_restore_leaves_a_log_that_the_next_one_uses() {
-    let damages: [(&str, SnapshotChange); 2] = [
+    let damages: [(&str, DiskChange); 2] = [
         ("shortened", |rig| rig.disk.tamper(&rig.log, |bytes| bytes.truncate(150))),
         ("deleted", |rig| rig.disk.remove(&rig.log).unwrap()),
     ];
