@@ -8,7 +8,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::figure::Figure;
 use crate::session::{Session, wait_readable};
-use crate::subject::{Programs, BridgeMessage, Subject};
+use crate::subject::{BridgeMessage, Programs, Subject};
 use crate::table::{Sheet, quantile};
 
 /// How much is measured.

@@ -9,7 +9,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tempfile::TempDir;
 
 use crate::process::{self, Usage};
-use crate::subject::{Programs, BridgeMessage, Subject};
+use crate::subject::{BridgeMessage, Programs, Subject};
 
 /// The time limit for a bridge that writes nothing.
 const SILENT_AT_MOST: Duration = Duration::from_secs(120);
@@ -43,7 +43,8 @@ impl Session {
         let mut command = subject.command(programs).context("the Node bridge is not installed")?;
         command.env("HOME", folder.path()).env("FAKE_CLAUDE_SCRIPT", &path).current_dir(folder.path());
         let spawned = Instant::now();
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().context("cannot start the bridge")?;
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().context("cannot start the bridge")?;
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
             bail!("a child without pipes");
         };

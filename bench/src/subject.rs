@@ -140,11 +140,15 @@ impl Subject {
 /// Both bridges write the type first.
 fn read_bridge(line: &[u8]) -> BridgeMessage<'_> {
     match string_behind(line, b"{\"type\":\"") {
-        Some(b"stream_content_delta") => string_behind(line, b"\"text\":\"").map_or(BridgeMessage::Failed, BridgeMessage::Delta),
+        Some(b"stream_content_delta") => {
+            string_behind(line, b"\"text\":\"").map_or(BridgeMessage::Failed, BridgeMessage::Delta)
+        }
         Some(b"ready") => BridgeMessage::Ready,
         Some(b"session_init") => BridgeMessage::Init,
         Some(b"assistant_message") => BridgeMessage::Message,
-        Some(b"permission_request") => string_behind(line, b"\"requestId\":\"").map_or(BridgeMessage::Failed, BridgeMessage::Permission),
+        Some(b"permission_request") => {
+            string_behind(line, b"\"requestId\":\"").map_or(BridgeMessage::Failed, BridgeMessage::Permission)
+        }
         Some(b"turn_result") => BridgeMessage::TurnEnded,
         Some(b"error") | None => BridgeMessage::Failed,
         Some(_) => BridgeMessage::Other,
@@ -159,7 +163,9 @@ fn read_cli(line: &[u8]) -> BridgeMessage<'_> {
         }
         Some(b"system") if has(line, b"\"subtype\":\"init\"") => BridgeMessage::Init,
         Some(b"assistant") => BridgeMessage::Message,
-        Some(b"control_request") => string_behind(line, b"\"request_id\":\"").map_or(BridgeMessage::Failed, BridgeMessage::Permission),
+        Some(b"control_request") => {
+            string_behind(line, b"\"request_id\":\"").map_or(BridgeMessage::Failed, BridgeMessage::Permission)
+        }
         Some(_) => BridgeMessage::Other,
         None if has(line, b"\"type\":\"result\"") => BridgeMessage::TurnEnded,
         None => BridgeMessage::Failed,

@@ -210,10 +210,7 @@ mod tests {
             fs::write(&path, text).unwrap();
             Record::read(&path).unwrap_err().to_string().replace(folder.path().to_str().unwrap(), "F")
         };
-        assert_eq!(
-            error("{"),
-            "cannot parse the record F/record.json: EOF while parsing an object at line 1 column 1"
-        );
+        assert_eq!(error("{"), "cannot parse the record F/record.json: EOF while parsing an object at line 1 column 1");
         assert_eq!(
             error("{\"version\":2}"),
             "the record F/record.json has version 2, but this Watari supports 1: use a newer Watari"

@@ -344,7 +344,9 @@ fn lock_session(path: &Path, holder: &str) -> Result<Lock, LockError> {
     let mut waited_milliseconds = 0;
     loop {
         match Lock::take(path, holder) {
-            Err(LockError::Held { holder }) if holder == INSPECTING && waited_milliseconds < INSPECTION_MILLISECONDS_MAX => {
+            Err(LockError::Held { holder })
+                if holder == INSPECTING && waited_milliseconds < INSPECTION_MILLISECONDS_MAX =>
+            {
                 waited_milliseconds += 1;
                 std::thread::sleep(Duration::from_millis(1));
             }

@@ -62,7 +62,7 @@ pub struct Attachment {
 pub(crate) struct Backlog {
     /// All events after this number.
     pub(crate) after: Option<u64>,
-    /// Then these earlier events, which are the snapshot.
+    /// Then these earlier events of the snapshot.
     pub(crate) again: VecDeque<StoredEvent>,
     /// Then the text of open blocks so far.
     pub(crate) open_text: VecDeque<(u64, Arc<Piece>)>,

@@ -214,10 +214,7 @@ async fn unknown_messages_without_end_stop_at_the_limit_of_the_log_and_are_whole
     client.send(json!({"type": "prompt", "content": "go"})).await;
     let told = client.until("storage_full").await;
     let why = told.last().unwrap()["message"].as_str().unwrap();
-    assert!(
-        why.contains("has reached its limit of 1048576 bytes; retrying every second: end the session"),
-        "{why}"
-    );
+    assert!(why.contains("has reached its limit of 1048576 bytes; retrying every second: end the session"), "{why}");
     assert!(fs::metadata(events_file(&room)).unwrap().len() < 1_100_000);
     let refused = prompt(&mut client, "more").await;
     assert_eq!(refused["type"], "refused", "{refused}");

@@ -48,7 +48,8 @@ impl Early {
 
     fn wait(&mut self, submitted: Given, dedup: &mut CommandDedup) {
         let bytes: usize = self.waiting.iter().map(prompt_bytes).sum();
-        let is_full = self.waiting.len() >= EARLY_MAX || (bytes > 0 && bytes + prompt_bytes(&submitted) > EARLY_BYTES_MAX);
+        let is_full =
+            self.waiting.len() >= EARLY_MAX || (bytes > 0 && bytes + prompt_bytes(&submitted) > EARLY_BYTES_MAX);
         if is_full {
             let message = format!(
                 "Claude Code is starting, and {} commands ({bytes} bytes) already wait for it: try again later",

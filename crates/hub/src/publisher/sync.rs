@@ -29,7 +29,9 @@ impl Fsync {
             match threads::spawn(move || storage.sync_data()) {
                 Ok(running) => (self.running, self.is_wanted) = (Some(running), false),
                 // The request stays pending, and the next event that needs a sync tries again.
-                Err(error) => tracing::warn!("cannot start to sync the log, which may not survive a crash of the machine yet: {error}"),
+                Err(error) => tracing::warn!(
+                    "cannot start to sync the log, which may not survive a crash of the machine yet: {error}"
+                ),
             }
         }
     }

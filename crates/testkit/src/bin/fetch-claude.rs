@@ -26,7 +26,8 @@ const MISUSED: u8 = 2;
 const ENDED: u8 = 130;
 
 fn main() -> ExitCode {
-    let mut arguments: Vec<String> = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    let mut arguments: Vec<String> =
+        std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
     if arguments.iter().any(|word| word == "--help" || word == "-h") {
         return written(io::stdout().write_all(HELP.as_bytes()));
     }
