@@ -5,7 +5,7 @@ import { query } from "@anthropic-ai/claude-agent-sdk";
 
 const send = (message) => process.stdout.write(JSON.stringify(message) + "\n");
 
-// What the client has said and nobody has taken yet, and who waits for more.
+// Prompts that were not sent yet, and the callback that wakes the sender.
 const prompts = [];
 let promptCame = () => {};
 let inputEnded = false;

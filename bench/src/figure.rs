@@ -1,11 +1,11 @@
-//! What is measured, in which unit, and what is to be reached.
+//! The measured figures, their units and their goals.
 
 /// A row of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Figure {
     /// From the start of the program to its first line.
     Ready,
-    /// From the start of the program to the first piece of the first answer.
+    /// From the start of the program to the first delta of the first answer.
     FirstDelta,
     /// Memory after the first turn.
     IdleMemory,
@@ -15,68 +15,68 @@ pub enum Figure {
     UsedMemory,
     /// Deltas of 20 bytes a second.
     ShortRate,
-    /// Processor time for a million of them.
+    /// CPU time for a million of them.
     ShortCpu,
     /// Deltas of 2 KB a second.
     LongRate,
-    /// Processor time for a million of them.
+    /// CPU time for a million of them.
     LongCpu,
-    /// The most memory in that run.
+    /// The peak memory of that run.
     LongPeak,
-    /// From the CLI's write to the client's read, at 100 deltas a second: the middle one.
+    /// From the CLI's write to the client's read, at 100 deltas per second: the median.
     LatencyMiddle,
-    /// The 99th of a hundred.
+    /// The 99th percentile of the same.
     LatencyLate,
-    /// From one permission request to the next, when the client answers at once: the middle one.
+    /// From one permission request to the next, when the client answers at once: the median.
     PermissionMiddle,
-    /// The 99th of a hundred.
+    /// The 99th percentile of the same.
     PermissionLate,
-    /// Several sessions at once: memory of all together.
+    /// Several sessions at once: their total memory.
     CrowdMemory(u32),
-    /// Several sessions at once: the 99th of a hundred latencies.
+    /// Several sessions at once: the 99th percentile of the latency.
     CrowdLate(u32),
-    /// Several sessions at once: until all have answered their first prompt.
+    /// Several sessions at once: the time until all have answered their first prompt.
     CrowdUp(u32),
-    /// The most memory while the client does not read and 200 MB wait.
+    /// The peak memory while the client does not read and 200 MB wait.
     StallPeak,
-    /// The time one line of 50 MB takes.
+    /// The time for one line of 50 MB.
     LineTime,
-    /// The most memory with it.
+    /// The peak memory with it.
     LinePeak,
 }
 
-/// How a value is written.
+/// The unit in which a value is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
-    /// Given in seconds.
+    /// The value is in seconds.
     Milliseconds,
-    /// Given in seconds.
+    /// The value is in seconds.
     Microseconds,
-    /// Given in seconds.
+    /// The value is in seconds.
     Seconds,
-    /// Given in bytes.
+    /// The value is in bytes.
     Megabytes,
-    /// Given as it is.
+    /// The value is a rate.
     PerSecond,
-    /// Given as it is, without a unit.
+    /// The value has no unit.
     Plain,
 }
 
-/// What is to be reached.
+/// The goal of a figure.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Goal {
-    /// Nothing was set.
+    /// There is no goal.
     None,
-    /// At most this part of Node's.
+    /// At most this part of Node's value.
     PartOfNode(f64),
-    /// At least so many times Node's.
+    /// At least so many times Node's value.
     TimesNode(f64),
     /// At most so many bytes.
     Bytes(f64),
 }
 
 impl Figure {
-    /// What it is called.
+    /// Its name in the table.
     pub fn name(self) -> String {
         match self {
             Figure::Ready => "start → `ready`".to_owned(),
@@ -102,7 +102,7 @@ impl Figure {
         }
     }
 
-    /// How it is written.
+    /// Its unit.
     pub fn unit(self) -> Unit {
         match self {
             Figure::Ready | Figure::FirstDelta | Figure::CrowdUp(_) | Figure::LineTime => Unit::Milliseconds,
@@ -123,7 +123,7 @@ impl Figure {
         }
     }
 
-    /// What is to be reached.
+    /// Its goal.
     pub fn goal(self) -> Goal {
         const MB: f64 = 1e6;
         match self {

@@ -16,10 +16,10 @@ use tempfile::TempDir;
 use crate::process::{self, Usage};
 use crate::subject::Programs;
 
-/// After how long clients that hear nothing are given up.
+/// The time limit for clients that receive nothing.
 const SILENT_AT_MOST: Duration = Duration::from_secs(60);
 
-/// A host that runs.
+/// A running host.
 #[derive(Debug)]
 pub struct Host {
     child: Child,
@@ -44,7 +44,7 @@ impl Host {
         let mut socket = String::new();
         let Some(stdout) = child.stdout.take() else { bail!("a child without an output") };
         BufReader::new(stdout).read_line(&mut socket)?;
-        ensure!(!socket.is_empty(), "there is no host");
+        ensure!(!socket.is_empty(), "the host did not start");
         let socket = PathBuf::from(socket.trim_end());
         Ok(Host { child, socket, fake_claude: programs.fake_claude.clone(), folder, started })
     }
@@ -54,14 +54,14 @@ impl Host {
         self.started
     }
 
-    /// A client in the dialect of the document, which was let in: what happens from now on it hears.
+    /// A client of the socket dialect, attached: it receives live events.
     pub fn client(&self) -> Result<Client> {
         let mut client = Client::connect(&self.socket)?;
         client.until("init", |_| {})?;
         Ok(client)
     }
 
-    /// A client in Watari's own dialect that wants everything from the beginning.
+    /// A client of the native dialect that requests a replay from the beginning.
     pub fn native_from_beginning(&self) -> Result<Client> {
         let name = self.socket.file_name().and_then(|name| name.to_str()).context("a socket without a name")?;
         let mut client = Client::connect(&self.socket.with_file_name(name.replace(".agent.sock", ".sock")))?;
@@ -69,19 +69,19 @@ impl Host {
         Ok(client)
     }
 
-    /// What it and its keeper use now.
+    /// What the host and its supervisor use now.
     pub fn usage(&self) -> Result<Usage> {
         process::usage(self.child.id(), &self.fake_claude)
     }
 
-    /// How many bytes its log has.
+    /// The size of its log in bytes.
     pub fn log_bytes(&self) -> Result<u64> {
         let sessions = self.folder.path().join(".local/state/watari/sessions");
         let session = std::fs::read_dir(sessions)?.next().context("there is no session")??;
         Ok(std::fs::metadata(session.path().join("events.jsonl"))?.len())
     }
 
-    /// Ends it in good order.
+    /// Stops the host gracefully.
     pub fn end(mut self) -> Result<()> {
         kill_process(Pid::from_child(&self.child), Signal::TERM)?;
         let status = self.child.wait()?;
@@ -90,7 +90,7 @@ impl Host {
     }
 }
 
-/// A host of a run that failed does not stay.
+/// Kills the host of a failed run.
 impl Drop for Host {
     fn drop(&mut self) {
         let _killed = self.child.kill();
@@ -98,7 +98,7 @@ impl Drop for Host {
     }
 }
 
-/// A client, and what it has read and not looked at.
+/// A client, and the bytes that it has read and not handled.
 #[derive(Debug)]
 pub struct Client {
     stream: UnixStream,
@@ -113,7 +113,7 @@ impl Client {
 
     /// Sends a line.
     pub fn send(&mut self, line: &str) -> Result<()> {
-        // The line end goes with it, so that it is one write.
+        // The newline goes into the same write.
         Ok(self.stream.write_all(format!("{line}\n").as_bytes())?)
     }
 
@@ -122,16 +122,16 @@ impl Client {
         Ok(self.stream.write_all(bytes)?)
     }
 
-    /// Sends a message.
-    pub fn say(&mut self) -> Result<()> {
+    /// Sends a prompt.
+    pub fn send_prompt(&mut self) -> Result<()> {
         self.send(r#"{"type":"message","text":"go"}"#)
     }
 
-    /// Reads what there is, and looks at each line.
+    /// Reads what is available, and calls `take` for each line.
     fn read(&mut self, mut take: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
         let mut chunk = [0; 64 * 1024];
         match self.stream.read(&mut chunk) {
-            Ok(0) => bail!("a client was let go"),
+            Ok(0) => bail!("a client was disconnected"),
             Ok(count) => self.buffer.extend_from_slice(&chunk[..count]),
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
             Err(error) => return Err(error.into()),
@@ -145,7 +145,7 @@ impl Client {
         Ok(())
     }
 
-    /// Reads up to a line of a type; gives every line to `take`. What comes behind it stays for the next time.
+    /// Reads up to a line of a type, and calls `take` for every line. What follows stays for the next call.
     pub fn until(&mut self, kind: &str, mut take: impl FnMut(&[u8])) -> Result<()> {
         let wanted = format!("\"type\":\"{kind}\"");
         self.stream.set_nonblocking(false)?;
@@ -164,14 +164,14 @@ impl Client {
                 return Ok(());
             }
             let mut chunk = [0; 64 * 1024];
-            let count = self.stream.read(&mut chunk).with_context(|| format!("no {kind} came"))?;
-            ensure!(count > 0, "a client was let go");
+            let count = self.stream.read(&mut chunk).with_context(|| format!("no {kind} arrived"))?;
+            ensure!(count > 0, "a client was disconnected");
             self.buffer.extend_from_slice(&chunk[..count]);
         }
     }
 }
 
-/// Reads many clients until each has seen its turn end; gives every line to `take`.
+/// Reads many clients until each has received the end of its turn, and calls `take` for every line.
 pub fn until_all_done(clients: &mut [Client], mut take: impl FnMut(&[u8])) -> Result<()> {
     let epoll: OwnedFd = epoll::create(CreateFlags::CLOEXEC)?;
     for (place, client) in clients.iter().enumerate() {
@@ -185,7 +185,7 @@ pub fn until_all_done(clients: &mut [Client], mut take: impl FnMut(&[u8])) -> Re
     while left > 0 {
         events.clear();
         epoll::wait(&epoll, rustix::buffer::spare_capacity(&mut events), Some(&limit))?;
-        ensure!(!events.is_empty(), "{left} clients hear nothing any more");
+        ensure!(!events.is_empty(), "{left} clients no longer receive anything");
         for event in &events {
             let place = usize::try_from(event.data.u64())?;
             let Some(client) = clients.get_mut(place) else { continue };

@@ -1,5 +1,5 @@
-//! What long lines of one client cost the host and the other clients: its memory a minute later, and how long another
-//! client waits for an answer while they arrive.
+//! What the long lines of one client cost the host and the other clients: the host's memory a minute later, and how
+//! long another client waits for an answer while they arrive.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -14,7 +14,7 @@ use crate::measure::Scale;
 use crate::subject::Programs;
 use crate::table::quantile;
 
-/// After how long the memory is looked at.
+/// When the memory is measured.
 const MEMORY_AFTER: Duration = Duration::from_secs(60);
 
 /// How many clients send half a line.
@@ -26,21 +26,21 @@ const WAITING: (usize, usize) = (7, 30_000_000);
 /// How many such clients there are, of each dialect.
 const SILENT: usize = 5;
 
-/// How long the other client is watched behind them.
+/// How long the other client is watched after that.
 const WATCHED_FOR: Duration = Duration::from_secs(5);
 
 /// One kind of long lines.
 struct Case {
     name: &'static str,
     script: &'static str,
-    /// How many clients send it, at the same time.
+    /// How many clients send the line, at the same time.
     senders: usize,
     line: String,
-    /// What the last line for a sender is; none if it sends no whole line.
+    /// The type of the last line that a sender receives; none if it sends no whole line.
     answer: Option<&'static str>,
 }
 
-/// Long lines of three kinds, each to a host of its own.
+/// Measures long lines of three kinds, each on a host of its own.
 pub(crate) fn lines(programs: &Programs, scale: Scale, sheet: &mut HostSheet) -> Result<()> {
     let (bytes, wait) = match scale {
         Scale::Full => (60_000_000, MEMORY_AFTER),
@@ -54,7 +54,7 @@ pub(crate) fn lines(programs: &Programs, scale: Scale, sheet: &mut HostSheet) ->
         sheet.add(format!("{}: peak memory of the host", case.name), Unit::Megabytes, Goal::None, peak);
         hosts.push((case.name, host, senders));
     }
-    // One wait for all: that time passes is what is measured.
+    // One wait for all. A fixed time is intended: memory after that time is what is measured.
     thread::sleep(wait);
     for (name, host, senders) in hosts {
         let left = host.usage()?.memory_bytes as f64;
@@ -65,7 +65,8 @@ pub(crate) fn lines(programs: &Programs, scale: Scale, sheet: &mut HostSheet) ->
     Ok(())
 }
 
-/// What clients that attach and never read cost another client, when a snapshot has 200 MB of messages that wait.
+/// Measures what clients that attach and never read cost another client, when a snapshot has 200 MB of waiting
+/// messages.
 pub(crate) fn silent(programs: &Programs, scale: Scale, sheet: &mut HostSheet) -> Result<()> {
     let (count, bytes) = WAITING;
     let (bytes, watched_for) = match scale {
@@ -74,7 +75,7 @@ pub(crate) fn silent(programs: &Programs, scale: Scale, sheet: &mut HostSheet) -
     };
     let host = Host::start(programs, "prompt\ntext hello\npause 600000\nresult\n")?;
     let (mut other, mut sender) = (host.client()?, host.client()?);
-    sender.say()?;
+    sender.send_prompt()?;
     sender.until("text_delta", |_| {})?;
     for id in 0..count {
         let text = "x".repeat(bytes);
@@ -86,7 +87,7 @@ pub(crate) fn silent(programs: &Programs, scale: Scale, sheet: &mut HostSheet) -
         let waiting = scope.spawn(|| round_trips(&mut other, &is_over));
         let clients =
             (0..SILENT).map(|_| Ok((host.client()?, host.native_from_beginning()?))).collect::<Result<Vec<_>>>();
-        // That time passes is what is measured: nobody can say when a client that does not read has cost enough.
+        // A fixed time is intended: nothing signals when a client that does not read has cost enough.
         thread::sleep(watched_for);
         is_over.store(true, Ordering::Relaxed);
         (waiting.join(), clients)
@@ -128,7 +129,7 @@ fn cases(bytes: usize) -> [Case; 3] {
     ]
 }
 
-/// Sends the lines, and measures how long another client waits for answers meanwhile. Gives back the senders, connected.
+/// Sends the lines, and measures how long another client waits for answers meanwhile. Returns the senders, connected.
 fn arrive(host: &Host, case: &Case, sheet: &mut HostSheet) -> Result<Vec<Client>> {
     let mut other = host.client()?;
     let mut senders = (0..case.senders).map(|_| host.client()).collect::<Result<Vec<_>>>()?;
@@ -144,7 +145,7 @@ fn arrive(host: &Host, case: &Case, sheet: &mut HostSheet) -> Result<Vec<Client>
         sent.unwrap_or_else(|_| Err(anyhow::anyhow!("a sender panicked")))?;
     }
     let waits = waits.unwrap_or_else(|_| Err(anyhow::anyhow!("the other client panicked")))?;
-    ensure!(!waits.is_empty(), "the other client was not answered once");
+    ensure!(!waits.is_empty(), "the other client got no answer");
     for (what, part) in [("p50", 0.5), ("p99", 0.99), ("max", 1.0)] {
         let wait = quantile(&waits, part).unwrap_or(f64::NAN);
         sheet.add(format!("{}: round trip of another client, {what}", case.name), Unit::Milliseconds, Goal::None, wait);
@@ -160,7 +161,7 @@ fn send(sender: &mut Client, case: &Case) -> Result<()> {
     }
 }
 
-/// How long each answer takes, until it is over. What is asked for is an error, so nothing else happens.
+/// Measures how long each answer takes, until it is over. The answer is an error, so nothing else happens.
 fn round_trips(client: &mut Client, is_over: &AtomicBool) -> Result<Vec<f64>> {
     let mut waits = Vec::new();
     loop {

@@ -1,5 +1,5 @@
-//! The measurements of hosts: one watari, many clients and sessions. Nobody else does this, so there are goals and nothing
-//! beside them. What arrives is counted, and a run in which anything is missing counts for nothing but an error.
+//! The measurements of hosts: one watari, many clients and sessions. There is no other program to compare with, so
+//! there are only goals. What arrives is counted: a run in which anything is missing is an error.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -15,7 +15,7 @@ use crate::measure::Scale;
 use crate::subject::Programs;
 use crate::table::{median, quantile, show};
 
-/// What was measured, by name, in the order of the table.
+/// The measured values by name, in the order of the table.
 #[derive(Debug, Default)]
 pub struct HostSheet {
     rows: Vec<Row>,
@@ -30,7 +30,7 @@ struct Row {
     samples: Vec<f64>,
 }
 
-/// What is to be reached.
+/// The goal of a value.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Goal {
     None,
@@ -41,7 +41,7 @@ pub(crate) enum Goal {
 /// One measurement of a host.
 pub type HostMeasurement = fn(&Programs, Scale, &mut HostSheet) -> Result<()>;
 
-/// All of them: a name, how often it is repeated, and what it does.
+/// All measurements: the name, the number of repeats, and the function.
 pub const ALL: [(&str, u32, HostMeasurement); 10] = [
     ("host-start", 11, start),
     ("host-clients", 3, clients),
@@ -74,7 +74,7 @@ impl HostSheet {
 
     /// The whole table in Markdown.
     pub fn markdown(&self) -> String {
-        let mut text = String::from("| figure | watari socket | to reach | |\n|---|---:|---:|---|\n");
+        let mut text = String::from("| figure | watari socket | goal | |\n|---|---:|---:|---|\n");
         for row in &self.rows {
             let value = median(&row.samples).unwrap_or(f64::NAN);
             let (goal, reached) = match row.goal {
@@ -92,42 +92,42 @@ fn verdict(reached: bool) -> &'static str {
     if reached { "✓" } else { "**missed**" }
 }
 
-/// Deltas that say when they were written.
+/// A script of deltas that contain the time at which they were written.
 fn timed(count: u64, rate: u64) -> String {
     format!("prompt\ntext hello\nresult\nprompt\ndeltas {count} at {rate}/s timed\nresult done\n")
 }
 
-/// How long the deltas in a line were on their way: several may be in one.
+/// Adds the latencies of the deltas in a line, which may contain several.
 fn note_latencies(line: &[u8], latencies: &mut Vec<f64>) {
     let Some(text) = line.strip_prefix(b"{\"type\":\"text_delta\",\"text\":\"") else { return };
     let now = clock_gettime(ClockId::Monotonic);
     let now = now.tv_sec * 1_000_000_000 + now.tv_nsec;
-    let words = text.split(|byte| *byte == b' ').filter_map(|word| std::str::from_utf8(word).ok()?.parse().ok());
-    latencies.extend(words.map(|written: i64| (now - written) as f64 / 1e9));
+    let name_of = text.split(|byte| *byte == b' ').filter_map(|word| std::str::from_utf8(word).ok()?.parse().ok());
+    latencies.extend(name_of.map(|written: i64| (now - written) as f64 / 1e9));
 }
 
-/// Plays a first turn, so that everything is there, and then the one that is measured, with many clients.
+/// Plays a first turn, so that everything is started, and then the measured turn, with many clients.
 fn timed_turn(clients: &mut [Client], speakers: &[usize]) -> Result<Vec<f64>> {
     for speaker in speakers {
-        clients[*speaker].say()?;
+        clients[*speaker].send_prompt()?;
     }
     until_all_done(clients, |_| {})?;
     for speaker in speakers {
-        clients[*speaker].say()?;
+        clients[*speaker].send_prompt()?;
     }
     let mut latencies = Vec::new();
     until_all_done(clients, |line| note_latencies(line, &mut latencies))?;
     Ok(latencies)
 }
 
-/// Reads a turn to its end, in which as many bytes of text must come.
+/// Reads a turn to its end, and checks the number of bytes of text.
 fn take_text(clients: &mut [Client], expected: u64) -> Result<()> {
     let mut bytes = 0;
     until_all_done(clients, |line| {
         let text = line.strip_prefix(b"{\"type\":\"text_delta\",\"text\":\"");
         bytes += text.map_or(0, |text| text.len() - b"\"}".len()) as u64;
     })?;
-    ensure!(bytes == expected, "{bytes} bytes of text arrived, and not {expected}");
+    ensure!(bytes == expected, "{bytes} bytes of text arrived instead of {expected}");
     Ok(())
 }
 
@@ -137,21 +137,21 @@ fn connect(host: &Host, count: usize) -> Result<Vec<Client>> {
 
 fn start(programs: &Programs, scale: Scale, sheet: &mut HostSheet) -> Result<()> {
     let host = Host::start(programs, "prompt\ntext hello\nresult\n")?;
-    sheet.add("start → it listens", Unit::Milliseconds, Goal::AtMost(0.020), host.started().elapsed().as_secs_f64());
+    sheet.add("start → listening", Unit::Milliseconds, Goal::AtMost(0.020), host.started().elapsed().as_secs_f64());
     let mut client = host.client()?;
-    client.say()?;
+    client.send_prompt()?;
     client.until("text_delta", |_| {})?;
     sheet.add("start → first delta", Unit::Milliseconds, Goal::None, host.started().elapsed().as_secs_f64());
     client.until("done", |_| {})?;
     let usage = host.usage()?;
-    sheet.add("idle memory, with its keeper (PSS)", Unit::Megabytes, Goal::AtMost(4e6), usage.memory_bytes as f64);
+    sheet.add("idle memory, with supervisor (PSS)", Unit::Megabytes, Goal::AtMost(4e6), usage.memory_bytes as f64);
     sheet.add("… of that not mapped from files", Unit::Megabytes, Goal::None, usage.own_bytes as f64);
     host.end()?;
     // A hundred thousand deltas and their messages.
     let messages = scale.of(100).max(2);
     let host = Host::start(programs, &format!("prompt\nrepeat {messages}\ndeltas 1000\nend\nresult done\n"))?;
     let mut clients = connect(&host, 1)?;
-    clients[0].say()?;
+    clients[0].send_prompt()?;
     take_text(&mut clients, messages * 1000 * 20)?;
     let used = host.usage()?.memory_bytes as f64;
     sheet.add("memory after 100k deltas (PSS)", Unit::Megabytes, Goal::AtMost(8e6), used);
@@ -176,13 +176,13 @@ fn clients(programs: &Programs, scale: Scale, sheet: &mut HostSheet) -> Result<(
         let mut clients = connect(&host, count)?;
         let latencies = timed_turn(&mut clients, &[0])?;
         let expected = deltas as usize * count;
-        ensure!(latencies.len() == expected, "{} deltas arrived, and not {expected}", latencies.len());
+        ensure!(latencies.len() == expected, "{} deltas arrived instead of {expected}", latencies.len());
         let part = |part| quantile(&latencies, part).unwrap_or(f64::NAN);
-        let words = |what: &str| format!("{count} client(s) of a session, {rate} deltas/s: {what}");
-        sheet.add(words("latency p50"), Unit::Microseconds, goal(middle), part(0.5));
-        sheet.add(words("latency p99"), Unit::Microseconds, goal(late), part(0.99));
+        let name_of = |what: &str| format!("{count} client(s) of a session, {rate} deltas/s: {what}");
+        sheet.add(name_of("latency p50"), Unit::Microseconds, goal(middle), part(0.5));
+        sheet.add(name_of("latency p99"), Unit::Microseconds, goal(late), part(0.99));
         if count >= 1000 {
-            sheet.add(words("memory of the host"), Unit::Megabytes, Goal::None, host.usage()?.memory_bytes as f64);
+            sheet.add(name_of("memory of the host"), Unit::Megabytes, Goal::None, host.usage()?.memory_bytes as f64);
         }
         drop(clients);
         host.end()?;
@@ -190,7 +190,7 @@ fn clients(programs: &Programs, scale: Scale, sheet: &mut HostSheet) -> Result<(
     Ok(())
 }
 
-/// Numbered events: blocks that are not streamed, one a line.
+/// Durable events: blocks that are not streamed, one per line.
 fn events(programs: &Programs, scale: Scale, sheet: &mut HostSheet) -> Result<()> {
     let count = scale.of(100_000);
     let block =
@@ -198,27 +198,27 @@ fn events(programs: &Programs, scale: Scale, sheet: &mut HostSheet) -> Result<()
     let script = format!("prompt\ntext hello\nresult\nprompt\nrepeat {count}\nemit {block}\nend\nresult done\n");
     let host = Host::start(programs, &script)?;
     let mut clients = connect(&host, 1)?;
-    clients[0].say()?;
+    clients[0].send_prompt()?;
     until_all_done(&mut clients, |_| {})?;
     let started = Instant::now();
-    clients[0].say()?;
+    clients[0].send_prompt()?;
     let mut arrived = 0;
     until_all_done(&mut clients, |line| arrived += u64::from(line.starts_with(b"{\"type\":\"text_delta\"")))?;
     let rate = count as f64 / started.elapsed().as_secs_f64();
-    ensure!(arrived == count, "{arrived} events arrived, and not {count}");
-    ensure!(host.log_bytes()? > count * 100, "they were not stored");
-    sheet.add("numbered events/s, stored and told", Unit::PerSecond, Goal::AtLeast(20_000.0), rate);
+    ensure!(arrived == count, "{arrived} events arrived instead of {count}");
+    ensure!(host.log_bytes()? > count * 100, "the events were not stored");
+    sheet.add("durable events/s, stored and published", Unit::PerSecond, Goal::AtLeast(20_000.0), rate);
     host.end()
 }
 
-/// A client that wants ten thousand events.
+/// A client that replays ten thousand events.
 fn attach(programs: &Programs, scale: Scale, sheet: &mut HostSheet) -> Result<()> {
     let count = scale.of(10_000);
     let block =
         r#"{"type":"assistant","message":{"id":"m","content":[{"type":"text","text":"12345678901234567890"}]}}"#;
     let host = Host::start(programs, &format!("prompt\nrepeat {count}\nemit {block}\nend\nresult done\n"))?;
     let mut clients = connect(&host, 1)?;
-    clients[0].say()?;
+    clients[0].send_prompt()?;
     until_all_done(&mut clients, |_| {})?;
     let started = Instant::now();
     let mut client = host.native_from_beginning()?;
@@ -229,26 +229,26 @@ fn attach(programs: &Programs, scale: Scale, sheet: &mut HostSheet) -> Result<()
             arrived += 1;
         }
     })?;
-    ensure!(arrived > count, "only {arrived} events were told again");
+    ensure!(arrived > count, "only {arrived} events were replayed");
     let first = first.unwrap_or(Duration::MAX).as_secs_f64();
-    sheet.add("10,000 events again: the first", Unit::Milliseconds, Goal::AtMost(0.005), first);
-    sheet.add("10,000 events again: all", Unit::Milliseconds, Goal::AtMost(0.150), started.elapsed().as_secs_f64());
+    sheet.add("replay of 10,000 events: first", Unit::Milliseconds, Goal::AtMost(0.005), first);
+    sheet.add("replay of 10,000 events: all", Unit::Milliseconds, Goal::AtMost(0.150), started.elapsed().as_secs_f64());
     host.end()
 }
 
-/// From one approval request to the next, when the client answers at once.
+/// The time from one approval request to the next, when the client answers at once.
 fn approval(programs: &Programs, scale: Scale, sheet: &mut HostSheet) -> Result<()> {
     let count = scale.of(2000).max(2);
     let script = format!("prompt\nrepeat {count}\nask t1 Bash {{\"command\":\"ls\"}}\nend\nresult done\n");
     let host = Host::start(programs, &script)?;
     let mut client = host.client()?;
-    client.say()?;
+    client.send_prompt()?;
     let mut arrivals = Vec::new();
     while (arrivals.len() as u64) < count {
         let mut asked = String::new();
         client.until("approval_request", |line| asked = String::from_utf8_lossy(line).into_owned())?;
         arrivals.push(Instant::now());
-        // The tool use is the same each time, so that every request but the first has a name of its own.
+        // The tool use is the same each time, so every request but the first has a name of its own.
         let name = asked.split_once(r#""request_id":""#).and_then(|(_, rest)| rest.split_once('"'));
         let (name, _) = name.context("an approval_request has no request_id")?;
         client.send(&format!(r#"{{"type":"approve","request_id":"{name}"}}"#))?;
@@ -284,7 +284,7 @@ struct Many {
 fn many(programs: &Programs, scale: Scale, sheet: &mut HostSheet, many: Many) -> Result<()> {
     let Many { hosts: count, clients: each, rate, late, cores } = many;
     let deltas = scale.of(10 * rate).max(2);
-    let words = |what: &str| format!("{count} sessions × {each} clients × {rate}/s: {what}");
+    let name_of = |what: &str| format!("{count} sessions × {each} clients × {rate}/s: {what}");
     let began = Instant::now();
     let hosts: Vec<Host> = (0..count).map(|_| Host::start(programs, &timed(deltas, rate))).collect::<Result<_>>()?;
     let mut clients = Vec::new();
@@ -293,28 +293,28 @@ fn many(programs: &Programs, scale: Scale, sheet: &mut HostSheet, many: Many) ->
     }
     let speakers: Vec<usize> = (0..count).map(|host| host * each).collect();
     for speaker in &speakers {
-        clients[*speaker].say()?;
+        clients[*speaker].send_prompt()?;
     }
     until_all_done(&mut clients, |_| {})?;
-    sheet.add(words("time to bring up"), Unit::Seconds, Goal::None, began.elapsed().as_secs_f64());
+    sheet.add(name_of("time to bring up"), Unit::Seconds, Goal::None, began.elapsed().as_secs_f64());
     let cpu = |hosts: &[Host]| -> Result<f64> { hosts.iter().map(|host| Ok(host.usage()?.cpu_seconds)).sum() };
     let before = cpu(&hosts)?;
     let started = Instant::now();
     for speaker in &speakers {
-        clients[*speaker].say()?;
+        clients[*speaker].send_prompt()?;
     }
     let mut latencies = Vec::new();
     until_all_done(&mut clients, |line| note_latencies(line, &mut latencies))?;
     let seconds = started.elapsed().as_secs_f64();
     let expected = count * each * deltas as usize;
-    ensure!(latencies.len() == expected, "{} deltas arrived, and not {expected}", latencies.len());
-    sheet.add(words("deliveries/s"), Unit::PerSecond, Goal::None, expected as f64 / seconds);
+    ensure!(latencies.len() == expected, "{} deltas arrived instead of {expected}", latencies.len());
+    sheet.add(name_of("deliveries/s"), Unit::PerSecond, Goal::None, expected as f64 / seconds);
     let goal = late.map_or(Goal::None, Goal::AtMost);
-    sheet.add(words("latency p99"), Unit::Milliseconds, goal, quantile(&latencies, 0.99).unwrap_or(f64::NAN));
+    sheet.add(name_of("latency p99"), Unit::Milliseconds, goal, quantile(&latencies, 0.99).unwrap_or(f64::NAN));
     let goal = cores.map_or(Goal::None, Goal::AtMost);
-    sheet.add(words("cores of all hosts"), Unit::Plain, goal, (cpu(&hosts)? - before) / seconds);
+    sheet.add(name_of("cores of all hosts"), Unit::Plain, goal, (cpu(&hosts)? - before) / seconds);
     let memory: u64 = hosts.iter().map(|host| host.usage().map(|usage| usage.memory_bytes)).sum::<Result<u64>>()?;
-    sheet.add(words("memory of each host"), Unit::Megabytes, Goal::None, memory as f64 / count as f64);
+    sheet.add(name_of("memory of each host"), Unit::Megabytes, Goal::None, memory as f64 / count as f64);
     drop(clients);
     hosts.into_iter().try_for_each(Host::end)
 }
@@ -326,7 +326,7 @@ fn crowd(programs: &Programs, scale: Scale, sheet: &mut HostSheet) -> Result<()>
     let _silent: Vec<Client> = connect(&host, 10)?;
     let mut clients = connect(&host, 1)?;
     let started = Instant::now();
-    clients[0].say()?;
+    clients[0].send_prompt()?;
     take_text(&mut clients, messages * 1000 * 100)?;
     let rate = (messages * 1000) as f64 / started.elapsed().as_secs_f64();
     sheet.add("deltas/s, 100 bytes, beside 10 clients that never read", Unit::PerSecond, Goal::None, rate);

@@ -1,7 +1,7 @@
-//! Measures watari beside a bridge on Node and a plain copy of bytes, all over the same fake CLI, in one run.
-//! Not part of the product: the files it makes are its own.
+//! Measures watari beside a bridge on Node and a plain copy of bytes, all with the same fake CLI, in one run. It is not
+//! part of the product: the files it creates are its own.
 
-#![allow(clippy::disallowed_methods, reason = "what the bench makes is for the bench")]
+#![allow(clippy::disallowed_methods, reason = "the bench creates only files of its own")]
 
 pub mod figure;
 pub mod host;

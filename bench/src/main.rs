@@ -15,36 +15,36 @@ use watari_bench::{host_measure, node, page, splice};
 #[derive(Debug, Parser)]
 #[command(name = "bench/run", after_help = AFTER_HELP)]
 struct Bench {
-    /// What to measure, by name; without any, everything
+    /// Measurements to run [default: all]
     #[arg(value_name = "NAME", value_parser = clap::builder::PossibleValuesParser::new(names()))]
     names: Vec<String>,
-    /// How often, instead of each measurement's own number
+    /// Repeat each measurement N times [default: per measurement]
     #[arg(long, value_name = "N")]
     repeats: Option<u32>,
-    /// Put the table into this page too, between the lines that are there for it
+    /// Write the table into this page too, between its marker lines
     #[arg(long, value_name = "PAGE")]
     write: Option<PathBuf>,
-    /// Measure this watari instead of the one that was built: for a before and after
+    /// Measure this watari instead of the one that was built, for comparisons
     #[arg(long, value_name = "PATH")]
     watari: Option<PathBuf>,
-    /// Leave the bridge on Node out; then nothing is installed
+    /// Omit the bridge on Node; nothing is installed then
     #[arg(long)]
     without_node: bool,
 }
 
-/// The names of everything there is to measure; `host` is for all of those that begin with it.
+/// The names of all measurements; `host` stands for all that begin with it.
 fn names() -> Vec<&'static str> {
     let bridges = measure::ALL.iter().map(|(name, _, _)| *name);
     bridges.chain(["host"]).chain(host_measure::ALL.iter().map(|(name, _, _)| *name)).collect()
 }
 
 const AFTER_HELP: &str = "\
-All of them start the same fake CLI. Runs are interleaved, and the table shows medians. It takes about ten minutes;
-nothing else should run beside it. The SDK for Node is installed by npm into the cache, once.
+All subjects start the same fake CLI. Runs are interleaved, and the table shows medians. A full run takes about ten minutes;
+run nothing else meanwhile. The SDK for Node is installed by npm into the cache, once.
 
 Examples:
   bench/run                             # everything
-  bench/run --write docs/performance.md # … and note it down
+  bench/run --write docs/performance.md # … and write the table
   bench/run short latency --repeats 3   # a quick look
   bench/run host                        # only the hosts of sessions
   bench/run host-lines --watari PATH    # only long lines, with another build: two minutes";
@@ -57,7 +57,7 @@ fn main() -> ExitCode {
         Bench::parse().run().map(|()| ExitCode::SUCCESS)
     };
     done.unwrap_or_else(|error| {
-        say(&format!("bench: {error:#}"));
+        print_progress(&format!("bench: {error:#}"));
         ExitCode::FAILURE
     })
 }
@@ -73,7 +73,7 @@ impl Bench {
             bench: bench.clone(),
         };
         for program in [&programs.watari, &programs.fake_claude] {
-            ensure!(program.is_file(), "{} is not there: start the bench by bench/run", program.display());
+            ensure!(program.is_file(), "{} does not exist: start the bench with bench/run", program.display());
         }
         let subjects = Subject::ALL.into_iter().filter(|subject| subject.command(&programs).is_some());
         let subjects: Vec<Subject> = subjects.collect();
@@ -84,8 +84,9 @@ impl Bench {
             }
             let repeats = self.repeats.unwrap_or(repeats);
             for repeat in 0..repeats as usize {
-                say(&format!("{name} {} of {repeats}", repeat + 1));
-                // Each time another begins, so that none always has the machine that the other left.
+                print_progress(&format!("{name} {} of {repeats}", repeat + 1));
+                // Each repeat begins with another subject, so that none always runs in the state that the same other
+                // one left.
                 for place in 0..subjects.len() {
                     let subject = subjects[(place + repeat) % subjects.len()];
                     measurement(&programs, subject, Scale::Full, &mut sheet)
@@ -100,7 +101,7 @@ impl Bench {
             }
             let repeats = self.repeats.unwrap_or(repeats);
             for repeat in 0..repeats {
-                say(&format!("{name} {} of {repeats}", repeat + 1));
+                print_progress(&format!("{name} {} of {repeats}", repeat + 1));
                 measurement(&programs, Scale::Full, &mut hosts).with_context(|| name)?;
             }
         }
@@ -121,7 +122,7 @@ impl Bench {
         measure::ALL.iter().any(|(name, _, _)| self.wants(name))
     }
 
-    /// Prints a table, and puts it into the page.
+    /// Prints a table, and writes it into the page.
     fn note(&self, place: &str, table: &str) -> Result<()> {
         io::stdout().write_all(table.as_bytes())?;
         match &self.write {
@@ -131,8 +132,8 @@ impl Bench {
     }
 }
 
-/// Progress, for people.
-fn say(words: &str) {
-    // Nobody reads it when stderr is closed.
-    let _written = writeln!(io::stderr(), "{words}");
+/// Prints progress.
+fn print_progress(text: &str) {
+    // If stderr is closed, nobody reads it.
+    let _written = writeln!(io::stderr(), "{text}");
 }

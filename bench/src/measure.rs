@@ -1,5 +1,5 @@
-//! The measurements: each runs one bridge once and adds what it saw to the sheet. What arrives is counted, and a run
-//! in which anything is missing counts for nothing but an error.
+//! The measurements: each runs one bridge once and adds its samples to the sheet. What arrives is counted: a run in
+//! which anything is missing is an error.
 
 use std::time::{Duration, Instant};
 
@@ -8,22 +8,22 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::figure::Figure;
 use crate::session::{Session, wait_readable};
-use crate::subject::{Programs, Said, Subject};
+use crate::subject::{BridgeMessage, Programs, Subject};
 use crate::table::{Sheet, quantile};
 
 /// How much is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scale {
-    /// For figures.
+    /// For real figures.
     Full,
-    /// A glance at everything, for a test that it works.
+    /// A short run of everything, for a test that it works.
     Small,
 }
 
 /// One measurement of one bridge.
 pub type Measurement = fn(&Programs, Subject, Scale, &mut Sheet) -> Result<()>;
 
-/// All of them: a name, how often it is repeated, and what it does.
+/// All measurements: the name, the number of repeats, and the function.
 pub const ALL: [(&str, u32, Measurement); 9] = [
     ("start", 11, start),
     ("memory", 3, memory),
@@ -45,21 +45,21 @@ impl Scale {
     }
 }
 
-/// How long a message is at most, by its deltas and by its bytes: so long that beginning and end do not count, and not
-/// longer than messages are.
+/// The maximum length of a message, in deltas and in bytes: long enough that its beginning and end do not matter, and
+/// not longer than real messages.
 const MESSAGE_DELTAS: u64 = 1000;
 const MESSAGE_BYTES: u64 = 100_000;
 
 fn start(programs: &Programs, subject: Subject, _scale: Scale, sheet: &mut Sheet) -> Result<()> {
     let mut session = Session::spawn(subject, programs, "prompt\ntext hello\nresult\n")?;
     let ready = session.wait_ready()?;
-    if subject.says_ready() {
+    if subject.reports_ready() {
         sheet.add(Figure::Ready, subject, ready.as_secs_f64());
     }
     session.send_start()?;
-    session.wait_for(|said| matches!(said, Said::Delta(_)))?;
+    session.wait_for(|message| matches!(message, BridgeMessage::Delta(_)))?;
     sheet.add(Figure::FirstDelta, subject, session.spawned().elapsed().as_secs_f64());
-    session.wait_for(|said| matches!(said, Said::TurnEnded))?;
+    session.wait_for(|message| matches!(message, BridgeMessage::TurnEnded))?;
     let usage = session.usage()?;
     sheet.add(Figure::IdleMemory, subject, usage.memory_bytes as f64);
     sheet.add(Figure::IdleOwnMemory, subject, usage.own_bytes as f64);
@@ -88,11 +88,11 @@ fn long_deltas(programs: &Programs, subject: Subject, scale: Scale, sheet: &mut 
     Ok(())
 }
 
-/// Deltas a second, processor time for a million, and the most memory.
+/// Measures deltas per second, CPU time for a million, and peak memory.
 fn throughput(programs: &Programs, subject: Subject, count: u64, bytes: u64) -> Result<(f64, f64, f64)> {
     let script = format!("prompt\ntext hello\nresult\n{}", flood(count, bytes));
     let mut session = Session::begin(subject, programs, &script)?;
-    session.wait_for(|said| matches!(said, Said::TurnEnded))?;
+    session.wait_for(|message| matches!(message, BridgeMessage::TurnEnded))?;
     let cpu_before = session.usage()?.cpu_seconds;
     let started = Instant::now();
     session.send_prompt()?;
@@ -104,23 +104,23 @@ fn throughput(programs: &Programs, subject: Subject, count: u64, bytes: u64) -> 
     Ok((count as f64 / seconds, (usage.cpu_seconds - cpu_before) * per_million, usage.peak_bytes as f64))
 }
 
-/// A turn of many deltas.
+/// A script with one turn of many deltas.
 fn flood(count: u64, bytes: u64) -> String {
     let per_message = MESSAGE_DELTAS.min(MESSAGE_BYTES / bytes).min(count);
     let messages = count / per_message;
     format!("prompt\nrepeat {messages}\ndeltas {per_message} of {bytes}\nend\nresult done\n")
 }
 
-/// Reads it to its end, and counts.
+/// Reads the turn to its end, and counts.
 fn take_flood(session: &mut Session, count: u64, bytes: u64) -> Result<()> {
     let mut arrived = 0;
-    session.take_until(|said| {
-        if let Said::Delta(text) = said {
+    session.take_until(|message| {
+        if let BridgeMessage::Delta(text) = message {
             arrived += text.len() as u64;
         }
-        Ok(*said == Said::TurnEnded)
+        Ok(*message == BridgeMessage::TurnEnded)
     })?;
-    ensure!(arrived == count * bytes, "{arrived} bytes of text arrived, and not {}", count * bytes);
+    ensure!(arrived == count * bytes, "{arrived} bytes of text arrived instead of {}", count * bytes);
     Ok(())
 }
 
@@ -132,25 +132,25 @@ fn latency(programs: &Programs, subject: Subject, scale: Scale, sheet: &mut Shee
     Ok(())
 }
 
-/// How long each of some deltas was on its way.
+/// Measures the latency of each delta.
 fn one_by_one(programs: &Programs, subject: Subject, count: u64, rate: u64) -> Result<Vec<f64>> {
     let script = format!("prompt\ntext hello\nresult\nprompt\ndeltas {count} at {rate}/s timed\nresult done\n");
     let mut session = Session::begin(subject, programs, &script)?;
-    session.wait_for(|said| matches!(said, Said::TurnEnded))?;
+    session.wait_for(|message| matches!(message, BridgeMessage::TurnEnded))?;
     session.send_prompt()?;
     let mut latencies = Vec::new();
-    session.take_until(|said| {
-        note_latencies(said, &mut latencies);
-        Ok(*said == Said::TurnEnded)
+    session.take_until(|message| {
+        note_latencies(message, &mut latencies);
+        Ok(*message == BridgeMessage::TurnEnded)
     })?;
-    ensure!(latencies.len() as u64 == count, "{} deltas arrived, and not {count}", latencies.len());
+    ensure!(latencies.len() as u64 == count, "{} deltas arrived instead of {count}", latencies.len());
     session.end()?;
     Ok(latencies)
 }
 
-/// A delta says when it was written; several that were joined say it one after the other.
-fn note_latencies(said: &Said<'_>, latencies: &mut Vec<f64>) {
-    if let Said::Delta(text) = said {
+/// A delta contains the time at which it was written; joined deltas contain one after the other.
+fn note_latencies(message: &BridgeMessage<'_>, latencies: &mut Vec<f64>) {
+    if let BridgeMessage::Delta(text) = message {
         let now = clock_gettime(ClockId::Monotonic);
         let now = now.tv_sec * 1_000_000_000 + now.tv_nsec;
         let written = text.split(|byte| *byte == b' ').filter_map(|word| std::str::from_utf8(word).ok()?.parse().ok());
@@ -165,19 +165,19 @@ fn permission(programs: &Programs, subject: Subject, scale: Scale, sheet: &mut S
     let mut arrivals = Vec::new();
     loop {
         let mut request = None;
-        session.take_until(|said| {
-            if let Said::Permission(id) = said {
+        session.take_until(|message| {
+            if let BridgeMessage::Permission(id) = message {
                 arrivals.push(Instant::now());
                 request = Some(String::from_utf8_lossy(id).into_owned());
             }
-            Ok(request.is_some() || *said == Said::TurnEnded)
+            Ok(request.is_some() || *message == BridgeMessage::TurnEnded)
         })?;
         match request {
             Some(request) => session.allow(&request)?,
             None => break,
         }
     }
-    ensure!(arrivals.len() as u64 == count, "{} requests arrived, and not {count}", arrivals.len());
+    ensure!(arrivals.len() as u64 == count, "{} requests arrived instead of {count}", arrivals.len());
     session.end()?;
     let times: Vec<f64> = arrivals.windows(2).map(|two| (two[1] - two[0]).as_secs_f64()).collect();
     let part = |part| quantile(&times, part).unwrap_or(f64::NAN);
@@ -194,7 +194,7 @@ fn sessions(programs: &Programs, subject: Subject, scale: Scale, sheet: &mut She
     counts.iter().try_for_each(|count| crowd(programs, subject, *count, scale.of(250), sheet))
 }
 
-/// Several sessions at once, each with so many deltas, 50 a second.
+/// Measures several sessions at once, each with so many deltas, 50 per second.
 fn crowd(programs: &Programs, subject: Subject, count: u32, deltas: u64, sheet: &mut Sheet) -> Result<()> {
     let script = format!("prompt\ntext hello\nresult\nprompt\ndeltas {deltas} at 50/s timed\nresult done\n");
     let started = Instant::now();
@@ -202,14 +202,14 @@ fn crowd(programs: &Programs, subject: Subject, count: u32, deltas: u64, sheet: 
     for _ in 0..count {
         sessions.push(Session::spawn(subject, programs, &script)?);
     }
-    if !subject.says_ready() {
+    if !subject.reports_ready() {
         sessions.iter_mut().try_for_each(Session::send_start)?;
     }
     turn_of_all(&mut sessions, |_| {})?;
     sheet.add(Figure::CrowdUp(count), subject, started.elapsed().as_secs_f64());
     sessions.iter_mut().try_for_each(Session::send_prompt)?;
     let mut latencies = Vec::new();
-    turn_of_all(&mut sessions, |said| note_latencies(said, &mut latencies))?;
+    turn_of_all(&mut sessions, |message| note_latencies(message, &mut latencies))?;
     ensure!(latencies.len() as u64 == u64::from(count) * deltas, "only {} deltas arrived", latencies.len());
     sheet.add(Figure::CrowdLate(count), subject, quantile(&latencies, 0.99).unwrap_or(f64::NAN));
     let mut memory_bytes = 0;
@@ -220,22 +220,22 @@ fn crowd(programs: &Programs, subject: Subject, count: u32, deltas: u64, sheet: 
     sessions.into_iter().try_for_each(Session::end)
 }
 
-/// Reads all of them until each has ended a turn; one that says that it is ready is told to start.
-fn turn_of_all(sessions: &mut [Session], mut take: impl FnMut(&Said<'_>)) -> Result<()> {
+/// Reads all sessions until each has finished a turn; starts those that report that they are ready.
+fn turn_of_all(sessions: &mut [Session], mut take: impl FnMut(&BridgeMessage<'_>)) -> Result<()> {
     let mut running: Vec<usize> = (0..sessions.len()).collect();
     while !running.is_empty() {
         let waiting: Vec<&Session> = running.iter().filter_map(|place| sessions.get(*place)).collect();
         let readable = wait_readable(&waiting)?;
-        ensure!(!readable.is_empty(), "{} of {} sessions say nothing any more", running.len(), sessions.len());
+        ensure!(!readable.is_empty(), "{} of {} sessions are silent", running.len(), sessions.len());
         let mut over = Vec::new();
         for place in readable.into_iter().filter_map(|place| running.get(place).copied()) {
             let Some(session) = sessions.get_mut(place) else { continue };
-            ensure!(session.read_more()?, "one of the sessions ended in the middle");
+            ensure!(session.read_more()?, "one of the sessions ended too early");
             let mut is_ready = false;
-            while let Some(said) = session.next_said()? {
-                take(&said);
-                is_ready |= said == Said::Ready;
-                if said == Said::TurnEnded {
+            while let Some(message) = session.next_message()? {
+                take(&message);
+                is_ready |= message == BridgeMessage::Ready;
+                if message == BridgeMessage::TurnEnded {
                     over.push(place);
                 }
             }
@@ -254,8 +254,8 @@ const STALL: Duration = Duration::from_secs(5);
 fn stall(programs: &Programs, subject: Subject, scale: Scale, sheet: &mut Sheet) -> Result<()> {
     let count = scale.of(100_000);
     let mut session = Session::begin(subject, programs, &flood(count, 2000))?;
-    session.wait_for(|said| matches!(said, Said::Init))?;
-    // Nothing can be awaited here: that nothing happens is what is measured.
+    session.wait_for(|message| matches!(message, BridgeMessage::Init))?;
+    // A fixed time is intended: nothing happens that could be awaited.
     std::thread::sleep(if scale == Scale::Full { STALL } else { Duration::from_millis(50) });
     take_flood(&mut session, count, 2000)?;
     sheet.add(Figure::StallPeak, subject, session.usage()?.peak_bytes as f64);
@@ -265,11 +265,11 @@ fn stall(programs: &Programs, subject: Subject, scale: Scale, sheet: &mut Sheet)
 fn long_line(programs: &Programs, subject: Subject, scale: Scale, sheet: &mut Sheet) -> Result<()> {
     let script = format!("prompt\nline {}\nresult done\n", scale.of(50_000_000));
     let mut session = Session::begin(subject, programs, &script)?;
-    session.wait_for(|said| matches!(said, Said::Init))?;
+    session.wait_for(|message| matches!(message, BridgeMessage::Init))?;
     let started = Instant::now();
-    session.wait_for(|said| matches!(said, Said::Message))?;
+    session.wait_for(|message| matches!(message, BridgeMessage::Message))?;
     sheet.add(Figure::LineTime, subject, started.elapsed().as_secs_f64());
-    session.wait_for(|said| matches!(said, Said::TurnEnded))?;
+    session.wait_for(|message| matches!(message, BridgeMessage::TurnEnded))?;
     sheet.add(Figure::LinePeak, subject, session.usage()?.peak_bytes as f64);
     session.end()
 }

@@ -1,4 +1,4 @@
-//! Puts a table, with when and where it was measured, into a page that people have written.
+//! Writes a table, with the date and the machine of its measurement, into a hand-written page.
 
 use std::fs;
 use std::path::Path;
@@ -6,16 +6,16 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-/// Between such lines stands what was measured.
+/// The line that ends a measured part.
 const END: &str = "<!-- end -->\n";
 
-/// How the place of the bridges' table begins.
+/// The line that begins the table of bridges.
 pub const BRIDGES: &str = "<!-- measured: bench/run --write -->\n";
 
-/// How the place of the hosts' table begins.
+/// The line that begins the table of hosts.
 pub const HOSTS: &str = "<!-- measured: bench/run host --write -->\n";
 
-/// Replaces what was measured before.
+/// Replaces the previous table.
 pub fn write(page: &Path, beginning: &str, table: &str) -> Result<()> {
     let text = fs::read_to_string(page).with_context(|| format!("cannot read {}", page.display()))?;
     let text = replaced(&text, beginning, &format!("{}\n\n{table}", circumstances()?))
@@ -29,7 +29,7 @@ fn replaced(page: &str, beginning: &str, measured: &str) -> Option<String> {
     Some(format!("{before}{beginning}{measured}{END}{after}"))
 }
 
-/// The day and the machine.
+/// Describes the date and the machine.
 fn circumstances() -> Result<String> {
     let cores = std::thread::available_parallelism()?;
     let of_file = |path: &str, name: &str| {
@@ -40,8 +40,8 @@ fn circumstances() -> Result<String> {
     let processor = of_file("/proc/cpuinfo", "model name");
     let kibibytes = of_file("/proc/meminfo", "MemTotal");
     let gibibytes = kibibytes.trim_end_matches(" kB").parse().map_or(0.0, |kibibytes: f64| kibibytes / 1024.0 / 1024.0);
-    let (day, linux) = (said_by("date", &["-u", "+%Y-%m-%d"])?, said_by("uname", &["-r"])?);
-    let node = said_by("node", &["--version"]).unwrap_or_else(|_| "none".to_owned());
+    let (day, linux) = (output_of("date", &["-u", "+%Y-%m-%d"])?, output_of("uname", &["-r"])?);
+    let node = output_of("node", &["--version"]).unwrap_or_else(|_| "none".to_owned());
     Ok(format!(
         "{day}, {cores} cores ({processor}), {gibibytes:.0} GiB, Linux {linux}, Node {node}, \
          `@anthropic-ai/claude-agent-sdk` {}.",
@@ -49,7 +49,7 @@ fn circumstances() -> Result<String> {
     ))
 }
 
-fn said_by(program: &str, arguments: &[&str]) -> Result<String> {
+fn output_of(program: &str, arguments: &[&str]) -> Result<String> {
     let output = Command::new(program).args(arguments).output().with_context(|| format!("cannot run {program}"))?;
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }

@@ -1,28 +1,28 @@
-//! What a process and those it started use, without the CLI below them. Linux only, as the bench is.
+//! The resources that a process and its descendants use, without the CLI. Linux only, like the bench.
 
 use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
 
-/// What the processes of one bridge use together.
+/// The total usage of one bridge's processes.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Usage {
-    /// Memory now, where shared pages count in part (PSS).
+    /// Current memory, in which shared pages count in part (PSS).
     pub memory_bytes: u64,
-    /// Of that, what is not mapped from files: what a further process of the same program takes.
+    /// Of that, what is not mapped from files: the cost of a further process of the same program.
     pub own_bytes: u64,
-    /// The most memory each had at a time, added up: its own at its peak, and its share of what is mapped from files.
+    /// The sum of each process's peak memory: its own at its peak, and its share of what is mapped from files.
     pub peak_bytes: u64,
-    /// Processor time so far.
+    /// CPU time so far.
     pub cpu_seconds: f64,
 }
 
-/// Measures a process and its descendants, those apart that run the CLI.
+/// Measures a process and its descendants, except those that run the CLI.
 pub fn usage(pid: u32, cli: &Path) -> Result<Usage> {
     let mut all = Usage::default();
     for pid in tree(pid)?.into_iter().filter(|pid| !runs(*pid, cli)) {
-        let one = usage_of(pid).with_context(|| format!("process {pid} cannot be measured"))?;
+        let one = usage_of(pid).with_context(|| format!("cannot measure process {pid}"))?;
         all.memory_bytes += one.memory_bytes;
         all.own_bytes += one.own_bytes;
         all.peak_bytes += one.peak_bytes;
@@ -43,7 +43,7 @@ fn usage_of(pid: u32) -> Result<Usage> {
     }
     let of_memory = |name| kilobytes(&memory, name).with_context(|| format!("no {name}"));
     let of_status = |name| kilobytes(&status, name).with_context(|| format!("no {name}"));
-    // The peak is only known with files in full; what of them is mapped hardly changes once a program has started.
+    // The peak is known only with mapped files in full, and those hardly change once a program has started.
     let own_peak = of_status("VmHWM:")?.saturating_sub(of_status("RssFile:")?);
     Ok(Usage {
         memory_bytes: of_memory("Pss:")? * 1024,
@@ -62,14 +62,14 @@ fn runs(pid: u32, program: &Path) -> bool {
     fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe == program)
 }
 
-/// A process and all below it.
+/// A process and its descendants.
 fn tree(root: u32) -> Result<Vec<u32>> {
     let mut parents = Vec::new();
     for entry in fs::read_dir("/proc")? {
         let Some(pid) = entry?.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
-        // One that ended meanwhile is none of ours: ours wait for us.
+        // A process that ended meanwhile is not one of ours: ours wait for us.
         let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else { continue };
-        // The name in brackets may hold anything; behind it stand the state and the parent.
+        // The name in parentheses may contain anything; the state and the parent follow it.
         let parent = stat.rsplit(')').next().and_then(|rest| rest.split(' ').nth(2)?.parse::<u32>().ok());
         parents.push((pid, parent.context("stat has no parent")?));
     }

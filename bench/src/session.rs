@@ -9,12 +9,12 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tempfile::TempDir;
 
 use crate::process::{self, Usage};
-use crate::subject::{Programs, Said, Subject};
+use crate::subject::{BridgeMessage, Programs, Subject};
 
-/// After how long a bridge that says nothing is given up.
+/// The time limit for a bridge that writes nothing.
 const SILENT_AT_MOST: Duration = Duration::from_secs(120);
 
-/// How much is read at once.
+/// How many bytes are read at once.
 const CHUNK_BYTES: usize = 256 * 1024;
 
 /// A bridge with a session, or before its start.
@@ -25,7 +25,7 @@ pub struct Session {
     child: Child,
     stdin: Option<ChildStdin>,
     stdout: ChildStdout,
-    /// What was read stands in it up to `filled`; up to `taken` it was looked at, up to `searched` there is no line end.
+    /// Filled with output up to `filled`, handled up to `taken`; no newline between `taken` and `searched`.
     buffer: Vec<u8>,
     filled: usize,
     taken: usize,
@@ -35,7 +35,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Starts the bridge. Its CLI will play the script.
+    /// Starts the bridge, whose CLI will play the script.
     pub fn spawn(subject: Subject, programs: &Programs, script: &str) -> Result<Session> {
         let folder = tempfile::tempdir()?;
         let path = folder.path().join("script");
@@ -43,7 +43,8 @@ impl Session {
         let mut command = subject.command(programs).context("the Node bridge is not installed")?;
         command.env("HOME", folder.path()).env("FAKE_CLAUDE_SCRIPT", &path).current_dir(folder.path());
         let spawned = Instant::now();
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().context("cannot start it")?;
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().context("cannot start the bridge")?;
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
             bail!("a child without pipes");
         };
@@ -70,15 +71,15 @@ impl Session {
         Ok(session)
     }
 
-    /// Waits until it can be talked to, and says how long that took since it was started.
+    /// Waits until it is ready, and returns the time since it was started.
     pub fn wait_ready(&mut self) -> Result<Duration> {
-        if self.subject.says_ready() {
-            self.wait_for(|said| matches!(said, Said::Ready))?;
+        if self.subject.reports_ready() {
+            self.wait_for(|message| matches!(message, BridgeMessage::Ready))?;
         }
         Ok(self.spawned.elapsed())
     }
 
-    /// Since when it runs.
+    /// When it was started.
     pub fn spawned(&self) -> Instant {
         self.spawned
     }
@@ -94,36 +95,36 @@ impl Session {
         self.write(self.subject.prompt())
     }
 
-    /// Allows what was asked for.
+    /// Allows a permission request.
     pub fn allow(&mut self, request: &str) -> Result<()> {
         self.write(&self.subject.allow(request))
     }
 
     fn write(&mut self, text: &str) -> Result<()> {
-        let stdin = self.stdin.as_mut().context("its input is closed")?;
-        stdin.write_all(text.as_bytes()).context("it does not listen any more")
+        let stdin = self.stdin.as_mut().context("the bridge's input is closed")?;
+        stdin.write_all(text.as_bytes()).context("the bridge no longer reads its input")
     }
 
-    /// Waits for the first line of a kind, and passes over all others.
-    pub fn wait_for(&mut self, is_it: impl Fn(&Said<'_>) -> bool) -> Result<()> {
-        self.take_until(|said| Ok(is_it(said)))
+    /// Waits for the first matching message, and skips all others.
+    pub fn wait_for(&mut self, is_it: impl Fn(&BridgeMessage<'_>) -> bool) -> Result<()> {
+        self.take_until(|message| Ok(is_it(message)))
     }
 
-    /// Takes line after line until one is the last that is wanted.
-    pub fn take_until(&mut self, mut take: impl FnMut(&Said<'_>) -> Result<bool>) -> Result<()> {
+    /// Calls `take` for each message until it returns true.
+    pub fn take_until(&mut self, mut take: impl FnMut(&BridgeMessage<'_>) -> Result<bool>) -> Result<()> {
         loop {
-            while let Some(said) = self.next_said()? {
-                if take(&said)? {
+            while let Some(message) = self.next_message()? {
+                if take(&message)? {
                     return Ok(());
                 }
             }
             self.wait_readable()?;
-            ensure!(self.read_more()?, "it ended in the middle");
+            ensure!(self.read_more()?, "the bridge exited too early");
         }
     }
 
-    /// The next line that was read already.
-    pub fn next_said(&mut self) -> Result<Option<Said<'_>>> {
+    /// The next message that was read already.
+    pub fn next_message(&mut self) -> Result<Option<BridgeMessage<'_>>> {
         let Some(place) = memchr::memchr(b'\n', &self.buffer[self.searched..self.filled]) else {
             self.searched = self.filled;
             return Ok(None);
@@ -131,12 +132,12 @@ impl Session {
         let end = self.searched + place;
         let line = &self.buffer[self.taken..end];
         (self.taken, self.searched) = (end + 1, end + 1);
-        let said = self.subject.read(line);
-        ensure!(said != Said::Failed, "{} said: {}", self.subject.name(), String::from_utf8_lossy(line));
-        Ok(Some(said))
+        let message = self.subject.read(line);
+        ensure!(message != BridgeMessage::Failed, "{} failed: {}", self.subject.name(), String::from_utf8_lossy(line));
+        Ok(Some(message))
     }
 
-    /// Reads once, and waits if there is nothing; false at the end.
+    /// Reads once, and waits if nothing is available; false at the end.
     pub fn read_more(&mut self) -> Result<bool> {
         self.buffer.copy_within(self.taken..self.filled, 0);
         self.filled -= self.taken;
@@ -151,7 +152,7 @@ impl Session {
     }
 
     fn wait_readable(&self) -> Result<()> {
-        ensure!(!wait_readable(&[self])?.is_empty(), "{} says nothing any more", self.subject.name());
+        ensure!(!wait_readable(&[self])?.is_empty(), "{} is silent", self.subject.name());
         Ok(())
     }
 
@@ -160,7 +161,7 @@ impl Session {
         process::usage(self.child.id(), &self.programs.fake_claude)
     }
 
-    /// Closes its input, and waits until it has ended.
+    /// Closes its input, and waits until it has exited.
     pub fn end(mut self) -> Result<()> {
         self.stdin = None;
         while self.read_more()? {}
@@ -170,7 +171,7 @@ impl Session {
     }
 }
 
-/// A bridge of a run that failed does not stay.
+/// Kills the bridge of a failed run.
 impl Drop for Session {
     fn drop(&mut self) {
         let _killed = self.child.kill();
@@ -178,8 +179,8 @@ impl Drop for Session {
     }
 }
 
-/// Waits until at least one of them says something, and gives the places of those that do; none when all are silent
-/// for too long.
+/// Waits until at least one session has output, and returns the indices of those that do; none if the time limit
+/// passed.
 pub fn wait_readable(sessions: &[&Session]) -> Result<Vec<usize>> {
     let mut waiting: Vec<PollFd<'_>> =
         sessions.iter().map(|session| PollFd::new(&session.stdout, PollFlags::IN)).collect();

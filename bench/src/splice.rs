@@ -4,10 +4,10 @@ use std::ffi::OsString;
 use std::io::{self, Read, Write};
 use std::process::{Command, ExitCode, Stdio};
 
-/// As much as a pipe holds by default.
+/// The default size of a pipe.
 const CHUNK_BYTES: usize = 64 * 1024;
 
-/// Is the splice of the CLI that the arguments name, until the CLI ends.
+/// Copies between stdio and the CLI that the arguments name, until the CLI exits.
 pub fn run(mut arguments: impl Iterator<Item = OsString>) -> io::Result<ExitCode> {
     let cli = arguments.next().unwrap_or_default();
     let mut child = Command::new(cli).args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
@@ -17,7 +17,7 @@ pub fn run(mut arguments: impl Iterator<Item = OsString>) -> io::Result<ExitCode
         copy(stdout, raw_stdout()?)?;
     }
     let status = child.wait()?;
-    // It waits for an input that may never end; the CLI is gone, so nobody needs it.
+    // The thread waits for input that may never end. The CLI has exited, so it is not needed.
     drop(to_cli);
     Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -32,7 +32,7 @@ fn copy(mut from: impl Read, mut to: impl Write) -> io::Result<()> {
     }
 }
 
-/// Without the buffer of the standard library, which looks for line ends.
+/// Without the buffer of the standard library, which searches for newlines.
 fn raw_stdout() -> io::Result<std::fs::File> {
     use std::os::fd::AsFd;
     Ok(io::stdout().as_fd().try_clone_to_owned()?.into())

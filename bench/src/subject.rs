@@ -1,50 +1,50 @@
-//! Who is measured: how each is started, and the words in which it is talked with.
+//! The measured programs: how each is started, and the messages it sends and receives.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use memchr::memmem;
 
-/// Who stands between the client and the CLI.
+/// The program between the client and the CLI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Subject {
     /// `watari stdio`.
     Watari,
     /// A bridge on the official SDK for Node.
     Node,
-    /// Copies bytes both ways and understands nothing: what the pipes and the scheduler cost by themselves.
+    /// Copies bytes both ways and parses nothing: the cost of the pipes and the scheduler alone.
     Splice,
 }
 
-/// Where the programs are.
+/// The paths of the programs.
 #[derive(Debug, Clone)]
 pub struct Programs {
     /// The program `watari`.
     pub watari: PathBuf,
     /// The CLI that all of them start.
     pub fake_claude: PathBuf,
-    /// The Node bridge, installed; none if it is not measured.
+    /// The installed Node bridge; none if it is not measured.
     pub node_bridge: Option<PathBuf>,
     /// This program, which is also the splice.
     pub bench: PathBuf,
 }
 
-/// What a line says, as far as the bench cares.
+/// The meaning of a line, as far as the bench needs it.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Said<'a> {
-    /// It can be talked to.
+pub enum BridgeMessage<'a> {
+    /// The bridge is ready.
     Ready,
-    /// The session has begun.
+    /// The session has started.
     Init,
     /// Text arrived.
     Delta(&'a [u8]),
     /// A whole message of the model.
     Message,
-    /// A tool is asked for, by this name of the request.
+    /// A tool needs permission, with the id of the request.
     Permission(&'a [u8]),
-    /// A turn is over.
+    /// A turn has ended.
     TurnEnded,
-    /// It failed.
+    /// The bridge failed.
     Failed,
     /// Anything else.
     Other,
@@ -54,7 +54,7 @@ pub enum Said<'a> {
 pub const SPLICE: &str = "__splice";
 
 impl Subject {
-    /// All of them, in the order of the table.
+    /// All subjects, in the order of the table.
     pub const ALL: [Subject; 3] = [Subject::Watari, Subject::Node, Subject::Splice];
 
     /// Its name in the table.
@@ -73,7 +73,7 @@ impl Subject {
             Subject::Node => Command::new("node"),
             Subject::Splice => Command::new(&programs.bench),
         };
-        // Nothing is inherited but the way to programs.
+        // Only the search path is inherited.
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
         match self {
             Subject::Watari => command.arg("stdio").arg("--claude").arg(&programs.fake_claude),
@@ -83,15 +83,15 @@ impl Subject {
         Some(command)
     }
 
-    /// Whether it says that it can be talked to. The splice has nothing to say of its own.
-    pub fn says_ready(self) -> bool {
+    /// Whether it reports that it is ready. The splice has no messages of its own.
+    pub fn reports_ready(self) -> bool {
         match self {
             Subject::Watari | Subject::Node => true,
             Subject::Splice => false,
         }
     }
 
-    /// The lines that begin a session with its first prompt.
+    /// The lines that start a session with its first prompt.
     pub fn start(self, cwd: &Path) -> String {
         match self {
             Subject::Watari | Subject::Node => {
@@ -114,7 +114,7 @@ impl Subject {
         }
     }
 
-    /// The line that allows what was asked for.
+    /// The line that allows a permission request.
     pub fn allow(self, request: &str) -> String {
         let allow = r#"{"behavior":"allow","updatedInput":{"command":"ls"}}"#;
         match self {
@@ -128,8 +128,8 @@ impl Subject {
         }
     }
 
-    /// Reads a line.
-    pub fn read(self, line: &[u8]) -> Said<'_> {
+    /// Parses a line.
+    pub fn read(self, line: &[u8]) -> BridgeMessage<'_> {
         match self {
             Subject::Watari | Subject::Node => read_bridge(line),
             Subject::Splice => read_cli(line),
@@ -138,40 +138,46 @@ impl Subject {
 }
 
 /// Both bridges write the type first.
-fn read_bridge(line: &[u8]) -> Said<'_> {
+fn read_bridge(line: &[u8]) -> BridgeMessage<'_> {
     match string_behind(line, b"{\"type\":\"") {
-        Some(b"stream_content_delta") => string_behind(line, b"\"text\":\"").map_or(Said::Failed, Said::Delta),
-        Some(b"ready") => Said::Ready,
-        Some(b"session_init") => Said::Init,
-        Some(b"assistant_message") => Said::Message,
-        Some(b"permission_request") => string_behind(line, b"\"requestId\":\"").map_or(Said::Failed, Said::Permission),
-        Some(b"turn_result") => Said::TurnEnded,
-        Some(b"error") | None => Said::Failed,
-        Some(_) => Said::Other,
+        Some(b"stream_content_delta") => {
+            string_behind(line, b"\"text\":\"").map_or(BridgeMessage::Failed, BridgeMessage::Delta)
+        }
+        Some(b"ready") => BridgeMessage::Ready,
+        Some(b"session_init") => BridgeMessage::Init,
+        Some(b"assistant_message") => BridgeMessage::Message,
+        Some(b"permission_request") => {
+            string_behind(line, b"\"requestId\":\"").map_or(BridgeMessage::Failed, BridgeMessage::Permission)
+        }
+        Some(b"turn_result") => BridgeMessage::TurnEnded,
+        Some(b"error") | None => BridgeMessage::Failed,
+        Some(_) => BridgeMessage::Other,
     }
 }
 
-fn read_cli(line: &[u8]) -> Said<'_> {
-    // The key is not always the first; a line without it at its beginning is the result.
+fn read_cli(line: &[u8]) -> BridgeMessage<'_> {
+    // The key is not always first; a line without it at the beginning is the result.
     match string_behind(&line[..line.len().min(64)], b"{\"type\":\"") {
         Some(b"stream_event") if has(line, b"\"text_delta\"") => {
-            string_behind(line, b"\"text\":\"").map_or(Said::Failed, Said::Delta)
+            string_behind(line, b"\"text\":\"").map_or(BridgeMessage::Failed, BridgeMessage::Delta)
         }
-        Some(b"system") if has(line, b"\"subtype\":\"init\"") => Said::Init,
-        Some(b"assistant") => Said::Message,
-        Some(b"control_request") => string_behind(line, b"\"request_id\":\"").map_or(Said::Failed, Said::Permission),
-        Some(_) => Said::Other,
-        None if has(line, b"\"type\":\"result\"") => Said::TurnEnded,
-        None => Said::Failed,
+        Some(b"system") if has(line, b"\"subtype\":\"init\"") => BridgeMessage::Init,
+        Some(b"assistant") => BridgeMessage::Message,
+        Some(b"control_request") => {
+            string_behind(line, b"\"request_id\":\"").map_or(BridgeMessage::Failed, BridgeMessage::Permission)
+        }
+        Some(_) => BridgeMessage::Other,
+        None if has(line, b"\"type\":\"result\"") => BridgeMessage::TurnEnded,
+        None => BridgeMessage::Failed,
     }
 }
 
-fn has(line: &[u8], words: &[u8]) -> bool {
-    memmem::find(line, words).is_some()
+fn has(line: &[u8], pattern: &[u8]) -> bool {
+    memmem::find(line, pattern).is_some()
 }
 
-/// The string that begins behind these words. No string of the bench has an escape.
-fn string_behind<'a>(line: &'a [u8], words: &[u8]) -> Option<&'a [u8]> {
-    let rest = &line[memmem::find(line, words)? + words.len()..];
+/// The string that begins after this pattern. No string of the bench has an escape.
+fn string_behind<'a>(line: &'a [u8], pattern: &[u8]) -> Option<&'a [u8]> {
+    let rest = &line[memmem::find(line, pattern)? + pattern.len()..];
     Some(&rest[..memchr::memchr(b'"', rest)?])
 }

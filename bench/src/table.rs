@@ -1,4 +1,4 @@
-//! The samples, and the table that is made of them.
+//! The samples, and the table made of them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -6,7 +6,7 @@ use std::fmt::Write;
 use crate::figure::{Figure, Goal, Unit};
 use crate::subject::Subject;
 
-/// All that was measured.
+/// All samples.
 #[derive(Debug, Default)]
 pub struct Sheet {
     samples: BTreeMap<Figure, BTreeMap<Subject, Vec<f64>>>,
@@ -18,7 +18,7 @@ impl Sheet {
         self.samples.entry(figure).or_default().entry(subject).or_default().push(value);
     }
 
-    /// The middle of the samples there are.
+    /// The median of the samples.
     pub fn median(&self, figure: Figure, subject: Subject) -> Option<f64> {
         median(self.samples.get(&figure)?.get(&subject)?)
     }
@@ -30,7 +30,7 @@ impl Sheet {
 
     /// The whole table in Markdown.
     pub fn markdown(&self) -> String {
-        let mut text = String::from("| figure | watari | Node | splice | watari : Node | to reach | |\n");
+        let mut text = String::from("| figure | watari | Node | splice | watari : Node | goal | |\n");
         text.push_str("|---|---:|---:|---:|---:|---:|---|\n");
         for figure in self.samples.keys().copied() {
             let value = |subject| self.median(figure, subject);
@@ -58,7 +58,7 @@ impl Sheet {
     }
 }
 
-/// Whether a goal is reached; none when there is nothing to compare with.
+/// Whether a goal is reached; none if there is no value to compare with.
 fn reached(goal: Goal, watari: f64, node: Option<f64>) -> Option<bool> {
     match goal {
         Goal::None => None,
@@ -68,12 +68,12 @@ fn reached(goal: Goal, watari: f64, node: Option<f64>) -> Option<bool> {
     }
 }
 
-/// The middle of some values.
+/// The median of some values.
 pub fn median(values: &[f64]) -> Option<f64> {
     quantile(values, 0.5)
 }
 
-/// The value that this part of them is not above.
+/// A quantile: this part of the values is not above it.
 pub fn quantile(values: &[f64], part: f64) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -81,7 +81,7 @@ pub fn quantile(values: &[f64], part: f64) -> Option<f64> {
     sorted.get((last as f64 * part).round() as usize).copied()
 }
 
-/// A value in its unit.
+/// Formats a value in its unit.
 pub fn show(unit: Unit, value: f64) -> String {
     match unit {
         Unit::Milliseconds => format!("{} ms", three_digits(value * 1e3)),
@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(
             sheet.markdown(),
             "\
-| figure | watari | Node | splice | watari : Node | to reach | |
+| figure | watari | Node | splice | watari : Node | goal | |
 |---|---:|---:|---:|---:|---:|---|
 | start → `ready` | 1.10 ms | 60.0 ms | – | 1/54.5 | ≤ 1/50.0 | ✓ |
 | deltas/s, 20 bytes | 0.30 k | 0.06 k | – | 5.00 × | ≥ 6.00 × | **missed** |

@@ -1,4 +1,4 @@
-//! That every measurement works, and counts what it should: with small numbers, and never by time.
+//! Every measurement works, and counts what it should: with small numbers, and never by time.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
 
@@ -21,7 +21,7 @@ fn programs() -> Programs {
         bench: bench.clone(),
     };
     for program in [&programs.watari, &programs.fake_claude] {
-        assert!(program.is_file(), "{} is not there: build the workspace first", program.display());
+        assert!(program.is_file(), "{} does not exist: build the workspace first", program.display());
     }
     programs
 }
@@ -58,7 +58,7 @@ fn every_measurement_of_hosts_works() {
 #[test]
 fn a_bridge_that_loses_something_is_no_measurement() {
     let folder = tempfile::tempdir().unwrap();
-    // A bridge that says everything is well and brings no text.
+    // A bridge that reports success and sends no text.
     let bridge = write_program(
         folder.path(),
         "#!/bin/sh\necho '{\"type\":\"ready\"}'\nread line\necho '{\"type\":\"turn_result\"}'\ncat >/dev/null\n",
@@ -66,7 +66,7 @@ fn a_bridge_that_loses_something_is_no_measurement() {
     let programs = Programs { watari: bridge, ..programs() };
     let memory = measure::ALL.iter().find(|(name, _, _)| *name == "memory").unwrap().2;
     let error = memory(&programs, Subject::Watari, Scale::Small, &mut Sheet::default()).unwrap_err();
-    assert_eq!(error.to_string(), "0 bytes of text arrived, and not 2000");
+    assert_eq!(error.to_string(), "0 bytes of text arrived instead of 2000");
 }
 
 fn write_program(folder: &Path, text: &str) -> PathBuf {

@@ -1,4 +1,4 @@
-//! The asks of a session: which tool uses they were about, and what became of each, for the host's log.
+//! The asks of a session: the tool uses they were about, and a line for the host's log when one is resolved.
 
 use std::borrow::Cow;
 
@@ -8,10 +8,10 @@ use watari_sdk::{AskSummary, AskTag, AskedToolUses, Event, RawJson, ToolUseId};
 use crate::log::{Log, ReadError};
 use crate::position::Position;
 
-/// How much of a tool's name is logged.
+/// How many characters of a tool's name are logged.
 const TOOL_SHOWN_CHARACTERS: usize = 80;
 
-/// The tool uses that a session was asked about, from the beginning of its log on.
+/// Returns the tool uses that a session's log has asks about.
 pub(crate) fn read_asked(log: &Log) -> Result<AskedToolUses, ReadError> {
     let mut asked = AskedToolUses::default();
     let mut lines = log.after(Position::default())?;
@@ -23,7 +23,8 @@ pub(crate) fn read_asked(log: &Log) -> Result<AskedToolUses, ReadError> {
     Ok(asked)
 }
 
-/// The tool use that a stored event asks consent for. Most lines are of other events: their beginning tells.
+/// Returns the tool use that a stored line asks about. The beginning of a line shows whether it is an ask; most are
+/// not.
 fn asked_in_line(line: &[u8]) -> Option<ToolUseId> {
     #[derive(Deserialize)]
     struct Line<'a> {
@@ -33,7 +34,7 @@ fn asked_in_line(line: &[u8]) -> Option<ToolUseId> {
         tool_use: Option<String>,
     }
     const TYPE: &[u8] = br#""type":"ask_opened""#;
-    // The position stands first, and is short.
+    // The position comes first, and is short.
     let beginning = line.get(..64.min(line.len()))?;
     beginning.windows(TYPE.len()).any(|window| window == TYPE).then_some(())?;
     let line: Line<'_> = serde_json::from_slice(line).ok()?;
@@ -41,7 +42,7 @@ fn asked_in_line(line: &[u8]) -> Option<ToolUseId> {
     line.tool_use.filter(|_| is_named).map(ToolUseId)
 }
 
-/// Whether clients may know an ask by the id of its tool use.
+/// Whether clients may refer to an ask by the id of its tool use.
 fn is_named_by_tool_use(kind: AskTag) -> bool {
     match kind {
         AskTag::Permission | AskTag::Question | AskTag::Plan => true,
@@ -49,7 +50,7 @@ fn is_named_by_tool_use(kind: AskTag) -> bool {
     }
 }
 
-/// Remembers what was asked, and logs what became of it: who decided what, without its content.
+/// Records an ask's tool use, and logs how an ask was resolved and by whom, without its content.
 pub(crate) fn note(event: &Event, asked: &mut AskedToolUses) {
     if let Event::AskOpened { kind, .. } = event {
         let AskSummary { kind, tool_use, .. } = kind.summary();
@@ -61,12 +62,12 @@ pub(crate) fn note(event: &Event, asked: &mut AskedToolUses) {
         let tool: Option<String> = summary.tool.as_ref().map(|tool| tool.chars().take(TOOL_SHOWN_CHARACTERS).collect());
         let rules = allowed.permissions.is_some();
         let (kind, edited) = (summary.kind, allowed.edited);
-        // What clients and the CLI have named is written with its control characters escaped.
+        // Debug formatting escapes control characters in names that come from clients and from the CLI.
         tracing::info!(%ask, ?kind, ?tool, ?resolution, ?by, edited, rules, "ask resolved");
     }
 }
 
-/// What a request is called.
+/// The request's `subtype`.
 fn subtype_of(body: &RawJson) -> Option<String> {
     #[derive(Deserialize)]
     struct Body {

@@ -1,50 +1,51 @@
-//! Who has given which command, and what became of it: a client that does not know whether its command arrived gives it
-//! again, and it is carried out once.
+//! Makes commands idempotent: a client that does not know whether its command arrived sends it again, and the host
+//! carries it out once.
 
 use std::collections::{HashMap, VecDeque};
 
 use tokio::sync::oneshot;
 use watari_sdk::Accepted;
 
-/// How many commands of one client are remembered that were carried out. Its oldest is forgotten.
+/// How many completed commands are remembered per client. The oldest is forgotten first.
 const REMEMBERED_MAX: usize = 1024;
 
-/// How many of its interrupts, beside the others: most of them stop nothing, and they push out no message.
+/// How many interrupts are remembered per client. They are counted apart, so that they do not displace prompts: most
+/// interrupts stop nothing.
 const INTERRUPTS_MAX: usize = 64;
 
-/// Of how many clients commands are remembered. The one is forgotten that was silent longest, before all others one without
-/// a name, which cannot come back.
+/// For how many clients commands are remembered. Clients without a name are forgotten first, because they cannot come
+/// back, and then those that have sent nothing for the longest time.
 const CLIENTS_MAX: usize = 64;
 
-/// What became of a command: accepted, or refused with the reason.
+/// The outcome of a command: accepted, or refused with the reason.
 pub type CommandOutcome = Result<Accepted, String>;
 
-/// Who gives a command.
+/// The sender of a command.
 #[derive(Debug, Clone)]
 pub struct CommandOrigin {
-    /// What others are told who it was.
+    /// The sender's name, which other clients see.
     pub name: String,
-    /// Set when the command must not be carried out twice.
+    /// Set if the command must not be carried out twice.
     pub idempotency_key: Option<IdempotencyKey>,
 }
 
 /// Which client a command id belongs to. A name that a client chooses never equals a number that the host assigns.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum ClientIdentity {
-    /// The name that the client gave itself, and gives again when it reconnects.
+    /// The name that the client chose, and repeats when it reconnects.
     Named(String),
-    /// The number of the connection of a client without a name.
+    /// The connection number of a client without a name.
     Connection(u64),
 }
 
-/// By what a command is known when it is given again.
+/// Identifies a command that is sent again.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct IdempotencyKey {
     /// The client.
     pub client: ClientIdentity,
-    /// The client's own id of the command.
+    /// The client's id of the command.
     pub id: String,
-    /// What the command is, so that another one under the same id is noticed.
+    /// A fingerprint of the command, which detects a different command with the same id.
     pub fingerprint: u64,
 }
 
@@ -52,7 +53,7 @@ pub struct IdempotencyKey {
 #[derive(Debug, Default)]
 pub(crate) struct CommandDedup {
     clients: HashMap<ClientIdentity, ClientCommands>,
-    /// Counts the commands, to tell which client was silent longest.
+    /// The number of commands so far, to find the client that has been silent the longest.
     commands_so_far: u64,
 }
 
@@ -60,19 +61,19 @@ pub(crate) struct CommandDedup {
 #[derive(Debug, Default)]
 struct ClientCommands {
     commands: HashMap<String, DedupEntry>,
-    /// Those that were carried out, the oldest first.
+    /// The ids of completed commands, oldest first.
     oldest: VecDeque<String>,
     oldest_interrupts: VecDeque<String>,
-    /// When it gave one last.
+    /// The number of its last command.
     last: u64,
 }
 
 /// How long a command has to be remembered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Carried out twice it does harm.
+    /// It does harm if it is carried out twice.
     Ordinary,
-    /// It stops what runs, which is mostly nothing.
+    /// It stops what is running, which is usually nothing.
     Interrupt,
 }
 
@@ -80,7 +81,7 @@ pub(crate) enum Kind {
 struct DedupEntry {
     fingerprint: u64,
     kind: Kind,
-    /// None while it is being carried out.
+    /// None while the command is being carried out.
     accepted: Option<Accepted>,
     waiting: Vec<oneshot::Sender<CommandOutcome>>,
 }
@@ -88,14 +89,14 @@ struct DedupEntry {
 /// Whether a command is to be carried out.
 #[derive(Debug)]
 pub(crate) enum Begun {
-    /// It is new.
+    /// The command is new.
     New(oneshot::Sender<CommandOutcome>),
-    /// It was given before; whoever gave it hears what became of it.
+    /// The command was sent before. Its sender gets the outcome of the first one.
     Known,
 }
 
 impl CommandDedup {
-    /// Enters a command.
+    /// Registers a command.
     pub(crate) fn begin(
         &mut self,
         idempotency_key: Option<&IdempotencyKey>,
@@ -112,7 +113,7 @@ impl CommandDedup {
             client.commands.insert(idempotency_key.id.clone(), command);
             return Begun::New(answer);
         };
-        let unheard = match command.accepted {
+        let sent = match command.accepted {
             _ if command.fingerprint != idempotency_key.fingerprint => {
                 answer.send(Err(format!("the id {:?} was used for another command", idempotency_key.id)))
             }
@@ -122,12 +123,12 @@ impl CommandDedup {
                 Ok(())
             }
         };
-        // Whoever gave it may have gone.
-        drop(unheard);
+        // The sender may have disconnected.
+        drop(sent);
         Begun::Known
     }
 
-    /// A command was carried out or refused. One that was refused can be tried again.
+    /// Completes a command that was carried out or refused. A refused command can be sent again.
     pub(crate) fn complete(
         &mut self,
         idempotency_key: Option<&IdempotencyKey>,
@@ -145,12 +146,12 @@ impl CommandDedup {
             self.forget_clients();
         }
         for answer in waiting {
-            // Whoever gave it may have gone.
-            let _unheard = answer.send(outcome.clone());
+            // The sender may have disconnected.
+            let _sent = answer.send(outcome.clone());
         }
     }
 
-    /// Forgets clients that are too many; one whose command is being carried out is not forgotten.
+    /// Forgets clients above the limit, except those with a command in progress.
     fn forget_clients(&mut self) {
         while self.clients.len() > CLIENTS_MAX {
             let settled = self.clients.iter().filter(|(_, client)| client.is_settled());
@@ -163,7 +164,7 @@ impl CommandDedup {
 }
 
 impl ClientCommands {
-    /// Notes what became of a command, and gives back those who wait to hear it.
+    /// Records the outcome of a command, and returns the senders that wait for it.
     fn complete(&mut self, id: &str, outcome: &CommandOutcome) -> Vec<oneshot::Sender<CommandOutcome>> {
         let Ok(accepted) = outcome else {
             return self.commands.remove(id).map_or_else(Vec::new, |command| command.waiting);
@@ -182,7 +183,7 @@ impl ClientCommands {
         waiting
     }
 
-    /// Whether none of its commands is being carried out.
+    /// Whether no command is in progress.
     fn is_settled(&self) -> bool {
         self.commands.len() == self.oldest.len() + self.oldest_interrupts.len()
     }
@@ -207,24 +208,24 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_is_given_again_is_answered_and_not_carried_out() {
+    fn a_command_that_is_sent_again_is_answered_and_not_carried_out() {
         let mut dedup = CommandDedup::default();
         let command = idempotency_key("1", 7);
-        let (first, mut heard_first) = oneshot::channel();
+        let (first, mut received_first) = oneshot::channel();
         let Begun::New(first) = dedup.begin(Some(&command), Kind::Ordinary, first) else { panic!("it is new") };
-        // Again while it is carried out, and after it.
-        let (second, mut heard_second) = oneshot::channel();
+        // The command is sent again while it is carried out, and after it.
+        let (second, mut received_second) = oneshot::channel();
         assert!(matches!(dedup.begin(Some(&command), Kind::Ordinary, second), Begun::Known));
         dedup.complete(Some(&command), first, &Ok(Accepted::Done));
-        assert_eq!(heard_first.try_recv().unwrap(), Ok(Accepted::Done));
-        assert_eq!(heard_second.try_recv().unwrap(), Ok(Accepted::Done));
-        let (third, mut heard_third) = oneshot::channel();
+        assert_eq!(received_first.try_recv().unwrap(), Ok(Accepted::Done));
+        assert_eq!(received_second.try_recv().unwrap(), Ok(Accepted::Done));
+        let (third, mut received_third) = oneshot::channel();
         assert!(matches!(dedup.begin(Some(&command), Kind::Ordinary, third), Begun::Known));
-        assert_eq!(heard_third.try_recv().unwrap(), Ok(Accepted::Done));
-        // Another command under its id.
-        let (other, mut heard_other) = oneshot::channel();
+        assert_eq!(received_third.try_recv().unwrap(), Ok(Accepted::Done));
+        // A different command with the same id.
+        let (other, mut received_other) = oneshot::channel();
         assert!(matches!(dedup.begin(Some(&idempotency_key("1", 8)), Kind::Ordinary, other), Begun::Known));
-        assert_eq!(heard_other.try_recv().unwrap(), Err("the id \"1\" was used for another command".to_owned()));
+        assert_eq!(received_other.try_recv().unwrap(), Err("the id \"1\" was used for another command".to_owned()));
     }
 
     #[test]
@@ -247,7 +248,7 @@ mod tests {
         assert_eq!((client.commands.len(), client.is_settled()), (REMEMBERED_MAX, true));
     }
 
-    /// Gives a command that is carried out; whether it was new.
+    /// Sends a command and completes it. Returns whether it was new.
     fn carry_out(dedup: &mut CommandDedup, client: ClientIdentity, id: &str) -> bool {
         carry_out_as(Kind::Ordinary, dedup, client, id)
     }
@@ -280,7 +281,7 @@ mod tests {
             assert!(carry_out_as(Kind::Interrupt, &mut dedup, app(), &number.to_string()));
         }
         assert!(!carry_out(&mut dedup, app(), "m1"));
-        // The last interrupt stops nothing that began since.
+        // The last interrupt does not stop anything that began after it.
         assert!(!carry_out_as(Kind::Interrupt, &mut dedup, app(), &(2 * REMEMBERED_MAX - 1).to_string()));
         assert_eq!(dedup.clients[&app()].commands.len(), INTERRUPTS_MAX + 1);
     }
@@ -290,7 +291,7 @@ mod tests {
         let mut dedup = CommandDedup::default();
         let named = |number: usize| ClientIdentity::Named(number.to_string());
         let connection = |number: usize| ClientIdentity::Connection(number as u64);
-        // Its command is being carried out all the time.
+        // Its command is in progress all the time.
         let (answer, mut received) = oneshot::channel();
         let slow = IdempotencyKey { client: connection(0), ..idempotency_key("slow", 7) };
         let Begun::New(answer) = dedup.begin(Some(&slow), Kind::Ordinary, answer) else { panic!("it is new") };
@@ -307,7 +308,7 @@ mod tests {
         assert!(carry_out(&mut dedup, named(0), "m1"));
         dedup.complete(Some(&slow), answer, &Ok(Accepted::Done));
         assert_eq!(received.try_recv().unwrap(), Ok(Accepted::Done));
-        // What was refused leaves nothing.
+        // A refused command leaves nothing behind.
         let (answer, _) = oneshot::channel();
         let refused = IdempotencyKey { client: named(1000), ..idempotency_key("1", 7) };
         let Begun::New(answer) = dedup.begin(Some(&refused), Kind::Ordinary, answer) else { panic!("it is new") };

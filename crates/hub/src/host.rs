@@ -1,4 +1,4 @@
-//! The host of a session: one task that runs the CLI, again if it must, and carries out what clients want of it.
+//! The host of a session: one task that runs the CLI, restarts it when needed, and carries out the clients' commands.
 
 mod carrier;
 mod down;
@@ -25,10 +25,10 @@ use stopping::{Stop, Stopping, hurried, published, reason_of, stopped, stopper};
 
 pub use stopping::Stopper;
 
-/// How many commands may wait for the host. A client waits when they are that many.
+/// How many commands may wait for the host. Above that, clients wait.
 const COMMANDS_WAITING_MAX: usize = 64;
 
-/// How many clients may wait to be let in. A further one waits.
+/// How many requests may wait for the publisher. Above that, clients wait.
 const PUBLISHER_REQUESTS_MAX: usize = 64;
 
 /// A session that is hosted by this process.
@@ -46,7 +46,7 @@ pub struct Host {
     conversation: Conversation,
 }
 
-/// The way to a session that is hosted.
+/// Gives clients access to a hosted session.
 #[derive(Debug, Clone)]
 pub struct Handle {
     publisher_requests: mpsc::Sender<PublisherRequest>,
@@ -57,7 +57,7 @@ pub struct Handle {
     key: Key,
 }
 
-/// A command that a client gives.
+/// A command that a client has sent.
 #[derive(Debug)]
 pub struct Given {
     sender: CommandOrigin,
@@ -65,32 +65,32 @@ pub struct Given {
     answer: oneshot::Sender<CommandOutcome>,
 }
 
-/// Why a host has ended that should not have.
+/// Why a host failed.
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
-    /// There never was a session.
+    /// The CLI could not be started, so there never was a session.
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    /// The first or the last events could not be stored. For whoever comes next it is as if the host was killed.
-    #[error("not everything was stored: {0}")]
+    /// The first or the last events could not be stored. The next host treats this one as killed.
+    #[error("some events could not be stored: {0}")]
     NotStored(#[from] AppendError),
-    /// The end could not be noted.
+    /// The end of the session could not be recorded.
     #[error(transparent)]
     Record(#[from] RecordError),
 }
 
-/// How the life of a CLI ended.
+/// How a process of the CLI ended.
 enum ProcessOutcome {
-    /// The host is to end.
+    /// The host is stopping.
     Stopped,
-    /// The CLI went away by itself.
+    /// The CLI exited by itself.
     Exited,
-    /// It never was ready.
+    /// The CLI did not become ready.
     Failed(ConnectError),
 }
 
-/// Makes a host for a session, which ends what the last one was killed in the middle of. `options` say how the CLI is
-/// started; which conversation it holds is the host's to say.
+/// Creates the host of a session, and ends what a killed host left open. `options` say how to start the CLI; the host
+/// chooses the conversation.
 pub fn host(
     files: SessionFiles,
     conversation: Conversation,
@@ -102,7 +102,7 @@ pub fn host(
     let (stopper, stop) = stopper();
     let key = files.key().clone();
     let mut publisher = Publisher::new(files, requests, state_sender);
-    publisher.end_what_was_left_open();
+    publisher.end_left_open();
     publisher.finish()?;
     publisher.files.begin()?;
     let (background, storage) = (publisher.background(), publisher.storage());
@@ -122,14 +122,14 @@ pub fn host(
 }
 
 impl Handle {
-    /// Follows the session; none when it has ended.
+    /// Attaches a client; none when the session has ended.
     pub async fn attach(&self, since: Since) -> Option<Attachment> {
         let (answer, attached) = oneshot::channel();
         self.publisher_requests.send(PublisherRequest::Attach { since, answer }).await.ok()?;
         attached.await.ok()
     }
 
-    /// Has the session's log written again, which is damaged; a client that follows from a position gets the rest then.
+    /// Restores the session's damaged log. After that, a client can attach at its last position and get the rest.
     pub async fn restore(&self) {
         let (done, is_done) = oneshot::channel();
         if self.publisher_requests.send(PublisherRequest::Restore { done }).await.is_ok() {
@@ -138,26 +138,26 @@ impl Handle {
         }
     }
 
-    /// Gives the session a command, behind those that were given before. What becomes of it is heard later; nothing is
-    /// heard when the session has ended.
+    /// Sends a command to the session, behind earlier ones. The receiver gets its outcome, or an error if the session
+    /// has ended.
     pub async fn submit(&self, sender: CommandOrigin, command: Command) -> oneshot::Receiver<CommandOutcome> {
         let (answer, answered) = oneshot::channel();
-        // If there is no session any more, the answer is dropped, which says so.
+        // If the session has ended, the answer is dropped, and the receiver fails.
         let _ended = self.commands.send(Given { sender, command, answer }).await;
         answered
     }
 
-    /// Watari's own name of the session.
+    /// Watari's key of the session.
     pub fn key(&self) -> &Key {
         &self.key
     }
 
-    /// How far the session is, and when that changes.
+    /// The state of the session, and its changes.
     pub fn state(&self) -> watch::Receiver<HostState> {
         self.state.clone()
     }
 
-    /// Whether work of the session runs in the background, also while it is idle, and when that changes.
+    /// Whether the session has background work, which may also run while it is idle, and when that changes.
     pub fn background(&self) -> watch::Receiver<bool> {
         self.background.clone()
     }
@@ -169,15 +169,15 @@ impl Handle {
 }
 
 impl Host {
-    /// Runs until it is stopped, or until the CLI cannot be started for the first time.
+    /// Runs the session until it is stopped, or until the first start of the CLI fails.
     pub async fn run(mut self) -> Result<(), HostError> {
         let started = self.host_started();
         self.publisher.publish(started);
         let mut outcome = match self.conversation.clone() {
             Conversation::New(id) => Box::pin(self.run_process(Session::NewWithId(id))).await,
             Conversation::Resumed(id) => {
-                let begins_anew = self.publisher.files.had_session_here();
-                Box::pin(self.live_on(id, begins_anew)).await
+                let may_start_new = self.publisher.files.had_session_here();
+                Box::pin(self.resume_process(id, may_start_new)).await
             }
         };
         if let ProcessOutcome::Failed(error) = outcome {
@@ -191,12 +191,12 @@ impl Host {
             outcome = Box::pin(self.restart_process(first)).await;
         }
         if let Some(reason) = reason_of(&self.stop) {
-            tracing::info!("ends: {reason}");
+            tracing::info!("stopping: {reason}");
         }
         self.close()
     }
 
-    /// Notes the end, if all that led to it is stored.
+    /// Records the end of the session, if all its events are stored.
     fn close(&mut self) -> Result<(), HostError> {
         self.publisher.finish()?;
         Ok(self.publisher.files.close()?)
@@ -212,12 +212,12 @@ impl Host {
         }
     }
 
-    /// The CLI went away: it is started again for a prompt, and with the same conversation, if there is one.
+    /// Restarts the CLI for a prompt, with the same conversation if it still exists.
     async fn restart_process(&mut self, first: Given) -> ProcessOutcome {
         let id = self.publisher.files.record.session_id.clone().unwrap_or_default();
         let Ok(id) = SessionId::parse(&id) else { return ProcessOutcome::Stopped };
         self.early.put_first(first);
-        let outcome = self.live_on(id, true).await;
+        let outcome = self.resume_process(id, true).await;
         if let ProcessOutcome::Failed(error) = &outcome {
             let message = error.to_string();
             self.publisher.process_start_failed();
@@ -229,12 +229,13 @@ impl Host {
         outcome
     }
 
-    /// A life of the CLI with the conversation so far. If the CLI has stored none, because it was killed before it could, the
-    /// session may begin anew: under the same id, or under another if what is left of the conversation keeps the CLI from it.
-    async fn live_on(&mut self, id: SessionId, begins_anew: bool) -> ProcessOutcome {
+    /// Runs a process of the CLI that resumes the conversation. If the CLI has not stored it, because it was killed too
+    /// early, the session may start a new one: with the same id, or with another id if remains of the old conversation
+    /// make the CLI refuse it.
+    async fn resume_process(&mut self, id: SessionId, may_start_new: bool) -> ProcessOutcome {
         let outcome = Box::pin(self.run_process(Session::Resume(id.clone()))).await;
         match outcome {
-            ProcessOutcome::Failed(ConnectError::UnknownSession { .. }) if begins_anew => {
+            ProcessOutcome::Failed(ConnectError::UnknownSession { .. }) if may_start_new => {
                 self.publisher.publish(HostEvent::ContextLost { session_id: id.to_string() });
                 match Box::pin(self.run_process(Session::NewWithId(id))).await {
                     ProcessOutcome::Failed(ConnectError::SessionIdInUse { .. }) => {
@@ -247,7 +248,7 @@ impl Host {
         }
     }
 
-    /// One life of the CLI, from its start to its end. Commands that wait are given to it when it is ready.
+    /// Runs one process of the CLI, from its start to its exit. Commands that wait are submitted when the CLI is ready.
     async fn run_process(&mut self, session: Session) -> ProcessOutcome {
         self.publisher.process_starting();
         let ids_after = self.publisher.files.log.last().seq;
@@ -255,7 +256,7 @@ impl Host {
         let lock = self.publisher.files.share_lock();
         let mut options = Options { session, ids_after, asked_tool_uses, lock, ..self.options.clone() };
         self.publisher.settings.apply(&mut options);
-        tracing::info!(?options.session, "Claude Code is started");
+        tracing::info!(?options.session, "starting Claude Code");
         let Host {
             publisher,
             publisher_requests,
@@ -265,7 +266,7 @@ impl Host {
             dedup,
             answers,
             early,
-            options: kept_options,
+            options: host_options,
             ..
         } = self;
         let (opening, running) = match open(options, &mut *publisher).await {
@@ -273,27 +274,28 @@ impl Host {
             Err(error) => return ProcessOutcome::Failed(StartError::into(error)),
         };
         let orders = opening.orders();
-        let tools = &mut kept_options.program_tools;
+        let tools = &mut host_options.program_tools;
         let mut carrier = Carrier { orders: Some(orders), dedup, answers, tools };
-        // Kept over all turns of the loop: most are for a piece of text, and should cost little.
+        // Created once, outside the loop: most iterations handle one delta and should be cheap.
         let mut hurried = pin!(hurried(stop.clone()));
         let (mut running, mut ready, mut stopped) = (pin!(running), pin!(opening.ready()), pin!(stopped(stop)));
         let (mut is_ready, mut is_hurried, mut stopping, mut failure) = (false, false, None::<Stopping>, None);
         loop {
             let (carries, early_is_empty) = (is_ready && failure.is_none(), early.is_empty());
             tokio::select! {
-                // All may be dropped half-way: the session and its opening go on, what is not taken stays.
+                // Every branch is cancel-safe: the session and its opening continue, and commands that are not received
+                // stay queued.
                 () = &mut running => break,
                 connected = &mut ready, if !is_ready => {
                     is_ready = true;
                     failure = connected.inspect(|_| tracing::info!("Claude Code is ready")).err();
                 }
-                given = early.next(), if carries => carrier.carry(given),
-                given = next(commands), if !carries || early_is_empty => {
-                    let ending = carrier.take(given, (!carries).then_some(&mut *early));
+                submitted = early.next(), if carries => carrier.carry(submitted),
+                submitted = next(commands), if !carries || early_is_empty => {
+                    let ending = carrier.take(submitted, (!carries).then_some(&mut *early));
                     match (ending, &stopping) {
                         (Some(ending), None) => stopping = Some(Stopping::by_client(publisher_requests, stopper, ending)),
-                        // It is ending already, and an abort hastens that.
+                        // The session is ending already, and an abort speeds that up.
                         (Some(again), Some(_)) => carrier.carry(again),
                         (None, _) => {}
                     }
@@ -305,19 +307,19 @@ impl Host {
                     is_hurried = true;
                     carrier.abort();
                 }
-                // Everybody knows why before anything of it is seen.
+                // Clients learn the reason before they see any effect of the end.
                 () = published(&mut stopping) => carrier.end(stopping.as_mut().and_then(|stopping| stopping.ending.take())),
                 Some(answered) = carrier.answers.join_next() => carrier.answered(answered),
             }
         }
         let is_stopping = stopping.is_some();
-        tracing::info!(is_ready, is_stopping, "Claude Code has ended");
-        // Nobody is left who could carry out what was given, so each has its answer soon.
+        tracing::info!(is_ready, is_stopping, "Claude Code exited");
+        // The CLI has exited, so every submitted command gets its outcome soon.
         while let Some(answered) = carrier.answers.join_next().await {
             carrier.answered(answered);
         }
         if !is_ready && !is_stopping {
-            // Why it ended before it was ready is found out only now.
+            // The reason why it exited before it was ready is known only now.
             failure = ready.await.err();
         }
         if is_stopping {
@@ -327,15 +329,15 @@ impl Host {
         }
     }
 
-    fn complete(&mut self, given: Given, outcome: CommandOutcome) {
-        self.dedup.complete(given.sender.idempotency_key.as_ref(), given.answer, &outcome);
+    fn complete(&mut self, submitted: Given, outcome: CommandOutcome) {
+        self.dedup.complete(submitted.sender.idempotency_key.as_ref(), submitted.answer, &outcome);
     }
 }
 
-/// The next command. When every handle is gone nobody can want anything; the host then waits to be stopped.
+/// Returns the next command. When every handle is dropped, no command can come, and the host waits to be stopped.
 async fn next(commands: &mut mpsc::Receiver<Given>) -> Given {
     match commands.recv().await {
-        Some(given) => given,
+        Some(submitted) => submitted,
         None => std::future::pending().await,
     }
 }

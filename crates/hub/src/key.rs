@@ -1,27 +1,27 @@
-//! Watari's own name of a session, under which its files and its socket are found.
+//! The key of a session, which names its files and its socket.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// A session's key: twelve letters and digits, short enough for the path of a socket.
+/// A session's key: up to twelve letters and digits, short enough for the path of a socket.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(into = "String", try_from = "String")]
 pub struct Key(String);
 
-/// A text is not a key.
+/// The text is not a session key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is not a session key: it has up to 12 letters and digits")]
+#[error("{0:?} is not a session key: expected up to 12 letters and digits")]
 pub struct NotAKey(String);
 
-/// How long a key may be: the path of a socket has 107 bytes.
+/// The maximum length: the path of a socket has at most 107 bytes.
 const LENGTH_MAX: usize = 12;
 
-/// Without those that people take for another.
+/// Without letters that are easily mistaken for others.
 const LETTERS: &[u8; 32] = b"abcdefghjkmnpqrstvwxyz0123456789";
 
 impl Key {
-    /// A key from chance; the same from the same.
+    /// Makes a key of a random number; the same number gives the same key.
     pub fn from_random(random: u64) -> Key {
         let letter = |place: usize| char::from(LETTERS[(random >> (5 * place)) as usize % LETTERS.len()]);
         Key((0..LENGTH_MAX).map(letter).collect())
@@ -43,7 +43,7 @@ impl FromStr for Key {
     type Err = NotAKey;
 
     fn from_str(text: &str) -> Result<Key, NotAKey> {
-        // It becomes the name of a folder and of a socket.
+        // The key becomes the name of a folder and of a socket.
         let fits = (1..=LENGTH_MAX).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric());
         if fits { Ok(Key(text.to_owned())) } else { Err(NotAKey(text.chars().take(60).collect())) }
     }
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_different_by_chance_and_can_be_read_again() {
+    fn keys_of_different_numbers_differ_and_can_be_parsed() {
         let keys: std::collections::BTreeSet<Key> =
             (0..1000).map(|n| Key::from_random(0x9E37_79B9_7F4A_7C15_u64.wrapping_mul(n))).collect();
         assert_eq!(keys.len(), 1000);

@@ -1,8 +1,8 @@
-//! A session of Claude Code that others can watch.
+//! A session of Claude Code with several clients.
 //!
-//! What is on disk: the events it keeps ([`log`]), each at its [`Position`]; what is known of it without asking
-//! ([`record`]); the locks that keep it one session ([`lock`]), and its socket ([`socket`]). A host has all of that
-//! ([`SessionFiles`]) and runs the session ([`Host`]); whoever has its [`Handle`] can follow it and give it commands.
+//! On disk: the event log ([`log`]), in which each event has a [`Position`]; the record, a summary of the session
+//! ([`record`]); the locks that give a session one owner ([`lock`]); and its socket ([`socket`]). A host owns all of
+//! them ([`SessionFiles`]) and runs the session ([`Host`]). Clients attach and submit commands through its [`Handle`].
 
 mod asked;
 mod command_dedup;

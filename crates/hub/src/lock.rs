@@ -1,10 +1,10 @@
-//! Locks that keep a session one session: at most one process has it, and everybody else is told who.
+//! Locks that give a session one owner: a process that cannot take a lock learns who holds it.
 //!
 //! The lock of a conversation is where the CLI stores the conversation ([`ConversationLocks`]).
 //!
-//! The system gives a lock back when its holder has ended, however it ended. What stands in the file is only for people.
-//! The lock of a conversation is shared with the supervisor of the CLI, by the same open file: it is free when both have
-//! let go, and so is never free while a process of the session lives.
+//! The kernel releases a lock when its holder exits, however it exits. The content of a lock file is only for people.
+//! The lock of a conversation is shared with the CLI's supervisor through the same open file: it is free when both have
+//! released it, and so never while a process of the session is alive.
 
 mod orphans;
 mod place;
@@ -24,57 +24,57 @@ use orphans::remove_if_free;
 pub use orphans::{SOCKET_PREFIX, Swept, remove_orphans};
 pub use place::ConversationLocks;
 
-/// A lock that is held, until it is dropped.
+/// A lock, held until it is dropped.
 #[derive(Debug)]
 pub struct Lock {
-    /// None only while it is dropped.
+    /// None only during the drop.
     file: Option<Arc<File>>,
     path: PathBuf,
     /// Whether a supervisor may hold it longer than this process.
     is_shared: bool,
 }
 
-/// Why a lock was not had.
+/// Why a lock could not be taken.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
-    /// Somebody else has it.
+    /// Another process holds it.
     #[error("it is in use by {holder}")]
     Held {
-        /// In the holder's own words.
+        /// The holder's description of itself.
         holder: String,
     },
-    /// The system says no.
+    /// The system refused.
     #[error("cannot lock {}: {source}", .path.display())]
     Io {
-        /// The file.
+        /// The lock file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
 }
 
-/// How much of a holder's words is shown.
+/// How many bytes of a holder's description are shown.
 const HOLDER_BYTES_MAX: u64 = 200;
 
-/// How long a supervisor is waited for that ends what a killed process has left: half a second for the CLI, and room for a
-/// busy machine. Nothing tells when a lock is let go, so it is tried again each time.
+/// How long to wait for the supervisor of a killed process, which terminates what that process left behind: half a
+/// second for the CLI, and a margin for a busy machine. The release of a lock sends no notification, so the lock is
+/// polled.
 const LET_GO_WITHIN: Duration = Duration::from_secs(5);
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(10);
 
-/// How often another process may make a file in the place to which a lock moves.
+/// How many times another process may create the file to which a lock moves.
 const MOVES_MAX: usize = 16;
 
 impl Lock {
-    /// Takes the lock of a conversation, which is the same for every front end. The same id in either case is the same
-    /// conversation.
+    /// Takes the lock of a conversation, which is the same for every front end. The case of the id does not matter.
     ///
-    /// One whose owner was killed is waited for, as long as its supervisor may need to end what is left; one whose owner
-    /// lives is refused at once.
+    /// If the owner was killed, waits as long as its supervisor may need to terminate what is left. If the owner is
+    /// alive, fails at once.
     pub fn of_conversation(locks: &Path, session_id: &str, holder: &str) -> Result<Lock, LockError> {
         let path = locks.join(session_id.to_ascii_lowercase());
         let deadline = Instant::now() + LET_GO_WITHIN;
         loop {
-            // Nobody looks for orphans meanwhile, who would have each lock for a moment.
+            // This blocks sweeps for orphans, which hold each lock for a moment.
             let quiet =
                 open_folder(locks).ok().filter(|locks| flock(locks, FlockOperation::NonBlockingLockShared).is_ok());
             match Lock::take(&path, holder) {
@@ -87,14 +87,14 @@ impl Lock {
         }
     }
 
-    /// Takes a lock for a conversation whose id is not known yet. It moves to the conversation when it is.
+    /// Takes a lock for a conversation whose id is not known yet. It moves to the conversation when the id is known.
     pub fn of_new_conversation(locks: &Path, holder: &str) -> Result<Lock, LockError> {
         let random = RandomState::new().hash_one(std::process::id());
         Lock::take(&locks.join(format!("{}{random:016x}", orphans::NEW_PREFIX)), holder)
     }
 
-    /// Makes it the lock of another conversation, and gives back that of the one before. It stays the same open file, so
-    /// that a supervisor who shares it holds the new one too.
+    /// Moves the lock to another conversation, and releases the previous one. The open file stays the same, so that a
+    /// supervisor that shares it holds the new lock too.
     pub fn move_to_conversation(&mut self, session_id: &str, holder: &str) -> Result<(), LockError> {
         let Some(locks) = self.path.parent().map(Path::to_owned) else { return Ok(()) };
         let path = locks.join(session_id.to_ascii_lowercase());
@@ -108,15 +108,15 @@ impl Lock {
             match fs::hard_link(&self.path, &path) {
                 Ok(()) => {
                     let before = std::mem::replace(&mut self.path, path);
-                    // If it cannot be removed, that conversation stays locked as long as this one.
+                    // If it cannot be removed, the previous conversation stays locked as long as this one.
                     let _removed = fs::remove_file(before);
                     return Ok(());
                 }
-                // Held by another, or an orphan, which goes when it is dropped.
+                // The file is a held lock, or an orphan, which is removed by the drop.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                     drop(Lock::of_conversation(&locks, session_id, holder)?);
                 }
-                // There are file systems without links. Then the supervisor holds only the first.
+                // Some file systems have no hard links. Then the supervisor holds only the first lock.
                 Err(_) => break,
             }
         }
@@ -124,41 +124,43 @@ impl Lock {
         Ok(())
     }
 
-    /// The lock, for the supervisor of the CLI: it is free when both have let go.
+    /// Returns the lock's open file for the CLI's supervisor: the lock is free when both have released it.
     pub fn share(&mut self) -> Option<Arc<File>> {
         self.is_shared = true;
         self.file.clone()
     }
 
-    /// Takes a lock without waiting. `holder` is what others are told who want it too.
+    /// Takes a lock without waiting. `holder` is the description that other processes see.
     pub fn take(path: &Path, holder: &str) -> Result<Lock, LockError> {
         let io = |source| LockError::Io { path: path.to_owned(), source };
         loop {
             let mut file = LOCK.open(path).map_err(io)?;
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => {}
-                Err(Errno::WOULDBLOCK) => return Err(LockError::Held { holder: words_in(&mut file) }),
+                Err(Errno::WOULDBLOCK) => return Err(LockError::Held { holder: holder_in(&mut file) }),
                 Err(error) => return Err(io(error.into())),
             }
-            // Somebody may have removed it between the two, and another may have made and locked a new one.
+            // Between open and flock, the file may have been removed, and another process may have created and locked a
+            // new one.
             if !is_at(&file, path) {
                 continue;
             }
             file.set_len(0).and_then(|()| file.write_all(holder.as_bytes())).map_err(io)?;
-            // This one is the process's alone, and tells others whether the owner lives. Without it they do not wait.
+            // This lock belongs to the process alone, and shows others whether the owner is alive. Without it they do
+            // not wait.
             let _noted = fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive);
             return Ok(Lock { file: Some(Arc::new(file)), path: path.to_owned(), is_shared: false });
         }
     }
 
-    /// Whether its file is still in its place: if not, somebody else can take the lock.
+    /// Whether the lock file is still in its place. If not, another process can take the lock.
     pub(crate) fn is_in_place(&self) -> bool {
         self.file.as_ref().is_some_and(|file| is_at(file, &self.path))
     }
 }
 
-/// Its file goes with it. Whoever has opened that file meanwhile finds that it is no longer in its place, and looks again.
-/// One that the supervisor still holds stays, and is removed as an orphan later.
+/// Removes the file. A process that has just opened it finds that it is no longer in its place, and tries again. A file
+/// whose lock the supervisor still holds stays, and is removed as an orphan later.
 impl Drop for Lock {
     fn drop(&mut self) {
         if !self.is_in_place() {
@@ -168,23 +170,23 @@ impl Drop for Lock {
             self.file = None;
             remove_if_free(&self.path);
         } else {
-            // One that cannot be removed is as good as free: the system gives the lock back.
+            // If it cannot be removed, the lock is free all the same: the kernel releases it.
             let _removed = fs::remove_file(&self.path);
         }
     }
 }
 
-/// Whether the process that took a lock is alive, rather than only its supervisor. What cannot be known counts as alive.
+/// Whether the process that took a lock is alive, and not only its supervisor. If in doubt, it is alive.
 fn owner_lives(path: &Path) -> bool {
     LOCK.open_existing(path).is_ok_and(|file| fcntl_lock(&file, FlockOperation::NonBlockingLockShared).is_err())
 }
 
-fn words_in(file: &mut File) -> String {
-    let mut words = Vec::new();
-    // A holder that has not yet said who it is, is somebody all the same.
-    let _read = file.rewind().and_then(|()| file.take(HOLDER_BYTES_MAX).read_to_end(&mut words));
-    let words = String::from_utf8_lossy(&words).trim().replace(char::is_control, " ");
-    if words.is_empty() { "another process".to_owned() } else { words }
+fn holder_in(file: &mut File) -> String {
+    let mut holder = Vec::new();
+    // The holder may not have written its description yet.
+    let _read = file.rewind().and_then(|()| file.take(HOLDER_BYTES_MAX).read_to_end(&mut holder));
+    let holder = String::from_utf8_lossy(&holder).trim().replace(char::is_control, " ");
+    if holder.is_empty() { "another process".to_owned() } else { holder }
 }
 
 #[cfg(test)]
@@ -219,7 +221,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut lock = Lock::of_new_conversation(folder.path(), "watari stdio, process 17").unwrap();
         let supervisors = lock.share().unwrap().try_clone().unwrap();
-        // It keeps its holders when its conversation is known, and when that changes.
+        // The holders stay the same when the conversation's id becomes known, and when it changes.
         for id in [ID, OTHER_ID] {
             lock.move_to_conversation(id, "x").unwrap();
             assert_eq!(names(folder.path()), [id]);
@@ -245,7 +247,7 @@ mod tests {
         lock.move_to_conversation(OTHER_ID, "first").unwrap();
         assert_eq!(names(folder.path()), [OTHER_ID]);
         let mut second = Lock::of_conversation(folder.path(), ID, "second").unwrap();
-        // (Both are of this process, which looks as if the owner were dead: so it is waited for.)
+        // Both locks belong to this process, which therefore looks like a dead owner: so this waits.
         assert_eq!(second.move_to_conversation(OTHER_ID, "x").unwrap_err().to_string(), "it is in use by first");
         assert_eq!(names(folder.path()), [ID, OTHER_ID]);
     }
@@ -261,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_not_there_is_told() {
+    fn a_missing_folder_is_reported() {
         let error = Lock::take(Path::new("/nowhere/lock"), "x").unwrap_err();
         assert!(error.to_string().starts_with("cannot lock /nowhere/lock: "), "{error}");
     }

@@ -1,24 +1,24 @@
-//! Where in a session's log something stands.
+//! The position of an event in a session's log.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// The place of a numbered event: `epoch:seq`. Numbers go on from one epoch to the next; each opening of the log begins an
-/// epoch, so that a client that saw what a crash of the machine has lost is told so.
+/// The position of a durable event: `epoch:seq`. Numbers continue across epochs. Each opening of the log begins an
+/// epoch, so that a client can learn that events it has seen were lost in a crash of the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, serde::Serialize, serde::Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(extend("pattern" = "^[0-9]{1,19}:[0-9]{1,19}$")))]
 #[serde(into = "String", try_from = "String")]
 pub struct Position {
-    /// How often the log was opened, from 1; 0 before everything.
+    /// The number of times the log was opened, from 1; 0 before the first event.
     pub epoch: u64,
-    /// Which event it is, from 1; 0 before everything.
+    /// The number of the event, from 1; 0 before the first event.
     pub seq: u64,
 }
 
-/// How many digits each number of a position may have: every such number can be one, so that a pattern can say it.
+/// The maximum number of digits: every number of so many digits is valid, so that a pattern can describe it.
 const DIGITS_MAX: usize = 19;
 
-/// A text is not a position.
+/// The text is not a position.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not a position such as \"3:17\"")]
 pub struct NotAPosition(String);
@@ -38,14 +38,14 @@ impl FromStr for Position {
 }
 
 impl Position {
-    /// Reads a position: every line that is told again begins with one, so this is quick.
+    /// Parses a position. Every replayed line begins with one, so this is fast.
     pub(crate) fn read(text: &[u8]) -> Option<Position> {
         let colon = text.iter().position(|byte| *byte == b':')?;
         Some(Position { epoch: number(&text[..colon])?, seq: number(&text[colon + 1..])? })
     }
 }
 
-/// Rust also reads "+3" as a number; nobody writes a position so.
+/// Rust also parses "+3" as a number, which is not valid in a position.
 fn number(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() || digits.len() > DIGITS_MAX {
         return None;

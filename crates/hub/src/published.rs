@@ -1,77 +1,76 @@
-//! What a host tells beside what happens in the session: its own events, in the same words and the same log.
+//! The events of the host itself, in the same format and the same log as the session's events.
 
 use serde::Serialize;
 use watari_sdk::Event;
 
 use crate::key::Key;
 
-/// Something that happened to the host of a session.
+/// Something that happened to a session's host.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum HostEvent {
-    /// A host has taken the session up. What an earlier one was killed in the middle of was ended before.
+    /// A host has opened the session. Before this event it ended what a killed host had left open.
     HostStarted {
-        /// Watari's own name of the session.
+        /// Watari's key of the session.
         key: Key,
         /// The CLI's id of the conversation.
         session_id: String,
-        /// The directory it works in.
+        /// The session's working directory.
         cwd: String,
         /// The version of Watari.
         version: &'static str,
     },
-    /// The CLI could not be started again. The next prompt tries anew.
+    /// The CLI could not be restarted. The next prompt tries again.
     StartFailed {
-        /// Why, and what to do.
+        /// The reason, and what to do.
         message: String,
     },
-    /// The conversation could not be taken up again: the CLI has nothing of it. What comes is a new one.
+    /// The conversation could not be resumed, because the CLI has not stored it. A new conversation follows.
     ContextLost {
-        /// The conversation that is gone.
+        /// The conversation that was lost.
         session_id: String,
     },
-    /// The host ends, and the session with it; it can be resumed.
+    /// The host is stopping and closes the session, which can be resumed.
     HostStopping {
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// Something happened to the session's log file: it was deleted, shortened or written to by another program. The host
-    /// has written the log again.
+    /// Another program deleted, shortened or changed the session's log file. The host has restored it.
     LogRestored {
-        /// What happened, and whether events were lost by it.
+        /// What happened to the file, and whether events were lost.
         message: String,
     },
-    /// The events from this number on are lost: another program removed them from the log. This stands in their place in a
-    /// replay; clients that were connected when they happened have received them.
+    /// The events from this number on are lost: another program removed them from the log. A replay has this event in
+    /// their place. Clients that were connected when those events were published have received them.
     EventsLost {
-        /// The last number that is lost.
+        /// The number of the last lost event.
         through: u64,
     },
-    /// The CLI wrote more lines that are not messages than are stored for one turn: these were only counted.
+    /// The CLI wrote more unparsable lines in one turn than the log stores. These lines were only counted.
     UnparsedLinesOmitted {
-        /// How many lines.
+        /// The number of lines.
         lines: u64,
-        /// How many bytes they had.
+        /// Their size in bytes.
         bytes: u64,
     },
     /// Events cannot be stored, so the session waits. Not numbered.
     StorageFull {
-        /// What the matter is, and what to do.
+        /// The reason, and what to do.
         message: String,
     },
     /// Events can be stored again. Not numbered.
     StorageRecovered,
-    /// All that there was has been told to this client: what comes now happens now. Not numbered.
+    /// The replay to this client is complete: live events follow. Not numbered.
     CaughtUp,
 }
 
-/// The types of those events, of the session and of its host, that are told to whoever listens and not kept. They have no
+/// The types of the ephemeral events, of the session and of its host. They are broadcast, not stored, and have no
 /// number.
 pub const EPHEMERAL_TYPES: [&str; 6] =
     ["block_delta", "tool_progressed", "thinking_counted", "storage_full", "storage_recovered", "caught_up"];
 
-/// What is told.
+/// An event to publish.
 #[derive(Debug)]
 pub(crate) enum Published {
     Event(Event),
@@ -91,7 +90,7 @@ impl From<HostEvent> for Published {
 }
 
 impl Published {
-    /// Whether it is told to those who listen and not kept.
+    /// Whether the event is broadcast without being stored.
     pub(crate) fn is_ephemeral(&self) -> bool {
         match self {
             Published::Event(event) => {
@@ -103,9 +102,9 @@ impl Published {
         }
     }
 
-    /// Adds its text, a JSON object.
+    /// Appends the event as a JSON object.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
-        // Writing to memory does not fail, and none of them has keys that are no text.
+        // Writing to memory does not fail, and all keys are strings.
         let _written = match self {
             Published::Event(event) => serde_json::to_writer(out, event),
             Published::Host(event) => serde_json::to_writer(out, event),
@@ -127,9 +126,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_fleeting_is_known_by_its_type() {
+    fn ephemeral_events_are_known_by_their_type() {
         let (message, tool_use) = (String::new(), ToolUseId("t".into()));
-        let ephemeral_line: [Published; 6] = [
+        let ephemeral: [Published; 6] = [
             Event::BlockDelta { block: BlockId(1), at: 0, delta: Delta::Text("a".into()) }.into(),
             Event::ToolProgressed { tool_use, tool: "Bash".into(), elapsed_seconds: 30.0 }.into(),
             Event::ThinkingCounted { tokens: 7 }.into(),
@@ -137,14 +136,14 @@ mod tests {
             HostEvent::StorageRecovered.into(),
             HostEvent::CaughtUp.into(),
         ];
-        let types = ephemeral_line.map(|published| {
+        let types = ephemeral.map(|published| {
             let mut text = Vec::new();
             published.write(&mut text);
             let event: serde_json::Value = serde_json::from_slice(&text).unwrap();
             (event["type"].as_str().unwrap().to_owned(), published.is_ephemeral())
         });
         assert_eq!(types, EPHEMERAL_TYPES.map(|name| (name.to_owned(), true)));
-        let kept: [Published; 2] = [Event::BecameIdle.into(), HostEvent::StartFailed { message }.into()];
-        assert!(kept.iter().all(|published| !published.is_ephemeral()));
+        let durable: [Published; 2] = [Event::BecameIdle.into(), HostEvent::StartFailed { message }.into()];
+        assert!(durable.iter().all(|published| !published.is_ephemeral()));
     }
 }

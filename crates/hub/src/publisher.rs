@@ -1,7 +1,7 @@
-//! Tells what happens in a session: numbers it, stores it, and only then tells whoever listens.
+//! Publishes the events of a session: numbers and stores each one before clients receive it.
 //!
-//! It is called by the session and has no task of its own. Whoever wants to listen is let in between two events, in one
-//! step, so that nothing is missed and nothing comes twice.
+//! The session calls the publisher, which has no task of its own. A client is attached in one step, between two events,
+//! so that it misses none and gets none twice.
 
 mod attach;
 mod background;
@@ -35,18 +35,18 @@ pub(crate) use open_text::Piece;
 use sync::Fsync;
 use unparsed::{Admission, UnparsedLines};
 
-/// How far a session is, as its events tell.
+/// The state of a session, as its events show it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum HostState {
-    /// The CLI is being started.
+    /// The CLI is starting.
     Starting,
-    /// Nothing runs and nothing waits.
+    /// No turn runs and no prompt waits.
     Idle,
     /// A turn runs.
     Running,
-    /// There is no CLI; the next prompt starts it again.
+    /// No CLI runs; the next prompt restarts it.
     Down,
 }
 
@@ -55,28 +55,28 @@ pub(crate) struct Publisher {
     pub(crate) files: SessionFiles,
     ring: Ring,
     snapshot: Snapshot,
-    /// What clients have set in the CLI.
+    /// What clients have changed in the CLI's settings.
     pub(crate) settings: Settings,
-    /// The text so far of blocks that grow.
+    /// The text of open blocks so far.
     open_text: BTreeMap<u64, OpenText>,
     requests: mpsc::Receiver<PublisherRequest>,
     state: watch::Sender<HostState>,
     background: Background,
-    /// What could not be stored, in its order, and what came behind it.
+    /// Events that could not be stored, and those that came after them, in order.
     unstored: VecDeque<Published>,
     unstored_bytes: usize,
     dropped: u64,
-    /// Why it could not be stored, and when it is tried again.
+    /// Why events cannot be stored, and when to try again.
     trouble: Option<(String, Pin<Box<Sleep>>)>,
-    /// The same reason, for whoever waits for the session.
+    /// The same reason, for subscribers.
     storage: watch::Sender<Option<String>>,
-    /// When the log's file is looked at again, once something was stored in it.
+    /// When to verify the log's file again, once something was stored in it.
     verify_at: Option<Pin<Box<Sleep>>>,
     is_verified: bool,
     hurries: bool,
     unparsed: UnparsedLines,
     sync: Fsync,
-    /// The text of the event that is being told; kept, because its memory is used again.
+    /// The text of the event that is being published; reused for its memory.
     text: Vec<u8>,
 }
 
@@ -109,7 +109,7 @@ impl Publisher {
         }
     }
 
-    /// Tells something, or keeps it until it can be stored.
+    /// Publishes an event, or queues it until it can be stored.
     pub(crate) fn publish(&mut self, published: impl Into<Published>) {
         let published = published.into();
         if let Published::Event(event) = &published {
@@ -129,10 +129,10 @@ impl Publisher {
                 Err(error) => self.storage_failed(&error),
             }
         }
-        self.let_wait(published);
+        self.queue_unstored(published);
     }
 
-    /// A CLI is being started.
+    /// Records that the CLI is starting.
     pub(crate) fn process_starting(&mut self) {
         self.hurries = false;
         self.change_state(HostState::Starting);
@@ -148,7 +148,7 @@ impl Publisher {
         self.storage.subscribe()
     }
 
-    /// No CLI could be started, so there is none whose end would be told.
+    /// Records that the CLI could not be started: no `ended` event follows.
     pub(crate) fn process_start_failed(&mut self) {
         self.change_state(HostState::Down);
     }
@@ -203,8 +203,8 @@ impl Publisher {
 
     fn change_conversation(&mut self, session_id: &str) {
         if let Err(error) = self.files.change_conversation(session_id) {
-            // The CLI has it all the same; what is lost is that nobody else may have it too.
-            tracing::error!(session_id, "the conversation has another id, which cannot be noted: {error}");
+            // The CLI uses the conversation all the same. What is missing is the lock against another driver.
+            tracing::error!(session_id, "cannot lock or record the conversation's new id: {error}");
         }
     }
 
@@ -219,7 +219,7 @@ impl Sink for Publisher {
     }
 
     fn poll_room(&mut self, _context: &mut Context<'_>) -> Poll<()> {
-        // When that changes, there was work, after which this is asked again.
+        // When this changes, `poll_work` has returned, after which this is polled again.
         if self.trouble.is_none() || self.hurries { Poll::Ready(()) } else { Poll::Pending }
     }
 
@@ -228,20 +228,20 @@ impl Sink for Publisher {
     }
 
     fn poll_work(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        while let Poll::Ready(Some(wanted)) = self.requests.poll_recv(context) {
-            self.handle_request(wanted);
+        while let Poll::Ready(Some(request)) = self.requests.poll_recv(context) {
+            self.handle_request(request);
         }
         while self.sync.poll(context, &self.files).is_ready() {}
         while let Some((_, again)) = &mut self.trouble {
             ready!(again.as_mut().poll(context));
-            if self.store_what_waits().is_ok() {
+            if self.store_waiting().is_ok() {
                 return Poll::Ready(());
             }
         }
         self.poll_verify(context)
     }
 
-    /// Looks at the log's file as well: somebody may just have removed it.
+    /// Verifies the log's file as well: another program may just have removed it.
     fn has_stored_all(&mut self) -> bool {
         self.verify();
         self.trouble.is_none()

@@ -1,4 +1,4 @@
-//! What is known of a session without asking it: one small file, replaced as a whole.
+//! The record of a session: what can be known without asking its host, in one small file that is replaced as a whole.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -10,78 +10,78 @@ use watari_sdk::files::{RECORD, RECORD_ASIDE};
 use crate::key::Key;
 use crate::position::Position;
 
-/// What is known of a session. It holds no environment and no prompt.
+/// The record of a session. It contains no environment and no prompt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
     /// The format of this file.
     pub version: u32,
-    /// Watari's own name of the session.
+    /// Watari's key of the session.
     pub key: Key,
     /// The CLI's id of the conversation, once it is known; it may change.
     pub session_id: Option<String>,
-    /// The directory the CLI works in.
+    /// The working directory of the CLI.
     #[serde(with = "path_bytes")]
     pub cwd: PathBuf,
-    /// When it began, in milliseconds since 1970.
+    /// When the session started, in milliseconds since 1970.
     pub started_ms: u64,
-    /// Whether it runs or how it ended, as far as its host could write it down.
+    /// Whether the session runs or how it ended, as far as its host could record it.
     pub state: State,
-    /// Where each epoch of the log ended, the oldest first: a position behind its epoch's end was lost.
+    /// The last position of each epoch of the log, oldest first: a position after its epoch's end was lost.
     pub epochs: Vec<Position>,
-    /// The epoch that was begun last: a log that is gone must not begin again with positions that clients know.
+    /// The latest epoch: a deleted log must not begin again with positions that clients know.
     #[serde(default)]
     pub epoch: u64,
-    /// The highest number of an event that another program removed from the log, if there is one: whoever has not received
-    /// the events up to it cannot get all of them any more.
+    /// The highest number of an event that another program removed from the log, if any: a client that has not received
+    /// the events up to it cannot get all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost_through: Option<u64>,
 }
 
-/// How far a session is.
+/// The state of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// A host has it; if nobody holds its lock, the host was killed.
+    /// A host runs it; if its lock is free, that host was killed.
     Running,
-    /// It ended in good order, and can be resumed.
+    /// It ended normally, and can be resumed.
     Ended,
     /// Its host was killed.
     Interrupted,
 }
 
-/// The version of records that is written.
+/// The version of the records that Watari writes.
 pub const VERSION: u32 = 1;
 
-/// How long a record may be: it holds a few names and a position for each host that the session had.
+/// The maximum size of a record: it holds a few names, and a position for each host of the session.
 const BYTES_MAX: u64 = 1024 * 1024;
 
-/// Why a record cannot be had or kept.
+/// Why a record cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
-    /// The system says no.
+    /// The system refused.
     #[error("cannot use the record {}: {source}", .path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
-    /// It is not what a record should be.
-    #[error("the record {} cannot be read: {source}", .path.display())]
+    /// It is not a record.
+    #[error("cannot parse the record {}: {source}", .path.display())]
     Malformed {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
         source: serde_json::Error,
     },
-    /// It is longer than a record can be, so another program wrote it.
-    #[error("the record {} has more than {BYTES_MAX} bytes, which no record of Watari's has: remove it", .path.display())]
+    /// It is larger than a record can be, so another program wrote it.
+    #[error("the record {} has more than {BYTES_MAX} bytes, so Watari did not write it: remove it", .path.display())]
     TooLong {
         /// The file.
         path: PathBuf,
     },
     /// A newer Watari wrote it.
-    #[error("the record {} has version {version}, and this Watari knows {VERSION}; use a newer one", .path.display())]
+    #[error("the record {} has version {version}, but this Watari supports {VERSION}: use a newer Watari", .path.display())]
     Newer {
         /// The file.
         path: PathBuf,
@@ -110,28 +110,28 @@ impl Record {
         serde_json::from_slice(&text).map_err(malformed)
     }
 
-    /// Replaces a record as a whole: whoever reads it sees the old one or the new one. Only the holder of the session's
-    /// lock may do this.
+    /// Replaces a record atomically: a reader sees the old one or the new one. Only the holder of the session's lock
+    /// may call this.
     pub fn write(&self, path: &Path) -> Result<(), RecordError> {
         let io = |source| RecordError::Io { path: path.to_owned(), source };
         let text = serde_json::to_vec_pretty(self).map_err(|error| io(error.into()))?;
         let aside = path.with_extension("json~");
         let written = RECORD_ASIDE.open(&aside).and_then(|mut file| {
             file.write_all(&text)?;
-            // Else the end of the machine could leave an empty file under the name.
+            // Without this, a crash of the machine could leave an empty file under the name.
             file.sync_data()
         });
         written.and_then(|()| fs::rename(&aside, path)).map_err(io)
     }
 
-    /// Whether events behind a position were lost, or are not those that a client has seen. `current` is the last position
-    /// of the epoch that runs.
+    /// Whether events after a position were lost, or are not those that a client has seen. `current` is the last
+    /// position of the running epoch.
     pub fn has_gap(&self, position: Position, current: Position) -> bool {
         self.is_lost(position, current) || self.lost_through.is_some_and(|through| position.seq < through)
     }
 
-    /// Whether a position is behind the end of its epoch: its events were lost with the machine. `current` is the last
-    /// position of the epoch that runs.
+    /// Whether a position is after the end of its epoch: its event was lost in a crash of the machine. `current` is the
+    /// last position of the running epoch.
     pub fn is_lost(&self, position: Position, current: Position) -> bool {
         let ends = self.epochs.iter().chain([&current]);
         ends.into_iter().find(|end| end.epoch == position.epoch).is_none_or(|end| position.seq > end.seq)
@@ -139,7 +139,7 @@ impl Record {
     }
 }
 
-/// A path as text, or as its bytes where it is none: not every path is UTF-8.
+/// A path as text, or as bytes if it is not UTF-8.
 mod path_bytes {
     use std::ffi::OsString;
     use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -210,18 +210,15 @@ mod tests {
             fs::write(&path, text).unwrap();
             Record::read(&path).unwrap_err().to_string().replace(folder.path().to_str().unwrap(), "F")
         };
-        assert_eq!(
-            error("{"),
-            "the record F/record.json cannot be read: EOF while parsing an object at line 1 column 1"
-        );
+        assert_eq!(error("{"), "cannot parse the record F/record.json: EOF while parsing an object at line 1 column 1");
         assert_eq!(
             error("{\"version\":2}"),
-            "the record F/record.json has version 2, and this Watari knows 1; use a newer one"
+            "the record F/record.json has version 2, but this Watari supports 1: use a newer Watari"
         );
         assert!(error("{\"version\":1}").contains("missing field `key`"));
         assert_eq!(
             error(&" ".repeat(2_000_000)),
-            "the record F/record.json has more than 1048576 bytes, which no record of Watari's has: remove it"
+            "the record F/record.json has more than 1048576 bytes, so Watari did not write it: remove it"
         );
     }
 

@@ -1,7 +1,7 @@
-//! The newest lines of a session, for everybody who listens: a queue with one end to write and many to read.
+//! The latest lines of a session, for all subscriptions: a queue with one writer and many readers.
 //!
-//! It is bounded by bytes, and nobody waits for a reader: one that is too slow finds that what it wants is no longer
-//! there, and reads it from the file.
+//! It is bounded by bytes and never waits for a reader: a reader that is too slow finds that its next line was dropped,
+//! and reads it from the file.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,23 +10,23 @@ use std::task::{Context, Poll, Waker};
 use crate::log::position_of;
 use crate::log::storage::Storage;
 
-/// How many bytes of lines are kept. What is older is gone from here.
-const KEPT_BYTES_MAX: usize = 1024 * 1024;
+/// How many bytes of lines the ring holds. Older lines are dropped.
+const HELD_BYTES_MAX: usize = 1024 * 1024;
 
-/// How long a line may be to be kept here; of a longer one only its number is.
+/// The maximum length of a line in the ring; of a longer one only its place in the file.
 const LINE_BYTES_MAX: usize = 64 * 1024;
 
-/// What a line costs beside its bytes.
+/// What a line costs besides its bytes.
 const ENTRY_BYTES: usize = 64;
 
-/// How much a reader is given at once.
+/// How many bytes a reader takes at once.
 const TAKEN_BYTES_MAX: usize = 64 * 1024;
 
-/// A line, or where it is.
+/// A line, or its place.
 #[derive(Debug, Clone)]
 pub(crate) enum Entry {
     Line(Arc<[u8]>),
-    /// In this file, from this byte on.
+    /// In this file, at this offset.
     Stored {
         storage: Arc<Storage>,
         start: u64,
@@ -34,20 +34,20 @@ pub(crate) enum Entry {
     },
 }
 
-/// The end that is written to.
+/// The writing end.
 #[derive(Debug)]
 pub(crate) struct Ring {
     shared: Arc<Mutex<Shared>>,
 }
 
-/// An end that is read from.
+/// A reading end.
 #[derive(Debug)]
 pub(crate) struct Reader {
     shared: Arc<Mutex<Shared>>,
     id: u64,
-    /// The place of the next entry.
+    /// The index of the next entry.
     next: u64,
-    /// How many bytes were told before it.
+    /// How many bytes were published before it.
     bytes_before: u64,
 }
 
@@ -55,19 +55,19 @@ pub(crate) struct Reader {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Taken {
     Some,
-    /// What comes next is no longer here.
+    /// The next line was dropped.
     Lagged,
-    /// Nothing comes any more.
+    /// No more lines follow.
     Ended,
 }
 
 #[derive(Debug, Default)]
 struct Shared {
     entries: VecDeque<(Entry, usize)>,
-    /// The place of the first entry.
+    /// The index of the first entry.
     first: u64,
-    kept_bytes: usize,
-    /// How many bytes were ever told.
+    held_bytes: usize,
+    /// How many bytes were published in total.
     published_bytes: u64,
     is_closed: bool,
     readers: u64,
@@ -79,7 +79,7 @@ impl Ring {
         Ring { shared: Arc::default() }
     }
 
-    /// Adds a line; `stored` is in which file it begins where, if it is in one.
+    /// Adds a line; `stored` is its file and its offset there, if it is stored.
     pub(crate) fn push(&mut self, line: &[u8], stored: Option<(&Arc<Storage>, u64)>) {
         let mut shared = lock(&self.shared);
         let (entry, bytes) = match stored {
@@ -89,9 +89,9 @@ impl Ring {
             Some(_) | None => (Entry::Line(Arc::from(line)), ENTRY_BYTES + line.len()),
         };
         shared.entries.push_back((entry, line.len()));
-        shared.kept_bytes += bytes;
+        shared.held_bytes += bytes;
         shared.published_bytes += line.len() as u64;
-        while shared.kept_bytes > KEPT_BYTES_MAX && shared.entries.len() > 1 {
+        while shared.held_bytes > HELD_BYTES_MAX && shared.entries.len() > 1 {
             shared.drop_oldest();
         }
         let waiting = std::mem::take(&mut shared.waiting);
@@ -99,7 +99,7 @@ impl Ring {
         waiting.into_values().for_each(Waker::wake);
     }
 
-    /// The numbered lines that are still here, in their order.
+    /// The numbered lines that the ring holds, in order.
     pub(crate) fn numbered(&self) -> Vec<Arc<[u8]>> {
         let shared = lock(&self.shared);
         let lines = shared.entries.iter().filter_map(|(entry, _)| match entry {
@@ -109,7 +109,7 @@ impl Ring {
         lines.collect()
     }
 
-    /// A reader of what is told from now on.
+    /// A reader of what is published from now on.
     pub(crate) fn reader(&self) -> Reader {
         let mut shared = lock(&self.shared);
         shared.readers += 1;
@@ -122,7 +122,7 @@ impl Shared {
     fn drop_oldest(&mut self) {
         let Some((entry, _)) = self.entries.pop_front() else { return };
         self.first += 1;
-        self.kept_bytes -= ENTRY_BYTES
+        self.held_bytes -= ENTRY_BYTES
             + match entry {
                 Entry::Line(line) => line.len(),
                 Entry::Stored { .. } => 0,
@@ -141,7 +141,7 @@ impl Drop for Ring {
 }
 
 impl Reader {
-    /// Takes what there is, or waits. Dropping it half-way loses nothing.
+    /// Takes the available lines, or waits. Cancel-safe.
     pub(crate) fn poll_take(&mut self, context: &mut Context<'_>, entries: &mut VecDeque<Entry>) -> Poll<Taken> {
         let mut shared = lock(&self.shared);
         let Some(place) = self.next.checked_sub(shared.first) else { return Poll::Ready(Taken::Lagged) };
@@ -165,7 +165,7 @@ impl Reader {
         }
     }
 
-    /// How many bytes were told that this reader has not taken.
+    /// How many published bytes this reader has not taken.
     pub(crate) fn behind_bytes(&self) -> u64 {
         lock(&self.shared).published_bytes - self.bytes_before
     }
@@ -177,7 +177,7 @@ impl Drop for Reader {
     }
 }
 
-/// Nothing in here panics between two changes that belong together.
+/// A poisoned lock is safe to use: nothing here panics between two changes that belong together.
 fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn it_holds_no_more_than_its_bound_and_a_slow_reader_is_told() {
+    fn a_ring_is_bounded_and_a_slow_reader_learns_that_it_lags() {
         let (mut ring, file) = (Ring::new(), file());
         let mut slow = ring.reader();
         let long = vec![b'x'; LINE_BYTES_MAX + 1];
@@ -236,7 +236,7 @@ mod tests {
             ring.push(&long[..LINE_BYTES_MAX], None);
         }
         assert_eq!(take(&mut slow), (Some(Taken::Lagged), vec![]));
-        assert!(lock(&ring.shared).kept_bytes <= KEPT_BYTES_MAX);
+        assert!(lock(&ring.shared).held_bytes <= HELD_BYTES_MAX);
         assert!(slow.behind_bytes() > 4 * 1024 * 1024);
     }
 }

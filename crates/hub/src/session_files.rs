@@ -1,4 +1,4 @@
-//! What a host has of its session on disk, and nobody else while it has it: folder, locks, record and log.
+//! The files that a host owns exclusively while it runs a session: folder, locks, record and log.
 
 mod find;
 pub(crate) mod restore;
@@ -23,52 +23,52 @@ use find::Found;
 /// The folders of this user's sessions.
 #[derive(Debug, Clone)]
 pub struct SessionDirs {
-    /// What is kept.
+    /// Persistent files.
     pub state: PathBuf,
-    /// The sockets of those that live.
+    /// The sockets of running sessions.
     pub runtime: PathBuf,
-    /// Where the CLI stores conversations, if that is known: their locks are there.
+    /// Where the CLI stores conversations, if known: their locks are there.
     pub conversations: Option<PathBuf>,
 }
 
-/// Which conversation a host is for.
+/// The conversation of a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Conversation {
-    /// A new one, which gets this id.
+    /// A new conversation with this id.
     New(SessionId),
-    /// One that the CLI has stored.
+    /// A conversation that the CLI has stored.
     Resumed(SessionId),
 }
 
-/// What a host has of its session.
+/// The files of a session, open and locked for its host.
 #[derive(Debug)]
 pub struct SessionFiles {
     pub(crate) home: SessionDirs,
     pub(crate) record: Record,
     pub(crate) log: Log,
-    /// What the last host was killed in the middle of.
+    /// What the last host left open when it was killed.
     pub(crate) left_open: Snapshot,
-    /// The tool uses that the session was asked about.
+    /// The tool uses that the session had asks about.
     pub(crate) asked_tool_uses: AskedToolUses,
-    /// What another program has done to the log since the last host, if it has.
+    /// What another program did to the record or the log since the last host, if anything.
     pub(crate) damage: Option<String>,
-    /// How much was cut off the end of the log because it was no whole line.
+    /// How many bytes of an incomplete line were cut off the end of the log.
     cut_bytes: u64,
     folder: PathBuf,
-    /// True when Watari had no session of this conversation before.
+    /// True if Watari had no session of this conversation before.
     is_new: bool,
-    /// True when Watari had a session of this conversation in this directory before.
+    /// True if Watari had a session of this conversation in this directory before.
     is_known_here: bool,
-    /// True from when the folder was made to when the session begins: until then there is nothing to keep.
+    /// True for a new session until it begins: until then there is nothing to preserve.
     discard_on_drop: bool,
     holder: String,
     lock: Lock,
     conversation_locks: ConversationLocks,
-    /// None only while it is exchanged for another.
+    /// None only while it is replaced.
     conversation_lock: Option<Lock>,
 }
 
-/// Why a session cannot be had.
+/// Why a session cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenSessionError {
     /// A folder cannot be used.
@@ -79,15 +79,15 @@ pub enum OpenSessionError {
         /// What to do.
         remedy: String,
     },
-    /// Another host has it.
+    /// Another process has it.
     #[error("the session {session_id} is in use by {holder}: connect to that, or end it first")]
     InUse {
         /// The conversation.
         session_id: String,
-        /// Who has it.
+        /// The process that has it.
         holder: String,
     },
-    /// A lock cannot be had for another reason.
+    /// A lock cannot be taken for another reason.
     #[error(transparent)]
     Lock(#[from] LockError),
     /// The record cannot be used.
@@ -96,18 +96,18 @@ pub enum OpenSessionError {
     /// The log cannot be opened.
     #[error(transparent)]
     Log(#[from] OpenError),
-    /// The log was changed by another program, and cannot be written again.
+    /// Another program changed the log, which cannot be restored.
     #[error(transparent)]
     Restore(#[from] AppendError),
     /// The log cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
     /// The sessions cannot be listed.
-    #[error("cannot look for sessions in {}: {source}", .path.display())]
+    #[error("cannot list the sessions in {}: {source}", .path.display())]
     List {
         /// The folder.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
 }
@@ -118,22 +118,22 @@ impl SessionDirs {
         self.state.join("sessions").join(key.as_str())
     }
 
-    /// Where the native socket of a session is.
+    /// The path of a session's native socket.
     pub fn socket(&self, key: &Key) -> PathBuf {
         self.runtime.join(format!("{key}.sock"))
     }
 
-    /// Where the locks of sockets are; those of conversations only if they cannot be beside these.
+    /// The folder of the sockets' locks; conversation locks are here only if they cannot be beside the conversations.
     pub fn locks(&self) -> PathBuf {
         self.state.join("locks")
     }
 
-    /// The variable to set for another runtime folder.
+    /// The environment variable that sets another runtime folder.
     pub fn runtime_variable(&self) -> &'static str {
         folders::runtime_variable(&self.runtime, Some(&self.state))
     }
 
-    /// Makes the folders, for this user alone.
+    /// Creates the folders, for this user alone.
     pub fn make(&self) -> Result<(), OpenSessionError> {
         make(&self.runtime, self.runtime_variable())?;
         make(&self.state, "XDG_STATE_HOME")?;
@@ -142,14 +142,15 @@ impl SessionDirs {
     }
 }
 
-/// Looks at the record of a session. If it says that a host has it, and none has, that host was killed.
+/// Reads the record of a session. If it names a running host and there is none, that host was killed, which is
+/// recorded.
 pub fn inspect(folder: &Path) -> Result<Record, RecordError> {
     let path = folder.join("record.json");
     let mut record = Record::read(&path)?;
     if record.state == State::Running
         && let Ok(_lock) = Lock::take(&folder.join("lock"), INSPECTING)
     {
-        // Whoever had it may have ended it before we had the lock.
+        // The host may have ended the session before we took the lock.
         record = Record::read(&path)?;
         if record.state == State::Running {
             record.state = State::Interrupted;
@@ -167,8 +168,8 @@ fn make(folder: &Path, variable: &str) -> Result<(), OpenSessionError> {
 }
 
 impl SessionFiles {
-    /// Takes a session for this process. `holder` is what others are told who want it too; `random` names a session that
-    /// Watari has not had before.
+    /// Opens a session for this process. `holder` is the description that other processes see; `random` makes the key
+    /// if Watari has not had this session before.
     pub fn open(
         home: &SessionDirs,
         conversation: &Conversation,
@@ -179,7 +180,7 @@ impl SessionFiles {
         SessionFiles::open_on(Disk::Real, home, conversation, cwd, random, holder)
     }
 
-    /// The same, with the log on another disk.
+    /// Does the same, with the log on another disk.
     pub(crate) fn open_on(
         disk: Disk,
         home: &SessionDirs,
@@ -192,7 +193,7 @@ impl SessionFiles {
         lock::remove_orphans(&home.locks());
         let conversation_locks = ConversationLocks::make(home.conversations.as_deref(), Some(&home.locks()));
         let (Conversation::New(session_id) | Conversation::Resumed(session_id)) = conversation;
-        // First of all, so that no other host looks for the same one at the same time.
+        // First of all, so that no other host searches for the same session at the same time.
         let conversation_lock = lock_conversation(&conversation_locks, home, session_id.as_str(), holder)?;
         let found = match conversation {
             Conversation::New(_) => None,
@@ -202,7 +203,7 @@ impl SessionFiles {
         let key = found.as_ref().map_or_else(|| Key::from_random(random), |record| record.key.clone());
         let folder = home.session(&key);
         let is_new = found.is_none();
-        // A record that was made again from the log does not say where.
+        // A record that was rebuilt from the log does not have the directory.
         let is_known_here = found.as_ref().is_some_and(|record| record.cwd == cwd || record.cwd.as_os_str().is_empty());
         make(&folder, "XDG_STATE_HOME")?;
         let lock = lock_session(&folder.join("lock"), holder).map_err(|error| in_use(session_id.as_str(), error))?;
@@ -244,13 +245,13 @@ impl SessionFiles {
         })
     }
 
-    /// How many bytes its log may have. When it has them, the session waits as on a full disk.
+    /// Sets the maximum size of the log. When it is reached, the session waits as on a full disk.
     pub fn limit_log(&mut self, bytes_max: u64) {
         self.log.limit(bytes_max);
     }
 
-    /// Notes that the session runs, once what was left open is ended: a host that is killed before that leaves it all to
-    /// the next one.
+    /// Records that the session runs. This comes after what was left open is ended: a host that is killed earlier
+    /// leaves all of it to the next one.
     pub(crate) fn begin(&mut self) -> Result<(), RecordError> {
         self.record.state = State::Running;
         self.record.epoch = self.log.last().epoch;
@@ -259,18 +260,18 @@ impl SessionFiles {
         Ok(())
     }
 
-    /// The session never was one: nothing of it stays, unless there was one before.
+    /// Makes the drop remove the session, which never began, unless it existed before.
     pub(crate) fn discard_if_new(&mut self) {
         self.discard_on_drop = self.is_new;
     }
 
-    /// Whether Watari had a session of this conversation in this directory before. A CLI may look
-    /// for a conversation only in the directory in which that was begun (2.1.42 does), so elsewhere it may have one.
+    /// Whether Watari had a session of this conversation in this directory before. A CLI may search for a conversation
+    /// only in the directory in which it began (2.1.42 does), so elsewhere the CLI may still have it.
     pub(crate) fn had_session_here(&self) -> bool {
         self.is_known_here
     }
 
-    /// How much was cut off the end of the log because it was no whole line.
+    /// How many bytes of an incomplete line were cut off the end of the log.
     pub fn cut_bytes(&self) -> u64 {
         self.cut_bytes
     }
@@ -280,7 +281,7 @@ impl SessionFiles {
         self.conversation_locks.weakness.as_deref()
     }
 
-    /// Watari's own name of the session.
+    /// Watari's key of the session.
     pub fn key(&self) -> &Key {
         &self.record.key
     }
@@ -290,7 +291,7 @@ impl SessionFiles {
         &self.folder
     }
 
-    /// The conversation has another id from now on. Nobody else may have that.
+    /// Changes the conversation's id, and moves the lock to it.
     pub(crate) fn change_conversation(&mut self, session_id: &str) -> Result<(), OpenSessionError> {
         if self.record.session_id.as_deref() == Some(session_id) {
             return Ok(());
@@ -309,12 +310,12 @@ impl SessionFiles {
         Ok(())
     }
 
-    /// The lock of the conversation, for the supervisor of a CLI.
+    /// The lock of the conversation, for the CLI's supervisor.
     pub(crate) fn share_lock(&mut self) -> Option<Arc<fs::File>> {
         self.conversation_lock.as_mut()?.share()
     }
 
-    /// Notes that the session has ended in good order.
+    /// Records that the session has ended normally.
     pub(crate) fn close(&mut self) -> Result<(), RecordError> {
         self.record.epochs.push(self.log.last());
         self.record.state = State::Ended;
@@ -322,29 +323,31 @@ impl SessionFiles {
     }
 }
 
-/// One that never began leaves nothing.
+/// Removes the folder of a session that never began.
 impl Drop for SessionFiles {
     fn drop(&mut self) {
         if self.discard_on_drop {
-            // What cannot be removed is not a session either: it has no record.
+            // A folder that cannot be removed is not a session: it has no record.
             let _removed = fs::remove_dir_all(&self.folder);
         }
     }
 }
 
-/// What stands in the lock of a session while somebody looks at its record.
-const INSPECTING: &str = "a look at the record";
+/// The holder of a session's lock while its record is inspected.
+const INSPECTING: &str = "an inspection of the record";
 
-/// How long a look may take before it is somebody who has the session.
-const LOOKS_MAX: u32 = 1000;
+/// How many milliseconds an inspection may take; after that, the session counts as in use.
+const INSPECTION_MILLISECONDS_MAX: u32 = 1000;
 
-/// Takes the lock of a session. One who only looks has it for a moment, and is waited for.
+/// Takes the lock of a session. An inspection holds it for a moment, so this waits for it.
 fn lock_session(path: &Path, holder: &str) -> Result<Lock, LockError> {
-    let mut looks = 0;
+    let mut waited_milliseconds = 0;
     loop {
         match Lock::take(path, holder) {
-            Err(LockError::Held { holder }) if holder == INSPECTING && looks < LOOKS_MAX => {
-                looks += 1;
+            Err(LockError::Held { holder })
+                if holder == INSPECTING && waited_milliseconds < INSPECTION_MILLISECONDS_MAX =>
+            {
+                waited_milliseconds += 1;
                 std::thread::sleep(Duration::from_millis(1));
             }
             taken => return taken,

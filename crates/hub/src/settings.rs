@@ -1,20 +1,20 @@
-//! What clients have set in the CLI and it, or while it was down the host, has confirmed: a CLI that is started again is started with that. A mode that a
-//! client tightened would else fall back without anybody's doing.
+//! The settings that clients have changed and that the CLI has confirmed, or the host while no CLI ran: a restarted CLI
+//! gets them. Otherwise a mode that a client tightened would silently fall back.
 
 use std::collections::BTreeMap;
 
 use watari_sdk::{Event, Options, PermissionMode, RequestId, RequestReply, Setting, Thinking};
 
-/// How many requests may wait for the CLI's word before the oldest is forgotten; the session refuses more than that.
+/// How many requests may wait for the CLI's reply before the oldest is forgotten; the session refuses more than that.
 const UNANSWERED_MAX: usize = 1024;
 
 /// The settings of a session that clients have changed.
 #[derive(Debug, Default)]
 pub(crate) struct Settings {
     permission_mode: Option<PermissionMode>,
-    /// The model, or that the CLI is to choose it.
+    /// The model; the inner none lets the CLI choose.
     model: Option<Option<String>>,
-    /// How long the model may think, or that the CLI is to choose it.
+    /// The thinking budget; the inner none lets the CLI choose.
     thinking: Option<Option<Thinking>>,
     /// Requests that the CLI has not answered yet.
     unanswered: BTreeMap<RequestId, Setting>,
@@ -40,8 +40,8 @@ impl Settings {
         }
     }
 
-    /// The CLI changes its mode by itself too: with the approval of a plan, say. That everything runs without a question is
-    /// never taken from its word: what a client asks for passes a gate, what the CLI reports does not.
+    /// Records a mode that the CLI reports: it changes its mode by itself too, for example when a plan is approved. A
+    /// reported `bypassPermissions` is ignored: what a client requests passes a gate, what the CLI reports does not.
     fn report(&mut self, mode: &str) {
         match mode.parse() {
             Ok(PermissionMode::BypassPermissions) | Err(_) => {}
@@ -49,7 +49,7 @@ impl Settings {
         }
     }
 
-    /// Starts a CLI with what was set.
+    /// Sets the changed settings in the options of the next process.
     pub(crate) fn apply(&self, options: &mut Options) {
         if let Some(mode) = self.permission_mode {
             options.permission_mode = Some(mode);
@@ -81,7 +81,7 @@ mod tests {
         Event::StatusChanged { status: None, permission_mode: Some(mode.to_owned()), detail: RawJson::from("{}") }
     }
 
-    /// The mode with which the next CLI is started, behind events.
+    /// The permission mode of the next process after these events.
     fn restarted(operator: Option<PermissionMode>, events: &[Event]) -> Option<PermissionMode> {
         let mut settings = Settings::default();
         events.iter().for_each(|event| settings.note(event));
@@ -107,9 +107,9 @@ mod tests {
         use PermissionMode::{BypassPermissions, Default, Plan};
         assert_eq!(restarted(None, &[reported("bypassPermissions")]), None);
         assert_eq!(restarted(Some(Default), &[reported("bypassPermissions")]), Some(Default));
-        // What was reported before still holds.
+        // The mode reported before still applies.
         assert_eq!(restarted(None, &[reported("plan"), reported("bypassPermissions")]), Some(Plan));
-        // What the operator chose is not the CLI's word, and a tighter mode is.
+        // The operator's choice was not reported by the CLI, and a tighter mode was.
         assert_eq!(restarted(Some(BypassPermissions), &[reported("bypassPermissions")]), Some(BypassPermissions));
         assert_eq!(restarted(Some(BypassPermissions), &[reported("plan")]), Some(Plan));
         assert_eq!(restarted(None, &[reported("novelty")]), None);

@@ -1,4 +1,4 @@
-//! What of a session still holds: what was begun and has not ended. Whoever comes late is told that, and when a host was
+//! The current state of a session: what was begun and has not ended. A new client receives it, and when a host was
 //! killed, the next one ends it.
 
 use std::borrow::Cow;
@@ -11,11 +11,11 @@ use watari_sdk::{AskSummary, Event, ToolUseId, TurnCause};
 /// Something that begins and ends.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum SnapshotItem {
-    /// The CLI, from when it is ready.
+    /// The CLI, once it is ready.
     Cli,
     /// The conversation, as the CLI last described it.
     Session,
-    /// What runs in the background, as it was last listed.
+    /// The background tasks, as last listed.
     Tasks,
     Prompt(u64),
     Turn,
@@ -25,7 +25,7 @@ pub(crate) enum SnapshotItem {
 }
 
 impl SnapshotItem {
-    /// How deep within others it is.
+    /// The nesting depth.
     pub(crate) fn depth(&self) -> u8 {
         match self {
             SnapshotItem::Cli => 0,
@@ -40,24 +40,24 @@ impl SnapshotItem {
     }
 }
 
-/// What an event does to what holds.
+/// What an event changes in a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum SnapshotChange {
     Begins(SnapshotItem),
     Ends(SnapshotItem),
-    /// An ask, and what it is about.
+    /// An ask was opened.
     Asks(u64, AskSummary),
-    /// A turn, and the prompt it was for.
+    /// A turn ended; with its prompt.
     EndsTurn(Option<u64>),
-    /// The CLI, and all that hung on it.
+    /// The CLI exited, which ends everything that depends on it.
     EndsCli,
 }
 
-/// An event that is stored.
+/// A stored event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct StoredEvent {
     pub(crate) number: u64,
-    /// Where its line begins and how long it is without its line end, if that is known: to look for it may take long.
+    /// The start of its line and the length without the newline, if known: a search may take long.
     pub(crate) place: Option<(u64, usize)>,
 }
 
@@ -67,16 +67,16 @@ impl From<u64> for StoredEvent {
     }
 }
 
-/// What holds, and which event began it.
+/// The open items, each with the event that began it.
 #[derive(Debug, Default)]
 pub(crate) struct Snapshot {
     items: BTreeMap<SnapshotItem, StoredEvent>,
     asks: BTreeMap<u64, AskSummary>,
-    /// Asks that were closed, the oldest first.
+    /// Resolved asks, oldest first.
     closed_asks: VecDeque<(u64, AskSummary)>,
 }
 
-/// How many closed asks are remembered, for those who answer them late.
+/// How many resolved asks are remembered, for clients that answer late.
 const CLOSED_ASKS_MAX: usize = 64;
 
 impl Snapshot {
@@ -104,7 +104,7 @@ impl Snapshot {
                 self.items.remove(&SnapshotItem::Turn);
                 prompt.map(|prompt| self.items.remove(&SnapshotItem::Prompt(prompt)));
             }
-            // What the conversation is, stays.
+            // The conversation stays.
             SnapshotChange::EndsCli => {
                 self.items.retain(|item, _| *item == SnapshotItem::Session);
                 self.asks.clear();
@@ -112,19 +112,19 @@ impl Snapshot {
         }
     }
 
-    /// The events that began it, in their order.
+    /// The events that began the open items, in order.
     pub(crate) fn events(&self) -> VecDeque<StoredEvent> {
         let mut events: Vec<StoredEvent> = self.items.values().copied().collect();
         events.sort_unstable();
         events.into()
     }
 
-    /// The log was written again: where its lines are is no longer known.
+    /// Forgets the places of lines, because the log was restored.
     pub(crate) fn forget_places(&mut self) {
         self.items.values_mut().for_each(|event| event.place = None);
     }
 
-    /// The asks that are open.
+    /// The open asks.
     pub(crate) fn asks(&self) -> &BTreeMap<u64, AskSummary> {
         &self.asks
     }
@@ -136,7 +136,7 @@ impl Snapshot {
         asks.map(|(_, opened)| *opened).collect()
     }
 
-    /// The asks that are open, and those that were closed last.
+    /// The open asks, and the latest resolved ones.
     pub(crate) fn known_asks(&self) -> impl Iterator<Item = (u64, &AskSummary)> {
         let closed = self.closed_asks.iter().map(|(ask, summary)| (*ask, summary));
         closed.chain(self.asks.iter().map(|(ask, summary)| (*ask, summary)))
@@ -147,7 +147,7 @@ impl Snapshot {
     }
 }
 
-/// What an event changes.
+/// Returns what an event changes.
 pub(crate) fn snapshot_change(event: &Event) -> Option<SnapshotChange> {
     Some(match event {
         Event::Ready { .. } => SnapshotChange::Begins(SnapshotItem::Cli),
@@ -196,7 +196,7 @@ pub(crate) fn snapshot_change(event: &Event) -> Option<SnapshotChange> {
     })
 }
 
-/// The same, of an event that was stored.
+/// Does the same for a stored event.
 pub(crate) fn stored_snapshot_change(line: &[u8]) -> Option<SnapshotChange> {
     #[derive(Deserialize)]
     struct Line<'a> {
@@ -258,7 +258,7 @@ mod tests {
         AskSummary { kind: AskTag::Permission, tool_use, repeated: true, tool }
     }
 
-    /// Events of each kind that changes what holds, but for those that need half a session to be made.
+    /// Events of each kind that changes a snapshot, except those that need much setup.
     fn events() -> Vec<Event> {
         let message = || MessageId("m".into());
         vec![
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_was_stored_changes_the_same_as_when_it_was_told() {
+    fn a_stored_event_changes_the_same_as_the_published_one() {
         for event in events() {
             let line = serde_json::to_string(&event).unwrap();
             assert_eq!(stored_snapshot_change(line.as_bytes()), snapshot_change(&event), "{line}");
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_ended_does_not_hold() {
+    fn what_has_ended_is_not_in_the_snapshot() {
         let mut snapshot = Snapshot::default();
         let numbers = |snapshot: &Snapshot| snapshot.events().iter().map(|event| event.number).collect::<Vec<_>>();
         for (number, item) in [SnapshotItem::Session, SnapshotItem::Cli, SnapshotItem::Prompt(1), SnapshotItem::Turn]

@@ -1,8 +1,8 @@
-//! The socket of a session: for its user alone, in a place that is nobody else's.
+//! The socket of a session: for its user alone, at a path that no other user can replace.
 //!
-//! It is bound under another name beside its place, closed to others, and only then renamed: so it is never there half
-//! made, and one that a killed process left behind is replaced without a moment in which there is none. (Who
-//! connects is looked at by whoever accepts.)
+//! It is bound under a temporary name, closed to other users, and then renamed. So clients never see it half made, and
+//! a socket that a killed process left behind is replaced without a gap. (The user of a connection is checked when it
+//! is accepted.)
 
 use std::fs;
 use std::io;
@@ -13,64 +13,64 @@ use std::path::{Path, PathBuf};
 use watari_sdk::files::folders::{self, Trouble};
 use watari_sdk::files::{is_this_user, sockets};
 
-/// What the name of a socket gets while it is made.
+/// The suffix of a socket's temporary name.
 const ASIDE: &str = "~";
 
-/// How many bytes the path of a socket may have: what the system takes, with room for the name under which it is made.
+/// The maximum length of a socket's path in bytes: the system's limit, minus the suffix of the temporary name.
 pub const PATH_BYTES_MAX: usize = if cfg!(target_os = "linux") { 107 } else { 103 } - ASIDE.len();
 
-/// A socket that is listened on. It is removed when this is dropped, if it is still ours.
+/// A listening socket. The drop removes its file, if it is still the same.
 #[derive(Debug)]
 pub struct HostSocket {
     listener: UnixListener,
     path: PathBuf,
-    /// What it is for the system: another one may be in its place one day.
+    /// The device and inode: another socket may take its place later.
     identity: (u64, u64),
 }
 
-/// Why a socket cannot be had.
+/// Why a socket cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub enum SocketError {
     /// The path is too long for the system.
-    #[error("the socket's path {} has {bytes} bytes, and may have {PATH_BYTES_MAX}: choose a shorter one", .path.display())]
+    #[error("the socket path {} has {bytes} bytes (maximum {PATH_BYTES_MAX}): choose a shorter one", .path.display())]
     TooLong {
         /// The path.
         path: PathBuf,
-        /// How long it is.
+        /// Its length.
         bytes: usize,
     },
-    /// Somebody listens there.
-    #[error("somebody listens on {} already: end that first, or choose another path", .path.display())]
+    /// Another process listens there.
+    #[error("another process is listening on {}: stop it, or choose another path", .path.display())]
     InUse {
         /// The path.
         path: PathBuf,
     },
-    /// Something else than a socket is there.
-    #[error("{} is {what}, and is left alone: remove it, or choose another path", .path.display())]
+    /// The path names something other than a socket.
+    #[error("{} is {what} and is not replaced: remove it, or choose another path", .path.display())]
     InTheWay {
         /// The path.
         path: PathBuf,
         /// What it is.
         what: &'static str,
     },
-    /// Another user could put a socket of her own in its place.
+    /// Another user could replace the socket.
     #[error("{what}: choose a path in a folder of this user's, to which no other user can write unless it is sticky")]
     Replaceable {
         /// What is wrong.
         what: String,
     },
-    /// The system says no.
+    /// The system refused.
     #[error("cannot listen on {}: {source}", .path.display())]
     Io {
         /// The path.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
 }
 
 impl HostSocket {
-    /// Listens at a path. Only one process may do this for a path at a time: it has a lock for it.
+    /// Listens at a path. The caller holds a lock, so that only one process at a time does this for a path.
     pub fn bind(path: &Path) -> Result<HostSocket, SocketError> {
         let io = |source| SocketError::Io { path: path.to_owned(), source };
         let mut aside = path.as_os_str().to_owned();
@@ -79,10 +79,10 @@ impl HostSocket {
         if bytes > PATH_BYTES_MAX {
             return Err(SocketError::TooLong { path: path.to_owned(), bytes });
         }
-        look_around(path)?;
-        look_at(path)?;
-        // One of ours that was killed in the middle; anything else is in the way.
-        look_at(&aside)?;
+        check_folder(path)?;
+        check_replaceable(path)?;
+        // It may be the socket of a host that was killed here; anything else is not touched.
+        check_replaceable(&aside)?;
         let _absent = fs::remove_file(&aside);
         let listener = sockets::listen_at(&aside).map_err(io)?;
         let placed = fs::symlink_metadata(&aside)
@@ -96,17 +96,17 @@ impl HostSocket {
         }
     }
 
-    /// Where it is.
+    /// The socket's path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether it is still in its place: somebody may have removed it, and then nobody can connect any more.
+    /// Whether the socket is still in its place. If it was removed, clients can no longer connect.
     pub fn is_in_place(&self) -> bool {
         fs::symlink_metadata(&self.path).is_ok_and(|there| (there.dev(), there.ino()) == self.identity)
     }
 
-    /// What is listened on.
+    /// The listener.
     pub fn listener(&self) -> &UnixListener {
         &self.listener
     }
@@ -115,14 +115,14 @@ impl HostSocket {
 impl Drop for HostSocket {
     fn drop(&mut self) {
         if self.is_in_place() {
-            // If it cannot be removed, the next one replaces it.
+            // If it cannot be removed, the next host replaces it.
             let _removed = fs::remove_file(&self.path);
         }
     }
 }
 
-/// Checks that no other user can replace a socket, or the folder under it while it is made.
-fn look_around(path: &Path) -> Result<(), SocketError> {
+/// Checks that no other user can replace the socket, or its folder meanwhile.
+fn check_folder(path: &Path) -> Result<(), SocketError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     folders::check_unchangeable(folder).map_err(|trouble| match trouble {
         Trouble::Hidden { source, .. } => SocketError::Io { path: path.to_owned(), source },
@@ -136,8 +136,8 @@ fn look_around(path: &Path) -> Result<(), SocketError> {
     })
 }
 
-/// That a place is free, or has a socket of ours on which nobody listens.
-fn look_at(path: &Path) -> Result<(), SocketError> {
+/// Checks that a path is free, or is this user's socket without a listener.
+fn check_replaceable(path: &Path) -> Result<(), SocketError> {
     let in_the_way = |what| Err(SocketError::InTheWay { path: path.to_owned(), what });
     let metadata = match fs::symlink_metadata(path) {
         Ok(metadata) => metadata,
@@ -182,7 +182,7 @@ mod tests {
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
         let _client = UnixStream::connect(&path).unwrap();
         socket.listener().accept().unwrap();
-        assert_eq!(refusal(&path), "somebody listens on F/s.sock already: end that first, or choose another path");
+        assert_eq!(refusal(&path), "another process is listening on F/s.sock: stop it, or choose another path");
         drop(socket);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }
@@ -191,7 +191,7 @@ mod tests {
     fn one_that_was_left_behind_is_replaced_also_when_it_was_half_made() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("s.sock");
-        // A listener that is dropped leaves its file, as a killed process does.
+        // A dropped listener leaves its file, as a killed process does.
         drop(UnixListener::bind(&path).unwrap());
         drop(UnixListener::bind(folder.path().join("s.sock~")).unwrap());
         let _socket = HostSocket::bind(&path).unwrap();
@@ -206,20 +206,20 @@ mod tests {
         fs::write(path("file"), "precious").unwrap();
         fs::create_dir(path("folder")).unwrap();
         std::os::unix::fs::symlink("file", path("link")).unwrap();
-        assert_eq!(refusal(&path("file")), "F/file is a file, and is left alone: remove it, or choose another path");
+        assert_eq!(refusal(&path("file")), "F/file is a file and is not replaced: remove it, or choose another path");
         assert_eq!(
             refusal(&path("folder")),
-            "F/folder is a folder, and is left alone: remove it, or choose another path"
+            "F/folder is a folder and is not replaced: remove it, or choose another path"
         );
         assert_eq!(
             refusal(&path("link")),
-            "F/link is a symbolic link, and is left alone: remove it, or choose another path"
+            "F/link is a symbolic link and is not replaced: remove it, or choose another path"
         );
         assert_eq!(fs::read_to_string(path("file")).unwrap(), "precious");
         fs::write(path("s.sock~"), "precious").unwrap();
         assert!(refusal(&path("s.sock")).starts_with("F/s.sock~ is a file"));
         let long = folder.path().join("x".repeat(PATH_BYTES_MAX));
-        assert!(refusal(&long).contains("and may have"), "{}", refusal(&long));
+        assert!(refusal(&long).contains("(maximum "), "{}", refusal(&long));
         assert!(refusal(&path("nowhere/s.sock")).starts_with("cannot listen on F/s.sock: "));
     }
 

@@ -1,7 +1,7 @@
-//! Following a session: what there was, from the file, and what happens from then on, without a seam.
+//! A subscription to a session: past events from the file, and then live events, without a gap.
 //!
-//! It is done in slices. All clients of a host are served by one thread, so what one call does is bounded in bytes, and a
-//! line that is too long for a slice is not read here: its place is handed to the client's connection.
+//! It works in slices. One thread serves all clients of a host, so the work of one call is bounded in bytes. A line
+//! that is too long for a slice is not read here: the client's connection gets its place and reads it.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -18,54 +18,53 @@ use crate::publisher::{HostState, Piece};
 use crate::ring::{Entry, Reader, Taken};
 use crate::snapshot::StoredEvent;
 
-/// From where somebody wants to follow a session.
+/// Where a client's replay begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Since {
-    /// From now on, with what still holds: open asks, open blocks, prompts that wait.
+    /// Live events only, after the snapshot: open asks, open blocks, waiting prompts.
     Now,
-    /// With everything behind a position.
+    /// All events after a position.
     After(Position),
-    /// With everything behind a position, and then the asks that were opened before it and are still open: for a client
-    /// that keeps nothing but its position.
+    /// All events after a position, and then the open asks from before it: for a client that stores only its position.
     AfterWithAsks(Position),
-    /// With everything behind a position that this client has reached with an earlier follower, which fell behind. What is
-    /// lost behind it is marked in the stream.
+    /// All events after a position that this client has reached with an earlier subscription, which lagged behind. Lost
+    /// events after it are marked in the stream.
     Lagged(Position),
-    /// With everything, because the position that is known is of another session.
+    /// All events, because the client's position is of another session.
     OtherSession,
 }
 
-/// Somebody was let in.
+/// An attached client.
 #[derive(Debug)]
 pub struct Attachment {
-    /// Watari's own name of the session.
+    /// Watari's key of the session.
     pub key: Key,
     /// The CLI's id of the conversation.
     pub session_id: String,
-    /// How far it is.
+    /// The state of the session.
     pub state: HostState,
-    /// The last numbered event before what comes live.
+    /// The last numbered event before the live events.
     pub last: Position,
-    /// Up to here numbered events are not news: what of them is told is told again, because it still holds.
+    /// Numbered events up to this position are not new: those that are delivered belong to the snapshot.
     pub known: Position,
-    /// True when the position that was asked for is not one of this log: everything is told from the beginning.
+    /// True if the requested position is not one of this log: the replay begins with the first event.
     pub is_gap: bool,
-    /// The asks that are open, and those that were closed last.
+    /// The open asks, and the latest resolved ones.
     pub asks: Vec<(AskId, AskSummary)>,
     /// Why events cannot be stored at the moment, if they cannot.
     pub trouble: Option<String>,
-    /// The lines to come.
+    /// The lines to deliver.
     pub subscription: Subscription,
 }
 
-/// What a follower tells before what happens from now on.
+/// What is delivered before live events.
 #[derive(Debug)]
 pub(crate) struct Backlog {
-    /// All events behind this number.
+    /// All events after this number.
     pub(crate) after: Option<u64>,
-    /// Then these events from before, because they still hold.
+    /// Then these earlier events of the snapshot.
     pub(crate) again: VecDeque<StoredEvent>,
-    /// Then the text so far of blocks that grow.
+    /// Then the text of open blocks so far.
     pub(crate) open_text: VecDeque<(u64, Arc<Piece>)>,
 }
 
@@ -73,43 +72,43 @@ pub(crate) struct Backlog {
 #[derive(Debug)]
 pub struct Subscription {
     storage: Arc<Storage>,
-    /// Up to where the file is read.
+    /// The end of what is read from the file.
     end: u64,
-    /// The last numbered event when it was let in.
+    /// The last numbered event at the time of the attach.
     attached_at: Position,
     replay: Option<Lines>,
     again: VecDeque<StoredEvent>,
-    /// The search for the first of `again`, if its place is not known.
+    /// The search for the first event of `again`, if its place is not known.
     search: Option<Lines>,
     open_text: VecDeque<(u64, Arc<Piece>)>,
     is_caught_up: bool,
-    /// What was taken from the ring and not told yet.
+    /// Entries taken from the ring and not delivered yet.
     taken: VecDeque<Entry>,
     reader: Reader,
-    /// The last numbered event that was told.
+    /// The last numbered event that was delivered.
     last: Option<Position>,
 }
 
-/// What following brought.
+/// The result of one call.
 #[derive(Debug)]
 pub enum Delivery {
-    /// A slice was told, which may be of no line at all.
+    /// A slice was delivered, possibly without a line.
     Delivered {
-        /// What that cost, in bytes that were read.
+        /// The number of bytes read.
         cost_bytes: usize,
     },
-    /// The next line is too long to be told here. Read it and tell it, in another thread, before following on.
+    /// The next line is too long to be delivered here. Read and deliver it in another thread before the next call.
     Long(StoredLine),
-    /// It fell too far behind, and has to be let in again, behind the last that it was told.
+    /// The subscription lagged behind the ring. Attach again, after the last delivered event.
     Lagged,
     /// The host has ended.
     Ended,
 }
 
-/// How much is read and told in one go.
+/// How many bytes are read and delivered in one call.
 const SLICE_BYTES: usize = 64 * 1024;
 
-/// What a line costs beside its bytes: to tell a hundred short ones is as much work as a long one.
+/// What a line costs besides its bytes: a hundred short lines are as much work as a long one.
 const LINE_COST_BYTES: usize = 256;
 
 impl Subscription {
@@ -122,11 +121,11 @@ impl Subscription {
         Subscription { storage, end, attached_at, replay, again, search, open_text, is_caught_up, taken, reader, last }
     }
 
-    /// Tells the next lines, without their line ends; waits if there are none. What it does in one go is bounded: let others
-    /// have their turn between two calls. Dropping it half-way loses nothing: it waits only before it takes something.
+    /// Delivers the next lines, without their newlines; waits if there are none. The work of one call is bounded: let
+    /// other clients proceed between two calls. Cancel-safe: it waits only before it takes something.
     pub async fn next(&mut self, mut deliver: impl FnMut(&[u8])) -> Result<Delivery, ReadError> {
         let mut budget = SLICE_BYTES;
-        if let Some(long) = self.tell_backlog(&mut budget, &mut deliver)? {
+        if let Some(long) = self.deliver_backlog(&mut budget, &mut deliver)? {
             return Ok(Delivery::Long(long));
         }
         if budget < SLICE_BYTES {
@@ -140,21 +139,21 @@ impl Subscription {
                 Taken::Ended => return Ok(Delivery::Ended),
             }
         }
-        self.tell_taken(&mut deliver)
+        self.deliver_taken(&mut deliver)
     }
 
-    /// How many bytes were told by the session and not yet by this.
+    /// How many published bytes were not delivered yet.
     pub fn behind_bytes(&self) -> u64 {
         self.reader.behind_bytes()
     }
 
-    /// The last numbered event that was told.
+    /// The last numbered event that was delivered.
     pub fn last(&self) -> Option<Position> {
         self.last
     }
 
-    /// Tells what was taken from the ring, up to a long line.
-    fn tell_taken(&mut self, deliver: &mut impl FnMut(&[u8])) -> Result<Delivery, ReadError> {
+    /// Delivers entries taken from the ring, up to a long line.
+    fn deliver_taken(&mut self, deliver: &mut impl FnMut(&[u8])) -> Result<Delivery, ReadError> {
         let mut cost_bytes = 0;
         while let Some(entry) = self.taken.pop_front() {
             match entry {
@@ -174,35 +173,35 @@ impl Subscription {
         Ok(Delivery::Delivered { cost_bytes })
     }
 
-    /// Tells some of what there was before, until the budget is spent or all is told, or up to a long line.
-    fn tell_backlog(
+    /// Delivers past events, until the budget is used up or all are delivered, or up to a long line.
+    fn deliver_backlog(
         &mut self,
         budget: &mut usize,
         deliver: &mut impl FnMut(&[u8]),
     ) -> Result<Option<StoredLine>, ReadError> {
-        if let Some(long) = self.tell_replay(budget, deliver)? {
+        if let Some(long) = self.deliver_replay(budget, deliver)? {
             return Ok(Some(long));
         }
         while *budget > 0
             && let Some(event) = self.again.front().copied()
         {
-            if let Some(long) = self.tell_again(event, budget, deliver)? {
+            if let Some(long) = self.deliver_again(event, budget, deliver)? {
                 return Ok(Some(long));
             }
         }
         while *budget > 0
             && let Some((block, piece)) = self.open_text.pop_front()
         {
-            self.tell_ephemeral(&Published::Event(piece.event(block)), budget, deliver);
+            self.deliver_ephemeral(&Published::Event(piece.event(block)), budget, deliver);
         }
         if *budget > 0 && !self.is_caught_up {
             self.is_caught_up = true;
-            self.tell_ephemeral(&Published::Host(HostEvent::CaughtUp), budget, deliver);
+            self.deliver_ephemeral(&Published::Host(HostEvent::CaughtUp), budget, deliver);
         }
         Ok(None)
     }
 
-    fn tell_replay(
+    fn deliver_replay(
         &mut self,
         budget: &mut usize,
         deliver: &mut impl FnMut(&[u8]),
@@ -226,8 +225,8 @@ impl Subscription {
         Ok(None)
     }
 
-    /// Tells an event from before, the first of those that are told again.
-    fn tell_again(
+    /// Delivers the first event of `again`.
+    fn deliver_again(
         &mut self,
         event: StoredEvent,
         budget: &mut usize,
@@ -235,7 +234,7 @@ impl Subscription {
     ) -> Result<Option<StoredLine>, ReadError> {
         *budget = budget.saturating_sub(LINE_COST_BYTES);
         let known = event.place.and_then(|(start, bytes)| StoredLine::at(&self.storage, start, bytes).ok());
-        // In a file that somebody changed, something else may stand there.
+        // Another program may have changed the file.
         let Some(line) = known.filter(|line| line.position().seq == event.number) else {
             return self.search_again(event.number, budget, deliver);
         };
@@ -248,7 +247,7 @@ impl Subscription {
         Ok(None)
     }
 
-    /// The same for an event whose place is not known, because the log was changed and written again.
+    /// Does the same for an event whose place is not known, because the log was restored.
     fn search_again(
         &mut self,
         number: u64,
@@ -257,7 +256,7 @@ impl Subscription {
     ) -> Result<Option<StoredLine>, ReadError> {
         let search = self.search.take();
         let mut lines = search.unwrap_or_else(|| Lines::behind(&self.storage, number.saturating_sub(1), self.end));
-        // What was lost is not there; the line behind it is not what is wanted.
+        // A lost event is not found; the line after it is not the one searched for.
         match lines.next_within(budget)? {
             Step::Unfinished => {
                 self.search = Some(lines);
@@ -276,9 +275,9 @@ impl Subscription {
         Ok(None)
     }
 
-    fn tell_ephemeral(&mut self, told: &Published, budget: &mut usize, deliver: &mut impl FnMut(&[u8])) {
+    fn deliver_ephemeral(&mut self, published: &Published, budget: &mut usize, deliver: &mut impl FnMut(&[u8])) {
         let mut event = Vec::new();
-        told.write(&mut event);
+        published.write(&mut event);
         let line = ephemeral_line(self.attached_at, event);
         *budget = budget.saturating_sub(line.len());
         self.deliver_line(&line, deliver);

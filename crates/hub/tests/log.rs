@@ -1,7 +1,7 @@
-//! What a log promises: what was stored is found again, whatever happened to the writer and to the end of the file.
+//! What a log promises: stored events are found again, whatever happened to the writer and to the end of the file.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
-#![allow(clippy::print_stdout, reason = "one of them is a process that tells what it did")]
+#![allow(clippy::print_stdout, reason = "one of them is a process that reports what it stored")]
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use watari_hub::Position;
 use watari_hub::log::{AppendError, Log, OpenError, ephemeral_line};
 
-/// The lines behind a number, as text.
+/// The lines after a number, as text.
 fn lines(log: &Log, after: u64) -> Vec<String> {
     let mut lines = log.after(Position { epoch: 0, seq: after }).unwrap();
     let mut found = Vec::new();
@@ -39,7 +39,7 @@ fn every_line_has_its_position_and_every_opening_begins_an_epoch() {
     let (mut log, found) = Log::open(&path, 1).unwrap();
     assert_eq!((found.last, found.cut_bytes), (Position { epoch: 1, seq: 2 }, 0));
     assert_eq!(append(&mut log, r#"{"type":"渡り"}"#), r#"{"seq":"2:3","type":"渡り"}"#);
-    // An epoch in which nothing was stored counts all the same, if somebody remembers it.
+    // An epoch in which nothing was stored counts too, if the caller remembers it.
     drop(log);
     let (mut log, _) = Log::open(&path, 7).unwrap();
     append(&mut log, "{}");
@@ -59,14 +59,14 @@ fn what_is_not_a_log_is_left_alone() {
         assert!(matches!(error, OpenError::Unknown { .. }), "{error}");
         assert_eq!(fs::read_to_string(&path).unwrap(), text);
     }
-    // One that was broken off while it was made is none yet.
+    // A log whose first line is incomplete is empty.
     fs::write(&path, "{\"format\":\"wat").unwrap();
     let (mut log, _) = Log::open(&path, 0).unwrap();
     assert_eq!(append(&mut log, "{}"), r#"{"seq":"1:1"}"#);
 }
 
 proptest! {
-    /// Cut anywhere, or with anything behind it, a log opens again with every line that is whole, and goes on.
+    /// Cut anywhere, or with anything appended, a log opens with every whole line, and continues.
     #[test]
     fn a_broken_end_is_cut_off_and_nothing_else(
         sizes in proptest::collection::vec(prop_oneof![0usize..40, 60_000usize..70_000], 1..12),
@@ -94,7 +94,7 @@ proptest! {
                 prop_assert!(next.ends_with(&format!(":{}\"}}", whole + 1)), "{}", next);
                 prop_assert_eq!(lines(&log, whole as u64), [next]);
             }
-            // Only when the first line is not ours, because something else stands where it was cut.
+            // Only if the first line is not a log's, because something else follows the cut.
             Err(error) => prop_assert!(cut < 40 && !behind.is_empty(), "{}", error),
         }
     }
@@ -103,7 +103,7 @@ proptest! {
 /// The variable that makes a test of this program the writer of a log.
 const WRITER: &str = "WATARI_TEST_LOG";
 
-/// The process that the others start, and kill. It tells each position when it was stored.
+/// The process that the other tests start and kill. It prints each position once it is stored.
 #[test]
 #[ignore = "not a test: a process that others start"]
 fn writer() {
@@ -115,7 +115,7 @@ fn writer() {
             Ok(_) => println!("stored {}", log.last().seq),
             Err(AppendError::Full { .. }) => {
                 println!("full {}", log.last().seq);
-                // Whoever started it makes room, and says so.
+                // The parent makes space, and reports that.
                 std::io::stdin().read_line(&mut String::new()).unwrap();
             }
             Err(error) => panic!("{error}"),
@@ -135,29 +135,29 @@ fn start_writer(path: &Path, shell: &str) -> std::process::Child {
 }
 
 #[test]
-fn what_a_killed_writer_has_told_is_there() {
+fn what_a_killed_writer_reported_as_stored_is_there() {
     let kills = if std::env::var_os("CI").is_some_and(|value| value == "true") { 200 } else { 40 };
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("events.jsonl");
-    let mut told = 0;
+    let mut reported = 0;
     for kill in 0..kills {
         let mut writer = start_writer(&path, "exec \"$@\"");
         let mut output = BufReader::new(writer.stdout.take().unwrap()).lines().map(Result::unwrap);
-        // After another number of lines each time.
-        let wanted = told + 1 + (kill * 7) % 23;
+        // After a different number of lines each time.
+        let wanted = reported + 1 + (kill * 7) % 23;
         let mut numbers = output.by_ref().filter_map(|line| line.strip_prefix("stored ")?.parse::<u64>().ok());
         numbers.by_ref().find(|number| *number >= wanted).unwrap();
         writer.kill().unwrap();
         writer.wait().unwrap();
-        told = numbers.last().unwrap_or(wanted).max(wanted);
+        reported = numbers.last().unwrap_or(wanted).max(wanted);
         let (log, found) = Log::open(&path, 0).unwrap();
-        assert!(found.last.seq >= told, "{told} was told, and {} is there", found.last.seq);
+        assert!(found.last.seq >= reported, "{reported} was reported, and {} is there", found.last.seq);
         assert_eq!(lines(&log, 0).len() as u64, found.last.seq);
-        told = found.last.seq;
+        reported = found.last.seq;
     }
 }
 
-/// On a disk of its own that is too small, which only root can make, in a namespace of its own.
+/// On a disk of its own that is too small, in a namespace of its own, which needs root.
 #[test]
 fn a_full_disk_loses_nothing_and_goes_on_when_there_is_room() {
     let folder = tempfile::tempdir().unwrap();
@@ -182,7 +182,7 @@ fn a_full_disk_loses_nothing_and_goes_on_when_there_is_room() {
         }
     };
     assert!(full == stored && full > 5, "{full} {stored}");
-    // Seen from outside: whole lines only, and room for more once there is some.
+    // Seen from outside: whole lines only, and more once there is space.
     let inside = format!("/proc/{}/root{}", writer.id(), path.display());
     let text = fs::read_to_string(&inside).unwrap();
     assert!(text.ends_with("\"}\n") && text.lines().count() as u64 == full + 1, "{} lines", text.lines().count());

@@ -8,13 +8,13 @@ use watari_sdk::files::programs;
 /// The version of Claude Code that the tests run against.
 pub const PINNED_CLAUDE_VERSION: &str = "2.1.325";
 
-/// The oldest version that sessions are held with; a few tests run against it too.
+/// The oldest supported version; a few tests run against it too.
 pub const OLDEST_CLAUDE_VERSION: &str = "2.1.42";
 
 /// The path of the pinned CLI: `$WATARI_TEST_CLAUDE`, or the one that `./check` put into the cache.
 ///
 /// # Panics
-/// When there is no such file: a test without the CLI has nothing to say, and must not pass.
+/// If the file does not exist: a test without the CLI proves nothing, and must not pass.
 pub fn pinned_claude() -> PathBuf {
     // An empty variable counts as unset.
     match std::env::var_os("WATARI_TEST_CLAUDE").filter(|path| !path.is_empty()) {
@@ -26,15 +26,15 @@ pub fn pinned_claude() -> PathBuf {
 /// The path of the oldest CLI, which `./check` put into the cache.
 ///
 /// # Panics
-/// When there is no such file.
+/// If the file does not exist.
 pub fn oldest_claude() -> PathBuf {
     installed(OLDEST_CLAUDE_VERSION)
 }
 
-#[expect(clippy::panic, reason = "only tests call this, and the message tells what to do")]
+#[expect(clippy::panic, reason = "only tests call this, and the message says what to do")]
 fn installed(version: &str) -> PathBuf {
     let Some(cache) = cache() else {
-        panic!("cannot tell where the cache is: none of WATARI_CACHE, XDG_CACHE_HOME and HOME is set");
+        panic!("cannot determine the cache folder: none of WATARI_CACHE, XDG_CACHE_HOME and HOME is set");
     };
     let install = installs_in(&cache).join(version);
     let path = install.join("claude");
@@ -44,18 +44,18 @@ fn installed(version: &str) -> PathBuf {
     }
     if let Err(trouble) = programs::examine_install(&install, &path) {
         let (what, remedy) = trouble.describe(&install, "WATARI_CACHE");
-        panic!("no Claude Code is run from the cache: {what}; {remedy}");
+        panic!("cannot run Claude Code from the cache: {what}; {remedy}");
     }
     path
 }
 
-/// The folder, outside of every checkout, for what is fetched once; none if no variable says where.
+/// The cache folder, outside of every checkout, for downloads; none if no variable names it.
 pub fn cache() -> Option<PathBuf> {
     cache_of(|name| std::env::var_os(name))
 }
 
 pub(crate) fn cache_of(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
-    // By the XDG base directory rules an empty variable counts as unset, and so does a relative path.
+    // By the XDG base directory rules, an empty variable or a relative path counts as unset.
     let set = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let cache = set("WATARI_CACHE")
         .or_else(|| set("XDG_CACHE_HOME").filter(|path| path.is_absolute()).map(|path| path.join("watari")))
@@ -63,7 +63,7 @@ pub(crate) fn cache_of(variable: impl Fn(&str) -> Option<OsString>) -> Option<Pa
     cache.and_then(|path| std::path::absolute(path).ok())
 }
 
-/// The folder of a cache with one folder per version of the CLI.
+/// The folder of a cache that has one folder per version of the CLI.
 pub(crate) fn installs_in(cache: &Path) -> PathBuf {
     cache.join("claude-code")
 }

@@ -1,4 +1,4 @@
-//! Files that a person writes by hand, as YAML or JSON: reading them, and saying where one is wrong.
+//! Reads files that people write by hand, as YAML or JSON, and reports where one is wrong.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use serde::de::DeserializeOwned;
 use watari_sdk::files::HAND_WRITTEN;
 
-/// Why a file that somebody wrote cannot be used.
+/// Why a hand-written file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum BadFile {
     /// It cannot be read.
@@ -19,21 +19,21 @@ pub enum BadFile {
     Unreadable {
         /// Its name.
         name: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// It says something that makes no sense.
+    /// Its content is invalid.
     #[error("{name}:{line}:{column}: {problem}{snippet}")]
     Wrong {
         /// Its name.
         name: String,
-        /// The line that is wrong, from one on.
+        /// The line, from 1.
         line: u64,
-        /// The column, from one on.
+        /// The column, from 1.
         column: u64,
-        /// What is wrong with it.
+        /// What is wrong.
         problem: String,
-        /// The lines around it, with a mark below the place; begins a new line if there is any.
+        /// The lines around it, with a mark below the place; begins with a newline unless it is empty.
         snippet: String,
     },
 }
@@ -47,20 +47,20 @@ pub(crate) fn text_of(path: &Path) -> Result<String, BadFile> {
     text_in(path).map_err(unreadable)
 }
 
-/// The text of a file that somebody wrote.
+/// Reads the text of a hand-written file.
 pub(crate) fn text_in(path: &Path) -> io::Result<String> {
     let file = HAND_WRITTEN.open(path)?;
     let mut bytes = Vec::new();
-    // A pipe that nobody has opened to write is at its end for the system; its writer may be still to come.
+    // For the system, a pipe without a writer is at its end; its writer may still come.
     if file.metadata()?.file_type().is_fifo() {
         wait_for(&file)?;
     }
-    // Of a device such as /dev/zero there is no end.
+    // A device such as /dev/zero has no end.
     let mut limited = (&file).take(BYTES_MAX + 1);
     loop {
         match limited.read_to_end(&mut bytes) {
             Ok(_) => break,
-            // A pipe whose writer has not written yet.
+            // The writer of the pipe has not written yet.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => wait_for(&file)?,
             Err(error) => return Err(error),
         }
@@ -71,7 +71,7 @@ pub(crate) fn text_in(path: &Path) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
-/// How much a person writes by hand, and with images in it.
+/// The maximum size of a file, with room for images.
 const BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// How long the writer of a pipe may be silent.
@@ -92,8 +92,8 @@ fn wait_for(pipe: &File) -> io::Result<()> {
 }
 
 pub(crate) fn read<T: DeserializeOwned>(name: &str, text: &str) -> Result<T, BadFile> {
-    // An input of a tool that says `no` means the word. What looks like a number is none where a text is wanted, because
-    // an editor that goes by the schema says the same.
+    // A tool's input of `no` means the text. A number is not accepted where a text is expected, because an editor that
+    // uses the schema rejects it too.
     let options = serde_saphyr::options! { strict_booleans: true, no_schema: true };
     serde_saphyr::from_str_with_options(text, options).map_err(|error| wrong(name, &error))
 }
@@ -106,16 +106,16 @@ fn wrong(name: &str, error: &serde_saphyr::Error) -> BadFile {
         Some((problem, _)) => problem.to_owned(),
         None => bare,
     };
-    let problem = in_plain_words(&problem);
-    let rendered = in_plain_words(&error.to_string());
-    // Behind the line with the arrow, which names the place once more.
+    let problem = in_plain_terms(&problem);
+    let rendered = in_plain_terms(&error.to_string());
+    // After the line with the arrow, which repeats the place.
     let snippet = rendered.split_once("\n -->").and_then(|(_, rest)| rest.split_once('\n'));
     let snippet = snippet.map_or_else(String::new, |(_, lines)| format!("\n{}", lines.trim_end()));
     BadFile::Wrong { name: name.to_owned(), line, column, problem, snippet }
 }
 
-/// The parser's words for what is expected are those of the YAML standard.
-fn in_plain_words(text: &str) -> String {
+/// Replaces the parser's terms of the YAML standard.
+fn in_plain_terms(text: &str) -> String {
     text.replace("expected sequence start", "expected a list")
         .replace("expected mapping start", "expected a mapping")
         .replace(", set DuplicateKeyPolicy in Options if acceptable", "")

@@ -1,5 +1,5 @@
-//! What tests of Watari stand on: a stub of the Messages API, a fake CLI, a clean room for the real one,
-//! and a look at processes.
+//! Tools for tests of Watari: a stub of the Messages API, a fake CLI, a sandbox for the real CLI, and queries of the
+//! process table.
 
 pub mod claude;
 pub mod fake_claude;

@@ -1,12 +1,12 @@
-//! Stands in for the CLI and is the real one with a witness: passes everything on unchanged and writes it down.
+//! Runs the real CLI in its place, passes everything on unchanged and records it.
 //!
-//! `RECORD_CLAUDE` names the real CLI and `RECORD_TO` the file. The file has a JSON line for each line that was said:
-//! `{"t": seconds, "dir": who, "m": what}`. `dir` is `sdk>` for a line to the CLI, `cli>` for one of its own,
+//! `RECORD_CLAUDE` names the real CLI and `RECORD_TO` the file. The file has a JSON line for each line of the streams:
+//! `{"t": seconds, "dir": stream, "m": content}`. `dir` is `sdk>` for a line to the CLI, `cli>` for one from it,
 //! `stderr`, `spawn` with its command line, `eof` with the stream that ended, and `exit` with its code, or with its
-//! signal as a negative number. `m` is the message as it stands, or a string when the line is none.
+//! signal as a negative number. `m` is the message as it came, or a string if the line is not a message.
 //!
-//! A line is written down before it is passed on. So whatever follows from a line stands after it, and a recorder
-//! that is killed has lost at most the last one.
+//! A line is recorded before it is passed on. So effects of a line are recorded after it, and a killed recorder has
+//! lost at most the last line.
 
 use std::env;
 use std::ffi::OsString;
@@ -34,15 +34,15 @@ pub const FILE_VARIABLE: &str = "RECORD_TO";
 
 /// How many streams the CLI writes to.
 const OWN_STREAMS: usize = 2;
-/// How long what the CLI has written may take to be passed on after it has ended. Only a process that it left behind
-/// with its stdout makes this pass.
+/// How long to wait for the rest of the CLI's output after it has exited. Only a process that it left behind with its
+/// stdout makes this expire.
 const REST_WITHIN: Duration = Duration::from_secs(1);
-/// The exit code of a recorder that cannot begin.
+/// The exit code of a recorder that cannot start.
 const UNUSABLE: u8 = 64;
-/// What is added to the number of a signal to make an exit code of it, as shells do.
+/// Added to the number of a signal to make an exit code, as shells do.
 const SIGNAL_CODE: i32 = 128;
 
-/// Why a recorder cannot do its work.
+/// Why a recorder fails.
 #[derive(Debug, thiserror::Error)]
 enum RecordError {
     #[error("{0} is not set")]
@@ -55,16 +55,16 @@ enum RecordError {
     Signals(#[source] io::Error),
     #[error("cannot wait for the CLI: {0}")]
     Wait(#[source] io::Error),
-    #[error("no thread can be started for the streams of Claude Code: {0}")]
+    #[error("cannot start a thread for the streams of Claude Code: {0}")]
     Streams(#[source] io::Error),
 }
 
-/// Is the CLI with these arguments until it ends.
+/// Runs the CLI with these arguments until it exits.
 pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     match record(arguments.collect()) {
         Ok(status) => ExitCode::from(exit_code(status)),
         Err(error) => {
-            // Nobody reads it when stderr is closed; the code says enough.
+            // If stderr is closed, nobody reads it; the exit code is enough.
             let _written = writeln!(io::stderr(), "record-claude: {error}");
             ExitCode::from(UNUSABLE)
         }
@@ -75,8 +75,8 @@ fn record(arguments: Vec<OsString>) -> Result<ExitStatus, RecordError> {
     let variable = |name| env::var_os(name).map(PathBuf::from).ok_or(RecordError::NoVariable(name));
     let (path, file) = (variable(CLAUDE_VARIABLE)?, variable(FILE_VARIABLE)?);
     let notes = Notes::to(&file).map_err(|source| RecordError::File { path: file, source })?;
-    let words: Vec<_> = arguments.iter().map(|argument| argument.to_string_lossy()).collect();
-    notes.note("spawn", &json!({"argv": words}));
+    let argv: Vec<_> = arguments.iter().map(|argument| argument.to_string_lossy()).collect();
+    notes.note("spawn", &json!({"argv": argv}));
     let mut child = Command::new(&path)
         .args(&arguments)
         .env_remove(CLAUDE_VARIABLE)
@@ -90,7 +90,7 @@ fn record(arguments: Vec<OsString>) -> Result<ExitStatus, RecordError> {
     let ended = pass_streams_on(&mut child, &notes).map_err(RecordError::Streams)?;
     let status = child.wait().map_err(RecordError::Wait)?;
     for _ in 0..OWN_STREAMS {
-        // When the time is over, somebody else has the stream, and what the CLI wrote to it is passed on.
+        // When this expires, another process holds the stream, and the CLI's own output is passed on.
         let _held = ended.recv_timeout(REST_WITHIN);
     }
     notes.note("exit", &json!(status.code().or(status.signal().map(|signal| -signal))));
@@ -102,7 +102,7 @@ fn exit_code(status: ExitStatus) -> u8 {
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(UNUSABLE)
 }
 
-/// Whoever ends this process means the CLI.
+/// Forwards signals to the CLI.
 fn pass_signals_on(child: &Child) -> io::Result<()> {
     let child = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     for (number, signal) in [(SIGINT, Signal::INT), (SIGTERM, Signal::TERM)] {
@@ -110,7 +110,7 @@ fn pass_signals_on(child: &Child) -> io::Result<()> {
         signal_hook::low_level::pipe::register(number, giver)?;
         thread::Builder::new().spawn(move || {
             while given.read_exact(&mut [0]).is_ok() {
-                // A CLI that has ended meanwhile needs no signal.
+                // A CLI that has exited meanwhile needs no signal.
                 let _ended = child.map(|child| kill_process(child, signal));
             }
         })?;
@@ -118,11 +118,11 @@ fn pass_signals_on(child: &Child) -> io::Result<()> {
     Ok(())
 }
 
-/// Passes the three streams on. Each of the CLI's own two is told of when it has ended.
+/// Passes the three streams on. The end of each of the CLI's own two is reported.
 fn pass_streams_on(child: &mut Child, notes: &Notes) -> io::Result<Receiver<()>> {
     let (sender, ended) = sync_channel(OWN_STREAMS);
     if let Some(stdin) = child.stdin.take() {
-        // Nobody waits for this one: it may never end, and the CLI ends all the same.
+        // Not waited for: it may never end, even though the CLI exits.
         Stream { notes: notes.clone(), speaker: "sdk>", name: "stdin" }.pass_on(io::stdin(), stdin, None)?;
     }
     if let Some(stdout) = child.stdout.take() {
@@ -139,13 +139,13 @@ fn pass_streams_on(child: &mut Child, notes: &Notes) -> io::Result<Receiver<()>>
 /// One of the CLI's streams.
 struct Stream {
     notes: Notes,
-    /// Who speaks in it, as the file has it.
+    /// The value of `dir` for its lines.
     speaker: &'static str,
     name: &'static str,
 }
 
 impl Stream {
-    /// Passes it on in a thread of its own, which tells when the stream has ended.
+    /// Passes it on in a thread of its own, which reports when the stream has ended.
     fn pass_on(
         self,
         from: impl Read + Send + 'static,
@@ -153,8 +153,8 @@ impl Stream {
         ended: Option<SyncSender<()>>,
     ) -> io::Result<()> {
         let pass_on = move || {
-            // Whoever is to hear it may have gone; then nothing more is to be passed on.
-            let _gone = self.copy(from, to);
+            // The receiver may have closed its end; then nothing more is passed on.
+            let _closed = self.copy(from, to);
             if let Some(ended) = ended {
                 let _nobody_waits = ended.send(());
             }
@@ -184,7 +184,7 @@ impl Stream {
     }
 }
 
-/// The file that is written. Each line goes to the system at once.
+/// The file of the record. Each line is written at once.
 #[derive(Debug, Clone)]
 struct Notes {
     start: Instant,
@@ -197,7 +197,7 @@ impl Notes {
         Ok(Notes { start: Instant::now(), file: Arc::new(Mutex::new(file)) })
     }
 
-    /// A line of a stream: a message stays as it is. Blank ones say nothing.
+    /// Records a line of a stream: a message stays as it is. Blank lines are not recorded.
     fn line(&self, speaker: &str, line: &[u8]) {
         let text = String::from_utf8_lossy(line);
         let text = text.trim_ascii();
@@ -217,7 +217,7 @@ impl Notes {
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         let seconds = self.start.elapsed().as_secs_f64();
         let line = format!("{{\"t\":{seconds:.4},\"dir\":\"{speaker}\",\"m\":{what}}}\n");
-        // The conversation goes on without a witness; whoever reads the file sees that it has no end.
+        // The CLI continues without a record; the file then visibly has no end.
         let _unwritten = file.write_all(line.as_bytes());
     }
 }
@@ -226,7 +226,7 @@ impl Notes {
 mod tests {
     use super::*;
 
-    /// A stream that comes in these pieces.
+    /// A stream that arrives in these pieces.
     struct Pieces(Vec<&'static str>);
 
     impl Read for Pieces {

@@ -1,4 +1,4 @@
-//! A clean room for one run of the CLI: its own folders, and an environment that holds nothing of ours.
+//! A sandbox for one run of the CLI: its own folders, and an environment that contains nothing of ours.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -10,9 +10,8 @@ use watari_sdk::files;
 
 use crate::stub_api::stub_environment;
 
-/// The flags for a conversation with the CLI in its own words, in a clean room. The setting sources keep out what stands
-/// in its directory and in those above it, of which one is a folder for temporary files that everybody can write to: a
-/// `.mcp.json` there would run.
+/// The flags for raw stream-json with the CLI in a sandbox. The setting sources exclude what is in its directory and in
+/// those above it, one of which is a temporary folder that every user can write to: a `.mcp.json` there would run.
 pub const ROOM_FLAGS: [&str; 9] = [
     "-p",
     "--verbose",
@@ -25,10 +24,10 @@ pub const ROOM_FLAGS: [&str; 9] = [
     "user",
 ];
 
-/// The flag with which every tool runs without a question.
+/// The flag that lets every tool run without a permission request.
 pub const SKIP_PERMISSIONS: &str = "--dangerously-skip-permissions";
 
-/// Folders and an environment for one run; the folders are removed when it is dropped.
+/// Folders and an environment for one run; the drop removes the folders.
 #[derive(Debug)]
 pub struct Sandbox {
     root: PathBuf,
@@ -40,26 +39,26 @@ pub struct Sandbox {
     _folder: TempDir,
 }
 
-/// Why there is no clean room.
+/// Why a sandbox cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
-    /// The folders cannot be made.
-    #[error("cannot make its folders: {0}; check that there is room in the folder for temporary files")]
+    /// The folders cannot be created.
+    #[error("cannot create its folders: {0}; check that the temporary folder has free space")]
     Folders(#[from] io::Error),
-    /// The CLI would find no other program.
-    #[error("PATH is not set, or is no text; set it")]
+    /// Without PATH, the CLI would find no other program.
+    #[error("PATH is not set or not UTF-8; set it")]
     NoPath,
-    /// The CLI takes only text for a path.
-    #[error("the path of the folder for temporary files is no text; set TMPDIR to another")]
+    /// The CLI accepts only UTF-8 paths.
+    #[error("the path of the temporary folder is not UTF-8; set TMPDIR to another")]
     NoText,
 }
 
 impl Sandbox {
-    /// Makes the folders; the CLI will speak to `base_url` and to nothing else.
+    /// Creates the folders; the CLI will connect to `base_url` and to nothing else.
     ///
-    /// The folders are in one that everybody can write to. The CLI reads settings, memories and servers also from the
-    /// folders above its own: start it with `--setting-sources user` ([`ROOM_FLAGS`]) unless they are what is tested, and
-    /// give [`claude_without_project`] to a program that starts it by itself.
+    /// The folders are inside one that every user can write to. The CLI also reads settings, memories and servers from
+    /// the folders above its own: start it with `--setting-sources user` ([`ROOM_FLAGS`]) unless they are what is
+    /// tested, and pass [`claude_without_project`] to a program that starts the CLI itself.
     pub fn new(base_url: &str) -> Result<Self, SandboxError> {
         let folder = short_temporary_folder()?;
         // The CLI names its transcripts after the real path of its folder; on macOS /tmp is a link.
@@ -79,12 +78,12 @@ impl Sandbox {
         self
     }
 
-    /// The whole environment of the run: start the CLI with a cleared one and these variables.
+    /// The whole environment of the run: start the CLI with a cleared environment and these variables.
     pub fn environment(&self) -> BTreeMap<String, String> {
         self.environment.clone()
     }
 
-    /// The folder that holds the others. Its path is in `HOME`, so it marks every process of the run.
+    /// The folder that contains the others. Its path is in `HOME`, so it marks every process of the run.
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -105,14 +104,15 @@ impl Sandbox {
     }
 }
 
-/// Makes a program `claude` in a folder that is this one, with `--setting-sources user` whatever it is started with: it
-/// reads nothing of its directory and those above it.
+/// Creates a program `claude` in a folder that runs this one, always with `--setting-sources user`: it reads nothing of
+/// its directory and those above it.
 pub fn claude_without_project(program: &Path, folder: &Path) -> Result<PathBuf, io::Error> {
     let path = folder.join("claude");
     let text = |path: &Path| path.to_str().map(str::to_owned).ok_or(io::ErrorKind::InvalidFilename);
     let quoted = text(program)?.replace('\'', r"'\''");
     let script = format!("#!/bin/sh\nexec '{quoted}' \"$@\" --setting-sources user\n");
-    // Another process writes it: a fork of this one at the wrong moment would hold it open, and it could not be run.
+    // Another process writes it: a fork of this one at the wrong moment would hold the file open, and it could not be
+    // executed.
     let mut writer = Command::new("/bin/sh");
     writer.args(["-c", "cat > \"$0\" && chmod +x \"$0\"", &text(&path)?]).stdin(Stdio::piped());
     let mut writer = writer.spawn()?;
@@ -122,8 +122,8 @@ pub fn claude_without_project(program: &Path, folder: &Path) -> Result<PathBuf, 
     if ended.success() { Ok(path) } else { Err(io::Error::other(format!("cannot write {}", path.display()))) }
 }
 
-/// The CLI makes UNIX sockets below its temporary folder, and their paths may have 107 bytes at most;
-/// so `/tmp` comes before a longer `TMPDIR`.
+/// Creates a temporary folder with a short path: the CLI creates UNIX sockets below it, whose paths may have 107 bytes
+/// at most; so `/tmp` is preferred to a longer `TMPDIR`.
 fn short_temporary_folder() -> Result<TempDir, io::Error> {
     let short = files::temporary_folder_in(Path::new("/tmp"), "wt-", files::SHORT_RANDOM);
     short.or_else(|_| files::temporary_folder("wt-"))
@@ -136,7 +136,7 @@ fn environment_for(base_url: &str, home: &Path, tmp: &Path) -> Result<BTreeMap<S
         ("PATH", path.as_str()),
         ("HOME", home),
         ("CLAUDE_CODE_TMPDIR", tmp),
-        // As root the CLI refuses bypassPermissions without this.
+        // As root, the CLI refuses bypassPermissions without this.
         ("IS_SANDBOX", "1"),
         ("TMPDIR", tmp),
     ];

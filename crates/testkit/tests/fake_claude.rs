@@ -250,7 +250,7 @@ fn a_malformed_line_ends_it() {
     stderr: fake-claude: a line of 8 bytes on stdin is not JSON: EOF while parsing a value at line 1 column 8
     exit 1
     {"bad":"{\"type\":"}
-    stderr: fake-claude: a user line on stdin has not the role `user`
+    stderr: fake-claude: a user line on stdin does not have the role `user`
     exit 1
     {"bad":"{\"type\":\"user\",\"message\":{\"role\":\"assistant\"}}"}
     stderr: fake-claude: a control_request on stdin has no request
@@ -420,13 +420,13 @@ fn a_bad_script_is_told_with_its_line_and_its_word() {
     let told =
         format!("{}\n{}\n{}", told.join("\n").replace("\nexit 64", ""), missing.transcript(), unset.transcript());
     insta::assert_snapshot!(told, @r#"
-    stderr: fake-claude: <folder>/script:4: promt: no such word
+    stderr: fake-claude: <folder>/script:4: promt: unknown step
     stderr: fake-claude: <folder>/script:2: mute: it can only be the first step
-    stderr: fake-claude: <folder>/script:1: await: nothing above it sends `a`
+    stderr: fake-claude: <folder>/script:1: await: no earlier step sends `a`
     stderr: fake-claude: <folder>/script:1: repeat: it has no end
-    stderr: fake-claude: <folder>/script:4: prompt: it cannot stand in a message
+    stderr: fake-claude: <folder>/script:4: prompt: it is not allowed in a message
     stderr: fake-claude: <folder>/script:1: end: there is nothing to end
-    stderr: fake-claude: <folder>/script:1: prompt: `now` is too much
+    stderr: fake-claude: <folder>/script:1: prompt: unexpected `now`
     stderr: fake-claude: <folder>/script:1: deltas: `many` is not a number that fits
     stderr: fake-claude: <folder>/script:1: deltas: `3` is not a rate such as 500/s
     stderr: fake-claude: <folder>/script:1: deltas: `off` is not `of`, `at` or `timed`

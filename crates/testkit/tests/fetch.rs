@@ -80,16 +80,16 @@ async fn npm_has_the_users_settings_and_neither_npm_nor_the_cli_sees_a_key() {
 async fn without_npm_it_says_what_to_install() {
     let room = Room::new("");
     let nowhere = room.path().join("home");
-    insta::assert_snapshot!(outcome_in(room.with("PATH", nowhere)).await, @"error: npm is not on the PATH; install Node.js with npm, or give --claude PATH");
+    insta::assert_snapshot!(outcome_in(room.with("PATH", nowhere)).await, @"error: npm is not on the PATH; install Node.js with npm, or use --claude PATH");
     let room = Room::new("");
     room.npm("#!<no such program>");
-    insta::assert_snapshot!(outcome_in(room).await, @"error: cannot run <room>/bin/npm: No such file or directory (os error 2); install Node.js with npm anew, or give --claude PATH");
+    insta::assert_snapshot!(outcome_in(room).await, @"error: cannot run <room>/bin/npm: No such file or directory (os error 2); reinstall Node.js with npm, or use --claude PATH");
 }
 
 #[tokio::test]
 async fn without_a_cache_it_says_which_variable_to_set() {
     let room = Room::new(INSTALLS).without(&["WATARI_CACHE", "HOME"]).with("XDG_CACHE_HOME", "relative");
-    insta::assert_snapshot!(room.fetch("2.1.325").await, @"error: cannot tell where the cache is: none of WATARI_CACHE, XDG_CACHE_HOME and HOME is set; set WATARI_CACHE to a folder");
+    insta::assert_snapshot!(room.fetch("2.1.325").await, @"error: cannot determine the cache folder: none of WATARI_CACHE, XDG_CACHE_HOME and HOME is set; set WATARI_CACHE to a folder");
     assert_eq!(room.calls(), "");
 }
 
@@ -111,10 +111,10 @@ async fn a_version_that_npm_does_not_know_is_told_from_other_failures() {
         "echo 'npm error code ENOTFOUND' >&2; echo 'npm error network no code E404 here' >&2; exit 1",
     ];
     insta::assert_snapshot!(told_by(&npms).await, @"
-    error: npm knows no Claude Code 2.1.325; `npm view @anthropic-ai/claude-code versions dist-tags` shows what it knows
-    error: npm knows no Claude Code 2.1.325; `npm view @anthropic-ai/claude-code versions dist-tags` shows what it knows
-    error: npm knows no Claude Code 2.1.325; `npm view @anthropic-ai/claude-code versions dist-tags` shows what it knows
-    error: npm could not install Claude Code 2.1.325 (exit status: 1); see that the network, npm's registry and proxy settings and the disk are as they should be; npm said last:
+    error: npm has no Claude Code 2.1.325; `npm view @anthropic-ai/claude-code versions dist-tags` lists what it has
+    error: npm has no Claude Code 2.1.325; `npm view @anthropic-ai/claude-code versions dist-tags` lists what it has
+    error: npm has no Claude Code 2.1.325; `npm view @anthropic-ai/claude-code versions dist-tags` lists what it has
+    error: npm could not install Claude Code 2.1.325 (exit status: 1); check the network, npm's registry and proxy settings and the disk; npm's last output:
     npm error code ENOTFOUND
     npm error network no code E404 here
     ");
@@ -140,35 +140,35 @@ async fn a_package_that_is_not_what_was_asked_for_is_not_taken() {
         "package 2.1.325",
     ];
     insta::assert_snapshot!(told_by(&wrong).await, @r#"
-    error: what npm installed as Claude Code 2.1.325 cannot be used: its package.json cannot be read (No such file or directory (os error 2)); see that npm is not set to install elsewhere
-    error: what npm installed as Claude Code 2.1.325 cannot be used: its package.json names no version (missing field `version` at line 1 column 2); see that npm's registry is one you trust
-    error: what npm installed as Claude Code 2.1.325 cannot be used: its version is "2.1.326"; see that npm's registry is one you trust
-    error: what npm installed as Claude Code 2.1.325 cannot be used: its version is "../../elsewhere"; see that npm's registry is one you trust
-    error: what npm installed as Claude Code 2.1.325 cannot be used: it has no program for this system; see that npm is not set to omit optional packages
+    error: the package that npm installed as Claude Code 2.1.325 cannot be used: its package.json cannot be read (No such file or directory (os error 2)); check that npm is not configured to install elsewhere
+    error: the package that npm installed as Claude Code 2.1.325 cannot be used: its package.json names no version (missing field `version` at line 1 column 2); check that you trust npm's registry
+    error: the package that npm installed as Claude Code 2.1.325 cannot be used: its version is "2.1.326"; check that you trust npm's registry
+    error: the package that npm installed as Claude Code 2.1.325 cannot be used: its version is "../../elsewhere"; check that you trust npm's registry
+    error: the package that npm installed as Claude Code 2.1.325 cannot be used: it has no program for this system; check that npm is not configured to omit optional packages
     "#);
 }
 
 #[tokio::test]
 async fn a_tag_cannot_lead_out_of_the_cache() {
     let room = Room::new("package ../../elsewhere; native true");
-    insta::assert_snapshot!(room.fetch("latest").await, @r#"error: what npm installed as Claude Code latest cannot be used: its version is "../../elsewhere"; see that npm's registry is one you trust"#);
+    insta::assert_snapshot!(room.fetch("latest").await, @r#"error: the package that npm installed as Claude Code latest cannot be used: its version is "../../elsewhere"; check that you trust npm's registry"#);
     assert_eq!((room.installed(), room.path().join("elsewhere").exists()), (Vec::<String>::new(), false));
 }
 
 #[tokio::test]
 async fn a_program_that_does_not_start_is_not_taken() {
     let failing = "package 2.1.325; native 'echo no such library >&2; exit 3'";
-    insta::assert_snapshot!(fetched_by(failing).await, @r#"error: Claude Code 2.1.325 was installed and does not start, so it was removed again: it ended with exit status: 3 and said "no such library"; an older version needs node on the PATH, and any needs a system that it was made for"#);
+    insta::assert_snapshot!(fetched_by(failing).await, @r#"error: Claude Code 2.1.325 was installed and does not start, so it was removed again: it exited with exit status: 3 and wrote "no such library"; an older version needs node on the PATH, and every version needs a supported system"#);
     let foreign =
         r#"package 2.1.325; native true; echo '#!<no such program>' > "$packages/claude-code-some-system/claude""#;
-    insta::assert_snapshot!(fetched_by(foreign).await, @"error: Claude Code 2.1.325 was installed and does not start, so it was removed again: No such file or directory (os error 2); an older version needs node on the PATH, and any needs a system that it was made for");
+    insta::assert_snapshot!(fetched_by(foreign).await, @"error: Claude Code 2.1.325 was installed and does not start, so it was removed again: No such file or directory (os error 2); an older version needs node on the PATH, and every version needs a supported system");
 }
 
 /// The clock stands still and jumps when there is nothing else to wait for.
 #[tokio::test(start_paused = true)]
 async fn a_program_that_says_nothing_for_a_minute_is_not_taken() {
     let room = Room::new("package 2.1.325; native 'sleep 1000'");
-    insta::assert_snapshot!(room.fetch("2.1.325").await, @"error: Claude Code 2.1.325 was installed and does not start, so it was removed again: it did not say its version within 60 s; an older version needs node on the PATH, and any needs a system that it was made for");
+    insta::assert_snapshot!(room.fetch("2.1.325").await, @"error: Claude Code 2.1.325 was installed and does not start, so it was removed again: it did not report its version within 60 s; an older version needs node on the PATH, and every version needs a supported system");
     assert_eq!(room.installed(), Vec::<String>::new());
     assert_eq!(processes::marked(room.path().to_str().unwrap()), []);
 }
@@ -177,9 +177,9 @@ async fn a_program_that_says_nothing_for_a_minute_is_not_taken() {
 async fn what_stands_in_the_way_is_named_before_npm_is_called() {
     let room = Room::new(INSTALLS);
     fs::create_dir_all(room.installs().join("2.1.325/node_modules")).unwrap();
-    insta::assert_snapshot!(room.fetch("2.1.325").await, @"error: <room>/cache/claude-code/2.1.325 is there and has no program in it; remove it and try again");
+    insta::assert_snapshot!(room.fetch("2.1.325").await, @"error: <room>/cache/claude-code/2.1.325 exists but contains no program; remove it and try again");
     assert_eq!(room.calls(), "");
-    insta::assert_snapshot!(room.fetch("latest").await, @"error: <room>/cache/claude-code/2.1.325 is there and has no program in it; remove it and try again");
+    insta::assert_snapshot!(room.fetch("latest").await, @"error: <room>/cache/claude-code/2.1.325 exists but contains no program; remove it and try again");
 }
 
 #[tokio::test]
@@ -280,9 +280,9 @@ async fn the_program_prints_where_the_pinned_version_is() {
     stdout: <room>/cache/claude-code/2.1.325/claude
     <room>/cache/claude-code/2.1.325/claude
     stderr: fetch-claude: Claude Code 2.1.325: unless it is in the cache, npm installs it now (up to 400 MB)
-    fetch-claude: Claude Code 2.1.325 was there already
+    fetch-claude: Claude Code 2.1.325 was already installed
     fetch-claude: Claude Code latest: unless it is in the cache, npm installs it now (up to 400 MB)
-    fetch-claude: Claude Code 2.1.325 was there already
+    fetch-claude: Claude Code 2.1.325 was already installed
     ");
     insta::assert_snapshot!(said_by_the_program(&room, &["--help"]).await, @"
     exit status: 0

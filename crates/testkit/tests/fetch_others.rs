@@ -80,15 +80,15 @@ async fn a_cli_that_another_user_could_have_replaced_is_not_taken_from_the_cache
         told.push(format!("{what}: {}", room.fetch("2.1.325").await));
     }
     insta::assert_snapshot!(told.join("\n"), @"
-    cache of another user: error: no Claude Code is run from the cache: user 65534 can replace <room>/cache/claude-code/2.1.325: <room>/cache belongs to that user; take that right away, remove <room>/cache/claude-code/2.1.325, which may have been changed, and fetch it again, or set WATARI_CACHE to another folder of this user's
-    folder of installs of another user: error: no Claude Code is run from the cache: user 65534 can replace <room>/cache/claude-code/2.1.325: <room>/cache/claude-code belongs to that user; take that right away, remove <room>/cache/claude-code/2.1.325, which may have been changed, and fetch it again, or set WATARI_CACHE to another folder of this user's
-    folder of installs that a group can write to: error: no Claude Code is run from the cache: others can replace <room>/cache/claude-code/2.1.325: they can write to <room>/cache/claude-code (mode 775); take that right away, remove <room>/cache/claude-code/2.1.325, which may have been changed, and fetch it again, or set WATARI_CACHE to another folder of this user's
-    version that a group can write to: error: no Claude Code is run from the cache: others can replace <room>/cache/claude-code/2.1.325: they can write to <room>/cache/claude-code/2.1.325 (mode 775); take that right away, remove <room>/cache/claude-code/2.1.325, which may have been changed, and fetch it again, or set WATARI_CACHE to another folder of this user's
-    version of another user: error: no Claude Code is run from the cache: user 65534 can replace <room>/cache/claude-code/2.1.325: <room>/cache/claude-code/2.1.325 belongs to that user; take that right away, remove <room>/cache/claude-code/2.1.325, which may have been changed, and fetch it again, or set WATARI_CACHE to another folder of this user's
-    program of another user: error: no Claude Code is run from the cache: user 65534 can replace <room>/cache/claude-code/2.1.325: <room>/cache/claude-code/2.1.325/node_modules/@anthropic-ai/claude-code-some-system/claude belongs to that user; take that right away, remove <room>/cache/claude-code/2.1.325, which may have been changed, and fetch it again, or set WATARI_CACHE to another folder of this user's
-    program that a group can write to: error: no Claude Code is run from the cache: others can replace <room>/cache/claude-code/2.1.325: they can write to <room>/cache/claude-code/2.1.325/node_modules/@anthropic-ai/claude-code-some-system/claude (mode 775); take that right away, remove <room>/cache/claude-code/2.1.325, which may have been changed, and fetch it again, or set WATARI_CACHE to another folder of this user's
-    link to the program of another user: error: no Claude Code is run from the cache: user 65534 can replace <room>/cache/claude-code/2.1.325: <room>/cache/claude-code/2.1.325/claude belongs to that user; take that right away, remove <room>/cache/claude-code/2.1.325, which may have been changed, and fetch it again, or set WATARI_CACHE to another folder of this user's
-    another file of the install of another user: error: no Claude Code is run from the cache: user 65534 can replace <room>/cache/claude-code/2.1.325: <room>/cache/claude-code/2.1.325/node_modules/@anthropic-ai/claude-code/package.json belongs to that user; take that right away, remove <room>/cache/claude-code/2.1.325, which may have been changed, and fetch it again, or set WATARI_CACHE to another folder of this user's
+    cache of another user: error: cannot run Claude Code from the cache: user 65534 can replace <room>/cache/claude-code/2.1.325: <room>/cache belongs to that user; revoke that permission, remove <room>/cache/claude-code/2.1.325, which may have been changed, and fetch it again, or set WATARI_CACHE to another folder of this user's
+    folder of installs of another user: error: cannot run Claude Code from the cache: user 65534 can replace <room>/cache/claude-code/2.1.325: <room>/cache/claude-code belongs to that user; revoke that permission, remove <room>/cache/claude-code/2.1.325, which may have been changed, and fetch it again, or set WATARI_CACHE to another folder of this user's
+    folder of installs that a group can write to: error: cannot run Claude Code from the cache: others can replace <room>/cache/claude-code/2.1.325: they can write to <room>/cache/claude-code (mode 775); revoke that permission, remove <room>/cache/claude-code/2.1.325, which may have been changed, and fetch it again, or set WATARI_CACHE to another folder of this user's
+    version that a group can write to: error: cannot run Claude Code from the cache: others can replace <room>/cache/claude-code/2.1.325: they can write to <room>/cache/claude-code/2.1.325 (mode 775); revoke that permission, remove <room>/cache/claude-code/2.1.325, which may have been changed, and fetch it again, or set WATARI_CACHE to another folder of this user's
+    version of another user: error: cannot run Claude Code from the cache: user 65534 can replace <room>/cache/claude-code/2.1.325: <room>/cache/claude-code/2.1.325 belongs to that user; revoke that permission, remove <room>/cache/claude-code/2.1.325, which may have been changed, and fetch it again, or set WATARI_CACHE to another folder of this user's
+    program of another user: error: cannot run Claude Code from the cache: user 65534 can replace <room>/cache/claude-code/2.1.325: <room>/cache/claude-code/2.1.325/node_modules/@anthropic-ai/claude-code-some-system/claude belongs to that user; revoke that permission, remove <room>/cache/claude-code/2.1.325, which may have been changed, and fetch it again, or set WATARI_CACHE to another folder of this user's
+    program that a group can write to: error: cannot run Claude Code from the cache: others can replace <room>/cache/claude-code/2.1.325: they can write to <room>/cache/claude-code/2.1.325/node_modules/@anthropic-ai/claude-code-some-system/claude (mode 775); revoke that permission, remove <room>/cache/claude-code/2.1.325, which may have been changed, and fetch it again, or set WATARI_CACHE to another folder of this user's
+    link to the program of another user: error: cannot run Claude Code from the cache: user 65534 can replace <room>/cache/claude-code/2.1.325: <room>/cache/claude-code/2.1.325/claude belongs to that user; revoke that permission, remove <room>/cache/claude-code/2.1.325, which may have been changed, and fetch it again, or set WATARI_CACHE to another folder of this user's
+    another file of the install of another user: error: cannot run Claude Code from the cache: user 65534 can replace <room>/cache/claude-code/2.1.325: <room>/cache/claude-code/2.1.325/node_modules/@anthropic-ai/claude-code/package.json belongs to that user; revoke that permission, remove <room>/cache/claude-code/2.1.325, which may have been changed, and fetch it again, or set WATARI_CACHE to another folder of this user's
     ");
 }
 
@@ -108,7 +108,7 @@ async fn a_program_that_another_user_has_put_into_the_cache_is_not_run() {
         &version,
     );
     let outcome = room.fetch("2.1.325").await;
-    assert!(outcome.starts_with("error: no Claude Code is run from the cache: "), "{outcome}");
+    assert!(outcome.starts_with("error: cannot run Claude Code from the cache: "), "{outcome}");
 }
 
 #[tokio::test]
@@ -147,10 +147,10 @@ async fn nothing_is_installed_where_another_user_could_replace_it() {
         assert_eq!((room.calls(), room.installed()), (String::new(), Vec::<String>::new()), "{what}");
     }
     insta::assert_snapshot!(told.join("\n"), @"
-    cache of another user: error: no Claude Code is installed into the cache: user 65534 can replace <room>/cache/claude-code: <room>/cache belongs to that user; set WATARI_CACHE to a folder of this user's, below folders of this user's or root's
-    cache that everybody can write to: error: no Claude Code is installed into the cache: others can replace <room>/cache/claude-code: they can write to <room>/cache (mode 777); run `chmod go-w <room>/cache`, or set WATARI_CACHE to another folder
-    link of another user to a folder of ours: error: no Claude Code is installed into the cache: user 65534 can replace <room>/cache/claude-code: <room>/cache belongs to that user; set WATARI_CACHE to a folder of this user's, below folders of this user's or root's
-    link to a link of another user: error: no Claude Code is installed into the cache: user 65534 can replace <room>/cache/claude-code: <room>/theirs belongs to that user; set WATARI_CACHE to a folder of this user's, below folders of this user's or root's
+    cache of another user: error: cannot install Claude Code into the cache: user 65534 can replace <room>/cache/claude-code: <room>/cache belongs to that user; set WATARI_CACHE to a folder of this user's, below folders of this user's or root's
+    cache that everybody can write to: error: cannot install Claude Code into the cache: others can replace <room>/cache/claude-code: they can write to <room>/cache (mode 777); run `chmod go-w <room>/cache`, or set WATARI_CACHE to another folder
+    link of another user to a folder of ours: error: cannot install Claude Code into the cache: user 65534 can replace <room>/cache/claude-code: <room>/cache belongs to that user; set WATARI_CACHE to a folder of this user's, below folders of this user's or root's
+    link to a link of another user: error: cannot install Claude Code into the cache: user 65534 can replace <room>/cache/claude-code: <room>/theirs belongs to that user; set WATARI_CACHE to a folder of this user's, below folders of this user's or root's
     ");
 }
 

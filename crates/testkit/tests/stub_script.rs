@@ -240,14 +240,14 @@ fn what_is_wrong_is_said_with_its_line() -> Result<()> {
     script:2:5: a reply is a message or has a status, not both
     script:2:5: headers needs a status
     script:2:5: input needs a tool
-    script:2:5: 99 is not a status of an answer; take one from 200 to 599
+    script:2:5: 99 is not a valid status; use one from 200 to 599
     script:2:5: pace_ms is for messages only, not for a status
     script:2:5: a status has a message or a body, not both
     script:2:5: content_type needs a body
     script:2:5: a b: c is not a header
     script:3:24: unknown variant `nowhere`, expected one of before_headers, before_start, after_start, in_block, after_blocks, before_stop
-    script:2:5: before the headers there can only be a stall
-    script:2:5: there is no block for the fault to be in
+    script:2:5: before the headers only a stall is possible
+    script:2:5: the message has no block for the fault
     script:3:13: unknown variant `explode`, expected one of error, drop, end, stall, insert
     script:2:11: unclosed quote
     script:1:10: expected a list

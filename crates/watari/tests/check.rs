@@ -76,7 +76,7 @@ async fn a_cli_that_hangs_ends_the_check_and_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let claude = fake(folder.path(), HANGS);
     insta::assert_snapshot!(check(&["--limit", "1"], &claude).said(folder.path()), @"
-    watari: the CLI holds no conversation, so nothing was checked: system/init did not come within 1 s; try it by hand, or give it more time
+    watari: the CLI holds no conversation, so nothing was checked: system/init did not come within 1 s; try the CLI by hand, or raise the time limit
     exit Some(2)
     ");
     assert_eq!(marked(folder.path().to_str().unwrap()), []);
@@ -136,9 +136,9 @@ fn a_scenario_that_is_wrong_is_told_with_its_line_before_anything_is_started() {
     insta::assert_snapshot!(wrongs.join("\n"), @r#"
     watari: FOLDER/mine.yaml:3:8: "../outside" is not a path within the directory; use one such as notes/a.txt
     watari: FOLDER/mine.yaml:3:9: "/dev/zero" is not a path within the directory; use one such as notes/a.txt
-    watari: FOLDER/mine.yaml:3:13: nothing is expected, so it would hold whatever comes; add an expect
-    watari: FOLDER/mine.yaml:4:3: an answer needs a control_request that is expected before it
-    watari: FOLDER/mine.yaml:3:9: Bash is to fail, but why? give a text that is in its result
+    watari: FOLDER/mine.yaml:3:13: no message is expected, so the scenario would always hold; add an expect
+    watari: FOLDER/mine.yaml:4:3: an answer needs an expected control_request before it
+    watari: FOLDER/mine.yaml:3:9: Bash must fail, but no reason is given; add a text of its result
     watari: FOLDER/mine.yaml:3:12: "newest" is not a version; write one such as 2.1.325
     watari: FOLDER/mine.yaml:3:22: The string value [1] must be quoted
     "#);
@@ -227,7 +227,7 @@ fn whatever_a_cli_says_the_check_ends_in_time_and_in_bounds() {
     "#);
     let claude = fake(folder.path(), "echo Welcome\nsleep 1000");
     insta::assert_snapshot!(check(&["--limit", "1"], &claude).said(folder.path()), @"
-    watari: the CLI holds no conversation, so nothing was checked: system/init did not come within 1 s; try it by hand, or give it more time
+    watari: the CLI holds no conversation, so nothing was checked: system/init did not come within 1 s; try the CLI by hand, or raise the time limit
     exit Some(2)
     ");
 }

@@ -41,7 +41,7 @@ fn a_cli_that_another_user_has_put_into_the_cache_is_not_run_by_a_check() {
     let place = "FOLDER/cache/claude-code/2.1.325";
     let because = |what: &str| {
         format!(
-            "watari: no Claude Code is run from the cache: {what}; take that right away, remove {place}, which may have been \
+            "watari: cannot run Claude Code from the cache: {what}; revoke that permission, remove {place}, which may have been \
              changed, and fetch it again, or set WATARI_CACHE to another folder of this user's\n"
         )
     };

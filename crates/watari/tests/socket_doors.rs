@@ -166,19 +166,19 @@ async fn what_stands_in_the_place_of_a_socket_is_left_alone_and_nothing_is_left_
     }
     said.push(start(root.join("x".repeat(107))).await);
     insta::assert_snapshot!(said.join("\n").replace(&"x".repeat(107), "xxx…"), @"
-    watari: ROOM/file is a file, and is left alone: remove it, or choose another path
+    watari: ROOM/file is a file and is not replaced: remove it, or choose another path
     exit 1
-    watari: ROOM/link is a symbolic link, and is left alone: remove it, or choose another path
+    watari: ROOM/link is a symbolic link and is not replaced: remove it, or choose another path
     exit 1
-    watari: ROOM/folder is a folder, and is left alone: remove it, or choose another path
+    watari: ROOM/folder is a folder and is not replaced: remove it, or choose another path
     exit 1
-    watari: somebody listens on ROOM/listened.sock already: end that first, or choose another path
+    watari: another process is listening on ROOM/listened.sock: stop it, or choose another path
     exit 1
     watari: cannot listen on ROOM/nowhere/s.sock: No such file or directory (os error 2)
     exit 1
-    watari: ROOM/foreign.sock is another user's socket, and is left alone: remove it, or choose another path
+    watari: ROOM/foreign.sock is another user's socket and is not replaced: remove it, or choose another path
     exit 1
-    watari: the socket's path ROOM/xxx… has 122 bytes, and may have 106: choose a shorter one
+    watari: the socket path ROOM/xxx… has 122 bytes (maximum 106): choose a shorter one
     exit 1
     ");
     assert_eq!(fs::read_to_string(root.join("file")).unwrap(), "precious");

@@ -41,7 +41,10 @@ async fn a_cli_that_dies_is_started_again_by_the_next_message() {
     assert_eq!(hello["state"], "down");
     native.send(json!({"type": "request", "id": "r", "request": {"type": "mcp_status"}})).await;
     let refused = native.until("refused").await;
-    assert_eq!(refused.last().unwrap()["message"], "cannot send a request while there is no CLI: send a prompt first");
+    assert_eq!(
+        refused.last().unwrap()["message"],
+        "cannot send a request while Claude Code is not running: send a prompt first"
+    );
     room.rewrite("prompt\ntext Again.\nresult\n");
     client.say("go on").await;
     insta::assert_snapshot!(received(&mut client, "done").await, @r#"

@@ -100,7 +100,7 @@ async fn what_a_shortened_log_has_lost_for_good_is_a_gap_and_not_passed_over() {
     let events = is_whole(&path);
     assert_eq!(received, events);
     let [lost] = of_type(&events, "events_lost")[..] else { panic!("{events:#?}") };
-    assert!(room.log().contains("was shortened under the host"), "{}", room.log());
+    assert!(room.log().contains("was shortened while the host was running"), "{}", room.log());
     // Who has all of that goes on as if nothing were.
     let (mut client, hello) = host.native_since(json!(format!("1:{}", lost["through"]))).await;
     assert_eq!(hello["resume"], "ok");
@@ -142,7 +142,7 @@ async fn a_file_in_the_place_of_the_log_is_left_alone_and_nothing_is_accepted_un
     assert_eq!(numbered(client.until("caught_up").await), told[2..]);
     let refused = prompt(&mut client, "two").await;
     assert_eq!(refused["type"], "refused", "{refused}");
-    assert!(refused["message"].as_str().unwrap().contains("another file stands in the place of the log"), "{refused}");
+    assert!(refused["message"].as_str().unwrap().contains("another file has replaced the log"), "{refused}");
     assert_eq!(fs::read_to_string(&path).unwrap(), "precious");
 
     fs::remove_file(&path).unwrap();
@@ -214,10 +214,7 @@ async fn unknown_messages_without_end_stop_at_the_limit_of_the_log_and_are_whole
     client.send(json!({"type": "prompt", "content": "go"})).await;
     let told = client.until("storage_full").await;
     let why = told.last().unwrap()["message"].as_str().unwrap();
-    assert!(
-        why.contains("has reached its limit of 1048576 bytes; it is tried again every second: end the session"),
-        "{why}"
-    );
+    assert!(why.contains("has reached its limit of 1048576 bytes; retrying every second: end the session"), "{why}");
     assert!(fs::metadata(events_file(&room)).unwrap().len() < 1_100_000);
     let refused = prompt(&mut client, "more").await;
     assert_eq!(refused["type"], "refused", "{refused}");

@@ -193,7 +193,7 @@ async fn a_turn_on_a_full_disk_waits_and_is_whole_when_there_is_room_again() {
     let full = told.last().unwrap().clone();
     assert!(full["after"].is_string() && full["seq"].is_null(), "{full}");
     let why = full["message"].as_str().unwrap();
-    assert!(why.starts_with("there is no room left for the log ") && why.contains("make room"), "{why}");
+    assert!(why.starts_with("no space left for the log ") && why.contains("free some space"), "{why}");
     let mut received = socket.until("error").await;
     assert_eq!(received.last().unwrap()["message"], why);
     // Whoever comes now is told, too.
@@ -205,7 +205,7 @@ async fn a_turn_on_a_full_disk_waits_and_is_whole_when_there_is_room_again() {
     for (name, command) in [("prompt", json!({"type": "prompt", "content": "more"})), ("allow", allow.clone())] {
         let refused = answer(&mut giver, name, command).await;
         assert_eq!(refused["type"], "refused", "{refused}");
-        assert!(refused["message"].as_str().unwrap().contains("there is no room left for the log"), "{refused}");
+        assert!(refused["message"].as_str().unwrap().contains("no space left for the log"), "{refused}");
     }
     let interrupted = answer(&mut giver, "interrupt", json!({"type": "interrupt"})).await;
     assert_eq!(interrupted["type"], "accepted", "{interrupted}");
@@ -255,7 +255,7 @@ async fn a_host_on_a_full_disk_can_be_ended_and_the_next_one_says_what_was_lost(
     let said = stderr.replace(disk.session_inside().to_str().unwrap(), "SESSION");
     // It could not note its end, which is not as it should be.
     insta::assert_snapshot!(format!("{said}exit {}", code.unwrap()), @"
-    watari: not everything was stored: there is no room left for the log SESSION/events.jsonl: No space left on device (os error 28)
+    watari: some events could not be stored: no space left for the log SESSION/events.jsonl: No space left on device (os error 28)
     exit 1
     ");
     let received = socket.rest().await;
@@ -325,7 +325,7 @@ async fn a_limit_for_the_size_of_files_is_a_full_disk_and_not_the_end_of_the_hos
         }
     };
     let message = storage.await;
-    assert!(message.contains("there is no room left for the log"), "{message}");
+    assert!(message.contains("no space left for the log"), "{message}");
     host.kill().await;
 }
 
@@ -371,7 +371,7 @@ async fn a_start_in_the_background_that_cannot_be_stored_ends_and_says_why() {
     let (code, stderr) = end_of(&mut starter).await;
     let said = stderr.replace(disk.session_inside().to_str().unwrap(), "SESSION");
     insta::assert_snapshot!(format!("{said}exit {code:?}"), @"
-    watari: the session was not started, because its events cannot be stored: there is no room left for the log SESSION/events.jsonl: No space left on device (os error 28); put that right, and start it again
+    watari: the session was not started, because its events cannot be stored: no space left for the log SESSION/events.jsonl: No space left on device (os error 28); put that right, and start it again
     exit Some(1)
     ");
     disk.room.is_empty_within(GONE_WITHIN).await;

@@ -67,7 +67,7 @@ async fn a_listener_with_a_full_queue_in_the_place_of_its_socket_does_not_stop_a
     listen(&stranger, 0).unwrap();
     let queued = socket(AddressFamily::UNIX, SocketType::STREAM, None).unwrap();
     connect(&queued, &SocketAddrUnix::new(&path).unwrap()).unwrap();
-    logged(&room, "the socket is gone, and cannot be made again: somebody listens on").await;
+    logged(&room, "the socket is gone, and cannot be made again: another process is listening on").await;
     let mut client = Client::connect(&native).await;
     client.send(json!({"type": "hello", "protocol": [1]})).await;
     client.send(json!({"type": "prompt", "id": "1", "content": "hi"})).await;

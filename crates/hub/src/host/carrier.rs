@@ -1,4 +1,4 @@
-//! Carries commands to the session of a CLI, each once, and their outcomes back.
+//! Submits commands to the CLI's session, each once, and returns their outcomes.
 
 use tokio::sync::oneshot;
 use tokio::task::{JoinError, JoinSet};
@@ -8,12 +8,12 @@ use super::Given;
 use super::early::Early;
 use crate::command_dedup::{Begun, CommandDedup, CommandOrigin, CommandOutcome, IdempotencyKey, Kind};
 
-/// An outcome on its way to whoever gave the command.
+/// An outcome on its way to the command's sender.
 pub(super) type Settled = (Option<IdempotencyKey>, oneshot::Sender<CommandOutcome>, CommandOutcome);
 
-/// Enters a command that is to be carried out; none if it was given before.
-pub(super) fn begin(dedup: &mut CommandDedup, given: Given) -> Option<Given> {
-    let Given { sender, command, answer } = given;
+/// Registers a command with the dedup; returns none if it was sent before.
+pub(super) fn begin(dedup: &mut CommandDedup, submitted: Given) -> Option<Given> {
+    let Given { sender, command, answer } = submitted;
     let kind = match &command {
         Command::Interrupt { .. } => Kind::Interrupt,
         Command::Prompt(_) | Command::Answer { .. } | Command::Request { .. } | Command::Close | Command::Abort => {
@@ -26,42 +26,41 @@ pub(super) fn begin(dedup: &mut CommandDedup, given: Given) -> Option<Given> {
     }
 }
 
-/// Carries commands to the CLI's session and their outcomes back.
+/// Submits commands to the CLI's session, and returns their outcomes.
 pub(super) struct Carrier<'a> {
-    /// None once the session is told to end at once.
+    /// None once the session is to end at once.
     pub(super) orders: Option<Orders>,
     pub(super) dedup: &'a mut CommandDedup,
     pub(super) answers: &'a mut JoinSet<Settled>,
-    /// The tools of clients, for the next life of the CLI.
+    /// The clients' tools, for the next process of the CLI.
     pub(super) tools: &'a mut Vec<Tool>,
 }
 
 impl Carrier<'_> {
-    /// Takes a command of a client, and carries it out, or has it wait for a CLI that is not ready. One that ends the
-    /// session is given back.
-    pub(super) fn take(&mut self, given: Given, waits_in: Option<&mut Early>) -> Option<Given> {
-        let given = begin(self.dedup, given)?;
+    /// Submits a client's command, or queues it while the CLI is not ready. Returns a command that ends the session.
+    pub(super) fn take(&mut self, submitted: Given, waits_in: Option<&mut Early>) -> Option<Given> {
+        let submitted = begin(self.dedup, submitted)?;
         if let Some(early) = waits_in {
-            return early.take(given, self.dedup);
+            return early.take(submitted, self.dedup);
         }
-        if let Command::Close | Command::Abort = given.command {
-            return Some(given);
+        if let Command::Close | Command::Abort = submitted.command {
+            return Some(submitted);
         }
-        self.carry(given);
+        self.carry(submitted);
         None
     }
 
-    /// Carries out a command that was entered.
-    pub(super) fn carry(&mut self, given: Given) {
-        let Given { sender: CommandOrigin { name, idempotency_key }, mut command, answer } = given;
+    /// Submits a registered command.
+    pub(super) fn carry(&mut self, submitted: Given) {
+        let Given { sender: CommandOrigin { name, idempotency_key }, mut command, answer } = submitted;
         if let Command::Answer { by, .. } | Command::Request { by, .. } = &mut command {
             *by = Some(name);
         }
         if let Command::Request { request: Request::SetTools(tools), .. } = &command {
             self.tools.clone_from(tools);
         }
-        let given = self.orders.as_ref().ok_or(OrderError::Ended).and_then(|orders| orders.submit(command));
-        match given {
+        let receipt = self.orders.as_ref().ok_or(OrderError::Ended).and_then(|orders| orders.submit(command));
+        match receipt {
             Ok(receipt) => {
                 self.answers.spawn(async move {
                     let outcome = receipt.accepted().await.map_err(|error| error.to_string());
@@ -74,7 +73,7 @@ impl Carrier<'_> {
         }
     }
 
-    /// Ends the session by the command that ends it, or else in good order; at once if there is no room for that wish.
+    /// Closes the session with the command that ends it, or else with a close; aborts it if the command queue is full.
     pub(super) fn end(&mut self, ending: Option<Given>) {
         if let Some(ending) = ending {
             return self.carry(ending);
@@ -94,7 +93,7 @@ impl Carrier<'_> {
     }
 
     pub(super) fn answered(&mut self, answered: Result<Settled, JoinError>) {
-        // A task that waits for an answer does not panic, and nobody aborts it.
+        // A task that waits for an outcome does not panic and is not aborted.
         if let Ok((idempotency_key, answer, outcome)) = answered {
             self.dedup.complete(idempotency_key.as_ref(), answer, &outcome);
         }

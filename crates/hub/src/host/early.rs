@@ -1,5 +1,5 @@
-//! Commands that come while the CLI starts, or is started again. What ends the session or a message is carried out at once;
-//! the rest waits until the CLI is ready.
+//! Commands that arrive while the CLI starts or restarts. Interrupts and commands that end the session take effect at
+//! once; the others wait until the CLI is ready.
 
 use std::collections::VecDeque;
 
@@ -8,15 +8,15 @@ use watari_sdk::{Accepted, Command};
 use super::Given;
 use crate::command_dedup::{CommandDedup, CommandOutcome};
 
-/// How many commands may wait for the CLI, and how long their prompts may be together. One more is rejected, so that what
-/// comes behind it is heard.
+/// How many commands may wait for the CLI, and the total size of their prompts. More are refused, so that the host
+/// still receives interrupts behind them.
 const EARLY_MAX: usize = 1024;
 const EARLY_BYTES_MAX: usize = 256 * 1024 * 1024;
 
-/// What a message is answered with that was interrupted before the CLI could have it.
-const INTERRUPTED: &str = "interrupted while Claude Code was starting: it was not sent";
+/// The refusal of a prompt that was interrupted before the CLI could receive it.
+const INTERRUPTED: &str = "interrupted while Claude Code was starting: the prompt was not sent";
 
-/// Commands that wait for the CLI. Each was entered into the ledger.
+/// Commands that wait for the CLI. Each is registered with the dedup.
 #[derive(Debug, Default)]
 pub(super) struct Early {
     waiting: VecDeque<Given>,
@@ -27,39 +27,41 @@ impl Early {
         self.waiting.is_empty()
     }
 
-    /// The prompt for which the CLI is started.
+    /// Puts the prompt that caused the start of the CLI in front.
     pub(super) fn put_first(&mut self, prompt: Given) {
         self.waiting.push_front(prompt);
     }
 
-    /// Takes a command that was entered; gives back one that ends the session.
-    pub(super) fn take(&mut self, given: Given, dedup: &mut CommandDedup) -> Option<Given> {
-        match given.command {
-            Command::Close | Command::Abort => return Some(given),
+    /// Queues a registered command; returns it if it ends the session.
+    pub(super) fn take(&mut self, submitted: Given, dedup: &mut CommandDedup) -> Option<Given> {
+        match submitted.command {
+            Command::Close | Command::Abort => return Some(submitted),
             Command::Interrupt { cancel_queued } => {
                 self.interrupt(cancel_queued, dedup);
-                // Without a prompt it has no effect, which is no error.
-                complete(dedup, given, &Ok(Accepted::Done));
+                // Without a prompt it has no effect, which is not an error.
+                complete(dedup, submitted, &Ok(Accepted::Done));
             }
-            Command::Prompt(_) | Command::Answer { .. } | Command::Request { .. } => self.wait(given, dedup),
+            Command::Prompt(_) | Command::Answer { .. } | Command::Request { .. } => self.wait(submitted, dedup),
         }
         None
     }
 
-    fn wait(&mut self, given: Given, dedup: &mut CommandDedup) {
+    fn wait(&mut self, submitted: Given, dedup: &mut CommandDedup) {
         let bytes: usize = self.waiting.iter().map(prompt_bytes).sum();
-        let is_full = self.waiting.len() >= EARLY_MAX || (bytes > 0 && bytes + prompt_bytes(&given) > EARLY_BYTES_MAX);
+        let is_full =
+            self.waiting.len() >= EARLY_MAX || (bytes > 0 && bytes + prompt_bytes(&submitted) > EARLY_BYTES_MAX);
         if is_full {
             let message = format!(
-                "Claude Code is starting, and {} commands of {bytes} bytes wait for it already: send it again later",
+                "Claude Code is starting, and {} commands ({bytes} bytes) already wait for it: try again later",
                 self.waiting.len()
             );
-            return complete(dedup, given, &Err(message));
+            return complete(dedup, submitted, &Err(message));
         }
-        self.waiting.push_back(given);
+        self.waiting.push_back(submitted);
     }
 
-    /// Drops the prompt that would run first, as an interrupt does when it runs, and with `all` those behind it.
+    /// Refuses the prompt that would run first, as an interrupt stops the running one, and with `all` the later ones
+    /// too.
     fn interrupt(&mut self, all: bool, dedup: &mut CommandDedup) {
         while let Some(prompt) = self.next_prompt() {
             complete(dedup, prompt, &Err(INTERRUPTED.to_owned()));
@@ -69,32 +71,32 @@ impl Early {
         }
     }
 
-    /// Takes out the prompt that waits longest.
+    /// Removes and returns the oldest prompt.
     pub(super) fn next_prompt(&mut self) -> Option<Given> {
-        let place = self.waiting.iter().position(|given| matches!(given.command, Command::Prompt(_)))?;
+        let place = self.waiting.iter().position(|submitted| matches!(submitted.command, Command::Prompt(_)))?;
         self.waiting.remove(place)
     }
 
-    /// Takes out the command that waits longest.
+    /// Removes and returns the oldest command.
     pub(super) fn pop(&mut self) -> Option<Given> {
         self.waiting.pop_front()
     }
 
-    /// The same, waiting for ever when there is none. Cancel-safe: it takes one only when it returns it.
+    /// Removes and returns the oldest command, and waits forever if there is none. Cancel-safe.
     pub(super) async fn next(&mut self) -> Given {
         match self.pop() {
-            Some(given) => given,
+            Some(submitted) => submitted,
             None => std::future::pending().await,
         }
     }
 }
 
-fn complete(dedup: &mut CommandDedup, given: Given, outcome: &CommandOutcome) {
-    dedup.complete(given.sender.idempotency_key.as_ref(), given.answer, outcome);
+fn complete(dedup: &mut CommandDedup, submitted: Given, outcome: &CommandOutcome) {
+    dedup.complete(submitted.sender.idempotency_key.as_ref(), submitted.answer, outcome);
 }
 
-fn prompt_bytes(given: &Given) -> usize {
-    match &given.command {
+fn prompt_bytes(submitted: &Given) -> usize {
+    match &submitted.command {
         Command::Prompt(prompt) => prompt.content.bytes(),
         Command::Interrupt { .. }
         | Command::Answer { .. }

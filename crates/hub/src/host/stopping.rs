@@ -1,4 +1,4 @@
-//! How a host ends: in good order when it is stopped, and at once when it is stopped again.
+//! Stops a host: gracefully at the first request, at once at the second.
 
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -6,32 +6,32 @@ use super::Given;
 use crate::published::HostEvent;
 use crate::publisher::PublisherRequest;
 
-/// Why a host ends that a client has closed.
+/// The reason when a client has closed the session.
 pub(super) const CLOSED: &str = "a client has closed the session";
 
-/// Ends a host.
+/// Stops a host.
 #[derive(Debug, Clone)]
 pub struct Stopper {
     stop: watch::Sender<Stop>,
 }
 
-/// Whether a host is to end.
+/// Whether a host is to stop.
 #[derive(Debug, Default)]
 pub(super) struct Stop {
-    /// Why, once it is.
+    /// The reason, once it is to stop.
     reason: Option<String>,
-    /// It was asked for again: nobody waits for the CLI any more.
+    /// A second request: the host no longer waits for the CLI.
     at_once: bool,
 }
 
-/// A stopper, and where its wish is heard.
+/// Returns a stopper and the receiver of its requests.
 pub(super) fn stopper() -> (Stopper, watch::Receiver<Stop>) {
     let (stop, received) = watch::channel(Stop::default());
     (Stopper { stop }, received)
 }
 
 impl Stopper {
-    /// Ends the session in good order. The reason is told to everybody. Stopping again changes nothing.
+    /// Stops the session gracefully. All clients receive the reason. A further call has no effect.
     pub fn stop(&self, reason: &str) {
         self.stop.send_if_modified(|stop| {
             let is_first = stop.reason.is_none();
@@ -40,8 +40,8 @@ impl Stopper {
         });
     }
 
-    /// Ends the session in good order; if it is ending already, whoever asked for it, at once: the CLI has half a second
-    /// to store its conversation and is then killed with everything it has started.
+    /// Stops the session gracefully. If it is stopping already, for whatever reason, stops it at once: the CLI has half
+    /// a second to store its conversation and is then killed with its process tree.
     pub fn insist(&self, reason: &str) {
         self.stop.send_modify(|stop| match stop.reason {
             Some(_) => stop.at_once = true,
@@ -50,38 +50,39 @@ impl Stopper {
     }
 }
 
-/// Why the host is to end, if it is.
+/// The reason to stop, if there is one.
 pub(super) fn reason_of(stop: &watch::Receiver<Stop>) -> Option<String> {
     stop.borrow().reason.clone()
 }
 
-/// Waits until the host is to end, and says why.
+/// Waits until the host is to stop, and returns the reason.
 pub(super) async fn stopped(stop: &mut watch::Receiver<Stop>) -> String {
     match stop.wait_for(|stop| stop.reason.is_some()).await.map(|stop| stop.reason.clone()) {
         Ok(reason) => reason.unwrap_or_default(),
-        // Nobody is left who could stop it.
+        // All stoppers are dropped.
         Err(_) => std::future::pending().await,
     }
 }
 
-/// Waits until the host is to end at once.
+/// Waits until the host is to stop at once.
 pub(super) async fn hurried(mut stop: watch::Receiver<Stop>) {
     if stop.wait_for(|stop| stop.at_once).await.is_err() {
-        // Nobody is left who could hurry it.
+        // All stoppers are dropped.
         std::future::pending().await
     }
 }
 
-/// A session that is being ended.
+/// A session that is ending.
 pub(super) struct Stopping {
-    /// Until everybody was told why.
+    /// Resolves when the reason is published.
     published: Option<oneshot::Receiver<()>>,
-    /// The command that ends it, if it was one.
+    /// The command that ends the session, if a client sent one.
     pub(super) ending: Option<Given>,
 }
 
 impl Stopping {
-    /// Tells why. It goes the way of everything that is wanted of the publisher, which the session has at the moment.
+    /// Publishes the reason. The request goes through the publisher's queue, because the running session borrows the
+    /// publisher.
     pub(super) fn begin(
         publisher_requests: &mpsc::Sender<PublisherRequest>,
         reason: &str,
@@ -89,12 +90,12 @@ impl Stopping {
     ) -> Stopping {
         let (published, is_published) = oneshot::channel();
         let event = HostEvent::HostStopping { reason: reason.to_owned() };
-        // If so many wait to be let in that there is no room, the end itself tells them.
+        // If the queue is full of waiting clients, they learn of the end from the end itself.
         let _full = publisher_requests.try_send(PublisherRequest::Publish { event, published });
         Stopping { published: Some(is_published), ending }
     }
 
-    /// The same for a command of a client. From now on a signal is the second wish.
+    /// Does the same for a client's command. From now on a signal counts as the second request.
     pub(super) fn by_client(
         publisher_requests: &mpsc::Sender<PublisherRequest>,
         stopper: &Stopper,
@@ -105,7 +106,7 @@ impl Stopping {
     }
 }
 
-/// Waits until everybody was told why a session is being ended, or that cannot be.
+/// Waits until the reason is published, or cannot be.
 pub(super) async fn published(stopping: &mut Option<Stopping>) {
     match stopping.as_mut().and_then(|stopping| stopping.published.as_mut()) {
         Some(is_published) => {

@@ -1,4 +1,4 @@
-//! Locks that nobody holds: of sessions that were killed. Their files are removed at the next start.
+//! Orphaned locks: files left by killed sessions. The next start removes them.
 
 use std::fs;
 use std::path::Path;
@@ -7,36 +7,36 @@ use rustix::fs::{FlockOperation, flock};
 use watari_sdk::SessionId;
 use watari_sdk::files::{LOCK, is_at, open_folder};
 
-/// How many names are read in one sweep, and how many locks are tried. The rest waits for the next one.
+/// How many names one sweep reads, and how many locks it tries. The next sweep handles the rest.
 const NAMES_MAX: usize = 65_536;
 const TRIED_MAX: usize = 1024;
 
-/// What the name of a socket's lock begins with, before sixteen hexadecimal digits.
+/// The prefix of a socket's lock, before sixteen hexadecimal digits.
 pub const SOCKET_PREFIX: &str = "socket-";
 
-/// What the name of the lock of a new conversation begins with, before sixteen hexadecimal digits.
+/// The prefix of the lock of a new conversation, before sixteen hexadecimal digits.
 pub(super) const NEW_PREFIX: &str = "new-";
 
-/// What a sweep has found.
+/// The result of a sweep.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Swept {
-    /// Orphans, which are gone.
+    /// Orphans that were removed.
     pub removed: usize,
-    /// Locks that somebody holds.
+    /// Locks that a process holds.
     pub held: usize,
-    /// What is none of Watari's, and stays.
+    /// Files that are not Watari's, which stay.
     pub foreign: usize,
 }
 
-/// Removes the files of locks in a folder that nobody holds. Whatever Watari did not make stays untouched, and nothing is
-/// waited for; while another process sweeps, nothing is done.
+/// Removes the lock files in a folder that no process holds. It does not touch foreign files and does not wait. It does
+/// nothing while another process sweeps.
 pub fn remove_orphans(locks: &Path) -> Swept {
     let mut swept = Swept::default();
     let gate = open_folder(locks).ok().filter(|locks| flock(locks, FlockOperation::NonBlockingLockExclusive).is_ok());
     let (Some(_gate), Ok(entries)) = (gate, fs::read_dir(locks)) else { return swept };
     for entry in entries.flatten().take(NAMES_MAX) {
         let is_ours = entry.file_name().to_str().is_some_and(is_name_of_a_lock);
-        // Of the entry itself, not of what a link leads to.
+        // The type of the entry itself, not of a link's target.
         if !is_ours || !entry.file_type().is_ok_and(|kind| kind.is_file()) {
             swept.foreign += 1;
         } else if swept.removed + swept.held >= TRIED_MAX {
@@ -50,10 +50,10 @@ pub fn remove_orphans(locks: &Path) -> Swept {
     swept
 }
 
-/// Removes the file of a lock, unless somebody holds it.
+/// Removes a lock file, unless a process holds the lock.
 pub(super) fn remove_if_free(path: &Path) -> bool {
     let Ok(file) = LOCK.open_existing(path) else { return false };
-    // Whoever has opened it meanwhile finds that it is no longer in its place, and looks again.
+    // A process that has just opened it finds that it is no longer in its place, and tries again.
     flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok()
         && is_at(&file, path)
         && fs::remove_file(path).is_ok()

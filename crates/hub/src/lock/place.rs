@@ -1,5 +1,5 @@
-//! Where the locks of conversations are: beside the conversations themselves, so that every process that can drive one finds
-//! its lock, whatever it takes for its state folder.
+//! The place of conversation locks: beside the conversations, so that every process that can drive a conversation finds
+//! its lock, whatever its state folder is.
 
 use std::path::{Path, PathBuf};
 
@@ -8,21 +8,21 @@ use watari_sdk::files::folders::{self, STATE_VARIABLE};
 
 use super::orphans::remove_orphans;
 
-/// The folder of locks, in the folder in which the CLI stores conversations.
+/// The folder of locks, inside the folder in which the CLI stores conversations.
 const NAME: &str = ".watari-locks";
 
 /// A folder for the locks of conversations.
 #[derive(Debug, Clone, Default)]
 pub struct ConversationLocks {
-    /// None if there is no folder that can be used.
+    /// None if no folder can be used.
     pub folder: Option<PathBuf>,
     /// Why there is none, and what to do.
     pub weakness: Option<String>,
 }
 
 impl ConversationLocks {
-    /// Makes the folder, and removes what killed sessions have left in it. `conversations` is where the CLI stores
-    /// conversations; if that cannot be used, `state_locks` is better than none.
+    /// Creates the folder, and removes the orphaned locks in it. `conversations` is where the CLI stores conversations;
+    /// if that cannot be used, `state_locks` is better than none.
     pub fn make(conversations: Option<&Path>, state_locks: Option<&Path>) -> ConversationLocks {
         let beside = conversations.map(|conversations| conversations.join(NAME));
         let mut weakness = None;
@@ -33,12 +33,13 @@ impl ConversationLocks {
                 Ok(folder) => {
                     remove_orphans(&folder);
                     if let Some(why) = weakness {
-                        // Others with the same state folder meet here. One with another is noticed by what it writes.
-                        tracing::info!(folder = %folder.display(), "conversations are locked in the state folder: {why}");
+                        // Processes with the same state folder find the lock here. Those with another are detected by
+                        // what they write.
+                        tracing::info!(folder = %folder.display(), "using the state folder for conversation locks: {why}");
                     }
                     return ConversationLocks { folder: Some(folder), weakness: None };
                 }
-                // The first one says what to do, so that the better place is used.
+                // The first reason says how to use the better place.
                 Err(why) => drop(weakness.get_or_insert(why)),
             }
         }

@@ -1,4 +1,4 @@
-//! Reading a log from a number on.
+//! Reads a log from a number on.
 
 use std::io::{self, BufRead, BufReader, Read, Take};
 use std::path::PathBuf;
@@ -11,36 +11,37 @@ use super::stored::{LONG_LINE_BYTES, StoredLine};
 use super::{BEFORE_POSITION, FORMAT};
 use crate::position::Position;
 
-/// How much is read at once.
+/// How many bytes are read at once.
 const CHUNK_BYTES: usize = 64 * 1024;
 
-/// How long a line can be that marks lost events.
+/// The maximum length of a line that marks lost events.
 const MARK_BYTES_MAX: u64 = 256;
 
-/// How much of a line is read to find out its position.
+/// How much of a line is read to find its position.
 pub(super) const HEAD_BYTES: usize = 64;
 
-/// How long a line can be that was stored: a prompt or a line of the CLI is shorter by far. What is longer is not ours.
+/// The maximum length of a stored line: prompts and lines of the CLI are much shorter. Watari did not write a longer
+/// one.
 pub(super) const LINE_BYTES_MAX: usize = 512 * 1024 * 1024;
 
 /// Why a log cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// The system says no.
+    /// The system refused.
     #[error("cannot read the log {}: {source}", .path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
-    /// The file ends before what was stored does: somebody cut it off.
+    /// The file is shorter than what was stored: another program cut it off.
     #[error("the log {} was cut off while it was read: connect again", .path.display())]
     CutOff {
         /// The file.
         path: PathBuf,
     },
-    /// A line has no position: somebody else wrote into it.
+    /// A line has no position: another program wrote to the file.
     #[error("the log {} is damaged: the line at byte {at} has no position", .path.display())]
     Damaged {
         /// The file.
@@ -48,7 +49,7 @@ pub enum ReadError {
         /// Where the line begins.
         at: u64,
     },
-    /// A line is longer than any that is stored: somebody else wrote into it.
+    /// A line is longer than any stored line: another program wrote to the file.
     #[error("the log {} is damaged: the line at byte {at} has more than {LINE_BYTES_MAX} bytes", .path.display())]
     TooLong {
         /// The file.
@@ -66,35 +67,35 @@ impl ReadError {
     }
 }
 
-/// Lines of a log, one after the other. They are read through the log's own descriptor: what becomes of the file's name
-/// does not matter.
+/// Lines of a log, in order. They are read through the log's own descriptor, so that it does not matter what happens to
+/// the file's name.
 #[derive(Debug)]
 pub struct Lines {
-    /// Set while it is looked for where the first line begins.
+    /// Set while the start of the first line is not found yet.
     search: Option<Search>,
     file: Take<BufReader<Cursor>>,
-    /// The line, as far as it was read; of one that is too long only its head.
+    /// What was read of the line; of a line that is too long only the head.
     line: Vec<u8>,
-    /// How much of the line was read, with its line end.
+    /// How many bytes of the line were read, including the newline.
     read_bytes: u64,
-    /// How long a line may be.
+    /// The maximum length of a line.
     line_bytes_max: usize,
-    /// Whether the line was read to its end, so that another comes next.
+    /// Whether the line was read to its end, so that another one follows.
     is_over: bool,
-    /// Where the line begins that is read next.
+    /// The start of the next line.
     at: u64,
-    /// Up to which number there is an event, or a mark in its place; none before the first line.
+    /// The last number that has an event or a mark; none before the first line.
     through: Option<u64>,
 }
 
-/// What a step of reading brought.
+/// The result of one reading step.
 #[derive(Debug)]
 pub(crate) enum Step<'a> {
-    /// A line, without its line end.
+    /// A line, without the newline.
     Line(&'a [u8]),
-    /// A line that is too long to be read in one go.
+    /// A line that is too long to be read in one step.
     Long(StoredLine),
-    /// The budget is spent; another step goes on.
+    /// The budget is used up; call again.
     Unfinished,
     /// There are no more lines.
     End,
@@ -104,7 +105,7 @@ pub(crate) enum Step<'a> {
 #[derive(Debug, PartialEq, Eq)]
 enum Progress {
     Whole,
-    /// To its end, but only its head was kept.
+    /// To its end, but only the head was stored.
     Head,
     Unfinished,
     /// The file ended before the line did.
@@ -112,7 +113,7 @@ enum Progress {
     End,
 }
 
-/// Reads a file from a place on.
+/// Reads a file from an offset on.
 #[derive(Debug)]
 struct Cursor {
     storage: Arc<Storage>,
@@ -128,13 +129,12 @@ impl Read for Cursor {
 }
 
 impl Lines {
-    /// The lines behind a number, up to a place in the file at which a line ends. Where the first of them is, is looked for
-    /// by `next_within`.
+    /// The lines after a number, up to an offset at which a line ends. `next_within` finds the first one.
     pub(crate) fn behind(storage: &Arc<Storage>, after: u64, end: u64) -> Lines {
         Lines { search: Some(Search::new(after, end)), ..Lines::between(storage, end, end) }
     }
 
-    /// The same, with the first line found.
+    /// Does the same, and finds the first line.
     pub(crate) fn open(storage: &Arc<Storage>, after: u64, end: u64) -> Result<Lines, ReadError> {
         let (mut lines, mut budget) = (Lines::behind(storage, after, end), usize::MAX);
         while !lines.find(&mut budget)? {
@@ -143,7 +143,7 @@ impl Lines {
         Ok(lines)
     }
 
-    /// The lines between two places at which lines begin or end.
+    /// The lines between two offsets at which lines begin or end.
     pub(super) fn between(storage: &Arc<Storage>, start: u64, end: u64) -> Lines {
         let cursor = Cursor { storage: Arc::clone(storage), at: start };
         let file = BufReader::with_capacity(CHUNK_BYTES, cursor).take(end.saturating_sub(start));
@@ -159,21 +159,21 @@ impl Lines {
         }
     }
 
-    /// The next line, without its line end.
+    /// Returns the next line, without the newline.
     #[expect(clippy::should_implement_trait, reason = "a line is borrowed from the reader")]
     pub fn next(&mut self) -> Result<Option<&[u8]>, ReadError> {
         let mut budget = usize::MAX;
         match self.read(&mut budget, self.line_bytes_max).map_err(|source| self.failed(source))? {
             Progress::Whole => self.take_whole().map(Some),
-            // The budget is longer than any line that is kept.
+            // The budget is larger than any line.
             Progress::Head | Progress::Unfinished => Err(ReadError::TooLong { path: self.path(), at: self.at }),
             Progress::BrokenOff => Err(ReadError::CutOff { path: self.path() }),
             Progress::End => Ok(None),
         }
     }
 
-    /// The next line, or a part of the way to it: reads no more than the budget and a chunk, and lessens the budget by
-    /// what it read.
+    /// Returns the next line, or makes progress towards it: reads at most the budget and one chunk, and reduces the
+    /// budget by what it read.
     pub(crate) fn next_within(&mut self, budget: &mut usize) -> Result<Step<'_>, ReadError> {
         if !self.find(budget)? {
             return Ok(Step::Unfinished);
@@ -187,7 +187,7 @@ impl Lines {
         }
     }
 
-    /// The next line, of which it is also checked that it is JSON.
+    /// Returns the next line, and checks that it is JSON.
     pub(crate) fn next_whole(&mut self) -> Result<Option<&[u8]>, ReadError> {
         let at = self.at;
         if self.next()?.is_none() {
@@ -199,7 +199,7 @@ impl Lines {
         Ok(Some(&self.line))
     }
 
-    /// The next line, also if it is broken off. One that is too long to be ours is passed over.
+    /// Returns the next line, even if it is incomplete. A line that is too long to be Watari's is empty here.
     pub(super) fn next_or_rest(&mut self) -> io::Result<Option<&[u8]>> {
         let mut budget = usize::MAX;
         Ok(match self.read(&mut budget, self.line_bytes_max)? {
@@ -213,12 +213,12 @@ impl Lines {
         })
     }
 
-    /// Where the first line begins, as long as none was read.
+    /// The start of the first line, if no line was read yet.
     pub(crate) fn place(&self) -> u64 {
         self.file.get_ref().get_ref().at
     }
 
-    /// Looks for the first line; false if the budget is spent before it is found.
+    /// Searches for the first line; false if the budget is used up before it is found.
     fn find(&mut self, budget: &mut usize) -> Result<bool, ReadError> {
         let Some(search) = &mut self.search else { return Ok(true) };
         let (storage, after, end) = (Arc::clone(&self.file.get_ref().get_ref().storage), search.after(), search.end());
@@ -227,21 +227,22 @@ impl Lines {
             Some(Place::Damaged(at)) => return Err(ReadError::Damaged { path: self.path(), at }),
             None => return Ok(false),
         };
-        // The line before may be a mark that stands for several numbers.
+        // The previous line may be a mark for several numbers.
         let before = line_before(&storage, start).map_err(|source| ReadError::of(&storage, source))?;
         let through = before.as_deref().and_then(last_number_of).unwrap_or(0).max(after);
         *self = Lines { through: Some(through), ..Lines::between(&storage, start, end) };
         Ok(true)
     }
 
-    /// Reads on to the end of the line, or until the budget is spent. Of a line longer than `kept_max` only the head is kept.
-    fn read(&mut self, budget: &mut usize, kept_max: usize) -> io::Result<Progress> {
+    /// Reads to the end of the line, or until the budget is used up. Of a line longer than `whole_max` only the head is
+    /// stored.
+    fn read(&mut self, budget: &mut usize, whole_max: usize) -> io::Result<Progress> {
         if std::mem::take(&mut self.is_over) {
             self.line.clear();
             self.read_bytes = 0;
         }
         while *budget > 0 {
-            let is_kept = self.line.len() as u64 == self.read_bytes;
+            let is_whole_so_far = self.line.len() as u64 == self.read_bytes;
             let chunk = self.file.fill_buf()?;
             if chunk.is_empty() {
                 let is_end = self.read_bytes == 0 && self.file.limit() == 0;
@@ -249,10 +250,10 @@ impl Lines {
             }
             let line_end = memchr::memchr(b'\n', chunk);
             let count = line_end.map_or(chunk.len(), |line_end| line_end + 1);
-            if is_kept {
+            if is_whole_so_far {
                 self.line.extend_from_slice(&chunk[..count]);
             }
-            if is_kept && self.line.len() > kept_max {
+            if is_whole_so_far && self.line.len() > whole_max {
                 self.line.truncate(HEAD_BYTES);
                 self.line.shrink_to_fit();
             }
@@ -261,8 +262,8 @@ impl Lines {
             *budget = budget.saturating_sub(count);
             if line_end.is_some() {
                 self.is_over = true;
-                let is_kept = self.line.len() as u64 == self.read_bytes;
-                return Ok(if is_kept { Progress::Whole } else { Progress::Head });
+                let is_whole_so_far = self.line.len() as u64 == self.read_bytes;
+                return Ok(if is_whole_so_far { Progress::Whole } else { Progress::Head });
             }
         }
         Ok(Progress::Unfinished)
@@ -270,7 +271,7 @@ impl Lines {
 
     fn take_whole(&mut self) -> Result<&[u8], ReadError> {
         self.line.truncate(self.line.trim_ascii_end().len());
-        // Both are looked at, because `follows` notes that the line was read.
+        // Both are evaluated, because `follows` records that the line was read.
         let (is_next, is_text) = (self.follows(), is_whole_text(&self.line));
         if !is_next || !is_text {
             return Err(ReadError::Damaged { path: self.path(), at: self.at });
@@ -279,7 +280,7 @@ impl Lines {
         Ok(&self.line)
     }
 
-    /// That the rest of it is text is checked when it is read.
+    /// Whether the rest is text is checked when the line is read.
     fn take_long(&mut self) -> Result<StoredLine, ReadError> {
         let (start, bytes) = (self.at, usize::try_from(self.read_bytes - 1).unwrap_or(usize::MAX));
         if bytes > self.line_bytes_max {
@@ -292,7 +293,7 @@ impl Lines {
         StoredLine::with_head(&self.file.get_ref().get_ref().storage, start, bytes, self.line.clone())
     }
 
-    /// Whether the line is the one that comes next. (That it is JSON is checked when a log is opened; this is cheap.)
+    /// Whether the line has the next number. (JSON is checked when a log is opened; this check is cheap.)
     fn follows(&mut self) -> bool {
         let Some(position) = position_of(&self.line) else { return false };
         let is_next = self.through.is_none_or(|through| position.seq == through + 1);
@@ -309,11 +310,11 @@ impl Lines {
     }
 }
 
-/// Whether a line is whole as far as that can be seen without parsing it.
+/// Whether a line looks whole without parsing it.
 pub(super) fn is_whole_text(line: &[u8]) -> bool {
-    // Between the tokens of JSON there may be white space; zeros are what the end of the machine leaves.
+    // JSON allows white space between tokens; a crash of the machine leaves zeros.
     let is_foreign = |byte: u8| byte < b' ' && byte != b'\t' && byte != b'\r';
-    // All bytes are looked at, without a way out: so many are looked at in one instruction.
+    // No early exit, so that the compiler can check many bytes per instruction.
     let has_foreign = line.iter().fold(false, |found, byte| found | is_foreign(*byte));
     std::str::from_utf8(line).is_ok() && !has_foreign && line.ends_with(b"}")
 }
@@ -324,12 +325,12 @@ pub(super) fn position_at(file: &Storage, start: u64) -> io::Result<Option<Posit
     Ok(position_of(&head[..count]))
 }
 
-/// The highest number that a line stands for.
+/// The highest number that a line covers.
 fn last_number_of(line: &[u8]) -> Option<u64> {
     Some(marked_through(line).unwrap_or(0).max(position_of(line)?.seq))
 }
 
-/// The line that ends where another begins; none for the first, and for one that is too long to be a mark.
+/// The line that ends at an offset; none for the first line, and for a line that is too long to be a mark.
 fn line_before(file: &Storage, start: u64) -> io::Result<Option<Vec<u8>>> {
     let from = start.saturating_sub(MARK_BYTES_MAX).max(FORMAT.len() as u64);
     let mut bytes = vec![0; usize::try_from(start.saturating_sub(from)).unwrap_or(0)];
@@ -340,13 +341,13 @@ fn line_before(file: &Storage, start: u64) -> io::Result<Option<Vec<u8>>> {
     Ok((!line.is_empty()).then(|| line.to_vec()))
 }
 
-/// The position with which a line begins.
+/// The position at the beginning of a line.
 pub(crate) fn position_of(line: &[u8]) -> Option<Position> {
     let rest = line.strip_prefix(BEFORE_POSITION.as_bytes())?;
     Position::read(&rest[..end_of_position(rest)?])
 }
 
-/// What follows the position with which a line begins.
+/// What follows the position at the beginning of a line.
 pub(super) fn behind_position(line: &[u8]) -> Option<&[u8]> {
     let rest = line.strip_prefix(BEFORE_POSITION.as_bytes())?;
     Some(&rest[end_of_position(rest)? + 1..])
@@ -356,7 +357,7 @@ fn end_of_position(text: &[u8]) -> Option<usize> {
     text.iter().take(HEAD_BYTES).position(|byte| *byte == b'"')
 }
 
-/// As much of the first line as there should be.
+/// Reads as many bytes as the first line should have.
 pub(super) fn beginning(file: &Storage) -> io::Result<Vec<u8>> {
     let mut beginning = vec![0; FORMAT.len()];
     let filled = file.read_up_to(&mut beginning, 0)?;
@@ -369,7 +370,7 @@ mod tests {
     use super::super::storage::{Disk, memory};
     use super::*;
 
-    /// The lines of a log with a line of so many bytes in its middle, of which none longer than 400,000 is ours.
+    /// The lines of a log with a line of so many bytes in its middle, with a maximum length of 400,000.
     fn lines_with(bytes: usize) -> Lines {
         let disk = memory::Disk::new();
         let path = std::path::Path::new("events.jsonl");
@@ -380,7 +381,7 @@ mod tests {
         Lines { line_bytes_max: 400_000, ..Lines::open(&storage, 0, end).unwrap() }
     }
 
-    /// What the lines are, read in one go and in steps, and how many bytes were held for them.
+    /// Describes the lines, read at once and in steps, and returns how many bytes were held for them.
     fn shown(bytes: usize) -> (Vec<String>, Vec<String>, usize) {
         let (mut lines, mut at_once, mut held) = (lines_with(bytes), Vec::new(), 0);
         while let Some(read) = lines.next().map(|line| line.map(<[u8]>::len)).transpose() {

@@ -1,5 +1,5 @@
-//! A log whose file somebody deleted, replaced, shortened or wrote to: how that is noticed, and how the log is written
-//! again from what is left of it.
+//! Detects that another program deleted, replaced, shortened or changed a log's file, and restores the log from what is
+//! left.
 
 use std::fmt;
 use std::io;
@@ -14,13 +14,13 @@ use super::{AppendError, BEFORE_POSITION, FORMAT, Lines, Log, line_with, positio
 use crate::position::Position;
 use crate::published::{HostEvent, Published};
 
-/// How much is written at once.
+/// How many bytes are written at once.
 const CHUNK_BYTES: usize = 64 * 1024;
 
-/// How much of a line is read to find out its position.
+/// How much of a line is read to find its position.
 const HEAD_BYTES: usize = 64;
 
-/// What somebody else did to the file of a log.
+/// What another program did to a log's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Damage {
     Deleted,
@@ -40,7 +40,7 @@ impl fmt::Display for Damage {
     }
 }
 
-/// Whether a file begins with a part of the first line and then with an event: it was shortened, and written on.
+/// Whether a file begins with a part of the first line, followed by an event: it was shortened, and then written to.
 pub(super) fn was_cut_off(beginning: &[u8]) -> bool {
     let (format, event) = (FORMAT.as_bytes(), BEFORE_POSITION.as_bytes());
     (0..beginning.len()).any(|cut| {
@@ -50,8 +50,8 @@ pub(super) fn was_cut_off(beginning: &[u8]) -> bool {
 }
 
 impl Log {
-    /// Looks whether the file is in its place and ends with what was last written. Four calls to the system, so not for
-    /// every event.
+    /// Checks that the file is in its place and ends with the last written line. This needs four system calls, so it is
+    /// not done for every event.
     pub(crate) fn examine(&self) -> Result<Option<Damage>, AppendError> {
         let damage = match self.storage.place() {
             Ok(Place::ThisFile { bytes }) => self.examine_content(bytes),
@@ -70,14 +70,14 @@ impl Log {
         let mut head = [0; HEAD_BYTES];
         let read = if start < self.bytes { self.storage.read_up_to(&mut head, start)? } else { 0 };
         let is_last = start == self.bytes || position_of(&head[..read]) == Some(position);
-        // Behind a write that failed, a part of its line may stand.
+        // After a failed write, a part of its line may follow.
         let ends_there = length == self.bytes || self.is_torn;
         Ok(if is_last && ends_there && !self.is_damaged { None } else { Some(Damage::Altered) })
     }
 
-    /// Writes the log again, to a file aside that then takes its place: what is whole of the old file, which is still
-    /// open, and the lines in `rescued`, which are numbered lines in their order. What is in neither is marked where it
-    /// stood. `note_lost` is called with the highest number that is lost before anything takes effect.
+    /// Restores the log: writes it to a temporary file, which then replaces it. The new file has the whole lines of the
+    /// old one, which is still open, and the lines in `rescued`, which are numbered and in order. Events in neither are
+    /// replaced by a mark. Before anything takes effect, `note_lost` is called with the highest lost number.
     pub(crate) fn restore(
         &mut self,
         rescued: &[Arc<[u8]>],
@@ -94,7 +94,7 @@ impl Log {
             self.disk.rename(&aside, &path).map_err(of).map(|()| written)
         });
         let written = restored.inspect_err(|_| {
-            // What was written of it only takes room.
+            // A partial temporary file only takes up space.
             let _absent = self.disk.remove(&aside);
         })?;
         (self.bytes, self.last_line) = (written.bytes, written.last_line);
@@ -106,7 +106,7 @@ impl Log {
         let mut written = Written::begin(self.disk.create_aside(aside, self.storage.path())?)?;
         let mut rescued = rescued.iter().filter_map(|line| Some((position_of(line)?, line))).peekable();
         let mut lines = Lines::between(&self.storage, 0, self.storage.len()?);
-        // The last line may be broken off.
+        // The last line may be incomplete.
         while let Some(line) = lines.next_or_rest()? {
             let Some((position, line)) = whole_line(line) else { continue };
             while let Some((_, rescued)) = rescued.next_if(|(earlier, _)| *earlier < position) {
@@ -119,13 +119,13 @@ impl Log {
         }
         written.mark_lost_before(self.last.seq + 1)?;
         written.flush()?;
-        // Else the end of the machine could leave less under the name than there was.
+        // Without this, a crash of the machine could leave less under the name than before.
         written.storage.sync_data()?;
         Ok(written)
     }
 }
 
-/// The last whole line between two places, also if it is glued to one that is broken off.
+/// Finds the last whole line between two offsets, even if it is glued to an incomplete one.
 pub(super) fn last_whole(storage: &Arc<Storage>, start: u64, end: u64) -> io::Result<Option<Position>> {
     let mut lines = Lines::between(storage, start, end);
     let mut last = None;
@@ -135,7 +135,7 @@ pub(super) fn last_whole(storage: &Arc<Storage>, start: u64, end: u64) -> io::Re
     Ok(last)
 }
 
-/// A line with its position, if it is one. Where a file was shortened, a line that was broken off stands before the next.
+/// Returns a whole line with its position. Where a file was shortened, an incomplete line comes before the next one.
 fn whole_line(line: &[u8]) -> Option<(Position, &[u8])> {
     let starts = [0].into_iter().chain(memchr::memmem::rfind(line, BEFORE_POSITION.as_bytes()));
     starts.map(|start| &line[start..]).find_map(|line| {
@@ -144,15 +144,15 @@ fn whole_line(line: &[u8]) -> Option<(Position, &[u8])> {
     })
 }
 
-/// A log that is being written anew.
+/// A log that is being rewritten.
 struct Written {
     storage: Storage,
     buffer: Vec<u8>,
     bytes: u64,
     last_line: (u64, Position),
-    /// Up to which number there is an event or a mark.
+    /// The last number that has an event or a mark.
     through: u64,
-    /// The highest number that is newly lost.
+    /// The highest number that was lost now.
     lost_through: Option<u64>,
 }
 
@@ -164,17 +164,17 @@ impl Written {
         Ok(Written { storage, buffer, bytes, last_line, through: 0, lost_through: None })
     }
 
-    /// Adds a line, unless it is there.
+    /// Writes a line, unless it is there already.
     fn write_line(&mut self, line: &[u8]) -> io::Result<()> {
         let Some(position) = position_of(line).filter(|position| position.seq > self.through) else { return Ok(()) };
         self.mark_lost_before(position.seq)?;
         self.add(position, line)?;
-        // What an earlier mark stands for is not lost anew.
+        // Events that an earlier mark covers are not lost again.
         self.through = marked_through(line).unwrap_or(0).max(position.seq);
         Ok(())
     }
 
-    /// If the numbers before this one are not there, a mark stands for them.
+    /// Writes a mark if the numbers before this one are missing.
     fn mark_lost_before(&mut self, seq: u64) -> io::Result<()> {
         let first = Position { epoch: self.last_line.1.epoch.max(1), seq: self.through + 1 };
         if first.seq >= seq {
@@ -205,7 +205,7 @@ impl Written {
     }
 }
 
-/// Up to which number events are lost, if the line is a mark that says so.
+/// The last lost number, if the line is a mark.
 pub(crate) fn marked_through(line: &[u8]) -> Option<u64> {
     #[derive(serde::Deserialize)]
     struct Mark {

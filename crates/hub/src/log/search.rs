@@ -1,4 +1,4 @@
-//! Finding the first line behind a number, in steps that each read little: the line that stands in the way may be long.
+//! Finds the first line after a number, in steps that each read little: a line on the way may be long.
 
 use std::io;
 
@@ -6,32 +6,32 @@ use super::FORMAT;
 use super::read::position_at;
 use super::storage::Storage;
 
-/// How much is read first where a line end is looked for: most lines are short.
+/// How many bytes are read first to find a newline: most lines are short.
 const FIRST_CHUNK_BYTES: usize = 4096;
 
-/// How much is read from then on.
+/// How many bytes are read after that.
 const CHUNK_BYTES: usize = 16 * 1024;
 
-/// Where the first line behind a number begins.
+/// The start of the first line after a number.
 #[derive(Debug)]
 pub(super) enum Place {
     Line(u64),
-    /// At this byte there is a line without a position.
+    /// The line at this offset has no position.
     Damaged(u64),
 }
 
-/// A search by halving, because numbers only grow. No byte is read twice for a line end.
+/// A binary search, because numbers only grow. No byte is read twice in search of a newline.
 #[derive(Debug)]
 pub(super) struct Search {
     after: u64,
     end: u64,
-    /// No line that begins before here is behind the number.
+    /// No line that begins before this offset is after the number.
     low: u64,
-    /// No line begins between here and `found`.
+    /// No line begins between this offset and `found`.
     high: u64,
-    /// A line behind the number begins here, or the end.
+    /// A line after the number begins here, or this is the end.
     found: u64,
-    /// Up to where no line end was found behind the middle, if it was begun to look for one.
+    /// If the scan from the middle is not finished: it found no newline up to this offset.
     scanned: Option<u64>,
 }
 
@@ -40,17 +40,17 @@ impl Search {
         Search { after, end, low: FORMAT.len() as u64, high: end, found: end, scanned: None }
     }
 
-    /// Behind which number it looks.
+    /// The number after which it searches.
     pub(super) fn after(&self) -> u64 {
         self.after
     }
 
-    /// Where the lines end among which it looks.
+    /// The end of the searched lines.
     pub(super) fn end(&self) -> u64 {
         self.end
     }
 
-    /// Goes on until it is found, or until the budget of bytes is spent: then there is none yet.
+    /// Continues until the line is found, or until the budget is used up: then returns none.
     pub(super) fn step(&mut self, file: &Storage, budget: &mut usize) -> io::Result<Option<Place>> {
         while self.low < self.high {
             if *budget == 0 {
@@ -68,10 +68,11 @@ impl Search {
         Ok(Some(Place::Line(self.found)))
     }
 
-    /// Reads one chunk on, for where a line begins between the middle and `high`. If there is none, `high` is the middle.
+    /// Reads one chunk to find a line that begins between the middle and `high`. If there is none, `high` becomes the
+    /// middle.
     fn scan_from(&mut self, middle: u64, file: &Storage, budget: &mut usize) -> io::Result<Option<u64>> {
         let mut chunk = [0; CHUNK_BYTES];
-        // The byte before is a line end if a line begins right there.
+        // The byte before the middle is a newline if a line begins exactly there.
         let (at, most) = self.scanned.take().map_or((middle - 1, FIRST_CHUNK_BYTES), |at| (at, CHUNK_BYTES));
         let left = usize::try_from((self.high - 1).saturating_sub(at)).unwrap_or(usize::MAX);
         let count = file.read_at(&mut chunk[..most.min(left)], at)?;

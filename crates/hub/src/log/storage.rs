@@ -1,5 +1,5 @@
-//! What a log needs of a disk: a file that is that only grows and is read by position, and its name. In tests the disk may be one in
-//! memory, whose room and faults the test decides.
+//! The storage of a log: a file that only grows and is read by offset, and its name. Tests can use a disk in memory,
+//! whose free space and faults they control.
 
 #[cfg(test)]
 pub(crate) mod memory;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use watari_sdk::files::{EVENTS, EVENTS_ASIDE};
 
-/// Where the files are.
+/// The disk that holds the files.
 #[derive(Debug, Clone)]
 pub(crate) enum Disk {
     Real,
@@ -19,7 +19,7 @@ pub(crate) enum Disk {
     Memory(memory::Disk),
 }
 
-/// An open file. Whoever has it can read it, whatever becomes of its name.
+/// An open file. It can be read whatever happens to its name.
 #[derive(Debug)]
 pub(crate) struct Storage {
     path: PathBuf,
@@ -36,17 +36,17 @@ enum Kind {
 /// What a path names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// The file that is open, which has so many bytes.
+    /// The open file, with its size.
     ThisFile {
         bytes: u64,
     },
     Nothing,
-    /// Something else.
+    /// Another file.
     AnotherFile,
 }
 
 impl Disk {
-    /// Opens a file to read and write it; makes it if there is none.
+    /// Opens a file for reading and writing; creates it if necessary.
     pub(crate) fn open(&self, path: &Path) -> io::Result<Storage> {
         let file = match self {
             Disk::Real => Kind::Real(EVENTS.open(path)?),
@@ -56,12 +56,12 @@ impl Disk {
         Ok(Storage { path: path.to_owned(), file })
     }
 
-    /// Makes an empty file under one name that later gets another.
+    /// Creates an empty file under a temporary name; `path` is its later name.
     pub(crate) fn create_aside(&self, aside: &Path, path: &Path) -> io::Result<Storage> {
         let file = match self {
             Disk::Real => {
                 let file = EVENTS_ASIDE.open(aside)?;
-                // What a host that was killed has left there.
+                // A killed host may have left something there.
                 file.set_len(0)?;
                 Kind::Real(file)
             }
@@ -93,12 +93,12 @@ impl Disk {
 }
 
 impl Storage {
-    /// The name under which it was opened.
+    /// The name under which the file was opened.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What its name names now.
+    /// What its name refers to now.
     pub(crate) fn place(&self) -> io::Result<Place> {
         match &self.file {
             Kind::Real(file) => {
@@ -108,7 +108,7 @@ impl Storage {
                         Ok(Place::ThisFile { bytes: found.len() })
                     }
                     Ok(_) => Ok(Place::AnotherFile),
-                    // Below a file there is nothing, which is not the same error to the system.
+                    // If a parent is a file, the system returns a different error.
                     Err(error) if [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory].contains(&error.kind()) => {
                         Ok(Place::Nothing)
                     }
@@ -128,7 +128,7 @@ impl Storage {
         }
     }
 
-    /// Reads some bytes from a place on; none at the end.
+    /// Reads some bytes from an offset on; zero at the end.
     pub(crate) fn read_at(&self, buffer: &mut [u8], at: u64) -> io::Result<usize> {
         match &self.file {
             Kind::Real(file) => loop {
@@ -142,7 +142,7 @@ impl Storage {
         }
     }
 
-    /// Reads until the buffer is full; fails if the file ends before.
+    /// Fills the buffer; fails if the file ends before.
     pub(crate) fn read_exact_at(&self, buffer: &mut [u8], at: u64) -> io::Result<()> {
         if self.read_up_to(buffer, at)? < buffer.len() {
             return Err(io::ErrorKind::UnexpectedEof.into());
@@ -150,7 +150,7 @@ impl Storage {
         Ok(())
     }
 
-    /// Reads until the buffer is full or the file ends; says how much it was.
+    /// Reads until the buffer is full or the file ends; returns the number of bytes.
     pub(crate) fn read_up_to(&self, buffer: &mut [u8], at: u64) -> io::Result<usize> {
         let mut filled = 0;
         while filled < buffer.len() {
@@ -162,7 +162,7 @@ impl Storage {
         Ok(filled)
     }
 
-    /// Writes all of it at the end. On an error a part of it may stand there.
+    /// Appends all bytes. After an error, a part of them may be in the file.
     pub(crate) fn append(&self, bytes: &[u8]) -> io::Result<()> {
         match &self.file {
             Kind::Real(file) => (&*file).write_all(bytes),
@@ -179,7 +179,7 @@ impl Storage {
         }
     }
 
-    /// Makes what was written survive the machine.
+    /// Makes what was written survive a crash of the machine.
     pub(crate) fn sync_data(&self) -> io::Result<()> {
         match &self.file {
             Kind::Real(file) => file.sync_data(),

@@ -1,4 +1,4 @@
-//! A line of a log that is not read yet: where it is, and what it begins with.
+//! A stored line that was not read yet: its place and its head.
 
 use std::sync::Arc;
 
@@ -6,10 +6,10 @@ use super::read::{HEAD_BYTES, ReadError, is_whole_text, position_of};
 use super::storage::Storage;
 use crate::position::Position;
 
-/// A line longer than this is read and checked by whoever wants it, in another thread, and not by the host's task.
+/// A longer line is read and checked by its consumer, in another thread, and not by the host's task.
 pub(crate) const LONG_LINE_BYTES: usize = 256 * 1024;
 
-/// A line that was stored and is not read yet.
+/// A stored line that was not read yet.
 #[derive(Debug)]
 pub struct StoredLine {
     storage: Arc<Storage>,
@@ -20,7 +20,7 @@ pub struct StoredLine {
 }
 
 impl StoredLine {
-    /// The line of so many bytes, without its line end, that begins at a place.
+    /// The line that begins at an offset, with its length without the newline.
     pub(crate) fn at(storage: &Arc<Storage>, start: u64, bytes: usize) -> Result<StoredLine, ReadError> {
         let mut head = vec![0; HEAD_BYTES.min(bytes)];
         storage.read_exact_at(&mut head, start).map_err(|source| ReadError::of(storage, source))?;
@@ -39,23 +39,23 @@ impl StoredLine {
         }
     }
 
-    /// What it begins with: its position and its type.
+    /// The beginning of the line: its position and its type.
     pub fn head(&self) -> &[u8] {
         &self.head
     }
 
-    /// Its position.
+    /// The line's position.
     pub fn position(&self) -> Position {
         self.position
     }
 
-    /// How long it is, without its line end.
+    /// The line's length, without the newline.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Reads the line, without its line end, and checks that it is still what was stored. This takes as long as the line
-    /// is: call it where nobody else waits.
+    /// Reads the line, without the newline, and checks that it is unchanged. This may take long: call it in a thread of
+    /// its own.
     pub fn read(&self) -> Result<Vec<u8>, ReadError> {
         let mut line = vec![0; self.bytes];
         self.storage.read_exact_at(&mut line, self.start).map_err(|source| ReadError::of(&self.storage, source))?;

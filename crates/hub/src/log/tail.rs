@@ -1,4 +1,4 @@
-//! The end of a log that was broken off: what of it is whole.
+//! Finds the whole lines of a log whose end is incomplete.
 
 use std::io;
 
@@ -6,19 +6,19 @@ use super::read::{LINE_BYTES_MAX, position_of};
 use super::storage::Storage;
 use crate::position::Position;
 
-/// How much is read at once.
+/// How many bytes are read at once.
 const CHUNK_BYTES: u64 = 64 * 1024;
 
-/// Up to where a log is whole.
+/// The whole part of a log.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Tail {
     pub(super) bytes: u64,
     pub(super) last: Position,
-    /// Where the last whole line begins; `bytes` if there is none.
+    /// The start of the last whole line; `bytes` if there is none.
     pub(super) last_start: u64,
 }
 
-/// Looks from the end for the last line that is whole. `floor` is where the first line begins.
+/// Searches backwards for the last whole line. `floor` is the start of the first line.
 pub(super) fn find(file: &Storage, bytes: u64, floor: u64) -> io::Result<Tail> {
     let mut end = end_of_line_before(file, bytes, floor)?;
     while end > floor {
@@ -31,7 +31,7 @@ pub(super) fn find(file: &Storage, bytes: u64, floor: u64) -> io::Result<Tail> {
     Ok(Tail { bytes: floor, last: Position::default(), last_start: floor })
 }
 
-/// Behind which byte the last line end at or before a place stands; the floor if there is none.
+/// The offset after the last newline before a place; the floor if there is none.
 pub(super) fn end_of_line_before(file: &Storage, place: u64, floor: u64) -> io::Result<u64> {
     let mut end = place;
     while end > floor {
@@ -46,9 +46,9 @@ pub(super) fn end_of_line_before(file: &Storage, place: u64, floor: u64) -> io::
     Ok(floor)
 }
 
-/// The position of a line that is what a line should be. After the end of the machine there may be zeros in its place.
+/// Returns the position of a line if it is whole. After a crash of the machine, zeros may be in its place.
 fn whole_line(file: &Storage, start: u64, end: u64) -> io::Result<Option<Position>> {
-    // What is longer than any line of ours is not read at all.
+    // A line that is too long to be Watari's is not read at all.
     let Some(bytes) = usize::try_from(end - start).ok().filter(|bytes| *bytes <= LINE_BYTES_MAX) else {
         return Ok(None);
     };

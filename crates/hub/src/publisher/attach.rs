@@ -1,4 +1,4 @@
-//! Lets somebody listen, between two events and in one step.
+//! Attaches clients, in one step between two events.
 
 use std::collections::VecDeque;
 use tokio::sync::oneshot;
@@ -9,18 +9,18 @@ use crate::position::Position;
 use crate::published::HostEvent;
 use crate::subscription::{Attachment, Backlog, Since, Subscription};
 
-/// Something that is wanted of a publisher.
+/// A request to the publisher.
 #[derive(Debug)]
 pub(crate) enum PublisherRequest {
     Attach {
         since: Since,
         answer: oneshot::Sender<Attachment>,
     },
-    /// A client found that the log is damaged: it is written again.
+    /// Restore the log: a client found it damaged.
     Restore {
         done: oneshot::Sender<()>,
     },
-    /// Tell something of the host's own, and say when it is told.
+    /// Publish an event of the host, and report when that is done.
     Publish {
         event: HostEvent,
         published: oneshot::Sender<()>,
@@ -28,28 +28,28 @@ pub(crate) enum PublisherRequest {
 }
 
 impl Publisher {
-    pub(super) fn handle_request(&mut self, wanted: PublisherRequest) {
-        match wanted {
+    pub(super) fn handle_request(&mut self, request: PublisherRequest) {
+        match request {
             PublisherRequest::Attach { since, answer } => {
-                // What can be replayed is known only of a file that is whole.
+                // What can be replayed is known only of an intact file.
                 self.verify();
-                // Whoever wanted it may have gone.
-                let _unheard = answer.send(self.attach(since));
+                // The client may have disconnected.
+                let _sent = answer.send(self.attach(since));
             }
             PublisherRequest::Restore { done } => {
                 self.files.log.note_damage();
                 self.verify();
-                let _unheard = done.send(());
+                let _sent = done.send(());
             }
             PublisherRequest::Publish { event, published } => {
                 self.publish(event);
-                let _unheard = published.send(());
+                let _sent = published.send(());
             }
         }
     }
 
-    /// Lets somebody listen: what there was and what there will be, with nothing between. What this costs does not grow with
-    /// how long the log, the events in it or the open blocks are: all that is read and written later, by the follower.
+    /// Attaches a client: past events and live ones, without a gap. The cost does not depend on the size of the log, of
+    /// its events or of open blocks: the subscription reads and writes all that later.
     fn attach(&self, since: Since) -> Attachment {
         let last = self.files.log.last();
         let (after, is_gap) = match since {

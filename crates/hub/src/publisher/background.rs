@@ -1,11 +1,11 @@
-//! What of a session runs in the background, between its turns.
+//! Tracks whether a session has background work between its turns.
 
 use std::collections::BTreeSet;
 
 use tokio::sync::watch;
 use watari_sdk::{Event, RawJson, TaskUpdate};
 
-/// How many tasks are known one by one. With more, the session has background work until the first of them have ended.
+/// How many tasks are tracked one by one. With more, the session counts as busy until the first ones have ended.
 const TASKS_MAX: usize = 1024;
 
 /// The background work of a CLI.
@@ -14,7 +14,7 @@ pub(super) struct Background {
     runs: watch::Sender<bool>,
     /// Tasks that were reported one by one.
     tasks: BTreeSet<String>,
-    /// A CLI that lists its tasks is right about them. (CLI 2.1.42 lists none.)
+    /// Whether the CLI lists its tasks; its list takes precedence. (CLI 2.1.42 does not list them.)
     lists: bool,
 }
 
@@ -23,7 +23,7 @@ impl Background {
         Background { runs: watch::Sender::new(false), tasks: BTreeSet::new(), lists: false }
     }
 
-    /// Whether something runs in the background, and when that changes.
+    /// Whether background work runs, and when that changes.
     pub(super) fn runs(&self) -> watch::Receiver<bool> {
         self.runs.subscribe()
     }
@@ -55,12 +55,12 @@ impl Background {
     }
 }
 
-/// Whether a list of tasks has any. One that cannot be read may have some.
+/// Whether a list of tasks has entries. A list that cannot be parsed may have some.
 fn has_entries(tasks: &RawJson) -> bool {
     tasks.parse::<Vec<&serde_json::value::RawValue>>().map_or(true, |tasks| !tasks.is_empty())
 }
 
-/// Whether a task is one that its turn waits for, as a command that takes some seconds is.
+/// Whether the turn waits for the task, such as a command that takes some seconds.
 fn is_in_foreground(detail: &RawJson) -> bool {
     #[derive(serde::Deserialize)]
     struct Detail {
@@ -99,7 +99,7 @@ mod tests {
         let ended = || Event::Ended { exit: Exit::default() };
         let one = || listed(r#"[{"task_id":"a"}]"#);
         assert_eq!(runs_after(&[one(), listed("[]"), one(), ended()]), [true, false, true, false]);
-        // The list counts, whatever is said of single tasks: a command in the foreground is a task too.
+        // The list takes precedence over events about single tasks: a command in the foreground is a task too.
         let (started, ended) = (changed("a", TaskUpdate::Started), changed("a", TaskUpdate::Ended));
         assert_eq!(runs_after(&[one(), started, ended, listed("[]")]), [true, true, true, false]);
     }

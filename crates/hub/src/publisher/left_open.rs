@@ -1,4 +1,4 @@
-//! Ends what a killed host has begun.
+//! Ends what a killed host left open.
 
 use watari_sdk::{AskId, Event};
 
@@ -7,14 +7,14 @@ use crate::published::HostEvent;
 use crate::snapshot::{Snapshot, SnapshotItem};
 
 impl Publisher {
-    /// Ends what an earlier host was killed in the middle of.
-    pub(crate) fn end_what_was_left_open(&mut self) {
+    /// Ends what a killed host left open.
+    pub(crate) fn end_left_open(&mut self) {
         if let Some(message) = self.files.damage.take() {
             tracing::error!("{message}");
             self.publish(HostEvent::LogRestored { message });
         }
         let left_open = std::mem::take(&mut self.files.left_open);
-        // The innermost first, and of one kind the oldest first: messages end in the order in which they came.
+        // Innermost first, and of one kind oldest first: messages end in the order in which they began.
         let mut items: Vec<&SnapshotItem> = left_open.items().collect();
         items.sort_by_key(|item| std::cmp::Reverse(item.depth()));
         for event in items.into_iter().filter_map(|item| ending_of(item, &left_open)) {
@@ -23,7 +23,7 @@ impl Publisher {
     }
 }
 
-/// The event that ends what a killed host has begun.
+/// The event that ends an item.
 fn ending_of(item: &SnapshotItem, left_open: &Snapshot) -> Option<Event> {
     use watari_sdk::{Allowed, AskResolution, BlockId, DropReason, Exit, ExitReason, MessageId, PromptId};
     Some(match item {

@@ -1,23 +1,23 @@
-//! The text so far of a block that grows, in pieces that are shared with those who attach: what an attach copies does not
-//! grow with the text.
+//! The text of an open block so far, in pieces shared with subscriptions: what an attach copies does not grow with the
+//! text.
 
 use std::sync::Arc;
 
 use watari_sdk::{BlockId, Delta, Event};
 
-/// How long a piece may get before the next one is begun.
+/// The maximum size of a piece.
 const PIECE_BYTES: usize = 64 * 1024;
 
 /// A part of the text of a block.
 #[derive(Debug, Clone)]
 pub(crate) struct Piece {
-    /// How many characters of the block stand before it.
+    /// How many characters of the block come before it.
     at: u64,
     delta: Delta,
 }
 
 impl Piece {
-    /// As an event: that the block grew by it.
+    /// The piece as a delta of its block.
     pub(crate) fn event(&self, block: u64) -> Event {
         Event::BlockDelta { block: BlockId(block), at: self.at, delta: self.delta.clone() }
     }
@@ -27,7 +27,7 @@ impl Piece {
 #[derive(Debug)]
 pub(super) struct OpenText {
     complete: Vec<Arc<Piece>>,
-    /// The piece that grows.
+    /// The piece that is growing.
     last: Piece,
 }
 
@@ -50,7 +50,7 @@ impl OpenText {
         text_of(&mut self.last.delta).push_str(more);
     }
 
-    /// All of it, of which only the last piece is copied.
+    /// All pieces, of which only the last is copied.
     pub(super) fn pieces(&self) -> impl Iterator<Item = Arc<Piece>> {
         let last = (!self.last.delta.text().is_empty()).then(|| Arc::new(self.last.clone()));
         self.complete.iter().cloned().chain(last)

@@ -1,4 +1,4 @@
-//! Makes what was stored survive the machine.
+//! Syncs the log to the disk, so that it survives a crash of the machine.
 
 use std::future::Future;
 use std::io;
@@ -10,7 +10,7 @@ use watari_sdk::threads::{self, Beside};
 
 use crate::session_files::SessionFiles;
 
-/// Makes what was stored survive the machine, in a thread beside.
+/// Syncs the log in a separate thread.
 #[derive(Debug, Default)]
 pub(super) struct Fsync {
     running: Option<Beside<io::Result<()>>>,
@@ -28,8 +28,10 @@ impl Fsync {
             let storage = Arc::clone(files.log.storage());
             match threads::spawn(move || storage.sync_data()) {
                 Ok(running) => (self.running, self.is_wanted) = (Some(running), false),
-                // It stays wanted, and is tried again with the next event that wants it.
-                Err(error) => tracing::warn!("what was stored may not survive the end of the machine yet: {error}"),
+                // The request stays pending, and the next event that needs a sync tries again.
+                Err(error) => tracing::warn!(
+                    "cannot start to sync the log, which may not survive a crash of the machine yet: {error}"
+                ),
             }
         }
     }
@@ -37,7 +39,7 @@ impl Fsync {
     pub(super) fn poll(&mut self, context: &mut Context<'_>, files: &SessionFiles) -> Poll<()> {
         let Some(running) = &mut self.running else { return Poll::Pending };
         if let Some(Err(error)) = ready!(Pin::new(running).poll(context)) {
-            tracing::warn!("the log may not survive the end of the machine: {error}");
+            tracing::warn!("cannot sync the log, which may not survive a crash of the machine: {error}");
         }
         self.running = None;
         self.begin(files);

@@ -1,5 +1,5 @@
-//! The hub's heart in memory, with virtual time: a publisher, its log, its ring and its clients, over a disk that the test
-//! fills, breaks and mends. The session is scripted: its events are given to the publisher as the driver does.
+//! Tests of the publisher, its log, its ring and its clients in memory, with virtual time, on a disk that the test
+//! fills, breaks and repairs. The session is scripted: the test emits events to the publisher as the driver does.
 
 mod damage;
 mod full_disk;
@@ -58,7 +58,7 @@ async fn a_late_client_gets_open_asks_and_blocks_with_their_text_and_nothing_tha
     assert_eq!(late.snapshot, [2, 3].into());
     assert_eq!(late.texts, [(2, "watari".to_owned())].into());
     assert_eq!(late.lines.keys().copied().collect::<Vec<_>>(), [7]);
-    // One that keeps nothing but its position gets the open asks from before it once more.
+    // A client that stores only its position gets the open asks from before it again.
     rig.emit(asked(5));
     let mut forgetful = Client::attach(&mut rig, Since::AfterWithAsks(Position { epoch: 1, seq: 8 }));
     forgetful.read_all(&mut rig);
@@ -90,7 +90,7 @@ async fn clients_read_what_is_left_when_the_host_has_ended() {
     let mut next = rig.killed_and_resumed();
     client.read_all(&mut next);
     assert!(client.has_ended && client.lines.len() == 1);
-    // The next host goes on behind it, in another epoch.
+    // The next host continues after it, in another epoch.
     next.emit(Event::BecameIdle);
     client.attach_again(&mut next, Since::After(client.last));
     client.read_all(&mut next);

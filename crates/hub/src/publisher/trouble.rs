@@ -1,4 +1,4 @@
-//! What is done while events cannot be stored: they wait in their order, and it is tried again.
+//! What happens while events cannot be stored: they wait in order, and storing is retried.
 
 use std::future::Future;
 use std::task::{Context, Poll, ready};
@@ -11,19 +11,19 @@ use crate::log::{AppendError, ephemeral_line};
 use crate::published::{HostEvent, Published};
 use crate::session_files::restore::describe_loss;
 
-/// How often it is tried to store what could not be stored.
+/// How often storing is retried.
 const TRIED_EVERY: Duration = Duration::from_secs(1);
 
-/// How often the log's file is looked at while events are stored in it.
+/// How often the log's file is verified while events are stored in it.
 const VERIFIED_EVERY: Duration = Duration::from_secs(1);
 
-/// How much may wait to be stored when the session is being closed. What does not fit is dropped and counted.
+/// How much may wait to be stored while the session closes. Events beyond that are dropped and counted.
 const UNSTORED_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 impl Publisher {
-    /// Something waits until it can be stored. The host's own events always have room: they are few, and one of them says
-    /// why the session ends.
-    pub(super) fn let_wait(&mut self, published: Published) {
+    /// Queues an event until it can be stored. The host's own events always fit: they are few, and one of them says why
+    /// the session ends.
+    pub(super) fn queue_unstored(&mut self, published: Published) {
         let is_full = self.hurries && self.unstored_bytes >= UNSTORED_BYTES_MAX;
         if is_full && matches!(published, Published::Event(_)) {
             self.dropped += 1;
@@ -36,11 +36,11 @@ impl Publisher {
     pub(super) fn storage_failed(&mut self, error: &AppendError) {
         let message = self.fail(error);
         tracing::error!("{message}");
-        // It is not stored, so nothing can be wrong with it.
-        let _told = self.store_and_publish(&Published::Host(HostEvent::StorageFull { message }));
+        // An ephemeral event is not stored, so this cannot fail.
+        let _published = self.store_and_publish(&Published::Host(HostEvent::StorageFull { message }));
     }
 
-    /// Publishes an event if it can be stored now. If it cannot, it is as if it never was.
+    /// Publishes an event if it can be stored now, and refuses it without a trace if not.
     pub(crate) fn publish_if_stored(&mut self, event: Event) -> Result<(), Refusal> {
         if self.trouble.is_none()
             && let Err(error) = self.store_and_publish(&event.into())
@@ -53,16 +53,16 @@ impl Publisher {
         }
     }
 
-    /// Notes why nothing can be stored, and when that is tried again.
+    /// Records why events cannot be stored, and when to try again.
     fn fail(&mut self, error: &AppendError) -> String {
-        let message = format!("{error}; it is tried again every second: {}", remedy(error));
+        let message = format!("{error}; retrying every second: {}", remedy(error));
         self.trouble = Some((message.clone(), Box::pin(tokio::time::sleep(TRIED_EVERY))));
         self.storage.send_replace(Some(error.to_string()));
         message
     }
 
-    /// Looks whether the log's file is in its place and whole, and if not writes it again. What is stored in a file that
-    /// has no name is gone with the host, so this comes before anybody hears that a command was accepted.
+    /// Checks that the log's file is in its place and whole, and restores it if not. Events in a file without a name
+    /// are lost with the host, so this runs before a command is acknowledged.
     pub(crate) fn verify(&mut self) {
         (self.is_verified, self.verify_at) = (true, None);
         if self.trouble.is_none()
@@ -72,7 +72,7 @@ impl Publisher {
         }
     }
 
-    /// While events flow, the file is looked at each second.
+    /// Verifies the file every second while events are stored.
     pub(super) fn poll_verify(&mut self, context: &mut Context<'_>) -> Poll<()> {
         if self.is_verified {
             return Poll::Pending;
@@ -80,7 +80,7 @@ impl Publisher {
         let verify_at = self.verify_at.get_or_insert_with(|| Box::pin(tokio::time::sleep(VERIFIED_EVERY)));
         ready!(verify_at.as_mut().poll(context));
         self.verify();
-        // Ready if something came of it; if not, the next event sets the time anew.
+        // Ready if the check changed something; if not, the next event starts the timer again.
         if self.trouble.is_some() || !self.is_verified { Poll::Ready(()) } else { Poll::Pending }
     }
 
@@ -90,22 +90,22 @@ impl Publisher {
         self.snapshot.forget_places();
         let path = self.files.log.storage().path().display();
         let outcome = describe_loss(lost);
-        let message = format!("the log {path} {damage} under the host, and was written again: {outcome}");
+        let message = format!("the log {path} {damage} while the host was running, and was restored: {outcome}");
         tracing::error!("{message}");
         self.publish_now(HostEvent::LogRestored { message }.into());
         Ok(())
     }
 
-    /// The session ends: it is tried for the last time to store what waits. What cannot be is lost, and nobody hears of
-    /// it but for why the host ends.
+    /// Tries for the last time to store the waiting events, because the session ends. Events that cannot be stored are
+    /// lost, and clients receive only the one that says why the host stops.
     pub(crate) fn finish(&mut self) -> Result<(), AppendError> {
-        // What is left is little, and may go beyond the log's limit.
+        // The rest is small, and may exceed the log's limit.
         self.hurries = true;
         self.verify();
         if self.trouble.is_none() {
             return Ok(());
         }
-        self.store_what_waits().inspect_err(|_| {
+        self.store_waiting().inspect_err(|_| {
             for published in std::mem::take(&mut self.unstored) {
                 if let Published::Host(HostEvent::HostStopping { .. }) = published {
                     self.text.clear();
@@ -116,8 +116,8 @@ impl Publisher {
         })
     }
 
-    /// Stores what waits, as far as it goes.
-    pub(super) fn store_what_waits(&mut self) -> Result<(), AppendError> {
+    /// Stores the waiting events, as far as possible.
+    pub(super) fn store_waiting(&mut self) -> Result<(), AppendError> {
         self.restore_if_damaged().and_then(|()| self.store_in_order()).inspect_err(|error| {
             let _known = self.fail(error);
         })?;
@@ -147,10 +147,10 @@ impl Publisher {
 /// What to do so that events can be stored again.
 fn remedy(error: &AppendError) -> &'static str {
     match error {
-        AppendError::Full { .. } => "make room, or end the session",
+        AppendError::Full { .. } => "free some space, or end the session",
         AppendError::Limit { .. } => "end the session, and resume it with a higher limit or begin a new one",
         AppendError::Replaced { .. } | AppendError::NotRestored { .. } | AppendError::Io { .. } => {
-            "put that right, or end the session"
+            "fix that, or end the session"
         }
     }
 }

@@ -1,13 +1,13 @@
-//! Bounds how much of a CLI's noise is stored: lines on its stdout that are not messages.
+//! Limits how many unparsed lines are stored: lines of the CLI's stdout that are not messages.
 
 use watari_sdk::Event;
 
 use crate::published::HostEvent;
 
-/// How many such lines are stored for one turn. The others are counted.
+/// How many unparsed lines are stored per turn. The others are counted.
 pub(super) const NOISE_MAX: u32 = 64;
 
-/// The noise since the last turn began.
+/// The unparsed lines since the last turn began.
 #[derive(Debug, Default)]
 pub(super) struct UnparsedLines {
     stored: u32,
@@ -15,17 +15,17 @@ pub(super) struct UnparsedLines {
     omitted_bytes: u64,
 }
 
-/// What is to be done with an event.
+/// What to do with an event.
 #[derive(Debug)]
 pub(super) enum Admission {
     Publish,
     Omit,
-    /// Publish first how much noise was omitted.
+    /// Publish first how many lines were omitted.
     PublishAfter(HostEvent),
 }
 
 impl UnparsedLines {
-    /// Counts noise; a turn that begins or ends, and the end of the CLI, say how much was omitted.
+    /// Counts unparsed lines. The start or end of a turn, and the exit of the CLI, report how many were omitted.
     pub(super) fn admit(&mut self, event: &Event) -> Admission {
         if let Event::UnparsedLineSkipped { bytes, .. } = event {
             if self.stored < NOISE_MAX {

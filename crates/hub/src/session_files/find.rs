@@ -1,4 +1,5 @@
-//! Finds the session of a conversation among those that are stored, also if its record is damaged: the log knows it too.
+//! Finds the session of a conversation among the stored ones. If its record is damaged, the log names the conversation
+//! too.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader};
@@ -11,25 +12,25 @@ use super::{OpenSessionError, SessionDirs};
 use crate::key::Key;
 use crate::record::{self, Record, RecordError, State};
 
-/// How much of a line is looked at.
+/// How much of a line is searched.
 const BEGINNING_BYTES: usize = 1024 * 1024;
 
 /// A session that was found.
 pub(super) struct Found {
     pub(super) record: Record,
-    /// What is wrong with its record, if it had to be made again.
+    /// What is wrong with its record, if it had to be rebuilt.
     pub(super) damage: Option<String>,
 }
 
 impl SessionDirs {
-    /// The newest session of Watari's that holds a conversation.
+    /// Returns the newest session that holds a conversation.
     pub(super) fn find(&self, conversation: &SessionId) -> Result<Option<Found>, OpenSessionError> {
         let path = self.state.join("sessions");
         let list = |source| OpenSessionError::List { path: path.clone(), source };
         let mut newest: Option<Found> = None;
         for entry in fs::read_dir(&path).map_err(list)? {
             let folder = entry.map_err(list)?.path();
-            // A folder that is none of ours is no session.
+            // A folder with another name is not a session.
             let Some(key) = folder.file_name().and_then(|name| name.to_str()?.parse::<Key>().ok()) else { continue };
             let found = match Record::read(&folder.join("record.json")) {
                 Ok(record) if record.key == key => {
@@ -51,7 +52,7 @@ impl SessionDirs {
     }
 }
 
-/// A record made of what the log says: the rest of it is found out when the log is read.
+/// Rebuilds a record from the log; the rest of it is filled in when the log is read.
 fn recover(folder: &Path, key: Key, conversation: &SessionId, why: &str) -> Option<Found> {
     names(folder, conversation).then(|| Found {
         record: Record {
@@ -65,18 +66,18 @@ fn recover(folder: &Path, key: Key, conversation: &SessionId, why: &str) -> Opti
             epoch: 0,
             lost_through: None,
         },
-        damage: Some(format!("the record of the session was damaged and is made again from its log: {why}")),
+        damage: Some(format!("the session's record was damaged and was rebuilt from its log: {why}")),
     })
 }
 
-/// Whether the log of a session says that it held a conversation last.
+/// Whether the log of a session names a conversation as its latest.
 fn names(folder: &Path, conversation: &SessionId) -> bool {
     let member = format!("\"session_id\":\"{conversation}\"");
     let is_of_type = |line: &[u8], kind: &str| {
         memchr::memmem::find(&line[..line.len().min(64)], format!("\"type\":\"{kind}\"").as_bytes()).is_some()
     };
     let Ok(log) = EVENTS.open_existing(&folder.join("events.jsonl")) else { return false };
-    // The conversation of a session may change: only the last one is its own.
+    // The conversation of a session may change: only the last one counts.
     let (mut log, mut line, mut last) = (BufReader::new(log), Vec::new(), None);
     while let Ok(true) = next_beginning(&mut log, &mut line) {
         if is_of_type(&line, "host_started") || is_of_type(&line, "session_opened") {
@@ -86,8 +87,7 @@ fn names(folder: &Path, conversation: &SessionId) -> bool {
     last.unwrap_or(false)
 }
 
-/// Reads the beginning of the next line, and passes over the rest of it; false at the end. A line may be longer than what
-/// there is memory for.
+/// Reads the beginning of the next line, and skips the rest; false at the end. A line may not fit into memory.
 fn next_beginning(log: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
     line.clear();
     let mut is_first = true;

@@ -1,4 +1,4 @@
-//! What a host has on disk, put back in its place after another program removed or changed it.
+//! Restores a session's files after another program removed or changed them.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,8 +15,8 @@ use crate::record::{Record, RecordError};
 use crate::snapshot::{Snapshot, stored_snapshot_change};
 
 impl SessionFiles {
-    /// Puts everything back in its place that somebody has removed: folders, locks, record and log. `rescued` are numbered
-    /// lines that may be missing in the log's file. Gives back the highest number that is lost.
+    /// Restores everything that was removed: folders, locks, record and log. `rescued` are numbered lines that may be
+    /// missing in the log's file. Returns the highest lost number.
     pub(crate) fn restore(&mut self, rescued: &[Arc<[u8]>]) -> Result<Option<u64>, AppendError> {
         let path = self.log.storage().path().to_owned();
         let failed = |error: OpenSessionError| AppendError::NotRestored { path: path.clone(), why: error.to_string() };
@@ -42,14 +42,14 @@ impl SessionFiles {
     }
 }
 
-/// Notes that events are lost, before the log is without them.
+/// Records that events are lost, before they are missing in the log.
 fn note_lost(record: &mut Record, path: &Path, lost: u64) -> Result<(), RecordError> {
     record.lost_through = record.lost_through.max(Some(lost));
     record.write(path)
 }
 
-/// What was begun and has not ended. A log that somebody changed, under a host that was killed before it noticed or while
-/// there was none, is written again; what is lost is marked in it, and no number is given twice.
+/// Returns what was left open. If another program changed the log, under a host that was killed before it noticed or
+/// while there was no host, restores it: lost events are marked in it, and no number is assigned twice.
 pub(super) fn read_or_restore(
     log: &mut Log,
     record: &mut Record,
@@ -57,7 +57,7 @@ pub(super) fn read_or_restore(
 ) -> Result<((Snapshot, AskedToolUses), Option<String>), OpenSessionError> {
     let noted = record.epochs.last().map_or(0, |end| end.seq).max(record.lost_through.unwrap_or(0));
     let is_short = log.last().seq < noted;
-    log.go_on_behind(noted);
+    log.continue_after(noted);
     let mut ends = record.epochs.clone();
     let (left_open, damage) = match read_asked(log).and_then(|asked| Ok((read_left_open(log, &mut ends)?, asked))) {
         Ok(read) if !is_short && log.examine()?.is_none() => (read, None),
@@ -75,23 +75,23 @@ pub(super) fn read_or_restore(
     Ok((left_open, damage))
 }
 
-/// Says whether events are lost.
+/// Describes whether events were lost.
 pub(crate) fn describe_loss(lost: Option<u64>) -> String {
     match lost {
-        Some(through) => format!("events up to number {through} are lost"),
-        None => "nothing is lost".to_owned(),
+        Some(through) => format!("events up to number {through} were lost"),
+        None => "no events were lost".to_owned(),
     }
 }
 
-/// What was begun and has not ended since the last epoch whose end was noted. The ends of those behind it are added: there
-/// are several when a host was killed before it had ended what it found.
+/// Returns what was left open since the last epoch with a recorded end, and adds the ends of later epochs. There are
+/// several if hosts were killed before they had ended what they found.
 fn read_left_open(log: &Log, ends: &mut Vec<Position>) -> Result<Snapshot, ReadError> {
     let mut snapshot = Snapshot::default();
     let end = ends.last().copied().unwrap_or_default();
     let mut lines = log.after(end)?;
     let (mut through, mut at) = (end.seq, lines.place());
     while let Some(line) = lines.next()? {
-        // Every number follows the one before, or a mark that says which are lost.
+        // Every number follows the previous one, or a mark that says which are lost.
         let follows = |position: &Position| position.seq == through + 1;
         let is_whole = serde_json::from_slice::<&RawValue>(line).is_ok();
         let Some(position) = position_of(line).filter(follows).filter(|_| is_whole) else {

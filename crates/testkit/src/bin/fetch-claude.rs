@@ -20,21 +20,22 @@ VERSION is a whole version like 2.1.325 or a tag like latest; without one, it is
 against. The cache is $WATARI_CACHE, $XDG_CACHE_HOME/watari or ~/.cache/watari.
 ";
 
-/// The exit code of a program that was not told what it understands.
+/// The exit code for wrong arguments.
 const MISUSED: u8 = 2;
-/// The exit code of a program that somebody ended.
+/// The exit code after a signal.
 const ENDED: u8 = 130;
 
 fn main() -> ExitCode {
-    let mut words: Vec<String> = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
-    if words.iter().any(|word| word == "--help" || word == "-h") {
+    let mut arguments: Vec<String> =
+        std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    if arguments.iter().any(|word| word == "--help" || word == "-h") {
         return written(io::stdout().write_all(HELP.as_bytes()));
     }
-    if words.is_empty() {
-        words.push(PINNED_CLAUDE_VERSION.to_owned());
+    if arguments.is_empty() {
+        arguments.push(PINNED_CLAUDE_VERSION.to_owned());
     }
-    // All of them are read before anything is done for one.
-    match words.iter().map(|word| word.parse()).collect::<Result<Vec<WantedVersion>, _>>() {
+    // All arguments are parsed before anything is fetched.
+    match arguments.iter().map(|word| word.parse()).collect::<Result<Vec<WantedVersion>, _>>() {
         Ok(wanted) => run(&wanted),
         Err(error) => failed(&error, MISUSED),
     }
@@ -42,36 +43,37 @@ fn main() -> ExitCode {
 
 fn run(wanted: &[WantedVersion]) -> ExitCode {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let outcome = runtime.and_then(|runtime| runtime.block_on(fetch_until_told_to_end(wanted)));
+    let outcome = runtime.and_then(|runtime| runtime.block_on(fetch_until_signal(wanted)));
     outcome.unwrap_or_else(|error| failed(&error, 1))
 }
 
-/// npm is in a process group of its own, so a terminal's Ctrl-C reaches only us.
-async fn fetch_until_told_to_end(wanted: &[WantedVersion]) -> io::Result<ExitCode> {
-    let (mut told, teller) = std::os::unix::net::UnixStream::pair().and_then(|(told, teller)| {
-        told.set_nonblocking(true)?;
-        Ok((UnixStream::from_std(told)?, teller))
+/// Fetches until a signal arrives. npm is in a process group of its own, so a terminal's Ctrl-C reaches only this
+/// process.
+async fn fetch_until_signal(wanted: &[WantedVersion]) -> io::Result<ExitCode> {
+    let (mut signalled, signaller) = std::os::unix::net::UnixStream::pair().and_then(|(signalled, signaller)| {
+        signalled.set_nonblocking(true)?;
+        Ok((UnixStream::from_std(signalled)?, signaller))
     })?;
     for signal in [SIGINT, SIGTERM, SIGHUP] {
-        signal_hook::low_level::pipe::register(signal, teller.try_clone()?)?;
+        signal_hook::low_level::pipe::register(signal, signaller.try_clone()?)?;
     }
     tokio::select! {
-        // Dropped half-way, it ends npm and removes what it has installed so far.
+        // When dropped, it kills npm and removes what it has installed so far.
         code = fetch(wanted) => Ok(code),
-        // Cancel-safe: the program ends.
-        _signal = told.read_u8() => Ok(ExitCode::from(ENDED)),
+        // Cancel-safe: the program exits.
+        _signal = signalled.read_u8() => Ok(ExitCode::from(ENDED)),
     }
 }
 
 async fn fetch(wanted: &[WantedVersion]) -> ExitCode {
     for version in wanted {
-        say(&format!("Claude Code {version}: unless it is in the cache, npm installs it now (up to 400 MB)"));
+        report(&format!("Claude Code {version}: unless it is in the cache, npm installs it now (up to 400 MB)"));
         let fetched = match fetch_claude(version).await {
             Ok(fetched) => fetched,
             Err(error) => return failed(&error, 1),
         };
-        let how = if fetched.already_there { "was there already" } else { "is installed" };
-        say(&format!("Claude Code {} {how}", fetched.version));
+        let how = if fetched.already_there { "was already installed" } else { "is installed" };
+        report(&format!("Claude Code {} {how}", fetched.version));
         let line = [fetched.path.as_os_str().as_bytes(), b"\n"].concat();
         if let Err(error) = io::stdout().write_all(&line) {
             return failed(&error, 1);
@@ -85,11 +87,11 @@ fn written(result: io::Result<()>) -> ExitCode {
 }
 
 fn failed(error: &dyn Error, code: u8) -> ExitCode {
-    say(&error.to_string());
+    report(&error.to_string());
     ExitCode::from(code)
 }
 
-fn say(words: &str) {
-    // Nobody reads it when stderr is closed; the code says enough.
-    let _written = writeln!(io::stderr(), "fetch-claude: {words}");
+fn report(text: &str) {
+    // If stderr is closed, nobody reads it; the exit code is enough.
+    let _written = writeln!(io::stderr(), "fetch-claude: {text}");
 }

@@ -1,4 +1,4 @@
-//! A JSON object that keeps the order and the spelling of its members.
+//! A JSON object that preserves the order and the spelling of its members.
 
 use std::fmt;
 
@@ -19,7 +19,7 @@ impl Fields {
         self.json(name, quoted(value))
     }
 
-    /// This object with a value added, or with its value replaced when there is one of that name.
+    /// This object with a value added, or replaced if the name exists.
     pub(super) fn json(mut self, name: &str, value: impl Into<String>) -> Fields {
         let value = value.into();
         match self.0.iter_mut().find(|(known, _)| known == name) {
@@ -29,7 +29,7 @@ impl Fields {
         self
     }
 
-    /// This object with all members of another: the other's count.
+    /// This object with all members of another, which take precedence.
     pub(super) fn merged(self, other: Fields) -> Fields {
         other.0.into_iter().fold(self, |fields, (name, value)| fields.json(&name, value))
     }

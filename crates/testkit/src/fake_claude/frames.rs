@@ -1,26 +1,26 @@
-//! The frames of the fake: what the real CLI would write, with ids that are counted.
+//! The frames of the fake CLI: what the real CLI would write, with counted ids.
 
 use super::fields::{Fields, quoted};
 use super::incoming::Prompt;
 use super::script::{Block, Request};
 
-/// The version the fake says it is.
+/// The version that the fake CLI reports.
 pub(super) const VERSION: &str = "2.1.325";
 
 const MODEL: &str = "claude-opus-5-5";
 const USAGE: &str =
     r#"{"input_tokens":10,"output_tokens":5,"cache_creation_input_tokens":0,"cache_read_input_tokens":0}"#;
-/// The same moment in every frame, so that two runs of a script say the same.
+/// The same time in every frame, so that two runs of a script write the same.
 const TIMESTAMP: &str = "2026-11-15T08:00:00.000Z";
 
-/// Makes frames, and counts what has to be counted for that.
+/// Builds frames, and counts what needs counting.
 #[derive(Debug)]
 pub(super) struct Frames {
     pub(super) session: String,
     pub(super) cwd: String,
-    /// How many ids were given.
+    /// How many ids were assigned.
     uuids: u64,
-    /// How many messages were begun.
+    /// How many messages were started.
     messages: u64,
     results: u64,
 }
@@ -30,12 +30,12 @@ impl Frames {
         Frames { session, cwd, uuids: 0, messages: 0, results: 0 }
     }
 
-    /// The id of the next frame. It ends in twelve hexadecimal digits that are counted up.
+    /// The id of the next frame. Its last twelve hexadecimal digits are a counter.
     pub(super) fn next_uuid(&self) -> String {
         format!("00000000-0000-4000-8000-{:012x}", self.uuids)
     }
 
-    /// Counts frames that were made by somebody else.
+    /// Counts frames that were built elsewhere.
     pub(super) fn count_uuids(&mut self, count: u64) {
         self.uuids += count;
     }
@@ -128,7 +128,7 @@ impl Frames {
         self.stream_event(event_of_block("content_block_stop", index))
     }
 
-    /// What ends a message: why it stopped, and that it did.
+    /// The frames that end a message: the stop reason, and the stop.
     pub(super) fn end_message(&mut self, stop_reason: Option<&str>) -> [Fields; 2] {
         let delta = Fields::default().json("stop_reason", nullable(stop_reason)).json("stop_sequence", "null");
         let change = Fields::default().text("type", "message_delta").json("delta", delta.to_string());
@@ -147,7 +147,7 @@ impl Frames {
         self.closed(frame).text("timestamp", TIMESTAMP).text("tool_use_result", result.text)
     }
 
-    /// A turn's end. Its `type` comes late, as in the real one.
+    /// The end of a turn. Its `type` comes late, as in the real CLI.
     pub(super) fn result(&mut self, turn: &Turn, fields: Fields) -> Fields {
         let uuid = self.uuid();
         let frame = Fields::default()
@@ -235,10 +235,10 @@ impl Frames {
     }
 }
 
-/// What a thinking block is signed with.
+/// The signature of a thinking block.
 pub(super) const SIGNATURE: &str = "c2ln";
 
-/// What a tool gave.
+/// The result of a tool.
 #[derive(Debug)]
 pub(super) struct ToolResult<'a> {
     pub(super) id: &'a str,
@@ -246,7 +246,7 @@ pub(super) struct ToolResult<'a> {
     pub(super) is_error: bool,
 }
 
-/// What a result has to know of its turn.
+/// What a result needs to know about its turn.
 #[derive(Debug, Default)]
 pub(super) struct Turn {
     pub(super) prompt: Prompt,
@@ -258,7 +258,7 @@ pub(super) fn cancel(id: &str) -> Fields {
     Fields::default().text("type", "control_cancel_request").text("request_id", id)
 }
 
-/// The answer to a control request of the other side.
+/// The answer to a control request of the client.
 pub(super) fn answer(id: Option<&str>, subtype: &str) -> Fields {
     let response = match subtype {
         "initialize" => Fields::default()
@@ -276,7 +276,7 @@ pub(super) fn answer(id: Option<&str>, subtype: &str) -> Fields {
         _ => Fields::default(),
     };
     let body = Fields::default().text("subtype", "success");
-    // A request without an id is answered without one.
+    // A request without an id gets an answer without one.
     let body = id.into_iter().fold(body, |body, id| body.text("request_id", id));
     let body = body.json("response", response.to_string());
     let body = match subtype {
@@ -286,7 +286,7 @@ pub(super) fn answer(id: Option<&str>, subtype: &str) -> Fields {
     Fields::default().text("type", "control_response").json("response", body.to_string())
 }
 
-/// What is different in the result of a turn that was interrupted.
+/// The fields that differ in the result of an interrupted turn.
 pub(super) fn interrupted() -> Fields {
     Fields::default()
         .json("stop_reason", "null")

@@ -1,11 +1,11 @@
-//! What a line on the fake's stdin says.
+//! Parses a line of the fake CLI's stdin.
 
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::fields::Fields;
 
-/// A line that was understood, or that is passed over as the real CLI does.
+/// A line of a known kind, or one that is ignored as the real CLI does.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Incoming {
     Prompt(Prompt),
@@ -20,24 +20,24 @@ pub(super) struct Prompt {
     pub(super) uuid: Option<String>,
 }
 
-/// What became of a request of the fake's.
+/// The answer to a request of the fake CLI.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// The text of the JSON value that came, `null` when none did.
+    /// The text of the JSON value, or `null` if there was none.
     Success(String),
     Error(String),
-    /// There will be no answer: stdin ended.
+    /// No answer will come: stdin ended.
     Missing,
 }
 
-/// A line that ends the real CLI, and the fake too.
+/// A line that makes the real CLI exit, and the fake too.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Malformed {
     #[error("a line on stdin is not UTF-8")]
     Encoding(#[from] std::str::Utf8Error),
     #[error("a line of {bytes} bytes on stdin is not JSON: {source}")]
     Json { bytes: usize, source: serde_json::Error },
-    #[error("a user line on stdin has not the role `user`")]
+    #[error("a user line on stdin does not have the role `user`")]
     Role,
     #[error("a control_request on stdin has no request")]
     NoRequest,
@@ -48,7 +48,7 @@ impl Incoming {
         let text = std::str::from_utf8(line)?;
         let not_json = |source| Malformed::Json { bytes: line.len(), source };
         let whole: &RawValue = serde_json::from_str(text).map_err(not_json)?;
-        // The real CLI passes over what is no object.
+        // The real CLI ignores what is not an object.
         let Ok(fields) = Fields::parse(whole.get()) else { return Ok(Incoming::Other) };
         match fields.string("type").as_deref() {
             Some("user") => read_prompt(&fields),

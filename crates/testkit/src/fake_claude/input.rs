@@ -1,5 +1,5 @@
-//! The fake's stdin, cut into lines. It is read only while somebody waits for it, so what a script does not
-//! ask for stays in the pipe.
+//! The fake CLI's stdin, cut into lines. It is read only while a step waits for it, so that other input stays in the
+//! pipe.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -8,16 +8,16 @@ use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// How much is asked of the pipe at a time.
+/// How many bytes are read at once.
 const READ_BYTES: usize = 64 * 1024;
 
-/// Lines from whoever started the fake.
+/// Lines from the process that started the fake CLI.
 #[derive(Debug)]
 pub(super) struct Input {
     pipe: File,
-    /// What was read and is not yet a line that was given out.
+    /// Bytes that were read and not returned as a line yet.
     bytes: Vec<u8>,
-    /// How much of `bytes` is known to hold no line feed.
+    /// How much of `bytes` is known to contain no newline.
     searched: usize,
     ended: bool,
 }
@@ -30,7 +30,7 @@ pub(super) enum Patience {
     ForEver,
 }
 
-/// What came of waiting for a line.
+/// The result of waiting for a line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Received {
     Line(Vec<u8>),
@@ -44,7 +44,7 @@ impl Input {
         Ok(Input { pipe, bytes: Vec::new(), searched: 0, ended: false })
     }
 
-    /// The next line that is not blank, without its line feed.
+    /// Returns the next line that is not blank, without its newline.
     pub(super) fn line(&mut self, patience: Patience) -> io::Result<Received> {
         loop {
             if let Some(line) = self.cut() {
@@ -63,7 +63,7 @@ impl Input {
         }
     }
 
-    /// The next line of what was read. What stands behind the last line feed is a line when nothing follows.
+    /// Returns the next line of what was read. At the end of the input, the rest without a newline is a line too.
     fn cut(&mut self) -> Option<Vec<u8>> {
         let Some(offset) = memchr::memchr(b'\n', self.bytes.get(self.searched..)?) else {
             self.searched = self.bytes.len();
@@ -93,7 +93,7 @@ impl Input {
         Ok(())
     }
 
-    /// Whether a read would not wait, asked for as long as the patience lasts.
+    /// Whether a read would not block, within the given patience.
     fn is_readable(&self, patience: Patience) -> io::Result<bool> {
         loop {
             let timeout = match patience {

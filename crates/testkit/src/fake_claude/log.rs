@@ -1,4 +1,4 @@
-//! The file in which a test finds what the fake was told.
+//! The log file in which a test finds what the fake CLI received.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -9,7 +9,7 @@ use watari_sdk::files::TEST_LOG;
 use super::fields::{Fields, quoted};
 use super::incoming::Answer;
 
-/// JSON lines, each written at once; nothing when nobody asked for a log.
+/// JSON lines, each written at once; nothing if no log was requested.
 #[derive(Debug, Default)]
 pub(super) struct Log(Option<File>);
 
@@ -18,17 +18,17 @@ impl Log {
         TEST_LOG.open(path).map(|file| Log(Some(file)))
     }
 
-    /// A line of stdin, as it came.
+    /// Logs a line of stdin, as it came.
     pub(super) fn line(&mut self, line: &[u8]) -> io::Result<()> {
         self.append(|| Fields::default().json("in", String::from_utf8_lossy(line.trim_ascii())))
     }
 
-    /// A line of stdin that ends the fake.
+    /// Logs a line of stdin that makes the fake CLI exit.
     pub(super) fn malformed(&mut self, line: &[u8]) -> io::Result<()> {
         self.append(|| Fields::default().text("bad", &String::from_utf8_lossy(line)))
     }
 
-    /// The answer with which a step went on.
+    /// Logs the answer with which a step continued.
     pub(super) fn answer(&mut self, id: &str, answer: &Answer) -> io::Result<()> {
         self.append(|| {
             let entry = Fields::default().text("answer", id);

@@ -1,74 +1,72 @@
 //! A program that speaks the Claude Code CLI's side of the stream-json protocol by a script, without a model:
 //! for tests of faults, races and speed.
 //!
-//! The script is the file that the variable `FAKE_CLAUDE_SCRIPT` names. Every flag of the CLI is passed over,
-//! but `--version`, and `--session-id=` and `--resume=`, which say the session's id; else
-//! `FAKE_CLAUDE_SESSION_ID` does, else it is always the same. Ids of frames are counted and times are fixed,
-//! so two runs of a script say the same.
+//! The variable `FAKE_CLAUDE_SCRIPT` names the script. Flags of the CLI are ignored, except `--version`, and
+//! `--session-id=` and `--resume=`, which set the session's id; the default is `FAKE_CLAUDE_SESSION_ID`, or else a
+//! constant. Ids of frames are counted and times are fixed, so that two runs of a script write the same.
 //!
-//! # Without being told
+//! # Default behaviour
 //!
 //! - A control request is answered with success: `initialize` with a small response, `interrupt` with
 //!   `{"still_queued":[]}`, all others with `{}`.
 //! - stdin is read only while a step waits or pauses, each time much was written, and when the script is done.
-//!   What comes then and is not what the step waits for is kept for later steps (prompts, answers) or answered.
-//! - An interrupt is kept, unanswered, when there is a `wait interrupt` below in the script, before the next
-//!   `prompt`.
-//! - When stdin ends, the fake ends with 0, if the script is done or waits for a prompt, an interrupt or a line.
-//!   If it waits for an answer, it goes on as if the answer were a no.
+//!   Input that the step does not wait for is stored for later steps (prompts, answers) or answered.
+//! - An interrupt is stored, unanswered, if a `wait interrupt` follows in the script before the next `prompt`.
+//! - When stdin ends, the fake exits with 0 if the script is done or waits for a prompt, an interrupt or a line.
+//!   If it waits for an answer, it continues as if the answer were a denial.
 //! - A line on stdin that is not JSON, a user line without the role `user` and a control request without a
-//!   `request` end it with 1, and a line on stderr. Blank lines and unknown types are passed over.
-//! - What is written waits in a large buffer until a step waits for something or does something.
+//!   `request` make it exit with 1, and a line on stderr. Blank lines and unknown types are ignored.
+//! - Output stays in a large buffer until a step waits for something or acts on the process.
 //! - Every line of stdin is appended to the file that `FAKE_CLAUDE_LOG` names, as `{"in":…}`, and as
-//!   `{"bad":"…"}` if it ends the fake. `{"answer":ID,"response":…}` or `{"answer":ID,"error":…}` follows where
-//!   a step goes on with an answer.
-//! - A script that is missing or wrong ends it with 64 and a line on stderr with the file, the line and the word.
+//!   `{"bad":"…"}` if it makes the fake exit. `{"answer":ID,"response":…}` or `{"answer":ID,"error":…}` follows where
+//!   a step continues with an answer.
+//! - If the script is missing or wrong, it exits with 64 and a line on stderr with the file, the line and the word.
 //!
 //! # The script
 //!
-//! One step a line. Blank lines and lines that begin with `#` are passed over. JSON stands in one line, and may
-//! be left out where it would be `{}`. `$PROMPT` in a text or in a string of JSON is the text of the last prompt,
-//! `$SESSION` the session's id. Numbers may be written `1_000_000`.
+//! One step per line. Blank lines and lines that begin with `#` are ignored. JSON is written on one line, and can be
+//! omitted if it is `{}`. `$PROMPT` in a text or in a JSON string is the text of the last prompt, `$SESSION` the
+//! session's id. Numbers may be written `1_000_000`.
 //!
 //! | step | what happens |
 //! |---|---|
 //! | `prompt` | waits for the next user line, then state `running` and `system/init` |
-//! | `text WORDS…` | a whole assistant message is streamed, one delta a word |
+//! | `text WORDS…` | streams a whole assistant message, one delta per word |
 //! | `thinking WORDS…` | the same with a thinking block, which is signed |
 //! | `tool ID NAME {input}` | the same with a tool call |
-//! | `deltas N [of BYTES] [at RATE/s] [timed]` | the same with a text of N deltas of BYTES bytes (20), as fast as it goes or at that rate; each is its number and a space, or if they are timed the nanoseconds of the machine's monotonic clock when it was written; the assistant frame holds the whole text, so use `repeat` where that is too long |
+//! | `deltas N [of BYTES] [at RATE/s] [timed]` | the same with a text of N deltas of BYTES bytes (20), as fast as possible or at that rate; each is its number and a space, or with `timed` the nanoseconds of the machine's monotonic clock at the write; the assistant frame contains the whole text, so use `repeat` where that is too long |
 //! | `message` … `end` | the blocks between them belong to one message |
 //! | `tool_result ID TEXT` | the result of a tool call |
 //! | `ask ID TOOL {input}` | `can_use_tool` with ID as request id and as tool use id; waits for the answer, then a `tool_result` says `allowed {updatedInput}` or `denied MESSAGE` |
-//! | `ask! ID TOOL {input}` | the same without waiting; `await` brings the `tool_result` |
+//! | `ask! ID TOOL {input}` | the same without waiting; `await` writes the `tool_result` |
 //! | `hook ID CALLBACK EVENT {input}` | `hook_callback`; waits for the answer |
 //! | `mcp ID SERVER {message}` | `mcp_message`; waits for the answer |
 //! | `request ID SUBTYPE {fields}` | any other control request; waits for the answer |
-//! | `await ID` | waits for the answer to what was sent above with that id |
+//! | `await ID` | waits for the answer to the earlier request with that id |
 //! | `cancel ID` | `control_cancel_request` |
-//! | `result` | success with the text that was last streamed, then state `idle` |
+//! | `result` | success with the last streamed text, then state `idle` |
 //! | `result TEXT` | the same with that text |
-//! | `result {fields}` | the same with these fields over the usual ones |
+//! | `result {fields}` | the same with these fields over the default ones |
 //! | `state idle\|running\|requires_action` | `session_state_changed` |
 //! | `task started\|progress\|updated\|ended ID {fields}` | `task_started`, `task_progress`, `task_updated`, `task_notification` |
 //! | `emit {json}` | that line, as it is |
 //! | `noise TEXT` | that line, which need not be JSON |
-//! | `line BYTES` | one assistant line of that many bytes with its line feed |
-//! | `raw HEX…` | these bytes and no line feed, written at once |
+//! | `line BYTES` | one assistant line of that many bytes, including the newline |
+//! | `raw HEX…` | these bytes without a newline, written at once |
 //! | `stderr TEXT` | that line on stderr |
 //! | `wait interrupt` | waits for an interrupt, answers it, ends an open message, then the result of an interrupted turn and state `idle` |
-//! | `wait line` | waits for the next line of stdin that was not read yet, whatever it is |
-//! | `pause MILLISECONDS` | goes on after that time; what comes is answered |
-//! | `stall` | never goes on; stdin stays unread |
-//! | `deaf` | from now on control requests are read and not answered |
+//! | `wait line` | waits for the next unread line of stdin, whatever it is |
+//! | `pause MILLISECONDS` | continues after that time; input is handled in the default way |
+//! | `stall` | never continues; stdin stays unread |
+//! | `deaf` | control requests are no longer answered |
 //! | `mute` | `initialize` is not answered; only as the first step |
 //! | `stop` | SIGSTOP to itself |
 //! | `kill` | SIGKILL to itself |
 //! | `ignore TERM`, `ignore INT` | the signal has no effect from now on |
-//! | `exit N` | ends with that code |
-//! | `child` | a process with the same environment that sleeps for ever, in a session of its own, not the fake's child, deaf to SIGTERM and SIGHUP; its command line holds the session's id |
+//! | `exit N` | exits with that code |
+//! | `child` | starts a process with the same environment that sleeps forever, in a session of its own, not the fake's child, ignoring SIGTERM and SIGHUP; its command line contains the session's id |
 //! | `signal PATH` | writes a byte to the file or FIFO, for a test that waits for this point |
-//! | `repeat N` … `end` | plays what stands between them N times |
+//! | `repeat N` … `end` | plays the steps between them N times |
 //!
 //! ```text
 //! prompt
@@ -105,17 +103,17 @@ use script::{BadLine, Script};
 
 /// The variable that names the script.
 pub const SCRIPT_VARIABLE: &str = "FAKE_CLAUDE_SCRIPT";
-/// The variable that names the file in which the fake writes down what it was told.
+/// The variable that names the log of what the fake CLI received.
 pub const LOG_VARIABLE: &str = "FAKE_CLAUDE_LOG";
-/// The variable that says the session's id, when no flag does.
+/// The variable that sets the session's id if no flag does.
 pub const SESSION_VARIABLE: &str = "FAKE_CLAUDE_SESSION_ID";
 
-/// The session's id when nobody says one.
+/// The default session id.
 const SESSION: &str = "fa4ec1a0-de00-4000-8000-000000000000";
-/// The exit code of a fake that cannot begin.
+/// The exit code of a fake CLI that cannot start.
 const UNUSABLE: u8 = 64;
 
-/// Why a fake cannot begin.
+/// Why a fake CLI cannot start.
 #[derive(Debug, thiserror::Error)]
 enum BeginError {
     #[error("{SCRIPT_VARIABLE} names no script")]
@@ -130,11 +128,11 @@ enum BeginError {
     Pipes(#[source] io::Error),
 }
 
-/// Is the fake until it ends. `arguments` are those of the process, without the program's name and without what
-/// chose the fake.
+/// Runs the fake CLI until it exits. `arguments` are those of the process, without the program's name and without what
+/// selected the fake CLI.
 pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.collect();
-    if let Some(code) = own::run_if_supervisor(&arguments) {
+    if let Some(code) = own::run_if_helper(&arguments) {
         return code;
     }
     if arguments.iter().any(|argument| argument == "--version") {
@@ -148,7 +146,7 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     match ending {
         Ending::Exit(code) => ExitCode::from(code),
         Ending::Failure { code, message } => {
-            // Nobody reads it when stderr is closed; the code says enough.
+            // If stderr is closed, nobody reads it; the exit code is enough.
             let _written = writeln!(io::stderr(), "fake-claude: {message}");
             ExitCode::from(code)
         }

@@ -1,18 +1,18 @@
-//! The fake's stdout: a large buffer that is written when it is full or when somebody has to see it.
+//! The fake CLI's stdout: a large buffer that is written when it is full or when the client must see it.
 
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 
-/// How much is put together before it is written by itself.
+/// How many bytes are buffered before they are written.
 const BUFFER_BYTES: usize = 256 * 1024;
 
-/// Bytes on their way to whoever started the fake.
+/// Bytes on their way to the process that started the fake CLI.
 #[derive(Debug)]
 pub(super) struct Output {
     pipe: File,
     unwritten: Vec<u8>,
-    /// True when the buffer was full since somebody asked.
+    /// True if the buffer was full since the last query.
     was_full: bool,
 }
 
@@ -40,7 +40,7 @@ impl Output {
         written
     }
 
-    /// Whether much was written since this was last asked, so that it is time to look at stdin.
+    /// Whether much was written since the last call, so that it is time to read stdin.
     pub(super) fn was_full(&mut self) -> bool {
         std::mem::take(&mut self.was_full)
     }

@@ -1,4 +1,4 @@
-//! What the fake does to its own process, and the child that gets away from it.
+//! What the fake CLI does to its own process, and the child that escapes from it.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read, Write};
@@ -14,19 +14,19 @@ use watari_sdk::files::TEST_LOG;
 
 use super::script::Ignored;
 
-/// The argument that makes a fake start a child and end, so that the child is nobody's.
+/// The argument that makes a fake CLI start a child and exit, so that the child is orphaned.
 const STARTER: &str = "__fake-claude-starter";
-/// The argument that makes a fake that child.
+/// The argument that makes a fake CLI that child.
 const CHILD: &str = "__fake-claude-child";
 
-/// Never goes on.
+/// Never returns.
 pub(super) fn stall() -> ! {
     loop {
         std::thread::park();
     }
 }
 
-/// Stops this process until somebody sends it SIGCONT.
+/// Stops this process until it receives SIGCONT.
 pub(super) fn stop() -> io::Result<()> {
     Ok(kill_process(getpid(), Signal::STOP)?)
 }
@@ -42,34 +42,33 @@ pub(super) fn ignore(signal: Ignored) -> io::Result<()> {
     }
 }
 
-/// A handler that does nothing is as good as ignoring, and is not passed on to children.
+/// Installs an empty handler: it has the effect of ignoring, and children do not inherit it.
 fn ignore_number(signal: i32) -> io::Result<()> {
     signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false))).map(drop)
 }
 
-/// Writes a byte to a file, or to a FIFO as soon as somebody reads it.
+/// Writes a byte to a file, or to a FIFO as soon as it has a reader.
 pub(super) fn signal(path: &Path) -> io::Result<()> {
     TEST_LOG.open(path)?.write_all(b".")
 }
 
-/// Starts a child that is in nobody's way and in nobody's hand: not this process's child, in a session of its
-/// own, deaf to SIGTERM and SIGHUP. It is all that when this returns. Its command line holds
-/// the session's id.
+/// Starts a process that escapes: it is not this process's child, has a session of its own, and ignores SIGTERM and
+/// SIGHUP. All of that is so when this returns. Its command line contains the session's id.
 pub(super) fn start_child(session: &str) -> io::Result<()> {
     let mut starter = this_program(OsStr::new(session), STARTER)?;
     let status = starter.stdin(Stdio::null()).stdout(Stdio::null()).status()?;
     if status.success() { Ok(()) } else { Err(io::Error::other(format!("the child did not start: {status}"))) }
 }
 
-/// When this process was started to be one of the above, it is that, and this is its end.
-pub(super) fn run_if_supervisor(arguments: &[OsString]) -> Option<ExitCode> {
+/// If this process was started as one of the above, runs it, and returns its exit code.
+pub(super) fn run_if_helper(arguments: &[OsString]) -> Option<ExitCode> {
     let [.., session, role] = arguments else { return None };
-    let lived = match role.to_str() {
+    let outcome = match role.to_str() {
         Some(STARTER) => start_and_leave(session),
         Some(CHILD) => be_child(),
         Some(_) | None => return None,
     };
-    Some(match lived {
+    Some(match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let _written = writeln!(io::stderr(), "fake-claude: {error}");
@@ -78,7 +77,7 @@ pub(super) fn run_if_supervisor(arguments: &[OsString]) -> Option<ExitCode> {
     })
 }
 
-/// Waits until the child is what it is to be. Ending then makes it nobody's.
+/// Waits until the child is set up. When this process exits, the child is orphaned.
 fn start_and_leave(session: &OsStr) -> io::Result<()> {
     let mut child = this_program(session, CHILD)?;
     let mut child = child.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
@@ -97,7 +96,7 @@ fn be_child() -> io::Result<()> {
     stall()
 }
 
-/// This program again with the arguments it was given, so that it gets here again, and two more.
+/// This program with its own arguments, so that it gets here again, and two more.
 fn this_program(session: &OsStr, role: &str) -> io::Result<Command> {
     let mut arguments: Vec<OsString> = std::env::args_os().collect();
     if arguments.last().is_some_and(|last| last == STARTER) {

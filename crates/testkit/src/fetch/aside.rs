@@ -1,4 +1,4 @@
-//! The folder in which a CLI is installed before it is moved to its place.
+//! The temporary folder in which a CLI is installed before it is moved to its place.
 
 use std::fs;
 use std::io;
@@ -10,11 +10,11 @@ use watari_sdk::files;
 
 use super::FetchError;
 
-/// Names like `.aside-a1B2c3D4e5F6`. No version begins with a dot.
+/// Names are like `.aside-a1B2c3D4e5F6`. No version begins with a dot.
 const PREFIX: &str = ".aside-";
 const RANDOM_CHARS: usize = 12;
 
-/// No fetch takes as long as this.
+/// No fetch takes this long.
 const ORPHAN_AFTER: Duration = Duration::from_hours(24);
 
 /// A folder that is removed when it is dropped.
@@ -30,7 +30,7 @@ impl Aside {
         self.0.path()
     }
 
-    /// Moves the folder, or removes it if that cannot be done.
+    /// Moves the folder, or removes it if that fails.
     pub(super) fn rename_to(self, place: &Path) -> io::Result<()> {
         fs::rename(self.path(), place)?;
         let _moved = self.0.keep();
@@ -38,11 +38,11 @@ impl Aside {
     }
 }
 
-/// Removes what fetches left behind that were killed. What cannot be removed costs room and nothing else.
+/// Removes what killed fetches left behind. What cannot be removed only takes up space.
 pub(super) fn remove_orphans(installs: &Path, now: SystemTime) {
     let Ok(entries) = fs::read_dir(installs) else { return };
     for entry in entries.flatten().filter(|entry| entry.file_name().to_str().is_some_and(is_name)) {
-        // Of the entry itself: a link is nothing of ours.
+        // Of the entry itself: a link is not ours.
         let is_orphan = entry.metadata().is_ok_and(|metadata| {
             let age = metadata.modified().ok().and_then(|changed| now.duration_since(changed).ok());
             metadata.is_dir() && age.is_some_and(|age| age > ORPHAN_AFTER)

@@ -8,31 +8,31 @@ use std::time::Duration;
 use super::npm::PACKAGE;
 use super::wanted::{ExactVersion, WantedVersion};
 
-/// Why there is no such CLI in the cache.
+/// Why a CLI could not be fetched.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
-    /// There is no folder to install into.
+    /// No cache folder is known.
     #[error(
-        "cannot tell where the cache is: none of WATARI_CACHE, XDG_CACHE_HOME and HOME is set; set WATARI_CACHE to a \
+        "cannot determine the cache folder: none of WATARI_CACHE, XDG_CACHE_HOME and HOME is set; set WATARI_CACHE to a \
          folder"
     )]
     NoCache,
-    /// The file system refused something.
+    /// The file system refused an operation.
     #[error(
-        "cannot {doing} {}: {source}; see that the folder may be written to and that the disk has room, or set \
+        "cannot {doing} {}: {source}; check that the folder is writable and that the disk has space, or set \
          WATARI_CACHE to another folder",
         .path.display()
     )]
     Disk {
-        /// What was to be done.
+        /// The operation.
         doing: &'static str,
-        /// With which file or folder.
+        /// The file or folder.
         path: PathBuf,
-        /// Why it could not be done.
+        /// The reason.
         source: io::Error,
     },
-    /// Another user could replace what would be put into the cache.
-    #[error("no Claude Code is installed into the cache: {what}; {remedy}")]
+    /// Another user could replace what would be installed into the cache.
+    #[error("cannot install Claude Code into the cache: {what}; {remedy}")]
     NoSafeCache {
         /// What is wrong.
         what: String,
@@ -41,7 +41,7 @@ pub enum FetchError {
     },
     /// Another user could have replaced what is in the cache.
     #[error(
-        "no Claude Code is run from the cache: {what}; take that right away, remove {}, which may have been changed, and \
+        "cannot run Claude Code from the cache: {what}; revoke that permission, remove {}, which may have been changed, and \
          fetch it again, or set WATARI_CACHE to another folder of this user's",
         .place.display()
     )]
@@ -51,69 +51,69 @@ pub enum FetchError {
         /// The install.
         place: PathBuf,
     },
-    /// There is something at the place of the install, and it is none.
-    #[error("{} is there and has no program in it; remove it and try again", .path.display())]
+    /// The place of the install is occupied by something else.
+    #[error("{} exists but contains no program; remove it and try again", .path.display())]
     InTheWay {
         /// The place.
         path: PathBuf,
     },
-    /// There is no npm on the `PATH`.
-    #[error("npm is not on the PATH; install Node.js with npm, or give --claude PATH")]
+    /// npm is not on the `PATH`.
+    #[error("npm is not on the PATH; install Node.js with npm, or use --claude PATH")]
     NpmMissing,
-    /// There is an npm, and it cannot be run.
-    #[error("cannot run {}: {source}; install Node.js with npm anew, or give --claude PATH", .path.display())]
+    /// npm cannot be run.
+    #[error("cannot run {}: {source}; reinstall Node.js with npm, or use --claude PATH", .path.display())]
     NpmNotRunnable {
         /// The npm that was found.
         path: PathBuf,
-        /// Why it could not be run.
+        /// The reason.
         source: io::Error,
     },
-    /// npm knows neither such a version nor such a tag.
-    #[error("npm knows no Claude Code {wanted}; `npm view {PACKAGE} versions dist-tags` shows what it knows")]
+    /// npm has neither such a version nor such a tag.
+    #[error("npm has no Claude Code {wanted}; `npm view {PACKAGE} versions dist-tags` lists what it has")]
     NoSuchVersion {
-        /// What was asked for.
+        /// The requested version.
         wanted: WantedVersion,
     },
-    /// npm ended with an error.
+    /// npm failed.
     #[error(
-        "npm could not install Claude Code {wanted} ({status}); see that the network, npm's registry and proxy \
-         settings and the disk are as they should be; npm said last:\n{said}"
+        "npm could not install Claude Code {wanted} ({status}); check the network, npm's registry and proxy \
+         settings and the disk; npm's last output:\n{said}"
     )]
     NpmFailed {
-        /// What was asked for.
+        /// The requested version.
         wanted: WantedVersion,
-        /// How npm ended.
+        /// The exit status of npm.
         status: ExitStatus,
-        /// The last lines it said.
+        /// The last lines of its output.
         said: String,
     },
-    /// npm said that all is well, and it is not.
-    #[error("what npm installed as Claude Code {wanted} cannot be used: {problem}")]
+    /// npm reported success, but the package is wrong.
+    #[error("the package that npm installed as Claude Code {wanted} cannot be used: {problem}")]
     WrongPackage {
-        /// What was asked for.
+        /// The requested version.
         wanted: WantedVersion,
         /// What is wrong with it.
         #[source]
         problem: PackageProblem,
     },
-    /// The program was installed and cannot be used.
+    /// The installed program does not start.
     #[error(
         "Claude Code {version} was installed and does not start, so it was removed again: {problem}; an older version \
-         needs node on the PATH, and any needs a system that it was made for"
+         needs node on the PATH, and every version needs a supported system"
     )]
     NotStarting {
-        /// The version that was installed.
+        /// The installed version.
         version: ExactVersion,
         /// What happened.
         #[source]
         problem: StartProblem,
     },
-    /// The install is whole and could not be moved to its place.
+    /// The install is complete but could not be moved to its place.
     #[error("cannot move the install to {}: {source}; try again, or set WATARI_CACHE to another folder", .path.display())]
     NotPlaced {
         /// The place.
         path: PathBuf,
-        /// Why it could not be moved.
+        /// The reason.
         source: io::Error,
     },
 }
@@ -121,41 +121,41 @@ pub enum FetchError {
 /// What is wrong with an installed package.
 #[derive(Debug, thiserror::Error)]
 pub enum PackageProblem {
-    /// It does not say what it is.
-    #[error("its package.json cannot be read ({0}); see that npm is not set to install elsewhere")]
+    /// It has no readable manifest.
+    #[error("its package.json cannot be read ({0}); check that npm is not configured to install elsewhere")]
     NoManifest(#[source] io::Error),
-    /// It does not say which version it is.
-    #[error("its package.json names no version ({0}); see that npm's registry is one you trust")]
+    /// Its manifest has no version.
+    #[error("its package.json names no version ({0}); check that you trust npm's registry")]
     NoVersion(#[source] serde_json::Error),
-    /// It is another version than the one that was asked for, or none at all.
-    #[error("its version is {found:?}; see that npm's registry is one you trust")]
+    /// Its version is not the requested one, or is not a version.
+    #[error("its version is {found:?}; check that you trust npm's registry")]
     OtherVersion {
-        /// The version that it says it is.
+        /// Its version.
         found: String,
     },
-    /// There is nothing to run in it.
-    #[error("it has no program for this system; see that npm is not set to omit optional packages")]
+    /// It contains no program.
+    #[error("it has no program for this system; check that npm is not configured to omit optional packages")]
     NoProgram,
 }
 
-/// Why an installed CLI did not say its version.
+/// Why an installed CLI did not report its version.
 #[derive(Debug, thiserror::Error)]
 pub enum StartProblem {
-    /// The system does not run it.
+    /// The system cannot run it.
     #[error("{0}")]
     NotRunnable(#[source] io::Error),
-    /// It was still running after the time it was given.
-    #[error("it did not say its version within {} s", .limit.as_secs())]
+    /// It did not exit within the time limit.
+    #[error("it did not report its version within {} s", .limit.as_secs())]
     TooSlow {
-        /// The time it was given.
+        /// The time limit.
         limit: Duration,
     },
-    /// It ended with an error.
-    #[error("it ended with {status} and said {said:?}")]
+    /// It failed.
+    #[error("it exited with {status} and wrote {said:?}")]
     Failed {
-        /// How it ended.
+        /// Its exit status.
         status: ExitStatus,
-        /// The last lines it said.
+        /// The last lines of its output.
         said: String,
     },
 }

@@ -1,10 +1,10 @@
 //! Fetches a Claude Code CLI from npm into the cache.
 //!
-//! It is installed aside, tried, and only then renamed into place. So what is in place is whole, whatever becomes of
-//! a fetch, and two at once do not disturb one another. A fetch that is dropped ends npm and removes what it has
-//! installed so far; whoever drops it waits for that, some tens of milliseconds.
+//! It is installed in a temporary folder, tested, and then renamed into place. So an install in place is complete,
+//! whatever happens to a fetch, and two concurrent fetches do not disturb each other. Dropping a fetch kills npm and
+//! removes what it has installed so far, which blocks for some tens of milliseconds.
 //!
-//! The file system is used directly and not through other threads: nothing that is done with it here takes longer.
+//! The file system is accessed directly and not in other threads: no operation here takes longer than that.
 
 mod aside;
 mod error;
@@ -31,33 +31,32 @@ use crate::claude::{cache_of, installs_in};
 use aside::Aside;
 use run::Run;
 
-/// How long an installed CLI may take to say its version. It may be read from a slow disk for the first time.
+/// How long an installed CLI may take to report its version. It may be the first read from a slow disk.
 const START_WITHIN: Duration = Duration::from_secs(60);
 
-/// The variable that says where the cache is, before any other.
+/// The variable that sets the cache folder, before any other.
 const CACHE_VARIABLE: &str = "WATARI_CACHE";
 
-/// The variables that a fetch goes by: where the cache is, where npm is, and what npm is to know of proxies and
-/// registries.
+/// The variables that a fetch uses: for the cache folder, for the path of npm, and for npm's proxies and registries.
 pub type Environment = BTreeMap<OsString, OsString>;
 
-/// A CLI that is in the cache.
+/// A CLI in the cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FetchedClaude {
     /// The program.
     pub path: PathBuf,
-    /// Its version; for a tag, the one that the tag stood for.
+    /// Its version; for a tag, the one that the tag resolved to.
     pub version: ExactVersion,
-    /// Whether it had been in the cache before, or was put there by somebody else meanwhile.
+    /// Whether it was in the cache before, or another fetch put it there meanwhile.
     pub already_there: bool,
 }
 
-/// Sees to it that a version is in the cache, with the environment of this process.
+/// Fetches a version into the cache unless it is there, with the environment of this process.
 pub async fn fetch_claude(wanted: &WantedVersion) -> Result<FetchedClaude, FetchError> {
     fetch_claude_with(wanted, &std::env::vars_os().collect()).await
 }
 
-/// Sees to it that a version is in the cache, with an environment of the caller's.
+/// Fetches a version into the cache unless it is there, with the caller's environment.
 pub async fn fetch_claude_with(wanted: &WantedVersion, environment: &Environment) -> Result<FetchedClaude, FetchError> {
     let cache = cache_of(|name| environment.get(OsStr::new(name)).cloned()).ok_or(FetchError::NoCache)?;
     let installs = Installs { folder: installs_in(&cache) };
@@ -67,10 +66,10 @@ pub async fn fetch_claude_with(wanted: &WantedVersion, environment: &Environment
         aside::remove_orphans(&installs.folder, SystemTime::now());
         return Ok(found);
     }
-    // Before anything is put there: no other user can replace what will be run.
+    // First of all: no other user may be able to replace what will be run.
     installs.make()?;
     aside::remove_orphans(&installs.folder, SystemTime::now());
-    // Declared before npm is started, so it is dropped after npm has ended.
+    // Declared before npm is started, so that it is dropped after npm has exited.
     let aside = Aside::new_in(&installs.folder)?;
     npm::install(wanted, aside.path(), environment).await?;
     let version = package::version_in(aside.path(), wanted)?;
@@ -88,7 +87,7 @@ struct Installs {
 }
 
 impl Installs {
-    /// Makes the folder where no other user can replace it, or what is in it.
+    /// Creates the folder so that no other user can replace it, or its content.
     fn make(&self) -> Result<(), FetchError> {
         programs::make_installs(&self.folder).map_err(|trouble| match trouble {
             Trouble::NotWritable { path, source } => FetchError::Disk { doing: "make a folder in", path, source },
@@ -105,7 +104,7 @@ impl Installs {
         })
     }
 
-    /// The install of a version, if it is there and whole.
+    /// The install of a version, if it is complete.
     fn find(&self, version: &ExactVersion) -> Result<Option<FetchedClaude>, FetchError> {
         let place = self.folder.join(version.as_str());
         let path = place.join(package::PROGRAM);
@@ -126,13 +125,13 @@ impl Installs {
         let place = self.folder.join(version.as_str());
         match aside.rename_to(&place) {
             Ok(()) => Ok(FetchedClaude { path: place.join(package::PROGRAM), version, already_there: false }),
-            // Another fetch may have been faster; then its install is as good as this one.
+            // Another fetch may have been faster; its install is as good as this one.
             Err(source) => self.find(&version)?.ok_or(FetchError::NotPlaced { path: place, source }),
         }
     }
 }
 
-/// Runs the CLI once. It gets nothing of our environment: it must never see anybody's key.
+/// Runs the CLI once. It gets nothing of our environment: it must never see a key.
 async fn try_to_start(program: &Path, environment: &Environment) -> Result<(), StartProblem> {
     let mut command = Command::new(program);
     command.arg("--version").env_clear();
@@ -146,7 +145,7 @@ async fn try_to_start(program: &Path, environment: &Environment) -> Result<(), S
     if ended.status.success() {
         Ok(())
     } else {
-        Err(StartProblem::Failed { status: ended.status, said: ended.last_words() })
+        Err(StartProblem::Failed { status: ended.status, said: ended.last_lines() })
     }
 }
 

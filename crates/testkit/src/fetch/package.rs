@@ -1,4 +1,4 @@
-//! Looks into what npm has installed.
+//! Inspects what npm has installed.
 
 use std::fs;
 use std::io;
@@ -11,7 +11,7 @@ use super::npm::PACKAGE;
 use super::{ExactVersion, FetchError, PackageProblem, WantedVersion};
 use crate::hand_written;
 
-/// The name of the program, in an install and in a package of the platform's.
+/// The name of the program, in an install and in a package for a platform.
 pub(super) const PROGRAM: &str = "claude";
 
 const PACKAGES: &str = "node_modules";
@@ -21,7 +21,7 @@ struct Manifest {
     version: String,
 }
 
-/// The version that was installed. It becomes the name of a folder, so it is read as strictly as one that is asked for.
+/// The installed version. It becomes the name of a folder, so it is parsed as strictly as a requested one.
 pub(super) fn version_in(install: &Path, wanted: &WantedVersion) -> Result<ExactVersion, FetchError> {
     let version = || {
         let manifest = install.join(PACKAGES).join(PACKAGE).join("package.json");
@@ -36,9 +36,9 @@ pub(super) fn version_in(install: &Path, wanted: &WantedVersion) -> Result<Exact
     version().map_err(|problem| FetchError::WrongPackage { wanted: wanted.clone(), problem })
 }
 
-/// Makes a link to the program at the top of an install.
+/// Creates a link to the program at the top of an install.
 pub(super) fn link_program_in(install: &Path, wanted: &WantedVersion) -> Result<PathBuf, FetchError> {
-    let found = program_in(install).map_err(disk("look into", install))?;
+    let found = program_in(install).map_err(disk("read", install))?;
     let missing = || FetchError::WrongPackage { wanted: wanted.clone(), problem: PackageProblem::NoProgram };
     let program = found.ok_or_else(missing)?;
     let link = install.join(PROGRAM);
@@ -48,7 +48,7 @@ pub(super) fn link_program_in(install: &Path, wanted: &WantedVersion) -> Result<
     Ok(link)
 }
 
-/// The path of the program below the install: newer versions are a native program in a package of the platform's, older
+/// The path of the program inside the install: newer versions are a native program in a package for the platform, older
 /// ones a script for Node.
 fn program_in(install: &Path) -> io::Result<Option<PathBuf>> {
     let package = Path::new(PACKAGES).join(PACKAGE);
@@ -59,12 +59,12 @@ fn program_in(install: &Path) -> io::Result<Option<PathBuf>> {
     }
     candidates.sort();
     candidates.push(package.join("cli.js"));
-    // No links: a program is to be in the install itself.
+    // No links: the program must be in the install itself.
     let is_file = |path: &PathBuf| install.join(path).symlink_metadata().is_ok_and(|metadata| metadata.is_file());
     Ok(candidates.into_iter().find(is_file))
 }
 
-/// Takes from others the right to write to anything in an install, which npm gives them with an open umask.
+/// Removes other users' write permission from an install, which npm grants under an open umask.
 pub(super) fn close_to_writing(install: &Path) -> Result<(), FetchError> {
     close_below(install).map_err(disk("close to others what is in", install))
 }
@@ -72,7 +72,7 @@ pub(super) fn close_to_writing(install: &Path) -> Result<(), FetchError> {
 fn close_below(folder: &Path) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let (entry, metadata) = entry.and_then(|entry| entry.metadata().map(|metadata| (entry.path(), metadata)))?;
-        // Links have no mode, and what they lead to is here too.
+        // Links have no mode, and their targets are here too.
         if metadata.is_symlink() {
             continue;
         }

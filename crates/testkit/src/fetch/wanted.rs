@@ -1,20 +1,20 @@
-//! The words by which a CLI can be asked for: an exact version, or a tag. Nothing else gets as far as npm, which
-//! would read many a word as a flag, a range, a file or an address.
+//! How a CLI is requested: by an exact version, or by a tag. Nothing else reaches npm, which would read many words as a
+//! flag, a range, a file or an address.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// How long a word may be.
+/// The maximum length of the text.
 const WORD_BYTES_MAX: usize = 64;
-/// How long each of a version's three numbers may be, so that nobody's arithmetic ends.
+/// The maximum length of each of a version's three numbers, so that no arithmetic overflows.
 const NUMBER_BYTES_MAX: usize = 9;
 
-/// Which CLI is to be fetched.
+/// The requested version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WantedVersion {
-    /// This one.
+    /// Exactly this version.
     Exact(ExactVersion),
-    /// The one that the tag stands for when it is fetched.
+    /// The version that the tag resolves to when it is fetched.
     Tag(DistTag),
 }
 
@@ -26,11 +26,11 @@ pub struct ExactVersion(String);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DistTag(String);
 
-/// A word that is neither a version nor a tag.
+/// The text is neither a version nor a tag.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{word:?} is neither a whole version like 2.1.325 nor a tag like latest")]
 pub struct NotAVersion {
-    /// The word, or its beginning.
+    /// The text, or its beginning.
     pub word: String,
 }
 
@@ -72,7 +72,7 @@ impl FromStr for DistTag {
 
     fn from_str(word: &str) -> Result<DistTag, NotAVersion> {
         let is_letter_of_tags = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
-        // `x` is any version at all, and `v2` any that begins with 2.
+        // `x` is any version, and `v2` any that begins with 2.
         let after_v = word.trim_start_matches(['v', 'V']);
         let is_range = after_v.eq_ignore_ascii_case("x") || after_v.starts_with(|first: char| first.is_ascii_digit());
         let is_tag = word.len() <= WORD_BYTES_MAX
@@ -91,7 +91,7 @@ fn is_number(part: &str) -> bool {
 
 /// A part of what may follow the numbers.
 fn is_addition(part: &str) -> bool {
-    // `2.1.42-beta.tgz` is a version, and to npm it is a file.
+    // `2.1.42-beta.tgz` is a version, but npm takes it for a file.
     let is_file = ["tgz", "tar"].iter().any(|kind| part.to_ascii_lowercase().starts_with(kind));
     !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') && !is_file
 }

@@ -26,21 +26,21 @@ pub(super) fn carries(process: &ProcessInfo, marker: &str) -> bool {
             .any(|name| read_system(file_of(process.pid, name)).is_ok_and(|bytes| contains(&bytes, marker.as_bytes())))
 }
 
-/// Nothing when the process ended since it was listed.
+/// None if the process exited since it was listed.
 fn process(pid: u32) -> Option<ProcessInfo> {
     let stat = read_system(file_of(pid, "stat")).ok()?;
     let stat = String::from_utf8_lossy(&stat);
-    // The name stands in parentheses and may hold spaces and parentheses itself.
+    // The name is in parentheses and may itself contain spaces and parentheses.
     let (before, after) = stat.rsplit_once(") ")?;
     let (_, name) = before.split_once('(')?;
     let mut fields = after.split(' ');
     let state = fields.next()?.chars().next()?;
     let parent = fields.next()?.parse().ok()?;
-    let words = read_system(file_of(pid, "cmdline")).unwrap_or_default();
-    let words = String::from_utf8_lossy(&words);
-    let command = match words.trim_end_matches('\0') {
+    let arguments = read_system(file_of(pid, "cmdline")).unwrap_or_default();
+    let arguments = String::from_utf8_lossy(&arguments);
+    let command = match arguments.trim_end_matches('\0') {
         "" => format!("[{name}]"),
-        words => words.replace('\0', " "),
+        arguments => arguments.replace('\0', " "),
     };
     Some(ProcessInfo { pid, parent, state, command })
 }

@@ -1,9 +1,9 @@
-//! The most memory this process has used, which Linux keeps count of.
+//! The peak memory of this process, as Linux counts it.
 
 /// The largest resident size of this process since its start or the last reset, in bytes.
 ///
 /// # Panics
-/// When the system does not tell.
+/// If the system does not report it.
 #[expect(clippy::panic, reason = "only tests call this, and a made-up number would let them pass")]
 pub fn peak_memory_of_this_process() -> u64 {
     let status = match watari_sdk::files::read_system("/proc/self/status") {
@@ -16,14 +16,14 @@ pub fn peak_memory_of_this_process() -> u64 {
     }
 }
 
-/// Makes the largest resident size start again from what is in use now.
+/// Resets the largest resident size to what is in use now.
 ///
 /// # Panics
-/// When the system does not allow it.
+/// If the system does not allow it.
 #[expect(clippy::panic, reason = "only tests call this, and an old peak would mislead them")]
 #[expect(clippy::disallowed_methods, reason = "the only file of the system's that is written")]
 pub fn reset_peak_memory() {
-    // The kernel's word for "reset the peak resident size"; see proc(5), clear_refs.
+    // The kernel's value for "reset the peak resident size"; see proc(5), clear_refs.
     const RESET_PEAK: &str = "5";
     if let Err(error) = std::fs::write("/proc/self/clear_refs", RESET_PEAK) {
         panic!("cannot write /proc/self/clear_refs: {error}");

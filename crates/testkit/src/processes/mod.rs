@@ -1,4 +1,4 @@
-//! Looks at the processes of this machine, so that a test can say that nothing is left.
+//! Queries the processes of this machine, so that a test can assert that none is left.
 
 #[cfg(all(target_os = "linux", not(watari_portable)))]
 mod linux;
@@ -17,10 +17,10 @@ use std::time::{Duration, Instant};
 #[cfg(target_os = "linux")]
 pub use memory::{peak_memory_of_this_process, reset_peak_memory};
 
-/// How long to wait between two looks at the process table.
+/// The time between two queries of the process table.
 const LOOK_EACH: Duration = Duration::from_millis(10);
 
-/// One process, as it was when it was looked at.
+/// A process at the time of the query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessInfo {
     /// Its id.
@@ -39,33 +39,33 @@ impl ProcessInfo {
     }
 }
 
-/// All live processes with `marker` in their environment or command line, for example a sandbox's root.
-/// Where there is no `/proc`, in their command line only.
+/// All live processes with `marker` in their environment or command line, for example a sandbox's root. Without
+/// `/proc`, in their command line only.
 ///
 /// # Panics
-/// When the process table cannot be read: an empty answer would let every test pass.
+/// If the process table cannot be read: an empty result would let every test pass.
 pub fn marked(marker: &str) -> Vec<ProcessInfo> {
     let mut found = system::all();
     found.retain(|process| process.is_alive() && system::carries(process, marker));
     found
 }
 
-/// The children of a process, those included that ended and were not waited for.
+/// The children of a process, including those that exited and were not waited for.
 ///
 /// # Panics
-/// When the process table cannot be read.
+/// If the process table cannot be read.
 pub fn children_of(pid: u32) -> Vec<ProcessInfo> {
     let mut found = system::all();
     found.retain(|process| process.parent == pid);
     found
 }
 
-/// Waits until no live process carries `marker` and says how long that took, or what is left at the limit.
+/// Waits until no live process has `marker`, and returns how long that took, or the remaining processes at the limit.
 ///
 /// # Panics
-/// When the process table cannot be read.
+/// If the process table cannot be read.
 pub async fn none_marked_within(marker: &str, limit: Duration) -> Result<Duration, Vec<ProcessInfo>> {
-    // The clock of the machine, not of tokio: processes do not stop for a paused test.
+    // The machine's clock, not tokio's: processes do not stop for a paused test.
     let started = Instant::now();
     loop {
         let left = marked(marker);
@@ -76,7 +76,7 @@ pub async fn none_marked_within(marker: &str, limit: Duration) -> Result<Duratio
         if elapsed >= limit {
             return Err(left);
         }
-        // Nobody tells an outsider that a whole tree of processes ended, so this has to look again and again.
+        // Nothing notifies an outsider that a whole process tree has exited, so this polls.
         tokio::time::sleep(LOOK_EACH).await;
     }
 }
@@ -84,7 +84,7 @@ pub async fn none_marked_within(marker: &str, limit: Duration) -> Result<Duratio
 /// How many files this process has open.
 ///
 /// # Panics
-/// When the system does not show them.
+/// If the system does not report them.
 #[expect(clippy::panic, reason = "only tests call this, and a wrong count would let them pass")]
 pub fn open_files_of_this_process() -> usize {
     match std::fs::read_dir(system::OPEN_FILES) {

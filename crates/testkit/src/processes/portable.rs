@@ -21,8 +21,8 @@ pub(super) fn carries(process: &ProcessInfo, marker: &str) -> bool {
 }
 
 fn table() -> Result<Vec<ProcessInfo>, io::Error> {
-    // With the environment behind the command line. One -o per column: a BSD ps takes all that follows a `=` for
-    // the heading.
+    // The environment follows the command line. One -o per column: a BSD ps takes everything after a `=` for the
+    // heading.
     let ps = Command::new("ps")
         .args(["axeww", "-o", "pid=", "-o", "ppid=", "-o", "stat=", "-o", "command="])
         .stdin(Stdio::null())

@@ -1,4 +1,4 @@
-//! Playing many scenarios against one CLI.
+//! Plays many scenarios against one CLI.
 
 use std::time::Duration;
 
@@ -11,22 +11,22 @@ use super::talk::{Cli, Until};
 use super::{PlayError, Scenario, claims, version};
 use crate::hand_written::BadFile;
 
-/// What is to be checked.
+/// A check of one CLI.
 #[derive(Debug)]
 pub struct Check {
     /// The CLI.
     pub cli: Cli,
     /// Its version.
     pub version: String,
-    /// What is played.
+    /// The scenarios to play.
     pub scenarios: Vec<Scenario>,
-    /// How long one form of a scenario may take.
+    /// The time limit of one form of a scenario.
     pub limit: Duration,
-    /// How many are played at once.
+    /// How many are played concurrently.
     pub at_once: usize,
 }
 
-/// Why a check came to no result.
+/// Why a check has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckError {
     /// A file that comes with this crate is wrong.
@@ -37,44 +37,44 @@ pub enum CheckError {
     Play {
         /// Its name.
         scenario: String,
-        /// Why.
+        /// The reason.
         source: PlayError,
     },
-    /// The CLI holds no conversation at all.
+    /// The CLI did not talk at all.
     #[error("the CLI holds no conversation, so nothing was checked: {reason}; {}", advice(.said.as_deref()))]
     NoConversation {
-        /// How that was seen.
+        /// How that was detected.
         reason: String,
-        /// What it complained of.
+        /// Its stderr.
         said: Option<String>,
     },
-    /// It was told to stop.
+    /// The check was stopped.
     #[error("stopped before everything was checked")]
     Stopped,
-    /// A scenario broke off in the middle: a mistake of ours.
-    #[error("a scenario broke off; this is a mistake in watari")]
+    /// A scenario panicked: a bug in Watari.
+    #[error("a scenario failed unexpectedly; this is a bug in watari")]
     BrokeOff,
 }
 
 fn advice(said: Option<&str>) -> String {
     match said {
         Some(said) => format!("it said:\n{said}"),
-        None => "try it by hand, or give it more time".to_owned(),
+        None => "try the CLI by hand, or raise the time limit".to_owned(),
     }
 }
 
-/// A scenario was played.
+/// The progress of a check: a scenario was played.
 #[derive(Debug)]
 pub struct Progress<'a> {
     /// How many are done.
     pub done: usize,
     /// How many there are.
     pub all: usize,
-    /// How it came out.
+    /// Its result.
     pub report: &'a ScenarioReport,
 }
 
-/// What came of one scenario.
+/// The outcome of one scenario.
 struct Outcome {
     place: usize,
     report: ScenarioReport,
@@ -82,28 +82,28 @@ struct Outcome {
 }
 
 impl Check {
-    /// Plays all scenarios, until there is no more or `stop` comes. Whatever it returns, nothing of it runs any more.
+    /// Plays all scenarios, or until `stop` resolves. When it returns, nothing of it runs any more.
     pub async fn run(
         self,
         stop: impl Future<Output = ()>,
         mut progress: impl FnMut(Progress<'_>),
     ) -> Result<Report, CheckError> {
         let kinds = claims::message_kinds()?;
-        let (send_stop, told) = watch::channel(false);
-        let until = Until { limit: self.limit, stop: told };
+        let (send_stop, stop_receiver) = watch::channel(false);
+        let until = Until { limit: self.limit, stop: stop_receiver };
         let mut running = JoinSet::new();
         let mut outcomes: Vec<Outcome> = Vec::new();
         let played = {
             let play = self.play(&until, &mut running, &mut outcomes, &mut progress);
             tokio::select! {
-                // Dropping it loses nothing: what runs is in `running`.
+                // Cancel-safe: running scenarios are in `running`.
                 played = play => played,
-                // Dropped when there is nothing left to stop.
+                // Dropped when nothing is left to stop.
                 () = stop => Err(CheckError::Stopped),
             }
         };
-        // In order: everybody who still plays ends its CLI and removes its folders.
-        let _told = send_stop.send(true);
+        // An orderly end: every running scenario ends its CLI and removes its folders.
+        let _sent = send_stop.send(true);
         while running.join_next().await.is_some() {}
         played?;
         outcomes.sort_by_key(|outcome| outcome.place);
@@ -126,7 +126,7 @@ impl Check {
         progress: &mut impl FnMut(Progress<'_>),
     ) -> Result<(), CheckError> {
         let mut waiting = self.scenarios.iter().cloned().enumerate();
-        // The first goes alone: a CLI that says nothing would keep all the others waiting.
+        // The first one runs alone: a CLI that says nothing would block all the others.
         let mut at_once = 1;
         loop {
             while running.len() < at_once
@@ -162,7 +162,7 @@ async fn play(
     Ok(Outcome { place, report, messages })
 }
 
-/// Whether a message is one that every CLI says in every conversation.
+/// Whether every CLI sends such a message in every conversation.
 fn is_of_the_protocol(message: &Value) -> bool {
     ["system", "assistant", "result"].iter().any(|kind| message["type"] == *kind)
 }

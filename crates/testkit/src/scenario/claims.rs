@@ -1,4 +1,4 @@
-//! What is said of single messages, and whether it is so.
+//! Claims about single messages, and whether they hold.
 
 use std::collections::BTreeMap;
 
@@ -11,32 +11,32 @@ use super::report::{ClaimReport, Verdict};
 use super::version;
 use crate::hand_written::{self, BadFile};
 
-/// A kind of message, what it is, and what is said of it.
+/// A kind of message, with claims about it.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct MessageKind {
     pub(super) name: String,
     pub(super) about: String,
-    /// How it looks, by the names that the CLI uses.
+    /// A sample, with the names that the CLI uses.
     pub(super) sample: Map<String, Value>,
     pub(super) claims: Vec<Claim>,
 }
 
-/// Something that is said of a message.
+/// A claim about a message.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Claim {
     says: String,
-    /// What is so instead, where it is not so.
+    /// What holds instead, if the claim does not.
     instead: Option<Instead>,
-    /// The scenario in which it can be seen.
+    /// The scenario that shows it.
     scenario: String,
     holds_if: Test,
     #[serde(default)]
     expected: BTreeMap<VersionKey, Expected>,
 }
 
-/// What is so instead, and how that is seen.
+/// What holds instead, and how that is detected.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Instead {
@@ -44,36 +44,36 @@ struct Instead {
     if_seen: Vec<Map<String, Value>>,
 }
 
-/// How it is seen whether a claim holds: everything that is given must be so.
+/// When a claim holds: everything that is given must be true.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Test {
     /// The first message of all matches.
     first: Option<Map<String, Value>>,
-    /// Messages come that match, in this order.
+    /// Messages match these, in this order.
     #[serde(default)]
     seen: Vec<Map<String, Value>>,
     /// No message matches.
     never: Option<Map<String, Value>>,
-    /// Just one message matches.
+    /// Exactly one message matches.
     once: Option<Map<String, Value>>,
 }
 
 #[cfg(test)]
 impl MessageKind {
-    /// The scenarios in which its claims are to be seen.
+    /// The scenarios that show its claims.
     pub(super) fn scenarios(&self) -> impl Iterator<Item = &str> {
         self.claims.iter().map(|claim| claim.scenario.as_str())
     }
 }
 
-/// All kinds of messages that something is said of.
+/// All kinds of messages with claims.
 pub(super) fn message_kinds() -> Result<Vec<MessageKind>, BadFile> {
     hand_written::read("messages.yaml", include_str!("../../scenarios/messages.yaml"))
 }
 
-/// Tests every claim whose scenario was played to the end of a turn; `received` has the messages of each by its name. What
-/// was not played says nothing.
+/// Tests every claim whose scenario was played to the end of a turn; `received` has the messages of each scenario by
+/// name. Claims of other scenarios are skipped.
 pub(super) fn test_all(
     kinds: &[MessageKind],
     received: &BTreeMap<String, Vec<Value>>,
@@ -114,7 +114,7 @@ impl Test {
     }
 }
 
-/// Whether messages come that match, in this order.
+/// Whether messages match these patterns, in this order.
 fn come(patterns: &[Map<String, Value>], messages: &[Value]) -> bool {
     let mut messages = messages.iter();
     patterns.iter().all(|pattern| messages.any(|message| fits(pattern, message)))

@@ -1,4 +1,4 @@
-//! The protocol document, printed from what was seen.
+//! Prints the protocol document from reports.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ use super::report::{Report, ScenarioReport, Verdict};
 use super::{Scenario, shape, table};
 use crate::hand_written::BadFile;
 
-/// The protocol of the CLI as the reports show it: tables, scenarios, messages.
+/// The CLI's protocol as the reports show it: tables, scenarios, messages.
 pub fn document(reports: &[Report]) -> Result<String, BadFile> {
     let mut page = Page { text: INTRODUCTION.to_owned() };
     page.line("## What holds");
@@ -71,7 +71,7 @@ impl Page {
             self.transcript(&form);
         }
         self.line("");
-        // Versions in which the same came are told together.
+        // Versions with the same outcome are listed together.
         let mut outcomes: Vec<(String, Vec<&str>)> = Vec::new();
         for report in reports {
             let Some(found) = report.scenarios.iter().find(|found| found.name == scenario.name()) else { continue };
@@ -152,7 +152,7 @@ fn outcome(found: &ScenarioReport) -> String {
     format!("{text}: {}", found.sequence.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" → "))
 }
 
-/// The name of a message, with a link to its description if there is one on this page.
+/// The name of a message, with a link to its description if this page has one.
 fn linked(name: &str) -> String {
     let anchor = match name.split(['(', ':', ')']).next().unwrap_or_default() {
         "system/init" => "systeminit",
@@ -172,7 +172,7 @@ fn linked(name: &str) -> String {
     format!("[{name}](#{anchor})")
 }
 
-/// JSON with the keys first that say what a message is.
+/// JSON with the keys first that identify a message.
 fn ordered(value: &Value) -> String {
     match value {
         Value::Object(members) => {

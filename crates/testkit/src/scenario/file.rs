@@ -10,61 +10,61 @@ use serde_json::{Map, Value};
 use super::version;
 use crate::stub_api::ScriptFile;
 
-/// One conversation with the CLI: what the user says, what the model says, and what the CLI has to say then.
+/// One conversation with the CLI: the user's prompts, the model's replies, and the messages expected of the CLI.
 ///
-/// In every text `${cwd}` stands for the directory that the CLI runs in and `${stub}` for the address of the stub.
+/// In every text, `${cwd}` is replaced by the CLI's working directory and `${stub}` by the address of the stub.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "Scenario of watari check")]
 pub(super) struct ScenarioFile {
     /// Its name, in lower case.
     pub(super) name: String,
-    /// Its number, if it is one of the numbered ones.
+    /// Its number, if it has one.
     pub(super) number: Option<u32>,
     /// What it shows, in a few words.
     pub(super) title: String,
-    /// What else is to be said of it.
+    /// Further explanation.
     pub(super) about: Option<String>,
-    /// Files in the directory that the CLI runs in, by their paths in it.
+    /// Files to create in the CLI's working directory, by relative path.
     #[serde(default)]
     files: Files,
     /// Further flags of the CLI.
     #[serde(default)]
     flags: Vec<String>,
-    /// Whether tools run without being asked for, which most scenarios are not about. A newer form is as the first.
+    /// Whether tools run without permission requests, which most scenarios are not about. A newer form inherits this.
     #[serde(default = "yes")]
     skip_permissions: bool,
     /// Further variables in the CLI's environment.
     #[serde(default)]
     env: BTreeMap<String, String>,
-    /// What the model says, as in a script of `watari stub`.
+    /// The model's replies, as in a script of `watari stub`.
     #[serde(default)]
     script: ScriptFile,
-    /// What is said to the CLI, and what it has to say.
+    /// What is sent to the CLI, and what is expected of it.
     transcript: Transcript,
-    /// The tools that have to run, in the order in which they are called.
+    /// The tools that must run, in the order of their calls.
     #[serde(default)]
     tools: Vec<ToolRun>,
-    /// Files that have to be there in the end, and a text that is in each.
+    /// Files that must exist at the end, each with a text that it contains.
     #[serde(default)]
     leaves: Files,
-    /// Texts that have to be in what the API is asked, each in a model call of its own, in this order.
+    /// Texts that requests to the API must contain, each in a model call of its own, in this order.
     #[serde(default)]
     requested: Vec<String>,
     /// Other ways to play it, for versions with which this one does not work. They are tried in order.
     #[serde(default)]
     newer_forms: Vec<NewerForm>,
-    /// How it comes out with the versions it was tried with; where nothing is said, it holds. For a version that is not
-    /// here that of the nearest counts which Watari is tested with.
+    /// The expected result by version; the default is that it holds. For a version that is not listed, the nearest
+    /// tested version counts.
     #[serde(default)]
     pub(super) expected: BTreeMap<VersionKey, Expected>,
 }
 
-/// Another way to play a scenario: what it does not say is as in the first.
+/// Another way to play a scenario: what it omits is as in the first form.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct NewerForm {
-    /// What is different about it, in a few words.
+    /// How it differs, in a few words.
     how: String,
     files: Option<Files>,
     flags: Option<Vec<String>>,
@@ -75,12 +75,12 @@ struct NewerForm {
     leaves: Option<Files>,
 }
 
-/// Texts by the paths of files within a directory.
+/// Texts by the relative paths of their files.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(try_from = "BTreeMap<String, String>")]
 struct Files(BTreeMap<String, String>);
 
-/// What is said to the CLI, and what it has to say: at least one message.
+/// What is sent to the CLI, and what is expected of it: at least one message.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(try_from = "Vec<Step>")]
 struct Transcript(Vec<Step>);
@@ -94,19 +94,19 @@ pub(super) struct VersionKey(pub(super) String);
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Step {
-    /// A prompt of the user's.
+    /// A prompt of the user.
     User(String),
     /// A line that is sent to the CLI as it is.
     Send(Map<String, Value>),
-    /// An answer to the CLI's last question.
+    /// An answer to the CLI's last request.
     Answer(Map<String, Value>),
-    /// A message that has to come before the turn ends. Every key of it must be there and match, lists match by
-    /// position, a word such as `<text>` or `<anything>` stands for any value of its kind, and messages that are not
-    /// expected are skipped.
+    /// A message that must come before the turn ends. Every key of it must be there and match, lists match by position,
+    /// a placeholder such as `<text>` or `<anything>` matches any value of its kind, and messages that are not expected
+    /// are skipped.
     Expect(Map<String, Value>),
 }
 
-/// A tool that has to run.
+/// A tool that must run.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(try_from = "ToolRunFields")]
 pub(super) struct ToolRun {
@@ -120,20 +120,20 @@ pub(super) struct ToolRun {
 struct ToolRunFields {
     /// Its name.
     name: String,
-    /// A text that is in its result.
+    /// A text that its result contains.
     result: Option<String>,
-    /// Whether it has to fail. Then a text of the result must be given, because a tool can fail for many reasons.
+    /// Whether it must fail. Then `result` is required, because a tool can fail for many reasons.
     #[serde(default)]
     fails: bool,
 }
 
-/// How a scenario comes out with one version.
+/// The expected result of a scenario with one version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Expected {
-    /// A tool it is about is not there any more.
+    /// A tool it is about no longer exists.
     Gone,
-    /// Something else comes.
+    /// Something else happens.
     Changed,
     /// It holds in a newer form.
     NewerForm,
@@ -141,7 +141,7 @@ pub(super) enum Expected {
     Holds,
 }
 
-/// One way to play a scenario, whole.
+/// One complete way to play a scenario.
 #[derive(Debug, Clone)]
 pub(super) struct Form {
     pub(super) how: Option<String>,
@@ -161,7 +161,7 @@ fn yes() -> bool {
 }
 
 impl ScenarioFile {
-    /// The ways to play it, the oldest first.
+    /// The ways to play it, oldest first.
     pub(super) fn forms(&self) -> Vec<Form> {
         let first = Form {
             how: None,
@@ -220,13 +220,13 @@ impl TryFrom<Vec<Step>> for Transcript {
             match step {
                 Step::Expect(expected) => has_question |= expected.get("type") == Some(&"control_request".into()),
                 Step::Answer(_) if !has_question => {
-                    return Err("an answer needs a control_request that is expected before it".to_owned());
+                    return Err("an answer needs an expected control_request before it".to_owned());
                 }
                 Step::User(_) | Step::Send(_) | Step::Answer(_) => {}
             }
         }
         if !steps.iter().any(|step| matches!(step, Step::Expect(_))) {
-            return Err("nothing is expected, so it would hold whatever comes; add an expect".to_owned());
+            return Err("no message is expected, so the scenario would always hold; add an expect".to_owned());
         }
         Ok(Transcript(steps))
     }
@@ -249,7 +249,7 @@ impl TryFrom<ToolRunFields> for ToolRun {
     fn try_from(fields: ToolRunFields) -> Result<Self, String> {
         let ToolRunFields { name, result, fails } = fields;
         if fails && result.is_none() {
-            return Err(format!("{name} is to fail, but why? give a text that is in its result"));
+            return Err(format!("{name} must fail, but no reason is given; add a text of its result"));
         }
         Ok(ToolRun { name, result, fails })
     }

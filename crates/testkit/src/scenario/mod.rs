@@ -1,4 +1,5 @@
-//! Conversations with the real CLI as files, and playing them: what of its protocol holds with a version.
+//! Scenarios: conversations with the real CLI as files, and a runner that shows what of the protocol holds with a
+//! version.
 
 mod check;
 mod claims;
@@ -31,13 +32,13 @@ use talk::Until;
 
 use crate::hand_written::{self, BadFile};
 
-/// How long one form of a scenario may take.
+/// The time limit of one form of a scenario.
 pub const SCENARIO_LIMIT: Duration = Duration::from_secs(30);
 
-/// One conversation with the CLI that can be played.
+/// A conversation with the CLI that can be played.
 #[derive(Debug, Clone)]
 pub struct Scenario {
-    /// What it was read from: a path, or the name of one that comes with this crate.
+    /// Its path, or its name if it comes with this crate.
     source: String,
     is_built_in: bool,
     text: String,
@@ -45,13 +46,13 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// Reads a scenario that somebody wrote; [`scenario_schema`] says how.
+    /// Reads a hand-written scenario; see [`scenario_schema`].
     pub fn load(path: &Path) -> Result<Scenario, BadFile> {
         let text = hand_written::text_of(path)?;
         Scenario::read(&path.display().to_string(), &text)
     }
 
-    /// All scenarios that come with this crate, in their order.
+    /// All scenarios that come with this crate, in order.
     pub fn all() -> Result<Vec<Scenario>, BadFile> {
         let built_in = |scenario| Scenario { is_built_in: true, ..scenario };
         BUILT_IN.iter().map(|(name, text)| Scenario::read(name, text).map(built_in)).collect()
@@ -62,18 +63,18 @@ impl Scenario {
         &self.file.name
     }
 
-    /// Its number, if it is one of the numbered ones.
+    /// Its number, if it has one.
     pub fn number(&self) -> Option<u32> {
         self.file.number
     }
 
-    /// Plays it against a CLI of this version, in the first form that holds, and tells how it came out.
+    /// Plays it against a CLI of this version, in the first form that holds, and reports the result.
     pub async fn play(&self, cli: &Cli, version: &str, limit: Duration) -> Result<ScenarioReport, PlayError> {
         let until = Until { limit, stop: watch::channel(false).1 };
         Ok(self.judged(cli, version, &until).await?.0)
     }
 
-    /// Plays it, and gives back what came as well: of the form that holds, else of the first.
+    /// Plays it, and returns the messages as well: of the form that holds, else of the first.
     async fn judged(&self, cli: &Cli, version: &str, until: &Until) -> Result<(ScenarioReport, Vec<Value>), PlayError> {
         let started = Instant::now();
         let played = self.play_forms(cli, until).await?;
@@ -116,7 +117,7 @@ macro_rules! built_in {
     };
 }
 
-/// The scenarios of the document by their numbers, and then those beyond it.
+/// The numbered scenarios of the document, and then the others.
 const BUILT_IN: [(&str, &str); 41] = built_in![
     "01-simple-text.yaml",
     "02-bash-single.yaml",

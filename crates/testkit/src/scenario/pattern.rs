@@ -1,9 +1,9 @@
-//! The match rule: what is expected of a message, and everything else is skipped.
+//! The match rule of expected messages; anything that is not expected is skipped.
 
 use serde_json::Value;
 
-/// Whether a message is as expected: every expected key is there and matches, lists match by position, and a word such
-/// as `<text>` stands for any value of its kind.
+/// Whether a message matches: every expected key is there and matches, lists match by position, and a placeholder such
+/// as `<text>` matches any value of its kind.
 pub(super) fn matches(expected: &Value, found: &Value) -> bool {
     match (expected, found) {
         (Value::Object(expected), Value::Object(found)) => {

@@ -1,4 +1,4 @@
-//! Playing one form of a scenario against a CLI: what came, and why it does not hold if it does not.
+//! Plays one form of a scenario against a CLI, and reports what came and why it does not hold.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -17,63 +17,63 @@ use crate::hand_written::BadFile;
 use crate::sandbox::{Sandbox, SandboxError};
 use crate::stub_api::{Script, StartStubError, StubApi};
 
-/// Why a scenario could not be played. It says nothing of the CLI's words.
+/// Why a scenario could not be played. This says nothing about the CLI's messages.
 #[derive(Debug, thiserror::Error)]
 pub enum PlayError {
     /// The stub of the API did not start.
     #[error(transparent)]
     Stub(#[from] StartStubError),
-    /// A folder or a file could not be made.
-    #[error("cannot make a clean room for a scenario: {0}")]
+    /// The sandbox could not be created.
+    #[error("cannot create a sandbox for a scenario: {0}")]
     Room(#[source] SandboxError),
-    /// A file of the scenario could not be made.
-    #[error("cannot make the file {path} of the scenario: {source}; check that no other file is in its way")]
+    /// A file of the scenario could not be created.
+    #[error("cannot create the file {path} of the scenario: {source}; check that no other file is in its way")]
     File {
         /// Its path.
         path: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The scenario makes no sense with the names of its stage in it.
+    /// The scenario is invalid once its variables are replaced.
     #[error(transparent)]
     Text(#[from] BadFile),
     /// The CLI did not start.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// Something of the CLI is left.
-    #[error("{0}; look for them with `watari doctor`")]
+    /// Processes of the CLI are left.
+    #[error("{0}; find them with `watari doctor`")]
     Left(#[source] io::Error),
 }
 
-/// What came of playing one form.
+/// The result of playing one form.
 #[derive(Debug, Clone)]
 pub(super) struct Played {
     pub(super) how: Option<String>,
     /// Every message of the CLI, in order.
     pub(super) messages: Vec<Value>,
     pub(super) breach: Option<Breach>,
-    /// What the CLI complained of.
+    /// The CLI's stderr.
     pub(super) complaints: String,
 }
 
 /// Why a scenario does not hold.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Breach {
-    /// The CLI ended before it said anything.
+    /// The CLI exited, or closed its output, without a message.
     Mute,
-    /// It said nothing of what was expected within the time.
+    /// An expected message did not come within the time limit.
     TooLate { expected: Value, limit: Duration },
-    /// A message that was expected did not come.
+    /// An expected message did not come.
     NotSaid { expected: Value },
-    /// More came than a scenario can be about.
+    /// The CLI sent more than a scenario may.
     TooMuch,
-    /// None of the tools is there.
+    /// None of the tools exists.
     NoSuchTool { names: Vec<String> },
     /// A tool did not do what it should.
     Tool { name: String, what: ToolBreach, said: String },
-    /// A file is not as it should be.
+    /// A file does not have the expected content.
     File { path: String },
-    /// The API was not asked what it should be.
+    /// The API did not receive the expected text.
     NotAsked { text: String },
 }
 
@@ -87,7 +87,7 @@ pub(super) enum ToolBreach {
     OtherResult,
 }
 
-/// A scenario's own stub and folders.
+/// A scenario's own stub and sandbox.
 pub(super) struct Stage {
     stub: StubApi,
     sandbox: Sandbox,
@@ -100,7 +100,7 @@ impl Stage {
         Ok(Stage { stub, sandbox })
     }
 
-    /// Puts the names of this stage into the text of a scenario.
+    /// Replaces the variables in the text of a scenario.
     pub(super) fn fill_in(&self, text: &str) -> String {
         text.replace("${cwd}", &self.sandbox.cwd().to_string_lossy()).replace("${stub}", &self.stub.base_url())
     }
@@ -115,14 +115,14 @@ impl Stage {
             sandbox = sandbox.with_env(name, value);
         }
         let mut talk = Talk::start(cli, &sandbox, &form, until).await?;
-        // The CLI asks nothing before it is spoken to.
+        // The CLI sends no request before it gets a prompt.
         stub.replace_script(Script::from(form.script));
         let mut messages = Vec::new();
-        let told = follow(&mut talk, &form.transcript, until.limit, &mut messages).await;
+        let played = follow(&mut talk, &form.transcript, until.limit, &mut messages).await;
         let complaints = talk.end().await.map_err(PlayError::Left)?;
-        let breach = match told {
+        let breach = match played {
             Err(Breach::NotSaid { .. }) if messages.is_empty() => Some(Breach::Mute),
-            // That a tool is not there is the better reason.
+            // A missing tool is the better reason.
             Err(breach) => Some(tools_breach(&form.tools, &messages).filter(is_missing_tool).unwrap_or(breach)),
             Ok(()) => tools_breach(&form.tools, &messages)
                 .or_else(|| file_breach(&form.leaves, sandbox.cwd()))
@@ -132,7 +132,7 @@ impl Stage {
     }
 }
 
-/// Goes through a transcript; what is heard on the way is added to `messages`.
+/// Plays a transcript; received messages are added to `messages`.
 async fn follow(talk: &mut Talk, steps: &[Step], limit: Duration, messages: &mut Vec<Value>) -> Result<(), Breach> {
     for step in steps {
         match step {
@@ -152,7 +152,7 @@ async fn follow(talk: &mut Talk, steps: &[Step], limit: Duration, messages: &mut
     Ok(())
 }
 
-/// Listens until the expected message comes. It has to come before the turn ends.
+/// Receives until the expected message comes. It has to come before the turn ends.
 async fn expect(talk: &mut Talk, expected: &Value, limit: Duration, messages: &mut Vec<Value>) -> Result<(), Breach> {
     loop {
         let message = match talk.receive().await {
@@ -172,7 +172,7 @@ async fn expect(talk: &mut Talk, expected: &Value, limit: Duration, messages: &m
     }
 }
 
-/// Why the tools did not run as they should: all of them that are missing, or the first that did something else.
+/// Why the tools did not run as they should: all missing tools, or the first one that did something else.
 fn tools_breach(expected: &[ToolRun], messages: &[Value]) -> Option<Breach> {
     let there = shape::tools_of_session(messages);
     let uses = shape::tool_uses(messages);
@@ -239,9 +239,9 @@ fn file_breach(leaves: &BTreeMap<String, String>, directory: &Path) -> Option<Br
     missing.map(|(path, _)| Breach::File { path: path.clone() })
 }
 
-/// Whether a file is one, and has a text in its beginning.
+/// Whether a path is a file that contains a text near its beginning.
 fn holds_text(path: &Path, text: &str) -> bool {
-    // A pipe would keep us waiting, and a device would never end.
+    // A pipe would block, and a device would never end.
     let is_file = std::fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file());
     is_file && beginning_of(path).is_ok_and(|beginning| String::from_utf8_lossy(&beginning).contains(text))
 }
@@ -252,12 +252,12 @@ fn beginning_of(path: &Path) -> Result<Vec<u8>, io::Error> {
     Ok(beginning)
 }
 
-/// How much of a file is looked at.
+/// How much of a file is searched.
 const LEFT_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 fn request_breach(texts: &[String], calls: &[Value]) -> Option<Breach> {
     let mut calls = calls.iter();
-    // Every call is looked at once, so that the texts are in different ones.
+    // Every call is used once, so that the texts are in different ones.
     let missing = texts.iter().find(|text| !calls.any(|call| has_text(call, text)));
     missing.map(|text| Breach::NotAsked { text: text.clone() })
 }

@@ -1,25 +1,25 @@
-//! What a check found, as data.
+//! The result of a check, as data.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// What holds with one CLI.
+/// The result of a check of one CLI.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Report {
     /// The version of the CLI.
     pub version: String,
-    /// The version whose results are expected: the same one if it was tested, else the nearest that was.
+    /// The version whose results are expected: the same one if it was tested, else the nearest tested one.
     pub expected_of: String,
-    /// Whether everything is at least as good as expected.
+    /// Whether every result is at least as good as expected.
     pub as_expected: bool,
-    /// The scenarios, in their order.
+    /// The scenarios, in order.
     pub scenarios: Vec<ScenarioReport>,
-    /// What is said of single messages, in its order.
+    /// The claims about single messages, in order.
     pub claims: Vec<ClaimReport>,
 }
 
-/// How one scenario came out.
+/// The result of one scenario.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ScenarioReport {
     /// Its number, if it has one.
@@ -28,56 +28,56 @@ pub struct ScenarioReport {
     pub name: String,
     /// What it shows.
     pub title: String,
-    /// How it came out.
+    /// Its verdict.
     pub verdict: Verdict,
     /// How the form that holds differs from the first one, if it does.
     pub form: Option<String>,
     /// Why it does not hold, or why the first form does not.
     pub reason: Option<String>,
-    /// What the CLI itself said of it.
+    /// The CLI's own output about that.
     pub said: Option<String>,
-    /// What came, in a few words: of the form that holds, else of the first.
+    /// The messages in short form: of the form that holds, else of the first.
     pub sequence: Vec<String>,
-    /// How it should have come out.
+    /// The expected verdict.
     pub expected: Verdict,
-    /// Whether it came out at least as well as expected.
+    /// Whether the verdict is at least as good as expected.
     pub as_expected: bool,
-    /// How long it took, all forms together.
+    /// The duration, of all forms together.
     #[serde(rename = "seconds", serialize_with = "as_seconds", deserialize_with = "from_seconds")]
     pub took: Duration,
 }
 
-/// How something that is said of a message came out.
+/// The result of a claim about a message.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ClaimReport {
-    /// The message it is said of.
+    /// The message.
     pub message: String,
-    /// What is said.
+    /// The claim.
     pub says: String,
-    /// What is so instead, as far as is known.
+    /// What holds instead, if known.
     pub instead: Option<String>,
-    /// How it came out.
+    /// Its verdict.
     pub verdict: Verdict,
-    /// How it should have come out.
+    /// The expected verdict.
     pub expected: Verdict,
-    /// Whether it came out at least as well as expected.
+    /// Whether the verdict is at least as good as expected.
     pub as_expected: bool,
 }
 
-/// How something came out.
+/// A verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// The tools it is about are not there.
+    /// The tools it is about do not exist.
     Gone,
-    /// Something else came.
+    /// Something else happened.
     Changed,
     /// It holds.
     Holds,
 }
 
 impl Verdict {
-    /// The word for it.
+    /// Its name.
     pub fn word(self) -> &'static str {
         match self {
             Verdict::Gone => "gone",
@@ -88,7 +88,7 @@ impl Verdict {
 }
 
 impl Report {
-    /// How many scenarios came out so.
+    /// How many scenarios have this verdict.
     pub fn count(&self, verdict: Verdict) -> usize {
         self.scenarios.iter().filter(|scenario| scenario.verdict == verdict).count()
     }

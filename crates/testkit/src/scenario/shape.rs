@@ -1,20 +1,20 @@
-//! Messages of the CLI in a few words, and what can be read off them.
+//! Short forms of the CLI's messages, and what can be derived from them.
 
 use serde_json::Value;
 
-/// A call of a tool, with the result that the CLI said it had.
+/// A tool call, with the result that the CLI reported.
 pub(super) struct ToolUse<'a> {
     pub(super) name: &'a str,
     pub(super) result: Option<&'a Value>,
 }
 
-/// The tools that a session says it has.
+/// The tools that a session lists.
 pub(super) fn tools_of_session(messages: &[Value]) -> Vec<&str> {
     let starts = messages.iter().filter(|message| message["type"] == "system" && message["subtype"] == "init");
     starts.flat_map(|start| start["tools"].as_array().into_iter().flatten()).filter_map(Value::as_str).collect()
 }
 
-/// All calls of tools, in order.
+/// All tool calls, in order.
 pub(super) fn tool_uses(messages: &[Value]) -> Vec<ToolUse<'_>> {
     let blocks = || messages.iter().flat_map(blocks_of);
     let result_of = |id: &Value| {
@@ -34,7 +34,7 @@ pub(super) fn text_of_result(result: &Value) -> String {
     }
 }
 
-/// What a message is, in the words of the document: `system/init`, `assistant(tool_use:Bash)`, `result/success`.
+/// The name of a message in the document: `system/init`, `assistant(tool_use:Bash)`, `result/success`.
 pub(super) fn name_of(message: &Value) -> String {
     let word = |key: &str| message[key].as_str().unwrap_or_default().to_owned();
     let kind = word("type");
@@ -63,7 +63,7 @@ pub(super) fn name_of(message: &Value) -> String {
     }
 }
 
-/// A whole conversation in a few words. What comes several times in a row is said once.
+/// The names of a whole conversation's messages. Repeated names in a row are listed once.
 pub(super) fn sequence(messages: &[Value]) -> Vec<String> {
     let mut names: Vec<String> = messages.iter().map(name_of).collect();
     names.dedup();

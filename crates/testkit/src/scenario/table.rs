@@ -1,13 +1,13 @@
-//! What a check found, for people.
+//! The result of a check as text.
 
 use std::fmt::Write;
 
 use super::report::{ClaimReport, Report, ScenarioReport, Verdict};
 
-/// How much is shown of what a CLI or a tool said.
-const SAID_CHARS_MAX: usize = 300;
+/// How much of a CLI's or a tool's output is shown.
+const OUTPUT_CHARS_MAX: usize = 300;
 
-/// The report as a table: scenarios, then what is said of single messages.
+/// The report as a table: scenarios, then claims about single messages.
 pub fn table(report: &Report) -> String {
     let mut text = String::new();
     let width = report.scenarios.iter().map(|scenario| scenario.name.len()).max().unwrap_or_default();
@@ -22,7 +22,7 @@ pub fn table(report: &Report) -> String {
         );
         push_line(&mut text, &line);
         if let Some(said) = scenario.said.as_ref().filter(|_| !scenario.as_expected) {
-            let beginning: String = said.chars().take(SAID_CHARS_MAX).collect();
+            let beginning: String = said.chars().take(OUTPUT_CHARS_MAX).collect();
             push_line(&mut text, &format!("      it said: {beginning}"));
         }
     }
@@ -93,7 +93,7 @@ fn expected(as_expected: bool, expected: Verdict) -> String {
     if as_expected { String::new() } else { format!(" (expected: {})", expected.word()) }
 }
 
-/// Adds a line. What a CLI said may be in it: it must not draw on somebody's terminal.
+/// Appends a line. It may contain output of a CLI, whose control characters must not reach the terminal.
 fn push_line(text: &mut String, line: &str) {
     text.extend(line.trim_end().chars().map(|letter| if letter.is_control() { '\u{fffd}' } else { letter }));
     text.push('\n');

@@ -1,4 +1,4 @@
-//! A conversation with one CLI in its own words: lines to it, messages from it.
+//! Raw stream-json with one CLI: lines to it, messages from it.
 
 use std::io;
 use std::path::PathBuf;
@@ -15,54 +15,54 @@ use watari_sdk::{RawProcess, RawStart, StartError, Supervisor};
 use super::file::Form;
 use crate::sandbox::{ROOM_FLAGS, SKIP_PERMISSIONS, Sandbox};
 
-/// How much a CLI may say in one form of a scenario, and in how many messages.
-const SAID_BYTES_MAX: u64 = 32 * 1024 * 1024;
+/// How much a CLI may send in one form of a scenario, and in how many messages.
+const RECEIVED_BYTES_MAX: u64 = 32 * 1024 * 1024;
 const MESSAGES_MAX: usize = 20_000;
 
-/// How much of what a CLI complains of is kept.
-const COMPLAINT_BYTES_MAX: usize = 2000;
+/// How much of a CLI's stderr is stored.
+const STDERR_BYTES_MAX: usize = 2000;
 
-/// How long the end of what a CLI complains of is waited for when it is gone.
-const COMPLAINTS_WITHIN: Duration = Duration::from_secs(1);
+/// How long to wait for the end of stderr after the CLI has exited.
+const STDERR_WITHIN: Duration = Duration::from_secs(1);
 
-/// The CLI that is spoken with.
+/// A CLI to talk to.
 #[derive(Debug, Clone)]
 pub struct Cli {
     /// Its path.
     pub program: PathBuf,
-    /// Who sees to it that nothing of it is left.
+    /// The supervisor that terminates everything it starts.
     pub supervisor: Supervisor,
 }
 
-/// Up to when a conversation may go on.
+/// When a conversation ends.
 #[derive(Debug, Clone)]
 pub(super) struct Until {
     pub(super) limit: Duration,
-    /// Turns true when it is to be ended before that.
+    /// Becomes true when it is to end earlier.
     pub(super) stop: watch::Receiver<bool>,
 }
 
-/// A CLI that runs, and up to when.
+/// A running CLI, and its deadline.
 pub(super) struct Talk {
     process: RawProcess,
     stdin: Option<pipe::Sender>,
     stdout: Option<BufReader<pipe::Receiver>>,
-    complaints: JoinSet<String>,
+    errors: JoinSet<String>,
     stop: watch::Receiver<bool>,
     deadline: Instant,
-    said_bytes: u64,
+    received_bytes: u64,
     messages: usize,
 }
 
-/// What came when a message was waited for.
+/// The result of waiting for a message.
 #[derive(Debug)]
 pub(super) enum Received {
     Message(Value),
     /// The CLI closed its output.
     End,
-    /// The time for the scenario is over, or it is to be stopped.
+    /// The time limit passed, or the check is stopped.
     TooLate,
-    /// More came than a scenario can be about.
+    /// The CLI sent more than a scenario may.
     TooMuch,
 }
 
@@ -80,15 +80,15 @@ impl Talk {
         let mut process = RawProcess::start(start).await?;
         let stdin = process.stdin.take();
         let stdout = process.stdout.take().map(BufReader::new);
-        let mut complaints = JoinSet::new();
+        let mut errors = JoinSet::new();
         if let Some(stderr) = process.stderr.take() {
-            complaints.spawn(keep_beginning(stderr));
+            errors.spawn(read_beginning(stderr));
         }
         let deadline = Instant::now() + until.limit;
-        Ok(Talk { process, stdin, stdout, complaints, stop: until.stop.clone(), deadline, said_bytes: 0, messages: 0 })
+        Ok(Talk { process, stdin, stdout, errors, stop: until.stop.clone(), deadline, received_bytes: 0, messages: 0 })
     }
 
-    /// Sends a line. A CLI that does not read it any more is heard of by listening.
+    /// Sends a line. If the CLI no longer reads, `receive` shows it.
     pub(super) async fn send(&mut self, line: &Value) {
         let Some(stdin) = &mut self.stdin else { return };
         let line = format!("{line}\n");
@@ -98,21 +98,21 @@ impl Talk {
         }
     }
 
-    /// The next message. A line that is not JSON comes as a message of a type that no CLI has.
+    /// Returns the next message. A line that is not JSON becomes a message of a type that no CLI uses.
     pub(super) async fn receive(&mut self) -> Received {
         let Some(stdout) = &mut self.stdout else { return Received::End };
         let mut line = Vec::new();
-        let mut stdout = stdout.take(SAID_BYTES_MAX - self.said_bytes);
+        let mut stdout = stdout.take(RECEIVED_BYTES_MAX - self.received_bytes);
         let read = tokio::select! {
-            // All three may be dropped half-way: after any of them the conversation is over, or the line is whole.
+            // Each of the three may be cancelled: after any of them the conversation is over, or the line is complete.
             read = stdout.read_until(b'\n', &mut line) => read,
             () = tokio::time::sleep_until(self.deadline) => return Received::TooLate,
-            () = asked_to_stop(&mut self.stop) => return Received::TooLate,
+            () = stopped(&mut self.stop) => return Received::TooLate,
         };
-        self.said_bytes += line.len() as u64;
+        self.received_bytes += line.len() as u64;
         self.messages += 1;
         match read {
-            Ok(_) if self.said_bytes >= SAID_BYTES_MAX || self.messages > MESSAGES_MAX => Received::TooMuch,
+            Ok(_) if self.received_bytes >= RECEIVED_BYTES_MAX || self.messages > MESSAGES_MAX => Received::TooMuch,
             Err(_) | Ok(0) => Received::End,
             Ok(_) => Received::Message(serde_json::from_slice(&line).unwrap_or_else(|_| {
                 let text = String::from_utf8_lossy(&line);
@@ -121,34 +121,35 @@ impl Talk {
         }
     }
 
-    /// Ends the CLI with everything it started, and tells what it complained of.
+    /// Terminates the CLI with its process tree, and returns its stderr.
     pub(super) async fn end(mut self) -> Result<String, io::Error> {
         drop((self.stdin.take(), self.stdout.take()));
         let left = self.process.end().await;
         if left > 0 {
-            return Err(io::Error::other(format!("{left} processes of the CLI could not be ended")));
+            return Err(io::Error::other(format!("{left} processes of the CLI could not be terminated")));
         }
-        // Everything that could hold its end of the pipe is gone; but for what got away where that cannot be helped.
-        match timeout(COMPLAINTS_WITHIN, self.complaints.join_next()).await {
-            Ok(Some(Ok(complaints))) => Ok(complaints),
+        // Every process that could hold the pipe open has exited, except those that escaped where that cannot be
+        // prevented.
+        match timeout(STDERR_WITHIN, self.errors.join_next()).await {
+            Ok(Some(Ok(errors))) => Ok(errors),
             Ok(Some(Err(_)) | None) | Err(_) => Ok(String::new()),
         }
     }
 }
 
-/// Waits until it is said to stop; for ever if nobody is left who could say so.
-async fn asked_to_stop(stop: &mut watch::Receiver<bool>) {
+/// Waits for a stop; forever if the sender is dropped.
+async fn stopped(stop: &mut watch::Receiver<bool>) {
     if stop.wait_for(|stop| *stop).await.is_err() {
         std::future::pending().await
     }
 }
 
-/// Reads to the end and keeps the beginning.
-async fn keep_beginning(mut stderr: pipe::Receiver) -> String {
-    let (mut kept, mut piece) = (Vec::new(), vec![0; 8192]);
+/// Reads to the end and stores the beginning.
+async fn read_beginning(mut stderr: pipe::Receiver) -> String {
+    let (mut stored, mut piece) = (Vec::new(), vec![0; 8192]);
     while let Ok(count @ 1..) = stderr.read(&mut piece).await {
-        let room = COMPLAINT_BYTES_MAX.saturating_sub(kept.len());
-        kept.extend_from_slice(&piece[..count.min(room)]);
+        let room = STDERR_BYTES_MAX.saturating_sub(stored.len());
+        stored.extend_from_slice(&piece[..count.min(room)]);
     }
-    String::from_utf8_lossy(&kept).trim().to_owned()
+    String::from_utf8_lossy(&stored).trim().to_owned()
 }

@@ -1,4 +1,4 @@
-//! How a scenario came out, from what came when its forms were played.
+//! The verdict on a scenario, from the forms that were played.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ pub(super) fn judge(scenario: &Scenario, played: &[Played], version: &str, took:
         None if !played.is_empty() && played.iter().all(is_gone) => (Verdict::Gone, Expected::Gone),
         None => (Verdict::Changed, Expected::Changed),
     };
-    // What the first form lacks is why a newer one is needed; what the last one lacks is why there is none.
+    // What the first form lacks is why a newer one is needed; what the last one lacks is why none holds.
     let broken = match held {
         Some(_) => played.first().filter(|played| played.breach.is_some()),
         None => played.last(),
@@ -45,13 +45,13 @@ pub(super) fn judge(scenario: &Scenario, played: &[Played], version: &str, took:
     }
 }
 
-/// What is said of this very version, else of the nearest that is tested, else that it holds.
+/// The expectation for this version, else for the nearest tested one, else that it holds.
 fn expected(scenario: &Scenario, version: &str) -> Expected {
     let of = |version: &str| scenario.file.expected.get(&VersionKey(version.to_owned())).copied();
     of(version).or_else(|| of(version::nearest(version))).unwrap_or(Expected::Holds)
 }
 
-/// Why it does not hold, in our own words.
+/// Describes why it does not hold.
 fn reason(breach: &Breach) -> String {
     match breach {
         Breach::Mute => "the CLI ended, or closed its output, without a message".to_owned(),
@@ -74,7 +74,7 @@ fn reason(breach: &Breach) -> String {
     }
 }
 
-/// An expected message in a few words, with what tells it from others of its kind.
+/// Describes an expected message, with what distinguishes it from others of its kind.
 fn described(expected: &Value) -> String {
     let name = shape::name_of(expected);
     let text = expected["message"]["content"][0]["text"].as_str().or(expected["result"].as_str());
@@ -84,7 +84,7 @@ fn described(expected: &Value) -> String {
     }
 }
 
-/// What the tool that broke it said, or else what the CLI complained of.
+/// The output of the tool that failed, or else the CLI's stderr.
 fn said(broken: &Played) -> Option<String> {
     let of_tool = match &broken.breach {
         Some(Breach::Tool { said, .. }) => said.as_str(),

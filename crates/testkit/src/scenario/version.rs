@@ -1,11 +1,11 @@
-//! Versions of the CLI: which were tried, and which of them is nearest to another.
+//! Versions of the CLI: which are tested, and which of them is nearest to another.
 
 use crate::claude::{OLDEST_CLAUDE_VERSION, PINNED_CLAUDE_VERSION};
 
-/// The versions that the expectations were made with, the oldest first.
+/// The versions with which the expectations were made, oldest first.
 pub(super) const TESTED: [&str; 2] = [OLDEST_CLAUDE_VERSION, PINNED_CLAUDE_VERSION];
 
-/// The tested version that is nearest to another: of the same series by number, else the one on its side.
+/// The tested version nearest to another: by number within the same series, else the one on its side.
 pub(super) fn nearest(version: &str) -> &'static str {
     let [oldest, newest] = TESTED;
     let (Some(wanted), Some(old), Some(new)) = (numbers(version), numbers(oldest), numbers(newest)) else {

@@ -1,4 +1,4 @@
-//! Where requests are noted and replies are handed out, in one step.
+//! Records requests and takes replies, in one step.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use super::ledger::{Call, Ledger, RecordedRequest};
 use super::script::{Reply, Script};
 
-/// What every request needs: the ledger it is noted in, and the file it is recorded to.
+/// What every request needs: the ledger and the record file.
 #[derive(Debug)]
 pub(super) struct Desk {
     ledger: Arc<watch::Sender<Ledger>>,
@@ -18,7 +18,7 @@ pub(super) struct Desk {
     started: Instant,
 }
 
-/// What is to be done about a request that was noted.
+/// What to do with a recorded request.
 pub(super) enum Noted {
     ForModel { reply: Arc<Reply>, id: String },
     Other(Call),
@@ -29,8 +29,8 @@ impl Desk {
         Self { ledger, record, started: Instant::now() }
     }
 
-    /// Notes a request and, if the model has to answer it, takes the reply and an id for its message: in one step, so
-    /// that replies go out in the order in which the requests are noted.
+    /// Records a request and, if the model has to answer it, takes the reply and an id for its message: in one step, so
+    /// that replies leave in the order in which requests are recorded.
     pub(super) fn note(&self, mut request: RecordedRequest, bytes: usize) -> Result<Noted, io::Error> {
         request.at = self.started.elapsed();
         let mut noted = Ok(Noted::Other(Call::Unknown));
@@ -46,13 +46,13 @@ impl Desk {
         noted
     }
 
-    /// Begins again with another script, as if nothing had been asked yet.
+    /// Starts over with another script, as if there had been no request yet.
     pub(super) fn replace_script(&self, script: Script) {
         self.ledger.send_modify(|ledger| ledger.begin_again(script));
     }
 
-    pub(super) fn with_requests<T>(&self, look: impl FnOnce(&mut dyn Iterator<Item = &RecordedRequest>) -> T) -> T {
-        look(&mut self.ledger.borrow().requests())
+    pub(super) fn with_requests<T>(&self, read: impl FnOnce(&mut dyn Iterator<Item = &RecordedRequest>) -> T) -> T {
+        read(&mut self.ledger.borrow().requests())
     }
 
     fn write_down(&self, request: &RecordedRequest) -> Result<(), io::Error> {

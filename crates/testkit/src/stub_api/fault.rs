@@ -1,30 +1,30 @@
-//! What can go wrong in a streamed message, and where.
+//! The faults of a streamed message, and their points.
 
 use std::time::Duration;
 
-/// Something that goes wrong in a streamed message.
+/// A fault in a streamed message.
 ///
-/// A client that does not stream sees an error as its HTTP status, a drop as status 500, a stall as a wait; the others
-/// it does not see.
+/// A client that does not stream sees an error as its HTTP status, a drop as status 500 and a stall as a wait; it does
+/// not see the others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fault {
-    /// The stream says that there was an error, and ends.
+    /// The stream reports an error, and ends.
     Error {
         /// The API's name for it, such as `overloaded_error`.
         kind: String,
-        /// What it says of it.
+        /// The error's message.
         message: String,
     },
     /// The connection is cut.
     Drop,
     /// The stream ends as if it were complete.
     End,
-    /// Nothing comes for a while.
+    /// The stream pauses.
     Stall {
-        /// After this long the stream goes on; none means never.
+        /// The duration of the pause; none means forever.
         how_long: Option<Duration>,
     },
-    /// This is put into the stream as it is, and the stream goes on.
+    /// This text is inserted into the stream, which then continues.
     Insert(String),
 }
 
@@ -32,7 +32,7 @@ pub enum Fault {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Point {
-    /// Before the headers of the answer: only a stall can be there.
+    /// Before the headers of the answer: only a stall is possible there.
     BeforeHeaders,
     /// After the headers, before the first event.
     BeforeStart,

@@ -1,4 +1,4 @@
-//! What a test in any language can ask the stub itself: what it was asked, and to begin again with another script.
+//! What a test in any language can request from the stub itself: the requests it received, and another script.
 
 use std::sync::Arc;
 
@@ -10,12 +10,12 @@ use super::desk::Desk;
 use super::script_file::read_script;
 use super::server::refuse;
 
-/// All requests that are kept, as a JSON array.
+/// All stored requests, as a JSON array.
 pub(super) async fn requests(State(desk): State<Arc<Desk>>) -> Response {
     desk.with_requests(|requests| Json(requests.collect::<Vec<_>>()).into_response())
 }
 
-/// Takes a script in the body, as in a script file, and begins again with it.
+/// Takes a script in the body, as in a script file, and starts over with it.
 pub(super) async fn replace_script(State(desk): State<Arc<Desk>>, body: String) -> Response {
     match read_script("the body", &body) {
         Ok(script) => {

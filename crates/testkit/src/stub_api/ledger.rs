@@ -1,4 +1,4 @@
-//! What the stub was asked so far, and how much of the script that has used up.
+//! The requests that the stub has received, and how much of the script they have used.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -12,38 +12,38 @@ use serde_json::Value;
 use super::script::{Reply, Script};
 use super::secrets;
 
-/// How much memory requests may take, by an estimate; the oldest go first. A file that is recorded to has them all.
-const KEPT_BYTES_MAX: usize = 512 * 1024 * 1024;
+/// How much memory requests may take, by an estimate; the oldest are dropped first. The record file has them all.
+const STORED_BYTES_MAX: usize = 512 * 1024 * 1024;
 
-/// How much more memory JSON takes than text, at its worst.
+/// How much more memory JSON takes than text, at worst.
 const BYTES_PER_BYTE_OF_JSON: usize = 8;
 
-/// What a request takes without anything in it.
+/// What an empty request takes.
 const BYTES_PER_REQUEST: usize = 512;
 
-/// One request as it came.
+/// A received request.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RecordedRequest {
-    /// The how-manieth request it is, from one on.
+    /// Its number, from 1.
     pub number: u64,
-    /// How long the stub had been there when it came.
+    /// The time since the start of the stub.
     #[serde(rename = "at_ms", serialize_with = "as_milliseconds")]
     pub at: Duration,
-    /// Who asks for what.
+    /// The kind of call.
     pub call: Call,
     /// `GET`, `POST` and so on.
     pub method: String,
-    /// The path with its query, such as `/v1/messages?beta=true`. The value of any other parameter is `hidden`.
+    /// The path with its query, such as `/v1/messages?beta=true`. The values of other parameters are `hidden`.
     pub path: String,
     /// The headers in the order in which they came, their names in lower case. Only the values of headers that are
-    /// known to hold no key are kept, and `stub`, the key that the stub's own environment has; any other is `hidden`.
+    /// known to contain no key are recorded, and `stub`, the key of the stub's own environment; any other is `hidden`.
     #[serde(serialize_with = "as_map")]
     pub headers: Vec<(String, String)>,
     /// The body: null if there was none, a string if it was not JSON.
     pub body: Value,
 }
 
-/// What kind of request came, which decides who answers it.
+/// The kind of request, which decides who answers it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Call {
@@ -51,24 +51,24 @@ pub enum Call {
     Main,
     /// A model call of a subagent.
     Agent,
-    /// Messages without tools: the CLI asks for a title or a command's prefix.
+    /// A model call without tools: the CLI asks for a title or a command's prefix.
     Side,
-    /// Messages, but the body is not a JSON object.
+    /// A model call whose body is not a JSON object.
     Malformed,
-    /// Messages to be counted only.
+    /// A request to count tokens.
     CountTokens,
-    /// A `HEAD`, by which a client warms up its connection.
+    /// A `HEAD` request, with which a client warms up its connection.
     Probe,
     /// Something else.
     Unknown,
 }
 
-/// All that the stub has to remember.
+/// The state of the stub.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     script: Script,
     requests: VecDeque<(usize, RecordedRequest)>,
-    kept_bytes: usize,
+    stored_bytes: usize,
     count: u64,
     model_calls: usize,
     main_calls: usize,
@@ -77,14 +77,14 @@ pub(super) struct Ledger {
     messages: usize,
 }
 
-/// What tells one subagent from another: the id that newer CLIs send, or the list that an older one's prompt names.
+/// Identifies a subagent: the id that newer CLIs send, or the list that an older one's prompt names.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum AgentKey {
     Id(String),
     List(usize),
 }
 
-/// Who answers a request, as far as the script decides it.
+/// The part of the script that answers a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Answerer {
     Main,
@@ -113,7 +113,8 @@ impl RecordedRequest {
         }
     }
 
-    /// Who answers: by tools and not by order, because side calls run beside the main call and would take its reply.
+    /// Decides who answers: by tools and not by order, because side calls run beside the main call and would take its
+    /// reply.
     pub(super) fn sort(&mut self, script: &Script) -> Answerer {
         let path = self.path.split('?').next().unwrap_or_default();
         let (call, answerer) = match (self.method.as_str(), path) {
@@ -146,7 +147,7 @@ impl RecordedRequest {
         }
     }
 
-    /// The texts of the first message of the user.
+    /// The texts of the first user message.
     fn first_prompt(&self) -> String {
         let mut messages = self.body["messages"].as_array().into_iter().flatten();
         let Some(first) = messages.find(|message| message["role"] == "user") else {
@@ -167,7 +168,7 @@ impl Ledger {
         Self { script, ..Self::default() }
     }
 
-    /// Begins again with another script. Only numbers go on, so that in a record no two requests have the same.
+    /// Starts over with another script. Only the numbers continue, so that no two requests of a record have the same.
     pub(super) fn begin_again(&mut self, script: Script) {
         *self = Self { count: self.count, messages: self.messages, ..Self::new(script) };
     }
@@ -180,7 +181,7 @@ impl Ledger {
         self.requests.iter().map(|(_, request)| request)
     }
 
-    /// The requests for messages with tools, those of subagents included, as far as they are kept.
+    /// The stored requests for messages with tools, including those of subagents.
     pub(super) fn model_calls(&self) -> impl Iterator<Item = &Value> {
         let is_model_call = |request: &&RecordedRequest| matches!(request.call, Call::Main | Call::Agent);
         self.requests().filter(is_model_call).map(|request| &request.body)
@@ -190,26 +191,26 @@ impl Ledger {
         self.model_calls
     }
 
-    /// The number that the next request gets.
+    /// The number of the next request.
     pub(super) fn next_number(&self) -> u64 {
         self.count + 1
     }
 
-    /// Keeps a request whose body had this many bytes.
+    /// Stores a request whose body had this many bytes.
     pub(super) fn record(&mut self, request: RecordedRequest, body_bytes: usize) {
         let header_bytes: usize = request.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
         let bytes = body_bytes * BYTES_PER_BYTE_OF_JSON + header_bytes + request.path.len() + BYTES_PER_REQUEST;
         self.count += 1;
         self.model_calls += usize::from(matches!(request.call, Call::Main | Call::Agent));
         self.requests.push_back((bytes, request));
-        self.kept_bytes += bytes;
-        while self.kept_bytes > KEPT_BYTES_MAX {
+        self.stored_bytes += bytes;
+        while self.stored_bytes > STORED_BYTES_MAX {
             let Some((bytes, _)) = self.requests.pop_front() else { break };
-            self.kept_bytes -= bytes;
+            self.stored_bytes -= bytes;
         }
     }
 
-    /// The reply that the script has for the next call of this kind, and an id for its message.
+    /// The script's reply to the next call of this kind, and an id for its message.
     pub(super) fn take_reply(&mut self, answerer: &Answerer) -> Option<(Arc<Reply>, String)> {
         let reply = match answerer {
             Answerer::Main => self.script.main_reply(take(&mut self.main_calls)),

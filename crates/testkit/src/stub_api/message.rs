@@ -1,4 +1,4 @@
-//! A message of the model in the API's own shapes, whole or in events.
+//! A message of the model in the API's format, whole or as events.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use serde_json::{Map, Value};
 
 use super::script::{Block, Reply};
 
-/// A signature that looks like one: the base64 of "sig".
+/// A plausible signature: the base64 of "sig".
 pub(super) const SIGNATURE: &str = "c2ln";
 
-/// A reply that was given an id and a model, and so can be sent.
+/// A reply with an id and a model, ready to be sent.
 #[derive(Debug)]
 pub(super) struct Message {
     pub(super) id: String,
@@ -104,7 +104,7 @@ impl Message {
     }
 
     pub(super) fn start(&self) -> Event<'_> {
-        // The API counts the tokens that are there when the first event is sent: one.
+        // The API counts the tokens that exist when the first event is sent: one.
         Event::MessageStart { message: self.with_output(1) }
     }
 
@@ -115,7 +115,7 @@ impl Message {
         }
     }
 
-    /// A block as it is when its first event is sent: known by name, without what it says.
+    /// A block in its first event: with its names, without its content.
     pub(super) fn empty_block<'a>(&self, index: usize, block: &'a Block) -> Content<'a> {
         match block {
             Block::Text(_) => Content::Text { text: "" },

@@ -1,4 +1,4 @@
-//! A stub of the Anthropic Messages API on the loopback, which answers by a script and records what it was asked.
+//! A stub of the Anthropic Messages API on 127.0.0.1, which answers by a script and records its requests.
 
 mod desk;
 mod fault;
@@ -38,7 +38,7 @@ use secrets::STUB_KEY;
 #[derive(Debug)]
 pub struct StubApi {
     address: SocketAddr,
-    /// What those know who may ask the stub itself.
+    /// The secret part of the control URL.
     secret: Option<String>,
     ledger: Arc<watch::Sender<Ledger>>,
     // Dropping the sender is the signal to stop.
@@ -46,7 +46,7 @@ pub struct StubApi {
     thread: Option<JoinHandle<()>>,
 }
 
-/// The variables by which a CLI speaks with a stub at `base_url` and nobody else. A failed request is not tried again,
+/// The variables with which a CLI connects to a stub at `base_url` and nowhere else. A failed request is not retried,
 /// so that a test does not wait for minutes.
 pub(crate) fn stub_environment(base_url: &str) -> BTreeMap<String, String> {
     let variables = [
@@ -55,58 +55,59 @@ pub(crate) fn stub_environment(base_url: &str) -> BTreeMap<String, String> {
         ("DISABLE_TELEMETRY", "1"),
         ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
         ("CLAUDE_CODE_MAX_RETRIES", "0"),
-        // A proxy would get to see every prompt.
+        // A proxy would see every prompt.
         ("NO_PROXY", "127.0.0.1"),
         ("no_proxy", "127.0.0.1"),
     ];
     variables.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
 }
 
-/// How a stub is started.
+/// The options of a stub.
 #[derive(Debug, Default)]
 pub struct StubOptions {
-    /// What it answers.
+    /// Its replies.
     pub script: Script,
     /// The port of 127.0.0.1 to listen on; zero means a free one.
     pub port: u16,
-    /// A file to which every request is written, one JSON object a line. It is emptied, and only this user can read it.
+    /// A file that receives every request, as one JSON object per line. It is truncated, and only this user can read
+    /// it.
     pub record: Option<PathBuf>,
-    /// Whether the stub can be asked over HTTP what it was asked, and be given another script, by those who know where.
+    /// Whether the stub's requests can be read and its script replaced over HTTP, at a secret URL.
     pub can_be_asked: bool,
 }
 
 /// Why a stub did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartStubError {
-    /// Something else listens on the port.
+    /// Another process listens on the port.
     #[error("port {port} of 127.0.0.1 is in use; choose another, or none for a free one")]
     PortInUse {
         /// The port.
         port: u16,
     },
-    /// There is no port to listen on.
+    /// The stub cannot listen on the port.
     #[error("cannot listen on port {port} of 127.0.0.1: {source}")]
     Listen {
         /// The port; zero means any.
         port: u16,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The file for the requests cannot be written.
+    /// The record file cannot be written.
     #[error("cannot write to {}: {source}; give another file", .path.display())]
     Record {
         /// Its path.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The system gives no thread, or the thread no runtime.
+    /// The thread or its runtime cannot be started.
     #[error("cannot start the thread of the stub: {0}")]
     Thread(#[source] io::Error),
 }
 
 impl Script {
-    /// Reads a script that somebody wrote; [`stub_script_schema`] says how.
+    /// Reads a hand-written script; see [`stub_script_schema`].
     pub fn load(path: &Path) -> Result<Script, BadFile> {
         script_file::load_script(path)
     }
@@ -156,13 +157,13 @@ impl StubApi {
         }
     }
 
-    /// What to give the CLI as `ANTHROPIC_BASE_URL`.
+    /// The value for the CLI's `ANTHROPIC_BASE_URL`.
     pub fn base_url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// What a program needs in its environment so that the CLI it starts speaks with this stub and nobody else; and, if
-    /// there is one, where the stub itself can be asked.
+    /// The variables that a program needs in its environment so that its CLI connects to this stub and nowhere else;
+    /// and the control URL, if there is one.
     ///
     /// Variables that lead the CLI elsewhere, such as those for Bedrock or Vertex, must not be set.
     pub fn environment(&self) -> BTreeMap<String, String> {
@@ -171,36 +172,35 @@ impl StubApi {
         environment
     }
 
-    /// Where `requests` and `script` are, if the stub can be asked: a path that nobody can guess.
+    /// The URL of `requests` and `script`, if enabled: its path cannot be guessed.
     pub fn control_url(&self) -> Option<String> {
         self.secret.as_ref().map(|secret| format!("{}/stub/{secret}", self.base_url()))
     }
 
-    /// Begins again with another script, as if nothing had been asked yet.
+    /// Starts over with another script, as if there had been no request yet.
     pub fn replace_script(&self, script: Script) {
         self.ledger.send_modify(|ledger| ledger.begin_again(script));
     }
 
-    /// All requests so far, in the order in which they came; of very many, the newest.
+    /// All requests so far, in order; of very many, the newest.
     pub fn requests(&self) -> Vec<RecordedRequest> {
         self.ledger.borrow().requests().cloned().collect()
     }
 
-    /// The bodies of all model calls so far, those of subagents included: messages asked for with tools.
+    /// The bodies of all model calls so far, including those of subagents: requests for messages with tools.
     pub fn model_calls(&self) -> Vec<Value> {
         self.ledger.borrow().model_calls().cloned().collect()
     }
 
-    /// Waits until at least `count` model calls have come.
+    /// Waits until at least `count` model calls have arrived.
     pub async fn wait_for_model_calls(&self, count: usize) {
         let mut changes = self.ledger.subscribe();
-        // The sender lives in this stub, so this ends only by the count being reached.
+        // The sender lives in this stub, so this ends only when the count is reached.
         drop(changes.wait_for(|ledger| ledger.model_call_count() >= count).await);
     }
 }
 
-/// The requests may hold what is nobody else's business: a new file is for this user alone. One that the user already has
-/// keeps the mode that the user gave it.
+/// The requests may be private: a new file is for this user alone. An existing file keeps its mode.
 fn open_record(path: &Path) -> Result<File, io::Error> {
     let file = WANTED_RECORD.open(path)?;
     if file.metadata()?.is_file() {
@@ -209,7 +209,7 @@ fn open_record(path: &Path) -> Result<File, io::Error> {
     Ok(file)
 }
 
-/// A word that nobody can guess: the standard library seeds its hash maps with numbers of the system's.
+/// A random word that cannot be guessed: the standard library seeds its hash maps with random numbers of the system.
 fn secret() -> String {
     let draw = || RandomState::new().hash_one(std::process::id());
     format!("{:016x}{:016x}", draw(), draw())
@@ -219,8 +219,8 @@ impl Drop for StubApi {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            // The thread never waits for the one that drops, so this takes no longer than closing its sockets.
-            // If it panicked, the panic was already printed and the test has seen a closed connection.
+            // The thread never waits for this one, so this takes no longer than closing its sockets. If it panicked,
+            // the panic was already printed and the test has seen a closed connection.
             drop(thread.join());
         }
     }

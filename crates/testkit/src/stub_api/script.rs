@@ -1,4 +1,4 @@
-//! What the stub is told to answer.
+//! The script of the stub.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::fault::{Fault, Point};
 
-/// How many characters a text delta has unless the reply says otherwise.
+/// The default number of characters of a text delta.
 const CHUNK_CHARS: usize = 4;
 
 /// The replies of a stub, one per model call; the last one is repeated.
@@ -18,20 +18,20 @@ pub struct Script {
     side: Vec<Arc<Reply>>,
 }
 
-/// The replies to one kind of subagent. Every subagent begins at the first of them.
+/// The replies to one kind of subagent. Every subagent begins with the first.
 #[derive(Debug, Clone, Default)]
 pub(super) struct AgentScript {
-    /// A text in the prompt that the subagent was given; none means any.
+    /// A text in the subagent's prompt; none matches any.
     prompt: Option<String>,
     replies: Vec<Arc<Reply>>,
 }
 
-/// One answer of the model: a message of some blocks, or something of HTTP in its place.
+/// One answer of the model: a message of some blocks, or an HTTP answer in its place.
 #[derive(Debug, Clone)]
 pub struct Reply {
     pub(super) http: Option<HttpAnswer>,
     pub(super) blocks: Vec<Block>,
-    /// Whether the last block is one that only begins.
+    /// Whether the last block is started and not finished.
     dangling: bool,
     pub(super) fault: Option<(Fault, Point)>,
     pub(super) stop_reason: Option<String>,
@@ -45,7 +45,7 @@ pub struct Reply {
 pub(super) enum Block {
     Text(String),
     Thinking(String),
-    /// A call without an id gets one that no other has.
+    /// A call without an id gets a unique one.
     ToolUse {
         id: Option<String>,
         name: String,
@@ -53,7 +53,7 @@ pub(super) enum Block {
     },
 }
 
-/// An answer that is no message of the model.
+/// An answer that is not a message of the model.
 #[derive(Debug, Clone)]
 pub(super) struct HttpAnswer {
     pub(super) status: u16,
@@ -82,26 +82,26 @@ impl Script {
         self
     }
 
-    /// Adds replies to every subagent, none of which takes from the main list or from another's.
+    /// Adds replies to every subagent, which do not count against the main list or another subagent's.
     #[must_use]
     pub fn for_agents(self, replies: impl IntoIterator<Item = Reply>) -> Self {
         self.and_agent(None, replies)
     }
 
-    /// Adds replies to every subagent whose prompt has this text in it. The first that fits is taken.
+    /// Adds replies to every subagent whose prompt contains this text. The first match is used.
     #[must_use]
     pub fn for_agents_asked(self, prompt: impl Into<String>, replies: impl IntoIterator<Item = Reply>) -> Self {
         self.and_agent(Some(prompt.into()), replies)
     }
 
-    /// Adds replies to calls without tools, by which the CLI asks for a title or a command's prefix.
+    /// Adds replies to calls without tools, with which the CLI asks for a title or a command's prefix.
     #[must_use]
     pub fn for_side_calls(mut self, replies: impl IntoIterator<Item = Reply>) -> Self {
         self.side.extend(replies.into_iter().map(Arc::new));
         self
     }
 
-    /// Adds all replies of another script behind those of this one.
+    /// Appends all replies of another script.
     #[must_use]
     pub fn then(mut self, other: Script) -> Self {
         self.replies.extend(other.replies);
@@ -123,12 +123,12 @@ impl Script {
         at_or_last(replies.unwrap_or_default(), turn).unwrap_or_else(|| Arc::new(Reply::text("sub done")))
     }
 
-    /// Which list a subagent with this prompt takes its replies from.
+    /// The list from which a subagent with this prompt takes its replies.
     pub(super) fn agent_of(&self, prompt: &str) -> Option<usize> {
         self.agents.iter().position(|agent| agent.prompt.as_ref().is_none_or(|text| prompt.contains(text)))
     }
 
-    /// Which list asks for this prompt by name: older CLIs do not say that a call is a subagent's.
+    /// The list whose text is in this prompt: older CLIs do not mark a call as a subagent's.
     pub(super) fn agent_named_in(&self, prompt: &str) -> Option<usize> {
         self.agents.iter().position(|agent| agent.prompt.as_ref().is_some_and(|text| prompt.contains(text)))
     }
@@ -145,7 +145,7 @@ impl Reply {
         Self::message().and_text(text)
     }
 
-    /// A message with one piece of thinking.
+    /// A message with one thinking block.
     pub fn thinking(thinking: impl Into<String>) -> Self {
         Self::message().and_thinking(thinking)
     }
@@ -155,7 +155,7 @@ impl Reply {
         Self::message().and_tool_use(id, name, input)
     }
 
-    /// A message without a block, to which blocks can be added.
+    /// A message without blocks, to which blocks can be added.
     pub fn message() -> Self {
         Self {
             http: None,
@@ -170,12 +170,12 @@ impl Reply {
         }
     }
 
-    /// An HTTP error in the API's shape in place of a message. Blocks that are added to it are never sent.
+    /// An HTTP error in the API's format in place of a message. Blocks added to it are never sent.
     pub fn status(code: u16, message: impl Into<String>) -> Self {
         Self::http(HttpAnswer::error(code, error_kind(code), &message.into()))
     }
 
-    /// Any HTTP answer in place of a message: a page, a stream with a mistake in it, nothing at all.
+    /// Any HTTP answer in place of a message: a page, a malformed stream, nothing at all.
     pub fn raw(status: u16, content_type: impl Into<String>, body: impl Into<String>) -> Self {
         Self::http(HttpAnswer { status, headers: Vec::new(), content_type: content_type.into(), body: body.into() })
     }
@@ -184,20 +184,20 @@ impl Reply {
         Self { http: Some(answer), ..Self::message() }
     }
 
-    /// A message that begins a text with "…" and then says nothing more, until the client goes or the stub is dropped.
-    /// Blocks that are added to it come whole before that text. A client that does not stream gets no answer at all.
+    /// A message that starts a text with "…" and then sends nothing more, until the client disconnects or the stub is
+    /// dropped. Blocks added to it are sent before that text. A client that does not stream gets no answer at all.
     pub fn hold() -> Self {
         Self { dangling: true, ..Self::text("…").fault(Fault::Stall { how_long: None }, Point::InBlock) }
     }
 
-    /// A message that begins a text with "…", and then the connection is cut. Blocks that are added to it come whole
-    /// before that text. A client that does not stream gets HTTP status 500.
+    /// A message that starts a text with "…", and then cuts the connection. Blocks added to it are sent before that
+    /// text. A client that does not stream gets HTTP status 500.
     pub fn cut() -> Self {
         Self { dangling: true, ..Self::text("…").fault(Fault::Drop, Point::InBlock) }
     }
 
-    /// A stream that ends with an error event, such as `overloaded_error`. Blocks that are added to it come whole
-    /// before that. A client that does not stream gets the HTTP status that belongs to it.
+    /// A stream that ends with an error event, such as `overloaded_error`. Blocks added to it are sent before that. A
+    /// client that does not stream gets the matching HTTP status.
     pub fn stream_error(kind: impl Into<String>, message: impl Into<String>) -> Self {
         Self::message().fault(Fault::Error { kind: kind.into(), message: message.into() }, Point::AfterBlocks)
     }
@@ -220,14 +220,14 @@ impl Reply {
         self.and(Block::ToolUse { id: Some(id.into()), name: name.into(), input })
     }
 
-    /// Lets something go wrong at one point of the stream.
+    /// Adds a fault at a point of the stream.
     #[must_use]
     pub fn fault(mut self, fault: Fault, at: Point) -> Self {
         self.fault = Some((fault, at));
         self
     }
 
-    /// Adds a header to an HTTP answer, such as `retry-after`; a message has none to add to.
+    /// Adds a header to an HTTP answer, such as `retry-after`; it has no effect on a message.
     #[must_use]
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         if let Some(http) = &mut self.http {
@@ -257,14 +257,14 @@ impl Reply {
         self
     }
 
-    /// Says why the message ends: otherwise `tool_use` if it calls a tool, else `end_turn`.
+    /// Sets the stop reason; the default is `tool_use` if the message calls a tool, else `end_turn`.
     #[must_use]
     pub fn stop_reason(mut self, reason: impl Into<String>) -> Self {
         self.stop_reason = Some(reason.into());
         self
     }
 
-    /// Sets the tokens that the message says it has cost.
+    /// Sets the tokens that the message reports.
     #[must_use]
     pub fn usage(mut self, input: u64, output: u64) -> Self {
         self.usage = Usage { input_tokens: input, output_tokens: output };
@@ -289,14 +289,14 @@ impl Block {
 }
 
 impl HttpAnswer {
-    /// An error in the API's shape.
+    /// An error in the API's format.
     pub(super) fn error(status: u16, kind: &str, message: &str) -> Self {
         let body = json!({"type": "error", "error": {"type": kind, "message": message}}).to_string();
         Self { status, headers: Vec::new(), content_type: "application/json".to_owned(), body }
     }
 }
 
-/// The status that the API gives an error of this kind when it does not stream.
+/// The HTTP status of an error of this kind without streaming.
 pub(super) fn error_status(kind: &str) -> u16 {
     ERRORS.iter().find(|(_, found)| *found == kind).map_or(500, |(status, _)| *status)
 }

@@ -1,12 +1,12 @@
-//! What of a request is recorded: nothing that could hold a key. A gateway takes its key in a header or a parameter of any
-//! name, so that what is known to hold none is listed, and not what is known to hold one.
+//! Removes from a recorded request everything that could be a key. A gateway takes its key in a header or a parameter
+//! of any name, so this lists what is known to be harmless, and not what is known to be secret.
 
 use axum::http::Uri;
 
-/// The key that the stub's own environment has: it is no secret.
+/// The key in the stub's own environment: it is not a secret.
 pub(super) const STUB_KEY: &str = "stub";
 
-/// What is recorded in the place of a value.
+/// Recorded in place of a value.
 const HIDDEN: &str = "hidden";
 
 /// Headers whose values are recorded.
@@ -27,13 +27,13 @@ const HARMLESS_HEADERS: [&str; 14] = [
     "x-app",
 ];
 
-/// What the names of further ones begin with.
+/// Prefixes of further ones.
 const HARMLESS_PREFIXES: [&str; 2] = ["x-claude-code-", "x-stainless-"];
 
 /// Parameters whose values are recorded.
 const HARMLESS_PARAMETERS: [&str; 1] = ["beta"];
 
-/// The value of a header, if it can be recorded. Names are in lower case.
+/// The value of a header, if it may be recorded. Names are in lower case.
 pub(super) fn without_secret(name: &str, value: String) -> String {
     let is_harmless =
         HARMLESS_HEADERS.contains(&name) || HARMLESS_PREFIXES.into_iter().any(|prefix| name.starts_with(prefix));
@@ -51,7 +51,7 @@ fn parameter_without_secret(parameter: &str) -> String {
     match parameter.split_once('=') {
         Some((name, _)) if HARMLESS_PARAMETERS.contains(&name) => parameter.to_owned(),
         Some((name, _)) => format!("{name}={HIDDEN}"),
-        // It may be a key as it is.
+        // The whole parameter may be a key.
         None if parameter.is_empty() || HARMLESS_PARAMETERS.contains(&parameter) => parameter.to_owned(),
         None => HIDDEN.to_owned(),
     }

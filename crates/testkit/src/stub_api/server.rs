@@ -1,4 +1,4 @@
-//! The HTTP side of the stub: its thread, and who answers what.
+//! The HTTP side of the stub: its thread and its routes.
 
 use std::future::pending;
 use std::io;
@@ -28,21 +28,21 @@ use super::sse::EventStream;
 /// A long session with pictures sends tens of megabytes; a test may send more.
 const REQUEST_BYTES_MAX: usize = 512 * 1024 * 1024;
 
-/// Serves until `stopped` comes. Runs on a thread and a runtime of its own: axum spawns a task per connection, and
-/// only the end of the runtime ends them all. A test that pauses its clock also leaves this one going.
+/// Serves until `stopped` resolves. It has a thread and a runtime of its own: axum spawns a task per connection, and
+/// only the end of the runtime ends them all. A test that pauses its clock does not pause this one.
 pub(super) fn run(
     listener: TcpListener,
     routes: Router,
     started: oneshot::Sender<Result<(), io::Error>>,
     stopped: oneshot::Receiver<()>,
 ) {
-    // In both sends the receiver may be gone: whoever started the stub no longer wants it.
+    // In both sends the receiver may be dropped: the caller no longer wants the stub.
     match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime.block_on(async {
             let served = serve(listener, routes);
             drop(started.send(Ok(())));
             tokio::select! {
-                // Dropping it loses nothing: both ends are of no more use.
+                // Dropping it loses nothing: neither end is used any more.
                 _ = stopped => {}
                 // Dropping it closes the listener, which is what stopping means.
                 _ = served => {}
@@ -54,13 +54,13 @@ pub(super) fn run(
 
 async fn serve(listener: TcpListener, routes: Router) -> Result<(), io::Error> {
     let listener = tokio::net::TcpListener::from_std(listener)?.tap_io(|connection| {
-        // Small deltas must not wait for one another. Without it they are only slower.
+        // Small deltas must not be delayed. Without it they are only slower.
         drop(connection.set_nodelay(true));
     });
     axum::serve(listener, routes).await
 }
 
-/// Who answers what. Those who know the secret may ask the stub itself.
+/// The routes. The secret gives access to the stub itself.
 pub(super) fn routes(desk: Desk, secret: Option<&str>) -> Router {
     let routes = match secret {
         Some(secret) => Router::new()
@@ -72,16 +72,16 @@ pub(super) fn routes(desk: Desk, secret: Option<&str>) -> Router {
     routes.layer(middleware::from_fn(only_this_machine)).with_state(Arc::new(desk))
 }
 
-/// Refuses what a page in a browser sends.
+/// Refuses requests from pages in a browser.
 async fn only_this_machine(request: Request, next: Next) -> Response {
     if is_of_this_machine(request.headers()) {
         next.run(request).await
     } else {
-        refuse(403, "the stub is only for programs of this machine; ask it by 127.0.0.1 or localhost")
+        refuse(403, "the stub serves only programs of this machine; use 127.0.0.1 or localhost")
     }
 }
 
-/// A page in a browser is from elsewhere, or asks for a name that was made to lead here.
+/// A page in a browser has a foreign origin, or uses a host name that was made to resolve to this machine.
 fn is_of_this_machine(headers: &HeaderMap) -> bool {
     let is_here = |header: HeaderName| {
         let Some(value) = headers.get(header) else { return true };
@@ -103,7 +103,7 @@ async fn answer(State(desk): State<Arc<Desk>>, method: Method, uri: Uri, headers
         Ok(Noted::ForModel { reply, id }) => send(Message { id, model, reply }, wants_stream).await,
         Ok(Noted::Other(call)) => answer_without_model(call),
         Err(error) => {
-            // Whoever wants a record must not go on without one.
+            // A caller that wants a record must not continue without one.
             let message = format!("the stub cannot record this request: {error}");
             refuse(500, &message)
         }
@@ -135,7 +135,7 @@ async fn send(message: Message, wants_stream: bool) -> Response {
     }
 }
 
-/// The client's going or the end of the stub drops this.
+/// Waits; dropped when the client disconnects or the stub ends.
 async fn wait(how_long: Option<std::time::Duration>) {
     match how_long {
         Some(how_long) => tokio::time::sleep(how_long).await,
@@ -149,7 +149,7 @@ fn send_http(answer: &HttpAnswer) -> Response {
     let content_type = [(CONTENT_TYPE.as_str(), answer.content_type.as_str())];
     let others = answer.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
     for (name, value) in content_type.into_iter().chain(others) {
-        // A script file is checked for this; a test that asks for an impossible header does without it.
+        // A script file is checked for this; an impossible header of a test is left out.
         if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
             response.headers_mut().insert(name, value);
         }
@@ -166,7 +166,7 @@ fn answer_without_model(call: Call) -> Response {
     }
 }
 
-/// An error in the API's shape.
+/// An error in the API's format.
 pub(super) fn refuse(status: u16, message: &str) -> Response {
     send_http(&HttpAnswer::error(status, error_kind(status), message))
 }

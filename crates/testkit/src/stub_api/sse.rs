@@ -1,4 +1,4 @@
-//! A message as server-sent events, written only as fast as the client reads them.
+//! A message as server-sent events, written only as fast as the client reads.
 
 use std::io::{self, Write};
 use std::pin::Pin;
@@ -13,10 +13,10 @@ use super::fault::{Fault, Point};
 use super::message::{Delta, ErrorBody, Event, Message, SIGNATURE};
 use super::script::Block;
 
-/// From this size on, events that need not wait go out as one piece of the body.
+/// From this size on, events that need not wait are sent as one piece of the body.
 const PIECE_BYTES: usize = 32 * 1024;
 
-/// How long a connection lives on before it is cut: what was written before must have left.
+/// The delay before a connection is cut, so that earlier output leaves first.
 const CUT_AFTER: Duration = Duration::from_millis(50);
 
 /// The body of a streamed answer.
@@ -25,14 +25,14 @@ pub(super) struct EventStream {
     pause: Option<Pin<Box<Sleep>>>,
 }
 
-/// The events of one message, one after the other.
+/// The events of one message, in order.
 struct Transcript {
     message: Message,
     block: usize,
     place: Place,
-    /// Whether what was to be waited for at this place is over.
+    /// Whether the wait at this point is over.
     waited: bool,
-    /// Whether the reply's fault is behind us.
+    /// Whether the reply's fault has happened.
     fault_over: bool,
 }
 
@@ -62,7 +62,7 @@ impl EventStream {
         Self { transcript, pause: None }
     }
 
-    /// Whether a pause keeps the next event back for now.
+    /// Whether a pause delays the next event.
     fn must_pause(&mut self, context: &mut Context<'_>) -> bool {
         let Some(pause) = &mut self.pause else {
             return false;
@@ -92,9 +92,9 @@ impl Stream for EventStream {
                         this.pause = Some(Box::pin(tokio::time::sleep(pause)));
                         continue;
                     }
-                    // Nothing will ever wake this; the end of the connection drops it.
+                    // Nothing will wake this; the end of the connection drops it.
                     Ok(Progress::Held) => Poll::Pending,
-                    // An error of the body ends the connection without an end of the response.
+                    // An error of the body closes the connection without an end of the response.
                     Ok(Progress::Cut) => Poll::Ready(Some(Err(io::ErrorKind::ConnectionAborted.into()))),
                     Ok(Progress::Finished) => Poll::Ready(None),
                     Err(error) => Poll::Ready(Some(Err(error))),
@@ -103,7 +103,7 @@ impl Stream for EventStream {
             if piece.is_empty() {
                 return rest;
             }
-            // What is there goes out first; the next call comes to the same place again.
+            // What is there is sent first; the next call arrives at the same point again.
             break;
         }
         Poll::Ready(Some(Ok(piece.into())))
@@ -136,7 +136,7 @@ impl Transcript {
         self.write_event_of_place(out)
     }
 
-    /// The fault, if this is the place for it.
+    /// The fault, if this is its point.
     fn due_fault(&self) -> Option<&Fault> {
         let (fault, point) = self.message.reply.fault.as_ref().filter(|_| !self.fault_over)?;
         let blocks = &self.message.reply.blocks;
@@ -160,7 +160,7 @@ impl Transcript {
         is_due.then_some(fault)
     }
 
-    /// How long to wait before the next event, if it is a text delta and the reply has a pace.
+    /// The wait before the next event, if it is a text delta and the reply has a pace.
     fn pace_of_next(&self) -> Option<Duration> {
         let Place::Deltas { at } = self.place else {
             return None;
@@ -209,7 +209,7 @@ impl Transcript {
         Ok(Progress::Written)
     }
 
-    /// Writes the delta that begins at `at` and says where the next one does; nothing if the block is at its end.
+    /// Writes the delta that begins at `at` and returns the start of the next one; none if the block is at its end.
     fn write_delta(&self, out: &mut Vec<u8>, at: usize) -> Result<Option<usize>, io::Error> {
         let reply = &self.message.reply;
         let mut write = |delta| write_event(out, &Event::ContentBlockDelta { index: self.block, delta });
@@ -233,7 +233,7 @@ impl Transcript {
                 if at == json.len() {
                     return Ok(None);
                 }
-                // Two halves, so that a reader has to put them together.
+                // Two halves, so that a reader has to join them.
                 let middle = json.ceil_char_boundary(json.len().div_ceil(2));
                 let end = if at < middle { middle } else { json.len() };
                 write(Delta::InputJsonDelta { partial_json: &json[at..end] })?;
@@ -244,7 +244,7 @@ impl Transcript {
     }
 }
 
-/// Whether at least half of a block is written; a block with nothing to write has only one place.
+/// Whether at least half of a block is written; a block with nothing to write has only one point.
 fn is_half(block: &Block, at: usize) -> bool {
     match block {
         Block::Text(text) => at * 2 >= text.len(),

@@ -1,4 +1,4 @@
-//! A disk in memory, for tests: its room is what the test says, and it fails where the test wants it to.
+//! A disk in memory for tests, which control its free space and its faults.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::Place;
 
-/// A disk. Its clones are the same disk.
+/// A disk. Clones share it.
 #[derive(Debug, Clone)]
 pub(crate) struct Disk {
     state: Arc<Mutex<State>>,
@@ -16,17 +16,17 @@ pub(crate) struct Disk {
 #[derive(Debug)]
 struct State {
     names: BTreeMap<PathBuf, Arc<Mutex<Vec<u8>>>>,
-    /// How many bytes files may still grow by.
+    /// How many bytes the files may still grow.
     room_bytes: u64,
     fails_to_cut: bool,
     fails_to_open: bool,
-    /// After how many changes the host counts as killed: nothing is changed any more.
+    /// The number of changes until the host counts as killed: after that, every change fails.
     changes_left: Option<u64>,
-    /// How many bytes were read of its files.
+    /// How many bytes of its files were read.
     read_bytes: u64,
 }
 
-/// A file that is open.
+/// An open file.
 #[derive(Debug)]
 pub(crate) struct File {
     disk: Disk,
@@ -41,7 +41,7 @@ impl Disk {
         Disk { state: Arc::new(Mutex::new(state)) }
     }
 
-    /// Leaves room for so many bytes more.
+    /// Sets the free space.
     pub(crate) fn leave_room(&self, bytes: u64) {
         self.state().room_bytes = bytes;
     }
@@ -50,27 +50,27 @@ impl Disk {
         self.leave_room(u64::MAX / 2);
     }
 
-    /// Whether cutting a file off fails, as on a disk with an error.
+    /// Makes truncation fail, as on a faulty disk.
     pub(crate) fn fail_to_cut(&self, fails: bool) {
         self.state().fails_to_cut = fails;
     }
 
-    /// Whether no file can be opened, as below a folder that cannot be made.
+    /// Makes opening fail, as below a folder that cannot be created.
     pub(crate) fn fail_to_open(&self, fails: bool) {
         self.state().fails_to_open = fails;
     }
 
-    /// Kills whoever writes, after so many changes; none lets everything happen again.
+    /// Kills the writer after so many changes; none ends that.
     pub(crate) fn kill_after(&self, changes: Option<u64>) {
         self.state().changes_left = changes;
     }
 
-    /// What stands in a file, if there is one.
+    /// The content of a file, if it exists.
     pub(crate) fn content(&self, path: &Path) -> Option<Vec<u8>> {
         self.state().names.get(path).map(|bytes| bytes.lock().unwrap().clone())
     }
 
-    /// Changes what stands in a file, behind the back of whoever has it open.
+    /// Changes a file behind the back of its owner.
     pub(crate) fn tamper(&self, path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
         change(&mut self.state().names[path].lock().unwrap());
     }
@@ -84,7 +84,7 @@ impl Disk {
         self.state().names.keys().cloned().collect()
     }
 
-    /// How many bytes were read of its files so far.
+    /// How many bytes of its files were read so far.
     pub(crate) fn read_bytes(&self) -> u64 {
         self.state().read_bytes
     }
@@ -153,7 +153,7 @@ impl File {
         count
     }
 
-    /// As a file does it: what fits is written.
+    /// Writes what fits, as a file does.
     pub(super) fn append(&self, new: &[u8]) -> io::Result<()> {
         let mut state = self.disk.state();
         state.change()?;

@@ -1,5 +1,5 @@
-//! What another program does to the log's file under a running host, in memory: it is noticed before anything is accepted
-//! or replayed, reported, and the log goes on in order.
+//! Another program changes the log's file under a running host, in memory: the host detects it before it accepts or
+//! replays anything, reports it, and the log continues in order.
 
 use serde_json::Value;
 use watari_sdk::{Command, Event, Prompt, Sink};
@@ -8,7 +8,7 @@ use super::rig::{Client, Rig, asked, started, unknown};
 use crate::position::Position;
 use crate::subscription::Since;
 
-/// Every number stands in the log once and in order, or is named as lost.
+/// Asserts that every number is in the log once and in order, or marked as lost.
 fn is_whole(rig: &Rig) -> Vec<Value> {
     let events: Vec<Value> = rig.stored().iter().map(|line| serde_json::from_str(line).unwrap()).collect();
     let mut last = 0;
@@ -24,13 +24,13 @@ fn types(events: &[Value]) -> Vec<&str> {
     events.iter().map(|event| event["type"].as_str().unwrap()).collect()
 }
 
-/// A session of `count` small events, of which the last are in memory only if `fits`.
+/// A session of a few small events. Unless `fits`, large events have pushed them out of the ring.
 fn session(fits: bool) -> Rig {
     let mut rig = Rig::new();
     rig.emit(asked(1));
     (0..8).for_each(|_| rig.emit(unknown(40)));
     if !fits {
-        // They push the others out of the ring.
+        // These push the others out of the ring.
         (0..40).for_each(|_| rig.emit(unknown(60_000)));
     }
     rig
@@ -46,12 +46,12 @@ async fn a_log_shortened_to_any_length_is_written_again_from_memory() {
         let rig = session(true);
         rig.disk.content(&rig.log).unwrap().len()
     };
-    // Each waits for a real disk, to which the record is written.
+    // Each iteration waits for a real disk, to which the record is written.
     for cut in (0..length).step_by(13) {
         let mut rig = session(true);
         let before = rig.stored();
         rig.disk.tamper(&rig.log, |bytes| bytes.truncate(cut));
-        // Some happen before it is noticed.
+        // Some events happen before the damage is detected.
         (0..cut % 3).for_each(|_| rig.emit(started(2)));
         let mut client = Client::attach(&mut rig, Since::After(Position { epoch: 1, seq: 2 }));
         client.read_all(&mut rig);
@@ -65,7 +65,7 @@ async fn a_log_shortened_to_any_length_is_written_again_from_memory() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_neither_the_file_nor_memory_has_is_marked_as_lost_and_a_gap_for_who_lacks_it() {
+async fn what_neither_the_file_nor_memory_has_is_marked_as_lost_and_a_gap_for_clients_without_it() {
     for (keep, lost_from) in [(0, 1), (300, 2), (1000, 8)] {
         let mut rig = session(false);
         let before = rig.stored();
@@ -79,16 +79,16 @@ async fn what_neither_the_file_nor_memory_has_is_marked_as_lost_and_a_gap_for_wh
         let mark = events.iter().find(|event| event["type"] == "events_lost").unwrap();
         assert!(mark["seq"] == format!("1:{lost_from}") || keep > 0, "{mark}");
         let through = mark["through"].as_u64().unwrap();
-        // Who has all that is lost misses nothing.
+        // A client that has all the lost events misses nothing.
         let mut late = Client::attach(&mut rig, Since::After(Position { epoch: 1, seq: through }));
         late.read_all(&mut rig);
         assert!(!late.is_gap && late.lines.len() as u64 == before.len() as u64 - through + 1);
-        // Who was there hears of it once.
+        // A connected client is notified once.
         rig.emit(unknown(3));
         live.read_all(&mut rig);
         assert_eq!(live.lines.len(), 2);
-        assert!(live.lines.values().next().unwrap().contains("was shortened under the host"));
-        // The next host knows it, too, and gives no number twice.
+        assert!(live.lines.values().next().unwrap().contains("was shortened while the host was running"));
+        // The next host knows it too, and assigns no number twice.
         let last = is_whole(&rig).len();
         let mut next = rig.killed_and_resumed();
         assert!(is_whole(&next).len() >= last);
@@ -119,14 +119,14 @@ async fn a_log_that_was_deleted_is_noticed_within_a_second_of_the_next_event() {
     assert_eq!(types(&is_whole(&rig)[9..]), ["became_idle", "log_restored"]);
 }
 
-/// Something that happens to the disk.
-type SnapshotChange = fn(&Rig);
+/// A change of the disk.
+type DiskChange = fn(&Rig);
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_accepted_while_the_log_cannot_be_written_again() {
-    let hindrances: [(&str, SnapshotChange, SnapshotChange); 3] = [
+async fn nothing_is_accepted_while_the_log_cannot_be_restored() {
+    let hindrances: [(&str, DiskChange, DiskChange); 3] = [
         (
-            "another file stands",
+            "another file has replaced",
             |rig| rig.disk.replace(&rig.log, b"precious"),
             |rig| rig.disk.remove(&rig.log).unwrap(),
         ),
@@ -142,7 +142,7 @@ async fn nothing_is_accepted_while_the_log_cannot_be_written_again() {
         assert!(!rig.publisher.has_stored_all());
         let refused = rig.publisher.refuses(&prompt()).unwrap().to_string();
         assert!(refused.contains(why), "{refused}");
-        // Clients can still replay what there is.
+        // Clients can still replay what is there.
         let mut late = Client::attach(&mut rig, Since::After(Position::default()));
         late.read_all(&mut rig);
         assert!(!late.is_gap && late.lines.values().eq(&before));
@@ -210,7 +210,7 @@ async fn a_log_shortened_while_there_was_no_host_says_what_is_lost_and_no_number
     assert_eq!((&events[4]["type"], &events[4]["through"]), (&"events_lost".into(), &9.into()));
     assert_eq!(
         events[5]["message"],
-        "another program changed the log since the last host; events up to number 9 are lost"
+        "another program changed the log since the last host; events up to number 9 were lost"
     );
     assert!(Client::attach(&mut next, Since::After(Position { epoch: 1, seq: 4 })).is_gap);
     assert!(!Client::attach(&mut next, Since::After(Position { epoch: 1, seq: 9 })).is_gap);
@@ -218,7 +218,7 @@ async fn a_log_shortened_while_there_was_no_host_says_what_is_lost_and_no_number
 
 #[tokio::test(start_paused = true)]
 async fn a_host_killed_between_any_two_steps_of_a_restore_leaves_a_log_that_the_next_one_uses() {
-    let damages: [(&str, SnapshotChange); 2] = [
+    let damages: [(&str, DiskChange); 2] = [
         ("shortened", |rig| rig.disk.tamper(&rig.log, |bytes| bytes.truncate(150))),
         ("deleted", |rig| rig.disk.remove(&rig.log).unwrap()),
     ];
@@ -233,7 +233,7 @@ async fn a_host_killed_between_any_two_steps_of_a_restore_leaves_a_log_that_the_
             let mut next = rig.killed_and_resumed();
             next.emit(Event::BecameIdle);
             let stored = is_whole(&next).len();
-            // Who has seen what is not there any more is told, and nobody gets another event under a known position.
+            // A client that has seen lost events is notified, and no client gets another event under a known position.
             let mut client = Client::attach(&mut next, Since::After(Position { epoch: 1, seq: 9 }));
             client.read_all(&mut next);
             let has_all = types(&is_whole(&next)).iter().filter(|kind| **kind == "unknown").count() == 8;

@@ -1,4 +1,4 @@
-//! A disk without room, at every byte of a write, and a session that is closed on it.
+//! A disk that becomes full at every byte of a write, and a session that is closed on it.
 
 use watari_sdk::{Command, Event, Prompt, Sink};
 
@@ -8,12 +8,12 @@ use crate::position::Position;
 use crate::published::HostEvent;
 use crate::subscription::Since;
 
-/// How long the line of a stored `unknown(40)` is, and more.
+/// An upper bound of the line of a stored `unknown(40)`.
 const LINE_BYTES_MAX: u64 = 120;
 
 #[tokio::test(start_paused = true)]
-async fn a_disk_that_is_full_at_any_byte_of_a_line_loses_nothing_and_tells_nothing_too_early() {
-    // How often it is tried in vain, and whether what was written of the line can be cut off.
+async fn a_disk_that_is_full_at_any_byte_of_a_line_loses_nothing_and_publishes_nothing_too_early() {
+    // How many retries fail, and whether the partial line can be cut off.
     for (vain, cuts) in [(0, true), (2, true), (2, false)] {
         for room in 0..=LINE_BYTES_MAX {
             let mut rig = Rig::new();
@@ -38,7 +38,7 @@ async fn a_disk_that_is_full_at_any_byte_of_a_line_loses_nothing_and_tells_nothi
             }
             client.read_all(&mut rig);
             let published = client.lines.len();
-            assert!(published < 3 && client.texts.len() < published, "{room}: {published} were told");
+            assert!(published < 3 && client.texts.len() < published, "{room}: {published} were published");
             rig.disk.make_room();
             rig.disk.fail_to_cut(false);
             rig.second().await;
@@ -46,12 +46,12 @@ async fn a_disk_that_is_full_at_any_byte_of_a_line_loses_nothing_and_tells_nothi
             client.read_all(&mut rig);
             assert!(client.lines.len() == 3 && client.lines.values().eq(&rig.stored()), "{room}");
             assert_eq!(client.texts[&1], "after it");
-            let said: Vec<&str> = client
+            let reported: Vec<&str> = client
                 .ephemeral
                 .iter()
                 .map(|line| if line.contains("storage_full") { "full" } else { "recovered" })
                 .collect();
-            assert_eq!(said, ["full", "recovered"]);
+            assert_eq!(reported, ["full", "recovered"]);
             // The next host finds the same.
             if room % 10 == 0 {
                 let stored = rig.stored();
@@ -67,7 +67,7 @@ async fn a_host_that_is_killed_in_the_middle_of_a_line_leaves_a_log_that_the_nex
         let mut rig = Rig::new();
         rig.emit(unknown(40));
         let whole = rig.stored();
-        // What was written of the line stays, as when the writer is killed in the middle of it.
+        // The partial line stays, as when the writer is killed during the write.
         rig.disk.leave_room(room);
         rig.disk.fail_to_cut(true);
         rig.emit(unknown(40));
@@ -91,9 +91,9 @@ async fn commands_that_would_be_stored_are_refused_while_the_disk_is_full() {
     rig.emit(unknown(40));
     let prompt = Command::Prompt(Prompt::from("more"));
     let refused = rig.publisher.refuses(&prompt).unwrap().to_string();
-    assert!(refused.contains("there is no room left for the log"), "{refused}");
+    assert!(refused.contains("no space left for the log"), "{refused}");
     assert!([Command::Close, Command::Abort].iter().all(|command| rig.publisher.refuses(command).is_none()));
-    // Whoever attaches now is told, too.
+    // A client that attaches now is notified too.
     assert!(rig.attach(Since::Now).trouble.is_some());
     rig.disk.make_room();
     rig.second().await;
@@ -110,14 +110,14 @@ async fn a_session_that_is_closed_on_a_full_disk_says_why_and_counts_what_it_dro
     for _ in 0..100 {
         rig.emit(unknown(200_000));
     }
-    rig.publisher.publish(HostEvent::HostStopping { reason: "told to".into() });
+    rig.publisher.publish(HostEvent::HostStopping { reason: "a test stops it".into() });
     assert!(matches!(rig.publisher.finish(), Err(AppendError::Full { .. })));
     client.read_all(&mut rig);
     assert!(client.lines.is_empty() && rig.stored().is_empty());
     let last = client.ephemeral.last().unwrap();
-    assert!(last.contains(r#""type":"host_stopping","reason":"told to""#), "{last}");
+    assert!(last.contains(r#""type":"host_stopping","reason":"a test stops it""#), "{last}");
 
-    // With room before the end, what fitted is stored and the rest is counted.
+    // With space before the end, what fitted is stored and the rest is counted.
     let mut rig = Rig::new();
     let mut client = Client::attach(&mut rig, Since::Now);
     rig.disk.leave_room(3);
@@ -145,12 +145,12 @@ async fn a_log_at_its_limit_stops_the_session_says_so_and_still_stores_its_end()
     assert!(rig.disk.content(&rig.log).unwrap().len() < 1_010_000);
     let refused = rig.publisher.refuses(&Command::Prompt(Prompt::from("more"))).unwrap().to_string();
     assert!(refused.contains("has reached its limit of 1000000 bytes"), "{refused}");
-    rig.publisher.publish(HostEvent::HostStopping { reason: "told to".into() });
+    rig.publisher.publish(HostEvent::HostStopping { reason: "a test stops it".into() });
     rig.publisher.finish().unwrap();
     client.read_all(&mut rig);
     assert!(client.lines.values().eq(&rig.stored()));
     assert!(client.lines.len() == published + 1 && client.lines.values().last().unwrap().contains("host_stopping"));
-    // The next host may have a higher limit, and goes on.
+    // The next host may have a higher limit, and continues.
     let mut next = rig.killed_and_resumed();
     next.emit(unknown(5000));
     assert!(next.publisher.has_stored_all() && next.stored().len() == published + 2);

@@ -1,4 +1,4 @@
-//! A publisher and its clients in memory: the test is the session, the disk and the clock.
+//! A publisher and its clients in memory: the test plays the session, the disk and the clock.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::poll_fn;
@@ -49,15 +49,15 @@ impl Rig {
         let (requests, receiver) = mpsc::channel(8);
         let (state, states) = watch::channel(HostState::Starting);
         let mut publisher = Publisher::new(files, receiver, state);
-        publisher.end_what_was_left_open();
+        publisher.end_left_open();
         publisher.finish().unwrap();
         publisher.process_starting();
         Rig { disk, publisher, log, requests, home, _folder: folder, _state: states }
     }
 
-    /// The host is killed, and the next one takes the session up.
+    /// Kills the host, and lets the next one open the session.
     pub(super) fn killed_and_resumed(mut self) -> Rig {
-        // As every host has done before it runs; here not before, because it waits for a real disk.
+        // Every host has done this before it runs; here it comes late, because it waits for a real disk.
         self.publisher.files.begin().unwrap();
         let (disk, home, folder) = (self.disk.clone(), self.home.clone(), self._folder.take());
         drop(self);
@@ -68,9 +68,9 @@ impl Rig {
         self.publisher.emit(event);
     }
 
-    /// Lets the publisher do what it has to do. True if that changed something.
+    /// Polls the publisher. True if that changed something.
     pub(super) fn work(&mut self) -> bool {
-        // A test is one long task, and must not be made to wait for its turn.
+        // A test is one long task, and must not be paused by tokio's cooperative budget.
         let work = pin!(unconstrained(poll_fn(|context| self.publisher.poll_work(context))));
         work.poll(&mut Context::from_waker(Waker::noop())).is_ready()
     }
@@ -94,31 +94,31 @@ impl Rig {
         text.lines().skip(1).map(str::to_owned).collect()
     }
 
-    /// A second passes.
+    /// Advances the clock by a second.
     pub(super) async fn second(&mut self) {
         tokio::time::advance(std::time::Duration::from_secs(1)).await;
         self.work();
     }
 }
 
-/// A client, which knows what a client can know.
+/// A client, with the state that a client can derive.
 pub(super) struct Client {
     pub(super) subscription: Subscription,
     pub(super) is_gap: bool,
-    /// The numbered lines, by their number. A snapshot's are apart.
+    /// The numbered lines, by number. Those of a snapshot are separate.
     pub(super) lines: BTreeMap<u64, String>,
     pub(super) snapshot: BTreeSet<u64>,
-    /// The text of blocks that have not ended.
+    /// The text of open blocks.
     pub(super) texts: BTreeMap<u64, String>,
     pub(super) ephemeral: Vec<String>,
     pub(super) last: Position,
     known: Position,
     pub(super) is_caught_up: bool,
     pub(super) has_ended: bool,
-    /// The most that was read of the disk by one call.
+    /// The most bytes that one call read from the disk.
     pub(super) most_read_at_once: u64,
-    /// The most that one call told.
-    pub(super) most_told_at_once: u64,
+    /// The most bytes that one call delivered.
+    pub(super) most_delivered_at_once: u64,
 }
 
 impl Client {
@@ -136,11 +136,11 @@ impl Client {
             is_caught_up: false,
             has_ended: false,
             most_read_at_once: 0,
-            most_told_at_once: 0,
+            most_delivered_at_once: 0,
         }
     }
 
-    /// Comes back with nothing but its position and its lines.
+    /// Attaches again with nothing but its position and its lines.
     pub(super) fn attach_again(&mut self, rig: &mut Rig, since: Since) {
         let attached = rig.attach(since);
         if attached.is_gap {
@@ -152,7 +152,7 @@ impl Client {
         self.is_caught_up = false;
     }
 
-    /// Reads at most so many times; false when there is nothing more for now.
+    /// Reads at most so many times; false when nothing more comes for now.
     pub(super) fn read(&mut self, rig: &mut Rig, times: usize) -> bool {
         for _ in 0..times {
             let mut published = Vec::new();
@@ -163,13 +163,13 @@ impl Client {
                 next.poll(&mut Context::from_waker(Waker::noop()))
             };
             self.most_read_at_once = self.most_read_at_once.max(rig.disk.read_bytes() - before);
-            self.most_told_at_once =
-                self.most_told_at_once.max(published.iter().map(|line: &String| line.len() as u64).sum());
+            self.most_delivered_at_once =
+                self.most_delivered_at_once.max(published.iter().map(|line: &String| line.len() as u64).sum());
             published.into_iter().for_each(|line| self.take(line));
             match delivery {
                 Poll::Pending => return false,
                 Poll::Ready(Ok(Delivery::Delivered { .. })) => {}
-                // As a connection does it, in another thread.
+                // As a connection does in another thread.
                 Poll::Ready(Ok(Delivery::Long(long))) => self.take(String::from_utf8(long.read().unwrap()).unwrap()),
                 Poll::Ready(Ok(Delivery::Lagged)) => self.attach_again(rig, Since::Lagged(self.last)),
                 Poll::Ready(Ok(Delivery::Ended)) => {
@@ -193,7 +193,7 @@ impl Client {
             return;
         };
         if position.seq <= self.known.seq {
-            // It still holds, and is told again before this client is caught up.
+            // It is part of the snapshot, which is delivered before `caught_up`.
             assert!(!self.is_caught_up, "{line}");
             assert!(self.snapshot.insert(position.seq) || self.lines.contains_key(&position.seq), "twice: {line}");
         } else {

@@ -1,4 +1,4 @@
-//! Any schedule of events, clients, full disks and time, against what a client must know at its end.
+//! Random schedules of events, clients, full disks and time; at the end, every client must know everything it should.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,9 +20,9 @@ enum Step {
     Ask,
     Close,
     Unknown(usize),
-    /// A client comes: from now on, or behind a number.
+    /// A client attaches: from now on, or after a number.
     Attach(usize, Option<u64>),
-    /// A client is cut off, and comes back with its position.
+    /// A client is disconnected, and attaches again at its position.
     ComeBack(usize),
     Read(usize, usize),
     LeaveRoom(u64),
@@ -49,7 +49,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What the session did, as its script knows it.
+/// The session's events, as the script knows them.
 #[derive(Default)]
 struct Script {
     published: Vec<Value>,
@@ -94,7 +94,7 @@ impl Script {
     }
 }
 
-/// The numbers of the stored events that began something which has not ended.
+/// The numbers of the stored events that opened something which has not ended.
 fn open_items(stored: &[String]) -> BTreeSet<u64> {
     let mut open = BTreeMap::new();
     for (line, number) in stored.iter().zip(1..) {
@@ -115,7 +115,7 @@ fn open_items(stored: &[String]) -> BTreeSet<u64> {
 /// A client, with what it must have at the end.
 struct Judged {
     client: Client,
-    /// It has all behind this number.
+    /// It has everything after this number.
     after: u64,
     snapshot: BTreeSet<u64>,
 }

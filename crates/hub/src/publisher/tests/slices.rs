@@ -1,4 +1,4 @@
-//! What one client makes the host do in one go, counted in bytes: bounded, however much waits or stands in the log.
+//! What one client makes the host do in one step, counted in bytes: bounded, however much waits or is in the log.
 
 use watari_sdk::{EntryId, Event, PromptId, RawJson};
 
@@ -6,10 +6,10 @@ use super::rig::{Client, Rig, grew, started, unknown};
 use crate::position::Position;
 use crate::subscription::Since;
 
-/// How much may be read at once: a slice, and the line with which it ends.
+/// How much may be read in one step: a slice, and the line that ends it.
 const IN_ONE_GO_BYTES: u64 = 512 * 1024;
 
-/// Prompts of so many bytes each, which wait.
+/// A session with waiting prompts of so many bytes each.
 fn with_waiting_prompts(count: u64, bytes: usize) -> Rig {
     let mut rig = Rig::new();
     for prompt in 1..=count {
@@ -20,7 +20,7 @@ fn with_waiting_prompts(count: u64, bytes: usize) -> Rig {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_an_attach_and_its_follower_read_in_one_go_does_not_grow_with_the_prompts_that_wait() {
+async fn what_an_attach_and_its_subscription_read_at_once_does_not_grow_with_the_waiting_prompts() {
     for (count, bytes) in [(6, 8_000_000), (600, 70_000), (20, 300_000)] {
         let mut rig = with_waiting_prompts(count, bytes);
         for since in [Since::Now, Since::After(Position::default()), Since::After(Position { epoch: 1, seq: 3 })] {
@@ -50,11 +50,11 @@ async fn a_live_line_of_megabytes_is_not_read_in_one_go_either() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_the_log_was_written_again_a_snapshot_is_looked_for_in_slices_too() {
+async fn after_a_restore_a_snapshot_is_searched_in_slices_too() {
     let mut rig = with_waiting_prompts(6, 2_000_000);
     rig.emit(unknown(10));
     rig.disk.remove(&rig.log).unwrap();
-    // The first who attaches notices that the log is gone, so it is written again.
+    // The first attach detects that the log was deleted, so it is restored.
     Client::attach(&mut rig, Since::Now).read_all(&mut rig);
     let mut client = Client::attach(&mut rig, Since::Now);
     client.read_all(&mut rig);
@@ -63,12 +63,12 @@ async fn where_the_log_was_written_again_a_snapshot_is_looked_for_in_slices_too(
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_text_of_an_open_block_is_told_in_pieces() {
+async fn the_text_of_an_open_block_is_delivered_in_pieces() {
     let mut rig = Rig::new();
     rig.emit(started(1));
     (0..40).for_each(|at| rig.emit(grew(1, at * 100_000, &"x".repeat(100_000))));
     let mut client = Client::attach(&mut rig, Since::Now);
     client.read_all(&mut rig);
     assert_eq!(client.texts[&1].len(), 4_000_000);
-    assert!(client.most_told_at_once <= IN_ONE_GO_BYTES, "{} bytes", client.most_told_at_once);
+    assert!(client.most_delivered_at_once <= IN_ONE_GO_BYTES, "{} bytes", client.most_delivered_at_once);
 }

@@ -1,4 +1,4 @@
-//! A CLI that writes lines which are not messages, by the thousand.
+//! A CLI that writes thousands of lines which are not messages.
 
 use serde_json::Value;
 use watari_sdk::{Event, PromptId, TurnCause};
@@ -25,7 +25,7 @@ async fn noise_is_stored_up_to_a_bound_for_each_turn_and_counted_beyond_it() {
     let events: Vec<Value> = rig.stored().iter().map(|line| serde_json::from_str(line).unwrap()).collect();
     let count = |kind: &str| events.iter().filter(|event| event["type"] == kind).count();
     assert_eq!(count("unparsed_line_skipped"), 3 * NOISE_MAX as usize);
-    // Each is told before what ends the turn's share.
+    // Each report comes before the event that ends the turn's share.
     let omitted = 10_000 - u64::from(NOISE_MAX);
     let published: Vec<String> = events
         .iter()

@@ -1,4 +1,4 @@
-//! What the fake asks the other side, and what it makes of the answers.
+//! What the fake CLI asks the client, and what it does with the answers.
 
 use super::{Ending, Moment, Player, cannot_log};
 use crate::fake_claude::fields::Fields;
@@ -18,7 +18,7 @@ impl Player {
     pub(super) fn ask(&mut self, id: &str, request: &Request, pace: Pace) -> Result<(), Ending> {
         let request = self.filled_request(request);
         let frame = self.frames.request(id, &request);
-        // An answer to an earlier request of this id is none to this one.
+        // An answer to an earlier request with this id does not count.
         self.memory.asked.insert(id.to_owned(), Asked { request, answer: None });
         self.send(frame)?;
         match pace {
@@ -27,7 +27,7 @@ impl Player {
         }
     }
 
-    /// Waits for an answer. That of a permission request becomes the result of the tool.
+    /// Waits for an answer. The answer to a permission request becomes the tool's result.
     pub(super) fn await_answer(&mut self, id: &str) -> Result<(), Ending> {
         let answer = loop {
             if let Some(answer) = self.memory.asked.get_mut(id).and_then(|asked| asked.answer.take()) {
@@ -59,7 +59,7 @@ impl Player {
     }
 }
 
-/// What a tool's result says of the answer to its permission request.
+/// What a tool's result says about the answer to its permission request.
 struct Verdict {
     text: String,
     is_error: bool,

@@ -1,4 +1,4 @@
-//! Plays a script: the one owner of the fake's pipes and of what it remembers.
+//! Plays a script: the only owner of the fake CLI's pipes and of its state.
 
 mod asks;
 mod steps;
@@ -18,11 +18,11 @@ use super::script::Script;
 use asks::Asked;
 use stream::Message;
 
-/// How many prompts or interrupts may wait for a step of the script. One more ends the fake: such a script
-/// waits for something else for ever.
-const KEPT_MAX: usize = 100_000;
+/// How many prompts or interrupts may wait for a step of the script. More make the fake CLI fail: such a script waits
+/// for something else forever.
+const WAITING_MAX: usize = 100_000;
 
-/// Why the fake ends.
+/// Why the fake CLI exits.
 #[derive(Debug)]
 pub(super) enum Ending {
     Exit(u8),
@@ -35,14 +35,14 @@ impl Ending {
     }
 }
 
-/// Where the playing of a script goes on.
+/// Where the script continues.
 #[derive(Debug, Clone, Copy)]
 enum Next {
     Step,
     At(usize),
 }
 
-/// The fake while it plays.
+/// The fake CLI while it plays.
 #[derive(Debug)]
 pub(super) struct Player {
     pub(super) input: Input,
@@ -52,21 +52,21 @@ pub(super) struct Player {
     pub(super) memory: Memory,
 }
 
-/// What the fake remembers of what it heard and was told to do.
+/// What the fake CLI has received and was told to do.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     turn: Turn,
     /// The message between `message` and `end`.
     message: Option<Message>,
-    /// Prompts that no step has taken.
+    /// Prompts that no step has used.
     prompts: VecDeque<Prompt>,
     /// Interrupts that wait for a `wait interrupt`, by their request ids.
     interrupts: VecDeque<Option<String>>,
-    /// Whether an interrupt is for a step that comes.
+    /// Whether an interrupt is for a later step.
     awaits_interrupt: bool,
-    /// What was asked of the other side, by request id.
+    /// The requests sent to the client, by id.
     asked: BTreeMap<String, Asked>,
-    /// How often each loop that is being played is still to be played, the innermost last.
+    /// The remaining iterations of each running loop, innermost last.
     loops: Vec<u64>,
     is_deaf: bool,
     is_mute: bool,
@@ -94,7 +94,7 @@ impl Player {
                 Next::At(index) => index,
             };
             if self.output.was_full() {
-                self.look()?;
+                self.receive_available()?;
             }
         }
         self.await_interrupts(false)?;
@@ -102,7 +102,7 @@ impl Player {
         Ok(())
     }
 
-    /// Says whether interrupts are kept for a step; if not, those that were kept are answered.
+    /// Sets whether interrupts are stored for a step; if not, answers the stored ones.
     fn await_interrupts(&mut self, awaits_interrupt: bool) -> Result<(), Ending> {
         self.memory.awaits_interrupt = awaits_interrupt;
         while !awaits_interrupt && let Some(id) = self.memory.interrupts.pop_front() {
@@ -111,13 +111,13 @@ impl Player {
         Ok(())
     }
 
-    /// Listens to everything that has come, without waiting.
-    fn look(&mut self) -> Result<(), Ending> {
+    /// Handles everything that has arrived, without waiting.
+    fn receive_available(&mut self) -> Result<(), Ending> {
         while self.receive(Patience::None)? == Moment::Line {}
         Ok(())
     }
 
-    /// Listens to one line. Everything that was said is written before anything is waited for.
+    /// Receives one line. Buffered output is written before it waits.
     fn receive(&mut self, patience: Patience) -> Result<Moment, Ending> {
         match patience {
             Patience::None => {}
@@ -131,7 +131,7 @@ impl Player {
         }
     }
 
-    /// Does with a line what every line is done with; what a step may wait for is kept.
+    /// Handles a line in the default way; what a step may wait for is stored.
     fn take(&mut self, line: &[u8]) -> Result<(), Ending> {
         let incoming = Incoming::read(line);
         let logged = if incoming.is_ok() { self.log.line(line) } else { self.log.malformed(line) };
@@ -143,7 +143,7 @@ impl Player {
             }
             Incoming::Request { id, subtype } => self.answer(id.as_deref(), &subtype)?,
             Incoming::Answer { id, answer } => {
-                // The first answer counts; one that nobody asked for does not.
+                // Only the first answer to a known request counts.
                 if let Some(asked) = self.memory.asked.get_mut(&id) {
                     asked.answer.get_or_insert(answer);
                 }
@@ -151,12 +151,12 @@ impl Player {
             Incoming::Other => {}
         }
         match self.memory.prompts.len().max(self.memory.interrupts.len()) {
-            0..=KEPT_MAX => Ok(()),
-            kept => Err(Ending::failure("no step of the script takes them", format!("{kept} lines"))),
+            0..=WAITING_MAX => Ok(()),
+            waiting => Err(Ending::failure("no step of the script takes them", format!("{waiting} lines"))),
         }
     }
 
-    /// Answers a control request, unless the script says that nothing is heard.
+    /// Answers a control request, unless the script is deaf or mute to it.
     fn answer(&mut self, id: Option<&str>, subtype: &str) -> Result<(), Ending> {
         if self.memory.is_deaf || (self.memory.is_mute && subtype == "initialize") {
             return Ok(());
@@ -176,12 +176,12 @@ impl Player {
         self.output.flush().map_err(cannot_write)
     }
 
-    /// A text of the script with the names in it replaced.
+    /// A text of the script with its variables replaced.
     fn filled(&self, text: &str) -> String {
         text.replace("$SESSION", &self.frames.session).replace("$PROMPT", &self.memory.turn.prompt.text)
     }
 
-    /// The same for a text of JSON, in whose strings the names stand.
+    /// Does the same for JSON, whose strings may contain variables.
     fn filled_json(&self, json: &str) -> String {
         let session = quoted(&self.frames.session);
         let prompt = quoted(&self.memory.turn.prompt.text);
@@ -189,12 +189,12 @@ impl Player {
     }
 
     fn filled_fields(&self, fields: &Fields) -> Fields {
-        // What was an object is one when texts in its strings were replaced.
+        // An object stays one when texts in its strings are replaced.
         Fields::parse(&self.filled_json(&fields.to_string())).unwrap_or_default()
     }
 }
 
-/// What a moment of listening brought.
+/// The result of receiving.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Moment {
     Line,
@@ -202,7 +202,7 @@ enum Moment {
     End,
 }
 
-/// What stands between the quotes of a JSON string.
+/// The content of a JSON string, without the quotes.
 fn inside(quoted: &str) -> &str {
     quoted.get(1..quoted.len() - 1).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! What each step of a script does.
+//! The steps of a script.
 
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
@@ -88,7 +88,7 @@ impl Player {
             Outcome::LastText | Outcome::Text(_) => success,
             Outcome::Fields(fields) => match fields.string("subtype").as_deref() {
                 Some("success") | None => success.merged(self.filled_fields(fields)),
-                // A turn that failed has no text.
+                // A failed turn has no text.
                 Some(_) => self.filled_fields(fields),
             },
         };
@@ -126,7 +126,7 @@ impl Player {
         self.listen_until(Instant::now() + duration)
     }
 
-    /// Lets time pass, and does with what comes what is always done with it.
+    /// Lets time pass, and handles input in the default way.
     pub(super) fn listen_until(&mut self, instant: Instant) -> Result<(), Ending> {
         loop {
             match self.receive(Patience::Until(instant))? {
@@ -140,7 +140,7 @@ impl Player {
         }
     }
 
-    /// Before anything is done to the process, what stands above it in the script was seen.
+    /// Output of earlier steps is written before anything is done to the process.
     fn act(&mut self, deed: &Deed) -> Result<(), Ending> {
         self.flush()?;
         let done = match deed {

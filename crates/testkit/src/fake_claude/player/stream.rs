@@ -1,4 +1,4 @@
-//! Messages as they are streamed: begun, piece by piece, whole, ended.
+//! Streams messages: start, deltas, whole block, end.
 
 use std::time::{Duration, Instant};
 
@@ -8,14 +8,14 @@ use crate::fake_claude::fields::Fields;
 use crate::fake_claude::frames::SIGNATURE;
 use crate::fake_claude::script::{Block, Deltas};
 
-/// A message that was begun.
+/// A started message.
 #[derive(Debug, Default)]
 pub(super) struct Message {
     blocks: u64,
     has_tool: bool,
 }
 
-/// How much filling is written at once.
+/// A chunk of filler bytes.
 static FILLING: [u8; 64 * 1024] = [b'x'; 64 * 1024];
 
 impl Player {
@@ -29,12 +29,12 @@ impl Player {
         match self.memory.message.take() {
             Some(Message { has_tool: true, .. }) => self.send_end(Some("tool_use")),
             Some(Message { has_tool: false, .. }) => self.send_end(Some("end_turn")),
-            // An interrupt has ended it already.
+            // An interrupt has ended the message already.
             None => Ok(()),
         }
     }
 
-    /// Ends a message in the middle.
+    /// Ends a message early.
     pub(super) fn abandon_message(&mut self) -> Result<(), Ending> {
         match self.memory.message.take() {
             Some(_) => self.send_end(None),
@@ -68,7 +68,7 @@ impl Player {
         Ok(())
     }
 
-    /// Streams what stands in a block between its start and its stop, in a message of its own if none is open.
+    /// Streams the content of a block between its start and its stop, in a message of its own if none is open.
     fn in_message(
         &mut self,
         block: &Block,
@@ -99,7 +99,7 @@ impl Player {
         })
     }
 
-    /// What was said, if it is not simply counted.
+    /// Streams the deltas, and returns their text if it is not simply counted.
     fn stream_deltas(&mut self, deltas: Deltas, index: u64) -> Result<Vec<u8>, Ending> {
         let uuid = self.frames.next_uuid();
         let delta = Fields::default().text("type", "text_delta").text("text", HOLE);
@@ -118,19 +118,19 @@ impl Player {
                 line.count_up();
                 sent += 1;
                 if self.output.was_full() {
-                    self.look()?;
+                    self.receive_available()?;
                 }
             }
             if let Some(rate) = deltas.per_second.filter(|_| sent < deltas.count) {
                 self.listen_until(started + time_of(sent, rate))?;
             }
         }
-        // The template has taken one, and every delta has one.
+        // The template has used one id, and every delta has one.
         self.frames.count_uuids(deltas.count.saturating_sub(1));
         Ok(times)
     }
 
-    /// The whole text of many deltas, which may be too long to be held.
+    /// Writes the whole text of many deltas, which may be too long for memory.
     fn send_whole(&mut self, deltas: Deltas, times: &[u8]) -> Result<(), Ending> {
         let frame = self.frames.assistant(&Block::Text(HOLE.to_owned())).to_string();
         let (head, tail) = frame.split_once(HOLE).unwrap_or_default();
@@ -145,7 +145,7 @@ impl Player {
         self.say(b"\n")
     }
 
-    /// One assistant line of that length, or the shortest there is.
+    /// Writes one assistant line of that length, or the shortest possible.
     pub(super) fn long_line(&mut self, bytes: u64) -> Result<(), Ending> {
         let frame = self.frames.assistant(&Block::Text(HOLE.to_owned())).to_string();
         let (head, tail) = frame.split_once(HOLE).unwrap_or_default();
@@ -160,7 +160,7 @@ impl Player {
     }
 }
 
-/// The pieces in which a block is streamed: a word each.
+/// The deltas of a block: one per word.
 fn pieces(block: &Block) -> Vec<Fields> {
     let words = |text: &str, kind: &str, name: &str| -> Vec<Fields> {
         let words = text.split_inclusive(char::is_whitespace);
@@ -177,7 +177,7 @@ fn pieces(block: &Block) -> Vec<Fields> {
     }
 }
 
-/// How many deltas are to be sent by then: the first at once.
+/// How many deltas are due by then: the first at once.
 fn due(elapsed: Duration, per_second: u64) -> u64 {
     let due = elapsed.as_nanos() * u128::from(per_second) / 1_000_000_000;
     u64::try_from(due).unwrap_or(u64::MAX).saturating_add(1)

@@ -1,9 +1,9 @@
-//! The line of a delta as a template: only its number and its id change, and they change in place.
+//! The line of a delta as a template: only its number and its id change, in place.
 
-/// Stands in a frame where something is put in later. Nothing else in a frame holds this character.
+/// Marks where something is inserted later. Nothing else in a frame contains this character.
 pub(super) const HOLE: &str = "\u{e000}";
 
-/// The line of one delta after the other.
+/// The line of one delta after another.
 #[derive(Debug)]
 pub(super) struct DeltaLine {
     line: Vec<u8>,
@@ -16,7 +16,7 @@ pub(super) struct DeltaLine {
 const UUID_DIGITS: usize = 12;
 
 impl DeltaLine {
-    /// `frame` has the hole where the text stands, and `uuid` as its id.
+    /// `frame` has the hole in the place of the text, and `uuid` as its id.
     pub(super) fn new(frame: &str, uuid: &str, bytes: usize) -> DeltaLine {
         let (head, tail) = frame.split_once(HOLE).unwrap_or_default();
         let text = Counted::new(bytes);
@@ -35,7 +35,7 @@ impl DeltaLine {
     pub(super) fn say_the_time(&mut self) -> &[u8] {
         let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
         let now = format!("{:0>width$}", now.tv_sec * 1_000_000_000 + now.tv_nsec, width = self.digits.len());
-        // Where the text is too short for it, the last digits stand in it.
+        // If the text is too short, it gets the last digits.
         let (_, last) = now.as_bytes().split_at(now.len() - self.digits.len());
         if let Some(place) = self.line.get_mut(self.digits.clone()) {
             place.copy_from_slice(last);
@@ -49,7 +49,7 @@ impl DeltaLine {
     }
 }
 
-/// The text of one delta after the other: its number with zeros before it, and a space.
+/// The text of one delta after another: its number with leading zeros, and a space.
 #[derive(Debug)]
 pub(super) struct Counted {
     text: Vec<u8>,
@@ -73,7 +73,7 @@ impl Counted {
     }
 }
 
-/// The next number in the same digits; behind the last comes the first.
+/// Increments a number in the given digits; it wraps around.
 fn count_up(number: &mut [u8], digits: &[u8]) {
     for place in number.iter_mut().rev() {
         let next = digits.iter().position(|digit| digit == place).and_then(|index| digits.get(index + 1));

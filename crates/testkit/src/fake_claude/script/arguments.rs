@@ -1,4 +1,4 @@
-//! What stands behind a word of a script.
+//! Parses the arguments of a script's step.
 
 use std::str::FromStr;
 
@@ -7,7 +7,7 @@ use crate::fake_claude::fields::Fields;
 /// What is wrong with a line of a script.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Complaint {
-    #[error("no such word")]
+    #[error("unknown step")]
     NoSuchWord,
     #[error("{0} is missing")]
     Missing(&'static str),
@@ -15,17 +15,17 @@ pub(crate) enum Complaint {
     Wrong { found: String, wanted: &'static str },
     #[error("`{found}` is not a JSON object: {source}")]
     Json { found: String, source: serde_json::Error },
-    #[error("`{0}` is too much")]
+    #[error("unexpected `{0}`")]
     TooMuch(String),
     #[error("it can only be the first step")]
     NotFirst,
-    #[error("nothing above it sends `{0}`")]
+    #[error("no earlier step sends `{0}`")]
     NotSent(String),
     #[error("there is nothing to end")]
     NothingToEnd,
     #[error("it has no end")]
     NoEnd,
-    #[error("it cannot stand in a message")]
+    #[error("it is not allowed in a message")]
     InMessage,
 }
 
@@ -40,7 +40,7 @@ impl<'a> Arguments<'a> {
         Arguments { rest: rest.trim() }
     }
 
-    /// The next word, when there is one.
+    /// The next word, if there is one.
     pub(super) fn next(&mut self) -> Option<&'a str> {
         let (word, rest) = self.rest.split_once(char::is_whitespace).unwrap_or((self.rest, ""));
         self.rest = rest.trim_start();
@@ -51,17 +51,17 @@ impl<'a> Arguments<'a> {
         self.next().map(str::to_owned).ok_or(Complaint::Missing(name))
     }
 
-    /// A number; underscores may stand between its digits.
+    /// A number; its digits may be separated by underscores.
     pub(super) fn number<N: FromStr>(&mut self, name: &'static str) -> Result<N, Complaint> {
         number(self.next().ok_or(Complaint::Missing(name))?)
     }
 
-    /// All that is left.
+    /// The rest of the line.
     pub(super) fn text(&mut self) -> String {
         std::mem::take(&mut self.rest).to_owned()
     }
 
-    /// All that is left, which may be nothing, as an object.
+    /// The rest of the line, which may be empty, as an object.
     pub(super) fn fields(&mut self) -> Result<Fields, Complaint> {
         match std::mem::take(&mut self.rest) {
             "" => Ok(Fields::default()),
@@ -69,7 +69,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// All that is left, which may be nothing, as the text of an object.
+    /// The rest of the line, which may be empty, as the text of an object.
     pub(super) fn object(&mut self) -> Result<String, Complaint> {
         let text = self.rest;
         self.fields()?;
@@ -86,7 +86,7 @@ impl<'a> Arguments<'a> {
         pairs.collect()
     }
 
-    /// That nothing is left.
+    /// Checks that nothing is left.
     pub(super) fn end(self) -> Result<(), Complaint> {
         if self.rest.is_empty() { Ok(()) } else { Err(Complaint::TooMuch(self.rest.to_owned())) }
     }

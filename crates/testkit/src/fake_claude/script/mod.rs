@@ -1,4 +1,4 @@
-//! What a script says, step by step.
+//! The steps of a script.
 
 mod arguments;
 mod words;
@@ -10,13 +10,13 @@ use super::fields::Fields;
 
 pub(super) use arguments::Complaint;
 
-/// A script that was read and found in order.
+/// A parsed and checked script.
 #[derive(Debug, PartialEq)]
 pub(super) struct Script {
     steps: Vec<Step>,
 }
 
-/// Why a script is not one.
+/// Why a line of a script is invalid.
 #[derive(Debug, thiserror::Error)]
 #[error("{line}: {word}: {complaint}")]
 pub(super) struct BadLine {
@@ -68,7 +68,7 @@ pub(super) enum Step {
     Mute,
     Exit(u8),
     Do(Deed),
-    /// Goes on behind the loop when it was played often enough.
+    /// Continues after the loop when all iterations are done.
     Repeat {
         times: u64,
         end: usize,
@@ -78,7 +78,7 @@ pub(super) enum Step {
     },
 }
 
-/// What is done outside stdin and stdout.
+/// An action outside of stdin and stdout.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Deed {
     Stderr(String),
@@ -90,7 +90,7 @@ pub(super) enum Deed {
     Signal(PathBuf),
 }
 
-/// A block of an assistant's message.
+/// A block of an assistant message.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Block {
     Text(String),
@@ -98,17 +98,17 @@ pub(super) enum Block {
     Tool { id: String, name: String, input: String },
 }
 
-/// A text block of many small pieces.
+/// A text block of many small deltas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Deltas {
     pub(super) count: u64,
     pub(super) bytes: usize,
     pub(super) per_second: Option<u64>,
-    /// Whether each says when it was written, and not which one it is.
+    /// Whether each delta contains the time instead of its number.
     pub(super) timed: bool,
 }
 
-/// A control request of the fake's.
+/// A control request of the fake CLI.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Request {
     CanUseTool { tool: String, input: String },
@@ -117,7 +117,7 @@ pub(super) enum Request {
     Other { subtype: String, fields: Fields },
 }
 
-/// Whether a step waits for what it asks.
+/// Whether a step waits for the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pace {
     Wait,
@@ -149,8 +149,7 @@ impl Script {
         self.steps.get(index)
     }
 
-    /// Whether an interrupt that comes during this step is for a `wait interrupt`: there is one in the lines
-    /// from here to the next prompt.
+    /// Whether an interrupt during this step is for a `wait interrupt`: there is one between here and the next prompt.
     pub(super) fn awaits_interrupt(&self, index: usize) -> bool {
         let turn = self.steps.iter().skip(index).take_while(|step| **step != Step::Prompt);
         turn.into_iter().any(|step| *step == Step::WaitInterrupt)

@@ -1,4 +1,4 @@
-//! The words of a script: each line becomes a step.
+//! The words of a script: parses each line into a step.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -6,10 +6,10 @@ use std::time::Duration;
 use super::arguments::{Arguments, Complaint, number};
 use super::{BadLine, Block, Deed, Deltas, Ignored, Outcome, Pace, Request, Step};
 
-/// How large a delta is when a script does not say.
+/// The default size of a delta.
 const DELTA_BYTES: usize = 20;
 
-/// The words that are closed by an `end`.
+/// The words that an `end` closes.
 const MESSAGE: &str = "message";
 const REPEAT: &str = "repeat";
 
@@ -30,11 +30,11 @@ pub(super) fn parse(text: &str) -> Result<Vec<Step>, BadLine> {
     }
 }
 
-/// A script that is being read.
+/// A script that is being parsed.
 #[derive(Debug, Default)]
 struct Reading {
     steps: Vec<Step>,
-    /// What waits for its `end`, the innermost last.
+    /// The open words, innermost last.
     open: Vec<Open>,
     sent: BTreeSet<String>,
 }
@@ -74,7 +74,7 @@ impl Reading {
         }
     }
 
-    /// What can be said about a step only by what stands above it.
+    /// Checks what depends on earlier steps.
     fn check(&mut self, step: &Step) -> Result<(), Complaint> {
         if *step == Step::Mute && !self.steps.is_empty() {
             return Err(Complaint::NotFirst);
@@ -123,7 +123,7 @@ fn step(word: &str, arguments: &mut Arguments<'_>) -> Result<Step, Complaint> {
     })
 }
 
-/// Steps that say nothing on stdout by themselves.
+/// Parses the steps that write nothing to stdout by themselves.
 fn doing(word: &str, arguments: &mut Arguments<'_>) -> Result<Step, Complaint> {
     Ok(match word {
         "wait" => match one_of(&["interrupt", "line"], "`interrupt` or `line`", arguments)? {
@@ -197,7 +197,7 @@ fn outcome(arguments: &mut Arguments<'_>) -> Result<Outcome, Complaint> {
 }
 
 fn task(arguments: &mut Arguments<'_>) -> Result<Step, Complaint> {
-    let subtype = match one_of(&["started", "progress", "updated", "ended"], "a piece of news", arguments)? {
+    let subtype = match one_of(&["started", "progress", "updated", "ended"], "a task update", arguments)? {
         "started" => "task_started",
         "progress" => "task_progress",
         "updated" => "task_updated",
