@@ -121,9 +121,10 @@ enum RequestKind {
         /// The prompts that were dropped with the interrupt.
         cancelled: Vec<PromptId>,
     },
-    /// An interrupt that no client requested: one of the closing ladder, a repeated one, or a request that accompanies
-    /// another interrupt.
+    /// An interrupt that no client sent: of the closing ladder, or a repeated one.
     OwnInterrupt,
+    /// Removes this prompt from the CLI's queue.
+    CancelPrompt(PromptId),
     /// A probe of the watchdog: no client waits for its answer.
     Probe,
     Other,
@@ -253,7 +254,10 @@ impl Machine {
                     let reply = RequestReply::Failed(RequestFailure::SessionEnded);
                     self.emit(Event::RequestAnswered { request, reply });
                 }
-                RequestKind::Initialize | RequestKind::OwnInterrupt | RequestKind::Probe => {}
+                RequestKind::Initialize
+                | RequestKind::OwnInterrupt
+                | RequestKind::CancelPrompt(_)
+                | RequestKind::Probe => {}
             }
         }
         self.closing = None;
@@ -327,7 +331,7 @@ impl Machine {
                 now.checked_add(REQUEST_ANSWERED_WITHIN)
             }
             // The start and the closing ladder have their own time limits.
-            RequestKind::Initialize | RequestKind::OwnInterrupt => None,
+            RequestKind::Initialize | RequestKind::OwnInterrupt | RequestKind::CancelPrompt(_) => None,
         };
         self.requests.insert(id, (kind, limit));
         id

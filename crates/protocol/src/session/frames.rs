@@ -204,7 +204,7 @@ impl Machine {
         let was_idle = self.cli_state.replace(state) == Some(CliState::Idle);
         match state {
             CliState::Idle => {
-                (self.runs_by_itself, self.woke_up) = (false, false);
+                (self.runs_by_itself, self.woke_up, self.turn_shows) = (false, false, false);
                 if self.ran_since_hand_over {
                     self.prompt_lost();
                 }
@@ -248,7 +248,7 @@ impl Machine {
         }
     }
 
-    fn own_turn_began(&mut self) {
+    pub(super) fn own_turn_began(&mut self) {
         if !self.runs_by_itself {
             self.runs_by_itself = true;
             self.step(Trigger::TurnBegan);
@@ -351,7 +351,8 @@ impl Machine {
         self.watchdog.answered(request);
         let reply = match (kind, body) {
             (RequestKind::Initialize, body) => return self.initialized(body),
-            (RequestKind::OwnInterrupt | RequestKind::Probe, _) => return,
+            (RequestKind::CancelPrompt(prompt), Ok(answer)) => return self.prompt_cancel_answered(prompt, &answer),
+            (RequestKind::OwnInterrupt | RequestKind::CancelPrompt(_) | RequestKind::Probe, _) => return,
             (_, Err(failed)) => RequestReply::Failed(failed),
             (RequestKind::Interrupt { of, cancelled }, Ok(answer)) => {
                 let is_idle = self.cli_state == Some(CliState::Idle) && !self.ran_since_hand_over;
@@ -374,7 +375,7 @@ impl Machine {
             Ok(detail) => {
                 if self.step(Trigger::Initialized).is_some() {
                     self.emit(Event::Ready { cli: CliInfo { version: read_version(&detail), detail } });
-                    if self.runs_by_itself {
+                    if self.runs_by_itself || self.woke_up {
                         // A resumed session may have started a turn before it answered.
                         self.step(Trigger::TurnBegan);
                     }

@@ -8,7 +8,7 @@ use super::{Machine, RequestKind};
 use crate::event::{DropReason, Event, TurnCause};
 use crate::id::PromptId;
 use crate::json::RawJson;
-use crate::wire::control::read_still_queued;
+use crate::wire::control::{read_cancelled, read_still_queued};
 use crate::wire::message::PromptUpdate;
 use crate::wire::outgoing;
 use crate::wire::system::CliState;
@@ -37,7 +37,7 @@ impl Machine {
     /// Removes the interrupted prompt from the CLI's queue. Behind a turn of the CLI's own it would stay there and run.
     pub(super) fn cancel_queued_prompt(&mut self, now: Instant) {
         if let Some(prompt) = self.prompts.with_cli().filter(|_| self.is_prompt_queued) {
-            let request = self.expect_answer(RequestKind::OwnInterrupt, now);
+            let request = self.expect_answer(RequestKind::CancelPrompt(prompt), now);
             self.write_now(outgoing::cancel_prompt(request, &self.prompts.entry(prompt)));
         }
     }
@@ -62,7 +62,26 @@ impl Machine {
         match update {
             PromptUpdate::Started => (self.ran_since_hand_over, self.is_prompt_queued) = (true, false),
             PromptUpdate::Cancelled => self.prompt_cancelled(prompt, now),
-            PromptUpdate::Other => self.is_prompt_queued = !self.ran_since_hand_over,
+            PromptUpdate::Other if self.ran_since_hand_over => {}
+            PromptUpdate::Other => self.prompt_queued(now),
+        }
+    }
+
+    /// The CLI has the prompt in its queue. If a turn shows, it is not the prompt's.
+    fn prompt_queued(&mut self, now: Instant) {
+        self.is_prompt_queued = true;
+        if self.turn_shows {
+            self.own_turn_began();
+            if self.interrupt_sent {
+                self.cancel_queued_prompt(now);
+            }
+        }
+    }
+
+    /// The CLI says that it has taken a prompt out of its queue, or not. It says the first also by the prompt's id.
+    pub(super) fn prompt_cancel_answered(&mut self, prompt: PromptId, answer: &RawJson) {
+        if self.prompts.with_cli() == Some(prompt) && !self.ran_since_hand_over && read_cancelled(answer) {
+            self.prompt_cancelled(prompt, self.now);
         }
     }
 
@@ -71,7 +90,10 @@ impl Machine {
             return;
         }
         self.prompts.finish();
-        self.watchdog.turn_ended();
+        if !self.runs_by_itself {
+            // Else the turn that is to end is the CLI's own.
+            self.watchdog.turn_ended();
+        }
         self.emit(Event::PromptDropped { prompt, reason: DropReason::Cancelled });
         self.hand_over_prompt();
         if self.cli_state != Some(CliState::Running) {

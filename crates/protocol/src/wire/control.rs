@@ -239,6 +239,16 @@ pub(super) fn read_response<'a>(frame: &Frame<'a>) -> Option<Response<'a>> {
     Some(Response { request_id: members.request_id, body })
 }
 
+/// Whether the CLI reports that it removed a prompt from its queue.
+pub(crate) fn read_cancelled(answer: &RawJson) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Members {
+        #[serde(default)]
+        cancelled: bool,
+    }
+    answer.parse().is_ok_and(|members: Members| members.cancelled)
+}
+
 /// Returns the entry ids of the prompts that are still queued in the CLI, from its answer to an interrupt. Old versions
 /// do not report them.
 pub(crate) fn read_still_queued(answer: &RawJson) -> Vec<String> {
