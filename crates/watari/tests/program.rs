@@ -76,7 +76,7 @@ fn whatever_prints_reports_a_standard_output_that_is_open_for_reading_only() {
         let output = command.stdout(std::fs::File::open("/dev/null").unwrap()).output().unwrap();
         let stderr = String::from_utf8_lossy(&output.stderr);
         let expected =
-            "watari: standard output cannot be written: it is open for reading only; redirect it with > instead of <\n";
+            "watari: cannot write to standard output: it is open for reading only; redirect it with > instead of <\n";
         assert_eq!((output.status.code(), stderr.as_ref()), (Some(2), expected), "{arguments:?}");
     }
 }

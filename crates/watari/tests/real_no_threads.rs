@@ -70,7 +70,7 @@ async fn an_output_that_needs_a_thread_is_refused_in_plain_words_where_there_is_
     command.env(NO_THREADS.0, NO_THREADS.1).stdout(File::create(&output).unwrap()).stdin(Stdio::piped());
     let (code, stderr) = end_of(&mut command.spawn().unwrap()).await;
     insta::assert_snapshot!(format!("{stderr}exit {code:?}"), @"
-    watari: standard input and output cannot be used: the system gives no thread (Resource temporarily unavailable (os error 11)); end other processes of this user, or raise its limit (ulimit -u)
+    watari: cannot use standard input and output: the system gives no thread (Resource temporarily unavailable (os error 11)); end other processes of this user, or raise its limit (ulimit -u)
     exit Some(2)
     ");
 }

@@ -108,11 +108,11 @@ async fn two_hundred_clients_that_come_and_go_leave_no_descriptor_in_the_host() 
 async fn settled(host: &Host, room: &Room, gone: usize) -> BTreeMap<String, usize> {
     let noticed = async {
         // The log of the host says it, which nobody is told.
-        while room.log().matches("a client has gone").count() < gone {
+        while room.log().matches("a client disconnected").count() < gone {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
     let noticed = tokio::time::timeout(NOTICED_WITHIN, noticed).await;
-    assert!(noticed.is_ok(), "{} of {gone} have gone", room.log().matches("a client has gone").count());
+    assert!(noticed.is_ok(), "{} of {gone} have gone", room.log().matches("a client disconnected").count());
     open_files(host)
 }

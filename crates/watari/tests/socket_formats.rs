@@ -42,7 +42,7 @@ async fn a_session_of_format_1_is_told_again_and_goes_on() {
     {"content":"allowed {\"command\":\"ls\"}","output":"allowed {\"command\":\"ls\"}","request_id":"t1","seq":"1:14","type":"tool_result"}
     {"seq":"1:17","text":"Done.","type":"text_delta"}
     {"message_id":2,"seq":"1:19","type":"done","usage":"usage"}
-    {"kind":"session","message":"the session ends: the host was told to end","seq":"1:21","type":"error"}
+    {"kind":"session","message":"the session ends: the host received a signal to stop","seq":"1:21","type":"error"}
     {"type":"caught_up"}
     {"text":"Again.","type":"text_delta"}
     {"seq":"2:30","text":"","type":"text_delta"}

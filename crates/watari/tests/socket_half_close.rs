@@ -125,7 +125,7 @@ async fn a_client_that_takes_nothing_any_more_is_let_go_when_there_is_something_
     other.until("done").await;
     drop(other);
     ends_alone(host).await;
-    assert!(room.log().contains("a client has gone: it cannot be written to"), "{}", room.log());
+    assert!(room.log().contains("a client disconnected: cannot write to the client"), "{}", room.log());
     drop(deaf);
 }
 

@@ -391,7 +391,7 @@ async fn half_a_line_at_the_end_of_the_log_is_cut_and_the_log_goes_on() {
     assert_eq!(stored(&room)[..before.len()], before);
     is_stored(&room, &witness);
     is_settled(&events(&room));
-    assert!(room.log().contains("the end of the events was broken off and is cut"), "{}", room.log());
+    assert!(room.log().contains("the event log ended in an incomplete line, which was removed"), "{}", room.log());
     witness.send(json!({"type": "prompt", "id": "more", "content": "go"})).await;
     witness.until("ask_opened").await;
     host.stop().await;

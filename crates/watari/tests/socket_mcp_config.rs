@@ -23,8 +23,8 @@ async fn servers_in_a_file_are_refused_as_those_on_the_command_line() {
     let room = Room::fake(ONE_TURN);
     let file = room.sandbox.root().join("mcp.json");
     for (config, why) in [
-        (r#"{"mcpServers":{"client":{"command":"true"}}}"#, "no server may be called \"client\""),
-        (r#"{"mcpServers":{"cl\u0069ent":{"command":"true"}}}"#, "no server may be called \"client\""),
+        (r#"{"mcpServers":{"client":{"command":"true"}}}"#, "the server name \"client\" is reserved"),
+        (r#"{"mcpServers":{"cl\u0069ent":{"command":"true"}}}"#, "the server name \"client\" is reserved"),
         (r#"{"mcpServers":{"a":null}}"#, "the MCP server \"a\" must be an object"),
         (r#"{"mcpServers":{"a":{"command":"true"},"b":"c"}}"#, "the MCP server \"b\" must be an object"),
         (r#"{"servers":{}}"#, "missing field `mcpServers`"),

@@ -117,7 +117,7 @@ async fn private_files_of_a_host_that_was_killed_with_its_supervisor_are_removed
             let mut doctor = std::process::Command::new(WATARI);
             doctor.args(["doctor", "--claude"]).arg(&room.claude).env_clear().envs(room.sandbox.environment());
             let run = output_of(&mut doctor);
-            assert!(run.stdout.contains("private files   removed those of 1 killed session"), "{}", run.stdout);
+            assert!(run.stdout.contains("private files   removed the files of 1 killed session"), "{}", run.stdout);
         } else {
             room.host(&[]).await.stop().await;
         }

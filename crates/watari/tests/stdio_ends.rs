@@ -227,6 +227,6 @@ async fn an_output_that_cannot_be_written_is_an_error_and_not_a_client_that_went
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(
         String::from_utf8(output.stderr).unwrap(),
-        "watari: the output cannot be written, so the session ends: No space left on device (os error 28)\n"
+        "watari: cannot write the output, so the session ends: No space left on device (os error 28)\n"
     );
 }

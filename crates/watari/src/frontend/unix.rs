@@ -184,10 +184,10 @@ fn accept_client(
     // One of whom the system does not tell who it is, is somebody else.
     let peer = stream.peer_cred().ok().filter(|peer| is_this_user(peer.uid()));
     let Some(peer) = peer else {
-        tracing::warn!("somebody else than this user wanted to connect, and was let go");
+        tracing::warn!("rejected a client of another user");
         return None;
     };
-    tracing::info!(client = number, process = peer.pid(), ?spoken, "a client has connected");
+    tracing::info!(client = number, process = peer.pid(), ?spoken, "a client connected");
     let speaker: Box<dyn Speaker> = match spoken {
         DialectName::Native => Box::new(Native::default()),
         DialectName::Socket => Box::new(SocketDialect::default()),
@@ -202,7 +202,7 @@ fn accept_client(
     let connection = Connection::new(wire, speaker, number, handle.clone(), budget.clone());
     Some(async move {
         let why = connection.serve().await;
-        tracing::info!(client = number, "a client has gone: {why}");
+        tracing::info!(client = number, "a client disconnected: {why}");
     })
 }
 
@@ -222,16 +222,16 @@ impl Listener {
             && let Err(trouble) = folders::make(&home.runtime)
         {
             let (what, remedy) = trouble.describe(&home.runtime, home.runtime_variable());
-            tracing::error!(spoken = ?self.spoken, "the socket is gone, and cannot be made again: {what}; {remedy}");
+            tracing::error!(spoken = ?self.spoken, "the socket was removed and cannot be created again: {what}; {remedy}");
             return;
         }
         match listen(&path) {
             Ok((bound, listener)) => {
-                tracing::warn!(path = %path.display(), "the socket was gone, and was made again");
+                tracing::warn!(path = %path.display(), "the socket was removed and has been created again");
                 (self.bound, self.listener) = (bound, listener);
             }
             Err(error) => {
-                tracing::error!(spoken = ?self.spoken, "the socket is gone, and cannot be made again: {error}");
+                tracing::error!(spoken = ?self.spoken, "the socket was removed and cannot be created again: {error}");
             }
         }
     }

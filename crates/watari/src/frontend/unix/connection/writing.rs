@@ -35,7 +35,7 @@ impl Connection {
                 }
                 Err(error) => {
                     // Nothing is followed for it any more, but a client may send its commands and close at once.
-                    self.unwritable = Some(format!("it cannot be written to: {error}"));
+                    self.unwritable = Some(format!("cannot write to the client: {error}"));
                     (self.outbox, self.stuck_since) = (Outbox::default(), None);
                     self.subscription = None;
                     self.long_lines.clear();
