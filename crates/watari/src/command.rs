@@ -145,8 +145,8 @@ pub(crate) struct StopSignals {
 impl StopSignals {
     /// Registers the handlers. No later signal is missed.
     pub(crate) fn listen() -> StopSignals {
-        // `nohup` ignores SIGHUP, and a shell ignores SIGINT for background jobs: both are deliberate. An ignored SIGTERM
-        // never is.
+        // `nohup` ignores SIGHUP, and a shell ignores SIGINT for background jobs: both are deliberate. An ignored
+        // SIGTERM never is.
         let unless_ignored = |kind: SignalKind| match is_signal_ignored(kind.as_raw_value()) {
             true => None,
             false => signal(kind).ok(),

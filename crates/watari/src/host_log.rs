@@ -15,7 +15,8 @@ use crate::printable::printable_line;
 /// The size at which the file is rotated: it is renamed and replaces the previously rotated file.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
-/// The first line of every file. A rotated file is replaced only if it begins with it: any other file is not a host log.
+/// The first line of every file. A rotated file is replaced only if it begins with it: any other file is not a host
+/// log.
 const HEADER: &str = "watari host log\n";
 
 /// Where the log is.
@@ -40,7 +41,8 @@ impl Place {
     }
 }
 
-/// Starts to log to a file. Prompts and answers are not logged, except for the errors of a client's line at debug level.
+/// Starts to log to a file. Prompts and answers are not logged, except for the errors of a client's line at debug
+/// level.
 pub(crate) fn begin(place: Place, level: LevelFilter) -> io::Result<()> {
     let log = Rotated { open: Mutex::new(Open::at(&place)?), place };
     let subscriber =

@@ -1,6 +1,7 @@
 //! Escapes untrusted text that is printed to a terminal.
 //!
-//! The text of the CLI, of paths and of clients may contain anything. It is escaped where it is printed, and nowhere else.
+//! The text of the CLI, of paths and of clients may contain anything. It is escaped where it is printed, and nowhere
+//! else.
 
 use std::borrow::Cow;
 use std::fmt::Write;

@@ -1,5 +1,5 @@
-//! Standard input, output and error. Other processes may share them, so their flags are never changed: a flag applies to
-//! every process that shares the open file, even after this program is killed.
+//! Standard input, output and error. Other processes may share them, so their flags are never changed: a flag applies
+//! to every process that shares the open file, even after this program is killed.
 //!
 //! A pipe is reopened, and the new descriptor is non-blocking. A socket is read and written with MSG_DONTWAIT. For
 //! everything else (files, terminals, pipes that cannot be reopened) a thread copies between it and our own pipe.
@@ -139,9 +139,10 @@ impl Output {
         }
     }
 
-    /// Waits until the client can read nothing more. A pipe reports that it has no reader. A socket reports that its peer
-    /// has closed it or shut it down in both directions; a peer that shuts down only its writing side ends just the
-    /// input. A peer that shuts down only its reading side is noticed by the next write, like the end of a terminal.
+    /// Waits until the client can read nothing more. A pipe reports that it has no reader. A socket reports that its
+    /// peer has closed it or shut it down in both directions; a peer that shuts down only its writing side ends just
+    /// the input. A peer that shuts down only its reading side is noticed by the next write, like the end of a
+    /// terminal.
     async fn closed(&mut self) -> io::Error {
         match self {
             Output::Pipe(pipe) => {

@@ -225,7 +225,7 @@ async fn a_conversation_that_another_program_resumes_is_reported_in_every_dialec
     let seen = native.until("resumed_elsewhere").await;
     let reported = seen.last().unwrap();
     assert_eq!((&reported["session_id"], &reported["entrypoint"]), (&json!(id), &json!("sdk-cli")));
-    let words = "another program (\"sdk-cli\") has resumed this conversation: turns of either are lost to the other; end \
+    let words = "another program (\"sdk-cli\") has resumed this conversation: each loses the turns of the other; end \
                  one of them";
     let error = client.until("error").await.pop().unwrap();
     assert_eq!((&error["kind"], &error["message"]), (&json!("session"), &json!(words)));

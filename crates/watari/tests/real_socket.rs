@@ -244,7 +244,7 @@ async fn a_cli_that_was_killed_comes_back_with_its_conversation() {
     client.until("done").await;
     host.kill_cli();
     let told = client.until("done").await;
-    assert!(told[0]["message"].as_str().unwrap().starts_with("Claude Code was ended by signal 9"), "{told:?}");
+    assert!(told[0]["message"].as_str().unwrap().starts_with("Claude Code was terminated by signal 9"), "{told:?}");
     client.say("and now?").await;
     assert_eq!(text_of(&client.until("done").await), "two");
     let asked = room.stub.as_ref().unwrap().requests();
@@ -264,7 +264,7 @@ async fn a_conversation_of_which_nothing_was_stored_is_begun_anew() {
     client.say("hello?").await;
     let told = client.until("done").await;
     let errors: Vec<_> = of_type(&told, "error").into_iter().map(|line| line["message"].clone()).collect();
-    assert_eq!(errors, ["context lost: Claude Code has nothing of this conversation, so it begins anew"]);
+    assert_eq!(errors, ["context lost: Claude Code does not have this conversation, so it starts a new one"]);
     assert_eq!(text_of(&told), "one");
     host.stop().await;
 }

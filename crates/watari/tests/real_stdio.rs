@@ -224,7 +224,7 @@ async fn bad_lines_get_an_error_each_and_change_nothing() {
     insta::assert_snapshot!(errors.join("\n"), @"
     there is no session yet: send start first
     the line is not a JSON object
-    options.colour is not known, and was ignored
+    options.colour is unknown and was ignored
     the session was started already; send user_message
     ");
     bridge

@@ -241,8 +241,8 @@ async fn a_session_that_breaks_off_and_one_that_cannot_start() {
     bridge.start("go", json!({"colour": "red"})).await;
     errors.extend(bridge.rest().await);
     insta::assert_snapshot!(transcript_without(&[], of_type(&errors, "error")), @r#"
-    {"fatal":true,"message":"Claude Code was ended by signal 9","type":"error"}
-    {"fatal":false,"message":"options.colour is not known, and was ignored","type":"error"}
+    {"fatal":true,"message":"Claude Code was terminated by signal 9","type":"error"}
+    {"fatal":false,"message":"options.colour is unknown and was ignored","type":"error"}
     {"fatal":true,"message":"Claude Code CLI not found: there is nothing at /nowhere/claude; check the path","type":"error"}
     "#);
 }

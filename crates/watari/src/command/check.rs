@@ -25,8 +25,8 @@ pub(crate) struct Check {
     /// Path of the Claude Code to check [default: the first one found]
     #[arg(long, value_name = "PATH", conflicts_with = "fetch")]
     claude: Option<PathBuf>,
-    /// Check this version, which npm fetches into the cache if necessary: a version, a tag such as latest, or nothing for
-    /// the newest tested version
+    /// Check this version, which npm fetches into the cache if necessary: a version, a tag such as latest, or nothing
+    /// for the newest tested version
     #[arg(long, value_name = "VERSION", num_args = 0..=1, default_missing_value = PINNED_CLAUDE_VERSION)]
     fetch: Option<WantedVersion>,
     /// Run only this scenario: a name, a number or a file; can be repeated

@@ -57,7 +57,8 @@ pub(crate) struct Socket {
     /// Exit after SECONDS without a connected client, a running turn or background work [default: never]
     #[arg(long, value_name = "SECONDS")]
     idle_exit: Option<u32>,
-    /// Stop the session when its event log reaches this many MiB, until it is resumed with a higher limit (0 = no limit)
+    /// Stop the session when its event log reaches this many MiB, until it is resumed with a higher limit (0 = no
+    /// limit)
     #[arg(long, value_name = "MIB", default_value_t = 4096)]
     event_log_limit: u32,
     #[command(flatten)]

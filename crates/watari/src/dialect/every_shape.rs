@@ -1,5 +1,5 @@
-//! Whatever shape a member of a CLI's frame has, every line that a client reads fits the schema of its dialect, and every
-//! ask that is open is shown.
+//! Whatever shape a member of a CLI's frame has, every line that a client reads fits the schema of its dialect, and
+//! every ask that is open is shown.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};

@@ -3,7 +3,8 @@
 /// How many bytes may be buffered before no more events are taken; further events wait in the session or in its log.
 const WAITING_BYTES_MAX: usize = 1024 * 1024;
 
-/// How many bytes of replies may be buffered before no more of the client's lines are read: each line could add an error.
+/// How many bytes of replies may be buffered before no more of the client's lines are read: each line could add an
+/// error.
 ///
 /// Events do not count. A client may not read until it has written a long line. If the host stopped reading that line
 /// because of a long event, both would wait forever.

@@ -106,7 +106,8 @@ impl Bridge {
                 self.write_last_lines().await;
                 return ExitCode::from(if self.has_lost_output { 1 } else { code });
             }
-            // Immediately, so that the events of one read of the CLI leave in one write, and a single delta is not delayed.
+            // Immediately, so that the events of one read of the CLI leave in one write, and a single delta is not
+            // delayed.
             while let Some(written) = self.try_write() {
                 self.wrote(written);
             }

@@ -80,8 +80,8 @@ pub(crate) struct Listeners {
 }
 
 impl Listeners {
-    /// Listens on the native socket and on the socket of the document. The caller holds the lock of the latter, so that no
-    /// other host listens there.
+    /// Listens on the native socket and on the socket of the document. The caller holds the lock of the latter, so that
+    /// no other host listens there.
     pub(crate) fn open(
         home: &SessionDirs,
         key: &Key,

@@ -41,8 +41,8 @@ pub(super) async fn examine(options: &Options) -> (Cli, Vec<Finding>) {
     (cli, findings)
 }
 
-/// The CLI that was found. A CLI that another user could replace is only a warning and is run, as a shell would do: it is
-/// the user's choice, and on some systems all programs are installed like that.
+/// The CLI that was found. A CLI that another user could replace is only a warning and is run, as a shell would do: it
+/// is the user's choice, and on some systems all programs are installed like that.
 fn found(program: &Path) -> Finding {
     match programs::examine_program(program) {
         Ok(()) => Finding::ok(Check::Cli, program.display().to_string()),

@@ -1,9 +1,9 @@
-//! How `--untrusted` restricts git. A repository's configuration names programs that git runs, even in read-only commands
-//! (`core.fsmonitor`, `diff.NAME.command`, `filter.NAME.process`, hooks, …). The CLI runs git by itself, and treats
-//! `git status` as a command that needs no approval.
+//! How `--untrusted` restricts git. A repository's configuration names programs that git runs, even in read-only
+//! commands (`core.fsmonitor`, `diff.NAME.command`, `filter.NAME.process`, hooks, …). The CLI runs git by itself, and
+//! treats `git status` as a command that needs no approval.
 //!
-//! `Options::without_git` hides git from the CLI's search path. This module covers a git that runs nevertheless, because
-//! a profile of the user's shell changes the search path, or because a command names git by its path.
+//! `Options::without_git` hides git from the CLI's search path. This module covers a git that runs nevertheless,
+//! because a profile of the user's shell changes the search path, or because a command names git by its path.
 
 use std::collections::BTreeMap;
 

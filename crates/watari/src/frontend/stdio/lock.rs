@@ -15,9 +15,9 @@ pub(super) struct ConversationLock {
 }
 
 impl ConversationLock {
-    /// Takes the lock before anything is started, so that nothing of a refused session reaches the CLI, and shares it with
-    /// the supervisor. A fork only reads the original conversation. The id that the CLI gives a new conversation is
-    /// unique.
+    /// Takes the lock before anything is started, so that nothing of a refused session reaches the CLI, and shares it
+    /// with the supervisor. A fork only reads the original conversation. The id that the CLI gives a new conversation
+    /// is unique.
     pub(super) async fn take_before(options: &mut Options) -> Result<ConversationLock, String> {
         resolve_continue(options).await.map_err(|error| error.to_string())?;
         let id = match &options.session {
@@ -47,8 +47,8 @@ impl ConversationLock {
         Ok(lock)
     }
 
-    /// Takes the lock of a conversation, and releases that of the previous one. An error means that another process holds
-    /// the lock. An unusable lock folder is only a warning.
+    /// Takes the lock of a conversation, and releases that of the previous one. An error means that another process
+    /// holds the lock. An unusable lock folder is only a warning.
     pub(super) fn take(&mut self, id: &SessionId) -> Result<(), String> {
         if self.id.as_ref() == Some(id) {
             return Ok(());

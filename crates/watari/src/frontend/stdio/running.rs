@@ -198,8 +198,8 @@ impl Running {
         }
     }
 
-    /// The answer to an ask that the client cannot answer: a form, which the dialect does not have, or any ask after the
-    /// client has closed its input.
+    /// The answer to an ask that the client cannot answer: a form, which the dialect does not have, or any ask after
+    /// the client has closed its input.
     fn answer_for_the_client(&mut self, event: &Event) -> Option<(AskId, Answer)> {
         let Event::AskOpened { ask, kind } = event else { return None };
         match (kind, self.ending) {

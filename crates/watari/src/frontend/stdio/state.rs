@@ -12,8 +12,8 @@ use super::lock::ConversationLock;
 use super::running::{Ending, Running};
 use crate::dialect::bridge::Encoder;
 
-/// How long an abort waits for a lock that is being taken, so that its file is removed. Only the lock of another session
-/// that is ending takes longer, and nothing of this session exists yet.
+/// How long an abort waits for a lock that is being taken, so that its file is removed. Only the lock of another
+/// session that is ending takes longer, and nothing of this session exists yet.
 const LOCK_WITHIN: Duration = Duration::from_millis(500);
 
 /// The start of the CLI; `Ok(None)` when the start was cancelled and its processes have exited.

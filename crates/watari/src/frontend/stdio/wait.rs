@@ -30,7 +30,8 @@ pub(super) async fn next_of(state: &mut State, has_room: bool) -> StdioEvent {
         State::Running(running) => {
             let give_up_at = running.give_up_at;
             tokio::select! {
-                // Both may be dropped half-way: an event that was not taken stays queued, and the timer is created again.
+                // Both may be dropped half-way: an event that was not taken stays queued, and the timer is created
+                // again.
                 event = running.events.next(), if has_room => StdioEvent::Event(event.map(Box::new)),
                 () = sleep_until(give_up_at) => StdioEvent::Time,
             }

@@ -142,7 +142,7 @@ impl Connection {
                     self.delivered();
                 }
                 ConnectionEvent::Delivery(Ok(Delivery::Long(line))) => {
-                    if self.speaker.has_word_for(line.head()) {
+                    if self.speaker.encodes(line.head()) {
                         self.long_lines.push(line);
                     } else {
                         self.delivered();
@@ -297,8 +297,8 @@ impl Connection {
         });
     }
 
-    /// Disconnects a client that reads nothing any more, once all its lines are handled. A long line may still have to be
-    /// parsed.
+    /// Disconnects a client that reads nothing any more, once all its lines are handled. A long line may still have to
+    /// be parsed.
     async fn take_rest(&mut self) -> Result<(), Disconnect> {
         let Some(why) = self.unwritable.clone() else { return Ok(()) };
         while !self.input.is_parsing() {

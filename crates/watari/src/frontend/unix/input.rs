@@ -30,8 +30,8 @@ const HELD_BYTES_MAX: usize = 128 * 1024 * 1024;
 /// How many bytes each client may buffer in addition, so that short lines are never skipped.
 const FREE_BYTES: usize = 64 * 1024;
 
-/// An unfinished line longer than `FREE_BYTES` that does not grow for this long is skipped, too: it would take the budget
-/// of other clients.
+/// An unfinished line longer than `FREE_BYTES` that does not grow for this long is skipped, too: it would take the
+/// budget of other clients.
 const STALLED_AFTER: Duration = Duration::from_secs(30);
 
 /// A parsed line with its fingerprint; none if the line is blank.
@@ -167,7 +167,8 @@ impl Input {
         }
     }
 
-    /// Waits for the line that is being parsed; forever if there is none. Cancel-safe: dropping the future loses nothing.
+    /// Waits for the line that is being parsed; forever if there is none. Cancel-safe: dropping the future loses
+    /// nothing.
     pub(super) async fn parsed(&mut self) -> ParsedLine {
         match self.parsing.join_next().await {
             Some(Ok(parsed)) => parsed,

@@ -46,8 +46,8 @@ impl LongLines {
         self.loading = JoinSet::new();
     }
 
-    /// Begins to read the line, if there is one. Call it only when the client has read everything, so that a line costs no
-    /// memory while its client does not read.
+    /// Begins to read the line, if there is one. Call it only when the client has read everything, so that a line costs
+    /// no memory while its client does not read.
     pub(super) fn load(&mut self) {
         let Some(stored) = self.next.take() else { return };
         let permits = Arc::clone(&self.permits);

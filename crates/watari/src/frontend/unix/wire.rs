@@ -1,7 +1,8 @@
 //! The connection to a client. Each kind of readiness has one owner, which waits for it and clears it: `socket` for
 //! reading, `room` for writing. The readiness that reports a closed connection is only observed and never cleared.
 //!
-//! Room to write is watched only while bytes are unwritten: otherwise the host would wake up each time the client reads.
+//! Room to write is watched only while bytes are unwritten: otherwise the host would wake up each time the client
+//! reads.
 
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -83,8 +84,8 @@ impl Wire {
     /// Waits until the client has closed the connection in both directions; a client that has only ended its input may
     /// still read.
     ///
-    /// The socket is registered for reading only, so the only thing it reports about writing is that nothing more can be
-    /// written. Room to write is not reported here, and nothing is cleared.
+    /// The socket is registered for reading only, so the only thing it reports about writing is that nothing more can
+    /// be written. Room to write is not reported here, and nothing is cleared.
     #[cfg(target_os = "linux")]
     pub(super) async fn closed(&self) -> io::Result<()> {
         self.socket.ready(Interest::WRITABLE).await.map(drop)
