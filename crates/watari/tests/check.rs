@@ -66,7 +66,7 @@ fn a_cli_that_cannot_start_ends_the_check_with_what_it_said() {
     ");
     let claude = common::program(&folder.path().join("no-version"), "exit 3");
     insta::assert_snapshot!(check(&[], &claude).said(folder.path()), @"
-    watari: cannot ask for the version: FOLDER/no-version gave no answer that can be read (exit status: 3); see `watari doctor`
+    watari: cannot determine the version: FOLDER/no-version gave no answer that can be read (exit status: 3); see `watari doctor`
     exit Some(2)
     ");
 }

@@ -503,10 +503,10 @@ fn a_cli_that_another_user_could_replace_is_a_warning() {
     insta::assert_snapshot!(told.join("\n"), @"
     exit 0
     warning  cli             others can replace [machine]/bin/claude: they can write to [machine]/bin (mode 777)
-                             take that right away, or use a Claude Code that only this user or root can change
+                             remove that permission, or use a Claude Code that only this user or root can change
     exit 0
     warning  cli             others can replace [machine]/bin/claude: they can write to [machine]/bin/claude (mode 775)
-                             take that right away, or use a Claude Code that only this user or root can change
+                             remove that permission, or use a Claude Code that only this user or root can change
     ");
 }
 

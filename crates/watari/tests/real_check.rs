@@ -122,7 +122,7 @@ fn scenarios_of_ones_own_are_judged_by_what_really_happened() {
 
     Claude Code 2.1.325: of 5 scenarios 2 hold, 3 changed, 0 gone. 2 not as expected: see the lines marked with !
 
-    Network: a namespace with nothing but the loopback.
+    Network: a namespace that has only a loopback.
     exit Some(1)
     ");
 }

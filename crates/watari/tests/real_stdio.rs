@@ -225,7 +225,7 @@ async fn bad_lines_get_an_error_each_and_change_nothing() {
     there is no session yet: send start first
     the line is not a JSON object
     options.colour is unknown and was ignored
-    the session was started already; send user_message
+    the session is already started; send user_message
     ");
     bridge
         .write("{\"type\":\"permission_response\",\"requestId\":\"req_9\",\"result\":{\"behavior\":\"allow\"}}\n")

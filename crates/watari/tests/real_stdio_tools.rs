@@ -55,7 +55,7 @@ async fn a_tool_of_the_client_is_offered_called_and_answered() {
     let errors = [bridge.next().await.unwrap(), bridge.next().await.unwrap()];
     insta::assert_snapshot!(transcript_without(&[], &errors), @r#"
     {"fatal":false,"message":"callId call_1: ask 1 is not open: it was answered, withdrawn, has expired or never was","type":"error"}
-    {"fatal":false,"message":"the session was started already; register_tools comes before start","type":"error"}
+    {"fatal":false,"message":"the session is already started; send register_tools before start","type":"error"}
     "#);
     bridge.close_input();
     assert!(bridge.exit().await.success());

@@ -371,7 +371,7 @@ async fn a_start_in_the_background_that_cannot_be_stored_ends_and_says_why() {
     let (code, stderr) = end_of(&mut starter).await;
     let said = stderr.replace(disk.session_inside().to_str().unwrap(), "SESSION");
     insta::assert_snapshot!(format!("{said}exit {code:?}"), @"
-    watari: the session was not started, because its events cannot be stored: there is no room left for the log SESSION/events.jsonl: No space left on device (os error 28); put that right, and start it again
+    watari: the session was not started, because its events cannot be stored: there is no room left for the log SESSION/events.jsonl: No space left on device (os error 28); fix that and start it again
     exit Some(1)
     ");
     disk.room.is_empty_within(GONE_WITHIN).await;

@@ -56,7 +56,7 @@ pub(crate) enum ServerMessage<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(with = "String")]
         id: Option<&'a str>,
-        /// What is wrong, and what to do.
+        /// The cause and the remedy.
         message: &'a str,
     },
 }

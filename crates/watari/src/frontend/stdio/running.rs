@@ -70,10 +70,10 @@ const REQUESTS_MAX: usize = 32;
 pub(super) const EMPTY_PROMPT: &str = "prompt is empty: nothing was started";
 
 /// The error for a second `start`.
-pub(super) const STARTED: &str = "the session was started already; send user_message";
+pub(super) const STARTED: &str = "the session is already started; send user_message";
 
 /// The error for tools that are registered after `start`.
-pub(super) const TOOLS_TOO_LATE: &str = "the session was started already; register_tools comes before start";
+pub(super) const TOOLS_TOO_LATE: &str = "the session is already started; send register_tools before start";
 
 impl Running {
     pub(super) fn new(client: Client, events: Events, encoder: Encoder) -> Running {
