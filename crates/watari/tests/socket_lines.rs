@@ -149,7 +149,7 @@ async fn the_unfinished_lines_of_all_clients_together_are_bounded_and_given_back
     let (mut read, mut skipped) = (0, 0);
     for sender in &mut senders {
         let said = refused(sender, "\"}\n").await;
-        match said.contains("was skipped: the unfinished lines of all clients may have 128 MiB together") {
+        match said.contains("was skipped: the unfinished lines of all clients would exceed 128 MiB") {
             true => skipped += 1,
             false => read += usize::from(said.starts_with("unknown type \"fly\"")),
         }

@@ -240,7 +240,7 @@ fn too_long(bytes: u64, skipped: Option<Skipped>) -> String {
     match skipped {
         None => format!("a line of {bytes} bytes is too long"),
         Some(Skipped::NoRoom) => format!(
-            "a line of {bytes} bytes was skipped: the unfinished lines of all clients exceed {mebibytes} MiB; \
+            "a line of {bytes} bytes was skipped: the unfinished lines of all clients would exceed {mebibytes} MiB; \
              send it again later"
         ),
         Some(Skipped::Stalled) => format!(
