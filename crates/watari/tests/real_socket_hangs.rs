@@ -26,7 +26,8 @@ async fn an_abort_replaces_a_stopped_cli_and_the_next_message_resumes_the_conver
     client.send(json!({"type": "abort"})).await;
     let seen = client.until("done").await;
     assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
-    let words = "Claude Code did not react to an interrupt within 5 s and was terminated; the next message starts it again";
+    let words =
+        "Claude Code did not react to an interrupt within 5 s and was terminated; the next message starts it again";
     assert_eq!(of_type(&seen, "error")[0]["message"], words);
     client.say("the third").await;
     assert_eq!(text_of(&client.until("done").await), "Third.");

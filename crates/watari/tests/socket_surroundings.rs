@@ -136,8 +136,7 @@ async fn a_host_in_the_background_whose_key_cannot_be_printed_is_ended() {
     let full = File::options().write(true).open(Path::new("/dev/full")).unwrap();
     let mut child = command.stdout(Stdio::from(full)).spawn().unwrap();
     let (code, stderr) = end_of(&mut child).await;
-    let why =
-        "cannot print the session's key, so the session was ended: No space left on device (os error 28)";
+    let why = "cannot print the session's key, so the session was ended: No space left on device (os error 28)";
     assert!(code == Some(2) && stderr.ends_with(&format!("watari: {why}\n")), "{code:?} {stderr}");
     room.is_empty_within(WITHIN).await;
     room.is_tidy();

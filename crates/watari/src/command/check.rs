@@ -154,9 +154,7 @@ impl Check {
             return match ClaudeProbe::find(&options) {
                 Ok(probe) => Ok(probe.program().to_owned()),
                 Err(error) if self.claude.is_some() => Err(failure(error)),
-                Err(error) => {
-                    Err(failure(format!("{error}; or fetch one for the check with `watari check --fetch`")))
-                }
+                Err(error) => Err(failure(format!("{error}; or fetch one for the check with `watari check --fetch`"))),
             };
         };
         let spinner = spinner(format!("looking for Claude Code {wanted}, or fetching it by npm (350 MB, once)"));
@@ -175,9 +173,9 @@ impl Check {
         match (self.within_namespace, self.share_network) {
             (true, _) => match namespace::raise_loopback() {
                 Ok(()) => Ok(Network::Namespace),
-                Err(error) => Err(failure(format!(
-                    "cannot use the loopback of the namespace: {error}; try --share-network"
-                ))),
+                Err(error) => {
+                    Err(failure(format!("cannot use the loopback of the namespace: {error}; try --share-network")))
+                }
             },
             (false, true) => Ok(Network::Shared),
             (false, false) => Ok(namespace::enter(&self.arguments(program))),

@@ -238,9 +238,7 @@ fn home(options: &Options) -> Result<SessionDirs, String> {
         (Some(state), Some(runtime)) => {
             Ok(SessionDirs { state, runtime, conversations: watari_sdk::conversations_folder(options) })
         }
-        _ => {
-            Err("there is no folder for session files: set HOME or XDG_STATE_HOME to an absolute path".to_owned())
-        }
+        _ => Err("there is no folder for session files: set HOME or XDG_STATE_HOME to an absolute path".to_owned()),
     }
 }
 

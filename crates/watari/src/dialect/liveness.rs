@@ -19,7 +19,9 @@ pub(crate) fn resumed_elsewhere(entrypoint: &str) -> String {
 /// Why the CLI was terminated.
 pub(crate) fn unresponsive(to: Unanswered, seconds: u64) -> String {
     match to {
-        Unanswered::Interrupt => format!("Claude Code did not react to an interrupt within {seconds} s and was terminated"),
+        Unanswered::Interrupt => {
+            format!("Claude Code did not react to an interrupt within {seconds} s and was terminated")
+        }
         Unanswered::Probe => format!("Claude Code stalled: it wrote nothing for {seconds} s and was terminated"),
     }
 }

@@ -66,9 +66,10 @@ fn not_found(error: &FindError) -> Finding {
         FindError::Directory { path } => {
             (format!("{} is a directory", path.display()), "give the path of the program itself".to_owned())
         }
-        FindError::NotExecutable { path } => {
-            (format!("{} is not executable", path.display()), format!("make it executable: `chmod +x {}`", path.display()))
-        }
+        FindError::NotExecutable { path } => (
+            format!("{} is not executable", path.display()),
+            format!("make it executable: `chmod +x {}`", path.display()),
+        ),
         FindError::NotAProgram { path } => (
             format!("{} is not a program", path.display()),
             "it may be damaged or partially installed; install it again".to_owned(),
@@ -96,10 +97,9 @@ fn version_finding(version: &CliVersion) -> Finding {
 
 fn no_version(error: &ProbeError) -> Finding {
     let (found, advice) = match error {
-        ProbeError::NotRunnable { path: _, source } => (
-            format!("it cannot be run: {source}"),
-            "it may be damaged or built for another machine; install it again",
-        ),
+        ProbeError::NotRunnable { path: _, source } => {
+            (format!("it cannot be run: {source}"), "it may be damaged or built for another machine; install it again")
+        }
         ProbeError::Silent { path: _, within, stderr } => (
             format!("it did not report its version within {} seconds{}", within.as_secs(), quoted(stderr)),
             "run it with --version and see what it waits for",

@@ -62,7 +62,9 @@ impl Orphans {
         let found = self.found.as_ref().ok()?;
         let after = self.after.as_deref().unwrap_or(found);
         let ended = found.iter().filter(|orphan| !after.iter().any(|left| left.pid == orphan.pid));
-        Some(ended.map(|orphan| OrphanEntry { ended: true, ..listed(orphan) }).chain(after.iter().map(listed)).collect())
+        Some(
+            ended.map(|orphan| OrphanEntry { ended: true, ..listed(orphan) }).chain(after.iter().map(listed)).collect(),
+        )
     }
 
     fn found(&self) -> &[Orphan] {

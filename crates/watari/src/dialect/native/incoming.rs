@@ -78,7 +78,9 @@ pub(in crate::dialect) fn since(members: &mut Members<'_>) -> Result<Since, Stri
 pub(super) fn answer(members: &mut Members<'_>) -> Result<Answer, String> {
     let kind: String = members.required("type", "a string")?;
     Ok(match kind.as_str() {
-        "allow" => Answer::Allow { input: content::edited_input(members)?, permissions: members.raw_list("permissions")? },
+        "allow" => {
+            Answer::Allow { input: content::edited_input(members)?, permissions: members.raw_list("permissions")? }
+        }
         "deny" => Answer::Deny {
             message: members.text("message")?.unwrap_or_else(|| "User denied".to_owned()),
             interrupt: members.switch("interrupt")?.unwrap_or(false),

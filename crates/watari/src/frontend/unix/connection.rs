@@ -195,7 +195,8 @@ impl Connection {
         let waiting = outbox.unwritten().len();
         // After a client has disconnected, only the parsing of its last line is awaited.
         let is_disconnected = self.unwritable.is_some();
-        let reads = input.wants_more() && outbox.has_room_for_replies() && answers.len() < UNANSWERED_MAX && !is_disconnected;
+        let reads =
+            input.wants_more() && outbox.has_room_for_replies() && answers.len() < UNANSWERED_MAX && !is_disconnected;
         let writes = waiting > 0 && !is_disconnected;
         // A client that disconnects while its last line is parsed is noticed later, so that the line takes effect.
         let watches = reads || writes || (!input.is_parsing() && !is_disconnected);

@@ -277,7 +277,8 @@ mod tests {
         input.skip_stalled();
         assert_eq!((input.stalled_at(), input.lines.untaken_bytes(), input.held.bytes), (None, 0, 0));
         let received = errors(&mut input, b"rest\n{}\n");
-        let skipped = "a line of 65541 bytes was skipped: no byte of it arrived for 30 seconds; send the whole line again";
+        let skipped =
+            "a line of 65541 bytes was skipped: no byte of it arrived for 30 seconds; send the whole line again";
         assert_eq!(received, [skipped, "type is missing; it must be a string"]);
     }
 

@@ -201,8 +201,8 @@ fn deltas_that_wait_are_joined_and_those_that_are_taken_are_not() {
     let (one, two) = (BlockId(1), BlockId(2));
     let mut encoder = Encoder::new(true);
     encoder.session_id = Some("S".to_owned());
-    let places = vec![(one, 0), (two, 1)];
-    encoder.streaming = Some(Streaming { message: MessageId("m".to_owned()), places, content: Vec::new() });
+    let indices = vec![(one, 0), (two, 1)];
+    encoder.streaming = Some(Streaming { message: MessageId("m".to_owned()), indices, content: Vec::new() });
     let mut out = Vec::new();
     let mut grow = |encoder: &mut Encoder, block, text: &str, behind| {
         encoder.client_is_at(behind);
