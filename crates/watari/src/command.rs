@@ -34,7 +34,7 @@ pub(crate) enum Command {
 impl Command {
     pub(crate) fn run(self) -> ExitCode {
         if let Err(unknown) = self.check_user() {
-            protocol_error(&unknown.to_string());
+            print_error(&unknown.to_string());
             return self.code_for_no_start();
         }
         match self {
@@ -72,12 +72,12 @@ const CANNOT: u8 = 2;
 
 /// Prints why a command failed to run, and returns its exit code.
 pub(crate) fn fail(why: &str) -> ExitCode {
-    protocol_error(why);
+    print_error(why);
     ExitCode::from(CANNOT)
 }
 
 /// Prints an error. It may quote untrusted text, so everything that a terminal would interpret is escaped.
-pub(crate) fn protocol_error(why: &str) {
+pub(crate) fn print_error(why: &str) {
     print_stderr(&format!("watari: {}{}\n", printable(why), descriptors_remedy(why)));
 }
 

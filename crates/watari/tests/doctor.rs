@@ -19,8 +19,8 @@ struct Machine {
     open_files_max: u32,
 }
 
-/// What the doctor said.
-struct ServerMessage {
+/// The output of a run of the doctor.
+struct DoctorRun {
     code: i32,
     stdout: String,
 }
@@ -82,7 +82,7 @@ impl Machine {
     }
 
     /// Runs the doctor. Unless the arguments name an owner, it looks for orphans of no process: other tests have some.
-    fn doctor(&self, arguments: &[&str]) -> ServerMessage {
+    fn doctor(&self, arguments: &[&str]) -> DoctorRun {
         let nobody = NOBODY.to_string();
         let of: &[&str] = if arguments.contains(&"--orphans-of") { &[] } else { &["--orphans-of", &nobody] };
         let output = Command::new("/bin/sh")
@@ -100,7 +100,7 @@ impl Machine {
         assert_eq!(String::from_utf8_lossy(&output.stderr), "");
         let stdout = String::from_utf8(output.stdout).unwrap();
         let stdout = stdout.replace(self.folder.path().to_str().unwrap(), "[machine]");
-        ServerMessage { code: output.status.code().unwrap(), stdout }
+        DoctorRun { code: output.status.code().unwrap(), stdout }
     }
 
     /// Everything there is below the home.
@@ -109,8 +109,8 @@ impl Machine {
     }
 }
 
-impl ServerMessage {
-    /// The exit code, and what is said about one thing.
+impl DoctorRun {
+    /// The exit code, and the lines about one check.
     fn about(&self, check: &str) -> String {
         let is_head = |line: &str| !line.starts_with(' ');
         let of_check = |line: &str| line.get(9..).is_some_and(|rest| rest.starts_with(&format!("{check} ")));
@@ -147,11 +147,11 @@ fn a_home_on_a_disk_without_room_is_a_warning() {
             .unwrap();
         let stdout =
             String::from_utf8(output.stdout).unwrap().replace(machine.folder.path().to_str().unwrap(), "[machine]");
-        let said = ServerMessage { code: output.status.code().unwrap(), stdout };
-        let words = said.about("state folder").split_whitespace().collect::<Vec<_>>().join(" ");
+        let said = DoctorRun { code: output.status.code().unwrap(), stdout };
+        let finding = said.about("state folder").split_whitespace().collect::<Vec<_>>().join(" ");
         let expected = "exit 0 warning state folder the disk of [machine]/home/.local/state/watari is full free space there, \
                         or set XDG_STATE_HOME to a folder on another disk";
-        assert_eq!(words, expected, "{options}");
+        assert_eq!(finding, expected, "{options}");
     }
 }
 
@@ -436,9 +436,8 @@ fn the_folders_of_locks_and_of_private_files_are_looked_at_and_orphans_in_them_r
     machine.make_folder(&locks, 0o770);
     machine.make_folder(&private, 0o755);
     fs::write(&orphan, "watari stdio, process 17").unwrap();
-    let about = |said: &ServerMessage| {
-        ["locks folder", "private folder", "lock files"].map(|check| said.about(check)).join("\n")
-    };
+    let about =
+        |said: &DoctorRun| ["locks folder", "private folder", "lock files"].map(|check| said.about(check)).join("\n");
     insta::assert_snapshot!(about(&machine.doctor(&[])), @"
     exit 1
     problem  locks folder    [machine]/home/.local/state/watari/locks is open to others (mode 770)
@@ -578,7 +577,7 @@ mod orphans {
         }
     }
 
-    fn orphans_of(owner: u32, machine: &Machine, arguments: &[&str]) -> ServerMessage {
+    fn orphans_of(owner: u32, machine: &Machine, arguments: &[&str]) -> DoctorRun {
         machine.doctor(&[&["--orphans-of", &owner.to_string()], arguments].concat())
     }
 

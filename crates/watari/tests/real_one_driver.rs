@@ -225,17 +225,17 @@ async fn a_conversation_that_another_program_resumes_is_reported_in_every_dialec
     let seen = native.until("resumed_elsewhere").await;
     let reported = seen.last().unwrap();
     assert_eq!((&reported["session_id"], &reported["entrypoint"]), (&json!(id), &json!("sdk-cli")));
-    let words = "another program (\"sdk-cli\") has resumed this conversation: each loses the turns of the other; end \
+    let message = "another program (\"sdk-cli\") has resumed this conversation: each loses the turns of the other; end \
                  one of them";
     let error = client.until("error").await.pop().unwrap();
-    assert_eq!((&error["kind"], &error["message"]), (&json!("session"), &json!(words)));
+    assert_eq!((&error["kind"], &error["message"]), (&json!("session"), &json!(message)));
     host.stop().await;
 
     let (mut bridge, id) = room.bridge_with(json!({})).await;
     room.resume_without_us(&id).await;
     bridge.send(json!({"type": "user_message", "text": "still there?"})).await;
     let error = bridge.until("error").await.pop().unwrap();
-    assert_eq!((&error["fatal"], &error["message"]), (&json!(false), &json!(words)));
+    assert_eq!((&error["fatal"], &error["message"]), (&json!(false), &json!(message)));
     bridge.close_input();
     assert_eq!(bridge.exit().await.code(), Some(0));
 }

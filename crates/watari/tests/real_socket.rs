@@ -212,7 +212,7 @@ async fn a_host_that_was_ended_or_killed_is_resumed_with_its_conversation_and_it
     let session_id = room.record()["session_id"].as_str().unwrap().to_owned();
     host.stop().await;
     // In good order, and then killed.
-    for (number, words) in ["two", "three"].into_iter().enumerate() {
+    for (number, text) in ["two", "three"].into_iter().enumerate() {
         let host = room.host(&["--resume", &session_id]).await;
         let mut client = host.client_with_init().await;
         client.send(json!({"type": "hello", "since": position})).await;
@@ -220,7 +220,7 @@ async fn a_host_that_was_ended_or_killed_is_resumed_with_its_conversation_and_it
         assert_eq!(hello.last().unwrap()["resume"], "ok");
         client.say("and more").await;
         let mut seen = Vec::new();
-        while !text_of(&seen).ends_with(words) || of_type(&seen, "done").len() <= number {
+        while !text_of(&seen).ends_with(text) || of_type(&seen, "done").len() <= number {
             seen.push(client.next().await.unwrap());
         }
         assert_eq!(of_type(&seen, "done").len(), number + 1, "{seen:?}");

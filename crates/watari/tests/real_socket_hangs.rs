@@ -26,9 +26,9 @@ async fn an_abort_replaces_a_stopped_cli_and_the_next_message_resumes_the_conver
     client.send(json!({"type": "abort"})).await;
     let seen = client.until("done").await;
     assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
-    let words =
+    let message =
         "Claude Code did not react to an interrupt within 5 s and was terminated; the next message starts it again";
-    assert_eq!(of_type(&seen, "error")[0]["message"], words);
+    assert_eq!(of_type(&seen, "error")[0]["message"], message);
     client.say("the third").await;
     assert_eq!(text_of(&client.until("done").await), "Third.");
     let calls = room.stub.as_ref().unwrap().model_calls();

@@ -23,8 +23,8 @@ async fn an_interrupt_of_a_stopped_cli_on_stdio_is_a_fatal_error_and_leaves_noth
     common::signal_cli_of(bridge.pid(), Signal::STOP);
     bridge.send(json!({"type": "interrupt"})).await;
     let seen = bridge.rest().await;
-    let words = "Claude Code did not react to an interrupt within 5 s and was terminated";
-    assert_eq!(seen.last(), Some(&json!({"type": "error", "message": words, "fatal": true})));
+    let message = "Claude Code did not react to an interrupt within 5 s and was terminated";
+    assert_eq!(seen.last(), Some(&json!({"type": "error", "message": message, "fatal": true})));
     assert_eq!(bridge.exit().await.code(), Some(1));
     room.is_empty_within(Duration::from_secs(1)).await;
 }

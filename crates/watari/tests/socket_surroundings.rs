@@ -27,10 +27,10 @@ async fn talks(mut client: Client) {
     client.until("done").await;
 }
 
-/// Waits until the host's log says something.
-async fn logged(room: &Room, words: &str) {
+/// Waits until the host's log contains a text.
+async fn logged(room: &Room, text: &str) {
     let found = async {
-        while !room.log().contains(words) {
+        while !room.log().contains(text) {
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
     };

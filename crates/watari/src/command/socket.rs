@@ -14,7 +14,7 @@ use tracing::level_filters::LevelFilter;
 use watari_hub::{Conversation, SessionDirs, SessionFiles, host};
 use watari_sdk::{Options, PermissionMode, SessionId, stored_spelling};
 
-use super::{StallOptions, StopSignals, fail, print_stdout, protocol_error};
+use super::{StallOptions, StopSignals, fail, print_error, print_stdout};
 use crate::frontend::unix::{self, Listeners};
 use crate::host_log;
 use detached::Started;
@@ -117,7 +117,7 @@ impl Socket {
                 if is_detached {
                     tracing::error!("{why}");
                 }
-                protocol_error(&why);
+                print_error(&why);
                 ExitCode::FAILURE
             }
             Err(panic) => fail(&format!("panicked: {panic}")),
@@ -153,7 +153,7 @@ impl Socket {
         if let Some(why) = files.lock_weakness() {
             let warning = format!("another process could drive the session too: {why}");
             tracing::warn!("{warning}");
-            protocol_error(&format!("warning: {warning}"));
+            print_error(&format!("warning: {warning}"));
         }
         let key = files.key().clone();
         let chosen = || Ok(home.runtime.join(format!("{key}.agent.sock")));

@@ -146,7 +146,7 @@ impl Bridge {
         self.output = None;
         let is_disconnected = [io::ErrorKind::BrokenPipe, io::ErrorKind::ConnectionReset].contains(&error.kind());
         if !is_disconnected && !std::mem::replace(&mut self.has_lost_output, true) {
-            crate::command::protocol_error(&format!("cannot write the output, so the session ends: {error}"));
+            crate::command::print_error(&format!("cannot write the output, so the session ends: {error}"));
         }
     }
 }

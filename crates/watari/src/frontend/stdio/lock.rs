@@ -4,7 +4,7 @@ use watari_hub::lock::{ConversationLocks, Lock, LockError};
 use watari_sdk::files::folders;
 use watari_sdk::{Options, Session, SessionId, conversations_folder, resolve_continue, threads};
 
-use crate::command::protocol_error;
+use crate::command::print_error;
 
 /// The lock of a conversation whose id is known now or later.
 #[derive(Debug, Default)]
@@ -68,7 +68,7 @@ impl ConversationLock {
             Err(error @ LockError::Io { .. }) => Some(error.to_string()),
         };
         if let Some(why) = weakness {
-            protocol_error(&format!("warning: another process could drive the session {id} too: {why}"));
+            print_error(&format!("warning: another process could drive the session {id} too: {why}"));
         }
         self.id = Some(id.clone());
         Ok(())

@@ -70,8 +70,8 @@ fn values(schema: &Value) -> Vec<Value> {
         for wrong in [json!("a word"), json!(["a word"])] {
             let line = json!({"type": "start", "prompt": "go", "options": {name: wrong}});
             let error = read(line.to_string().as_bytes()).err().unwrap_or_default();
-            let words = error.split(|letter: char| !letter.is_alphanumeric());
-            values.extend(words.flat_map(|word| [json!(word), json!([word])]));
+            let candidates = error.split(|letter: char| !letter.is_alphanumeric());
+            values.extend(candidates.flat_map(|word| [json!(word), json!([word])]));
         }
     }
     values.sort_by_key(Value::to_string);
