@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
 
+#[path = "tidy/retired.rs"]
+mod retired;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -140,4 +143,74 @@ fn unsafe_code_stands_in_one_place() {
     let block = ["unsafe", " {"].concat();
     let places = rust_files().into_iter().filter(|(_, text)| text.contains(&block)).map(|(path, _)| path);
     assert_eq!(places.collect::<Vec<_>>(), [root().join("crates/sdk/src/inherited.rs")]);
+}
+
+
+/// The identifiers of Rust code: words outside of comments and strings.
+fn identifiers(code: &str) -> BTreeSet<&str> {
+    let mut found = BTreeSet::new();
+    let mut rest = code;
+    while let Some(next) = rest.chars().next() {
+        let length = if rest.starts_with("//") {
+            rest.find('\n').unwrap_or(rest.len())
+        } else if let Some(hashes) = rest.strip_prefix('r').map(|rest| rest.len() - rest.trim_start_matches('#').len())
+            && rest[1 + hashes..].starts_with('"')
+        {
+            let end = format!("\"{}", "#".repeat(hashes));
+            rest[2 + hashes..].find(&end).map_or(rest.len(), |at| 2 + hashes + at + end.len())
+        } else if next == '"' {
+            end_of_string(rest)
+        } else if next.is_alphabetic() || next == '_' {
+            let length = rest.find(|letter: char| !letter.is_alphanumeric() && letter != '_').unwrap_or(rest.len());
+            found.insert(&rest[..length]);
+            length
+        } else if rest.starts_with("'\"'") || rest.starts_with("'\\") {
+            rest[1..].find('\'').map_or(rest.len(), |at| at + 2)
+        } else {
+            next.len_utf8()
+        };
+        rest = &rest[length.max(1)..];
+    }
+    found
+}
+
+fn end_of_string(text: &str) -> usize {
+    let mut escaped = false;
+    for (at, letter) in text.char_indices().skip(1) {
+        match letter {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            '"' => return at + 1,
+            _ => {}
+        }
+    }
+    text.len()
+}
+
+#[test]
+fn identifiers_are_found_outside_of_comments_and_strings() {
+    let code = "let a = \"b \\\" c\"; // d\nr#\"e \" f\"#; '\"' g('\\'', h)";
+    assert_eq!(identifiers(code).into_iter().collect::<Vec<_>>(), ["a", "g", "h", "let"]);
+}
+
+#[test]
+fn retired_names_are_not_used_as_identifiers() {
+    let is_list = |path: &Path| path.ends_with("tidy/retired.rs");
+    let mut used = Vec::new();
+    for (path, text) in rust_files().into_iter().filter(|(path, _)| !is_list(path)) {
+        let names = identifiers(&text);
+        let retired = retired::IDENTIFIERS.iter().filter(|(name, _)| names.contains(name));
+        used.extend(retired.map(|(name, instead)| format!("{}: {name}; write {instead}", path.display())));
+    }
+    assert!(used.is_empty(), "{} retired names are used:\n{}", used.len(), used.join("\n"));
+}
+
+#[test]
+fn retired_words_are_not_in_the_schemas() {
+    for file in files().into_iter().filter(|path| path.parent().is_some_and(|folder| folder.ends_with("docs/schema"))) {
+        let text = fs::read_to_string(&file).unwrap();
+        for (word, instead) in retired::WIRE_WORDS {
+            assert!(!text.contains(&format!("\"{word}\"")), "{}: {word}; write {instead}", file.display());
+        }
+    }
 }

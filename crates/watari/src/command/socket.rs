@@ -51,7 +51,7 @@ pub(crate) struct Socket {
     #[arg(long, value_name = "FILE|JSON")]
     mcp_config: Option<String>,
     /// Run nothing that the directory configures: read no settings, start no MCP servers except those of --mcp-config,
-    /// and hide the repository from git
+    /// and run no git
     #[arg(long)]
     untrusted: bool,
     /// Exit after SECONDS without a connected client, a running turn or background work [default: never]

@@ -202,9 +202,9 @@ pub(crate) async fn all_know_the_same(host: &Host, prompts: usize, seed: u64) {
         assert!(native.texts.is_empty() && cut_native.texts.is_empty(), "{:?} {:?}", native.texts, cut_native.texts);
         assert_eq!(received.joined(), cut_received.joined());
         let text: String = native.finished.values().cloned().collect();
-        let received: String =
+        let streamed: String =
             received.joined().iter().filter_map(|line| line["text"].as_str().map(str::to_owned)).collect();
-        assert_eq!(received.len(), text.len(), "the text of the document's dialect is not that of the blocks");
+        assert_eq!(streamed.len(), text.len(), "the text of the document's dialect is not that of the blocks");
     };
     assert!(tokio::time::timeout(WITHIN, Box::pin(watching)).await.is_ok(), "seed {seed} takes too long");
 }
