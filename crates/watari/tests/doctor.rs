@@ -665,7 +665,7 @@ fn where_marks_cannot_be_read_that_is_said() {
     let machine = Machine::with_claude(HEALTHY);
     insta::assert_snapshot!(machine.doctor(&["--terminate-orphans"]).about("orphans"), @"
     exit 0
-    ok       orphans         not known: this system does not show the environment of other processes, by which what sessions left behind is found
+    ok       orphans         this system does not show the environment of other processes, by which what sessions left behind is found
     ");
     assert_eq!(machine.doctor(&["--json"]).json()["orphans"], Value::Null);
 }

@@ -1,4 +1,4 @@
-//! The mode in which everything runs without a question is opened by whoever starts the session, and by no client: on both
+//! Only the program that starts the session can allow bypassPermissions; no client can: on both
 //! versions of the real CLI, of which the older one refuses nothing of this by itself.
 
 #![allow(clippy::duplicate_mod, reason = "both clients are judged by the same schemas")]

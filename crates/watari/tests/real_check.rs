@@ -58,7 +58,7 @@ fn a_tool_that_is_missing_is_noticed_and_an_unknown_version_is_compared_with_the
     ");
 }
 
-/// Scenarios that somebody wrote, each for something that was once judged wrongly.
+/// Scenarios of users, each for something that was once judged wrongly.
 const OWN: [&str; 5] = [
     r#"
 name: nothing_of_the_directory_runs

@@ -179,7 +179,7 @@ async fn a_conversation_that_stdio_has_is_refused_on_stdio_and_to_a_host() {
     let mut child = room.hosts.command(&["--resume", &id]).spawn().unwrap();
     let (code, stderr) = end_of(&mut child).await;
     assert_eq!((code, stderr), (Some(1), format!("watari: {holder}: connect to that, or end it first\n")));
-    // And it goes on with whoever has it.
+    // The session continues with its holder.
     bridge.send(json!({"type": "user_message", "text": "and now?"})).await;
     bridge.until("turn_result").await;
     bridge.close_input();

@@ -28,9 +28,9 @@ async fn what_is_told_in_watari_s_own_dialect_fits_its_schema_and_so_does_what_i
     client.send(json!({"type": "request", "id": "r", "request": {"type": "context_usage"}})).await;
     seen.extend(client.until("became_idle").await);
     // What it was answered is no event, and what is fleeting is not stored.
-    let kept: Vec<_> = seen.iter().filter(|line| line["seq"].is_string()).collect();
-    assert!(kept.len() > 10 && kept.len() < seen.len() - 2, "{seen:#?}");
-    assert!(room.events().iter().zip(kept).all(|(stored, told)| stored == told));
+    let durable: Vec<_> = seen.iter().filter(|line| line["seq"].is_string()).collect();
+    assert!(durable.len() > 10 && durable.len() < seen.len() - 2, "{seen:#?}");
+    assert!(room.events().iter().zip(durable).all(|(stored, received)| stored == received));
     host.stop().await;
 }
 
@@ -92,7 +92,7 @@ async fn the_flow_of_the_document() {
     assert_eq!(text_of(&seen), "I will look.Fixed.");
     assert!(room.sandbox.cwd().join("made").exists());
     assert_eq!(of_type(&seen, "init")[0]["session_id"], room.record()["session_id"]);
-    // The client goes, the session stays, and another client goes on with it.
+    // The client disconnects, the session stays, and another client continues it.
     drop(client);
     let mut second = host.client_with_init().await;
     second.say("more").await;
@@ -211,7 +211,7 @@ async fn a_host_that_was_ended_or_killed_is_resumed_with_its_conversation_and_it
     let position = seen.last().unwrap()["seq"].clone();
     let session_id = room.record()["session_id"].as_str().unwrap().to_owned();
     host.stop().await;
-    // In good order, and then killed.
+    // Stopped gracefully, and then killed.
     for (number, text) in ["two", "three"].into_iter().enumerate() {
         let host = room.host(&["--resume", &session_id]).await;
         let mut client = host.client_with_init().await;

@@ -1,4 +1,4 @@
-//! A host whose real CLI is stopped in the middle of a turn: no client is left waiting, and the conversation goes on.
+//! A host whose real CLI is stopped during a turn: no client waits forever, and the conversation continues.
 
 #![allow(clippy::unwrap_used, reason = "a test that meets what it does not expect has failed")]
 

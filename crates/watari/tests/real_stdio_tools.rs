@@ -121,7 +121,7 @@ async fn a_turn_that_is_interrupted_closes_its_call_and_a_late_result_is_refused
         let late = bridge.until("error").await.pop().unwrap();
         let why = "callId call_1: ask 1 is not open: it was answered, withdrawn, has expired or never was";
         assert_eq!(late["message"], why);
-        // The session goes on.
+        // The session continues.
         bridge.send(json!({"type": "user_message", "text": "go on"})).await;
         let seen = bridge.until("turn_result").await;
         assert_eq!(seen.last().unwrap()["subtype"], "success");

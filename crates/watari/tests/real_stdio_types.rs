@@ -18,7 +18,7 @@ use watari_testkit::{Reply, Script};
 /// So that neither its name nor its price depends on the CLI.
 const MODEL: &str = "claude-sonnet-4-5";
 
-/// A command that does not end before somebody writes to the pipe which it makes.
+/// A command that ends when another process writes to the pipe that it makes.
 const WAIT: &str = "mkfifo gate && cat gate";
 
 fn bash(input: Value) -> Reply {

@@ -60,7 +60,7 @@ fn open_to_all(path: &Path) {
     fs::set_permissions(path, Permissions::from_mode(0o777)).unwrap();
 }
 
-/// What somebody hears on a socket.
+/// What another user receives on a socket.
 async fn received_by(user: u32, socket: &Path, line: &str) -> String {
     let mut perl = std::process::Command::new(PERL);
     perl.args(["-MIO::Socket::UNIX", "-e", ASK]).args([socket.as_os_str(), line.as_ref()]).current_dir("/");
@@ -82,7 +82,7 @@ async fn another_user_hears_nothing_even_when_every_mode_was_loosened() {
         if user == ANOTHER_USER {
             assert_eq!(received_by(user, &socket, "").await, "not let in: Permission denied");
         }
-        // Everything that could keep somebody out: the sockets, and all folders above them.
+        // Everything that could keep another user out: the sockets, and all folders above them.
         [&socket, &native].into_iter().for_each(|path| open_to_all(path));
         socket.ancestors().skip(1).take_while(|folder| *folder != Path::new("/tmp")).for_each(open_to_all);
         let hello = r#"{"type":"hello","protocol":[1]}"#;
@@ -305,7 +305,7 @@ async fn a_host_that_is_told_to_end_in_a_turn_says_why_and_leaves_nothing() {
     room.is_empty_within(GONE_WITHIN).await;
     room.is_tidy();
     assert_eq!(room.record()["state"], "ended");
-    // Everything that was told is kept.
+    // Everything that was sent is stored.
     assert_eq!(room.events().last(), told.last());
 }
 

@@ -1,4 +1,4 @@
-//! What was kept by every version so far can be taken up by this one: a log and a record of each format are kept here.
+//! This version resumes sessions that earlier versions stored: a log and a record of each format are stored here.
 
 #![allow(clippy::unwrap_used, reason = "a test that meets what it does not expect has failed")]
 
@@ -13,7 +13,7 @@ use serde_json::json;
 
 const SESSION_ID: &str = "3447b64d-2090-41fe-b1dc-65114ad62db4";
 
-/// A room in which a session was kept so.
+/// A room with a session that was stored in this format.
 fn room(events: &str, record: &str) -> Room {
     let room = Room::fake("prompt\ntext Again.\nresult\n");
     let folder = room.state().join("sessions/k7q2m4x9p1t0");

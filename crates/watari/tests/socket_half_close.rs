@@ -107,7 +107,7 @@ async fn a_client_that_half_closes_while_much_waits_for_it_gets_all_of_it() {
     let seen = native.until("became_idle").await;
     assert_eq!(of_type(&seen, "block_finished").len(), blocks);
     native.until("became_idle").await;
-    // And the stream goes on.
+    // The stream continues.
     reader.say("two").await;
     assert_eq!(text_of(&late.until("done").await), "You said two");
     native.until("became_idle").await;

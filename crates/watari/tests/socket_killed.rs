@@ -245,7 +245,7 @@ async fn is_over(room: &Room) {
     assert_eq!(watari_hub::inspect(&only_session(room)).unwrap().state, State::Interrupted);
 }
 
-/// A host that comes after one that was killed. It goes on behind what the witness knows.
+/// The next host after a killed one. It continues after the last event that the witness received.
 async fn resume(room: &Room, last: &str) -> (Host, Witness) {
     let id = room.record()["session_id"].as_str().unwrap().to_owned();
     let host = room.host(&["--resume", &id]).await;

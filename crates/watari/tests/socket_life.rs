@@ -1,4 +1,4 @@
-//! The life of a host on the fake CLI: what its clients are told when the CLI goes, when nobody answers, and when it ends.
+//! The life of a host on the fake CLI: what its clients receive when the CLI exits, when nobody answers, and when it ends.
 
 #![allow(clippy::unwrap_used, reason = "a test that meets what it does not expect has failed")]
 
@@ -399,7 +399,7 @@ async fn a_client_that_keeps_only_its_place_is_asked_again_what_is_open() {
     "#);
     second.send(json!({"type": "approve", "request_id": "t"})).await;
     second.until("done").await;
-    // Watari's own dialect tells every event once: whoever speaks it knows what was opened.
+    // The native dialect sends every event once: its clients know which asks are open.
     let (mut native, _) = host.native_since(place).await;
     let told = native.until("caught_up").await;
     assert_eq!(of_type(&told, "ask_opened"), Vec::<&Value>::new());

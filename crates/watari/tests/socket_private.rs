@@ -19,7 +19,7 @@ use watari_testkit::processes::children_of;
 
 const ONE_TURN: &str = "prompt\ntext Hello\nresult\n";
 
-/// Servers of which the CLI is told in a file.
+/// MCP servers that are passed to the CLI in a file.
 const SERVERS: &str = r#"{"mcpServers":{"mine":{"command":"true","env":{"TOKEN":"secret"}}}}"#;
 
 /// Everything below a folder, with its mode.

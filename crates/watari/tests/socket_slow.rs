@@ -36,7 +36,7 @@ async fn hung_up(stream: &UnixStream, within: Duration) -> bool {
     let stream = stream.try_clone().unwrap();
     let limit = Timespec::try_from(within).unwrap();
     let waiting = move || {
-        // Nothing is asked for, so only the end is told.
+        // The client has no subscription, so it only learns of the end.
         let mut ends = [PollFd::new(&stream, PollFlags::empty())];
         poll(&mut ends, Some(&limit)).unwrap() > 0 && ends[0].revents().contains(PollFlags::HUP)
     };

@@ -48,7 +48,7 @@ async fn a_runtime_folder_that_was_removed_is_made_again_with_both_sockets() {
     appears(&native).await;
     talks(host.client_with_init().await).await;
     assert_eq!(host.native_since(json!(0)).await.1["resume"], "ok");
-    // And whoever was there has missed nothing.
+    // The connected client has missed nothing.
     stays.until("done").await;
     host.stop().await;
     room.is_tidy();
@@ -61,7 +61,7 @@ async fn a_listener_with_a_full_queue_in_the_place_of_its_socket_does_not_stop_a
     let host = room.host(&["--socket", path.to_str().unwrap()]).await;
     let native = room.record()["key"].as_str().map(|key| room.state().join(format!("run/{key}.sock"))).unwrap();
     fs::remove_file(&path).unwrap();
-    // Somebody else's, who accepts nobody: whoever connects waits for ever.
+    // Another program's socket, which accepts no connection: a client would wait forever.
     let stranger = socket(AddressFamily::UNIX, SocketType::STREAM, None).unwrap();
     bind(&stranger, &SocketAddrUnix::new(&path).unwrap()).unwrap();
     listen(&stranger, 0).unwrap();

@@ -1,4 +1,4 @@
-//! A message that gets no turn is told, so that a client which counts results does not wait for it.
+//! A message that gets no turn is reported, so that a client that counts results does not wait for it.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
 

@@ -124,7 +124,7 @@ pub(crate) fn numbered(before: &str, name: &str) -> Option<AskId> {
     is_number.then(|| number.parse().ok())?.map(AskId)
 }
 
-/// How many digits the number of an ask may have: every such number can be one.
+/// How many digits the number of an ask may have: every number of this length fits into a `u64`.
 const NUMBER_DIGITS_MAX: usize = 19;
 
 /// The edited input of a tool. It may not be empty: the CLI would run the original input.

@@ -13,7 +13,7 @@ use super::judge::{BRIDGE, Judge, NATIVE, SOCKET};
 use super::socket::SocketDialect;
 use super::speaker::Speaker;
 
-/// A value that is nested deeper than any reader of Rust values goes, and what a judge is shown in its place.
+/// A value that is nested too deep to be parsed as a Rust value. The validator sees a placeholder instead.
 const DEEP: [(&str, &str, &str); 2] = [("[", "]", "[7]"), ("{\"a\":", "}", "{\"a\":7}")];
 const LEVELS: usize = 300;
 

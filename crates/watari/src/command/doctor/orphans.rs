@@ -37,7 +37,7 @@ impl Orphans {
     pub(super) fn finding(&self) -> Finding {
         let found = match &self.found {
             Ok(found) => found,
-            Err(unknown) => return Finding::ok(Check::Orphans, format!("not known: {unknown}")),
+            Err(unknown) => return Finding::ok(Check::Orphans, unknown.to_string()),
         };
         match &self.after {
             None if found.is_empty() => Finding::ok(Check::Orphans, "none"),
