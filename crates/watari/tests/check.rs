@@ -1,4 +1,4 @@
-//! `watari check` with CLIs that do not work: what is said, what it exits with, and that nothing is left.
+//! `watari check` with CLIs that do not work: its output, its exit code, and that no process is left.
 
 #![allow(clippy::unwrap_used, reason = "a test that meets what it does not expect has failed")]
 

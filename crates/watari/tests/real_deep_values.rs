@@ -1,4 +1,5 @@
-//! Values that are nested too deep or mean no tool, on the real CLI: they are refused by name, and the CLI works on.
+//! Values that are nested too deep or name no tool, on the real CLI: they are refused by name, and the CLI continues to
+//! work.
 
 #![allow(clippy::unwrap_used, reason = "a test that meets what it does not expect has failed")]
 

@@ -1,4 +1,4 @@
-//! `watari doctor` on the real CLIs: what it asks them, they answer.
+//! `watari doctor` on the real CLIs: they answer its questions.
 
 #![allow(clippy::unwrap_used, reason = "a test that meets what it does not expect has failed")]
 

@@ -1,5 +1,5 @@
-//! Sessions on a system that gives this program no further thread, as when a user's limit of processes is reached: what is
-//! done beside is done on the spot or put off, and nothing panics.
+//! Sessions on a system that gives this program no further thread, as when a user's limit of processes is reached: the
+//! work of threads is done in place or postponed, and nothing panics.
 
 #![allow(clippy::duplicate_mod, reason = "both clients are judged by the same schemas")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]

@@ -1,4 +1,5 @@
-//! Tools of clients on the socket, on the real CLI: a call that ends without a result, and a server that has their name.
+//! Tools of clients on the socket, on the real CLI: a call that ends without a result, and an MCP server with the name
+//! of the tool server.
 
 #![allow(clippy::unwrap_used, reason = "a test that meets what it does not expect has failed")]
 

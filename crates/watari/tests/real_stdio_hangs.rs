@@ -1,5 +1,5 @@
-//! `watari stdio` whose real CLI is stopped in the middle of a turn, or given up while it starts: the client is not left
-//! waiting, and nothing is left.
+//! `watari stdio` whose real CLI is stopped during a turn, or is aborted while it starts: the client does not wait
+//! forever, and no process is left.
 
 #![allow(clippy::unwrap_used, reason = "a test that meets what it does not expect has failed")]
 

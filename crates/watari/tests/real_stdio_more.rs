@@ -1,4 +1,4 @@
-//! The bridge on the real CLI: what its clients can send, how their answers are taken, and how it ends.
+//! The bridge on the real CLI: what its clients can send, how their answers are handled, and how it ends.
 
 // Some of it has children that get away where there is no subreaper; `real_stdio` has the rest.
 #![cfg(not(watari_portable))]

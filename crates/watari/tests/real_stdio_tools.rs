@@ -1,4 +1,4 @@
-//! The bridge on the real CLI: tools that the client runs itself.
+//! The bridge on the real CLI: tools that the client runs.
 
 #![allow(clippy::unwrap_used, reason = "a test that meets what it does not expect has failed")]
 

@@ -1,5 +1,5 @@
-//! The bridge on the real CLI: a whole line of every type, in which only what is named differs from run to run or is the
-//! CLI's own text.
+//! The bridge on the real CLI: a complete line of every type, in which only the listed values differ from run to run or
+//! are the CLI's own text.
 
 #![allow(clippy::unwrap_used, reason = "a test that meets what it does not expect has failed")]
 

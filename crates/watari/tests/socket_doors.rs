@@ -1,4 +1,4 @@
-//! Who gets to a session on its sockets and who does not, and how a host comes and goes: every door, on the fake CLI.
+//! Who can connect to a session's sockets and who cannot, and how a host starts and stops, on the fake CLI.
 
 #![cfg(all(target_os = "linux", not(watari_portable)))]
 #![allow(clippy::unwrap_used, reason = "a test that meets what it does not expect has failed")]

@@ -1,5 +1,5 @@
-//! A client that closes only its sending half still gets everything: what its commands caused, and the stream until it goes.
-//! On the fake CLI.
+//! A client that closes only its sending half still receives everything: the effects of its commands, and events until
+//! it disconnects. On the fake CLI.
 
 #![cfg(all(target_os = "linux", not(watari_portable)))]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]

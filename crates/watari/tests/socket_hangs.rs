@@ -1,4 +1,4 @@
-//! A host whose CLI does not react: what ends a turn ends it all the same, and what ends the host does too.
+//! A host whose CLI does not react: turns and the host can still be ended.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
 

@@ -1,5 +1,5 @@
-//! A host that is killed at any moment loses nothing that anybody was told, leaves nothing that runs, and the next host says
-//! what became of the rest. On the fake CLI.
+//! A host that is killed at any moment loses nothing that it has reported to a client and leaves no process, and the
+//! next host reports what became of the rest. On the fake CLI.
 
 #![cfg(all(target_os = "linux", not(watari_portable)))]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]

@@ -1,4 +1,4 @@
-//! Lines that are made to hurt, of clients and of the CLI: they cost their sender, and nobody else. On the fake CLI.
+//! Malicious lines of clients and of the CLI: only their sender pays for them. On the fake CLI.
 
 #![cfg(all(target_os = "linux", not(watari_portable)))]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]

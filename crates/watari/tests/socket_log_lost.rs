@@ -1,5 +1,5 @@
-//! What is done to a session's files under a running host: the host notices, reports it, and says `accepted` only for what
-//! is stored in a file that the next host finds. On the fake CLI.
+//! Other programs change a session's files under a running host: the host notices and reports it, and sends `accepted`
+//! only for what is stored in a file that the next host finds. On the fake CLI.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
 

@@ -1,4 +1,4 @@
-//! MCP servers that are named on the command line: one reading, whether they stand there or in a file.
+//! MCP servers from the command line: they are read in the same way, whether given inline or in a file.
 
 #![allow(clippy::unwrap_used, reason = "a test that meets what it does not expect has failed")]
 

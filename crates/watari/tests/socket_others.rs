@@ -1,4 +1,5 @@
-//! Files and folders of other users on the way to those of a host: what they could change is refused, and left as it is.
+//! Files and folders of other users on the path of a host's files: what other users could change is refused and left
+//! unchanged.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
 

@@ -1,4 +1,4 @@
-//! What a host makes on disk is for its user alone, whatever the umask, and nothing private of it stays.
+//! Files that a host creates are readable only by its user, whatever the umask, and no private file remains.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
 

@@ -1,5 +1,4 @@
-//! A client that does not read is nobody's burden: others get everything, and one that costs too much is let go. On the
-//! fake CLI.
+//! A client that does not read affects no other client, and is disconnected when it costs too much. On the fake CLI.
 
 #![cfg(all(target_os = "linux", not(watari_portable)))]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]

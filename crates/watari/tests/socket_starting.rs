@@ -1,4 +1,4 @@
-//! A host while its CLI starts, or is started again: what ends the session or a message is heard at once.
+//! A host while its CLI starts or restarts: requests that end the session or a message take effect immediately.
 
 #![allow(clippy::unwrap_used, reason = "a test that meets what it does not expect has failed")]
 

@@ -1,5 +1,5 @@
-//! A host whose disk is full reports it, waits, loses nothing, and continues by itself when there is room. On the fake CLI, on a
-//! disk of its own that is too small, which only root can make, in a namespace of its own.
+//! A host whose disk is full reports it, waits, loses nothing, and continues by itself when there is room. On the fake
+//! CLI, on a separate small disk, which only root can create, in a separate namespace.
 
 #![cfg(all(target_os = "linux", not(watari_portable)))]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]

@@ -1,4 +1,4 @@
-//! What happens around a host: folders, sockets, logs and outputs that go away, block, or are not what they should be.
+//! Changes around a host: folders, sockets, logs and outputs that disappear, block, or are not what they should be.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
 

@@ -1,4 +1,4 @@
-//! Whatever a client writes, a line that says nothing gets one error, and the session is still to be had.
+//! Whatever a client writes, an invalid line gets one error, and a session can still be started.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
 

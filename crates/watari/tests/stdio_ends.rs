@@ -1,4 +1,4 @@
-//! What standard input and output of `watari stdio` may be, and how it is noticed that nobody is at the other end.
+//! What standard input and output of `watari stdio` may be, and how it notices that the other end is closed.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
 

@@ -1,5 +1,5 @@
-//! Descriptors that `watari` inherits: other processes share them, so their flags are not changed, and every state of them
-//! is handled.
+//! Descriptors that `watari` inherits: other processes share them, so their flags are not changed, and every state of
+//! them is handled.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
 

@@ -1,4 +1,4 @@
-//! `watari stdio` with a CLI that does not react: every way out still leads out.
+//! `watari stdio` with a CLI that does not react: every way to end the session still works.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
 

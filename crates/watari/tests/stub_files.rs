@@ -1,4 +1,5 @@
-//! Files that a user names for `watari stub`: whatever is there, nothing blocks, nobody else's is written, no mode is changed.
+//! Files that a user names for `watari stub`: whatever they are, nothing blocks, no file of another user is written,
+//! and no mode is changed.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
 

@@ -1,4 +1,4 @@
-//! A small judge of JSON by a JSON Schema: the words of draft 2020-12 that ours use, and a panic for any other.
+//! A small validator for JSON Schema: the keywords of draft 2020-12 that our schemas use, and a panic for any other.
 
 #![allow(dead_code, reason = "every test program uses some of it")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]

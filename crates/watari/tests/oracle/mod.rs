@@ -1,5 +1,5 @@
-//! The oracle of replay: one client that stays, and one that is cut off again and again and comes back. In the end both
-//! must know the same, each numbered event once and in order, and every block's text whole.
+//! The replay oracle: one client that stays connected, and one that is disconnected again and again and reconnects. In
+//! the end both must know the same: each durable event once and in order, and the complete text of every block.
 
 #![allow(dead_code, reason = "every test program uses some of it")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
