@@ -20,7 +20,7 @@ use watari_sdk::{Liveness, files, is_signal_ignored};
 use crate::printable::printable;
 use crate::standard_streams::{write_all, write_within};
 
-/// What the program is asked to do.
+/// A subcommand.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
     Stdio(stdio::Stdio),
@@ -34,7 +34,7 @@ pub(crate) enum Command {
 impl Command {
     pub(crate) fn run(self) -> ExitCode {
         if let Err(unknown) = self.check_user() {
-            protocol_error(&unknown.to_string());
+            print_error(&unknown.to_string());
             return self.code_for_no_start();
         }
         match self {
@@ -47,10 +47,10 @@ impl Command {
         }
     }
 
-    /// What uses files or listens must know its own user from others.
+    /// A command that uses files or listens must be able to tell its own user from others.
     fn check_user(&self) -> Result<(), files::UnknownUser> {
         match self {
-            // It only prints.
+            // This command only prints.
             Command::Schema(_) => Ok(()),
             Command::Stdio(_) | Command::Socket(_) | Command::Stub(_) | Command::Check(_) | Command::Doctor(_) => {
                 files::check_this_user()
@@ -58,7 +58,7 @@ impl Command {
         }
     }
 
-    /// What a command exits with that could not begin.
+    /// The exit code of a command that could not start.
     fn code_for_no_start(&self) -> ExitCode {
         match self {
             Command::Stdio(_) | Command::Socket(_) => ExitCode::FAILURE,
@@ -67,45 +67,45 @@ impl Command {
     }
 }
 
-/// What a command exits with that could not do what it was asked to; one is for an answer that is a no.
+/// The exit code of a command that failed to run. Code 1 is a negative result.
 const CANNOT: u8 = 2;
 
-/// Says why a command cannot do what it was asked to.
+/// Prints why a command failed to run, and returns its exit code.
 pub(crate) fn fail(why: &str) -> ExitCode {
-    protocol_error(why);
+    print_error(why);
     ExitCode::from(CANNOT)
 }
 
-/// Prints why something cannot be done. It may quote anybody, so a terminal shows it and obeys nothing of it.
-pub(crate) fn protocol_error(why: &str) {
-    say(&format!("watari: {}{}\n", printable(why), descriptors_remedy(why)));
+/// Prints an error. It may quote untrusted text, so everything that a terminal would interpret is escaped.
+pub(crate) fn print_error(why: &str) {
+    print_stderr(&format!("watari: {}{}\n", printable(why), descriptors_remedy(why)));
 }
 
-/// What to do about a limit that any step can meet, unless that is said already.
+/// The remedy for too few file descriptors, an error that any step can meet, unless the text already has it.
 fn descriptors_remedy(why: &str) -> String {
     let few = io::Error::from(Errno::MFILE).to_string();
-    let is_unsaid = why.contains(&few) && !why.contains(MORE_DESCRIPTORS);
-    if is_unsaid { format!("; {MORE_DESCRIPTORS}") } else { String::new() }
+    let is_missing = why.contains(&few) && !why.contains(MORE_DESCRIPTORS);
+    if is_missing { format!("; {MORE_DESCRIPTORS}") } else { String::new() }
 }
 
-/// How long somebody may take to read what is told in passing.
-const TOLD_WITHIN: Duration = Duration::from_secs(1);
+/// How long a short text may take to be written.
+const WRITE_LIMIT: Duration = Duration::from_secs(1);
 
-/// Writes to standard error, if that takes it: nobody may read it, and nothing waits for that.
-pub(crate) fn say(text: &str) {
-    // If it cannot be written, the exit code still tells.
-    let _written = write_within(TOLD_WITHIN, io::stderr(), text.as_bytes());
+/// Writes to standard error within a limit: a reader that does not read must not block the program.
+pub(crate) fn print_stderr(text: &str) {
+    // If it cannot be written, there is still the exit code.
+    let _written = write_within(WRITE_LIMIT, io::stderr(), text.as_bytes());
 }
 
-/// Writes to standard output in the same way.
-pub(crate) fn mention(bytes: &[u8]) -> io::Result<()> {
-    write_within(TOLD_WITHIN, io::stdout(), bytes)
+/// Writes to standard output within the same limit.
+pub(crate) fn print_stdout(bytes: &[u8]) -> io::Result<()> {
+    write_within(WRITE_LIMIT, io::stdout(), bytes)
 }
 
-/// Prints what a command found, and ends with the code for what it found.
+/// Prints the result of a command, and returns its exit code.
 fn print(text: &str, code: ExitCode) -> ExitCode {
     let out = io::stdout();
-    // A program that reads it gets it as it is.
+    // A program gets the text unescaped.
     let text = if out.is_terminal() { printable(text) } else { Cow::Borrowed(text) };
     match write_all(&out, text.as_bytes()) {
         Ok(()) => code,
@@ -113,14 +113,14 @@ fn print(text: &str, code: ExitCode) -> ExitCode {
     }
 }
 
-/// When a CLI that does not react counts as stalled, and what then.
+/// When the CLI counts as stalled, and what happens then.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub(crate) struct StallOptions {
-    /// Report Claude Code as stalled when it writes nothing for SECONDS during a turn and then does not answer a probe for ten
-    /// seconds (0 = never)
+    /// Report Claude Code as stalled when it writes nothing for SECONDS during a turn and then does not answer a probe
+    /// for ten seconds (0 = never)
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     stalled_after: u32,
-    /// End Claude Code when it is stalled, instead of only reporting it
+    /// Terminate Claude Code when it is stalled, instead of only reporting it
     #[arg(long)]
     end_stalled: bool,
 }
@@ -135,18 +135,18 @@ impl StallOptions {
     }
 }
 
-/// Listens for those who want the program to end: by Ctrl-C, by SIGTERM, or because the terminal is gone.
+/// The signals that stop the program: SIGINT (Ctrl-C), SIGTERM and SIGHUP (the terminal was closed).
 pub(crate) struct StopSignals {
-    /// One is none if the system does not let us listen, and then ends the program by itself; or if it was ignored before
-    /// this program started, and then stays so.
+    /// None if no handler could be registered, so that the default disposition terminates the program, or if the parent
+    /// process ignored the signal, so that it stays ignored.
     signals: [Option<Signal>; 3],
 }
 
 impl StopSignals {
-    /// From here on no signal is missed.
+    /// Registers the handlers. No later signal is missed.
     pub(crate) fn listen() -> StopSignals {
-        // `nohup` ignores the hangup, and a shell the interrupt for what it puts into the background: both mean it. Nobody
-        // means that a program cannot be terminated.
+        // `nohup` ignores SIGHUP, and a shell ignores SIGINT for background jobs: both are deliberate. An ignored
+        // SIGTERM never is.
         let unless_ignored = |kind: SignalKind| match is_signal_ignored(kind.as_raw_value()) {
             true => None,
             false => signal(kind).ok(),
@@ -156,11 +156,11 @@ impl StopSignals {
         StopSignals { signals: [interrupt, terminate, hangup] }
     }
 
-    /// Waits for the next. Cancel-safe: a signal that has come stays until it is heard.
+    /// Waits for the next signal. Cancel-safe: a signal that has arrived stays pending until it is received.
     pub(crate) async fn received(&mut self) {
         let [interrupt, terminate, hangup] = &mut self.signals;
         tokio::select! {
-            // All may be dropped half-way: one is enough.
+            // Each may be dropped half-way: one signal is enough.
             () = next(interrupt) => {}
             () = next(terminate) => {}
             () = next(hangup) => {}
@@ -168,7 +168,7 @@ impl StopSignals {
     }
 }
 
-/// The next of a signal; never, if it is not listened for. Cancel-safe like `recv`.
+/// Waits for a signal; forever if it has no handler. Cancel-safe like `recv`.
 async fn next(signal: &mut Option<Signal>) {
     match signal {
         Some(signal) => drop(signal.recv().await),

@@ -1,4 +1,4 @@
-//! How events and commands are spelled for one kind of client each.
+//! The dialects: how events and commands are spelled for each kind of client.
 
 pub(crate) mod bridge;
 mod content;
@@ -11,7 +11,7 @@ mod shaped;
 pub(crate) mod socket;
 pub(crate) mod speaker;
 
-// Tests of the whole program use it too, and they share no other code with those in here.
+// Integration tests use the same file; they share no other code with the unit tests.
 #[cfg(test)]
 #[path = "../tests/judge/mod.rs"]
 mod judge;

@@ -1,4 +1,4 @@
-//! The log of a host, for people: what happened to it, one line each, in a file that does not grow without end.
+//! The log of a host, for people: one line per event of the host, in a file of bounded size.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -12,17 +12,18 @@ use watari_sdk::files::{FileRule, HOST_LOG, NAMED_LOG};
 
 use crate::printable::printable_line;
 
-/// How long the file may become. Then it is put aside under another name, in the place of the one before.
+/// The size at which the file is rotated: it is renamed and replaces the previously rotated file.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
-/// The first line of every file. A file put aside is replaced only if it begins so: any other is somebody else's.
+/// The first line of every file. A rotated file is replaced only if it begins with it: any other file is not a host
+/// log.
 const HEADER: &str = "watari host log\n";
 
 /// Where the log is.
 pub(crate) enum Place {
     /// In the session's folder.
     Own(PathBuf),
-    /// Where the user wants it.
+    /// At the path that the user chose.
     Named(PathBuf),
 }
 
@@ -40,18 +41,18 @@ impl Place {
     }
 }
 
-/// From here on what happens is written to a file. Prompts and answers are not, but for what is wrong with a line, and only
-/// at the level of debugging.
+/// Starts to log to a file. Prompts and answers are not logged, except for the errors of a client's line at debug
+/// level.
 pub(crate) fn begin(place: Place, level: LevelFilter) -> io::Result<()> {
     let log = Rotated { open: Mutex::new(Open::at(&place)?), place };
     let subscriber =
         tracing_subscriber::fmt().with_writer(log).with_max_level(level).with_ansi(false).with_target(false);
-    // A line that cannot be written is lost. It would be complained of on standard error, with a panic if nobody reads that.
+    // A line that cannot be written is lost. Reporting it on standard error would panic if that is closed.
     let subscriber = subscriber.log_internal_errors(false).finish();
     tracing::subscriber::set_global_default(subscriber).map_err(io::Error::other)
 }
 
-/// A file that is put aside when it is long enough.
+/// A file that is rotated when it is full.
 struct Rotated {
     place: Place,
     open: Mutex<Open>,
@@ -59,10 +60,10 @@ struct Rotated {
 
 struct Open {
     file: File,
-    /// Which file of the system it is.
+    /// The device and inode of the file.
     identity: (u64, u64),
     bytes: u64,
-    /// It is full, cannot be put aside, and says so in its last line.
+    /// Whether the file is full and cannot be rotated, as its last line says.
     has_stopped: bool,
 }
 
@@ -78,7 +79,7 @@ impl Open {
         Ok(Open { file, identity: identity(&metadata), bytes, has_stopped: false })
     }
 
-    /// Whether it is still what is found at its path: somebody may have moved or deleted it.
+    /// Whether the file is still at its path: another program may have moved or deleted it.
     fn is_in_place(&self, path: &Path) -> bool {
         fs::metadata(path).is_ok_and(|found| identity(&found) == self.identity)
     }
@@ -91,14 +92,14 @@ fn identity(metadata: &fs::Metadata) -> (u64, u64) {
 impl Rotated {
     fn write_line(&self, line: &[u8]) -> io::Result<()> {
         let mut open = self.lock();
-        // If it cannot be made again, the one that is open is as good as none, and is tried again with the next line.
+        // If it cannot be created again, the line is lost, and the next line tries again.
         if !open.is_in_place(self.place.path()) {
             *open = Open::at(&self.place)?;
         }
         let is_full =
             open.has_stopped || open.bytes + line.len() as u64 > FILE_BYTES_MAX && open.bytes > HEADER.len() as u64;
         if is_full && open.file.metadata()?.is_file() {
-            if let Err(why) = self.put_aside() {
+            if let Err(why) = self.rotate() {
                 return self.stop(&mut open, &why);
             }
             *open = Open::at(&self.place)?;
@@ -108,34 +109,34 @@ impl Rotated {
         Ok(())
     }
 
-    /// Makes room: the file goes aside, in the place of the log before it, but not in that of anything else.
-    fn put_aside(&self) -> io::Result<()> {
-        let aside = self.aside();
-        if !is_replaceable(&aside) {
-            return Err(io::Error::other("that is not a log of a host"));
+    /// Renames the file. It may replace a host log, but no other file.
+    fn rotate(&self) -> io::Result<()> {
+        let rotated = self.rotated_path();
+        if !is_replaceable(&rotated) {
+            return Err(io::Error::other("that is not a host log"));
         }
-        fs::rename(self.place.path(), aside)
+        fs::rename(self.place.path(), rotated)
     }
 
-    /// Logs nothing more, so that nothing of the file is lost. Each further line tries again to put it aside.
+    /// Stops logging, so that no line of the file is lost. Each further line tries again to rotate it.
     fn stop(&self, open: &mut Open, why: &io::Error) -> io::Result<()> {
         if open.has_stopped {
             return Ok(());
         }
-        let aside = self.aside();
+        let rotated = self.rotated_path();
         let note = format!(
             "the log stops here, because it is full and cannot be renamed to {}: {why}; move that away\n",
-            aside.display()
+            rotated.display()
         );
         open.file.write_all(printable_line(&note).as_bytes())?;
         open.has_stopped = true;
         Ok(())
     }
 
-    fn aside(&self) -> PathBuf {
-        let mut aside = self.place.path().as_os_str().to_owned();
-        aside.push(".1");
-        aside.into()
+    fn rotated_path(&self) -> PathBuf {
+        let mut path = self.place.path().as_os_str().to_owned();
+        path.push(".1");
+        path.into()
     }
 
     fn lock(&self) -> MutexGuard<'_, Open> {
@@ -143,7 +144,7 @@ impl Rotated {
     }
 }
 
-/// Whether there is nothing at a path, or a log of a host.
+/// Whether there is nothing or a host log at a path.
 fn is_replaceable(path: &Path) -> bool {
     let is_missing = fs::symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
     let mut beginning = [0; HEADER.len()];
@@ -151,14 +152,14 @@ fn is_replaceable(path: &Path) -> bool {
     is_missing || (read.is_ok() && beginning == *HEADER.as_bytes())
 }
 
-/// One line on its way to the file. (It comes as a whole, in one write.)
+/// Writes one line to the file. (`tracing` passes a whole line in one write.)
 struct LineWriter<'a>(&'a Rotated);
 
 impl Write for LineWriter<'_> {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        // What is logged may quote anybody; who reads the log does so in a terminal.
-        let shown = printable_line(&String::from_utf8_lossy(line)).into_owned();
-        self.0.write_line(shown.as_bytes()).map(|()| line.len())
+        // A line may quote untrusted text, and people read the log in a terminal.
+        let escaped = printable_line(&String::from_utf8_lossy(line)).into_owned();
+        self.0.write_line(escaped.as_bytes()).map(|()| line.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -195,7 +196,7 @@ mod tests {
         let sizes = ["host.log", "host.log.1"].map(|name| fs::metadata(folder.path().join(name)).unwrap().len());
         assert!(sizes.iter().all(|size| (1..=FILE_BYTES_MAX).contains(size)), "{sizes:?}");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
-        // The next host finds its own, and replaces it.
+        // The next host finds a host log and replaces it.
         let log = log_at(&path);
         for _ in 0..2000 {
             log.write_line(&line).unwrap();
@@ -228,11 +229,11 @@ mod tests {
         }
         let text = fs::read_to_string(&path).unwrap();
         assert!(text.starts_with(&format!("{HEADER}the first line\n")), "{:?}", &text[..80]);
-        // Why is said once, and nothing comes behind it.
+        // The reason is written once, as the last line.
         let last = text.rsplit("xx").next().unwrap().replace(folder.path().to_str().unwrap(), "FOLDER");
-        insta::assert_snapshot!(last, @"the log stops here, because it is full and cannot be renamed to FOLDER/host.log.1: that is not a log of a host; move that away");
+        insta::assert_snapshot!(last, @"the log stops here, because it is full and cannot be renamed to FOLDER/host.log.1: that is not a host log; move that away");
         assert!(text.len() as u64 <= FILE_BYTES_MAX + 1024, "{}", text.len());
-        // Somebody has moved it away.
+        // The obstacle was moved away.
         fs::remove_dir(&aside).unwrap();
         log.write_line(b"the next line\n").unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), format!("{HEADER}the next line\n"));

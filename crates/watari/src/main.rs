@@ -24,13 +24,12 @@ struct Watari {
 }
 
 const AFTER_HELP: &str = "\
-The bridge over HTTP is not in this version yet. What is, beside these commands: the crate
-watari-sdk, with which a Rust program holds a conversation with Claude Code, and the keeper of its sessions,
-which this program is when the crate starts it.
+A Rust program can drive Claude Code with the crate watari-sdk, which starts this program as the supervisor of its
+sessions. The bridge over HTTP is not in this version yet.
 
 Examples:
-  watari doctor                     # will it work here?
-  watari check --fetch              # what of the protocol holds with a version?
+  watari doctor                     # does this machine have what Watari needs?
+  watari check --fetch              # does the CLI still speak the protocol?
   watari stub answers.yaml          # test without a key
   watari stdio                      # one session over standard input and output
   watari socket --cwd ~/project     # one session on a UNIX socket, for many clients
@@ -38,42 +37,42 @@ Examples:
   cargo run -p watari-sdk --example ask -- \"What is in this folder?\"
   cargo run -p watari-sdk --example chat";
 
-/// The argument that makes this program a stand-in for the CLI, for tests.
+/// The argument that makes this program the fake CLI, for tests.
 const FAKE_ARGUMENT: &str = "__fake-claude";
 
-/// A write over the limit for the size of files fails, as one to a full disk does, instead of ending the program. (What
-/// it starts gets the system's own rule back.)
+/// Makes a write over the file size limit fail, as a write to a full disk does, instead of terminating the program.
+/// (Child processes get the default disposition back.)
 fn survive_file_size_limits() {
-    // Where it cannot be, the system's rule holds.
+    // If it cannot be registered, the default disposition applies.
     let _registered = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
 }
 
-/// The end of a child is heard of, also if whoever started this program ignores it: then the system would tell nothing.
-fn hear_of_children() {
-    // Where it cannot be, the system's rule holds.
+/// Makes the kernel report exited children even if the parent process ignored SIGCHLD, which this program inherits.
+fn report_exited_children() {
+    // If it cannot be registered, the inherited disposition applies.
     let _registered = signal_hook::flag::register(signal_hook::consts::SIGCHLD, Arc::default());
 }
 
 fn main() -> ExitCode {
-    // First of all: whoever started this program may have blocked what ends it.
+    // First of all: the parent process may have blocked the signals that end this program.
     watari_sdk::unblock_signals();
-    // This program is also the keeper of sessions.
+    // This program is also the supervisor of sessions.
     Supervisor::run_if_supervisor();
     let mut arguments = std::env::args_os().skip(1);
     if arguments.next().is_some_and(|argument| argument == FAKE_ARGUMENT) {
         return fake_claude::run(arguments);
     }
     survive_file_size_limits();
-    hear_of_children();
-    // Before anything is printed: the printers of the standard library pass over a descriptor that cannot be written.
+    report_exited_children();
+    // Before anything is printed: the standard library ignores a stdout that is not writable.
     if let Err(why) = standard_streams::check_writable(std::io::stdout()) {
-        return command::fail(&format!("standard output cannot be written: {why}"));
+        return command::fail(&format!("cannot write to standard output: {why}"));
     }
     match Watari::parse().command {
         Some(command) => command.run(),
         None => match Watari::command().print_help() {
             Ok(()) => ExitCode::SUCCESS,
-            // Nobody reads what is printed.
+            // Standard output is closed.
             Err(_) => ExitCode::FAILURE,
         },
     }

@@ -1,8 +1,8 @@
-//! Standard input, output and error. Other programs may share them, so no flag of theirs is changed: what is set on one
-//! descriptor holds for everybody who has the same open file, also when this program is killed.
+//! Standard input, output and error. Other processes may share them, so their flags are never changed: a flag applies
+//! to every process that shares the open file, even after this program is killed.
 //!
-//! A pipe is opened anew, and the new descriptor is non-blocking. A socket is read and written with a flag of the call. For
-//! everything else (files, terminals, pipes that cannot be opened anew) a thread copies between it and a pipe of our own.
+//! A pipe is reopened, and the new descriptor is non-blocking. A socket is read and written with MSG_DONTWAIT. For
+//! everything else (files, terminals, pipes that cannot be reopened) a thread copies between it and our own pipe.
 
 mod patient;
 mod relay;
@@ -20,22 +20,22 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::net::unix::pipe;
 use watari_sdk::files;
 
-/// Where a client's lines come from.
+/// The source of the client's lines.
 pub(crate) enum Input {
     Pipe(pipe::Receiver),
     Socket(AsyncFd<OwnedFd>),
     Other(pipe::Receiver, Relay),
 }
 
-/// Where the lines for a client go.
+/// The destination of the lines for the client.
 pub(crate) enum Output {
     Pipe(pipe::Sender),
     Socket {
         socket: AsyncFd<OwnedFd>,
-        /// The same socket once more, on which nothing is written: only its end is waited for.
+        /// A second descriptor of the same socket, only to wait until the client closes it.
         watched: AsyncFd<OwnedFd>,
     },
-    /// The pipe is none once it is closed, so that the thread comes to its end.
+    /// The pipe is none once it is closed, so that the thread ends.
     Other(Option<pipe::Sender>, Relay),
 }
 
@@ -60,7 +60,7 @@ impl Input {
         Ok(Input::Other(pipe::Receiver::from_owned_fd(reader.into())?, relay))
     }
 
-    /// Adds what there is; zero at the end. Dropping the future loses nothing.
+    /// Appends the available bytes to `bytes`; returns zero at the end. Cancel-safe: dropping the future loses nothing.
     pub(crate) async fn read(&mut self, bytes: &mut Vec<u8>) -> io::Result<usize> {
         match self {
             Input::Pipe(pipe) => pipe.read_buf(bytes).await,
@@ -102,8 +102,8 @@ impl Output {
         Ok(Output::Other(Some(pipe::Sender::from_owned_fd(writer.into())?), relay))
     }
 
-    /// Writes what can be written now; with nothing to write, waits until the client has closed its end, which is an
-    /// error. Dropping the future loses nothing.
+    /// Writes as many bytes as possible now. With nothing to write, waits until the client has closed its end, which is
+    /// an error. Cancel-safe: dropping the future loses nothing.
     pub(crate) async fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if bytes.is_empty() {
             return Err(self.closed().await);
@@ -121,7 +121,7 @@ impl Output {
                 };
                 match written {
                     Some(count) => Ok(count),
-                    // The thread has ended, and knows why.
+                    // The thread has ended, and returns the reason.
                     None => Err(relay.error().await),
                 }
             }
@@ -139,9 +139,10 @@ impl Output {
         }
     }
 
-    /// A pipe tells when nobody is left to read it. A socket tells when its other end is closed, or shut down both ways:
-    /// one that is shut down for writing only is no more than the end of the input, and one that is shut down for
-    /// reading only is, as of a file or a terminal, only heard of when something is written.
+    /// Waits until the client can read nothing more. A pipe reports that it has no reader. A socket reports that its
+    /// peer has closed it or shut it down in both directions; a peer that shuts down only its writing side ends just
+    /// the input. A peer that shuts down only its reading side is noticed by the next write, like the end of a
+    /// terminal.
     async fn closed(&mut self) -> io::Error {
         match self {
             Output::Pipe(pipe) => {
@@ -171,12 +172,12 @@ async fn end_of(socket: &AsyncFd<OwnedFd>) -> io::Result<()> {
         if guard.ready().is_write_closed() {
             return Ok(());
         }
-        // There is room to write, which is what is waited for elsewhere: here it is put aside until there is news.
+        // Room to write is awaited elsewhere; here that readiness is cleared until the next change.
         guard.clear_ready();
     }
 }
 
-/// Waiting for a descriptor sets no flag of it.
+/// Registers a descriptor for polling, which changes none of its flags.
 #[expect(deprecated, reason = "it is unsound for types that lend a descriptor they do not own; this one owns its own")]
 fn watched_for(interest: Interest, end: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     AsyncFd::with_interest(end, interest)

@@ -1,4 +1,4 @@
-//! `watari check` with CLIs that do not work: what is said, what it exits with, and that nothing is left.
+//! `watari check` with CLIs that do not work: its output, its exit code, and that no process is left.
 
 #![allow(clippy::unwrap_used, reason = "a test that meets what it does not expect has failed")]
 
@@ -66,7 +66,7 @@ fn a_cli_that_cannot_start_ends_the_check_with_what_it_said() {
     ");
     let claude = common::program(&folder.path().join("no-version"), "exit 3");
     insta::assert_snapshot!(check(&[], &claude).said(folder.path()), @"
-    watari: cannot ask for the version: FOLDER/no-version did not print a readable answer (exit status: 3); see `watari doctor`
+    watari: cannot determine the version: FOLDER/no-version did not print a readable answer (exit status: 3); see `watari doctor`
     exit Some(2)
     ");
 }
@@ -95,7 +95,7 @@ fn a_scenario_of_ones_own_that_hangs_does_not_hold() {
 
     Claude Code 2.1.325: of 1 scenarios 0 hold, 1 changed, 0 gone. 1 not as expected: see the lines marked with !
 
-    Network: this machine's; the CLI was told to speak with nobody but the stub on the loopback.
+    Network: this machine's; the CLI was configured to use only the stub on the loopback.
     exit Some(1)
     ");
     assert_eq!(marked(folder.path().to_str().unwrap()), []);
@@ -143,7 +143,7 @@ fn a_scenario_that_is_wrong_is_told_with_its_line_before_anything_is_started() {
     watari: FOLDER/mine.yaml:3:22: The string value [1] must be quoted
     "#);
     insta::assert_snapshot!(check(&["--scenario", "nothing"], &claude).said(folder.path()), @"
-    watari: there is no scenario nothing; give a name or a number from docs/claude-stream-json.md, or a file such as ./nothing.yaml
+    watari: there is no scenario nothing; use a name or a number from docs/claude-stream-json.md, or a file such as ./nothing.yaml
     exit Some(2)
     ");
     assert!(!folder.path().join("started").exists());

@@ -19,8 +19,8 @@ struct Machine {
     open_files_max: u32,
 }
 
-/// What the doctor said.
-struct ServerMessage {
+/// The output of a run of the doctor.
+struct DoctorRun {
     code: i32,
     stdout: String,
 }
@@ -81,10 +81,10 @@ impl Machine {
         fs::set_permissions(self.path(name), fs::Permissions::from_mode(mode)).unwrap();
     }
 
-    /// Runs the doctor. It looks for leftovers of nobody, unless it is told of whom: other tests have some.
-    fn doctor(&self, arguments: &[&str]) -> ServerMessage {
+    /// Runs the doctor. Unless the arguments name an owner, it looks for orphans of no process: other tests have some.
+    fn doctor(&self, arguments: &[&str]) -> DoctorRun {
         let nobody = NOBODY.to_string();
-        let of: &[&str] = if arguments.contains(&"--leftovers-of") { &[] } else { &["--leftovers-of", &nobody] };
+        let of: &[&str] = if arguments.contains(&"--orphans-of") { &[] } else { &["--orphans-of", &nobody] };
         let output = Command::new("/bin/sh")
             .args(["-c", &format!("ulimit -n {} && exec \"$0\" doctor \"$@\"", self.open_files_max)])
             .arg(env!("CARGO_BIN_EXE_watari"))
@@ -100,7 +100,7 @@ impl Machine {
         assert_eq!(String::from_utf8_lossy(&output.stderr), "");
         let stdout = String::from_utf8(output.stdout).unwrap();
         let stdout = stdout.replace(self.folder.path().to_str().unwrap(), "[machine]");
-        ServerMessage { code: output.status.code().unwrap(), stdout }
+        DoctorRun { code: output.status.code().unwrap(), stdout }
     }
 
     /// Everything there is below the home.
@@ -109,8 +109,8 @@ impl Machine {
     }
 }
 
-impl ServerMessage {
-    /// The exit code, and what is said about one thing.
+impl DoctorRun {
+    /// The exit code, and the lines about one check.
     fn about(&self, check: &str) -> String {
         let is_head = |line: &str| !line.starts_with(' ');
         let of_check = |line: &str| line.get(9..).is_some_and(|rest| rest.starts_with(&format!("{check} ")));
@@ -137,7 +137,7 @@ fn a_home_on_a_disk_without_room_is_a_warning() {
         }
         let output = Command::new("unshare")
             .args(["-m", "sh", "-c", &format!("{mount} && PATH=$BIN exec \"$@\""), "sh"])
-            .args([env!("CARGO_BIN_EXE_watari"), "doctor", "--leftovers-of", &NOBODY.to_string()])
+            .args([env!("CARGO_BIN_EXE_watari"), "doctor", "--orphans-of", &NOBODY.to_string()])
             .env("HOME", machine.path("home"))
             .env("BIN", machine.path("bin"))
             .env_remove("XDG_RUNTIME_DIR")
@@ -147,11 +147,11 @@ fn a_home_on_a_disk_without_room_is_a_warning() {
             .unwrap();
         let stdout =
             String::from_utf8(output.stdout).unwrap().replace(machine.folder.path().to_str().unwrap(), "[machine]");
-        let said = ServerMessage { code: output.status.code().unwrap(), stdout };
-        let words = said.about("state folder").split_whitespace().collect::<Vec<_>>().join(" ");
+        let said = DoctorRun { code: output.status.code().unwrap(), stdout };
+        let finding = said.about("state folder").split_whitespace().collect::<Vec<_>>().join(" ");
         let expected = "exit 0 warning state folder the disk of [machine]/home/.local/state/watari is full free space there, \
                         or set XDG_STATE_HOME to a folder on another disk";
-        assert_eq!(words, expected, "{options}");
+        assert_eq!(finding, expected, "{options}");
     }
 }
 
@@ -161,14 +161,14 @@ fn a_healthy_machine_has_no_problem_and_nothing_is_left_on_it() {
     let said = machine.doctor(&[]);
     let runtime = machine.path("home/.local/state/watari/run");
     let bytes = runtime.as_os_str().len() + "/0123456789ab.sock".len();
-    let (report, _) = said.stdout.split_once("ok       leftovers").unwrap();
+    let (report, _) = said.stdout.split_once("ok       orphans").unwrap();
     let report = report.replace(&format!("{bytes} bytes of at most {PATH_BYTES_MAX}"), "[so many] bytes");
     insta::assert_snapshot!(report, @"
     ok       cli             [machine]/bin/claude
     ok       version         2.1.325 (tested: 2.1.42 to 2.1.325)
     ok       login           logged in (api_key)
-    ok       state folder    [machine]/home/.local/state/watari (not there yet; it can be made)
-    ok       runtime folder  [machine]/home/.local/state/watari/run (not there yet; it can be made)
+    ok       state folder    [machine]/home/.local/state/watari (will be created)
+    ok       runtime folder  [machine]/home/.local/state/watari/run (will be created)
     ok       socket path     [so many] bytes
     ok       open files      at most 512
     ");
@@ -183,8 +183,8 @@ fn the_same_as_json() {
     let mut json = said.json();
     let findings = json["findings"].as_array_mut().unwrap();
     // These depend on the system.
-    findings.retain(|finding| !["socket_path", "leftovers"].contains(&finding["check"].as_str().unwrap()));
-    assert!(json.as_object_mut().unwrap().remove("leftovers").is_some());
+    findings.retain(|finding| !["socket_path", "orphans"].contains(&finding["check"].as_str().unwrap()));
+    assert!(json.as_object_mut().unwrap().remove("orphans").is_some());
     assert_eq!(said.code, 0);
     insta::assert_snapshot!(serde_json::to_string_pretty(&json).unwrap(), @r#"
     {
@@ -216,19 +216,19 @@ fn the_same_as_json() {
           "level": "ok"
         },
         {
-          "advice": "run `claude auth status` by hand",
+          "advice": "run `claude auth status`",
           "check": "login",
-          "found": "it did not say whether it is logged in (exit status: 1)",
+          "found": "it did not report whether it is logged in (exit status: 1)",
           "level": "warning"
         },
         {
           "check": "state_folder",
-          "found": "[machine]/home/.local/state/watari (not there yet; it can be made)",
+          "found": "[machine]/home/.local/state/watari (will be created)",
           "level": "ok"
         },
         {
           "check": "runtime_folder",
-          "found": "[machine]/home/.local/state/watari/run (not there yet; it can be made)",
+          "found": "[machine]/home/.local/state/watari/run (will be created)",
           "level": "ok"
         },
         {
@@ -251,7 +251,7 @@ fn without_a_cli_every_place_is_named() {
     assert_eq!((said.about("version"), said.about("login")), ("exit 1\nnothing\n".into(), "exit 1\nnothing\n".into()));
     insta::assert_snapshot!(said.about("cli"), @"
     exit 1
-    problem  cli             there is no `claude` that can be run in the search path and the usual places:
+    problem  cli             there is no executable `claude` in the search path and the usual places:
                                [machine]/bin/claude
                                [machine]/home/.local/bin/claude
                                [machine]/home/.claude/local/claude
@@ -260,7 +260,7 @@ fn without_a_cli_every_place_is_named() {
                                [machine]/home/.yarn/bin/claude
                                /usr/local/bin/claude
                                /opt/homebrew/bin/claude
-                             install it with `npm install -g @anthropic-ai/claude-code`, or say where it is with --claude
+                             install it with `npm install -g @anthropic-ai/claude-code`, or give its path with --claude
     ");
 }
 
@@ -278,11 +278,11 @@ fn a_wrong_path_says_what_is_wrong_with_it() {
     problem  cli             [machine]/bin is a directory
                              give the path of the program itself
     exit 1
-    problem  cli             [machine]/plain may not be run
+    problem  cli             [machine]/plain is not executable
                              make it executable: `chmod +x [machine]/plain`
     exit 1
     problem  cli             [machine]/damaged is not a program
-                             it may be damaged or only half installed, so install it again
+                             it may be damaged or partially installed; install it again
     ");
 }
 
@@ -292,7 +292,7 @@ fn an_old_cli_is_a_problem_and_is_not_asked_more() {
     let said = machine.doctor(&[]);
     insta::assert_snapshot!(said.about("version"), @"
     exit 1
-    problem  version         2.1.41 is too old; the oldest that is supported is 2.1.42
+    problem  version         2.1.41 is too old; the oldest supported version is 2.1.42
                              update it with `claude update`
     ");
     assert_eq!((said.about("login"), machine.made_at_home()), ("exit 1\nnothing\n".into(), Vec::new()));
@@ -303,8 +303,8 @@ fn a_new_cli_is_a_warning() {
     let machine = Machine::with_claude(&HEALTHY.replace("2.1.325", "2.2.0-beta.1"));
     insta::assert_snapshot!(machine.doctor(&[]).about("version"), @"
     exit 0
-    warning  version         2.2.0-beta.1 is untested; the newest that is tested is 2.1.325
-                             it may well work; run `watari check` to see what has changed
+    warning  version         2.2.0-beta.1 is untested; the newest tested version is 2.1.325
+                             it may work; run `watari check` to see what has changed
     ");
 }
 
@@ -318,13 +318,13 @@ fn a_cli_that_cannot_run_says_why() {
     insta::assert_snapshot!(["bin/claude", "broken", "odd"].map(about).join("\n"), @r"
     exit 1
     problem  version         it cannot be run: No such file or directory (os error 2)
-                             it may be damaged or made for another machine, so install it again
+                             it may be damaged or built for another machine; install it again
     exit 1
-    problem  version         it did not say its version (exit status: 3); it said: first \u{1b}[31msecond
-                             run it with --version by hand, or install it again
+    problem  version         it did not report its version (exit status: 3); stderr: first \u{1b}[31msecond
+                             run it with --version, or install it again
     exit 1
-    problem  version         it did not say its version (exit status: 0)
-                             run it with --version by hand, or install it again
+    problem  version         it did not report its version (exit status: 0)
+                             run it with --version, or install it again
     ");
 }
 
@@ -336,8 +336,8 @@ fn a_cli_that_hangs_is_given_up_and_leaves_nothing() {
     let machine = machine.set("PATH", search_path);
     insta::assert_snapshot!(machine.doctor(&[]).about("version"), @"
     exit 1
-    problem  version         it did not say its version within 5 seconds; it said: waiting for a dog
-                             run it with --version by hand and see what it waits for
+    problem  version         it did not report its version within 5 seconds; stderr: waiting for a dog
+                             run it with --version and see what it waits for
     ");
     let left = watari_testkit::processes::marked(machine.folder.path().to_str().unwrap());
     assert_eq!(left, []);
@@ -366,11 +366,11 @@ fn no_login_is_a_problem_and_an_answer_that_cannot_be_read_a_warning() {
     problem  login           not logged in
                              run `claude` once and log in, or set ANTHROPIC_API_KEY
     exit 0
-    warning  login           it did not say whether it is logged in (exit status: 0)
-                             run `claude auth status` by hand
+    warning  login           it did not report whether it is logged in (exit status: 0)
+                             run `claude auth status`
     exit 0
-    warning  login           it did not say whether it is logged in (exit status: 4)
-                             run `claude auth status` by hand
+    warning  login           it did not report whether it is logged in (exit status: 4)
+                             run `claude auth status`
     ");
 }
 
@@ -387,10 +387,10 @@ fn nothing_of_the_working_directory_is_asked() {
 fn a_socket_path_that_is_too_long_is_a_problem() {
     let machine = Machine::with_claude(HEALTHY).set("XDG_RUNTIME_DIR", format!("/tmp/{}", "x".repeat(100)));
     let said = machine.doctor(&[]).about("socket path");
-    let said = said.replace("may have 102", "may have 106").replace("at most 77", "at most 81");
+    let said = said.replace("at most 102", "at most 106").replace("at most 77", "at most 81");
     insta::assert_snapshot!(said, @"
     exit 1
-    problem  socket path     a socket's path would have 130 bytes, and may have 106
+    problem  socket path     a socket's path would have 130 bytes, but at most 106 are allowed
                              set XDG_RUNTIME_DIR to a path of at most 81 bytes
     ");
 }
@@ -436,9 +436,8 @@ fn the_folders_of_locks_and_of_private_files_are_looked_at_and_orphans_in_them_r
     machine.make_folder(&locks, 0o770);
     machine.make_folder(&private, 0o755);
     fs::write(&orphan, "watari stdio, process 17").unwrap();
-    let about = |said: &ServerMessage| {
-        ["locks folder", "private folder", "lock files"].map(|check| said.about(check)).join("\n")
-    };
+    let about =
+        |said: &DoctorRun| ["locks folder", "private folder", "lock files"].map(|check| said.about(check)).join("\n");
     insta::assert_snapshot!(about(&machine.doctor(&[])), @"
     exit 1
     problem  locks folder    [machine]/home/.local/state/watari/locks is open to others (mode 770)
@@ -460,15 +459,15 @@ fn the_folders_of_locks_and_of_private_files_are_looked_at_and_orphans_in_them_r
     ok       private folder  [machine]/home/.local/state/watari/run/private
 
     exit 0
-    ok       lock files      removed those of 1 killed session
+    ok       lock files      removed the files of 1 killed session
     ");
     assert!(!orphan.exists());
     let foreign = machine.path(&locks).join("notes");
     fs::write(&foreign, "").unwrap();
     insta::assert_snapshot!(machine.doctor(&[]).about("lock files"), @"
     exit 0
-    warning  lock files      1 thing in [machine]/home/.local/state/watari/locks that Watari did not make
-                             look who put it there, and remove it
+    warning  lock files      1 item in [machine]/home/.local/state/watari/locks that Watari did not create
+                             find out who put it there, and remove it
     ");
     assert!(foreign.exists());
 }
@@ -503,10 +502,10 @@ fn a_cli_that_another_user_could_replace_is_a_warning() {
     insta::assert_snapshot!(told.join("\n"), @"
     exit 0
     warning  cli             others can replace [machine]/bin/claude: they can write to [machine]/bin (mode 777)
-                             take that right away, or use a Claude Code that only this user or root can change
+                             remove that permission, or use a Claude Code that only this user or root can change
     exit 0
     warning  cli             others can replace [machine]/bin/claude: they can write to [machine]/bin/claude (mode 775)
-                             take that right away, or use a Claude Code that only this user or root can change
+                             remove that permission, or use a Claude Code that only this user or root can change
     ");
 }
 
@@ -578,8 +577,8 @@ mod orphans {
         }
     }
 
-    fn orphans_of(owner: u32, machine: &Machine, arguments: &[&str]) -> ServerMessage {
-        machine.doctor(&[&["--leftovers-of", &owner.to_string()], arguments].concat())
+    fn orphans_of(owner: u32, machine: &Machine, arguments: &[&str]) -> DoctorRun {
+        machine.doctor(&[&["--orphans-of", &owner.to_string()], arguments].concat())
     }
 
     fn without_pid(said: &str, process: &Child) -> String {
@@ -592,30 +591,30 @@ mod orphans {
         let owner = NOBODY + 1;
         let mut left = Marked::start(&[owner]);
 
-        let said = orphans_of(owner, &machine, &[]).about("leftovers");
+        let said = orphans_of(owner, &machine, &[]).about("orphans");
         insta::assert_snapshot!(without_pid(&said, &left.0), @"
         exit 0
-        warning  leftovers       1 process of sessions whose program is dead:
+        warning  orphans         1 process of sessions whose program is dead:
                                    [pid] sleep 600
-                                 end them with `watari doctor --end-leftovers`
+                                 terminate them with `watari doctor --terminate-orphans`
         ");
         assert!(left.is_alive());
 
         let said = orphans_of(owner, &machine, &["--json"]).json();
-        assert_eq!(said["leftovers"][0]["owners"], serde_json::json!([owner]));
-        assert_eq!(said["leftovers"][0]["ended"], false);
+        assert_eq!(said["orphans"][0]["owners"], serde_json::json!([owner]));
+        assert_eq!(said["orphans"][0]["ended"], false);
 
-        let said = orphans_of(owner, &machine, &["--end-leftovers"]).about("leftovers");
+        let said = orphans_of(owner, &machine, &["--terminate-orphans"]).about("orphans");
         insta::assert_snapshot!(without_pid(&said, &left.0), @"
         exit 0
-        ok       leftovers       ended 1 process of sessions whose program is dead:
+        ok       orphans         terminated 1 process of sessions whose program is dead:
                                    [pid] sleep 600
         ");
         assert_eq!(left.0.wait().unwrap().signal(), Some(9));
     }
 
     #[test]
-    fn what_a_leftover_is_called_cannot_harm_the_terminal() {
+    fn the_name_of_an_orphan_cannot_harm_the_terminal() {
         let machine = Machine::with_claude(HEALTHY);
         let owner = NOBODY + 2;
         let script = format!("read -r line # \x1b]0;gotcha\x07 \u{202e} {}", "x".repeat(100));
@@ -625,14 +624,14 @@ mod orphans {
             .stdin(Stdio::piped())
             .spawn()
             .unwrap();
-        let said = orphans_of(owner, &machine, &[]).about("leftovers");
+        let said = orphans_of(owner, &machine, &[]).about("orphans");
         drop(left.stdin.take());
         left.wait().unwrap();
         insta::assert_snapshot!(without_pid(&said, &left), @"
         exit 0
-        warning  leftovers       1 process of sessions whose program is dead:
+        warning  orphans         1 process of sessions whose program is dead:
                                    [pid] /bin/sh -c read -r line # �]0;gotcha� � xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…
-                                 end them with `watari doctor --end-leftovers`
+                                 terminate them with `watari doctor --terminate-orphans`
         ");
     }
 
@@ -643,8 +642,8 @@ mod orphans {
         let (alive, dead) = (owner.0.id(), NOBODY + 3);
         let mut kept = [Marked::start(&[alive]), Marked::start(&[alive, dead]), Marked::start(&[dead, alive])];
         for owner in [alive, dead] {
-            let said = orphans_of(owner, &machine, &["--end-leftovers"]).about("leftovers");
-            assert_eq!(said, "exit 0\nok       leftovers       none\n");
+            let said = orphans_of(owner, &machine, &["--terminate-orphans"]).about("orphans");
+            assert_eq!(said, "exit 0\nok       orphans         none\n");
         }
         assert!(kept.iter_mut().all(Marked::is_alive));
     }
@@ -654,8 +653,8 @@ mod orphans {
         let owner = NOBODY + 4;
         let mut kept = Marked::start(&[owner]);
         let machine = Machine::with_claude(HEALTHY).set(format!("WATARI_SESSION_{owner}_ab"), "1");
-        let said = orphans_of(owner, &machine, &["--end-leftovers"]).about("leftovers");
-        assert_eq!(said, "exit 0\nok       leftovers       none\n");
+        let said = orphans_of(owner, &machine, &["--terminate-orphans"]).about("orphans");
+        assert_eq!(said, "exit 0\nok       orphans         none\n");
         assert!(kept.is_alive());
     }
 }
@@ -664,9 +663,9 @@ mod orphans {
 #[test]
 fn where_marks_cannot_be_read_that_is_said() {
     let machine = Machine::with_claude(HEALTHY);
-    insta::assert_snapshot!(machine.doctor(&["--end-leftovers"]).about("leftovers"), @"
+    insta::assert_snapshot!(machine.doctor(&["--terminate-orphans"]).about("orphans"), @"
     exit 0
-    ok       leftovers       not known: cannot detect orphaned processes: this system hides other processes' environments
+    ok       orphans         cannot detect orphaned processes: this system hides other processes' environments
     ");
-    assert_eq!(machine.doctor(&["--json"]).json()["leftovers"], Value::Null);
+    assert_eq!(machine.doctor(&["--json"]).json()["orphans"], Value::Null);
 }

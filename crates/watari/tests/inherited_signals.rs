@@ -1,4 +1,4 @@
-//! Signals that `watari` inherits as blocked or ignored: it can be ended, and the CLI has none of it.
+//! Signals that `watari` inherits as blocked or ignored: it can still be stopped, and the CLI inherits none of that.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
@@ -96,8 +96,8 @@ async fn with_every_signal_blocked_a_host_can_be_ended_and_the_cli_has_none_bloc
     host.stop().await;
 }
 
-/// What `nohup` and shells ignore stays ignored by the host and is not passed on; SIGTERM still ends it. Only Linux says what
-/// is ignored.
+/// What `nohup` and shells ignore stays ignored by the host and is not passed on; SIGTERM still ends it. Only Linux
+/// says what is ignored.
 #[cfg(not(watari_portable))]
 #[tokio::test]
 async fn a_hangup_and_an_interrupt_that_are_ignored_do_not_end_a_host_and_the_cli_does_not_ignore_them() {

@@ -1,5 +1,5 @@
-//! A conversation is free for another driver only when nothing of the last one is left, however that one ended. On the fake
-//! CLI, which takes its time to go.
+//! A conversation is free for another driver only when all processes of the last one have exited, however it ended. On
+//! the fake CLI, which exits slowly.
 
 #![cfg(all(target_os = "linux", not(watari_portable)))]
 #![allow(clippy::duplicate_mod, reason = "both clients are judged by the same schemas")]
@@ -20,8 +20,8 @@ use watari_testkit::processes::marked;
 
 const ID: &str = "0f0e0d0c-0b0a-4908-8706-050403020100";
 
-/// A CLI that goes neither by SIGINT nor when its stdin is closed, so that it lives on for half a second when its owner is
-/// gone.
+/// A CLI that goes neither by SIGINT nor when its stdin is closed, so that it lives on for half a second when its owner
+/// is gone.
 const STUBBORN: &str = "ignore INT\nprompt\ntext Hello\nresult\nstall\n";
 const PLAIN: &str = "prompt\ntext Hello\nresult\n";
 

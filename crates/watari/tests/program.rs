@@ -21,25 +21,24 @@ fn without_arguments_it_prints_its_help() {
     Usage: watari [COMMAND]
 
     Commands:
-      stdio   Hold one session over standard input and output, one JSON object a line
-      socket  Hold one session on a UNIX socket, one JSON object a line; it stays when its clients leave
-      schema  Print the JSON Schema of the messages that clients write and read, to generate code from
-      stub    Stand in for the Anthropic Messages API, so that a program can be tested without a key
-      check   Play the protocol's scenarios against the installed Claude Code, and tell what holds
-      doctor  Look at this machine: is there a Claude Code, will it work, and what to do if not
+      stdio   Serve one session over standard input and output, one JSON object per line
+      socket  Serve one session on a UNIX socket, one JSON object per line; it continues when clients disconnect
+      schema  Print the JSON Schema of a dialect's messages, for example to generate code
+      stub    Serve a stub of the Anthropic Messages API, to test programs without a key
+      check   Run the protocol's scenarios against a Claude Code, and report which of them hold
+      doctor  Check whether Claude Code and Watari work on this machine, and advise what to do if not
       help    Print this message or the help of the given subcommand(s)
 
     Options:
       -h, --help     Print help
       -V, --version  Print version
 
-    The bridge over HTTP is not in this version yet. What is, beside these commands: the crate
-    watari-sdk, with which a Rust program holds a conversation with Claude Code, and the keeper of its sessions,
-    which this program is when the crate starts it.
+    A Rust program can drive Claude Code with the crate watari-sdk, which starts this program as the supervisor of its
+    sessions. The bridge over HTTP is not in this version yet.
 
     Examples:
-      watari doctor                     # will it work here?
-      watari check --fetch              # what of the protocol holds with a version?
+      watari doctor                     # does this machine have what Watari needs?
+      watari check --fetch              # does the CLI still speak the protocol?
       watari stub answers.yaml          # test without a key
       watari stdio                      # one session over standard input and output
       watari socket --cwd ~/project     # one session on a UNIX socket, for many clients
@@ -76,7 +75,7 @@ fn whatever_prints_reports_a_standard_output_that_is_open_for_reading_only() {
         let output = command.stdout(std::fs::File::open("/dev/null").unwrap()).output().unwrap();
         let stderr = String::from_utf8_lossy(&output.stderr);
         let expected =
-            "watari: standard output cannot be written: it is open for reading only; redirect it with > instead of <\n";
+            "watari: cannot write to standard output: it is open for reading only; redirect it with > instead of <\n";
         assert_eq!((output.status.code(), stderr.as_ref()), (Some(2), expected), "{arguments:?}");
     }
 }

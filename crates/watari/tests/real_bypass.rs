@@ -1,5 +1,5 @@
-//! The mode in which everything runs without a question is opened by whoever starts the session, and by no client: on both
-//! versions of the real CLI, of which the older one refuses nothing of this by itself.
+//! Only the program that starts the session can allow bypassPermissions; no client can. On both versions of the real
+//! CLI, of which the older one refuses none of this by itself.
 
 #![allow(clippy::duplicate_mod, reason = "both clients are judged by the same schemas")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]

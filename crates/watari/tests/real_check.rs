@@ -58,7 +58,7 @@ fn a_tool_that_is_missing_is_noticed_and_an_unknown_version_is_compared_with_the
     ");
 }
 
-/// Scenarios that somebody wrote, each for something that was once judged wrongly.
+/// Scenarios of users, each for something that was once judged wrongly.
 const OWN: [&str; 5] = [
     r#"
 name: nothing_of_the_directory_runs
@@ -122,7 +122,7 @@ fn scenarios_of_ones_own_are_judged_by_what_really_happened() {
 
     Claude Code 2.1.325: of 5 scenarios 2 hold, 3 changed, 0 gone. 2 not as expected: see the lines marked with !
 
-    Network: a namespace with nothing but the loopback.
+    Network: a namespace that has only a loopback.
     exit Some(1)
     ");
 }

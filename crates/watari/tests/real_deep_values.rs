@@ -1,4 +1,5 @@
-//! Values that are nested too deep or mean no tool, on the real CLI: they are refused by name, and the CLI works on.
+//! Values that are nested too deep or name no tool, on the real CLI: they are refused by name, and the CLI continues to
+//! work.
 
 #![allow(clippy::unwrap_used, reason = "a test that meets what it does not expect has failed")]
 
@@ -50,12 +51,12 @@ async fn a_value_nested_too_deep_is_refused_by_its_name_and_later_turns_work() {
     assert_eq!(text_of(&client.until("done").await), "Two.");
     assert!(room.sandbox.cwd().join("made").exists());
     insta::assert_snapshot!(said.join("\n"), @r#"
-    images is nested too deep: a line may have 128 levels
-    tools[].input_schema is nested too deep: a line may have 128 levels
+    images is nested too deep: the limit is 128 levels per line
+    tools[].input_schema is nested too deep: the limit is 128 levels per line
     tools[].input_schema must be an object
     tools[].input_schema.type must be "object": the input of a tool is an object
     tools[].input_schema.type must be "object": the input of a tool is an object
-    input is nested too deep: a line may have 128 levels
+    input is nested too deep: the limit is 128 levels per line
     "#);
     host.stop().await;
 }

@@ -1,4 +1,4 @@
-//! `watari doctor` on the real CLIs: what it asks them, they answer.
+//! `watari doctor` on the real CLIs: they answer its questions.
 
 #![allow(clippy::unwrap_used, reason = "a test that meets what it does not expect has failed")]
 
@@ -16,7 +16,7 @@ const NOBODY: &str = "4194399";
 /// The exit code and the report.
 fn doctor(claude: &Path, environment: &BTreeMap<String, String>, cwd: &Path) -> (i32, Value) {
     let output = Command::new(env!("CARGO_BIN_EXE_watari"))
-        .args(["doctor", "--json", "--leftovers-of", NOBODY, "--claude"])
+        .args(["doctor", "--json", "--orphans-of", NOBODY, "--claude"])
         .arg(claude)
         .env_clear()
         .envs(environment)

@@ -1,4 +1,4 @@
-//! What `watari` is given, and what it is told while the CLI starts, with the real CLI.
+//! Descriptors that `watari` inherits, and messages that it receives while the CLI starts, with the real CLI.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]

@@ -1,5 +1,5 @@
-//! Sessions on a system that gives this program no further thread, as when a user's limit of processes is reached: what is
-//! done beside is done on the spot or put off, and nothing panics.
+//! Sessions on a system that gives this program no further thread, as when a user's limit of processes is reached: the
+//! work of threads is done in place or postponed, and nothing panics.
 
 #![allow(clippy::duplicate_mod, reason = "both clients are judged by the same schemas")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
@@ -70,7 +70,7 @@ async fn an_output_that_needs_a_thread_is_refused_in_plain_words_where_there_is_
     command.env(NO_THREADS.0, NO_THREADS.1).stdout(File::create(&output).unwrap()).stdin(Stdio::piped());
     let (code, stderr) = end_of(&mut command.spawn().unwrap()).await;
     insta::assert_snapshot!(format!("{stderr}exit {code:?}"), @"
-    watari: standard input and output cannot be used: cannot start a thread (Resource temporarily unavailable (os error 11)); end other processes of this user, or raise its limit (ulimit -u)
+    watari: cannot use standard input and output: cannot start a thread (Resource temporarily unavailable (os error 11)); end other processes of this user, or raise its limit (ulimit -u)
     exit Some(2)
     ");
 }

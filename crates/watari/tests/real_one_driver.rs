@@ -179,7 +179,7 @@ async fn a_conversation_that_stdio_has_is_refused_on_stdio_and_to_a_host() {
     let mut child = room.hosts.command(&["--resume", &id]).spawn().unwrap();
     let (code, stderr) = end_of(&mut child).await;
     assert_eq!((code, stderr), (Some(1), format!("watari: {holder}: connect to that, or end it first\n")));
-    // And it goes on with whoever has it.
+    // The session continues with its holder.
     bridge.send(json!({"type": "user_message", "text": "and now?"})).await;
     bridge.until("turn_result").await;
     bridge.close_input();
@@ -225,17 +225,17 @@ async fn a_conversation_that_another_program_resumes_is_reported_in_every_dialec
     let seen = native.until("resumed_elsewhere").await;
     let reported = seen.last().unwrap();
     assert_eq!((&reported["session_id"], &reported["entrypoint"]), (&json!(id), &json!("sdk-cli")));
-    let words = "another program (\"sdk-cli\") has resumed this conversation: turns of either are lost to the other; end \
+    let message = "another program (\"sdk-cli\") has resumed this conversation: each loses the turns of the other; end \
                  one of them";
     let error = client.until("error").await.pop().unwrap();
-    assert_eq!((&error["kind"], &error["message"]), (&json!("session"), &json!(words)));
+    assert_eq!((&error["kind"], &error["message"]), (&json!("session"), &json!(message)));
     host.stop().await;
 
     let (mut bridge, id) = room.bridge_with(json!({})).await;
     room.resume_without_us(&id).await;
     bridge.send(json!({"type": "user_message", "text": "still there?"})).await;
     let error = bridge.until("error").await.pop().unwrap();
-    assert_eq!((&error["fatal"], &error["message"]), (&json!(false), &json!(words)));
+    assert_eq!((&error["fatal"], &error["message"]), (&json!(false), &json!(message)));
     bridge.close_input();
     assert_eq!(bridge.exit().await.code(), Some(0));
 }

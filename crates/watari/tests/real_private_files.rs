@@ -1,4 +1,4 @@
-//! Another user of the same machine and the real CLI: what it is given in files is what it reads.
+//! Another user of the same machine and the real CLI: the CLI reads the files that Watari wrote for it.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
 

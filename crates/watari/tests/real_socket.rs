@@ -28,9 +28,9 @@ async fn what_is_told_in_watari_s_own_dialect_fits_its_schema_and_so_does_what_i
     client.send(json!({"type": "request", "id": "r", "request": {"type": "context_usage"}})).await;
     seen.extend(client.until("became_idle").await);
     // What it was answered is no event, and what is fleeting is not stored.
-    let kept: Vec<_> = seen.iter().filter(|line| line["seq"].is_string()).collect();
-    assert!(kept.len() > 10 && kept.len() < seen.len() - 2, "{seen:#?}");
-    assert!(room.events().iter().zip(kept).all(|(stored, told)| stored == told));
+    let durable: Vec<_> = seen.iter().filter(|line| line["seq"].is_string()).collect();
+    assert!(durable.len() > 10 && durable.len() < seen.len() - 2, "{seen:#?}");
+    assert!(room.events().iter().zip(durable).all(|(stored, received)| stored == received));
     host.stop().await;
 }
 
@@ -92,7 +92,7 @@ async fn the_flow_of_the_document() {
     assert_eq!(text_of(&seen), "I will look.Fixed.");
     assert!(room.sandbox.cwd().join("made").exists());
     assert_eq!(of_type(&seen, "init")[0]["session_id"], room.record()["session_id"]);
-    // The client goes, the session stays, and another client goes on with it.
+    // The client disconnects, the session stays, and another client continues it.
     drop(client);
     let mut second = host.client_with_init().await;
     second.say("more").await;
@@ -211,8 +211,8 @@ async fn a_host_that_was_ended_or_killed_is_resumed_with_its_conversation_and_it
     let position = seen.last().unwrap()["seq"].clone();
     let session_id = room.record()["session_id"].as_str().unwrap().to_owned();
     host.stop().await;
-    // In good order, and then killed.
-    for (number, words) in ["two", "three"].into_iter().enumerate() {
+    // Stopped gracefully, and then killed.
+    for (number, text) in ["two", "three"].into_iter().enumerate() {
         let host = room.host(&["--resume", &session_id]).await;
         let mut client = host.client_with_init().await;
         client.send(json!({"type": "hello", "since": position})).await;
@@ -220,7 +220,7 @@ async fn a_host_that_was_ended_or_killed_is_resumed_with_its_conversation_and_it
         assert_eq!(hello.last().unwrap()["resume"], "ok");
         client.say("and more").await;
         let mut seen = Vec::new();
-        while !text_of(&seen).ends_with(words) || of_type(&seen, "done").len() <= number {
+        while !text_of(&seen).ends_with(text) || of_type(&seen, "done").len() <= number {
             seen.push(client.next().await.unwrap());
         }
         assert_eq!(of_type(&seen, "done").len(), number + 1, "{seen:?}");
@@ -244,7 +244,7 @@ async fn a_cli_that_was_killed_comes_back_with_its_conversation() {
     client.until("done").await;
     host.kill_cli();
     let told = client.until("done").await;
-    assert!(told[0]["message"].as_str().unwrap().starts_with("Claude Code was ended by signal 9"), "{told:?}");
+    assert!(told[0]["message"].as_str().unwrap().starts_with("Claude Code was terminated by signal 9"), "{told:?}");
     client.say("and now?").await;
     assert_eq!(text_of(&client.until("done").await), "two");
     let asked = room.stub.as_ref().unwrap().requests();
@@ -264,7 +264,7 @@ async fn a_conversation_of_which_nothing_was_stored_is_begun_anew() {
     client.say("hello?").await;
     let told = client.until("done").await;
     let errors: Vec<_> = of_type(&told, "error").into_iter().map(|line| line["message"].clone()).collect();
-    assert_eq!(errors, ["context lost: Claude Code has nothing of this conversation, so it begins anew"]);
+    assert_eq!(errors, ["context lost: Claude Code does not have this conversation, so it starts a new one"]);
     assert_eq!(text_of(&told), "one");
     host.stop().await;
 }

@@ -1,4 +1,4 @@
-//! A host whose real CLI is stopped in the middle of a turn: no client is left waiting, and the conversation goes on.
+//! A host whose real CLI is stopped during a turn: no client waits forever, and the conversation continues.
 
 #![allow(clippy::unwrap_used, reason = "a test that meets what it does not expect has failed")]
 
@@ -26,8 +26,9 @@ async fn an_abort_replaces_a_stopped_cli_and_the_next_message_resumes_the_conver
     client.send(json!({"type": "abort"})).await;
     let seen = client.until("done").await;
     assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
-    let words = "Claude Code did not react to an interrupt within 5 s and was ended; the next message starts it again";
-    assert_eq!(of_type(&seen, "error")[0]["message"], words);
+    let message =
+        "Claude Code did not react to an interrupt within 5 s and was terminated; the next message starts it again";
+    assert_eq!(of_type(&seen, "error")[0]["message"], message);
     client.say("the third").await;
     assert_eq!(text_of(&client.until("done").await), "Third.");
     let calls = room.stub.as_ref().unwrap().model_calls();

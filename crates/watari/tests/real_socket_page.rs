@@ -166,8 +166,8 @@ fn touch(id: &str, name: &str) -> Reply {
     Reply::text("I will look.").and_tool_use(id, "Bash", json!({"command": format!("touch {name}")}))
 }
 
-/// The document's own flow, with a yes, with a no, at the end of the input, and with an API that fails; every run goes on
-/// where the last was.
+/// The document's own flow, with a yes, with a no, at the end of the input, and with an API that fails; every run goes
+/// on where the last was.
 async fn holds_the_flow_of_the_document(language: Language) {
     language.need();
     let room = Room::real([

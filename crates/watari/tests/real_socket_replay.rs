@@ -1,4 +1,4 @@
-//! The oracle of replay on the real CLI: clients that are cut off and come back miss nothing and get nothing twice.
+//! The replay oracle on the real CLI: clients that are disconnected and reconnect miss no event and receive none twice.
 
 #![allow(clippy::unwrap_used, reason = "a test that meets what it does not expect has failed")]
 

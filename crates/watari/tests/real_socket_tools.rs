@@ -1,4 +1,5 @@
-//! Tools of clients on the socket, on the real CLI: a call that ends without a result, and a server that has their name.
+//! Tools of clients on the socket, on the real CLI: a call that ends without a result, and an MCP server with the name
+//! of the tool server.
 
 #![allow(clippy::unwrap_used, reason = "a test that meets what it does not expect has failed")]
 
@@ -48,11 +49,11 @@ async fn a_call_that_is_interrupted_is_closed_for_every_client_and_a_late_result
     let late = client.until("error").await.pop().unwrap();
     client.send(json!({"type": "tool_call_result", "id": "never", "call_id": "mine", "content": "5"})).await;
     let never = client.until("error").await.pop().unwrap();
-    let words = [late, never].map(|mut line| {
+    let errors = [late, never].map(|mut line| {
         line["message"] = line["message"].as_str().unwrap().replace(call["call_id"].as_str().unwrap(), "CALL").into();
         line
     });
-    insta::assert_snapshot!(transcript(&[], &words), @r#"
+    insta::assert_snapshot!(transcript(&[], &errors), @r#"
     {"id":"late","kind":"refused","message":"call_id \"CALL\": ask 3 is not open: it was answered, withdrawn, expired, or never existed","type":"error"}
     {"id":"never","kind":"refused","message":"call_id \"mine\" is not open: no call has this name","type":"error"}
     "#);

@@ -224,8 +224,8 @@ async fn bad_lines_get_an_error_each_and_change_nothing() {
     insta::assert_snapshot!(errors.join("\n"), @"
     there is no session yet: send start first
     the line is not a JSON object
-    options.colour is not known, and was ignored
-    the session was started already; send user_message
+    options.colour is unknown and was ignored
+    the session is already started; send user_message
     ");
     bridge
         .write("{\"type\":\"permission_response\",\"requestId\":\"req_9\",\"result\":{\"behavior\":\"allow\"}}\n")

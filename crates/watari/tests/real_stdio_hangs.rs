@@ -1,5 +1,5 @@
-//! `watari stdio` whose real CLI is stopped in the middle of a turn, or given up while it starts: the client is not left
-//! waiting, and nothing is left.
+//! `watari stdio` whose real CLI is stopped during a turn, or is aborted while it starts: the client does not wait
+//! forever, and no process is left.
 
 #![allow(clippy::unwrap_used, reason = "a test that meets what it does not expect has failed")]
 
@@ -23,8 +23,8 @@ async fn an_interrupt_of_a_stopped_cli_on_stdio_is_a_fatal_error_and_leaves_noth
     common::signal_cli_of(bridge.pid(), Signal::STOP);
     bridge.send(json!({"type": "interrupt"})).await;
     let seen = bridge.rest().await;
-    let words = "Claude Code did not react to an interrupt within 5 s and was ended";
-    assert_eq!(seen.last(), Some(&json!({"type": "error", "message": words, "fatal": true})));
+    let message = "Claude Code did not react to an interrupt within 5 s and was terminated";
+    assert_eq!(seen.last(), Some(&json!({"type": "error", "message": message, "fatal": true})));
     assert_eq!(bridge.exit().await.code(), Some(1));
     room.is_empty_within(Duration::from_secs(1)).await;
 }

@@ -1,4 +1,4 @@
-//! The bridge on the real CLI: what its clients can send, how their answers are taken, and how it ends.
+//! The bridge on the real CLI: what its clients can send, how their answers are handled, and how it ends.
 
 // Some of it has children that get away where there is no subreaper; `real_stdio` has the rest.
 #![cfg(not(watari_portable))]
@@ -250,9 +250,9 @@ async fn what_a_subagent_says_and_asks_comes_with_its_parent_and_is_not_streamed
         .iter()
         .map(|line| {
             let blocks = line["content"].as_array().unwrap();
-            let words: Vec<&str> =
+            let texts: Vec<&str> =
                 blocks.iter().filter_map(|block| block["text"].as_str().or(block["id"].as_str())).collect();
-            format!("{}: {}", line["parentToolUseId"].as_str().unwrap_or("main"), words.join(", "))
+            format!("{}: {}", line["parentToolUseId"].as_str().unwrap_or("main"), texts.join(", "))
         })
         .collect();
     insta::assert_snapshot!(said.join("\n"), @"
@@ -288,8 +288,8 @@ async fn a_question_to_the_user_is_a_permission_request_that_is_allowed_with_the
     let seen = bridge.until("turn_result").await;
     let told = of_type(&seen, "tool_result")[0];
     assert_eq!(told["isError"], false);
-    let words = told["content"].to_string();
-    assert!(words.contains("Egret") && !words.contains("Heron"), "{told}");
+    let content = told["content"].to_string();
+    assert!(content.contains("Egret") && !content.contains("Heron"), "{told}");
     assert_eq!(results(&seen), ["Good."]);
 }
 
@@ -397,8 +397,8 @@ async fn a_session_of_the_cli_is_continued_here_and_one_of_ours_by_the_cli() {
     let third = claude_alone(&room, &["--resume", id, "an egret"]).await;
     assert_eq!((&third["result"], &third["session_id"]), (&json!("three"), &json!(id)));
     let received = room.stub.model_calls().pop().unwrap().to_string();
-    for words in ["a stork", "one", "a crane", "two", "an egret"] {
-        assert!(received.contains(&format!("\"{words}\"")), "{words}: {received}");
+    for text in ["a stork", "one", "a crane", "two", "an egret"] {
+        assert!(received.contains(&format!("\"{text}\"")), "{text}: {received}");
     }
 }
 

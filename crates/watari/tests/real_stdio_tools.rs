@@ -1,4 +1,4 @@
-//! The bridge on the real CLI: tools that the client runs itself.
+//! The bridge on the real CLI: tools that the client runs.
 
 #![allow(clippy::unwrap_used, reason = "a test that meets what it does not expect has failed")]
 
@@ -55,7 +55,7 @@ async fn a_tool_of_the_client_is_offered_called_and_answered() {
     let errors = [bridge.next().await.unwrap(), bridge.next().await.unwrap()];
     insta::assert_snapshot!(transcript_without(&[], &errors), @r#"
     {"fatal":false,"message":"callId call_1: ask 1 is not open: it was answered, withdrawn, expired, or never existed","type":"error"}
-    {"fatal":false,"message":"the session was started already; register_tools comes before start","type":"error"}
+    {"fatal":false,"message":"the session is already started; send register_tools before start","type":"error"}
     "#);
     bridge.close_input();
     assert!(bridge.exit().await.success());
@@ -121,7 +121,7 @@ async fn a_turn_that_is_interrupted_closes_its_call_and_a_late_result_is_refused
         let late = bridge.until("error").await.pop().unwrap();
         let why = "callId call_1: ask 1 is not open: it was answered, withdrawn, expired, or never existed";
         assert_eq!(late["message"], why);
-        // The session goes on.
+        // The session continues.
         bridge.send(json!({"type": "user_message", "text": "go on"})).await;
         let seen = bridge.until("turn_result").await;
         assert_eq!(seen.last().unwrap()["subtype"], "success");

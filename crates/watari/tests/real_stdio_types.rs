@@ -1,5 +1,5 @@
-//! The bridge on the real CLI: a whole line of every type, in which only what is named differs from run to run or is the
-//! CLI's own text.
+//! The bridge on the real CLI: a complete line of every type, in which only the listed values differ from run to run or
+//! are the CLI's own text.
 
 #![allow(clippy::unwrap_used, reason = "a test that meets what it does not expect has failed")]
 
@@ -18,7 +18,7 @@ use watari_testkit::{Reply, Script};
 /// So that neither its name nor its price depends on the CLI.
 const MODEL: &str = "claude-sonnet-4-5";
 
-/// A command that does not end before somebody writes to the pipe which it makes.
+/// A command that ends when another process writes to the pipe that it makes.
 const WAIT: &str = "mkfifo gate && cat gate";
 
 fn bash(input: Value) -> Reply {
@@ -241,8 +241,8 @@ async fn a_session_that_breaks_off_and_one_that_cannot_start() {
     bridge.start("go", json!({"colour": "red"})).await;
     errors.extend(bridge.rest().await);
     insta::assert_snapshot!(transcript_without(&[], of_type(&errors, "error")), @r#"
-    {"fatal":true,"message":"Claude Code was ended by signal 9","type":"error"}
-    {"fatal":false,"message":"options.colour is not known, and was ignored","type":"error"}
+    {"fatal":true,"message":"Claude Code was terminated by signal 9","type":"error"}
+    {"fatal":false,"message":"options.colour is unknown and was ignored","type":"error"}
     {"fatal":true,"message":"Claude Code CLI not found: there is nothing at /nowhere/claude; check the path","type":"error"}
     "#);
 }

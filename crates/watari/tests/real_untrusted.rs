@@ -1,5 +1,5 @@
-//! A host for a folder that is not trusted: no program that the folder's git configuration names is run without approval, by
-//! the CLI itself or by its tools, on both versions of the real CLI.
+//! A host for an untrusted folder: neither the CLI itself nor its tools run a program of the folder's git configuration
+//! without approval, on both versions of the real CLI.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
 

@@ -1,5 +1,5 @@
-//! Asks on the sockets of a host: an answer reaches the question that was shown and no other, and what it allowed is on
-//! record.
+//! Asks on the sockets of a host: an answer resolves the ask that was shown and no other, and the log records what it
+//! allowed.
 
 #![allow(clippy::unwrap_used, reason = "a test that meets what it does not expect has failed")]
 

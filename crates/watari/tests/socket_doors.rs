@@ -1,4 +1,4 @@
-//! Who gets to a session on its sockets and who does not, and how a host comes and goes: every door, on the fake CLI.
+//! Who can connect to a session's sockets and who cannot, and how a host starts and stops, on the fake CLI.
 
 #![cfg(all(target_os = "linux", not(watari_portable)))]
 #![allow(clippy::unwrap_used, reason = "a test that meets what it does not expect has failed")]
@@ -42,7 +42,7 @@ const ASK: &str = r#"
 const TURNS: &str = "prompt\ntext Good morning\nresult\nprompt\ntext Let me see\nchild\n\
                      tool t1 Bash {\"command\":\"ls\"}\nask! t1 Bash {\"command\":\"ls\"}\nwait interrupt\n";
 
-/// How long what a host has started may live on.
+/// How long what the host started may live on.
 const GONE_WITHIN: Duration = Duration::from_secs(3);
 
 /// What a host that is refused says, in which the room is called ROOM, and its exit code.
@@ -60,7 +60,7 @@ fn open_to_all(path: &Path) {
     fs::set_permissions(path, Permissions::from_mode(0o777)).unwrap();
 }
 
-/// What somebody hears on a socket.
+/// What another user receives on a socket.
 async fn received_by(user: u32, socket: &Path, line: &str) -> String {
     let mut perl = std::process::Command::new(PERL);
     perl.args(["-MIO::Socket::UNIX", "-e", ASK]).args([socket.as_os_str(), line.as_ref()]).current_dir("/");
@@ -82,7 +82,7 @@ async fn another_user_hears_nothing_even_when_every_mode_was_loosened() {
         if user == ANOTHER_USER {
             assert_eq!(received_by(user, &socket, "").await, "not let in: Permission denied");
         }
-        // Everything that could keep somebody out: the sockets, and all folders above them.
+        // Everything that could keep another user out: the sockets, and all folders above them.
         [&socket, &native].into_iter().for_each(|path| open_to_all(path));
         socket.ancestors().skip(1).take_while(|folder| *folder != Path::new("/tmp")).for_each(open_to_all);
         let hello = r#"{"type":"hello","protocol":[1]}"#;
@@ -102,7 +102,7 @@ async fn another_user_hears_nothing_even_when_every_mode_was_loosened() {
         }
     }
     let log = room.log();
-    assert_eq!(log.matches("somebody else than this user wanted to connect, and was let go").count(), 2, "{log}");
+    assert_eq!(log.matches("rejected a client of another user").count(), 2, "{log}");
     host.stop().await;
     // What the other user said was not heard either: the only turn is root's.
     assert_eq!(room.events().iter().filter(|event| event["type"] == "prompt_accepted").count(), 1);
@@ -270,7 +270,7 @@ async fn sockets_that_were_deleted_under_a_host_are_made_again_and_who_is_connec
     late.until("done").await;
     early.until("done").await;
     let log = room.log();
-    assert_eq!(log.matches("the socket was gone, and was made again").count(), 2, "{log}");
+    assert_eq!(log.matches("the socket was removed and has been created again").count(), 2, "{log}");
     host.stop().await;
     room.is_tidy();
 }
@@ -288,7 +288,7 @@ async fn a_host_that_is_told_to_end_in_a_turn_says_why_and_leaves_nothing() {
     host.signal(Signal::TERM);
     // The reason comes first.
     insta::assert_snapshot!(transcript(&["usage"], &client.rest().await), @r#"
-    {"kind":"session","message":"the session ends: the host was told to end","type":"error"}
+    {"kind":"session","message":"the session ends: the host received a signal to stop","type":"error"}
     {"decision":"cancelled","request_id":"t1","type":"approval_resolved"}
     {"kind":"turn","message":"the turn was interrupted","type":"error"}
     {"message_id":3,"type":"done","usage":"usage"}
@@ -296,7 +296,7 @@ async fn a_host_that_is_told_to_end_in_a_turn_says_why_and_leaves_nothing() {
     let told = native.rest().await;
     let ends = told.iter().skip_while(|line| line["type"] != "ask_opened").skip(1);
     insta::assert_snapshot!(transcript(&["seq", "outcome", "request"], ends), @r#"
-    {"reason":"the host was told to end","seq":"seq","type":"host_stopping"}
+    {"reason":"the host received a signal to stop","seq":"seq","type":"host_stopping"}
     {"ask":2,"by":null,"resolution":"session_ended","kind":"permission","seq":"seq","tool_use":"t1","type":"ask_resolved"}
     {"cause":{"prompt":3},"outcome":"outcome","seq":"seq","type":"turn_finished"}
     {"exit":{"code":0,"errors":[],"left":0,"reason":"asked","signal":null,"stderr":""},"seq":"seq","type":"ended"}
@@ -305,7 +305,7 @@ async fn a_host_that_is_told_to_end_in_a_turn_says_why_and_leaves_nothing() {
     room.is_empty_within(GONE_WITHIN).await;
     room.is_tidy();
     assert_eq!(room.record()["state"], "ended");
-    // Everything that was told is kept.
+    // Everything that was sent is stored.
     assert_eq!(room.events().last(), told.last());
 }
 
@@ -318,7 +318,7 @@ async fn a_host_that_is_told_to_end_while_it_is_idle_does() {
         host.signal(signal);
         let said = transcript(&[], &client.rest().await);
         insta::allow_duplicates! {
-            insta::assert_snapshot!(said, @r#"{"kind":"session","message":"the session ends: the host was told to end","type":"error"}"#);
+            insta::assert_snapshot!(said, @r#"{"kind":"session","message":"the session ends: the host received a signal to stop","type":"error"}"#);
         }
         assert_eq!(host.end().await, (Some(0), String::new()));
         room.is_empty_within(GONE_WITHIN).await;
@@ -338,7 +338,7 @@ async fn a_host_that_is_told_to_end_while_its_cli_starts_does() {
     host.signal(Signal::TERM);
     assert_eq!(
         transcript(&[], &client.rest().await),
-        r#"{"kind":"session","message":"the session ends: the host was told to end","type":"error"}"#
+        r#"{"kind":"session","message":"the session ends: the host received a signal to stop","type":"error"}"#
     );
     assert_eq!(host.end().await, (Some(0), String::new()));
     room.is_empty_within(GONE_WITHIN).await;

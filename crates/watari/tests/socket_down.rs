@@ -1,4 +1,4 @@
-//! A host whose CLI is down, on the fake CLI: what clients set meanwhile holds for the CLI that the next message starts.
+//! A host whose CLI is down, on the fake CLI: settings of clients apply to the CLI that the next message starts.
 
 #![allow(clippy::unwrap_used, reason = "a test that meets what it does not expect has failed")]
 

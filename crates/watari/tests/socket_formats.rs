@@ -1,4 +1,4 @@
-//! What was kept by every version so far can be taken up by this one: a log and a record of each format are kept here.
+//! This version resumes sessions that earlier versions stored: a log and a record of each format are stored here.
 
 #![allow(clippy::unwrap_used, reason = "a test that meets what it does not expect has failed")]
 
@@ -13,7 +13,7 @@ use serde_json::json;
 
 const SESSION_ID: &str = "3447b64d-2090-41fe-b1dc-65114ad62db4";
 
-/// A room in which a session was kept so.
+/// A room with a session that was stored in this format.
 fn room(events: &str, record: &str) -> Room {
     let room = Room::fake("prompt\ntext Again.\nresult\n");
     let folder = room.state().join("sessions/k7q2m4x9p1t0");
@@ -42,7 +42,7 @@ async fn a_session_of_format_1_is_told_again_and_goes_on() {
     {"content":"allowed {\"command\":\"ls\"}","output":"allowed {\"command\":\"ls\"}","request_id":"t1","seq":"1:14","type":"tool_result"}
     {"seq":"1:17","text":"Done.","type":"text_delta"}
     {"message_id":2,"seq":"1:19","type":"done","usage":"usage"}
-    {"kind":"session","message":"the session ends: the host was told to end","seq":"1:21","type":"error"}
+    {"kind":"session","message":"the session ends: the host received a signal to stop","seq":"1:21","type":"error"}
     {"type":"caught_up"}
     {"text":"Again.","type":"text_delta"}
     {"seq":"2:30","text":"","type":"text_delta"}

@@ -1,5 +1,5 @@
-//! A client that closes only its sending half still gets everything: what its commands caused, and the stream until it goes.
-//! On the fake CLI.
+//! A client that closes only its sending half still receives everything: the effects of its commands, and events until
+//! it disconnects. On the fake CLI.
 
 #![cfg(all(target_os = "linux", not(watari_portable)))]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
@@ -107,7 +107,7 @@ async fn a_client_that_half_closes_while_much_waits_for_it_gets_all_of_it() {
     let seen = native.until("became_idle").await;
     assert_eq!(of_type(&seen, "block_finished").len(), blocks);
     native.until("became_idle").await;
-    // And the stream goes on.
+    // The stream continues.
     reader.say("two").await;
     assert_eq!(text_of(&late.until("done").await), "You said two");
     native.until("became_idle").await;
@@ -125,7 +125,7 @@ async fn a_client_that_takes_nothing_any_more_is_let_go_when_there_is_something_
     other.until("done").await;
     drop(other);
     ends_alone(host).await;
-    assert!(room.log().contains("a client has gone: it cannot be written to"), "{}", room.log());
+    assert!(room.log().contains("a client disconnected: cannot write to the client"), "{}", room.log());
     drop(deaf);
 }
 

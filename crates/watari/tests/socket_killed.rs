@@ -1,5 +1,5 @@
-//! A host that is killed at any moment loses nothing that anybody was told, leaves nothing that runs, and the next host says
-//! what became of the rest. On the fake CLI.
+//! A host that is killed at any moment loses nothing that it has reported to a client and leaves no process, and the
+//! next host reports what became of the rest. On the fake CLI.
 
 #![cfg(all(target_os = "linux", not(watari_portable)))]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
@@ -245,7 +245,7 @@ async fn is_over(room: &Room) {
     assert_eq!(watari_hub::inspect(&only_session(room)).unwrap().state, State::Interrupted);
 }
 
-/// A host that comes after one that was killed. It goes on behind what the witness knows.
+/// The next host after a killed one. It continues after the last event that the witness received.
 async fn resume(room: &Room, last: &str) -> (Host, Witness) {
     let id = room.record()["session_id"].as_str().unwrap().to_owned();
     let host = room.host(&["--resume", &id]).await;
@@ -391,7 +391,7 @@ async fn half_a_line_at_the_end_of_the_log_is_cut_and_the_log_goes_on() {
     assert_eq!(stored(&room)[..before.len()], before);
     is_stored(&room, &witness);
     is_settled(&events(&room));
-    assert!(room.log().contains("the end of the events was broken off and is cut"), "{}", room.log());
+    assert!(room.log().contains("the event log ended in an incomplete line, which was removed"), "{}", room.log());
     witness.send(json!({"type": "prompt", "id": "more", "content": "go"})).await;
     witness.until("ask_opened").await;
     host.stop().await;

@@ -1,4 +1,5 @@
-//! The life of a host on the fake CLI: what its clients are told when the CLI goes, when nobody answers, and when it ends.
+//! The life of a host on the fake CLI: what its clients receive when the CLI exits, when nobody answers, and when the
+//! host ends.
 
 #![allow(clippy::unwrap_used, reason = "a test that meets what it does not expect has failed")]
 
@@ -27,9 +28,9 @@ async fn a_cli_that_dies_is_started_again_by_the_next_message() {
     seen.extend(client.until("done").await);
     insta::assert_snapshot!(transcript(&["usage"], &seen), @r#"
     {"text":"One","type":"text_delta"}
-    {"kind":"session","message":"Claude Code ended by itself, with exit code 3; it said: boom; the next message starts it again","type":"error"}
+    {"kind":"session","message":"Claude Code exited unexpectedly with code 3; stderr: boom; the next message starts it again","type":"error"}
     {"message_id":2,"type":"done","usage":"usage"}
-    {"kind":"session","message":"Claude Code ended by itself, with exit code 3; it said: boom; the next message starts it again","type":"error"}
+    {"kind":"session","message":"Claude Code exited unexpectedly with code 3; stderr: boom; the next message starts it again","type":"error"}
     {"message_id":3,"type":"done","usage":"usage"}
     "#);
     // An answer and an abort change nothing while there is no CLI.
@@ -240,19 +241,19 @@ async fn a_bad_line_gets_one_error_and_changes_nothing() {
     {"kind":"line","message":"the line is not a JSON object","type":"error"}
     {"kind":"line","message":"type is missing; it must be a string","type":"error"}
     {"kind":"line","message":"type must be a string","type":"error"}
-    {"id":"x","kind":"line","message":"unknown type \"fly\"; it is one of message, approve, deny, abort, hello, register_tools, tool_call_result, close","type":"error"}
+    {"id":"x","kind":"line","message":"unknown type \"fly\"; it must be one of message, approve, deny, abort, hello, register_tools, tool_call_result, close","type":"error"}
     {"kind":"line","message":"text is missing; it must be a string","type":"error"}
     {"kind":"line","message":"text must be a string","type":"error"}
     {"kind":"refused","message":"the prompt has no content: give it text or at least one block","type":"error"}
     {"kind":"line","message":"request_id is missing; it must be a string","type":"error"}
-    {"kind":"refused","message":"request_id \"never\" is not open: it was answered, cancelled, has expired or never was","type":"error"}
+    {"kind":"refused","message":"request_id \"never\" is not open: it was answered, cancelled, has expired or never existed","type":"error"}
     {"kind":"line","message":"since must be a position such as \"3:17\", or 0 for everything","type":"error"}
     {"kind":"refused","message":"call_id \"x\" is not open: no call has this name","type":"error"}
     {"kind":"refused","message":"call_id \"call_9\": ask 9 is not open: it was answered, withdrawn, expired, or never existed","type":"error"}
     {"kind":"line","message":"images[0].type must be one of text, image, document","type":"error"}
-    {"id":"h","kind":"line","message":"text has half of a character in it: a surrogate such as \\ud800 without its other half; send whole characters","type":"error"}
+    {"id":"h","kind":"line","message":"text contains an unpaired surrogate: an escape such as \\ud800 without its other half; send whole characters","type":"error"}
     {"kind":"line","message":"since must be a position such as \"3:17\", or 0 for everything","type":"error"}
-    {"kind":"line","message":"id may have 256 characters at most","type":"error"}
+    {"kind":"line","message":"id may have at most 256 characters","type":"error"}
     "#);
     let mut native = host.native().await;
     let lines = [
@@ -275,14 +276,14 @@ async fn a_bad_line_gets_one_error_and_changes_nothing() {
     }
     insta::assert_snapshot!(transcript(&[], &told), @r#"
     {"message":"the line is not a JSON object","type":"error"}
-    {"id":"x","message":"unknown type \"fly\"; it is one of hello, prompt, interrupt, answer, request, close, abort","type":"error"}
+    {"id":"x","message":"unknown type \"fly\"; it must be one of hello, prompt, interrupt, answer, request, close, abort","type":"error"}
     {"message":"protocol is missing; it must be a list of versions such as [1]","type":"error"}
-    {"message":"none of the versions [2] is spoken here: it is 1","type":"error"}
+    {"message":"none of the versions [2] is supported: the supported version is 1","type":"error"}
     {"id":"x","message":"content is missing; it must be a string or a list of content blocks","type":"error"}
     {"message":"content must be a string or a list of content blocks","type":"error"}
     {"message":"answer is missing; it must be an object with a type","type":"error"}
     {"message":"answer.type must be allow, deny, choose, hook, submit, decline, dismiss or tool_result","type":"error"}
-    {"message":"say hello first, such as {\"type\":\"hello\",\"protocol\":[1]}: before it no command is carried out","type":"refused"}
+    {"message":"send hello first, such as {\"type\":\"hello\",\"protocol\":[1]}: commands before it are refused","type":"refused"}
     {"message":"request.type must be one of set_model, set_permission_mode, set_thinking, set_tools, mcp_status, set_mcp_servers, reconnect_mcp, toggle_mcp, context_usage, rewind, stop_task, read_file, rename, reinitialize, other","type":"error"}
     {"message":"request.title is missing; it must be a string","type":"error"}
     "#);
@@ -402,7 +403,7 @@ async fn a_client_that_keeps_only_its_place_is_asked_again_what_is_open() {
     "#);
     second.send(json!({"type": "approve", "request_id": "t"})).await;
     second.until("done").await;
-    // Watari's own dialect tells every event once: whoever speaks it knows what was opened.
+    // The native dialect sends every event once: its clients know which asks are open.
     let (mut native, _) = host.native_since(place).await;
     let told = native.until("caught_up").await;
     assert_eq!(of_type(&told, "ask_opened"), Vec::<&Value>::new());
@@ -423,7 +424,7 @@ async fn a_client_that_came_back_is_told_when_an_idle_cli_dies() {
     let (mut native, _) = host.native_since(Value::Null).await;
     native.send(json!({"type": "request", "id": "r", "request": {"type": "mcp_status"}})).await;
     insta::assert_snapshot!(transcript(&["seq", "usage"], &client.until("done").await), @r#"
-    {"kind":"session","message":"Claude Code ended by itself, with exit code 3; the next message starts it again","type":"error"}
+    {"kind":"session","message":"Claude Code exited unexpectedly with code 3; the next message starts it again","type":"error"}
     {"seq":"seq","type":"done","usage":"usage"}
     "#);
     host.stop().await;
@@ -515,7 +516,7 @@ async fn no_command_is_carried_out_before_hello_in_watari_s_own_dialect() {
         let id = command["id"].clone();
         early.send(command).await;
         let told = early.next().await.unwrap();
-        let why = "say hello first, such as {\"type\":\"hello\",\"protocol\":[1]}: before it no command is carried out";
+        let why = "send hello first, such as {\"type\":\"hello\",\"protocol\":[1]}: commands before it are refused";
         assert_eq!((&told["type"], &told["id"], &told["message"]), (&json!("refused"), &id, &json!(why)));
     }
     // After it they are, in the same connection.

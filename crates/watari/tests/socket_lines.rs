@@ -1,4 +1,4 @@
-//! Lines that are made to hurt, of clients and of the CLI: they cost their sender, and nobody else. On the fake CLI.
+//! Malicious lines of clients and of the CLI: only their sender pays for them. On the fake CLI.
 
 #![cfg(all(target_os = "linux", not(watari_portable)))]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
@@ -96,7 +96,7 @@ async fn a_line_of_millions_of_keys_holds_up_its_own_client_and_no_other() {
     let before = memory_of(&host);
     let mut busy = JoinSet::new();
     busy.spawn(async move {
-        assert_eq!(refused(&mut sender, &line).await, "the line has 3000000 members; it may have 1000");
+        assert_eq!(refused(&mut sender, &line).await, "the line has 3000000 members; the limit is 1000");
         // Its lines are taken in their order.
         assert!(refused(&mut sender, "").await.starts_with("unknown type \"fly\""));
     });
@@ -149,7 +149,7 @@ async fn the_unfinished_lines_of_all_clients_together_are_bounded_and_given_back
     let (mut read, mut skipped) = (0, 0);
     for sender in &mut senders {
         let said = refused(sender, "\"}\n").await;
-        match said.contains("was skipped: the unfinished lines of all clients may have 128 MiB together") {
+        match said.contains("was skipped: the unfinished lines of all clients would exceed 128 MiB") {
             true => skipped += 1,
             false => read += usize::from(said.starts_with("unknown type \"fly\"")),
         }

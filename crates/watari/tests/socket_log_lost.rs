@@ -1,5 +1,5 @@
-//! What is done to a session's files under a running host: the host notices, reports it, and says `accepted` only for what
-//! is stored in a file that the next host finds. On the fake CLI.
+//! Other programs change a session's files under a running host: the host notices and reports it, and sends `accepted`
+//! only for what is stored in a file that the next host finds. On the fake CLI.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
 
@@ -101,7 +101,7 @@ async fn what_a_shortened_log_has_lost_for_good_is_a_gap_and_not_passed_over() {
     assert_eq!(received, events);
     let [lost] = of_type(&events, "events_lost")[..] else { panic!("{events:#?}") };
     assert!(room.log().contains("was shortened while the host was running"), "{}", room.log());
-    // Who has all of that goes on as if nothing were.
+    // A client that has all events continues without a gap.
     let (mut client, hello) = host.native_since(json!(format!("1:{}", lost["through"]))).await;
     assert_eq!(hello["resume"], "ok");
     assert_eq!(
@@ -179,7 +179,7 @@ async fn a_state_folder_that_was_removed_under_the_host_is_made_again_before_any
     host.kill().await;
     assert_eq!(of_type(&is_whole(&path), "prompt_accepted").len(), 3);
 
-    // The next host finds it by its record, and goes on.
+    // The next host finds it by its record, and continues.
     let host = room.host(&["--resume", &session_id]).await;
     let (events, hello) = replay(&host).await;
     assert_eq!((&hello["resume"], &events[..told.len()]), (&json!("ok"), &told[..]));

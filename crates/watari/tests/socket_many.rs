@@ -1,4 +1,5 @@
-//! Many clients of one session: all see the same, one answer counts, and a command that is given twice is carried out once.
+//! Many clients of one session: all receive the same events, one answer counts, and a repeated command takes effect
+//! once.
 
 #![allow(clippy::unwrap_used, reason = "a test that meets what it does not expect has failed")]
 

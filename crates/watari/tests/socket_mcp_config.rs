@@ -1,4 +1,4 @@
-//! MCP servers that are named on the command line: one reading, whether they stand there or in a file.
+//! MCP servers from the command line: they are read in the same way, whether given inline or in a file.
 
 #![allow(clippy::unwrap_used, reason = "a test that meets what it does not expect has failed")]
 
@@ -23,8 +23,8 @@ async fn servers_in_a_file_are_refused_as_those_on_the_command_line() {
     let room = Room::fake(ONE_TURN);
     let file = room.sandbox.root().join("mcp.json");
     for (config, why) in [
-        (r#"{"mcpServers":{"client":{"command":"true"}}}"#, "no server may be called \"client\""),
-        (r#"{"mcpServers":{"cl\u0069ent":{"command":"true"}}}"#, "no server may be called \"client\""),
+        (r#"{"mcpServers":{"client":{"command":"true"}}}"#, "the server name \"client\" is reserved"),
+        (r#"{"mcpServers":{"cl\u0069ent":{"command":"true"}}}"#, "the server name \"client\" is reserved"),
         (r#"{"mcpServers":{"a":null}}"#, "the MCP server \"a\" must be an object"),
         (r#"{"mcpServers":{"a":{"command":"true"},"b":"c"}}"#, "the MCP server \"b\" must be an object"),
         (r#"{"servers":{}}"#, "missing field `mcpServers`"),

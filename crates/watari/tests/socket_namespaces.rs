@@ -1,4 +1,4 @@
-//! Hosts in a user namespace, as in a container of a user's own: who another user is does not follow from a number alone.
+//! Hosts in a user namespace, as in a rootless container: a user id alone does not identify another user.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
 #![cfg(target_os = "linux")]

@@ -1,4 +1,5 @@
-//! Files and folders of other users on the way to those of a host: what they could change is refused, and left as it is.
+//! Files and folders of other users on the path of a host's files: what other users could change is refused and left
+//! unchanged.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
 
@@ -73,7 +74,7 @@ async fn refusal(room: &Room, variable: &str, value: &Path, flags: &[&str]) -> S
     if tokio::time::timeout(WITHIN, out.read_line(&mut said)).await.unwrap().unwrap() > 0 {
         common::signal_process(child.id().unwrap(), Signal::TERM);
         end_of(&mut child).await;
-        return "a host has started".to_owned();
+        return "the host started".to_owned();
     }
     let (code, stderr) = end_of(&mut child).await;
     format!("{stderr}exit {code:?}").replace(room.sandbox.root().to_str().unwrap(), "ROOM")
@@ -218,7 +219,7 @@ async fn a_log_through_links_of_ours_works_and_what_is_no_file_is_named() {
     let chain = link(root.join("chain"), &link(root.join("middle"), Path::new("new.log")));
     let host = room.host(&["--log", chain.to_str().unwrap()]).await;
     let log = fs::read_to_string(root.join("new.log")).unwrap();
-    assert!(log.contains("a host has started"), "{log}");
+    assert!(log.contains("the host started"), "{log}");
     assert_eq!(fs::metadata(root.join("new.log")).unwrap().mode() & 0o777, 0o600);
     host.stop().await;
     let pipe = root.join("pipe");
@@ -242,7 +243,7 @@ async fn a_log_through_links_of_ours_works_and_what_is_no_file_is_named() {
     exit Some(1)
     watari: cannot log to ROOM/nowhere/x: No such file or directory (os error 2)
     exit Some(1)
-    a host has started
+    the host started
     watari: cannot log to /dev/stderr: it is a pipe, not a file
     exit Some(1)
     watari: cannot log to /proc/self/fd/1: it is a pipe, not a file

@@ -1,4 +1,4 @@
-//! What a host makes on disk is for its user alone, whatever the umask, and nothing private of it stays.
+//! Files that a host creates are readable only by its user, whatever the umask, and no private file remains.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
 
@@ -19,7 +19,7 @@ use watari_testkit::processes::children_of;
 
 const ONE_TURN: &str = "prompt\ntext Hello\nresult\n";
 
-/// Servers of which the CLI is told in a file.
+/// MCP servers that are passed to the CLI in a file.
 const SERVERS: &str = r#"{"mcpServers":{"mine":{"command":"true","env":{"TOKEN":"secret"}}}}"#;
 
 /// Everything below a folder, with its mode.
@@ -117,7 +117,7 @@ async fn private_files_of_a_host_that_was_killed_with_its_supervisor_are_removed
             let mut doctor = std::process::Command::new(WATARI);
             doctor.args(["doctor", "--claude"]).arg(&room.claude).env_clear().envs(room.sandbox.environment());
             let run = output_of(&mut doctor);
-            assert!(run.stdout.contains("private files   removed those of 1 killed session"), "{}", run.stdout);
+            assert!(run.stdout.contains("private files   removed the files of 1 killed session"), "{}", run.stdout);
         } else {
             room.host(&[]).await.stop().await;
         }

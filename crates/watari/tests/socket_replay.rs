@@ -1,5 +1,5 @@
-//! Clients that are cut off and come back miss nothing and get nothing twice, whatever is going on: the oracle, on the fake
-//! CLI.
+//! Clients that are disconnected and reconnect miss no event and receive none twice, whatever happens meanwhile: the
+//! replay oracle, on the fake CLI.
 
 #![allow(clippy::unwrap_used, reason = "a test that meets what it does not expect has failed")]
 

@@ -1,5 +1,4 @@
-//! A client that does not read is nobody's burden: others get everything, and one that costs too much is let go. On the
-//! fake CLI.
+//! A client that does not read affects no other client, and is disconnected when it costs too much. On the fake CLI.
 
 #![cfg(all(target_os = "linux", not(watari_portable)))]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
@@ -36,7 +35,7 @@ async fn hung_up(stream: &UnixStream, within: Duration) -> bool {
     let stream = stream.try_clone().unwrap();
     let limit = Timespec::try_from(within).unwrap();
     let waiting = move || {
-        // Nothing is asked for, so only the end is told.
+        // The client has no subscription, so it only learns of the end.
         let mut ends = [PollFd::new(&stream, PollFlags::empty())];
         poll(&mut ends, Some(&limit)).unwrap() > 0 && ends[0].revents().contains(PollFlags::HUP)
     };
@@ -83,7 +82,7 @@ async fn a_client_that_never_reads_slows_nobody_and_is_let_go_when_it_costs_too_
     }
     assert!(began.elapsed() >= SLOW_AFTER, "{:?}", began.elapsed());
     let log = room.log();
-    let reason = "a client is let go: it has taken nothing for 10s and is ";
+    let reason = "disconnecting a slow client: it read nothing for 10s and is ";
     assert_eq!(log.matches(reason).count(), 2, "{log}");
 
     reader.send(json!({"type": "prompt", "id": "2", "content": "are you there?"})).await;
@@ -166,6 +165,6 @@ async fn a_client_that_reads_no_reply_to_its_own_lines_is_read_no_more_and_let_g
     assert!(written.is_err(), "twelve megabytes of mistakes were read");
     assert!(hung_up(&client, LET_GO_WITHIN).await, "it was not let go: {}", room.log());
     let log = room.log();
-    assert!(log.contains("a client is let go: it has taken nothing for 10s"), "{log}");
+    assert!(log.contains("disconnecting a slow client: it read nothing for 10s"), "{log}");
     host.stop().await;
 }

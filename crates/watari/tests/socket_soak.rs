@@ -1,5 +1,6 @@
-//! A soak: many sessions and many clients that come, go and are cut off, for a while. Nothing grows, and in the end nothing is
-//! left. `./check --full` runs it for a minute; `WATARI_SOAK_SECONDS` says another time.
+//! A soak test: many sessions and many clients that connect, disconnect and are cut off, for a while. Nothing grows,
+//! and no process is left at the end. `./check --full` runs it for a minute; `WATARI_SOAK_SECONDS` sets another
+//! duration.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test that meets what it does not expect has failed")]

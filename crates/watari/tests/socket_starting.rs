@@ -1,4 +1,4 @@
-//! A host while its CLI starts, or is started again: what ends the session or a message is heard at once.
+//! A host while its CLI starts or restarts: requests that end the session or a message take effect immediately.
 
 #![allow(clippy::unwrap_used, reason = "a test that meets what it does not expect has failed")]
 
@@ -138,5 +138,5 @@ async fn a_host_in_the_background_ends_when_its_starter_is_killed_before_it_is_r
     starter.kill().await.unwrap();
     room.is_empty_within(AT_ONCE).await;
     room.is_tidy();
-    assert!(room.log().contains("whoever started it went away before it was ready"), "{}", room.log());
+    assert!(room.log().contains("the process that started it exited before the session was ready"), "{}", room.log());
 }

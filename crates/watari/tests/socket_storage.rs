@@ -1,5 +1,5 @@
-//! A host whose disk is full waits and says so, loses nothing, and goes on by itself when there is room. On the fake CLI, on a
-//! disk of its own that is too small, which only root can make, in a namespace of its own.
+//! A host whose disk is full reports it, waits, loses nothing, and continues by itself when there is room. On the fake
+//! CLI, on a separate small disk, which only root can create, in a separate namespace.
 
 #![cfg(all(target_os = "linux", not(watari_portable)))]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
@@ -35,7 +35,7 @@ const SCRIPT: &str = "prompt\nmessage\ntext Let me see\ntool t1 Bash {\"command\
 
 const LONG_BYTES: usize = 5000 * 20;
 
-/// A room in which what is kept of sessions is on a small disk.
+/// A room whose session files are on a small disk.
 struct SmallDisk {
     room: Room,
     /// Has the disk, until it ends.
@@ -196,7 +196,7 @@ async fn a_turn_on_a_full_disk_waits_and_is_whole_when_there_is_room_again() {
     assert!(why.starts_with("no space left for the log ") && why.contains("free some space"), "{why}");
     let mut received = socket.until("error").await;
     assert_eq!(received.last().unwrap()["message"], why);
-    // Whoever comes now is told, too.
+    // A client that connects now is informed, too.
     let mut late = host.client().await;
     assert_eq!(late.until("error").await.last().unwrap()["message"], why);
 
@@ -212,7 +212,7 @@ async fn a_turn_on_a_full_disk_waits_and_is_whole_when_there_is_room_again() {
     // Nothing was told that is not stored.
     assert_eq!(of_type(&told, "block_finished").len(), of_type(&disk.events(), "block_finished").len());
 
-    // It is tried again in vain, of which nobody is told.
+    // The host retries in vain, without informing the clients.
     tokio::time::sleep(TRIED_EVERY + TRIED_EVERY / 2).await;
     disk.make_room();
     let made_room = Instant::now();
@@ -356,7 +356,7 @@ async fn what_cannot_be_stored_does_not_reach_the_cli_and_does_when_there_is_roo
     host.stop().await;
 }
 
-/// Nobody was promised anything yet, and whoever waits sees neither the socket nor the log.
+/// No command was acknowledged yet, and the waiting process sees neither the socket nor the log.
 #[tokio::test]
 async fn a_start_in_the_background_that_cannot_be_stored_ends_and_says_why() {
     // More than what is left of the last page of the file, before the CLI is ready.
@@ -371,7 +371,7 @@ async fn a_start_in_the_background_that_cannot_be_stored_ends_and_says_why() {
     let (code, stderr) = end_of(&mut starter).await;
     let said = stderr.replace(disk.session_inside().to_str().unwrap(), "SESSION");
     insta::assert_snapshot!(format!("{said}exit {code:?}"), @"
-    watari: the session was not started, because its events cannot be stored: no space left for the log SESSION/events.jsonl: No space left on device (os error 28); put that right, and start it again
+    watari: the session was not started, because its events cannot be stored: no space left for the log SESSION/events.jsonl: No space left on device (os error 28); fix that and start it again
     exit Some(1)
     ");
     disk.room.is_empty_within(GONE_WITHIN).await;

@@ -1,4 +1,4 @@
-//! What happens around a host: folders, sockets, logs and outputs that go away, block, or are not what they should be.
+//! Changes around a host: folders, sockets, logs and outputs that disappear, block, or are not what they should be.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
 
@@ -27,10 +27,10 @@ async fn talks(mut client: Client) {
     client.until("done").await;
 }
 
-/// Waits until the host's log says something.
-async fn logged(room: &Room, words: &str) {
+/// Waits until the host's log contains a text.
+async fn logged(room: &Room, text: &str) {
     let found = async {
-        while !room.log().contains(words) {
+        while !room.log().contains(text) {
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
     };
@@ -48,7 +48,7 @@ async fn a_runtime_folder_that_was_removed_is_made_again_with_both_sockets() {
     appears(&native).await;
     talks(host.client_with_init().await).await;
     assert_eq!(host.native_since(json!(0)).await.1["resume"], "ok");
-    // And whoever was there has missed nothing.
+    // The connected client has missed nothing.
     stays.until("done").await;
     host.stop().await;
     room.is_tidy();
@@ -61,13 +61,13 @@ async fn a_listener_with_a_full_queue_in_the_place_of_its_socket_does_not_stop_a
     let host = room.host(&["--socket", path.to_str().unwrap()]).await;
     let native = room.record()["key"].as_str().map(|key| room.state().join(format!("run/{key}.sock"))).unwrap();
     fs::remove_file(&path).unwrap();
-    // Somebody else's, who accepts nobody: whoever connects waits for ever.
+    // Another program's socket, which accepts no connection: a client would wait forever.
     let stranger = socket(AddressFamily::UNIX, SocketType::STREAM, None).unwrap();
     bind(&stranger, &SocketAddrUnix::new(&path).unwrap()).unwrap();
     listen(&stranger, 0).unwrap();
     let queued = socket(AddressFamily::UNIX, SocketType::STREAM, None).unwrap();
     connect(&queued, &SocketAddrUnix::new(&path).unwrap()).unwrap();
-    logged(&room, "the socket is gone, and cannot be made again: another process is listening on").await;
+    logged(&room, "the socket was removed and cannot be created again: another process is listening on").await;
     let mut client = Client::connect(&native).await;
     client.send(json!({"type": "hello", "protocol": [1]})).await;
     client.send(json!({"type": "prompt", "id": "1", "content": "hi"})).await;
@@ -104,7 +104,7 @@ async fn a_log_that_was_deleted_is_made_again() {
     host.client_with_init().await;
     fs::remove_file(room.sessions()[0].join("host.log")).unwrap();
     talks(host.client_with_init().await).await;
-    assert!(room.log().contains("a client has connected"), "{}", room.log());
+    assert!(room.log().contains("a client connected"), "{}", room.log());
     host.stop().await;
 }
 
@@ -136,8 +136,7 @@ async fn a_host_in_the_background_whose_key_cannot_be_printed_is_ended() {
     let full = File::options().write(true).open(Path::new("/dev/full")).unwrap();
     let mut child = command.stdout(Stdio::from(full)).spawn().unwrap();
     let (code, stderr) = end_of(&mut child).await;
-    let why =
-        "the key of the session cannot be printed, so the session was ended: No space left on device (os error 28)";
+    let why = "cannot print the session's key, so the session was ended: No space left on device (os error 28)";
     assert!(code == Some(2) && stderr.ends_with(&format!("watari: {why}\n")), "{code:?} {stderr}");
     room.is_empty_within(WITHIN).await;
     room.is_tidy();

@@ -1,4 +1,4 @@
-//! Whatever a client writes, a line that says nothing gets one error, and the session is still to be had.
+//! Whatever a client writes, an invalid line gets one error, and a session can still be started.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
 
@@ -19,7 +19,7 @@ const WITHIN: Duration = Duration::from_secs(60);
 
 const ABORT: &[u8] = b"{\"type\":\"abort\"}";
 
-/// Writes lines to a `watari stdio` that has no session, then `abort`; gives back what is told of the lines.
+/// Writes lines to a `watari stdio` that has no session, then `abort`; returns the replies.
 /// There is no CLI where it looks, so one that were started could only fail.
 async fn told_of(lines: &[Vec<u8>]) -> Vec<Value> {
     let mut child = Command::new(env!("CARGO_BIN_EXE_watari"))
@@ -56,7 +56,7 @@ fn is_small_error(line: &Value) -> bool {
         && line["message"].as_str().is_some_and(|message| !message.is_empty())
 }
 
-/// Every line but the blank ones gets one error, and nothing else is told.
+/// Every line except blank ones gets one error, and nothing else is sent.
 async fn each_gets_one_error(lines: &[Vec<u8>]) {
     let bad = lines.iter().filter(|line| !line.trim_ascii().is_empty()).count();
     let told = told_of(lines).await;

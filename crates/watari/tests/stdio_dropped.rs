@@ -1,4 +1,4 @@
-//! A message that gets no turn is told, so that a client which counts results does not wait for it.
+//! A message that gets no turn is reported, so that a client that counts results does not wait for it.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
 
@@ -95,7 +95,7 @@ async fn a_message_that_the_cli_loses_is_told_and_the_next_has_its_turn() {
     let mut talk = Talk::begin(&room);
     talk.say(&[start(), user_message()].concat()).await;
     insta::assert_snapshot!(talk.told::<3>().await, @r#"
-    {"fatal":false,"message":"a message was lost by the CLI: it gave no result; send it again","type":"error"}
+    {"fatal":false,"message":"the CLI lost a message: it gave no result; send it again","type":"error"}
     {"reason":"lost","type":"message_dropped"}
     turn_result success
     "#);

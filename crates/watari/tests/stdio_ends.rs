@@ -1,4 +1,4 @@
-//! What standard input and output of `watari stdio` may be, and how it is noticed that nobody is at the other end.
+//! What standard input and output of `watari stdio` may be, and how it notices that the other end is closed.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
 
@@ -227,6 +227,6 @@ async fn an_output_that_cannot_be_written_is_an_error_and_not_a_client_that_went
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(
         String::from_utf8(output.stderr).unwrap(),
-        "watari: the output cannot be written, so the session ends: No space left on device (os error 28)\n"
+        "watari: cannot write the output, so the session ends: No space left on device (os error 28)\n"
     );
 }

@@ -1,5 +1,5 @@
-//! Descriptors that `watari` is given: others share them, so that nothing of them is changed, and what they are already is
-//! coped with.
+//! Descriptors that `watari` inherits: other processes share them, so their flags are not changed, and every state of
+//! them is handled.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
 
@@ -133,7 +133,7 @@ async fn an_output_that_is_non_blocking_already_is_waited_for_and_gets_everythin
         let mut session = Shared::begin(room.command(), [input, output, pipe()]);
         session.say(&start());
         session.receive("turn_result").await;
-        assert!(is_non_blocking(&session.theirs[1]), "whoever made it non-blocking wants it so");
+        assert!(is_non_blocking(&session.theirs[1]), "another process made it non-blocking and needs it so");
         drop(session.stdin);
         room.ends(session.child).await;
     }
@@ -257,7 +257,7 @@ fn full_pipe() -> Ends {
     (reader, writer)
 }
 
-/// How long an end may take that waits a second for whoever reads, and room for a busy machine.
+/// How long an end that waits a second for a reader may take, with room for a busy machine.
 const SOON: Duration = Duration::from_secs(5);
 
 #[tokio::test]

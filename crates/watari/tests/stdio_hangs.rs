@@ -1,4 +1,4 @@
-//! `watari stdio` with a CLI that does not react: every way out still leads out.
+//! `watari stdio` with a CLI that does not react: every way to end the session still works.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
 
@@ -71,7 +71,7 @@ async fn an_interrupt_that_the_cli_does_not_react_to_is_a_fatal_error() {
     let mut session = Stopped::begin(&[]).await;
     session.say("{\"type\":\"interrupt\"}\n").await;
     let (said, code, took) = session.end().await;
-    insta::assert_snapshot!(said, @r#"{"fatal":true,"message":"Claude Code did not react to an interrupt within 5 s and was ended","type":"error"}"#);
+    insta::assert_snapshot!(said, @r#"{"fatal":true,"message":"Claude Code did not react to an interrupt within 5 s and was terminated","type":"error"}"#);
     assert_eq!(code, Some(1));
     assert!(took < Duration::from_secs(10), "{took:?}");
 }
@@ -101,8 +101,8 @@ async fn a_cli_that_stalls_when_no_client_is_left_is_ended() {
     session.stdin = None;
     let (said, code, _) = session.end().await;
     insta::assert_snapshot!(without_seconds(&said), @r#"
-    {"fatal":false,"message":"Claude Code stalled: it has written nothing for N s and does not answer; wait, or send interrupt: it ends the turn, and Claude Code if need be","type":"error"}
-    {"fatal":true,"message":"Claude Code did not react to an interrupt within 5 s and was ended","type":"error"}
+    {"fatal":false,"message":"Claude Code stalled: it has written nothing for N s and does not answer; wait, or send interrupt: it ends the turn, and Claude Code if necessary","type":"error"}
+    {"fatal":true,"message":"Claude Code did not react to an interrupt within 5 s and was terminated","type":"error"}
     "#);
     assert_eq!(code, Some(1));
 }
@@ -112,8 +112,8 @@ async fn a_cli_that_stalls_is_a_fatal_error_where_that_is_wanted() {
     let session = Stopped::begin(&["--stalled-after", "1", "--end-stalled"]).await;
     let (said, code, _) = session.end().await;
     insta::assert_snapshot!(without_seconds(&said), @r#"
-    {"fatal":false,"message":"Claude Code stalled: it has written nothing for N s and does not answer; wait, or send interrupt: it ends the turn, and Claude Code if need be","type":"error"}
-    {"fatal":true,"message":"Claude Code stalled: it wrote nothing for N s and was ended","type":"error"}
+    {"fatal":false,"message":"Claude Code stalled: it has written nothing for N s and does not answer; wait, or send interrupt: it ends the turn, and Claude Code if necessary","type":"error"}
+    {"fatal":true,"message":"Claude Code stalled: it wrote nothing for N s and was terminated","type":"error"}
     "#);
     assert_eq!(code, Some(1));
 }

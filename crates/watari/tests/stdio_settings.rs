@@ -1,4 +1,5 @@
-//! The setting by which the CLI itself refuses to bypass permissions reaches it, also where no private file can be made.
+//! The setting by which the CLI itself refuses to bypass permissions reaches the CLI, even if no private file can be
+//! created.
 
 #![allow(clippy::unwrap_used, reason = "a test that meets what it does not expect has failed")]
 

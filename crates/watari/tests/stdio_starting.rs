@@ -1,4 +1,4 @@
-//! `watari stdio` while the CLI starts: what the client and the system want is heard at once.
+//! `watari stdio` while the CLI starts: requests of the client and signals take effect immediately.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
 

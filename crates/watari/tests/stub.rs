@@ -222,7 +222,7 @@ fn each_thing_that_is_wrong_is_said_with_what_to_do() {
         run(&["--record", folder.path().to_str().unwrap()]),
     ];
     insta::assert_snapshot!(runs.join("\n"), @"
-    watari: a bad script: FOLDER/wrong.yaml:3:5: unknown field `txet`, expected one of thinking, text, tool, input, id, blocks, stop_reason, usage, pace_ms, chunk_chars, delay_ms, fault, status, message, body, content_type, headers
+    watari: invalid script: FOLDER/wrong.yaml:3:5: unknown field `txet`, expected one of thinking, text, tool, input, id, blocks, stop_reason, usage, pace_ms, chunk_chars, delay_ms, fault, status, message, body, content_type, headers
       |
     1 | replies:
     2 |   - text: fine
@@ -230,7 +230,7 @@ fn each_thing_that_is_wrong_is_said_with_what_to_do() {
       |     ^ unknown field `txet`, expected one of thinking, text, tool, input, id, blocks, stop_reason, usage, pace_ms, chunk_chars, delay_ms, fault, status, message, body, content_type, headers
     exit Some(2)
 
-    watari: a bad script: FOLDER/both.yaml:2:5: a reply is a message or has a status, not both
+    watari: invalid script: FOLDER/both.yaml:2:5: a reply is a message or has a status, not both
       |
     1 | replies:
     2 |   - status: 500
@@ -239,7 +239,7 @@ fn each_thing_that_is_wrong_is_said_with_what_to_do() {
       |
     exit Some(2)
 
-    watari: a bad script: cannot read FOLDER/missing.yaml: No such file or directory (os error 2); check the path
+    watari: invalid script: cannot read FOLDER/missing.yaml: No such file or directory (os error 2); check the path
     exit Some(2)
 
     watari: port PORT of 127.0.0.1 is in use; choose another, or none for a free one
@@ -282,7 +282,7 @@ fn a_script_that_never_comes_through_its_pipe_is_an_error_and_not_an_empty_scrip
     let mut command = Command::new(env!("CARGO_BIN_EXE_watari"));
     let run = output_of(command.arg("stub").arg(&path));
     insta::assert_snapshot!(run.said(folder.path()), @r"
-    watari: a bad script: cannot read FOLDER/pipe: nothing came through the pipe for 10s; check the path
+    watari: invalid script: cannot read FOLDER/pipe: nothing came through the pipe for 10s; check the path
     exit Some(2)
     ");
 }

@@ -1,4 +1,5 @@
-//! Files that a user names for `watari stub`: whatever is there, nothing blocks, nobody else's is written, no mode is changed.
+//! Files that a user names for `watari stub`: whatever they are, nothing blocks, no file of another user is written,
+//! and no mode is changed.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
 
@@ -90,13 +91,13 @@ fn a_script_that_is_no_file_is_named_and_one_without_end_is_not_read_for_ever() 
     let told = [folder.path().to_str().unwrap(), "/dev/zero", "/proc/self/fd/77", "/dev/null/x"]
         .map(|path| said(folder.path(), &[path]));
     insta::assert_snapshot!(told.concat(), @"
-    watari: a bad script: cannot read FOLDER: Is a directory (os error 21); check the path
+    watari: invalid script: cannot read FOLDER: Is a directory (os error 21); check the path
     exit Some(2)
-    watari: a bad script: cannot read /dev/zero: it has more than 64 MiB; check the path
+    watari: invalid script: cannot read /dev/zero: it has more than 64 MiB; check the path
     exit Some(2)
-    watari: a bad script: cannot read /proc/self/fd/77: No such file or directory (os error 2); check the path
+    watari: invalid script: cannot read /proc/self/fd/77: No such file or directory (os error 2); check the path
     exit Some(2)
-    watari: a bad script: cannot read /dev/null/x: Not a directory (os error 20); check the path
+    watari: invalid script: cannot read /dev/null/x: Not a directory (os error 20); check the path
     exit Some(2)
     ");
 }

@@ -1,12 +1,12 @@
-//! `agent-socket`: the name under which its document knows `watari socket`.
+//! `agent-socket`: the name of `watari socket` in its document.
 
-#![allow(clippy::print_stderr, reason = "it has no other way to say why it cannot start")]
+#![allow(clippy::print_stderr, reason = "it has no other way to report why it cannot start")]
 
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
 fn main() -> ExitCode {
-    // The two are installed side by side; where they are not, the one of the path will do.
+    // The two programs are installed side by side; otherwise the search path finds `watari`.
     let beside = std::env::current_exe().ok().map(|program| program.with_file_name("watari"));
     let watari = beside.filter(|program| program.is_file()).unwrap_or_else(|| "watari".into());
     let error = Command::new(&watari).arg("socket").args(std::env::args_os().skip(1)).exec();

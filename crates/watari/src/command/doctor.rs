@@ -1,4 +1,4 @@
-//! `watari doctor`: what of this machine is in the way, and what to do about it.
+//! `watari doctor`: finds problems of this machine, and advises what to do about them.
 
 mod cli;
 mod folders;
@@ -17,47 +17,47 @@ use watari_sdk::Options;
 use orphans::Orphans;
 use report::{Level, Report};
 
-use super::say;
+use super::print_stderr;
 use crate::printable::printable;
 use crate::standard_streams::{wait_for_input, write_all};
 
-/// Look at this machine: is there a Claude Code, will it work, and what to do if not.
+/// Check whether Claude Code and Watari work on this machine, and advise what to do if not.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct Doctor {
-    /// Look at this Claude Code instead of the one that is found
+    /// Path of the Claude Code to check [default: the first one found]
     #[arg(long, value_name = "PATH")]
     claude: Option<PathBuf>,
-    /// Print one JSON object instead of lines
+    /// Print one JSON object instead of text
     #[arg(long)]
     json: bool,
-    /// End the processes that dead sessions left behind
+    /// Terminate orphaned processes: those of sessions whose program is dead
     #[arg(long)]
     terminate_orphans: bool,
-    /// Look only for what the program with this process id left behind
+    /// Look only for orphans of the program with this process id
     #[arg(long, value_name = "PID")]
     orphans_of: Option<u32>,
 }
 
 const AFTER_HELP: &str = "\
-What is looked at: the Claude Code CLI, its version and its login; the folders for what is kept and for sockets;
-the length of a socket's path and the number of open files; processes of sessions whose program is dead.
+Checks the Claude Code CLI, its version and its login; the folders for session files and for sockets; the limits for the
+path of a socket and for open files; and orphaned processes, whose session's program is dead.
 
-It exits with 0 when there is no problem (there may be warnings), and with 1 when there is one.
+Exit codes: 0 there is no problem (there may be warnings), 1 there is a problem, 2 the command line is wrong.
 
 With --json:
   findings   [{check, level, found, advice}]: check is cli, version, login, state_folder, runtime_folder,
-             locks_folder, private_folder, socket_path, open_files, private_files, lock_files or leftovers (one that
-             makes no sense is left out); level is ok, warning or problem; advice is there unless the level is ok
-  cli        {path, version, oldest_supported, newest_tested, looked}: path and version may be null; looked has the
-             files that are tried, in this order
-  leftovers  [{pid, command, owners, ended}], or null where the system does not show them
+             locks_folder, private_folder, socket_path, open_files, private_files, lock_files or orphans (a check that
+             does not apply is left out); level is ok, warning or problem; advice is absent if the level is ok
+  cli        {path, version, oldest_supported, newest_tested, looked}: path and version may be null; looked lists the
+             files that are tried, in order
+  orphans    [{pid, command, owners, ended}], or null where the system does not show them
 
 Examples:
   watari doctor
   watari doctor --claude ~/old/claude --json
-  watari doctor --end-leftovers
-  watari doctor --end-leftovers --leftovers-of 4242";
+  watari doctor --terminate-orphans
+  watari doctor --terminate-orphans --orphans-of 4242";
 
 impl Doctor {
     pub(crate) fn run(self) -> ExitCode {
@@ -65,7 +65,7 @@ impl Doctor {
             Ok(Level::Ok | Level::Warning) => ExitCode::SUCCESS,
             Ok(Level::Problem) => ExitCode::FAILURE,
             Err(error) => {
-                say(&format!("watari doctor: {}\n", printable(&error.to_string())));
+                print_stderr(&format!("watari doctor: {}\n", printable(&error.to_string())));
                 ExitCode::FAILURE
             }
         }
@@ -78,7 +78,7 @@ impl Doctor {
             write_all(io::stdout(), format!("{}\n", report.json()?).as_bytes())?;
         } else {
             write_all(io::stdout(), report.to_string().as_bytes())?;
-            ask_to_end(orphans, &runtime)?;
+            offer_termination(orphans, &runtime)?;
         }
         Ok(report.worst())
     }
@@ -92,25 +92,25 @@ impl Doctor {
         findings.extend(folders::orphans(variable));
         let mut orphans = Orphans::find(self.orphans_of).await;
         if self.terminate_orphans {
-            orphans.end().await;
+            orphans.terminate().await;
         }
         findings.push(orphans.finding());
         (Report { findings, cli, orphans: orphans.list() }, orphans)
     }
 }
 
-/// Asks whether leftovers should be ended, if there are some and somebody is there to answer.
-fn ask_to_end(mut orphans: Orphans, runtime: &Runtime) -> io::Result<()> {
-    let is_somebody_there = io::stdin().is_terminal() && io::stderr().is_terminal();
-    if !orphans.can_be_ended() || !is_somebody_there {
+/// Asks the user whether to terminate the orphans, if there are any and a terminal to ask on.
+fn offer_termination(mut orphans: Orphans, runtime: &Runtime) -> io::Result<()> {
+    let is_interactive = io::stdin().is_terminal() && io::stderr().is_terminal();
+    if !orphans.can_be_terminated() || !is_interactive {
         return Ok(());
     }
-    write_all(io::stderr(), b"end them? [y/N] ")?;
+    write_all(io::stderr(), b"terminate them? [y/N] ")?;
     let mut answer = String::new();
     wait_for_input(io::stdin())?;
     io::stdin().read_line(&mut answer)?;
     if is_yes(&answer) {
-        runtime.block_on(orphans.end());
+        runtime.block_on(orphans.terminate());
         write_all(io::stdout(), format!("{}\n", orphans.finding().found).as_bytes())?;
     }
     Ok(())

@@ -1,31 +1,32 @@
-//! `watari schema`: the JSON Schemas of what is spoken with clients.
+//! `watari schema`: prints the JSON Schemas of the dialects.
 
 use std::process::ExitCode;
 
 use super::print;
 use crate::dialect::{bridge, native, socket};
 
-/// Print the JSON Schema of the messages that clients write and read, to generate code from.
+/// Print the JSON Schema of a dialect's messages, for example to generate code.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct Schema {
-    /// Whose messages
+    /// Dialect whose messages to print
     dialect: Dialect,
 }
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum Dialect {
-    /// Those of `watari stdio`
+    /// The dialect of `watari stdio`
     Bridge,
-    /// Those of the socket of `watari socket`
+    /// The dialect of the socket of `watari socket`
     Socket,
-    /// Watari's own: the events as they are stored, and every command
+    /// Watari's own dialect: the events as they are stored, and every command
     Native,
 }
 
 const AFTER_HELP: &str = "\
-It is of draft 2020-12, with one definition for each message; to_watari is all that a client writes, from_watari all
-that it reads. A type that both write has two definitions, such as hello and hello_from_watari.
+The schema uses draft 2020-12 and has one definition per message. to_watari covers everything that a client writes,
+from_watari everything that it reads. A type that both sides write has two definitions, such as hello and
+hello_from_watari.
 
 Examples:
   watari schema bridge > bridge.json

@@ -1,4 +1,4 @@
-//! `watari socket`: one session on a UNIX socket, which stays when its clients leave.
+//! `watari socket`: one session on a UNIX socket, which continues when its clients disconnect.
 
 mod detached;
 mod options;
@@ -14,84 +14,86 @@ use tracing::level_filters::LevelFilter;
 use watari_hub::{Conversation, SessionDirs, SessionFiles, host};
 use watari_sdk::{Options, PermissionMode, SessionId, stored_spelling};
 
-use super::{StallOptions, StopSignals, fail, mention, protocol_error};
+use super::{StallOptions, StopSignals, fail, print_error, print_stdout};
 use crate::frontend::unix::{self, Listeners};
 use crate::host_log;
 use detached::Started;
 
-/// Hold one session on a UNIX socket, one JSON object a line; it stays when its clients leave.
+/// Serve one session on a UNIX socket, one JSON object per line; it continues when clients disconnect.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct Socket {
-    /// The directory that Claude Code works in
+    /// Working directory of Claude Code
     #[arg(long, value_name = "DIR", default_value = ".")]
     cwd: PathBuf,
-    /// Where to listen; otherwise a place is chosen and printed
+    /// Path of the socket [default: chosen and printed]
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
-    /// Go on with this conversation
+    /// Resume this conversation
     #[arg(long, value_name = "SESSION_ID")]
     resume: Option<SessionId>,
-    /// The Claude Code to start; otherwise the first that is found
+    /// Path of the Claude Code to start [default: the first one found]
     #[arg(long, value_name = "PATH")]
     claude: Option<PathBuf>,
-    /// The model; otherwise what the settings say
+    /// Model [default: from settings]
     #[arg(long)]
     model: Option<String>,
-    /// What is asked about before it runs: default, acceptEdits, plan, dontAsk, auto or bypassPermissions; otherwise what the
-    /// settings say
+    /// Permission mode: default, acceptEdits, plan, dontAsk, auto or bypassPermissions [default: from settings]
     #[arg(long, value_name = "MODE")]
     permission_mode: Option<PermissionMode>,
-    /// Allow the mode in which everything runs without a question; only in a sandbox
+    /// Allow bypassPermissions, the mode that runs everything without asking; only in a sandbox
     #[arg(long)]
     allow_bypass: bool,
-    /// After how many seconds an approval request that nobody answers is a no; 0 means never
+    /// Deny unanswered approval requests after SECONDS (0 = never)
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     permission_timeout: u32,
     /// MCP servers: a file, or JSON such as {"mcpServers": {…}}
     #[arg(long, value_name = "FILE|JSON")]
     mcp_config: Option<String>,
-    /// Run nothing that the directory names: read no settings, start no MCP server but those given here, and run no
-    /// git
+    /// Run nothing that the directory configures: read no settings, start no MCP servers except those of --mcp-config,
+    /// and run no git
     #[arg(long)]
     untrusted: bool,
-    /// End when no client was connected and nothing ran, in a turn or in the background, for SECONDS; otherwise never
+    /// Exit after SECONDS without a connected client, a running turn or background work [default: never]
     #[arg(long, value_name = "SECONDS")]
     idle_exit: Option<u32>,
-    /// Stop the session when its log of events has this many MiB, until it is resumed with a higher limit (0 = no limit)
+    /// Stop the session when its event log reaches this many MiB, until it is resumed with a higher limit (0 = no
+    /// limit)
     #[arg(long, value_name = "MIB", default_value_t = 4096)]
     event_log_limit: u32,
     #[command(flatten)]
     stalls: StallOptions,
-    /// Where to write what happens to the host; otherwise beside the session's events
+    /// Path of the host's log file [default: host.log beside the session's events]
     #[arg(long, value_name = "PATH")]
     log: Option<PathBuf>,
-    /// How much of it: error, warn, info or debug
+    /// Log level: error, warn, info or debug
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     log_level: LevelFilter,
-    /// Go to the background when the session is ready, and print its key
+    /// Run the host in the background: print the session's key when it is ready, and return
     #[arg(long)]
     detach: bool,
-    /// What --detach starts
+    /// Marks the host that --detach starts
     #[arg(long, hide = true)]
     detached: bool,
 }
 
 const AFTER_HELP: &str = "\
-Clients connect when they like, several at once, and read
+Several clients can connect at any time. Each first reads
   {\"type\":\"init\",\"session_id\":\"…\"}
-first. A line such as {\"type\":\"message\",\"text\":\"What is in this folder?\"} asks, and {\"type\":\"approve\",
-\"request_id\":\"…\"} or {\"type\":\"deny\",…} answers an approval_request; the first answer counts. A client that comes
-back with {\"type\":\"hello\",\"since\":\"3:17\"} gets everything it has missed. SIGTERM ends the session; it can be
-resumed by its id. Beside this socket there is one that speaks Watari's own events: watari schema native.
+To send a prompt, write {\"type\":\"message\",\"text\":\"What is in this folder?\"}. To answer an approval_request, write
+{\"type\":\"approve\",\"request_id\":\"…\"} or {\"type\":\"deny\",…}; the first answer counts. To replay missed events after
+a reconnect, write {\"type\":\"hello\",\"since\":\"3:17\"}. SIGTERM ends the session; --resume continues it. A second socket
+speaks Watari's own events: see watari schema native.
 
-What happened is kept in $XDG_STATE_HOME/watari/sessions/KEY (otherwise ~/.local/state/watari), for this user alone.
+Events are stored in $XDG_STATE_HOME/watari/sessions/KEY (or ~/.local/state/watari/sessions/KEY), readable only by this
+user.
 
-Exit codes: 0 the session was ended, 1 there is none (why stands on standard error), 2 the command line is wrong.
+Exit codes: 0 the session was ended, 1 it could not start or failed (standard error says why), 2 the command line is
+wrong.
 
 Examples:
   watari socket --cwd ~/project --socket /tmp/agent-socket-1.sock
-  watari socket --cwd ~/project --detach          # prints the key; goes on in the background
+  watari socket --cwd ~/project --detach          # prints the key and returns
   watari socket --cwd ~/project --resume 3447b64d-2090-41fe-b1dc-65114ad62db4";
 
 impl Socket {
@@ -107,7 +109,7 @@ impl Socket {
         if is_detached {
             detached::leave_terminal();
         }
-        // A task like the session's own: the one runs right after the other, without a look at the system between.
+        // A task, like the session itself: the runtime switches between tasks without polling the system.
         let hosted = runtime.spawn(async move { self.host().await });
         match runtime.block_on(hosted) {
             Ok(Ok(())) => ExitCode::SUCCESS,
@@ -115,16 +117,16 @@ impl Socket {
                 if is_detached {
                     tracing::error!("{why}");
                 }
-                protocol_error(&why);
+                print_error(&why);
                 ExitCode::FAILURE
             }
-            Err(panic) => fail(&format!("broke off: {panic}")),
+            Err(panic) => fail(&format!("panicked: {panic}")),
         }
     }
 
     async fn host(mut self: Box<Socket>) -> Result<(), String> {
         let mut signals = StopSignals::listen();
-        let words = |error: &dyn std::fmt::Display| error.to_string();
+        let text = |error: &dyn std::fmt::Display| error.to_string();
         let cwd = self.cwd.canonicalize().map_err(|error| format!("cannot use {}: {error}", self.cwd.display()))?;
         let options = options::session(&mut self, cwd.clone())?;
         let home = home(&options)?;
@@ -133,99 +135,98 @@ impl Socket {
             None => Conversation::New(new_session_id()?),
         };
         let holder = format!("watari socket, process {}", std::process::id());
-        let mut kept =
-            SessionFiles::open(&home, &conversation, &cwd, random_u128(), &holder).map_err(|error| words(&error))?;
-        kept.limit_log(match u64::from(self.event_log_limit) {
+        let mut files =
+            SessionFiles::open(&home, &conversation, &cwd, random_u64(), &holder).map_err(|error| text(&error))?;
+        files.limit_log(match u64::from(self.event_log_limit) {
             0 => u64::MAX,
             limit => limit * 1024 * 1024,
         });
         let log = match self.log.take() {
             Some(path) => host_log::Place::Named(path),
-            None => host_log::Place::Own(kept.folder().join("host.log")),
+            None => host_log::Place::Own(files.folder().join("host.log")),
         };
         let cannot_log = format!("cannot log to {}", log.path().display());
         host_log::begin(log, self.log_level).map_err(|error| format!("{cannot_log}: {error}"))?;
-        if kept.cut_bytes() > 0 {
-            tracing::warn!(bytes = kept.cut_bytes(), "the end of the events was broken off and is cut");
+        if files.cut_bytes() > 0 {
+            tracing::warn!(bytes = files.cut_bytes(), "the event log ended in an incomplete line, which was removed");
         }
-        if let Some(why) = kept.lock_weakness() {
+        if let Some(why) = files.lock_weakness() {
             let warning = format!("another process could drive the session too: {why}");
             tracing::warn!("{warning}");
-            protocol_error(&format!("warning: {warning}"));
+            print_error(&format!("warning: {warning}"));
         }
-        let key = kept.key().clone();
+        let key = files.key().clone();
         let chosen = || Ok(home.runtime.join(format!("{key}.agent.sock")));
-        let socket = self.socket.as_deref().map_or_else(chosen, std::path::absolute).map_err(|error| words(&error))?;
-        let lock = unix::lock(&home.locks(), &socket, &holder).map_err(|error| words(&error))?;
+        let socket = self.socket.as_deref().map_or_else(chosen, std::path::absolute).map_err(|error| text(&error))?;
+        let lock = unix::lock(&home.locks(), &socket, &holder).map_err(|error| text(&error))?;
         let idle_exit = self.idle_exit.map(|seconds| Duration::from_secs(seconds.into()));
-        let listeners = Listeners::open(&home, &key, &socket, lock, idle_exit).map_err(|error| words(&error))?;
+        let listeners = Listeners::open(&home, &key, &socket, lock, idle_exit).map_err(|error| text(&error))?;
         let (Conversation::New(id) | Conversation::Resumed(id)) = &conversation;
-        tracing::info!(%key, session = %id, socket = %socket.display(), cwd = %cwd.display(), "a host has started");
-        let (host, handle, stopper) = host(kept, conversation, options).map_err(|error| words(&error))?;
+        tracing::info!(%key, session = %id, socket = %socket.display(), cwd = %cwd.display(), "the host started");
+        let (host, handle, stopper) = host(files, conversation, options).map_err(|error| text(&error))?;
         if !self.detached {
             announce(&socket);
         }
         let (mut state, mut storage) = (handle.state(), handle.storage());
         let (mut hosting, mut serving) = (JoinSet::new(), JoinSet::new());
-        // A task of its own, which is woken by the CLI and not by signals.
+        // A separate task, so that signals do not wake it.
         hosting.spawn(host.run());
         serving.spawn(listeners.serve(handle, stopper.clone()));
-        let (mut is_told, mut not_stored) = (!self.detached, None);
+        let (mut is_reported, mut not_stored) = (!self.detached, None);
         let ended = loop {
             tokio::select! {
-                // All may be dropped half-way: the host goes on, and what has come stays.
+                // Each may be dropped half-way: the host continues, and what has arrived stays pending.
                 Some(ended) = hosting.join_next() => break ended,
-                () = detached::starter_went(), if !is_told => {
-                    is_told = true;
-                    stopper.stop(STARTER_WENT);
+                () = detached::starter_exited(), if !is_reported => {
+                    is_reported = true;
+                    stopper.stop(STARTER_EXITED);
                 }
-                // The second shortens every wait to the kill.
-                () = signals.received() => stopper.insist("the host was told to end"),
-                started = detached::started(&mut state, &mut storage), if !is_told => {
-                    is_told = true;
+                // A second signal skips the waits before SIGKILL.
+                () = signals.received() => stopper.insist("the host received a signal to stop"),
+                started = detached::started(&mut state, &mut storage), if !is_reported => {
+                    is_reported = true;
                     match started {
                         Started::Ready => if !detached::ready(&key, &socket) {
-                            stopper.stop(STARTER_WENT);
+                            stopper.stop(STARTER_EXITED);
                         },
                         Started::NotStored(why) => {
                             stopper.stop(NOT_STORED);
                             not_stored = Some(why);
                         }
-                        // How it ended says why.
+                        // The result of the host says why.
                         Started::Ended => {}
                     }
                 }
             }
         };
-        // What the clients were told they should also have read.
+        // Let the clients read their last lines.
         let served = async { while serving.join_next().await.is_some() {} };
         tokio::select! {
-            // Both may be dropped half-way: who is still served is let go with the program.
+            // Both may be dropped half-way: the remaining clients are disconnected when the program exits.
             () = served => {}
-            () = signals.received() => tracing::warn!("told to end again: clients may not have read their last lines"),
+            () = signals.received() => tracing::warn!("received a second signal: clients may not have read their last lines"),
         }
-        tracing::info!("the host has ended");
+        tracing::info!("the host ended");
         match ended {
             Ok(ended) => match not_stored {
-                Some(why) => Err(format!("{NOT_STORED}: {why}; put that right, and start it again")),
-                None => ended.map_err(|error| words(&error)),
+                Some(why) => Err(format!("{NOT_STORED}: {why}; fix that and start it again")),
+                None => ended.map_err(|error| text(&error)),
             },
-            Err(panic) => Err(format!("broke off: {panic}")),
+            Err(panic) => Err(format!("panicked: {panic}")),
         }
     }
 }
 
-/// Why a host in the background ends that nobody waits for.
-const STARTER_WENT: &str = "whoever started it went away before it was ready";
+/// Why a background host stops when the process that started it has exited.
+const STARTER_EXITED: &str = "the process that started it exited before the session was ready";
 
-/// Why a host in the background ends that cannot store how its session starts. Nobody was promised anything yet.
+/// Why a background host stops when it cannot store the first events of its session. No command was acknowledged yet.
 const NOT_STORED: &str = "the session was not started, because its events cannot be stored";
 
-/// Says where the socket is.
+/// Prints the path of the socket.
 fn announce(socket: &Path) {
-    // If nobody reads it, whoever connects knows.
-    // As it is: not every path is UTF-8.
-    let _written = mention(&[socket.as_os_str().as_encoded_bytes(), b"\n"].concat());
+    // Not every path is UTF-8, so its bytes are printed. If they cannot be, the host still serves its clients.
+    let _written = print_stdout(&[socket.as_os_str().as_encoded_bytes(), b"\n"].concat());
 }
 
 /// The folders of this user's sessions.
@@ -237,21 +238,18 @@ fn home(options: &Options) -> Result<SessionDirs, String> {
         (Some(state), Some(runtime)) => {
             Ok(SessionDirs { state, runtime, conversations: watari_sdk::conversations_folder(options) })
         }
-        _ => {
-            Err("there is no place for what is kept of sessions: set HOME or XDG_STATE_HOME to an absolute path"
-                .to_owned())
-        }
+        _ => Err("there is no folder for session files: set HOME or XDG_STATE_HOME to an absolute path".to_owned()),
     }
 }
 
-/// A number that nobody else has drawn: the standard library seeds its hash maps with such numbers.
-fn random_u128() -> u64 {
+/// A random number: the standard library seeds its hash maps with random numbers.
+fn random_u64() -> u64 {
     RandomState::new().hash_one(std::process::id())
 }
 
-/// The id of a new conversation: a UUID of chance.
+/// The id of a new conversation: a random UUID.
 fn new_session_id() -> Result<SessionId, String> {
-    let (high, low) = (random_u128(), random_u128());
+    let (high, low) = (random_u64(), random_u64());
     let text = format!(
         "{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}",
         high >> 32,

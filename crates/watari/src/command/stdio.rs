@@ -7,18 +7,18 @@ use std::time::Duration;
 use super::{StallOptions, StopSignals, fail};
 use crate::frontend::stdio::{self, Settings};
 
-/// Hold one session over standard input and output, one JSON object a line.
+/// Serve one session over standard input and output, one JSON object per line.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct Stdio {
-    /// The Claude Code to start; otherwise the first that is found
+    /// Path of the Claude Code to start [default: the first one found]
     #[arg(long, value_name = "PATH")]
     claude: Option<PathBuf>,
-    /// Let a client ask for the mode in which everything runs without a question; only in a sandbox
+    /// Let the client use bypassPermissions, the mode that runs everything without asking; only in a sandbox
     #[arg(long)]
     allow_bypass: bool,
-    /// After how many seconds a permission request that nobody answers is a no, whatever the client says; 0 means never
-    /// [default: what the client says, or 60]
+    /// Deny unanswered permission requests after SECONDS, whatever limit the client sets (0 = never) [default: the
+    /// client's limit, or 60]
     #[arg(long, value_name = "SECONDS")]
     permission_timeout: Option<u32>,
     #[command(flatten)]
@@ -26,12 +26,13 @@ pub(crate) struct Stdio {
 }
 
 const AFTER_HELP: &str = "\
-The first line it prints is {\"type\":\"ready\"}. Then the client sends a line such as
+Watari prints {\"type\":\"ready\"} first. The client then sends a line such as
   {\"type\":\"start\",\"prompt\":\"What is in this folder?\",\"options\":{\"cwd\":\"/path\"}}
-and reads lines until it has enough. The end of its input ends the session when everything it asked for is done;
+and reads the events. When its input ends, Watari finishes what the client asked for and ends the session;
 {\"type\":\"abort\"} ends it at once.
 
-Exit codes: 0 the session was ended by the client, 1 there is none or it broke off (the last line says why), 2 the command line is wrong.
+Exit codes: 0 the client ended the session, 1 the session could not start or failed (the last line says why), 2 the
+command line is wrong.
 
 Example:
   echo '{\"type\":\"start\",\"prompt\":\"Say hello\"}' | watari stdio";
@@ -46,10 +47,10 @@ impl Stdio {
         };
         match tokio::runtime::Builder::new_current_thread().enable_all().build() {
             Ok(runtime) => {
-                // A task like the session's own: the one runs right after the other, without a look at the system between.
+                // A task, like the session itself: the runtime switches between tasks without polling the system.
                 let served = runtime.spawn(async { stdio::serve(settings, StopSignals::listen()).await });
-                let code = runtime.block_on(served).unwrap_or_else(|panic| fail(&format!("broke off: {panic}")));
-                // A read of the input that waits in a thread would keep the runtime, and with it the program.
+                let code = runtime.block_on(served).unwrap_or_else(|panic| fail(&format!("panicked: {panic}")));
+                // A thread that is blocked reading the input would keep the runtime, and so the program, alive.
                 runtime.shutdown_background();
                 code
             }

@@ -1,6 +1,6 @@
-//! The dialect of the bridge: JSON lines for one session, as a client of the Node bridge knows them.
+//! The bridge dialect, which clients of the Node bridge speak: JSON lines for one session.
 //!
-//! Pure: lines to commands, events to lines. Reading is tolerant, writing is exact.
+//! Pure: parses a client's lines, and encodes events. Reading is tolerant, writing is exact.
 
 mod incoming;
 mod options;

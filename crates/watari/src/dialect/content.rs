@@ -1,4 +1,4 @@
-//! What clients of several dialects send in the same shape: prompts with images and documents, tools and their results.
+//! Content that several dialects share: prompts with images and documents, tools and their results.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use watari_sdk::{AskId, PROMPT_BLOCKS, Prompt, RawJson, TOOL_NAME_SHARED, Tool};
 
 use super::members::{Members, TextOrBlocks};
 
-/// A text, and after it images and documents in the API's shape, which pass as they are.
+/// A text, followed by images and documents in the API's format, which are passed on unchanged.
 pub(crate) fn prompt(members: &mut Members<'_>) -> Result<Prompt, String> {
     let text = members.content("text")?;
     let what = "a list of content blocks";
@@ -25,7 +25,7 @@ pub(crate) fn prompt(members: &mut Members<'_>) -> Result<Prompt, String> {
     Ok(Prompt::blocks(format!("[{}]", blocks.join(",")).as_str()))
 }
 
-/// A prompt that is a text, or blocks of texts, images and documents, which pass as they are.
+/// A prompt that is a text, or blocks of texts, images and documents, which are passed on unchanged.
 pub(crate) fn text_or_prompt_blocks(members: &mut Members<'_>) -> Result<Prompt, String> {
     Ok(match members.text_or_blocks("content", "a string or a list of content blocks")? {
         TextOrBlocks::Text(text) => text.into(),
@@ -36,7 +36,7 @@ pub(crate) fn text_or_prompt_blocks(members: &mut Members<'_>) -> Result<Prompt,
     })
 }
 
-/// Refuses blocks that a user does not say. The result of a tool, or a thought, would pass for the model's or the tool's.
+/// Refuses blocks that a user may not send: a tool result or a thought would look like one of the tool or the model.
 fn check_blocks(field: &str, blocks: &[&RawValue]) -> Result<(), String> {
     #[derive(serde::Deserialize)]
     struct Block<'a> {
@@ -60,25 +60,25 @@ fn check_blocks(field: &str, blocks: &[&RawValue]) -> Result<(), String> {
     Ok(())
 }
 
-/// The tools of the client. What the model calls them has a limit, and so has the API.
+/// The tools of the client.
 pub(crate) fn tools(members: &mut Members<'_>, schema: &'static str) -> Result<Vec<Tool>, String> {
     let mut tools: Vec<Tool> = Vec::new();
-    for mut given in members.objects("tools", "tools[].", "a list of tools with a name")? {
-        let tool = tool(&mut given, schema)?;
+    for mut members in members.objects("tools", "tools[].", "a list of tools with a name")? {
+        let tool = tool(&mut members, schema)?;
         if tools.iter().any(|other| other.name == tool.name) {
-            return Err(format!("two of the tools are called {:?}", tool.name));
+            return Err(format!("two tools have the name {:?}", tool.name));
         }
         tools.push(tool);
     }
     Ok(tools)
 }
 
-pub(crate) fn tool(given: &mut Members<'_>, schema_name: &'static str) -> Result<Tool, String> {
-    let name: String = given.required("name", "a string")?;
-    let description = given.text("description")?.unwrap_or_default();
-    let schema = given.raw_object(schema_name)?;
-    if let Some(what) = schema.as_ref().and_then(|schema| wrong_in_schema(schema)) {
-        return Err(format!("tools[].{schema_name}.{what}"));
+pub(crate) fn tool(members: &mut Members<'_>, schema_name: &'static str) -> Result<Tool, String> {
+    let name: String = members.required("name", "a string")?;
+    let description = members.text("description")?.unwrap_or_default();
+    let schema = members.raw_object(schema_name)?;
+    if let Some(problem) = schema.as_ref().and_then(|schema| schema_problem(schema)) {
+        return Err(format!("tools[].{schema_name}.{problem}"));
     }
     let fits = |letter: char| letter.is_ascii_alphanumeric() || letter == '_' || letter == '-';
     if name.is_empty() || name.len() > TOOL_NAME_MAX || !name.chars().all(fits) {
@@ -92,9 +92,9 @@ pub(crate) fn tool(given: &mut Members<'_>, schema_name: &'static str) -> Result
     Ok(tool)
 }
 
-/// What the CLI would not take in the schema of a tool. (It then drops every tool of the server without a word: 2.1.325 and
-/// 2.1.42.)
-fn wrong_in_schema(schema: &RawJson) -> Option<&'static str> {
+/// The part of a tool's schema that the CLI would not accept. (It would silently drop every tool of the server: 2.1.325
+/// and 2.1.42.)
+fn schema_problem(schema: &RawJson) -> Option<&'static str> {
     type Object<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
     let members: Object<'_> = schema.parse().unwrap_or_default();
     let text = |name: &str| members.get(name).map(|value| value.get());
@@ -113,7 +113,7 @@ fn wrong_in_schema(schema: &RawJson) -> Option<&'static str> {
     }
 }
 
-/// With what stands before it for the model, 64, as the API has it.
+/// The API's limit is 64 characters, including the prefix of the tool server.
 const TOOL_NAME_MAX: usize = 64 - "mcp__client__".len();
 
 /// The ask that a client names by its number, such as `call_7`.
@@ -124,20 +124,20 @@ pub(crate) fn numbered(before: &str, name: &str) -> Option<AskId> {
     is_number.then(|| number.parse().ok())?.map(AskId)
 }
 
-/// How many digits the number of an ask may have: every such number can be one.
+/// How many digits the number of an ask may have: every number of this length fits into a `u64`.
 const NUMBER_DIGITS_MAX: usize = 19;
 
-/// The input that a tool is to run with instead. An empty one cannot be told to the CLI: it would run what was asked.
+/// The edited input of a tool. It may not be empty: the CLI would run the original input.
 pub(crate) fn edited_input(members: &mut Members<'_>) -> Result<Option<RawJson>, String> {
     let input = members.raw_object("input")?;
     let is_empty = |input: &RawJson| input.as_str().trim_start_matches('{').trim_start().starts_with('}');
     match input.as_ref().is_some_and(is_empty) {
-        true => Err("input is empty: leave it out to run what was asked, or deny".to_owned()),
+        true => Err("input is empty: leave it out to run the original input, or deny".to_owned()),
         false => Ok(input),
     }
 }
 
-/// What a tool gives back: a text, or blocks in MCP's shape, which pass as they are.
+/// The result of a tool: a text, or blocks in MCP's format, which are passed on unchanged.
 pub(crate) fn tool_result(members: &mut Members<'_>) -> Result<RawJson, String> {
     Ok(match members.text_or_blocks("content", "a string or a list of blocks")? {
         TextOrBlocks::Text(text) => RawJson::of(&serde_json::json!([{"type": "text", "text": text}])),

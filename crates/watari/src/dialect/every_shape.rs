@@ -1,5 +1,5 @@
-//! Whatever shape a member of a CLI's frame has, every line that a client reads fits the schema of its dialect, and every
-//! ask that is open is shown.
+//! Whatever shape a member of a CLI's frame has, every line that a client reads fits the schema of its dialect, and
+//! every ask that is open is shown.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use super::judge::{BRIDGE, Judge, NATIVE, SOCKET};
 use super::socket::SocketDialect;
 use super::speaker::Speaker;
 
-/// A value that is nested deeper than any reader of Rust values goes, and what a judge is shown in its place.
+/// A value that is nested too deep to be parsed as a Rust value. The validator sees a placeholder instead.
 const DEEP: [(&str, &str, &str); 2] = [("[", "]", "[7]"), ("{\"a\":", "}", "{\"a\":7}")];
 const LEVELS: usize = 300;
 
@@ -22,7 +22,7 @@ fn deep(kind: usize) -> String {
     format!("{}7{}", open.repeat(LEVELS), close.repeat(LEVELS))
 }
 
-/// One frame of each kind that is told to clients, in an order in which a CLI could say them.
+/// One frame of each kind that is encoded for clients, in an order in which a CLI could send them.
 fn frames() -> Vec<Value> {
     let stream = |event: Value| json!({"type": "stream_event", "event": event, "parent_tool_use_id": null});
     let system = |subtype: &str, mut fields: Value| {
@@ -100,7 +100,7 @@ fn frames() -> Vec<Value> {
     ]
 }
 
-/// What is put in the place of a member, as JSON.
+/// The values that replace a member, as JSON.
 fn wrong_values() -> Vec<String> {
     let plain = ["null", "true", "-7.5", "1e400", r#""text""#, r#""\ud83d""#, "[]", "[7]", "[null]", "[[]]", "[{}]"];
     let objects = ["{}", r#"{"a":1}"#, r#"{"type":"text"}"#];
@@ -137,7 +137,7 @@ fn variations(frame: &Value) -> Vec<String> {
     made
 }
 
-/// The places of all members but the words by which frames are told apart.
+/// The paths of all members except the tags that distinguish frames.
 fn paths_in(value: &Value, path: String, found: &mut Vec<String>) {
     match value {
         Value::Object(members) => members.iter().for_each(|(name, member)| {
@@ -155,14 +155,14 @@ fn paths_in(value: &Value, path: String, found: &mut Vec<String>) {
     }
 }
 
-/// Clients of all dialects, and what was judged of what they read.
+/// Clients of all dialects, and the lines that were validated.
 #[derive(Default)]
 struct Clients {
     judged: HashSet<String>,
 }
 
 impl Clients {
-    /// Plays frames to clients, which judge every line, and count what they are asked.
+    /// Plays frames to clients, which validate every line and count their asks.
     fn play(&mut self, frames: &[impl AsRef<str>]) {
         let now = Instant::now();
         let initialize =
@@ -188,9 +188,9 @@ impl Clients {
                 self.judge(&NATIVE, native.as_bytes(), frame);
                 self.judge(&SOCKET, &to_socket, frame);
                 self.judge(&BRIDGE, &to_bridge, frame);
-                for (word, told) in [(asked.0, to_socket), (asked.1, to_bridge)] {
-                    let told = String::from_utf8(told).unwrap();
-                    assert!(told.contains(word), "an ask is open and nobody can see it: {native}");
+                for (name, lines) in [(asked.0, to_socket), (asked.1, to_bridge)] {
+                    let lines = String::from_utf8(lines).unwrap();
+                    assert!(lines.contains(name), "an open ask is not shown to clients: {native}");
                 }
             }
         }
@@ -201,17 +201,17 @@ impl Clients {
             if self.judged.contains(line) {
                 continue;
             }
-            let told = line.to_owned();
-            let mut line = told.clone();
+            let original = line.to_owned();
+            let mut line = original.clone();
             let is_deep = line.len() > LEVELS;
             for (kind, (_, _, instead)) in DEEP.iter().enumerate().filter(|_| is_deep) {
                 line = line.replace(&deep(kind), instead).replace(&deep(kind).replace('"', "\\\""), "deep");
             }
-            // Numbers out of range and halves of characters are passed on as they came, and not read here.
+            // Numbers out of range and unpaired surrogates are passed on unchanged, and not parsed here.
             line = line.replace("1e400", "1e40").replace("\\\\ud83d", "half").replace("\\ud83d", "half");
             let value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}\n{frame}"));
             judge.judge("from_watari", &value).unwrap_or_else(|why| panic!("{why}\n{line}\n{frame}"));
-            self.judged.insert(told);
+            self.judged.insert(original);
         }
     }
 }
@@ -222,14 +222,14 @@ fn native_line(event: &Event, seq: u64) -> String {
     json.replacen('{', &format!("{{\"{}\":\"1:{seq}\",", if is_ephemeral { "after" } else { "seq" }), 1)
 }
 
-/// What the socket and the bridge call an ask that their clients can answer; nothing for all else.
+/// The names of an ask that clients of the socket and the bridge can answer; empty for everything else.
 fn shown_as(event: &Event) -> (&'static str, &'static str) {
     use watari_protocol::AskKind;
     let Event::AskOpened { kind, .. } = event else { return ("", "") };
     match kind {
         AskKind::Permission(_) | AskKind::Question(_) | AskKind::Plan(_) => ("approval_request", "permission_request"),
         AskKind::ToolCall(_) => ("tool_call", "tool_call"),
-        // The front end of the bridge puts a form away.
+        // The front end of the bridge dismisses forms.
         AskKind::Form(_) => ("approval_request", ""),
         AskKind::Hook(_) => ("", ""),
     }
@@ -246,7 +246,7 @@ fn no_shape_of_a_member_of_a_frame_breaks_a_schema_or_hides_an_ask() {
     let streamed: Vec<&String> = texts.iter().filter(|text| is_streamed(text)).collect();
     let mut played = 0;
     for (frame, text) in frames.iter().zip(&texts) {
-        // A piece of a message means something only among the others; all else by itself.
+        // A part of a message needs the other parts; all other frames stand alone.
         let around = if is_streamed(text) { streamed.clone() } else { vec![text] };
         for variation in variations(frame) {
             let varied = around.iter().map(|other| if *other == text { &variation } else { *other });

@@ -1,32 +1,32 @@
-//! How deep and how long a value of a client may be. Whatever reaches the CLI has passed here.
+//! Limits for the depth and length of clients' values. Every value that reaches the CLI is checked here.
 //!
-//! The reader skips a value that it forwards without looking into it, so nothing else bounds how deep it is, and a CLI that
-//! has met 100,000 levels once fails in every later turn. The check is a scan over bytes: no depth can exhaust its stack.
+//! The reader forwards some values without parsing them, so nothing else bounds their depth, and a CLI that has once
+//! received 100,000 levels fails in every later turn. The check scans bytes, so that no depth can exhaust the stack.
 
 use std::fmt;
 
-/// How many levels of objects and lists a line of a client may have, itself included. Most parsers stop at as many.
+/// How many levels of objects and lists a client's line may have, including its own. Most parsers have this limit.
 pub(crate) const LEVELS_MAX: usize = 128;
 
-/// How long a field may be that is no content: an input, a schema, settings, a reason.
+/// How long a field may be that is not content: an input, a schema, settings, a reason.
 pub(crate) const FIELD_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// How long content may be: a text, images, documents, the result of a tool. The API rejects longer requests.
 pub(crate) const CONTENT_BYTES_MAX: usize = 32 * 1024 * 1024;
 
-/// How many members an object of ours may have, and how many elements a list of objects or blocks.
+/// How many members an object may have, and how many elements a list of objects or blocks.
 pub(crate) const MEMBERS_MAX: usize = 1000;
 
-/// How long a name may be that a client gives itself or a line of its own.
+/// How long the name of a client or the id of its line may be.
 pub(crate) const NAME_CHARACTERS_MAX: usize = 256;
 
-/// How large a whole number may be: up to here every language writes it exactly.
+/// The largest whole number: every language represents numbers up to this one exactly.
 pub(crate) const WHOLE_MAX: u64 = 9_007_199_254_740_991;
 
-/// How long an error may be that quotes a client.
+/// How long an error that quotes a client may be.
 const ERROR_CHARACTERS_MAX: usize = 500;
 
-/// Which limit a value exceeds.
+/// The limit that a value exceeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Excess {
     Bytes { bytes: usize, most: usize },
@@ -37,14 +37,14 @@ pub(crate) enum Excess {
 impl fmt::Display for Excess {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Excess::Bytes { bytes, most } => write!(formatter, "has {bytes} bytes; it may have {most}"),
-            Excess::Levels => write!(formatter, "is nested too deep: a line may have {LEVELS_MAX} levels"),
-            Excess::Members { count } => write!(formatter, "has {count} members; it may have {MEMBERS_MAX}"),
+            Excess::Bytes { bytes, most } => write!(formatter, "has {bytes} bytes; the limit is {most}"),
+            Excess::Levels => write!(formatter, "is nested too deep: the limit is {LEVELS_MAX} levels per line"),
+            Excess::Members { count } => write!(formatter, "has {count} members; the limit is {MEMBERS_MAX}"),
         }
     }
 }
 
-/// Checks JSON text that stands below so many levels of its line.
+/// Checks JSON text that is nested in `levels_above` levels of its line.
 pub(crate) fn check(json: &str, levels_above: usize, bytes_max: usize) -> Result<(), Excess> {
     if json.len() > bytes_max {
         return Err(Excess::Bytes { bytes: json.len(), most: bytes_max });
@@ -55,7 +55,7 @@ pub(crate) fn check(json: &str, levels_above: usize, bytes_max: usize) -> Result
     }
 }
 
-/// An error as it is told: one that quotes a long text of the client is cut.
+/// Truncates an error that quotes a long text of the client.
 pub(crate) fn short(mut error: String) -> String {
     if let Some((place, _)) = error.char_indices().nth(ERROR_CHARACTERS_MAX) {
         error.truncate(place);
@@ -65,7 +65,7 @@ pub(crate) fn short(mut error: String) -> String {
 }
 
 fn is_deeper_than(json: &str, levels_max: usize) -> bool {
-    // A level takes two bytes at least.
+    // A level takes at least two bytes.
     if json.len() < 2 * levels_max {
         return false;
     }
@@ -85,7 +85,7 @@ fn is_deeper_than(json: &str, levels_max: usize) -> bool {
     false
 }
 
-/// Goes behind the quote that ends a string.
+/// Skips a string and its closing quote.
 fn skip_string(bytes: &mut std::str::Bytes<'_>) {
     while let Some(byte) = bytes.next() {
         match byte {
@@ -121,7 +121,7 @@ mod tests {
     fn bytes_are_counted_and_errors_say_the_limit() {
         let long = format!("{:?}", "x".repeat(100));
         assert_eq!(check(&long, 1, 102), Ok(()));
-        assert_eq!(check(&long, 1, 101).unwrap_err().to_string(), "has 102 bytes; it may have 101");
+        assert_eq!(check(&long, 1, 101).unwrap_err().to_string(), "has 102 bytes; the limit is 101");
         assert_eq!(short("渡".repeat(600)).chars().count(), ERROR_CHARACTERS_MAX + 1);
         assert_eq!(short("short".to_owned()), "short");
     }

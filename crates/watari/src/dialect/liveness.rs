@@ -1,37 +1,39 @@
-//! What clients are told of a CLI that does not react, or that is not alone.
+//! Messages about a CLI that does not react, that exited, or that shares its conversation with another program.
 
 use watari_sdk::Unanswered;
 
-/// That the CLI stalled, and what the client can do: each dialect has its own word for it.
+/// The CLI stalled. `what_to_do` is the remedy in the client's dialect.
 pub(crate) fn stalled(silent_seconds: u64, what_to_do: &str) -> String {
     format!(
         "Claude Code stalled: it has written nothing for {silent_seconds} s and does not answer; wait, or {what_to_do}"
     )
 }
 
-/// That another program drives the conversation too.
+/// Another program drives the same conversation.
 pub(crate) fn resumed_elsewhere(entrypoint: &str) -> String {
     format!(
-        "another program ({entrypoint:?}) has resumed this conversation: turns of either are lost to the other; end one of them"
+        "another program ({entrypoint:?}) has resumed this conversation: each loses the turns of the other; end one of them"
     )
 }
 
-/// Why the CLI was ended.
+/// Why the CLI was terminated.
 pub(crate) fn unresponsive(to: Unanswered, seconds: u64) -> String {
     match to {
-        Unanswered::Interrupt => format!("Claude Code did not react to an interrupt within {seconds} s and was ended"),
-        Unanswered::Probe => format!("Claude Code stalled: it wrote nothing for {seconds} s and was ended"),
+        Unanswered::Interrupt => {
+            format!("Claude Code did not react to an interrupt within {seconds} s and was terminated")
+        }
+        Unanswered::Probe => format!("Claude Code stalled: it wrote nothing for {seconds} s and was terminated"),
     }
 }
 
-/// That a CLI ended that nobody told to, and how, as far as it is known.
+/// The CLI exited unexpectedly, and how, as far as it is known.
 pub(crate) fn ended(code: Option<i32>, signal: Option<i32>) -> String {
     match (code, signal) {
-        (Some(code), _) => format!("Claude Code ended by itself, with exit code {code}"),
-        (None, Some(signal)) => format!("Claude Code was ended by signal {signal}"),
-        // Only its supervisor learns how it ends.
+        (Some(code), _) => format!("Claude Code exited unexpectedly with code {code}"),
+        (None, Some(signal)) => format!("Claude Code was terminated by signal {signal}"),
+        // Only the supervisor learns how the CLI exits.
         (None, None) => {
-            "Claude Code ended because its supervisor was killed, by kill -9 or for lack of memory".to_owned()
+            "Claude Code was terminated because its supervisor was killed, by kill -9 or for lack of memory".to_owned()
         }
     }
 }

@@ -1,7 +1,7 @@
-//! An object that a client wrote, whose members are asked for by name.
+//! An object of a client's line, whose members are read by name.
 //!
-//! This is the one way from a client's line to the CLI: a value is only handed out after it has passed the limits
-//! (`limits.rs`), so none can be forgotten.
+//! This is the only path from a client's line to the CLI: a value is returned only after the check of its limits
+//! (`limits.rs`), so that no check can be forgotten.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -15,22 +15,22 @@ use watari_sdk::{RawJson, readable};
 
 use super::limits::{self, CONTENT_BYTES_MAX, Excess, FIELD_BYTES_MAX, MEMBERS_MAX, NAME_CHARACTERS_MAX, WHOLE_MAX};
 
-/// How many unknown names are told one by one, and how long each may be.
+/// How many unknown names are reported one by one, and how much of each is quoted.
 const UNKNOWN_MAX: usize = 20;
 const UNKNOWN_CHARACTERS_MAX: usize = 60;
 
-/// The members of an object, each still as it came.
+/// The members of an object, each as unparsed JSON.
 pub(crate) struct Members<'a> {
-    /// What stands before a name where something is wrong with it.
+    /// The prefix of a member's name in errors.
     place: &'static str,
-    /// How many levels of the line they stand on: one for those of the line itself.
+    /// The depth of the members in their line: one for the members of the line itself.
     level: usize,
     values: BTreeMap<Cow<'a, str>, &'a RawValue>,
-    /// The names that were asked for; all others mean nothing.
+    /// The names that were read; all others are unknown.
     pub(crate) known: Vec<&'static str>,
 }
 
-/// A text, or blocks that pass as they are.
+/// A text, or blocks that are passed on unchanged.
 #[derive(Debug)]
 pub(crate) enum TextOrBlocks {
     Text(String),
@@ -38,11 +38,11 @@ pub(crate) enum TextOrBlocks {
 }
 
 impl<'a> Members<'a> {
-    /// The members of a line; else what is wrong with it.
+    /// The members of a line, or an error that describes what is wrong.
     pub(crate) fn of_line(line: &'a str) -> Result<Members<'a>, String> {
         let object = serde_json::from_str(line).map_err(|_| match line.starts_with('{') {
             true if serde_json::from_str::<Object<'_>>(&readable(line)).is_ok() => {
-                format!("the name of a member {HALF_A_CHARACTER}")
+                format!("the name of a member {UNPAIRED_SURROGATE}")
             }
             true => "the line is not JSON".to_owned(),
             false => "the line is not a JSON object".to_owned(),
@@ -50,7 +50,7 @@ impl<'a> Members<'a> {
         Members::of(object, "", 1).map_err(|excess| format!("the line {excess}"))
     }
 
-    /// No members, as of an object that was left out.
+    /// No members, for an absent object.
     pub(crate) fn none() -> Members<'a> {
         Members { place: "", level: 1, values: BTreeMap::new(), known: Vec::new() }
     }
@@ -80,27 +80,27 @@ impl<'a> Members<'a> {
         self.parse(value, name, what)
     }
 
-    /// A member that is an object; `place` stands before the names in it.
+    /// A member that is an object; `place` is the prefix of its members' names in errors.
     pub(crate) fn object(
         &mut self,
         name: &'static str,
         place: &'static str,
         what: &str,
     ) -> Result<Option<Members<'a>>, String> {
-        // Only its members are handed out, and each of them is checked then.
+        // Only its members are returned, and each is checked then.
         let Some(value) = self.unchecked(name) else { return Ok(None) };
         let object = self.parse(value, name, what)?;
         Members::of(object, place, self.level + 1).map(Some).map_err(|excess| self.exceeds(name, excess))
     }
 
-    /// A member that is a list of objects; `place` stands before the names in them.
+    /// A member that is a list of objects; `place` is the prefix of their members' names in errors.
     pub(crate) fn objects(
         &mut self,
         name: &'static str,
         place: &'static str,
         what: &str,
     ) -> Result<Vec<Members<'a>>, String> {
-        // Only the members of its objects are handed out, and each of them is checked then.
+        // Only the members of its objects are returned, and each is checked then.
         let value = self.unchecked(name).ok_or_else(|| self.missing(name, what))?;
         let mut objects = Vec::new();
         for value in self.list(value, name, what)? {
@@ -115,12 +115,12 @@ impl<'a> Members<'a> {
         self.optional(name, "a string")
     }
 
-    /// A name that the client chooses: of itself, or of a line. It is stored for long.
+    /// A name that the client chooses for itself or for a line. It is short, because it is stored.
     pub(crate) fn name(&mut self, name: &'static str) -> Result<Option<String>, String> {
-        let given = self.text(name)?;
-        match given.as_ref().is_some_and(|given| given.chars().count() > NAME_CHARACTERS_MAX) {
-            true => Err(format!("{}{name} may have {NAME_CHARACTERS_MAX} characters at most", self.place)),
-            false => Ok(given),
+        let text = self.text(name)?;
+        match text.as_ref().is_some_and(|text| text.chars().count() > NAME_CHARACTERS_MAX) {
+            true => Err(format!("{}{name} may have at most {NAME_CHARACTERS_MAX} characters", self.place)),
+            false => Ok(text),
         }
     }
 
@@ -140,17 +140,17 @@ impl<'a> Members<'a> {
         number.map(Some).ok_or_else(|| self.must_be(name, what))
     }
 
-    /// A member that is an object and is passed on as it came.
+    /// A member that is an object and is passed on unchanged.
     pub(crate) fn raw_object(&mut self, name: &'static str) -> Result<Option<RawJson>, String> {
         self.raw(name, '{', "an object")
     }
 
-    /// A member that is a list and is passed on as it came.
+    /// A member that is a list and is passed on unchanged.
     pub(crate) fn raw_list(&mut self, name: &'static str) -> Result<Option<RawJson>, String> {
         self.raw(name, '[', "a list")
     }
 
-    /// A member that is an object of objects, which are passed on as they came.
+    /// A member that is an object of objects, which are passed on unchanged.
     pub(crate) fn raw_objects(
         &mut self,
         name: &'static str,
@@ -187,23 +187,23 @@ impl<'a> Members<'a> {
         Ok(TextOrBlocks::Blocks(RawJson::from(value.get())))
     }
 
-    /// What is said of the members that nobody asked for.
+    /// Errors for the unknown members.
     pub(crate) fn unknown(&self) -> Vec<String> {
         let names = self.values.keys().map(AsRef::as_ref).filter(|name| !self.known.contains(name));
         let short = |name: &str| name.chars().take(UNKNOWN_CHARACTERS_MAX).collect::<String>();
-        let mut said: Vec<String> = names
+        let mut errors: Vec<String> = names
             .clone()
             .take(UNKNOWN_MAX)
-            .map(|name| format!("{}{} is not known, and was ignored", self.place, short(name)))
+            .map(|name| format!("{}{} is unknown and was ignored", self.place, short(name)))
             .collect();
         let more = names.count().saturating_sub(UNKNOWN_MAX);
         if more > 0 {
-            said.push(format!(
-                "{more} more members of {} are not known, and were ignored",
+            errors.push(format!(
+                "{more} more members of {} are unknown and were ignored",
                 self.place.trim_end_matches('.')
             ));
         }
-        said
+        errors
     }
 
     fn raw(&mut self, name: &'static str, first: char, what: &str) -> Result<Option<RawJson>, String> {
@@ -214,7 +214,7 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// A value that has passed the limits; null counts as absent.
+    /// A value within the limits; null counts as absent.
     fn value(&mut self, name: &'static str, bytes_max: usize) -> Result<Option<&'a RawValue>, String> {
         let Some(value) = self.unchecked(name) else { return Ok(None) };
         limits::check(value.get(), self.level, bytes_max).map_err(|excess| self.exceeds(name, excess))?;
@@ -237,8 +237,8 @@ impl<'a> Members<'a> {
     }
 
     fn parse<T: Deserialize<'a>>(&self, value: &'a RawValue, name: &str, what: &str) -> Result<T, String> {
-        serde_json::from_str(value.get()).map_err(|_| match has_half_a_character(value.get()) {
-            true => format!("{}{name} {HALF_A_CHARACTER}", self.place),
+        serde_json::from_str(value.get()).map_err(|_| match has_unpaired_surrogate(value.get()) {
+            true => format!("{}{name} {UNPAIRED_SURROGATE}", self.place),
             false => self.must_be(name, what),
         })
     }
@@ -256,11 +256,11 @@ impl<'a> Members<'a> {
     }
 }
 
-/// What is said of a text that Rust cannot hold, though JSON can.
-const HALF_A_CHARACTER: &str =
-    "has half of a character in it: a surrogate such as \\ud800 without its other half; send whole characters";
+/// The error for a text with an unpaired surrogate, which JSON can hold but Rust cannot.
+const UNPAIRED_SURROGATE: &str =
+    "contains an unpaired surrogate: an escape such as \\ud800 without its other half; send whole characters";
 
-fn has_half_a_character(json: &str) -> bool {
+fn has_unpaired_surrogate(json: &str) -> bool {
     matches!(readable(json), Cow::Owned(_))
 }
 
@@ -268,13 +268,13 @@ fn is_object(value: &RawValue) -> bool {
     value.get().starts_with('{')
 }
 
-/// The members of an object, of which so many are kept as one may have; all are counted.
+/// The members of an object: at most `MEMBERS_MAX` are stored, all are counted.
 struct Object<'a> {
     values: BTreeMap<Cow<'a, str>, &'a RawValue>,
     count: usize,
 }
 
-/// The elements of a list, of which so many are kept as one may have; all are counted.
+/// The elements of a list: at most `MEMBERS_MAX` are stored, all are counted.
 struct List<'a> {
     values: Vec<&'a RawValue>,
     count: usize,
@@ -339,7 +339,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for List<'a> {
     }
 }
 
-/// A whole number; `10.0` is one too, as which some languages write it.
+/// A whole number; also one that a language wrote as `10.0`.
 pub(crate) fn whole(number: &Number) -> Option<u64> {
     let rounded = number.as_f64().filter(|number| number.fract() == 0.0 && (0.0..=WHOLE_MAX as f64).contains(number));
     number.as_u64().or(rounded.map(|number| number as u64)).filter(|number| *number <= WHOLE_MAX)
@@ -350,39 +350,39 @@ mod tests {
     use super::*;
 
     #[test]
-    fn members_that_nobody_asks_for_are_counted_and_not_kept() {
+    fn unknown_members_are_counted_and_not_stored() {
         let line = |count: usize| {
             let members: Vec<String> = (0..count).map(|number| format!("\"{number}\":0")).collect();
             format!("{{{}}}", members.join(","))
         };
         assert!(Members::of_line(&line(MEMBERS_MAX)).is_ok());
         let problem = Members::of_line(&line(100_000)).err();
-        assert_eq!(problem.as_deref(), Some("the line has 100000 members; it may have 1000"));
+        assert_eq!(problem.as_deref(), Some("the line has 100000 members; the limit is 1000"));
         let broken = line(100_000).replace("99999", "99999\":}");
         assert_eq!(Members::of_line(&broken).err().as_deref(), Some("the line is not JSON"));
         let text = line(MEMBERS_MAX);
         let unknown = Members::of_line(&text).unwrap().unknown();
-        assert_eq!((unknown.len(), unknown[0].as_str()), (UNKNOWN_MAX + 1, "0 is not known, and was ignored"));
-        assert_eq!(unknown[UNKNOWN_MAX], "980 more members of  are not known, and were ignored");
+        assert_eq!((unknown.len(), unknown[0].as_str()), (UNKNOWN_MAX + 1, "0 is unknown and was ignored"));
+        assert_eq!(unknown[UNKNOWN_MAX], "980 more members of  are unknown and were ignored");
     }
 
     #[test]
     fn a_list_of_too_many_blocks_or_objects_is_refused_by_its_name() {
         let line = format!(r#"{{"images":[{}{{}}],"text":"a"}}"#, "{},".repeat(MEMBERS_MAX));
         let mut members = Members::of_line(&line).unwrap();
-        assert_eq!(members.blocks("images", "blocks").unwrap_err(), "images has 1001 members; it may have 1000");
+        assert_eq!(members.blocks("images", "blocks").unwrap_err(), "images has 1001 members; the limit is 1000");
         let problem = members.objects("images", "images[].", "objects").err();
-        assert_eq!(problem.as_deref(), Some("images has 1001 members; it may have 1000"));
+        assert_eq!(problem.as_deref(), Some("images has 1001 members; the limit is 1000"));
     }
 
     #[test]
     fn a_field_that_is_too_long_is_refused_by_its_name_and_content_may_be_longer() {
         let line = format!(r#"{{"field":"{}"}}"#, "x".repeat(FIELD_BYTES_MAX - 1));
         let mut members = Members::of_line(&line).unwrap();
-        assert_eq!(members.text("field").unwrap_err(), "field has 4194305 bytes; it may have 4194304");
+        assert_eq!(members.text("field").unwrap_err(), "field has 4194305 bytes; the limit is 4194304");
         assert!(members.content("field").is_ok());
         let line = format!(r#"{{"field":"{}"}}"#, "x".repeat(CONTENT_BYTES_MAX - 1));
         let problem = Members::of_line(&line).unwrap().content("field").unwrap_err();
-        assert_eq!(problem, "field has 33554433 bytes; it may have 33554432");
+        assert_eq!(problem, "field has 33554433 bytes; the limit is 33554432");
     }
 }

@@ -1,6 +1,6 @@
-//! Watari's own dialect: the events as they are stored, and the commands as the session knows them.
+//! The native dialect: events as they are stored, and all commands of the session.
 //!
-//! Every line of an event begins with its place, `seq` or `after`, and is passed on as it is.
+//! Every line of an event begins with its position, `seq` or `after`, and is passed on unchanged.
 
 mod incoming;
 mod line;
@@ -16,18 +16,18 @@ use watari_hub::{Attachment, CommandOutcome, Since};
 use super::speaker::{ClientMessage, HelloCause, ProtocolError, Reader, Speaker};
 use outgoing::{Resume, ServerMessage};
 
-/// The version of this dialect that is spoken here.
+/// The version of this dialect.
 const PROTOCOL: u64 = 1;
 
-/// A client that speaks it. Before it has said hello it hears nothing, and nothing that it wants is done.
+/// A client of this dialect. Before its `hello` it receives no events, and its commands are refused.
 #[derive(Debug, Default)]
 pub(crate) struct Native {
-    was_greeted: bool,
+    has_hello: bool,
 }
 
-/// What a command is told that comes before `hello`.
+/// The refusal of a command that arrives before `hello`.
 const HELLO_FIRST: &str =
-    "say hello first, such as {\"type\":\"hello\",\"protocol\":[1]}: before it no command is carried out";
+    "send hello first, such as {\"type\":\"hello\",\"protocol\":[1]}: commands before it are refused";
 
 impl Speaker for Native {
     fn begins_with(&self) -> Option<Since> {
@@ -35,16 +35,16 @@ impl Speaker for Native {
     }
 
     fn read(&mut self, line: &str) -> Result<ClientMessage, ProtocolError> {
-        read(line, self.was_greeted)
+        read(line, self.has_hello)
     }
 
     fn reader(&self) -> Reader {
-        let was_greeted = self.was_greeted;
-        Box::new(move |line| read(line, was_greeted))
+        let has_hello = self.has_hello;
+        Box::new(move |line| read(line, has_hello))
     }
 
-    fn hello(&mut self, attached: &Attachment, _greeting: HelloCause, out: &mut Vec<u8>) {
-        self.was_greeted = true;
+    fn hello(&mut self, attached: &Attachment, _cause: HelloCause, out: &mut Vec<u8>) {
+        self.has_hello = true;
         let resume = if attached.is_gap { Resume::Gap } else { Resume::Ok };
         let hello = ServerMessage::Hello {
             protocol: PROTOCOL,
@@ -65,7 +65,7 @@ impl Speaker for Native {
         out.push(b'\n');
     }
 
-    fn has_word_for(&self, _head: &[u8]) -> bool {
+    fn encodes(&self, _head: &[u8]) -> bool {
         true
     }
 
@@ -78,10 +78,10 @@ impl Speaker for Native {
     }
 }
 
-/// Reads a line. The client and Watari agree on a version of the dialect before anything is done.
-fn read(line: &str, was_greeted: bool) -> Result<ClientMessage, ProtocolError> {
+/// Parses a line. Commands need a `hello` first, so that the client and Watari agree on a version of the dialect.
+fn read(line: &str, has_hello: bool) -> Result<ClientMessage, ProtocolError> {
     match incoming::read(line)? {
-        ClientMessage::Command { id, .. } if !was_greeted => {
+        ClientMessage::Command { id, .. } if !has_hello => {
             Ok(ClientMessage::Refused { id, message: HELLO_FIRST.to_owned() })
         }
         received @ (ClientMessage::Hello { .. } | ClientMessage::Command { .. } | ClientMessage::Refused { .. }) => {

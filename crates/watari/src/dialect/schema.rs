@@ -1,7 +1,7 @@
-//! JSON Schemas of dialects, for programs that generate their types from them.
+//! JSON Schemas of the dialects, from which programs generate their types.
 //!
-//! What Watari writes is described by the type that is written. What it reads is described by a type of its own, and read
-//! member by member, to say exactly what is wrong with a line; tests hold the two together.
+//! The schema of what Watari writes comes from the types that it writes. What it reads has separate types for the
+//! schema and is parsed member by member, so that errors are exact; tests keep the two consistent.
 
 #[cfg(test)]
 pub(super) mod checks;
@@ -11,11 +11,11 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
-/// The messages of one direction, told apart by their `type`.
+/// The messages of one direction, distinguished by their `type`.
 pub(super) struct Messages {
     generator: SchemaGenerator,
     union: Value,
-    /// Whether they have the fields that are named and no others.
+    /// Whether they have only the fields of the schema.
     are_exact: bool,
 }
 
@@ -27,21 +27,21 @@ pub(super) enum Presence {
 }
 
 impl Messages {
-    /// What a client writes. It may write more, which means nothing.
+    /// The messages that a client writes. Additional fields are ignored.
     pub(super) fn to_watari<T: JsonSchema>() -> Messages {
         let mut generator = SchemaSettings::draft2020_12().for_deserialize().into_generator();
         let union = T::json_schema(&mut generator).to_value();
         Messages { generator, union, are_exact: false }
     }
 
-    /// What a client reads: the fields that are named and no others.
+    /// The messages that a client reads, with only the fields of the schema.
     pub(super) fn from_watari<T: JsonSchema>() -> Messages {
         let mut generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
         let union = T::json_schema(&mut generator).to_value();
         Messages { generator, union, are_exact: true }
     }
 
-    /// And those of another type. What is said of all of them stays.
+    /// Adds the messages of another type. The description of the first type stays.
     pub(super) fn and<T: JsonSchema>(mut self) -> Messages {
         let mut more = T::json_schema(&mut self.generator).to_value();
         if let (Some(messages), Some(more)) = (self.union["oneOf"].as_array_mut(), more["oneOf"].as_array_mut()) {
@@ -50,17 +50,17 @@ impl Messages {
         self
     }
 
-    /// Each message of a type that `is_meant` has one more member, unless it has one of that name.
+    /// Adds a member to each message whose type matches, unless the message already has a member of that name.
     pub(super) fn with<T: JsonSchema>(
         mut self,
         (name, description): (&str, &str),
         presence: Presence,
-        is_meant: impl Fn(&str) -> bool,
+        matches: impl Fn(&str) -> bool,
     ) -> Messages {
         let mut member = self.generator.subschema_for::<T>().to_value();
         member["description"] = json!(description);
         for message in self.union["oneOf"].as_array_mut().into_iter().flatten() {
-            if !is_meant(&type_of(message)) || message["properties"].get(name).is_some() {
+            if !matches(&type_of(message)) || message["properties"].get(name).is_some() {
                 continue;
             }
             message["properties"][name] = member.clone();
@@ -72,8 +72,8 @@ impl Messages {
     }
 }
 
-/// One document: a definition for each message by its type, `to_watari` for all that a client writes, and `from_watari`
-/// for all that it reads. If both directions have a type, the definition of the one that is read says so in its name.
+/// One document: a definition for each message by its type, `to_watari` for all messages that a client writes, and
+/// `from_watari` for all that it reads. If both directions have a type, the definition of the latter has that suffix.
 pub(super) fn document(title: &str, description: &str, to_watari: Messages, from_watari: Messages) -> Value {
     let mut definitions = Map::new();
     for (name, messages) in [("to_watari", to_watari), ("from_watari", from_watari)] {
@@ -109,8 +109,8 @@ fn type_of(message: &Value) -> String {
     message["properties"]["type"]["const"].as_str().unwrap_or_default().to_owned()
 }
 
-/// A message that has other members for each kind of it, becomes one object for each kind, with all its members: most
-/// programs that generate code can make something of that only.
+/// Turns a message whose members depend on its kind into one object per kind with all members: most code generators
+/// support only that.
 fn unfold(message: &mut Value, definitions: &Map<String, Value>) {
     let Some(Value::Array(kinds)) = message.get_mut("oneOf").map(Value::take) else { return };
     let whole = |mut kind: Value| {
@@ -133,26 +133,26 @@ fn unfold(message: &mut Value, definitions: &Map<String, Value>) {
     *message = json!({"description": message["description"], "oneOf": kinds});
 }
 
-/// Every object whose members are named has no others.
+/// Forbids additional members in every object that has named members.
 fn refuse_more(schema: &mut Value) {
     match schema {
         Value::Array(schemas) => schemas.iter_mut().for_each(refuse_more),
-        Value::Object(words) => {
-            words.values_mut().for_each(refuse_more);
-            if words.get("properties").is_some_and(Value::is_object) {
-                words.entry("additionalProperties").or_insert(json!(false));
+        Value::Object(members) => {
+            members.values_mut().for_each(refuse_more);
+            if members.get("properties").is_some_and(Value::is_object) {
+                members.entry("additionalProperties").or_insert(json!(false));
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 
-/// Puts descriptions on one line: where the source breaks them means nothing.
+/// Puts descriptions on one line: the line breaks of the source have no meaning.
 fn join_lines(schema: &mut Value) {
     match schema {
         Value::String(text) => *text = text.replace('\n', " "),
         Value::Array(schemas) => schemas.iter_mut().for_each(join_lines),
-        Value::Object(words) => words.values_mut().for_each(join_lines),
+        Value::Object(members) => members.values_mut().for_each(join_lines),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }

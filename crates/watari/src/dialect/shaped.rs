@@ -1,5 +1,5 @@
-//! What the CLI wrote and is passed on as it came, in fields of which the schema promises a shape. The type of the field
-//! is the promise: it cannot be made of a value of another shape.
+//! Values of the CLI that are passed on unchanged, in fields whose schema promises a shape. The type of the field
+//! guarantees it: it cannot be made of a value of another shape.
 
 use std::borrow::Cow;
 
@@ -10,12 +10,12 @@ use serde_json::{Map, Value};
 
 use super::schema::shapes::ToolContent;
 
-/// A JSON object, as it came.
+/// A JSON object of the CLI, unchanged.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Object<'a>(Option<&'a RawValue>);
 
 impl<'a> Object<'a> {
-    /// None if the value is something else.
+    /// None if the value is not an object.
     pub(crate) fn of(value: &'a RawValue) -> Option<Object<'a>> {
         value.get().starts_with('{').then_some(Object(Some(value)))
     }
@@ -25,7 +25,7 @@ impl<'a> Object<'a> {
         Object(None)
     }
 
-    /// The objects of a list. What is no object in it is left out, and so is what is no list.
+    /// The objects of a list, without its other elements; empty if the value is not a list.
     pub(crate) fn list(value: &'a RawValue) -> Vec<Object<'a>> {
         items(value).unwrap_or_default().into_iter().filter_map(Object::of).collect()
     }
@@ -54,23 +54,23 @@ impl JsonSchema for Object<'_> {
     }
 }
 
-/// What a tool gave back: a text, or blocks as the API has them.
+/// The result of a tool: a text, or blocks in the API's format.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Content<'a> {
-    /// Of one of these shapes, as it came.
-    AsItCame(&'a RawValue),
-    /// Of another shape: its JSON is the text.
+    /// A value of one of these shapes, unchanged.
+    Unchanged(&'a RawValue),
+    /// A value of another shape: its JSON is the text.
     Other(&'a str),
 }
 
 impl<'a> Content<'a> {
-    /// None if the tool gave nothing back.
+    /// None if the tool returned nothing.
     pub(crate) fn of(value: &'a RawValue) -> Option<Content<'a>> {
         let is_blocks =
             || items(value).is_some_and(|blocks| blocks.into_iter().all(|block| Object::of(block).is_some()));
         match value.get().as_bytes().first() {
-            Some(b'"') => Some(Content::AsItCame(value)),
-            Some(b'[') if is_blocks() => Some(Content::AsItCame(value)),
+            Some(b'"') => Some(Content::Unchanged(value)),
+            Some(b'[') if is_blocks() => Some(Content::Unchanged(value)),
             _ if value.get() == "null" => None,
             _ => Some(Content::Other(value.get())),
         }
@@ -84,7 +84,7 @@ fn items(value: &RawValue) -> Option<Vec<&RawValue>> {
 impl Serialize for Content<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            Content::AsItCame(value) => value.serialize(serializer),
+            Content::Unchanged(value) => value.serialize(serializer),
             Content::Other(text) => serializer.serialize_str(text),
         }
     }

@@ -1,7 +1,7 @@
-//! The dialect of a session on a UNIX socket, as clients of agent-socket know it: JSON lines, several clients at once.
+//! The socket dialect, which clients of agent-socket speak: JSON lines over a UNIX socket, several clients at once.
 //!
-//! Pure: lines to commands, and the lines of the session's log to lines for the client. What is told live and what is told
-//! again goes the same way.
+//! Pure: parses a client's lines into commands, and encodes lines of the session's log for the client. Live and
+//! replayed events take the same path.
 
 mod asks;
 mod incoming;
@@ -19,7 +19,7 @@ use super::speaker::{ClientMessage, HelloCause, ProtocolError, Reader, Speaker};
 use line::{ErrorKind, Resume, ServerMessage, write};
 use outgoing::Encoder;
 
-/// A client that speaks it.
+/// A client of this dialect.
 #[derive(Debug, Default)]
 pub(crate) struct SocketDialect {
     encoder: Encoder,
@@ -39,11 +39,11 @@ impl Speaker for SocketDialect {
         Box::new(move |line| incoming::read(line, |request_id| asks.of(request_id)))
     }
 
-    fn hello(&mut self, attached: &Attachment, greeting: HelloCause, out: &mut Vec<u8>) {
+    fn hello(&mut self, attached: &Attachment, cause: HelloCause, out: &mut Vec<u8>) {
         let session_id = attached.session_id.as_str();
-        self.encoder = Encoder::new(attached, greeting == HelloCause::Hello);
-        self.encoder.asks.know(&attached.asks);
-        match greeting {
+        self.encoder = Encoder::new(attached, cause == HelloCause::Hello);
+        self.encoder.asks.add_open(&attached.asks);
+        match cause {
             HelloCause::Connected => write(&ServerMessage::Init { session_id }, None, out),
             HelloCause::Hello => {
                 let resume = if attached.is_gap { Resume::Gap } else { Resume::Ok };
@@ -60,13 +60,13 @@ impl Speaker for SocketDialect {
         self.encoder.encode(line, out);
     }
 
-    fn has_word_for(&self, head: &[u8]) -> bool {
-        outgoing::has_word_for(head)
+    fn encodes(&self, head: &[u8]) -> bool {
+        outgoing::encodes(head)
     }
 
     fn answer(&mut self, id: Option<&str>, outcome: &CommandOutcome, out: &mut Vec<u8>) {
         match outcome {
-            // A client that has not named its command is told nothing, as the document has it.
+            // A command without an id gets no reply, as in the document.
             Ok(accepted) => {
                 let message_id = match accepted {
                     Accepted::Prompt(prompt) => Some(prompt.0),

@@ -1,65 +1,65 @@
-//! What a dialect has to say for itself to be spoken with a host that others talk to too.
+//! The interface of a dialect for clients of a host.
 
 use watari_hub::{Attachment, CommandOutcome, Since};
 use watari_sdk::{Answer, AskId, Command};
 
-/// A client's language: lines in both directions. Pure.
+/// The dialect of one client: decodes its lines and encodes lines for it. Pure.
 pub(crate) trait Speaker: Send {
-    /// From where a client that has said nothing yet is told what happens; none if it has to ask for it.
+    /// The position from which a client receives events when it connects; none if it has to send `hello` first.
     fn begins_with(&self) -> Option<Since>;
 
-    /// Reads a line that is not blank.
+    /// Parses a line that is not blank.
     fn read(&mut self, line: &str) -> Result<ClientMessage, ProtocolError>;
 
-    /// What reads a line as `read` would now, elsewhere: for lines that take long.
+    /// A function that parses a line like `read`, but on another thread: for long lines.
     fn reader(&self) -> Reader;
 
-    /// Says that the client is let in.
-    fn hello(&mut self, attached: &Attachment, greeting: HelloCause, out: &mut Vec<u8>);
+    /// Writes the greeting of an attached client.
+    fn hello(&mut self, attached: &Attachment, cause: HelloCause, out: &mut Vec<u8>);
 
-    /// Tells an event, which is a line of the log or one like it.
+    /// Encodes an event: a line of the log, or an ephemeral line of the same form.
     fn encode(&mut self, line: &[u8], out: &mut Vec<u8>);
 
-    /// Whether this dialect has a word for the event whose line begins so: if not, a long line need not be read.
-    fn has_word_for(&self, head: &[u8]) -> bool;
+    /// Whether this dialect encodes the event whose line begins with `head`: if not, a long line need not be read.
+    fn encodes(&self, head: &[u8]) -> bool;
 
-    /// Tells what became of a command, by the client's own id of it.
+    /// Writes the outcome of a command, with the client's id of it.
     fn answer(&mut self, id: Option<&str>, outcome: &CommandOutcome, out: &mut Vec<u8>);
 
-    /// Says what is wrong with something that the client said.
+    /// Writes an error about a line of the client.
     fn protocol_error(&mut self, problem: &ProtocolError, out: &mut Vec<u8>);
 }
 
-/// Reads one line, on any thread.
+/// Parses one line, on any thread.
 pub(crate) type Reader = Box<dyn FnOnce(&str) -> Result<ClientMessage, ProtocolError> + Send>;
 
-/// Why a client is let in.
+/// Why a client is attached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HelloCause {
     /// It has connected.
     Connected,
-    /// It has said hello.
+    /// It has sent `hello`.
     Hello,
 }
 
-/// What a client says.
+/// A message of a client.
 #[derive(Debug)]
 pub(crate) enum ClientMessage {
-    /// Who it is, and from where it wants to follow, in which session.
+    /// The client's name, and the session and position from which it wants events.
     Hello { since: Since, key: Option<String>, client: Option<String> },
-    /// What it wants. `about` is what it is said of when it is refused.
+    /// A command. A refusal begins with `about`.
     Command { id: Option<String>, about: Option<String>, command: Command },
-    /// What it wants cannot be done, as is known already.
+    /// A command that is refused without asking the session.
     Refused { id: Option<String>, message: String },
 }
 
-/// What is wrong with what a client said.
+/// An error about a line of a client, or about the log.
 #[derive(Debug)]
 pub(crate) struct ProtocolError {
-    /// The client's own id of it, if that could be read.
+    /// The client's id of the line, if it could be read.
     pub(crate) id: Option<String>,
     pub(crate) message: String,
-    /// Whether it is the log that is wrong, and not what the client said.
+    /// Whether the error is about the log and not about the client's line.
     pub(crate) is_of_storage: bool,
 }
 
@@ -74,7 +74,7 @@ impl ProtocolError {
 }
 
 impl ClientMessage {
-    /// An answer to an ask, which the client calls so.
+    /// An answer to an ask; `about` is the client's name of the ask.
     pub(crate) fn answer(id: Option<String>, about: Option<String>, ask: AskId, answer: Answer) -> ClientMessage {
         ClientMessage::Command { id, about, command: Command::Answer { ask, answer, by: None } }
     }

@@ -1,32 +1,33 @@
-//! Lines that wait for the client to take them.
+//! The buffer of lines that are not yet written to a client.
 
-/// How much may wait before no more events are taken; then they wait in the session, or in its log.
+/// How many bytes may be buffered before no more events are taken; further events wait in the session or in its log.
 const WAITING_BYTES_MAX: usize = 1024 * 1024;
 
-/// How many bytes of replies may wait before no more of a client's lines are read: each could be one more error line.
+/// How many bytes of replies may be buffered before no more of the client's lines are read: each line could add an
+/// error.
 ///
-/// Events do not count. A client may write without reading for as long as its line is, and if an event that is as long
-/// were waited for meanwhile, both would wait for ever.
+/// Events do not count. A client may not read until it has written a long line. If the host stopped reading that line
+/// because of a long event, both would wait forever.
 const REPLY_BYTES_MAX: usize = 1024 * 1024;
 
-/// How large an empty buffer may be: what one read of the CLI becomes has room in it.
+/// The capacity that an empty buffer may keep: the lines of one read of the CLI fit into it.
 const EMPTY_BYTES_MAX: usize = 512 * 1024;
 
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
     bytes: Vec<u8>,
     start: usize,
-    /// How much of what waits may be replies: never less than it is.
+    /// An upper bound for the unwritten bytes of replies.
     reply_bytes: usize,
 }
 
 impl Outbox {
-    /// Where lines are added, at the end.
+    /// The buffer, to append lines.
     pub(crate) fn lines(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
 
-    /// Adds lines that answer what the client has sent.
+    /// Appends lines that reply to the client.
     pub(crate) fn reply(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         let before = self.bytes.len();
         write(&mut self.bytes);
@@ -34,11 +35,11 @@ impl Outbox {
     }
 
     /// Whether there is room for replies, so that more of the client's lines may be read.
-    pub(crate) fn takes_replies(&self) -> bool {
+    pub(crate) fn has_room_for_replies(&self) -> bool {
         self.reply_bytes < REPLY_BYTES_MAX
     }
 
-    /// Adds lines that were made elsewhere. Where nothing waits they are not copied.
+    /// Appends lines from another buffer, without a copy if this one is empty.
     pub(crate) fn append(&mut self, lines: Vec<u8>) {
         if self.is_empty() {
             (self.bytes, self.start) = (lines, 0);
@@ -59,25 +60,25 @@ impl Outbox {
         self.unwritten().len() < WAITING_BYTES_MAX
     }
 
-    /// Where the client is, if it takes nothing at the moment: everything that can be written is.
+    /// The offset of the first unwritten byte, if the client is not reading at the moment.
     pub(crate) fn behind(&self) -> Option<usize> {
         (!self.is_empty()).then_some(self.start)
     }
 
-    /// The client took this many bytes. Tells whether what waits is now elsewhere.
+    /// Removes `count` written bytes. Returns whether the unwritten bytes were moved within the buffer.
     pub(crate) fn written(&mut self, count: usize) -> bool {
         self.start += count;
         self.reply_bytes = self.reply_bytes.min(self.bytes.len() - self.start);
         if self.start == self.bytes.len() {
             self.bytes.clear();
             self.start = 0;
-            // A huge line, or a client that did not read, leaves a huge buffer; it is given back once it is empty.
+            // A huge line or a slow client leaves a huge buffer, which is freed once it is empty.
             if self.bytes.capacity() > EMPTY_BYTES_MAX {
                 self.bytes.shrink_to(EMPTY_BYTES_MAX / 2);
             }
             return true;
         }
-        // What is moved is never more than what was written meanwhile, however much waits.
+        // Never moves more bytes than were written since the last move.
         let moves = self.start > WAITING_BYTES_MAX.max(self.unwritten().len());
         if moves {
             self.bytes.drain(..self.start);
@@ -95,12 +96,12 @@ mod tests {
     fn only_replies_keep_a_client_from_being_read_until_it_has_taken_them() {
         let mut outbox = Outbox::default();
         outbox.lines().extend_from_slice(&vec![b'e'; 5 * REPLY_BYTES_MAX]);
-        assert!(outbox.takes_replies());
+        assert!(outbox.has_room_for_replies());
         outbox.reply(|lines| lines.extend_from_slice(&vec![b'r'; REPLY_BYTES_MAX]));
-        assert!(!outbox.takes_replies());
+        assert!(!outbox.has_room_for_replies());
         outbox.written(5 * REPLY_BYTES_MAX);
-        assert!(!outbox.takes_replies());
+        assert!(!outbox.has_room_for_replies());
         outbox.written(1);
-        assert!(outbox.takes_replies());
+        assert!(outbox.has_room_for_replies());
     }
 }

@@ -1,4 +1,4 @@
-//! One session on standard input and output, in the dialect of the bridge.
+//! One session on standard input and output, in the bridge dialect.
 
 mod leaving;
 mod lock;
@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use lock::ConversationLock;
-use running::{Answered, EMPTY_PROMPT, Ending, Running, STARTED, TOOLS_TOO_LATE, Taken, gone, unusable};
+use running::{Answered, EMPTY_PROMPT, Ending, Running, STARTED, TOOLS_TOO_LATE, Taken, unexpected_exit, unusable};
 use state::{Connected, Connecting, State, connect};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
@@ -26,33 +26,32 @@ use crate::dialect::bridge::{self, Encoder, Fatal, Incoming, StartOptions};
 use crate::frontend::outbox::Outbox;
 use crate::standard_streams::{Input, Output};
 
-/// How many messages of the client may wait while the CLI starts.
+/// How many messages of the client may be queued while the CLI starts.
 const EARLY_PROMPTS_MAX: usize = 256;
 
-/// How long background work may go on when the client has closed its end.
+/// How long background work may continue after the client has closed its input.
 const BACKGROUND_WITHIN: Duration = Duration::from_secs(60);
 
-/// How long a client that takes nothing may keep the last lines waiting; and one that has aborted.
+/// How long the last lines wait for a client that does not read, and for a client that has aborted.
 const LAST_LINES_WITHIN: Duration = Duration::from_secs(60);
 const LAST_LINES_AFTER_ABORT: Duration = Duration::from_secs(1);
 
-/// What the command line says.
+/// The settings from the command line.
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub(crate) claude: Option<PathBuf>,
     pub(crate) allow_bypass: bool,
-    /// After how long an unanswered permission request is a no, whatever the client says; none means what the client
-    /// says, zero never.
+    /// After how long unanswered permission requests are denied: none uses the client's limit, zero means never.
     pub(crate) permission_timeout: Option<Duration>,
     pub(crate) liveness: Liveness,
 }
 
-/// Serves one session, and returns what to exit with.
+/// Serves one session, and returns the exit code.
 pub(crate) async fn serve(settings: Settings, signals: StopSignals) -> ExitCode {
     let (input, output) = match (Input::open(), Output::open()) {
         (Ok(input), Ok(output)) => (input, output),
         (Err(error), _) | (_, Err(error)) => {
-            return crate::command::fail(&format!("standard input and output cannot be used: {error}"));
+            return crate::command::fail(&format!("cannot use standard input and output: {error}"));
         }
     };
     let mut bridge = Bridge {
@@ -74,27 +73,27 @@ pub(crate) async fn serve(settings: Settings, signals: StopSignals) -> ExitCode 
     bridge.run().await
 }
 
-/// A client, and the session it has or will have.
+/// A client and its session.
 struct Bridge {
     settings: Settings,
     /// None once the client has closed it.
     input: Option<Input>,
     lines: Lines,
-    /// None once the client is gone.
+    /// None once the client has disconnected.
     output: Option<Output>,
-    /// Whether lines were lost because they could not be written, though nobody has closed the other end.
+    /// Whether lines were lost because of a write error, although the client has not closed its end.
     has_lost_output: bool,
-    /// Whether the client was told a fatal error, after which it is told nothing.
+    /// Whether a fatal error was sent, after which nothing more is sent.
     has_failed: bool,
     outbox: Outbox,
     signals: StopSignals,
     state: State,
     lock: ConversationLock,
-    /// Tools of the client, until it starts.
+    /// The client's tools, until it sends `start`.
     tools: Vec<Tool>,
-    /// Requests that the CLI has not answered yet, and the end of the session.
+    /// Requests that the CLI has not answered yet, and the closing of the session.
     requests: JoinSet<Answered>,
-    /// Set once there is nothing more to do.
+    /// The exit code, once there is nothing more to do.
     code: Option<u8>,
     last_lines_within: Duration,
 }
@@ -107,8 +106,9 @@ impl Bridge {
                 self.write_last_lines().await;
                 return ExitCode::from(if self.has_lost_output { 1 } else { code });
             }
-            // At once, so that what one read of the CLI brought goes out in one write, and a lone delta does not wait.
-            while let Some(written) = self.write_what_goes() {
+            // Immediately, so that the events of one read of the CLI leave in one write, and a single delta is not
+            // delayed.
+            while let Some(written) = self.try_write() {
                 self.wrote(written);
             }
             match self.wait().await {
@@ -119,7 +119,9 @@ impl Bridge {
                 StdioEvent::Connected(connected) => self.connected(*connected).await,
                 StdioEvent::Event(Some(event)) => self.take_events(*event).await,
                 // Only a panic in the session's task ends the events without a last one.
-                StdioEvent::Event(None) => self.fail_at_the_end("the session broke off; this is a mistake in watari"),
+                StdioEvent::Event(None) => {
+                    self.fail_at_the_end("the session stopped unexpectedly; this is a bug in watari");
+                }
                 StdioEvent::Answered(answered) => self.answered(answered),
                 StdioEvent::Signal => self.signalled(),
                 StdioEvent::Time => self.close(),
@@ -127,23 +129,23 @@ impl Bridge {
         }
     }
 
-    /// Waits for the next thing to do. Every arm may be dropped half-way: a read or a write that was dropped took
-    /// nothing, an event or a signal that was not heard stays, and what connects or answers is kept and goes on.
+    /// Waits for the next thing to do. Every arm may be dropped half-way: a dropped read or write has transferred
+    /// nothing, an event or a signal that was not received stays pending, and a start or a request continues.
     async fn wait(&mut self) -> StdioEvent {
         let Bridge { input, lines, output, outbox, signals, state, requests, .. } = self;
         let has_room = outbox.has_room() || state.is_aborting();
-        let reads = outbox.takes_replies();
+        let reads = outbox.has_room_for_replies();
         tokio::select! {
             written = write_more(output, outbox.unwritten()) => StdioEvent::Wrote(written),
             read = read_more(input, lines), if reads => StdioEvent::Read(read),
-            happened = next_of(state, has_room) => happened,
-            Some(answered) = requests.join_next() => StdioEvent::Answered(answered.unwrap_or(Answered::Well)),
+            event = next_of(state, has_room) => event,
+            Some(answered) = requests.join_next() => StdioEvent::Answered(answered.unwrap_or(Answered::Succeeded)),
             () = signals.received() => StdioEvent::Signal,
         }
     }
 
-    /// Writes without waiting; none if there is nothing, or if the client does not take it.
-    fn write_what_goes(&mut self) -> Option<std::io::Result<usize>> {
+    /// Writes without waiting; none if there is nothing to write, or if the client is not reading.
+    fn try_write(&mut self) -> Option<std::io::Result<usize>> {
         let output = self.output.as_mut().filter(|_| !self.outbox.is_empty())?;
         poll_once(output.write(self.outbox.unwritten()))
     }
@@ -165,7 +167,7 @@ impl Bridge {
     }
 
     async fn take_lines(&mut self) {
-        // The lines are borrowed from the cutter, and what they want needs the rest of us.
+        // The lines borrow from the splitter, and their handling needs all of `self`.
         let mut lines = std::mem::take(&mut self.lines);
         while let Some(line) = lines.next() {
             self.take_line(line).await;
@@ -204,14 +206,14 @@ impl Bridge {
                 | Incoming::ToolCallResult { .. }
                 | Incoming::Abort => self.send_error(Some("there is no session yet: send start first".to_owned())),
             },
-            // Of a start that was given up nothing more is wanted.
+            // After a cancelled start, messages are ignored.
             State::Starting { give_up: None, .. } => {}
             State::Starting { prompts, .. } => match incoming {
                 Incoming::UserMessage(prompt) if prompts.len() < EARLY_PROMPTS_MAX => prompts.push(prompt),
                 Incoming::Start { .. } => self.send_error(Some(STARTED.to_owned())),
                 Incoming::RegisterTools(_) => self.send_error(Some(TOOLS_TOO_LATE.to_owned())),
                 Incoming::Interrupt { cancel_queued } => {
-                    // The prompt that would run first is the one to stop. Without one there is nothing to do.
+                    // The first prompt is the one to interrupt. Without prompts there is nothing to do.
                     let count = if cancel_queued { prompts.len() } else { prompts.len().min(1) };
                     prompts.drain(..count).for_each(|_| self.outbox.reply(bridge::message_cancelled));
                 }
@@ -221,7 +223,7 @@ impl Bridge {
                 | Incoming::SetPermissionMode(_)
                 | Incoming::ToolCallResult { .. }
                 | Incoming::Abort => {
-                    self.send_error(Some("the session is only starting: wait for session_init".to_owned()));
+                    self.send_error(Some("the session is still starting: wait for session_init".to_owned()));
                 }
             },
             State::Running(running) => {
@@ -234,7 +236,7 @@ impl Bridge {
 
     fn start(&mut self, prompt: Prompt, options: StartOptions) {
         if prompt.is_empty() {
-            // Nothing is started, so that another start counts.
+            // Nothing is started, so the client can send another `start`.
             return self.send_error(Some(EMPTY_PROMPT.to_owned()));
         }
         let StartOptions { mut session, streams, unstartable, unknown } = options;
@@ -263,13 +265,13 @@ impl Bridge {
     }
 
     async fn connected(&mut self, connected: Result<Option<Connected>, String>) {
-        let is_given_up = self.state.is_aborting();
+        let is_cancelled = self.state.is_aborting();
         let State::Starting { prompts, encoder, .. } = std::mem::replace(&mut self.state, State::Over) else { return };
         let Connected { client, events, lock } = match connected {
             Ok(Some(connected)) => connected,
             Ok(None) => return self.over(),
-            // Nobody wants to know why something was not started that was given up.
-            Err(_) if is_given_up => return self.over(),
+            // The reason does not matter to a client that has cancelled the start.
+            Err(_) if is_cancelled => return self.over(),
             Err(why) => return self.fail_at_the_end(&why),
         };
         self.lock = lock;
@@ -284,7 +286,7 @@ impl Bridge {
         }
     }
 
-    /// Takes an event and all that have come with it, so that they go out together.
+    /// Takes an event and all further available events, so that they leave in one write.
     async fn take_events(&mut self, first: Event) {
         let behind = self.outbox.behind();
         if let State::Running(running) = &mut self.state {
@@ -294,7 +296,7 @@ impl Bridge {
         while let Some(event) = next {
             let State::Running(running) = &mut self.state else { return };
             if self.has_failed {
-                // The client has had its last line; only the end counts.
+                // The client has received its last line; only the end of the session matters.
                 if let Event::Ended { exit } = event {
                     return self.ended(&exit);
                 }
@@ -306,16 +308,16 @@ impl Bridge {
             {
                 return self.fail(&refusal);
             }
-            // It has no lock, and nothing that names it can be told.
+            // A session without a usable id can be neither locked nor named to the client.
             if let Event::Unknown { frame } = &event
                 && let Some(why) = unusable_session(frame)
             {
                 return self.fail(&unusable(&why));
             }
             match running.take_event(event, &mut self.outbox) {
-                Taken::Told => {}
+                Taken::Done => {}
                 Taken::ToAnswer(ask, answer) => {
-                    // One that was closed in the meantime needs no answer.
+                    // An ask that was resolved in the meantime needs no answer.
                     let _refused = running.client.answer(ask, answer).await;
                 }
                 Taken::ToInterrupt => {
@@ -329,14 +331,14 @@ impl Bridge {
             let has_room = self.outbox.has_room() || running.ending == Ending::Aborting;
             next = if has_room { poll_once(running.events.next()).flatten() } else { None };
         }
-        self.look_for_the_end();
+        self.close_if_drained();
     }
 
-    /// The CLI has gone, because it was told to or by itself.
+    /// The CLI has exited, on request or by itself.
     fn ended(&mut self, exit: &Exit) {
         let State::Running(running) = &self.state else { return };
         if running.ending == Ending::No || running.ending == Ending::Draining {
-            return self.fail_at_the_end(&gone(exit));
+            return self.fail_at_the_end(&unexpected_exit(exit));
         }
         self.last_lines_within = match running.ending {
             Ending::Aborting if !self.has_failed => LAST_LINES_AFTER_ABORT,
@@ -353,28 +355,28 @@ impl Bridge {
         }
         match self.state {
             State::Waiting => self.over(),
-            // Everything that the client wanted was interrupted.
+            // The client has interrupted all its prompts.
             State::Starting { ref prompts, .. } if prompts.is_empty() => self.give_up(),
-            // What the client has said is done when it has started.
+            // The queued prompts run when the session has started.
             State::Starting { .. } | State::Over => {}
             State::Running(_) => self.drain().await,
         }
     }
 
-    /// Nobody answers any more, and what was asked for is done to its end.
+    /// The client's input has ended: denies open asks, and lets the session finish its prompts.
     async fn drain(&mut self) {
         let State::Running(running) = &mut self.state else { return };
         running.drain(&mut self.outbox).await;
-        self.look_for_the_end();
+        self.close_if_drained();
     }
 
     fn answered(&mut self, answered: Answered) {
         match (answered, &mut self.state) {
-            (Answered::Badly(problem), _) => self.send_error(Some(problem)),
+            (Answered::Failed(problem), _) => self.send_error(Some(problem)),
             (Answered::ModelChanged(model), State::Running(running)) => {
                 running.encoder.encode_model(model.as_deref(), self.outbox.lines());
             }
-            (Answered::Well | Answered::ModelChanged(_), _) => {}
+            (Answered::Succeeded | Answered::ModelChanged(_), _) => {}
         }
     }
 

@@ -1,4 +1,4 @@
-//! The sockets of a host: clients come and go, and the session goes on.
+//! The sockets of a host. Clients connect and disconnect while the session continues.
 
 mod connection;
 mod input;
@@ -27,29 +27,29 @@ use connection::Connection;
 use input::LineBudget;
 use wire::Wire;
 
-/// How many clients a host may have. A further one is let go at once.
+/// How many clients a host accepts. Further clients are disconnected immediately.
 const CLIENTS_MAX: usize = 4096;
 
-/// How many descriptors the session itself may need.
-const DESCRIPTORS_KEPT: usize = 64;
+/// How many descriptors are reserved for the session itself.
+const RESERVED_DESCRIPTORS: usize = 64;
 
-/// How often it is looked whether the sockets are still in their place.
-const LOOKED_EVERY: Duration = Duration::from_secs(2);
+/// How often the host checks that its sockets still exist.
+const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
-/// How long clients have to take what they were told when the host ends.
+/// How long clients have to read their last lines when the host ends.
 const LAST_LINES_WITHIN: Duration = Duration::from_secs(2);
 
-/// How long a failed accept, as for want of descriptors, is waited out.
+/// How long to wait after a failed accept, for example for lack of descriptors.
 const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
-/// Which dialect is spoken on a socket.
+/// The dialect of a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DialectName {
     Native,
     Socket,
 }
 
-/// A socket that is listened on.
+/// A listening socket.
 struct Listener {
     spoken: DialectName,
     bound: BoundSocket,
@@ -57,7 +57,7 @@ struct Listener {
     _lock: Option<Lock>,
 }
 
-/// Why there is no socket.
+/// Why a socket cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ListenerError {
     #[error(transparent)]
@@ -73,14 +73,15 @@ pub(crate) enum ListenerError {
 /// The sockets of a host.
 pub(crate) struct Listeners {
     listeners: [Listener; 2],
-    /// Our own folder for sockets, which is made again when it is gone.
+    /// The folders of Watari. The folder for sockets is created again when it was removed.
     home: SessionDirs,
-    /// Ends the session when nobody is there and nothing runs for so long.
+    /// Ends the session when no client is connected and nothing runs for this long.
     idle_exit: Option<Duration>,
 }
 
 impl Listeners {
-    /// Listens on the native socket and on that of the document, for which a lock is taken: nobody else may listen there.
+    /// Listens on the native socket and on the socket of the document. The caller holds the lock of the latter, so that
+    /// no other host listens there.
     pub(crate) fn open(
         home: &SessionDirs,
         key: &Key,
@@ -93,13 +94,13 @@ impl Listeners {
         Ok(Listeners { listeners: [native, socket], home: home.clone(), idle_exit })
     }
 
-    /// Serves clients until the session has ended, and they know.
+    /// Serves clients until the session has ended and they have read their last lines.
     pub(crate) async fn serve(mut self, handle: Handle, stopper: Stopper) {
         let mut clients = JoinSet::new();
         let clients_max = clients_max();
         let budget = LineBudget::new();
         let mut number = 0_u64;
-        let mut looks = looks();
+        let mut checks = check_interval();
         let (mut state, mut background) = (handle.state(), handle.background());
         let mut idle_since = Some(Instant::now());
         loop {
@@ -109,7 +110,7 @@ impl Listeners {
             let deadline = self.idle_exit.zip(idle_since).map(|(limit, since)| since + limit);
             let [native, socket] = &mut self.listeners;
             let (accepted, spoken) = tokio::select! {
-                // All may be dropped half-way: who was not accepted waits, and what has changed stays changed.
+                // Each may be dropped half-way: a client that was not accepted waits, and a change stays visible.
                 accepted = native.listener.accept() => (accepted, DialectName::Native),
                 accepted = socket.listener.accept() => (accepted, DialectName::Socket),
                 Some(_) = clients.join_next() => continue,
@@ -118,15 +119,15 @@ impl Listeners {
                     // The session has ended.
                     Err(_) => break,
                 },
-                // When there is none any more, the state says so too.
+                // When the session has ended, the state reports it too.
                 Ok(()) = background.changed() => continue,
                 () = until(deadline) => {
-                    stopper.stop("nobody was connected and nothing ran for the time of --idle-exit");
+                    stopper.stop("no client was connected and nothing ran for the time of --idle-exit");
                     self.idle_exit = None;
                     continue;
                 }
-                _ = looks.tick() => {
-                    self.listeners.iter_mut().for_each(|listener| listener.look(&self.home));
+                _ = checks.tick() => {
+                    self.listeners.iter_mut().for_each(|listener| listener.restore(&self.home));
                     continue;
                 }
             };
@@ -137,33 +138,33 @@ impl Listeners {
                         clients.spawn(client);
                     }
                 }
-                Ok(_) => tracing::warn!("{clients_max} clients are connected: a further one was let go"),
+                Ok(_) => tracing::warn!("rejected a client: {clients_max} clients are connected"),
                 Err(error) => {
-                    tracing::warn!("a client could not be accepted: {error}");
+                    tracing::warn!("cannot accept a client: {error}");
                     tokio::time::sleep(ACCEPT_AGAIN_AFTER).await;
                 }
             }
         }
-        // The sockets go first, so that nobody comes to a session that is no more.
+        // The sockets are removed first, so that no client connects to a session that has ended.
         drop(self);
-        let all_gone = async { while clients.join_next().await.is_some() {} };
-        if tokio::time::timeout(LAST_LINES_WITHIN, all_gone).await.is_err() {
-            tracing::warn!("a client did not take its last lines in time");
+        let all_disconnected = async { while clients.join_next().await.is_some() {} };
+        if tokio::time::timeout(LAST_LINES_WITHIN, all_disconnected).await.is_err() {
+            tracing::warn!("a client did not read its last lines in time");
         }
     }
 }
 
-/// As many clients as there are descriptors for, with some for the session itself.
+/// The number of clients for which there are descriptors, apart from those reserved for the session.
 fn clients_max() -> usize {
     let descriptors = getrlimit(Resource::Nofile).current.and_then(|limit| usize::try_from(limit).ok());
-    // A client that does not read has two.
-    descriptors.map_or(CLIENTS_MAX, |limit| (limit.saturating_sub(DESCRIPTORS_KEPT) / 2).clamp(1, CLIENTS_MAX))
+    // A client that does not read takes two descriptors.
+    descriptors.map_or(CLIENTS_MAX, |limit| (limit.saturating_sub(RESERVED_DESCRIPTORS) / 2).clamp(1, CLIENTS_MAX))
 }
 
-fn looks() -> Interval {
-    let mut looks = interval(LOOKED_EVERY);
-    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    looks
+fn check_interval() -> Interval {
+    let mut checks = interval(CHECK_INTERVAL);
+    checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    checks
 }
 
 async fn until(deadline: Option<Instant>) {
@@ -173,7 +174,7 @@ async fn until(deadline: Option<Instant>) {
     }
 }
 
-/// Begins to serve a client, if it is one of this user's.
+/// Begins to serve a client, if it belongs to this user.
 fn accept_client(
     stream: UnixStream,
     spoken: DialectName,
@@ -181,13 +182,13 @@ fn accept_client(
     handle: &Handle,
     budget: &LineBudget,
 ) -> Option<impl Future<Output = ()> + Send + use<>> {
-    // One of whom the system does not tell who it is, is somebody else.
+    // A client whose user the system does not report counts as another user's.
     let peer = stream.peer_cred().ok().filter(|peer| is_this_user(peer.uid()));
     let Some(peer) = peer else {
-        tracing::warn!("somebody else than this user wanted to connect, and was let go");
+        tracing::warn!("rejected a client of another user");
         return None;
     };
-    tracing::info!(client = number, process = peer.pid(), ?spoken, "a client has connected");
+    tracing::info!(client = number, process = peer.pid(), ?spoken, "a client connected");
     let speaker: Box<dyn Speaker> = match spoken {
         DialectName::Native => Box::new(Native::default()),
         DialectName::Socket => Box::new(SocketDialect::default()),
@@ -195,14 +196,14 @@ fn accept_client(
     let wire = match Wire::new(stream) {
         Ok(wire) => wire,
         Err(error) => {
-            tracing::warn!(client = number, "a client cannot be served: {error}");
+            tracing::warn!(client = number, "cannot serve a client: {error}");
             return None;
         }
     };
     let connection = Connection::new(wire, speaker, number, handle.clone(), budget.clone());
     Some(async move {
         let why = connection.serve().await;
-        tracing::info!(client = number, "a client has gone: {why}");
+        tracing::info!(client = number, "a client disconnected: {why}");
     })
 }
 
@@ -212,8 +213,8 @@ impl Listener {
         Ok(Listener { spoken, bound, listener, _lock: lock })
     }
 
-    /// Sees to it that the socket is in its place. Nothing here waits for anybody: clients are served by the same task.
-    fn look(&mut self, home: &SessionDirs) {
+    /// Creates the socket again if it was removed. Nothing here may block: the same task serves the clients.
+    fn restore(&mut self, home: &SessionDirs) {
         if self.bound.is_in_place() {
             return;
         }
@@ -222,16 +223,16 @@ impl Listener {
             && let Err(trouble) = folders::make(&home.runtime)
         {
             let (what, remedy) = trouble.describe(&home.runtime, home.runtime_variable());
-            tracing::error!(spoken = ?self.spoken, "the socket is gone, and cannot be made again: {what}; {remedy}");
+            tracing::error!(spoken = ?self.spoken, "the socket was removed and cannot be created again: {what}; {remedy}");
             return;
         }
         match listen(&path) {
             Ok((bound, listener)) => {
-                tracing::warn!(path = %path.display(), "the socket was gone, and was made again");
+                tracing::warn!(path = %path.display(), "the socket was removed and has been created again");
                 (self.bound, self.listener) = (bound, listener);
             }
             Err(error) => {
-                tracing::error!(spoken = ?self.spoken, "the socket is gone, and cannot be made again: {error}");
+                tracing::error!(spoken = ?self.spoken, "the socket was removed and cannot be created again: {error}");
             }
         }
     }
@@ -258,7 +259,7 @@ pub(crate) fn lock(locks: &Path, socket: &Path, holder: &str) -> Result<Lock, Li
     })
 }
 
-/// A number for bytes, always the same (FNV-1a): two that differ have the same only by a rare chance.
+/// The FNV-1a hash of bytes, which is stable across processes.
 pub(crate) fn fingerprint(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }

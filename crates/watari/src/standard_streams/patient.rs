@@ -1,4 +1,4 @@
-//! Writing to a descriptor that others share: it may be full, and somebody may have made it non-blocking.
+//! Writes to a shared descriptor, which may be full and which another process may have made non-blocking.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -12,8 +12,8 @@ use watari_sdk::files;
 
 use super::kind_of;
 
-/// How much a pipe takes without waiting when it says that there is room.
-const PIPE_PIECE_BYTES: usize = 512;
+/// How much a pipe accepts without blocking when it reports room.
+const PIPE_CHUNK_BYTES: usize = 512;
 
 /// Checks that a descriptor is open for writing.
 pub(crate) fn check_writable(to: impl AsFd) -> io::Result<()> {
@@ -30,7 +30,7 @@ pub(crate) fn write_all(to: impl AsFd, mut bytes: &[u8]) -> io::Result<()> {
         match rustix::io::write(&to, bytes) {
             Ok(count) => bytes = &bytes[count..],
             Err(Errno::AGAIN) => {
-                // Without a limit it comes back only when there is.
+                // Without a deadline, this returns only when there is room.
                 let _has_room = has_room(to.as_fd(), None)?;
             }
             Err(Errno::INTR) => {}
@@ -40,15 +40,15 @@ pub(crate) fn write_all(to: impl AsFd, mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes what goes within a limit, and gives up the rest.
+/// Writes as much as possible within a time limit; an error if that is not everything.
 pub(crate) fn write_within(limit: Duration, to: impl AsFd, mut bytes: &[u8]) -> io::Result<()> {
     let deadline = Instant::now() + limit;
-    let way = Way::to(to.as_fd())?;
+    let method = WriteMethod::to(to.as_fd())?;
     while !bytes.is_empty() {
         if !has_room(to.as_fd(), Some(deadline))? {
             return Err(io::ErrorKind::TimedOut.into());
         }
-        match way.write(to.as_fd(), bytes) {
+        match method.write(to.as_fd(), bytes) {
             Ok(count) => bytes = &bytes[count..],
             Err(Errno::AGAIN | Errno::INTR) => {}
             Err(error) => return Err(error.into()),
@@ -57,7 +57,7 @@ pub(crate) fn write_within(limit: Duration, to: impl AsFd, mut bytes: &[u8]) -> 
     Ok(())
 }
 
-/// Waits until there is something to read, or the end.
+/// Waits until there are bytes to read, or the end of the input.
 pub(crate) fn wait_for_input(from: impl AsFd) -> io::Result<()> {
     loop {
         match poll(&mut [PollFd::new(&from, PollFlags::IN)], None) {
@@ -68,34 +68,34 @@ pub(crate) fn wait_for_input(from: impl AsFd) -> io::Result<()> {
     }
 }
 
-/// How to write without waiting, though the descriptor may be a blocking one.
-enum Way {
+/// How to write to a descriptor without blocking, even if the descriptor is blocking.
+enum WriteMethod {
     Reopened(OwnedFd),
     Socket,
-    /// A little at a time, when there is room. Another writer may be faster; nothing better can be done.
-    Pieces,
+    /// In small chunks, when there is room. It can still block if another process fills the pipe first.
+    Chunks,
 }
 
-impl Way {
-    fn to(end: BorrowedFd<'_>) -> io::Result<Way> {
+impl WriteMethod {
+    fn to(end: BorrowedFd<'_>) -> io::Result<WriteMethod> {
         let kind = kind_of(end)?;
         if kind == FileType::Socket {
-            return Ok(Way::Socket);
+            return Ok(WriteMethod::Socket);
         }
         let reopened = if kind == FileType::Fifo { files::reopened_output(end).ok() } else { None };
-        Ok(reopened.map_or(Way::Pieces, Way::Reopened))
+        Ok(reopened.map_or(WriteMethod::Chunks, WriteMethod::Reopened))
     }
 
     fn write(&self, end: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize, Errno> {
         match self {
-            Way::Reopened(pipe) => rustix::io::write(pipe, bytes),
-            Way::Socket => rustix::net::send(end, bytes, SendFlags::DONTWAIT),
-            Way::Pieces => rustix::io::write(end, &bytes[..bytes.len().min(PIPE_PIECE_BYTES)]),
+            WriteMethod::Reopened(pipe) => rustix::io::write(pipe, bytes),
+            WriteMethod::Socket => rustix::net::send(end, bytes, SendFlags::DONTWAIT),
+            WriteMethod::Chunks => rustix::io::write(end, &bytes[..bytes.len().min(PIPE_CHUNK_BYTES)]),
         }
     }
 }
 
-/// Waits until there is room, or the time is over. That nobody reads counts as room: the write meets it.
+/// Waits until there is room, or until the deadline. A pipe without a reader counts as room: the write then fails.
 fn has_room(to: BorrowedFd<'_>, deadline: Option<Instant>) -> io::Result<bool> {
     loop {
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));

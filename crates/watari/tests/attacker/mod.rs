@@ -1,4 +1,4 @@
-//! Another user of the same machine, who tries to replace what the CLI is given in files.
+//! Another user of the same machine, who tries to replace the files that Watari passes to the CLI.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
 
@@ -33,7 +33,8 @@ pub(crate) fn with_umask(umask: &str, room: &Room, flags: &[&str]) -> Command {
 }
 
 /// The same room in which another user has all the time in the world before the CLI reads the configuration of its MCP
-/// servers, and puts another in its place. After that, `then` is run by a shell with the configuration's path in `$file`.
+/// servers, and puts another in its place. After that, `then` is run by a shell with the configuration's path in
+/// `$file`.
 pub(crate) fn attacked(room: Room, then: &str, evil: &str) -> Room {
     let attack = room.sandbox.root().join("attack");
     fs::write(&attack, ATTACK).unwrap();

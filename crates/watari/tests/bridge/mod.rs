@@ -1,4 +1,4 @@
-//! A client of `watari stdio` in a clean room, with the real CLI and a stub of the API.
+//! A client of `watari stdio` in a sandbox, with the real CLI and a stub of the API.
 
 #![allow(dead_code, reason = "every test program uses some of it")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]

@@ -1,4 +1,4 @@
-//! What the tests of the program share.
+//! Helpers that the tests of the program share.
 
 #![allow(dead_code, reason = "every test program uses some of it")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]

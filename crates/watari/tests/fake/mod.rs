@@ -1,4 +1,4 @@
-//! `watari stdio` in a clean room, with the fake CLI.
+//! `watari stdio` in a sandbox, with the fake CLI.
 
 #![allow(dead_code, reason = "every test program uses some of it")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]

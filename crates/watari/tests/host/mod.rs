@@ -1,4 +1,4 @@
-//! `watari socket` in a clean room, with the real CLI or the fake one, and clients of it.
+//! `watari socket` in a sandbox, with the real CLI or the fake CLI, and its clients.
 
 #![allow(dead_code, reason = "every test program uses some of it")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
@@ -250,8 +250,8 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// A client in the dialect that is spoken there: Watari's own in the folder that is for sockets, unless the name says
-    /// something else.
+    /// A client in the dialect that is spoken there: Watari's own in the folder that is for sockets, unless the name
+    /// says something else.
     pub(crate) async fn connect(path: &Path) -> Client {
         let is_own = path.parent().is_some_and(|folder| folder.ends_with("watari/run") || folder.ends_with("watari"));
         let is_documents = path.to_str().unwrap().ends_with(".agent.sock");

@@ -1,4 +1,4 @@
-//! A small judge of JSON by a JSON Schema: the words of draft 2020-12 that ours use, and a panic for any other.
+//! A small validator for JSON Schema: the keywords of draft 2020-12 that our schemas use, and a panic for any other.
 
 #![allow(dead_code, reason = "every test program uses some of it")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
@@ -52,55 +52,59 @@ impl Judge {
         if let Some(anything) = schema.as_bool() {
             return if anything { Ok(()) } else { Err("nothing may be here".to_owned()) };
         }
-        let words = schema.as_object().unwrap();
-        for (word, given) in words {
-            let fits = match word.as_str() {
+        let keywords = schema.as_object().unwrap();
+        for (keyword, argument) in keywords {
+            let fits = match keyword.as_str() {
                 "$ref" => {
-                    let name = given.as_str().unwrap().strip_prefix("#/$defs/").unwrap();
+                    let name = argument.as_str().unwrap().strip_prefix("#/$defs/").unwrap();
                     self.check(&self.document["$defs"][name], value)?;
                     true
                 }
-                "type" => match given.as_array() {
+                "type" => match argument.as_array() {
                     Some(kinds) => kinds.iter().any(|kind| is_a(kind, value)),
-                    None => is_a(given, value),
+                    None => is_a(argument, value),
                 },
-                "const" => value == given || given.is_number() && value.as_f64() == given.as_f64(),
-                "enum" => given.as_array().unwrap().contains(value),
-                "oneOf" => self.count(given, value) == 1,
-                "anyOf" => self.count(given, value) > 0,
-                "minimum" => value.as_f64().is_none_or(|number| number >= given.as_f64().unwrap()),
-                "maximum" => value.as_f64().is_none_or(|number| number <= given.as_f64().unwrap()),
+                "const" => value == argument || argument.is_number() && value.as_f64() == argument.as_f64(),
+                "enum" => argument.as_array().unwrap().contains(value),
+                "oneOf" => self.count(argument, value) == 1,
+                "anyOf" => self.count(argument, value) > 0,
+                "minimum" => value.as_f64().is_none_or(|number| number >= argument.as_f64().unwrap()),
+                "maximum" => value.as_f64().is_none_or(|number| number <= argument.as_f64().unwrap()),
                 "required" => value.as_object().is_none_or(|members| {
-                    given.as_array().unwrap().iter().all(|name| members.contains_key(name.as_str().unwrap()))
+                    argument.as_array().unwrap().iter().all(|name| members.contains_key(name.as_str().unwrap()))
                 }),
-                "minProperties" => value.as_object().is_none_or(|all| all.len() as u64 >= given.as_u64().unwrap()),
-                "maxLength" => value.as_str().is_none_or(|text| text.chars().count() as u64 <= given.as_u64().unwrap()),
-                "pattern" => value.as_str().is_none_or(|text| is_like(given, text)),
-                "contains" => value.as_array().is_none_or(|all| all.iter().any(|one| self.check(given, one).is_ok())),
+                "minProperties" => value.as_object().is_none_or(|all| all.len() as u64 >= argument.as_u64().unwrap()),
+                "maxLength" => {
+                    value.as_str().is_none_or(|text| text.chars().count() as u64 <= argument.as_u64().unwrap())
+                }
+                "pattern" => value.as_str().is_none_or(|text| is_like(argument, text)),
+                "contains" => {
+                    value.as_array().is_none_or(|all| all.iter().any(|one| self.check(argument, one).is_ok()))
+                }
                 "items" => {
-                    value.as_array().into_iter().flatten().try_for_each(|item| self.check(given, item))?;
+                    value.as_array().into_iter().flatten().try_for_each(|item| self.check(argument, item))?;
                     true
                 }
                 "properties" => {
-                    for (name, schema) in given.as_object().unwrap() {
+                    for (name, schema) in argument.as_object().unwrap() {
                         let checked = value.get(name).map_or(Ok(()), |member| self.check(schema, member));
                         checked.map_err(|why| format!("{name}: {why}"))?;
                     }
                     true
                 }
                 "additionalProperties" => {
-                    let named = |name: &String| words.get("properties").is_some_and(|all| all.get(name).is_some());
+                    let named = |name: &String| keywords.get("properties").is_some_and(|all| all.get(name).is_some());
                     for (name, member) in value.as_object().into_iter().flatten().filter(|(name, _)| !named(name)) {
-                        self.check(given, member).map_err(|why| format!("{name}: {why}"))?;
+                        self.check(argument, member).map_err(|why| format!("{name}: {why}"))?;
                     }
                     true
                 }
                 "description" | "format" => true,
-                _ => panic!("the word {word} of a schema is not known here"),
+                _ => panic!("the keyword {keyword} of a schema is not known here"),
             };
             if !fits {
                 let shown: String = value.to_string().chars().take(300).collect();
-                return Err(format!("{shown} does not fit {word} {given}"));
+                return Err(format!("{shown} does not fit {keyword} {argument}"));
             }
         }
         Ok(())
@@ -115,8 +119,8 @@ impl Judge {
     fn is_another(&self, schema: &Value, value: &Value) -> bool {
         let name = schema["$ref"].as_str().and_then(|name| name.strip_prefix("#/$defs/"));
         let schema = name.map_or(schema, |name| &self.document["$defs"][name]);
-        let (wanted, given) = (schema["properties"]["type"].get("const"), value.get("type"));
-        wanted.is_some() && given.is_some() && wanted != given
+        let (wanted, found) = (schema["properties"]["type"].get("const"), value.get("type"));
+        wanted.is_some() && found.is_some() && wanted != found
     }
 }
 

@@ -1,5 +1,5 @@
-//! The oracle of replay: one client that stays, and one that is cut off again and again and comes back. In the end both
-//! must know the same, each numbered event once and in order, and every block's text whole.
+//! The replay oracle: one client that stays connected, and one that is disconnected again and again and reconnects. In
+//! the end both must know the same: each durable event once and in order, and the complete text of every block.
 
 #![allow(dead_code, reason = "every test program uses some of it")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
@@ -88,17 +88,17 @@ fn number(seq: &str) -> u64 {
     seq.split_once(':').map_or(0, |(_, number)| number.parse().unwrap())
 }
 
-/// What a client of the document's dialect knows: messages, and the text between them in one piece.
+/// The state of a client of the socket dialect: messages, and the text between them in one piece.
 #[derive(Debug, Default, PartialEq)]
-struct ClientMessage {
-    told: Vec<Value>,
-    /// The text since the last message that has a place: it comes again to a client that comes back.
+struct ClientView {
+    messages: Vec<Value>,
+    /// The text since the last message with a position: it is repeated after a reconnect.
     open: Vec<Value>,
     last: String,
     dones: usize,
 }
 
-impl ClientMessage {
+impl ClientView {
     fn take(&mut self, line: &str) {
         let mut message: Value = serde_json::from_str(line).unwrap_or_else(|_| panic!("not JSON: {line}"));
         // How often it catches up is what differs.
@@ -122,7 +122,7 @@ impl ClientMessage {
             let seq = seq.as_str().unwrap().to_owned();
             assert!(number(&seq) > number(&self.last), "after {}: {line}", self.last);
             self.last = seq;
-            self.told.append(&mut self.open);
+            self.messages.append(&mut self.open);
         }
     }
 
@@ -133,7 +133,7 @@ impl ClientMessage {
     /// All of it, with texts that a place has cut in two joined again.
     fn joined(&self) -> Vec<Value> {
         let mut joined: Vec<Value> = Vec::new();
-        for message in self.told.iter().chain(&self.open) {
+        for message in self.messages.iter().chain(&self.open) {
             match joined.last_mut().filter(|last| last["type"] == message["type"] && message["text"].is_string()) {
                 Some(last) => {
                     last["text"] =
@@ -202,9 +202,9 @@ pub(crate) async fn all_know_the_same(host: &Host, prompts: usize, seed: u64) {
         assert!(native.texts.is_empty() && cut_native.texts.is_empty(), "{:?} {:?}", native.texts, cut_native.texts);
         assert_eq!(received.joined(), cut_received.joined());
         let text: String = native.finished.values().cloned().collect();
-        let told: String =
+        let streamed: String =
             received.joined().iter().filter_map(|line| line["text"].as_str().map(str::to_owned)).collect();
-        assert_eq!(told.len(), text.len(), "the text of the document's dialect is not that of the blocks");
+        assert_eq!(streamed.len(), text.len(), "the text of the document's dialect is not that of the blocks");
     };
     assert!(tokio::time::timeout(WITHIN, Box::pin(watching)).await.is_ok(), "seed {seed} takes too long");
 }
@@ -259,8 +259,8 @@ async fn come_back(path: PathBuf, prompts: usize, mut dice: Dice) -> Known {
     known
 }
 
-async fn listen(path: PathBuf, prompts: usize) -> ClientMessage {
-    let mut received = ClientMessage::default();
+async fn listen(path: PathBuf, prompts: usize) -> ClientView {
+    let mut received = ClientView::default();
     let mut cut = Cut::connect(&path, &json!({"type": "hello", "since": 0})).await;
     cut.read(usize::MAX, |line| {
         received.take(line);
@@ -270,8 +270,8 @@ async fn listen(path: PathBuf, prompts: usize) -> ClientMessage {
     received
 }
 
-async fn listen_again(path: PathBuf, prompts: usize, mut dice: Dice) -> ClientMessage {
-    let mut received = ClientMessage::default();
+async fn listen_again(path: PathBuf, prompts: usize, mut dice: Dice) -> ClientView {
+    let mut received = ClientView::default();
     for cut in 0..=CUTS {
         let since = if received.last.is_empty() { json!(0) } else { json!(received.last) };
         received.forget_open();

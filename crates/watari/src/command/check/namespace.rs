@@ -1,4 +1,4 @@
-//! A network namespace with nothing but the loopback, where the system allows one.
+//! A network namespace that has only a loopback, where the system allows one.
 
 #[cfg(all(target_os = "linux", not(watari_portable)))]
 mod linux;
@@ -18,16 +18,16 @@ pub(super) enum Network {
 }
 
 impl Network {
-    /// For people.
-    pub(super) fn words(self) -> &'static str {
+    /// The text for people.
+    pub(super) fn describe(self) -> &'static str {
         match self {
-            Network::Namespace => "a namespace with nothing but the loopback",
-            Network::Shared => "this machine's; the CLI was told to speak with nobody but the stub on the loopback",
+            Network::Namespace => "a namespace that has only a loopback",
+            Network::Shared => "this machine's; the CLI was configured to use only the stub on the loopback",
         }
     }
 
-    /// For programs.
-    pub(super) fn word(self) -> &'static str {
+    /// The name for programs.
+    pub(super) fn name(self) -> &'static str {
         match self {
             Network::Namespace => "namespace",
             Network::Shared => "shared",

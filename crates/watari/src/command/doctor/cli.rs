@@ -1,4 +1,4 @@
-//! The CLI: is there one, does it run, is it one that works, is it logged in.
+//! Checks the CLI: whether it is installed, runs, is a supported version and is logged in.
 
 use std::path::Path;
 
@@ -9,8 +9,8 @@ use watari_testkit::claude::PINNED_CLAUDE_VERSION;
 use super::plain::shortened;
 use super::report::{Check, Cli, Finding};
 
-/// How much is shown of what a CLI says on stderr.
-const SAID_CHARACTERS_MAX: usize = 200;
+/// How much of the CLI's stderr is shown.
+const STDERR_CHARACTERS_MAX: usize = 200;
 
 pub(super) async fn examine(options: &Options) -> (Cli, Vec<Finding>) {
     let text = |path: &Path| path.display().to_string();
@@ -30,7 +30,7 @@ pub(super) async fn examine(options: &Options) -> (Cli, Vec<Finding>) {
     match probe.version().await {
         Ok(version) => {
             findings.push(version_finding(&version));
-            // An older one may take the question for a prompt.
+            // An older CLI may take the arguments for a prompt.
             if !version.is_too_old() {
                 findings.push(login_finding(probe.login().await));
             }
@@ -41,14 +41,14 @@ pub(super) async fn examine(options: &Options) -> (Cli, Vec<Finding>) {
     (cli, findings)
 }
 
-/// The CLI that was found. One that another user could replace is run all the same, as a shell would: it is the user's own
-/// choice, and on some systems all programs are installed like that.
+/// The CLI that was found. A CLI that another user could replace is only a warning and is run, as a shell would do: it
+/// is the user's choice, and on some systems all programs are installed like that.
 fn found(program: &Path) -> Finding {
     match programs::examine_program(program) {
         Ok(()) => Finding::ok(Check::Cli, program.display().to_string()),
         Err(trouble) => {
             let (found, _) = trouble.describe(program, "");
-            let advice = "take that right away, or use a Claude Code that only this user or root can change";
+            let advice = "remove that permission, or use a Claude Code that only this user or root can change";
             Finding::warning(Check::Cli, found, advice)
         }
     }
@@ -57,8 +57,8 @@ fn found(program: &Path) -> Finding {
 fn not_found(error: &FindError) -> Finding {
     let (found, advice) = match error {
         FindError::NotFound { .. } => (
-            "there is no `claude` that can be run in the search path and the usual places".to_owned(),
-            "install it with `npm install -g @anthropic-ai/claude-code`, or say where it is with --claude".to_owned(),
+            "there is no executable `claude` in the search path and the usual places".to_owned(),
+            "install it with `npm install -g @anthropic-ai/claude-code`, or give its path with --claude".to_owned(),
         ),
         FindError::NothingThere { path } => {
             (format!("there is nothing at {}", path.display()), "check the path".to_owned())
@@ -66,15 +66,16 @@ fn not_found(error: &FindError) -> Finding {
         FindError::Directory { path } => {
             (format!("{} is a directory", path.display()), "give the path of the program itself".to_owned())
         }
-        FindError::NotExecutable { path } => {
-            (format!("{} may not be run", path.display()), format!("make it executable: `chmod +x {}`", path.display()))
-        }
+        FindError::NotExecutable { path } => (
+            format!("{} is not executable", path.display()),
+            format!("make it executable: `chmod +x {}`", path.display()),
+        ),
         FindError::NotAProgram { path } => (
             format!("{} is not a program", path.display()),
-            "it may be damaged or only half installed, so install it again".to_owned(),
+            "it may be damaged or partially installed; install it again".to_owned(),
         ),
         FindError::Unreadable { path, source } => {
-            (format!("cannot look at {}: {source}", path.display()), "give this user the right to read it".to_owned())
+            (format!("cannot read {}: {source}", path.display()), "give this user permission to read it".to_owned())
         }
     };
     Finding::problem(Check::Cli, found, advice)
@@ -83,11 +84,11 @@ fn not_found(error: &FindError) -> Finding {
 fn version_finding(version: &CliVersion) -> Finding {
     let newest = CliVersion::read(PINNED_CLAUDE_VERSION);
     if version.is_too_old() {
-        let found = format!("{version} is too old; the oldest that is supported is {MINIMUM_CLI_VERSION}");
+        let found = format!("{version} is too old; the oldest supported version is {MINIMUM_CLI_VERSION}");
         Finding::problem(Check::Version, found, "update it with `claude update`")
     } else if newest.is_some_and(|newest| version.is_newer_than(&newest)) {
-        let found = format!("{version} is untested; the newest that is tested is {PINNED_CLAUDE_VERSION}");
-        Finding::warning(Check::Version, found, "it may well work; run `watari check` to see what has changed")
+        let found = format!("{version} is untested; the newest tested version is {PINNED_CLAUDE_VERSION}");
+        Finding::warning(Check::Version, found, "it may work; run `watari check` to see what has changed")
     } else {
         let found = format!("{version} (tested: {MINIMUM_CLI_VERSION} to {PINNED_CLAUDE_VERSION})");
         Finding::ok(Check::Version, found)
@@ -96,27 +97,26 @@ fn version_finding(version: &CliVersion) -> Finding {
 
 fn no_version(error: &ProbeError) -> Finding {
     let (found, advice) = match error {
-        ProbeError::NotRunnable { path: _, source } => (
-            format!("it cannot be run: {source}"),
-            "it may be damaged or made for another machine, so install it again",
-        ),
+        ProbeError::NotRunnable { path: _, source } => {
+            (format!("it cannot be run: {source}"), "it may be damaged or built for another machine; install it again")
+        }
         ProbeError::Silent { path: _, within, stderr } => (
-            format!("it did not say its version within {} seconds{}", within.as_secs(), said(stderr)),
-            "run it with --version by hand and see what it waits for",
+            format!("it did not report its version within {} seconds{}", within.as_secs(), quoted(stderr)),
+            "run it with --version and see what it waits for",
         ),
         ProbeError::Unreadable { path: _, status, stderr } => (
-            format!("it did not say its version ({status}){}", said(stderr)),
-            "run it with --version by hand, or install it again",
+            format!("it did not report its version ({status}){}", quoted(stderr)),
+            "run it with --version, or install it again",
         ),
     };
     Finding::problem(Check::Version, found, advice)
 }
 
-fn said(stderr: &str) -> String {
-    if stderr.is_empty() { String::new() } else { format!("; it said: {}", shortened(stderr, SAID_CHARACTERS_MAX)) }
+fn quoted(stderr: &str) -> String {
+    if stderr.is_empty() { String::new() } else { format!("; stderr: {}", shortened(stderr, STDERR_CHARACTERS_MAX)) }
 }
 
-/// What the CLI says on stderr is not shown here: it could name a person.
+/// The CLI's stderr is not shown here: it could name a person.
 fn login_finding(login: Result<Login, ProbeError>) -> Finding {
     match login {
         Ok(Login { logged_in: true, method }) => {
@@ -129,15 +129,15 @@ fn login_finding(login: Result<Login, ProbeError>) -> Finding {
         }
         Err(error) => {
             let found = match error {
-                ProbeError::NotRunnable { path: _, source } => format!("it cannot be asked: {source}"),
+                ProbeError::NotRunnable { path: _, source } => format!("it cannot be run: {source}"),
                 ProbeError::Silent { path: _, within, stderr: _ } => {
-                    format!("it did not say within {} seconds whether it is logged in", within.as_secs())
+                    format!("it did not report within {} seconds whether it is logged in", within.as_secs())
                 }
                 ProbeError::Unreadable { path: _, status, stderr: _ } => {
-                    format!("it did not say whether it is logged in ({status})")
+                    format!("it did not report whether it is logged in ({status})")
                 }
             };
-            Finding::warning(Check::Login, found, "run `claude auth status` by hand")
+            Finding::warning(Check::Login, found, "run `claude auth status`")
         }
     }
 }

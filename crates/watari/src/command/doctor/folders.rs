@@ -1,4 +1,4 @@
-//! Whether the folders of Watari can be used.
+//! Checks whether the folders of Watari can be used.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ pub(super) fn examine(variable: impl Fn(&str) -> Option<OsString>) -> Vec<Findin
     let of_runtime =
         runtime.as_ref().map_or(folders::RUNTIME_VARIABLE, |path| folders::runtime_variable(path, state.as_deref()));
     let within = |(check, variable, above, name): (Check, &'static str, &Option<PathBuf>, &str)| {
-        // Where there is none it is made as it must be, if the one above can be used.
+        // A missing folder is created with the right mode, if its parent can be used.
         let path = above.as_ref()?.join(name);
         path.symlink_metadata().is_ok().then(|| Folder { check, variable, path: Some(path) }.finding())
     };
@@ -29,15 +29,15 @@ pub(super) fn examine(variable: impl Fn(&str) -> Option<OsString>) -> Vec<Findin
     outer.iter().map(Folder::finding).chain(inner).collect()
 }
 
-/// The folder with the locks, in that for what is kept.
+/// The folder with the locks, in the state folder.
 const LOCKS: &str = "locks";
 
-/// Removes what sessions that were killed have left: nobody needs it, and there may be secrets in private files.
+/// Removes the files of killed sessions: nothing needs them, and private files may hold secrets.
 pub(super) fn orphans(variable: impl Fn(&str) -> Option<OsString>) -> Vec<Finding> {
     let count = watari_sdk::files::remove_orphans();
     let files = (count > 0).then(|| Finding::ok(Check::PrivateFiles, removed(count)));
     let locks = state_folder(&variable).map(|state| state.join(LOCKS));
-    // In one that others can write to, nothing is done.
+    // A folder that others can write to is left alone.
     let locks = locks.filter(|locks| folders::examine(locks).is_ok()).and_then(|locks| orphaned_locks(&locks));
     files.into_iter().chain(locks).collect()
 }
@@ -45,33 +45,33 @@ pub(super) fn orphans(variable: impl Fn(&str) -> Option<OsString>) -> Vec<Findin
 fn orphaned_locks(locks: &Path) -> Option<Finding> {
     let swept = lock::remove_orphans(locks);
     if swept.foreign > 0 {
-        let found = format!("{} in {} that Watari did not make", counted(swept.foreign, "thing"), locks.display());
-        return Some(Finding::warning(Check::LockFiles, found, "look who put it there, and remove it"));
+        let found = format!("{} in {} that Watari did not create", counted(swept.foreign, "item"), locks.display());
+        return Some(Finding::warning(Check::LockFiles, found, "find out who put it there, and remove it"));
     }
     (swept.removed > 0).then(|| Finding::ok(Check::LockFiles, removed(swept.removed)))
 }
 
 fn removed(count: usize) -> String {
-    format!("removed those of {}", counted(count, "killed session"))
+    format!("removed the files of {}", counted(count, "killed session"))
 }
 
-/// How much a disk must have to be no full one: room for the first events of a session, and for its files.
+/// The free space below which a disk counts as full: a session needs room for its first events and for its files.
 const FREE_BYTES_MIN: u64 = 1024 * 1024;
 const FREE_FILES_MIN: u64 = 16;
 
-/// Whether a folder, or the one that it would be made in, has no room for a session.
+/// Whether the disk of a folder, or of the folder it would be created in, has no room for a session.
 fn is_on_a_full_disk(folder: &Path) -> bool {
     let nearest = folder.ancestors().find(|folder| folder.exists());
-    // Of a disk that says nothing, nothing is said.
+    // A disk that cannot be queried does not count as full.
     let Some(disk) = nearest.and_then(|folder| rustix::fs::statvfs(folder).ok()) else { return false };
-    // A disk that counts no files has room for any number of them.
+    // A file system that reports no files in total has no limit for them.
     let is_without_files = disk.f_files > 0 && disk.f_favail < FREE_FILES_MIN;
     disk.f_bavail.saturating_mul(disk.f_frsize) < FREE_BYTES_MIN || is_without_files
 }
 
 struct Folder {
     check: Check,
-    /// The variable that says where it is.
+    /// The environment variable that sets its path.
     variable: &'static str,
     path: Option<PathBuf>,
 }
@@ -90,7 +90,7 @@ impl Folder {
                 format!("free space there, or set {variable} to a folder on another disk"),
             ),
             Ok(Usable::AsItIs) => Finding::ok(*check, path.display().to_string()),
-            Ok(Usable::OnceMade) => Finding::ok(*check, format!("{} (not there yet; it can be made)", path.display())),
+            Ok(Usable::OnceMade) => Finding::ok(*check, format!("{} (will be created)", path.display())),
             Err(trouble) => {
                 let level = self.level(&trouble);
                 let (found, advice) = trouble.describe(path, variable);
@@ -99,8 +99,8 @@ impl Folder {
         }
     }
 
-    /// Through the runtime folder others would get at living sessions; in the state folder every file has a mode of
-    /// its own.
+    /// An open runtime folder would give others access to running sessions. In the state folder, every file has its own
+    /// mode.
     fn level(&self, trouble: &Trouble) -> Level {
         match trouble {
             Trouble::OpenToOthers { .. } if self.check == Check::StateFolder => Level::Warning,

@@ -1,4 +1,4 @@
-//! What the system limits: the length of a socket's path, and the number of open files.
+//! Checks the limits of the system: the length of a socket's path and the number of open files.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -9,14 +9,14 @@ use watari_hub::socket::PATH_BYTES_MAX;
 
 use super::report::{Check, Finding};
 
-/// What follows the runtime folder in the path of a session's socket: a slash, a key of twelve characters, `.sock`.
+/// The part of a session's socket path after the runtime folder: a slash, a key of twelve characters, `.sock`.
 const SOCKET_NAME_BYTES: usize = 1 + 12 + 5;
 
-/// With fewer open files than these a program with a few sessions comes to an end: each takes about ten.
+/// With fewer open files, a program with a few sessions runs out of them: each session takes about ten.
 const OPEN_FILES_MIN: u64 = 256;
 
 pub(super) fn examine(variable: impl Fn(&str) -> Option<OsString>) -> Vec<Finding> {
-    // A folder that is nowhere is told of already.
+    // A missing runtime folder is reported by the check of the folders.
     let socket = runtime_folder(variable).map(|runtime| socket_path(&runtime));
     socket.into_iter().chain([open_files(getrlimit(Resource::Nofile).current)]).collect()
 }
@@ -26,12 +26,12 @@ fn socket_path(runtime: &Path) -> Finding {
     if bytes <= PATH_BYTES_MAX {
         return Finding::ok(Check::SocketPath, format!("{bytes} bytes of at most {PATH_BYTES_MAX}"));
     }
-    let found = format!("a socket's path would have {bytes} bytes, and may have {PATH_BYTES_MAX}");
+    let found = format!("a socket's path would have {bytes} bytes, but at most {PATH_BYTES_MAX} are allowed");
     let room = PATH_BYTES_MAX - SOCKET_NAME_BYTES - "/watari".len();
     Finding::problem(Check::SocketPath, found, format!("set XDG_RUNTIME_DIR to a path of at most {room} bytes"))
 }
 
-/// No limit is none.
+/// Checks the limit for open files; `None` is no limit.
 fn open_files(limit: Option<u64>) -> Finding {
     match limit {
         None => Finding::ok(Check::OpenFiles, "no limit"),

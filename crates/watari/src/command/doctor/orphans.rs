@@ -1,35 +1,35 @@
-//! What sessions left behind whose program is dead.
+//! Orphaned processes: those of sessions whose program is dead.
 
 use watari_sdk::{Orphan, OrphansUnknown, orphans, terminate_orphans};
 
 use super::plain::shortened;
-use super::report::{Check, Finding, Left, counted};
+use super::report::{Check, Finding, OrphanEntry, counted};
 
-/// How much is shown of a command line.
+/// How much of a command line is shown.
 const COMMAND_CHARACTERS_MAX: usize = 80;
 
-/// What was found, and what became of it.
+/// The orphans that were found, and the result of their termination.
 #[derive(Debug)]
 pub(super) struct Orphans {
     found: Result<Vec<Orphan>, OrphansUnknown>,
-    /// What is still there after everything was ended; none when nobody tried.
+    /// The orphans that are left after the termination; none if it was not requested.
     after: Option<Vec<Orphan>>,
 }
 
 impl Orphans {
-    /// Looks for what the program with this process id left behind, or any program.
+    /// Looks for the orphans of the program with this process id, or of any program.
     pub(super) async fn find(owner: Option<u32>) -> Orphans {
         let is_wanted = |orphan: &Orphan| owner.is_none_or(|owner| orphan.owners().contains(&owner));
         let found = orphans().await.map(|found| found.into_iter().filter(is_wanted).collect());
         Orphans { found, after: None }
     }
 
-    pub(super) fn can_be_ended(&self) -> bool {
+    pub(super) fn can_be_terminated(&self) -> bool {
         self.after.is_none() && !self.found().is_empty()
     }
 
-    pub(super) async fn end(&mut self) {
-        if self.can_be_ended() {
+    pub(super) async fn terminate(&mut self) {
+        if self.can_be_terminated() {
             self.after = Some(terminate_orphans(self.found()).await);
         }
     }
@@ -37,32 +37,34 @@ impl Orphans {
     pub(super) fn finding(&self) -> Finding {
         let found = match &self.found {
             Ok(found) => found,
-            Err(unknown) => return Finding::ok(Check::Orphans, format!("not known: {unknown}")),
+            Err(unknown) => return Finding::ok(Check::Orphans, unknown.to_string()),
         };
         match &self.after {
             None if found.is_empty() => Finding::ok(Check::Orphans, "none"),
             None => {
                 let found = format!("{} of sessions whose program is dead", counted(found.len(), "process"));
-                Finding::warning(Check::Orphans, found, "end them with `watari doctor --end-leftovers`")
+                Finding::warning(Check::Orphans, found, "terminate them with `watari doctor --terminate-orphans`")
             }
             Some(after) if after.is_empty() => {
-                let found = format!("ended {} of sessions whose program is dead", counted(found.len(), "process"));
+                let found = format!("terminated {} of sessions whose program is dead", counted(found.len(), "process"));
                 Finding::ok(Check::Orphans, found)
             }
             Some(after) => {
-                let found = format!("{} of dead sessions cannot be ended", counted(after.len(), "process"));
+                let found = format!("{} of dead sessions cannot be terminated", counted(after.len(), "process"));
                 let pids: Vec<String> = after.iter().map(|left| left.pid.to_string()).collect();
-                Finding::warning(Check::Orphans, found, format!("try `kill -9 {}` by hand", pids.join(" ")))
+                Finding::warning(Check::Orphans, found, format!("try `kill -9 {}`", pids.join(" ")))
             }
         }
     }
 
-    /// What is to be listed; none where it is not known.
-    pub(super) fn list(&self) -> Option<Vec<Left>> {
+    /// All orphans, for the report; none if the system does not show them.
+    pub(super) fn list(&self) -> Option<Vec<OrphanEntry>> {
         let found = self.found.as_ref().ok()?;
         let after = self.after.as_deref().unwrap_or(found);
         let ended = found.iter().filter(|orphan| !after.iter().any(|left| left.pid == orphan.pid));
-        Some(ended.map(|orphan| Left { ended: true, ..listed(orphan) }).chain(after.iter().map(listed)).collect())
+        Some(
+            ended.map(|orphan| OrphanEntry { ended: true, ..listed(orphan) }).chain(after.iter().map(listed)).collect(),
+        )
     }
 
     fn found(&self) -> &[Orphan] {
@@ -70,7 +72,7 @@ impl Orphans {
     }
 }
 
-fn listed(orphan: &Orphan) -> Left {
+fn listed(orphan: &Orphan) -> OrphanEntry {
     let command = shortened(&orphan.command, COMMAND_CHARACTERS_MAX);
-    Left { pid: orphan.pid, command, owners: orphan.owners(), ended: false }
+    OrphanEntry { pid: orphan.pid, command, owners: orphan.owners(), ended: false }
 }

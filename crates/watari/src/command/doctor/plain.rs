@@ -1,18 +1,18 @@
-//! Text of others, made so that a terminal only shows it.
+//! Makes untrusted text safe to print on a terminal.
 
-use crate::printable::is_applied;
+use crate::printable::is_interpreted;
 
-/// The same text on one line, with everything replaced that a terminal would obey or that would hide what is there.
+/// The same text on one line, without characters that a terminal would interpret or that would hide text.
 pub(super) fn plain(text: &str) -> String {
     let shown = |character: char| match character {
         '\n' | '\t' => ' ',
-        obeyed if is_applied(obeyed) => char::REPLACEMENT_CHARACTER,
+        interpreted if is_interpreted(interpreted) => char::REPLACEMENT_CHARACTER,
         other => other,
     };
     text.chars().map(shown).collect()
 }
 
-/// The beginning of a text, plain and with single blanks: at most so many characters.
+/// The beginning of a text, at most `characters_max` characters, plain and with single spaces.
 pub(super) fn shortened(text: &str, characters_max: usize) -> String {
     let whole = plain(&text.split_whitespace().collect::<Vec<_>>().join(" "));
     match whole.char_indices().nth(characters_max) {
@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_left_that_a_terminal_obeys() {
+    fn characters_that_a_terminal_interprets_are_replaced() {
         assert_eq!(plain("a\x1b[31mb\r\n\u{9b}c\u{202e}d\u{7f}"), "a\u{fffd}[31mb\u{fffd} \u{fffd}c\u{fffd}d\u{fffd}");
         assert_eq!(plain("/a  b/渡り"), "/a  b/渡り");
     }

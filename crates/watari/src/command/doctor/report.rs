@@ -1,4 +1,4 @@
-//! What the doctor found, and how it is told.
+//! The doctor's report, as text and as JSON.
 
 use std::fmt;
 
@@ -6,28 +6,28 @@ use serde::Serialize;
 
 use super::plain::plain;
 
-/// Everything that was found. Its JSON is described in the help of the command, and others depend on it.
+/// The report. The help of the command documents its JSON, on which other programs depend.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     pub(super) findings: Vec<Finding>,
     pub(super) cli: Cli,
     /// None where the system does not show them.
-    pub(super) orphans: Option<Vec<Left>>,
+    pub(super) orphans: Option<Vec<OrphanEntry>>,
 }
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Finding {
     pub(super) check: Check,
     pub(super) level: Level,
-    /// What was seen.
+    /// What the check found.
     pub(super) found: String,
     /// What to do about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) advice: Option<String>,
 }
 
-/// What was looked at.
+/// What was checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Check {
@@ -45,7 +45,7 @@ pub(super) enum Check {
     Orphans,
 }
 
-/// How bad it is.
+/// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Level {
@@ -54,23 +54,23 @@ pub(super) enum Level {
     Problem,
 }
 
-/// The CLI, as far as it is known.
+/// What is known about the CLI.
 #[derive(Debug, Serialize)]
 pub(super) struct Cli {
     pub(super) path: Option<String>,
     pub(super) version: Option<String>,
     pub(super) oldest_supported: &'static str,
     pub(super) newest_tested: &'static str,
-    /// The files that are tried, in this order.
+    /// The files that are tried, in order.
     pub(super) looked: Vec<String>,
 }
 
-/// A process that a dead session left behind.
+/// An orphaned process.
 #[derive(Debug, Serialize)]
-pub(super) struct Left {
+pub(super) struct OrphanEntry {
     pub(super) pid: u32,
     pub(super) command: String,
-    /// The process ids that the owners of its sessions had.
+    /// The process ids of the dead programs that owned its sessions.
     pub(super) owners: Vec<u32>,
     pub(super) ended: bool,
 }
@@ -99,14 +99,14 @@ impl Report {
         self.findings.iter().map(|finding| finding.level).max().unwrap_or(Level::Ok)
     }
 
-    /// What is listed below a finding.
+    /// The lines below a finding.
     fn details(&self, finding: &Finding) -> Vec<String> {
         match finding.check {
-            // A single one is the path that was given, and the finding names it.
+            // A single file is the path from the command line, which the finding names.
             Check::Cli if self.cli.path.is_none() && self.cli.looked.len() > 1 => self.cli.looked.clone(),
             Check::Orphans => {
-                let left = self.orphans.iter().flatten();
-                left.map(|left| format!("{} {}", left.pid, left.command)).collect()
+                let orphans = self.orphans.iter().flatten();
+                orphans.map(|orphan| format!("{} {}", orphan.pid, orphan.command)).collect()
             }
             Check::Cli
             | Check::Version
@@ -133,7 +133,7 @@ impl fmt::Display for Report {
             let Finding { check, level, found, advice } = finding;
             let details = self.details(finding);
             let colon = if details.is_empty() { "" } else { ":" };
-            writeln!(formatter, "{:7}  {:14}  {}{colon}", level.word(), check.describe(), plain(found))?;
+            writeln!(formatter, "{:7}  {:14}  {}{colon}", level.name(), check.name(), plain(found))?;
             for line in details {
                 writeln!(formatter, "{:25}  {}", "", plain(&line))?;
             }
@@ -151,13 +151,13 @@ pub(super) fn counted(count: usize, thing: &str) -> String {
     match count {
         0 => format!("no {thing}"),
         1 => format!("1 {thing}"),
-        // The plural of the words that are counted here.
+        // The plural of the nouns that are counted here.
         count => format!("{count} {thing}{}", if thing.ends_with('s') { "es" } else { "s" }),
     }
 }
 
 impl Level {
-    fn word(self) -> &'static str {
+    fn name(self) -> &'static str {
         match self {
             Level::Ok => "ok",
             Level::Warning => "warning",
@@ -167,7 +167,7 @@ impl Level {
 }
 
 impl Check {
-    fn describe(self) -> &'static str {
+    fn name(self) -> &'static str {
         match self {
             Check::Cli => "cli",
             Check::Version => "version",
@@ -180,7 +180,7 @@ impl Check {
             Check::OpenFiles => "open files",
             Check::PrivateFiles => "private files",
             Check::LockFiles => "lock files",
-            Check::Orphans => "leftovers",
+            Check::Orphans => "orphans",
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A host in the background: started by a process that waits until it is ready, and then goes.
+//! A background host. The process that starts it waits until the session is ready, and then exits.
 
 use std::ffi::OsString;
 use std::io::{self, Read};
@@ -10,7 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::sync::watch;
 use watari_hub::{HostState, Key};
 
-use crate::command::{fail, mention};
+use crate::command::{fail, print_stdout};
 use crate::standard_streams::write_all;
 
 /// Starts this program again as a host in the background, and waits until its session is ready.
@@ -21,55 +21,55 @@ pub(super) fn start() -> ExitCode {
     });
     let program = match std::env::current_exe() {
         Ok(program) => program,
-        Err(error) => return fail(&format!("does not know where it is: {error}")),
+        Err(error) => return fail(&format!("cannot find its own executable: {error}")),
     };
     let host = Command::new(program).args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
     let mut host = match host {
         Ok(host) => host,
         Err(error) => return fail(&format!("cannot start the host: {error}")),
     };
-    let mut said = String::new();
-    let read = host.stdout.take().map(|mut out| out.read_to_string(&mut said));
+    let mut output = String::new();
+    let read = host.stdout.take().map(|mut stdout| stdout.read_to_string(&mut output));
     if let Some(Ok(1..)) = read {
-        return match write_all(io::stdout(), said.as_bytes()) {
+        return match write_all(io::stdout(), output.as_bytes()) {
             Ok(()) => ExitCode::SUCCESS,
-            // Nobody would know of it.
-            Err(error) => end(host, &error),
+            // The caller would not know the session.
+            Err(error) => terminate(host, &error),
         };
     }
-    // It has said why on the same standard error.
+    // The host has printed the reason to the same standard error.
     match host.wait().ok().and_then(|status| status.code()).and_then(|code| u8::try_from(code).ok()) {
         Some(code @ 1..) => ExitCode::from(code),
-        Some(0) | None => fail("the host went away before it was ready; its log says more"),
+        Some(0) | None => fail("the host exited before it was ready; see its log"),
     }
 }
 
-/// Ends a host whose key cannot be printed, and waits for its end.
-fn end(mut host: Child, error: &io::Error) -> ExitCode {
-    // It was not waited for yet, so the number is its own.
+/// Terminates a host whose key cannot be printed, and waits for its exit.
+fn terminate(mut host: Child, error: &io::Error) -> ExitCode {
+    // The host was not waited for yet, so its process id cannot have been reused.
     let pid = rustix::process::Pid::from_raw(host.id().cast_signed());
     let _sent = pid.map(|pid| rustix::process::kill_process(pid, rustix::process::Signal::TERM));
     let _ended = host.wait();
-    fail(&format!("the key of the session cannot be printed, so the session was ended: {error}"))
+    fail(&format!("cannot print the session's key, so the session was ended: {error}"))
 }
 
-/// How the start of a session in the background went.
+/// The outcome of starting a session in the background.
 pub(super) enum Started {
     Ready,
-    /// Its events cannot be stored, and why.
+    /// Its events cannot be stored, for this reason.
     NotStored(String),
-    /// It ended before.
+    /// It ended before it was ready.
     Ended,
 }
 
-/// Waits until the session is ready, or cannot be because its events cannot be stored. Whoever waits for it could neither see
-/// why nor make room. Cancel-safe: it only looks.
+/// Waits until the session is ready, or until its events cannot be stored: the waiting process could neither see the
+/// reason nor make room. Cancel-safe: it only observes.
 pub(super) async fn started(
     state: &mut watch::Receiver<HostState>,
     storage: &mut watch::Receiver<Option<String>>,
 ) -> Started {
     tokio::select! {
-        // Both may be dropped half-way: they only look. A session that is ready was started, whatever comes next.
+        // Both may be dropped half-way: they only observe. A session that is ready was started, whatever happens next.
         biased;
         ready = state.wait_for(|state| *state == HostState::Idle) => match ready {
             Ok(_) => Started::Ready,
@@ -82,40 +82,41 @@ pub(super) async fn started(
     }
 }
 
-/// Leaves the terminal: its signals and its end are not for a host in the background, nor for what that starts.
+/// Detaches from the terminal, whose signals must reach neither a background host nor its children.
 pub(super) fn leave_terminal() {
-    // It fails only for one that has left it already.
+    // It fails only for a process that is a session leader already.
     let _left = rustix::process::setsid();
 }
 
-/// Waits until nobody waits any more for the session to be ready.
-pub(super) async fn starter_went() {
+/// Waits until the process that started this host has exited.
+pub(super) async fn starter_exited() {
     let stdout = io::stdout();
     let is_closed = || {
         let mut events = [PollFd::new(&stdout, PollFlags::empty())];
         let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
         poll(&mut events, Some(&at_once)).is_ok() && events[0].revents().contains(PollFlags::ERR)
     };
-    // The system can tell, but not in the same way everywhere.
+    // Polled, because systems differ in how they report it.
     while !is_closed() {
-        tokio::time::sleep(LOOKED_EVERY).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 
-/// How often it is looked whether somebody still waits.
-const LOOKED_EVERY: Duration = Duration::from_millis(200);
+/// How often the standard output is polled.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Says that the session is ready, and lets go of whoever waits for that; false if nobody waits any more.
+/// Prints that the session is ready, and releases the standard output and error of the process that waits for it; false
+/// if that process has exited.
 pub(super) fn ready(key: &Key, socket: &Path) -> bool {
-    let is_received = mention(format!("{key}\n").as_bytes()).is_ok();
-    // The key is what was asked for; this is for people.
-    crate::command::say(&format!("watari: listening on {}\n", socket.display()));
-    let let_go = watari_sdk::files::nothing().and_then(|nothing| {
+    let is_received = print_stdout(format!("{key}\n").as_bytes()).is_ok();
+    // Programs read the key; this line is for people.
+    crate::command::print_stderr(&format!("watari: listening on {}\n", socket.display()));
+    let released = watari_sdk::files::nothing().and_then(|nothing| {
         rustix::stdio::dup2_stdout(&nothing)?;
         Ok(rustix::stdio::dup2_stderr(&nothing)?)
     });
-    if let Err(error) = let_go {
-        tracing::warn!("the host keeps the output of whoever started it: {error}");
+    if let Err(error) = released {
+        tracing::warn!("cannot release the standard output and error of the process that started the host: {error}");
     }
     is_received
 }

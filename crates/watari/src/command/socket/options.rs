@@ -1,4 +1,4 @@
-//! What the command line says, as what a session is started with.
+//! Converts the command line into the options of a session.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,40 +10,40 @@ use watari_sdk::{
 
 use super::{Socket, untrusted};
 
-/// What a session is started with. It is the CLI as its user knows it: with its own system prompt and settings.
-pub(super) fn session(given: &mut Socket, cwd: PathBuf) -> Result<Options, String> {
-    if given.permission_mode == Some(PermissionMode::BypassPermissions) && !given.allow_bypass {
+/// The options of the session. The CLI runs as its user knows it: with its own system prompt and settings.
+pub(super) fn session(arguments: &mut Socket, cwd: PathBuf) -> Result<Options, String> {
+    if arguments.permission_mode == Some(PermissionMode::BypassPermissions) && !arguments.allow_bypass {
         return Err(
-            "--permission-mode bypassPermissions runs everything without a question, so it needs --allow-bypass \
-                    too; only in a sandbox"
+            "--permission-mode bypassPermissions runs everything without asking, so it needs --allow-bypass too; use \
+                    it only in a sandbox"
                 .to_owned(),
         );
     }
-    let limit = Some(Duration::from_secs(given.permission_timeout.into())).filter(|limit| !limit.is_zero());
+    let limit = Some(Duration::from_secs(arguments.permission_timeout.into())).filter(|limit| !limit.is_zero());
     let sources = vec![SettingSource::User, SettingSource::Project, SettingSource::Local];
     Ok(Options {
-        claude: given.claude.take(),
+        claude: arguments.claude.take(),
         cwd: Some(cwd),
         supervisor: Supervisor::ThisProgram,
-        model: given.model.take(),
-        permission_mode: given.permission_mode,
-        allow_bypass: given.allow_bypass,
+        model: arguments.model.take(),
+        permission_mode: arguments.permission_mode,
+        allow_bypass: arguments.allow_bypass,
         permission_prompts: PermissionPrompts::Ask { answer_within: limit },
         timeout_message: Some("Approval request timed out".to_owned()),
-        mcp_servers: given.mcp_config.take().map_or(Ok(McpServers::None), |config| mcp_servers(&config))?,
-        strict_mcp_config: given.untrusted,
-        without_git: given.untrusted,
-        settings: given.untrusted.then(untrusted::settings),
-        environment: if given.untrusted { untrusted::environment() } else { Environment::default() },
-        setting_sources: Some(if given.untrusted { Vec::new() } else { sources }),
-        liveness: given.stalls.liveness(),
+        mcp_servers: arguments.mcp_config.take().map_or(Ok(McpServers::None), |config| mcp_servers(&config))?,
+        strict_mcp_config: arguments.untrusted,
+        without_git: arguments.untrusted,
+        settings: arguments.untrusted.then(untrusted::settings),
+        environment: if arguments.untrusted { untrusted::environment() } else { Environment::default() },
+        setting_sources: Some(if arguments.untrusted { Vec::new() } else { sources }),
+        liveness: arguments.stalls.liveness(),
         offers_tools: true,
         forward_subagent_text: true,
         ..Options::default()
     })
 }
 
-/// Servers from a file, or as they stand on the command line. Either is read once, now: every CLI of this session gets the same.
+/// Reads MCP servers from a file or from the command line, once: every process of this session gets the same servers.
 fn mcp_servers(config: &str) -> Result<McpServers, String> {
     let problem = |why: String| {
         format!(
@@ -58,8 +58,7 @@ fn mcp_servers(config: &str) -> Result<McpServers, String> {
     };
     if servers.contains_key(TOOL_SERVER) {
         return Err(format!(
-            "--mcp-config: no server may be called {TOOL_SERVER:?}: that is the name of the server of the clients' tools; \
-             choose another"
+            "--mcp-config: the server name {TOOL_SERVER:?} is reserved for the clients' tools; choose another name"
         ));
     }
     Ok(McpServers::Inline(servers))

@@ -1,19 +1,19 @@
-//! What `--untrusted` does about git: a repository's own configuration names programs that git runs, also in commands that
-//! only read (`core.fsmonitor`, `diff.NAME.command`, `filter.NAME.process`, hooks, …). The CLI runs git by itself, and takes
-//! `git status` for a command that needs no approval.
+//! How `--untrusted` restricts git. A repository's configuration names programs that git runs, even in read-only
+//! commands (`core.fsmonitor`, `diff.NAME.command`, `filter.NAME.process`, hooks, …). The CLI runs git by itself, and
+//! treats `git status` as a command that needs no approval.
 //!
-//! The CLI does not find git by its name (`Options::without_git`). What is here is for a git that is found all the same,
-//! because a profile of the user's shell changes the search path, or a command names git by its path.
+//! `Options::without_git` hides git from the CLI's search path. This module covers a git that runs nevertheless,
+//! because a profile of the user's shell changes the search path, or because a command names git by its path.
 
 use std::collections::BTreeMap;
 
 use watari_sdk::{Environment, RawJson, Settings};
 
-/// Git finds no repository, so that it reads no configuration of one: nothing else outweighs drivers, which the repository
-/// names as it likes.
+/// Keeps git from finding a repository and so from reading its configuration. Nothing else overrides drivers, because
+/// the repository chooses their names.
 const NO_REPOSITORY: (&str, &str) = ("GIT_DIR", "/dev/null");
 
-/// For a git that a person allowed to find the repository: what the command line, and so the environment, outweighs.
+/// Settings of the repository that the environment overrides, for a git command that a user allowed to find it.
 const OVERRIDES: [(&str, &str); 6] = [
     ("core.fsmonitor", "false"),
     ("core.hooksPath", "/dev/null"),
@@ -23,27 +23,27 @@ const OVERRIDES: [(&str, &str); 6] = [
     ("log.showSignature", "false"),
 ];
 
-/// Rules by which git asks, also where the CLI would take the command for one that only reads.
+/// Rules that require approval for git, even for commands that the CLI considers read-only.
 const GIT_ASKS: &str = r#"{"permissions":{"ask":["Bash(git:*)","Bash(git *)"]}}"#;
 
-/// The settings of a session in a folder that is not trusted.
+/// The settings of a session in an untrusted folder.
 pub(super) fn settings() -> Settings {
     Settings::Inline(RawJson::from(GIT_ASKS))
 }
 
-/// The environment of its CLI, which everything that the CLI starts inherits.
+/// The environment of the CLI, which all its child processes inherit.
 pub(super) fn environment() -> Environment {
     environment_after(std::env::var("GIT_CONFIG_COUNT").ok().and_then(|count| count.parse().ok()).unwrap_or(0))
 }
 
-/// The overrides come behind those that the operator's environment has already: the last one of a name counts.
-fn environment_after(given: usize) -> Environment {
+/// Appends the overrides to the `count` entries of the operator's environment: git uses the last entry of a name.
+fn environment_after(count: usize) -> Environment {
     let mut set = BTreeMap::from([NO_REPOSITORY].map(|(name, value)| (name.to_owned(), Some(value.to_owned()))));
     for (at, (key, value)) in OVERRIDES.into_iter().enumerate() {
-        let number = given.saturating_add(at);
+        let number = count.saturating_add(at);
         set.insert(format!("GIT_CONFIG_KEY_{number}"), Some(key.to_owned()));
         set.insert(format!("GIT_CONFIG_VALUE_{number}"), Some(value.to_owned()));
     }
-    set.insert("GIT_CONFIG_COUNT".to_owned(), Some(given.saturating_add(OVERRIDES.len()).to_string()));
+    set.insert("GIT_CONFIG_COUNT".to_owned(), Some(count.saturating_add(OVERRIDES.len()).to_string()));
     Environment { inherit: true, set }
 }

@@ -1,4 +1,4 @@
-//! Lines of the client as what it wants.
+//! Parses the lines of a client of the bridge dialect.
 
 use watari_sdk::{Answer, AskId, PermissionMode, Prompt, RawJson, Tool};
 
@@ -7,7 +7,7 @@ use crate::dialect::content;
 use crate::dialect::limits;
 use crate::dialect::members::Members;
 
-/// What a client wants.
+/// A message of the client.
 #[derive(Debug)]
 pub(crate) enum Incoming {
     Start { prompt: Prompt, options: Box<StartOptions> },
@@ -24,7 +24,7 @@ pub(crate) enum Incoming {
 const TYPES: &str = "start, user_message, permission_response, interrupt, set_model, set_permission_mode, \
                      register_tools, tool_call_result, abort";
 
-/// Reads a line; none for a blank one. An error says what is wrong with it, and nothing else is to happen.
+/// Parses a line; none for a blank line. A line with an error has no effect.
 pub(crate) fn read(line: &[u8]) -> Result<Option<Incoming>, String> {
     let line = line.trim_ascii();
     if line.is_empty() {
@@ -39,8 +39,8 @@ pub(super) fn message(members: &mut Members<'_>) -> Result<Incoming, String> {
     Ok(match kind.as_str() {
         "start" => {
             let prompt = members.content("prompt")?;
-            let mut given = members.object("options", "options.", "an object")?.unwrap_or_else(Members::none);
-            Incoming::Start { prompt: prompt.into(), options: Box::new(options::read(&mut given)?) }
+            let mut options = members.object("options", "options.", "an object")?.unwrap_or_else(Members::none);
+            Incoming::Start { prompt: prompt.into(), options: Box::new(options::read(&mut options)?) }
         }
         "user_message" => Incoming::UserMessage(content::prompt(members)?),
         "permission_response" => {
@@ -67,14 +67,14 @@ pub(super) fn message(members: &mut Members<'_>) -> Result<Incoming, String> {
         "abort" => Incoming::Abort,
         _ => {
             let beginning: String = kind.chars().take(60).collect();
-            return Err(format!("unknown type {beginning:?}; it is one of {TYPES}"));
+            return Err(format!("unknown type {beginning:?}; it must be one of {TYPES}"));
         }
     })
 }
 
 fn ask_id(members: &mut Members<'_>, name: &'static str, before: &str) -> Result<AskId, String> {
-    let given: String = members.required(name, "a string")?;
-    content::numbered(before, &given).ok_or_else(|| format!("{name} {given:?} is not one of ours"))
+    let id: String = members.required(name, "a string")?;
+    content::numbered(before, &id).ok_or_else(|| format!("{name} {id:?} is unknown"))
 }
 
 pub(super) fn answer(result: &mut Members<'_>) -> Result<Answer, String> {
@@ -90,7 +90,7 @@ pub(super) fn answer(result: &mut Members<'_>) -> Result<Answer, String> {
     }
 }
 
-/// An object as it came; an empty one means that there is none.
+/// The edited input, unchanged; an empty object counts as absent.
 fn updated_input(result: &mut Members<'_>) -> Result<Option<RawJson>, String> {
     let is_empty = |input: &RawJson| input.as_str()[1..].trim_ascii_start().starts_with('}');
     Ok(result.raw_object("updatedInput")?.filter(|input| !is_empty(input)))
@@ -100,7 +100,7 @@ fn updated_input(result: &mut Members<'_>) -> Result<Option<RawJson>, String> {
 mod tests {
     use super::*;
 
-    /// What a line wants, or what is said of it.
+    /// The message of a line, or its error.
     fn received(line: &str) -> String {
         match read(line.as_bytes()) {
             Ok(None) => "nothing".to_owned(),
@@ -174,14 +174,14 @@ mod tests {
             r#"{"type":"abort","\ud800":1}"#,
             r#"{"type":"abort","a":"\ud800"}"#,
         ]), @r#"
-        error: text has half of a character in it: a surrogate such as \ud800 without its other half; send whole characters
-        error: text has half of a character in it: a surrogate such as \ud800 without its other half; send whole characters
+        error: text contains an unpaired surrogate: an escape such as \ud800 without its other half; send whole characters
+        error: text contains an unpaired surrogate: an escape such as \ud800 without its other half; send whole characters
         UserMessage(Prompt { content: Text("😀 is whole") })
-        error: prompt has half of a character in it: a surrogate such as \ud800 without its other half; send whole characters
-        error: options.cwd has half of a character in it: a surrogate such as \ud800 without its other half; send whole characters
-        error: options.env has half of a character in it: a surrogate such as \ud800 without its other half; send whole characters
-        error: result.message has half of a character in it: a surrogate such as \ud800 without its other half; send whole characters
-        error: the name of a member has half of a character in it: a surrogate such as \ud800 without its other half; send whole characters
+        error: prompt contains an unpaired surrogate: an escape such as \ud800 without its other half; send whole characters
+        error: options.cwd contains an unpaired surrogate: an escape such as \ud800 without its other half; send whole characters
+        error: options.env contains an unpaired surrogate: an escape such as \ud800 without its other half; send whole characters
+        error: result.message contains an unpaired surrogate: an escape such as \ud800 without its other half; send whole characters
+        error: the name of a member contains an unpaired surrogate: an escape such as \ud800 without its other half; send whole characters
         Abort
         "#);
     }
@@ -256,7 +256,7 @@ mod tests {
         error: the line is not JSON
         error: type is missing; it must be a string
         error: type must be a string
-        error: unknown type "fly"; it is one of start, user_message, permission_response, interrupt, set_model, set_permission_mode, register_tools, tool_call_result, abort
+        error: unknown type "fly"; it must be one of start, user_message, permission_response, interrupt, set_model, set_permission_mode, register_tools, tool_call_result, abort
         error: prompt is missing; it must be a string
         error: prompt must be a string
         error: options must be an object
@@ -264,19 +264,19 @@ mod tests {
         error: options.maxTurns must be a whole number
         error: options.maxTurns must be 1 or more; leave it out for no limit
         start Prompt { content: Text("a") } unknown [] unstartable Some("options.resume: \"my title\" is not a session id: expected a UUID such as 3447b64d-2090-41fe-b1dc-65114ad62db4")
-        start Prompt { content: Text("a") } unknown [] unstartable Some("options.cwd is empty: name a folder, or leave it out for that of the process")
+        start Prompt { content: Text("a") } unknown [] unstartable Some("options.cwd is empty: give a folder, or leave it out for that of the process")
         error: options.permissionMode: "yolo" is not a permission mode: use one of default, acceptEdits, plan, dontAsk, auto, bypassPermissions
         error: options.settingSources must be a list of user, project, local
         error: options.systemPrompt must be a string, or an object with a preset
         error: options.env must be an object of strings
         error: options.effort must be one of low, medium, high, xhigh, max
-        start Prompt { content: Text("a") } unknown ["options.colour is not known, and was ignored", "options.flavour is not known, and was ignored"] unstartable None
+        start Prompt { content: Text("a") } unknown ["options.colour is unknown and was ignored", "options.flavour is unknown and was ignored"] unstartable None
         error: text is missing; it must be a string
         error: images must be a list of content blocks
         error: documents must be a list of content blocks
         error: result is missing; it must be an object with behavior allow or deny
-        error: requestId "other" is not one of ours
-        error: requestId "req_+1" is not one of ours
+        error: requestId "other" is unknown
+        error: requestId "req_+1" is unknown
         error: result.behavior must be allow or deny
         error: result.updatedInput must be an object
         error: mode: "fly" is not a permission mode: use one of default, acceptEdits, plan, dontAsk, auto, bypassPermissions
@@ -286,11 +286,11 @@ mod tests {
         error: tools[].name must have 1 to 51 letters, digits, _ and -
         error: tools[].name may not start with "_" or contain "__": a tool of another MCP server could have the same name for the model and receive its calls
         error: tools[].name may not start with "_" or contain "__": a tool of another MCP server could have the same name for the model and receive its calls
-        error: two of the tools are called "a"
+        error: two tools have the name "a"
         error: tools[].inputSchema must be an object
         error: tools[].inputSchema.type must be "object": the input of a tool is an object
         error: tools[].inputSchema.type must be "object": the input of a tool is an object
-        error: callId "req_7" is not one of ours
+        error: callId "req_7" is unknown
         error: content is missing; it must be a string or a list of blocks
         error: content must be a string or a list of blocks
         "#);

@@ -1,4 +1,4 @@
-//! The options of `start`, in the client's words.
+//! Parses the options of `start`.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,22 +13,22 @@ use watari_sdk::{
 
 use crate::dialect::members::Members;
 
-/// After how long an unanswered permission request is a no, unless the client says otherwise.
+/// After how long unanswered permission requests are denied, unless the client sets another limit.
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 
-/// What a session is started with.
+/// The parsed options of `start`.
 #[derive(Debug)]
 pub(crate) struct StartOptions {
     pub(crate) session: Options,
-    /// Whether the client wants to see text as it is written.
+    /// Whether to stream text as it is written.
     pub(crate) streams: bool,
-    /// Why no session can be started with it, although it is well spelled.
+    /// Why no session can be started with these options, although they are well-formed.
     pub(crate) unstartable: Option<String>,
-    /// What is said of options that nobody knows: they change nothing.
+    /// Errors for unknown options, which are ignored.
     pub(crate) unknown: Vec<String>,
 }
 
-/// The CLI takes a limit of 0 for none.
+/// Refuses 0, which the CLI would treat as no limit.
 fn max_turns(members: &mut Members<'_>) -> Result<Option<u32>, String> {
     match members.whole("maxTurns")? {
         Some(0) => Err("options.maxTurns must be 1 or more; leave it out for no limit".to_owned()),
@@ -36,7 +36,7 @@ fn max_turns(members: &mut Members<'_>) -> Result<Option<u32>, String> {
     }
 }
 
-/// Reads the options of a `start`; says which one is wrong, and how.
+/// Parses the options of a `start`; an error names the wrong option.
 pub(super) fn read(members: &mut Members<'_>) -> Result<StartOptions, String> {
     let mut unstartable = None;
     let mut session = Options {
@@ -76,7 +76,7 @@ pub(super) fn read(members: &mut Members<'_>) -> Result<StartOptions, String> {
 fn cwd(members: &mut Members<'_>, unstartable: &mut Option<String>) -> Result<Option<PathBuf>, String> {
     let cwd = members.text("cwd")?;
     if cwd.as_deref() == Some("") {
-        *unstartable = Some("options.cwd is empty: name a folder, or leave it out for that of the process".to_owned());
+        *unstartable = Some("options.cwd is empty: give a folder, or leave it out for that of the process".to_owned());
     }
     Ok(cwd.map(PathBuf::from))
 }
@@ -104,17 +104,17 @@ fn conversation(members: &mut Members<'_>, unstartable: &mut Option<String>) -> 
 fn system_prompt(members: &mut Members<'_>) -> Result<SystemPrompt, String> {
     #[derive(Deserialize)]
     #[serde(untagged)]
-    enum Given {
+    enum Value {
         Text(String),
         Preset { preset: String, append: Option<String> },
     }
     match members.optional("systemPrompt", "a string, or an object with a preset")? {
         None => Ok(SystemPrompt::Empty),
-        Some(Given::Text(text)) => Ok(SystemPrompt::Only(text)),
-        Some(Given::Preset { preset, append }) if preset == "claude_code" => {
+        Some(Value::Text(text)) => Ok(SystemPrompt::Only(text)),
+        Some(Value::Preset { preset, append }) if preset == "claude_code" => {
             Ok(append.map_or(SystemPrompt::ClaudeCode, SystemPrompt::Append))
         }
-        Some(Given::Preset { .. }) => Err("options.systemPrompt.preset must be claude_code".to_owned()),
+        Some(Value::Preset { .. }) => Err("options.systemPrompt.preset must be claude_code".to_owned()),
     }
 }
 
@@ -130,15 +130,15 @@ fn thinking(tokens: u32) -> Thinking {
 }
 
 fn effort(members: &mut Members<'_>) -> Result<Option<Effort>, String> {
-    let words = [
+    let known = [
         ("low", Effort::Low),
         ("medium", Effort::Medium),
         ("high", Effort::High),
         ("xhigh", Effort::ExtraHigh),
         ("max", Effort::Max),
     ];
-    let Some(word) = members.text("effort")? else { return Ok(None) };
-    match words.into_iter().find(|(known, _)| *known == word) {
+    let Some(name) = members.text("effort")? else { return Ok(None) };
+    match known.into_iter().find(|(known, _)| *known == name) {
         Some((_, effort)) => Ok(Some(effort)),
         None => Err("options.effort must be one of low, medium, high, xhigh, max".to_owned()),
     }
@@ -146,11 +146,11 @@ fn effort(members: &mut Members<'_>) -> Result<Option<Effort>, String> {
 
 fn setting_sources(members: &mut Members<'_>) -> Result<Vec<SettingSource>, String> {
     let all = [("user", SettingSource::User), ("project", SettingSource::Project), ("local", SettingSource::Local)];
-    let Some(words): Option<Vec<String>> = members.optional("settingSources", "a list of strings")? else {
+    let Some(names): Option<Vec<String>> = members.optional("settingSources", "a list of strings")? else {
         return Ok(all.map(|(_, source)| source).to_vec());
     };
-    let one = |word: &String| all.iter().find(|(known, _)| known == word).map(|(_, source)| *source);
-    let sources: Option<Vec<SettingSource>> = words.iter().map(one).collect();
+    let find = |name: &String| all.iter().find(|(known, _)| known == name).map(|(_, source)| *source);
+    let sources: Option<Vec<SettingSource>> = names.iter().map(find).collect();
     sources.ok_or_else(|| "options.settingSources must be a list of user, project, local".to_owned())
 }
 
@@ -166,12 +166,12 @@ fn mcp_servers(members: &mut Members<'_>) -> Result<McpServers, String> {
 
 fn plugins(members: &mut Members<'_>) -> Result<Vec<Plugin>, String> {
     #[derive(Deserialize)]
-    struct Given {
+    struct Element {
         path: PathBuf,
     }
-    let given: Option<Vec<Given>> = members.optional("plugins", "a list of objects with a path")?;
-    let plugin = |given: Given| Plugin { directory: given.path, without_mcp: false };
-    Ok(given.unwrap_or_default().into_iter().map(plugin).collect())
+    let elements: Option<Vec<Element>> = members.optional("plugins", "a list of objects with a path")?;
+    let plugin = |element: Element| Plugin { directory: element.path, without_mcp: false };
+    Ok(elements.unwrap_or_default().into_iter().map(plugin).collect())
 }
 
 fn settings(members: &mut Members<'_>) -> Result<Option<Settings>, String> {
@@ -187,11 +187,11 @@ fn settings(members: &mut Members<'_>) -> Result<Option<Settings>, String> {
 fn output_schema(members: &mut Members<'_>) -> Result<Option<RawJson>, String> {
     let what = "an object with type json_schema and a schema";
     let must_be = || format!("options.outputFormat must be {what}");
-    let Some(mut given) = members.object("outputFormat", "options.outputFormat.", what)? else { return Ok(None) };
-    if given.text("type")?.as_deref() != Some("json_schema") {
+    let Some(mut format) = members.object("outputFormat", "options.outputFormat.", what)? else { return Ok(None) };
+    if format.text("type")?.as_deref() != Some("json_schema") {
         return Err(must_be());
     }
-    given.raw_object("schema")?.map(Some).ok_or_else(must_be)
+    format.raw_object("schema")?.map(Some).ok_or_else(must_be)
 }
 
 /// Objects by their names.

@@ -1,4 +1,4 @@
-//! Events as lines for the client.
+//! Encodes events for a client of the bridge dialect.
 
 mod delta;
 mod line;
@@ -23,43 +23,43 @@ pub(crate) enum Fatal {
     No,
 }
 
-/// The first line of all.
+/// Writes the first line.
 pub(crate) fn ready(out: &mut Vec<u8>) {
     write(&BridgeMessage::Ready, out);
 }
 
-/// A line that says what went wrong.
+/// Writes an error.
 pub(crate) fn error(message: &str, fatal: Fatal, out: &mut Vec<u8>) {
     write(&BridgeMessage::Error { message, fatal: fatal == Fatal::Yes }, out);
 }
 
-/// A line that says that an interrupt dropped a message.
+/// Writes that an interrupt dropped a message.
 pub(crate) fn message_cancelled(out: &mut Vec<u8>) {
     write(&BridgeMessage::MessageDropped { reason: DroppedReason::Cancelled }, out);
 }
 
-/// How many events may wait for the session to have a name. The CLI says it before anything else; one that does not
-/// cannot be followed anyway.
+/// How many events are buffered until the id of the session is known. The CLI reports it first; without it, the session
+/// cannot be shown to the client anyway.
 const UNNAMED_MAX: usize = 1024;
 
-/// What has to be remembered from one event to the next.
+/// The state between two events.
 #[derive(Debug)]
 pub(crate) struct Encoder {
-    /// Whether the client wants to see text as it is written.
+    /// Whether to stream text as it is written.
     streams: bool,
     session_id: Option<String>,
-    /// Events that name the session, from before it had a name.
+    /// Events whose lines contain the session's id, from before it was known.
     unnamed: Vec<Event>,
     streaming: Option<Streaming>,
-    /// Asks that the client was told of and that are open.
+    /// The open asks that were sent to the client.
     open_asks: Vec<OpenAsk>,
-    /// The deltas of the block that grows.
+    /// The deltas of the open block.
     deltas: Option<Deltas>,
-    /// Where the client is in what was written, if it takes nothing at the moment.
+    /// The offset of the first unwritten byte of the outbox, if the client is not reading at the moment.
     behind: Option<usize>,
 }
 
-/// An ask that the client was told of, as the dialect names it.
+/// An ask that was sent to the client, by its kind in the dialect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OpenAsk {
     Permission(AskId),
@@ -70,9 +70,9 @@ enum OpenAsk {
 #[derive(Debug)]
 struct Streaming {
     message: MessageId,
-    /// The open blocks and their places in the message.
-    places: Vec<(BlockId, u64)>,
-    /// The blocks that are complete.
+    /// The open blocks and their indices in the message.
+    indices: Vec<(BlockId, u64)>,
+    /// The complete blocks.
     content: Vec<RawJson>,
 }
 
@@ -83,29 +83,30 @@ impl Encoder {
         Encoder { streams, session_id, unnamed, streaming, open_asks, deltas, behind }
     }
 
-    /// Says where the client is in what was written, if it takes nothing at the moment: deltas behind that are joined.
+    /// Sets the offset of the first unwritten byte, if the client is not reading at the moment: later deltas are
+    /// joined.
     pub(crate) fn client_is_at(&mut self, behind: Option<usize>) {
         self.behind = behind;
     }
 
-    /// An ask that the client was told of was answered for it.
+    /// Closes an ask that was answered on behalf of the client.
     pub(crate) fn cancel_ask(&mut self, ask: AskId, out: &mut Vec<u8>) {
         self.encode_ask_resolved(ask, AskResolution::Withdrawn, out);
     }
 
-    /// The model was changed; none means to the CLI's own choice.
+    /// Reports a changed model; none is the CLI's choice.
     pub(crate) fn encode_model(&mut self, model: Option<&str>, out: &mut Vec<u8>) {
         let Some(session_id) = self.session_id.as_deref() else { return };
         let model = Some(model.unwrap_or("default"));
         write(&BridgeMessage::Status { session_id, status: None, permission_mode: None, model }, out);
     }
 
-    /// What was written is now elsewhere, or gone.
+    /// The bytes of the outbox were moved or removed, so no line can be extended.
     pub(crate) fn lines_moved(&mut self) {
         self.deltas.iter_mut().for_each(Deltas::lines_moved);
     }
 
-    /// Adds the lines for an event.
+    /// Appends the lines for an event.
     pub(crate) fn encode(&mut self, event: Event, out: &mut Vec<u8>) {
         if let Event::SessionOpened { session } = &event {
             write_session(session, out);
@@ -125,7 +126,7 @@ impl Encoder {
         let session_id = self.session_id.as_deref().unwrap_or_default();
         match event {
             Event::BlockDelta { block, delta, .. } => {
-                let Some(index) = self.place_of(block) else { return };
+                let Some(index) = self.index_of(block) else { return };
                 if self.streams {
                     let (delta_type, text) = match &delta {
                         Delta::Text(text) => (DeltaType::Text, text),
@@ -142,13 +143,13 @@ impl Encoder {
                 if self.streams {
                     write(&BridgeMessage::StreamMessageStart { session_id }, out);
                 }
-                self.streaming = Some(Streaming { message, places: Vec::new(), content: Vec::new() });
+                self.streaming = Some(Streaming { message, indices: Vec::new(), content: Vec::new() });
             }
             Event::BlockStarted { block, index, kind, .. } => {
                 if self.streams {
                     write(&start_of_block(session_id, index, &kind), out);
                 }
-                self.streaming.iter_mut().for_each(|streaming| streaming.places.push((block, index)));
+                self.streaming.iter_mut().for_each(|streaming| streaming.indices.push((block, index)));
             }
             Event::BlockFinished { block, message, parent, content, .. } => {
                 self.stop_block(block, out);
@@ -173,7 +174,7 @@ impl Encoder {
                 }
             }
             Event::ToolReturned { tool_use, is_error, content, .. } => {
-                // A tool that gave nothing back gave an empty text: no client has to look for null.
+                // A tool that returned nothing returned an empty text, so that clients need not handle null.
                 let content = Content::of(content.as_ref()).unwrap_or(Content::Other(""));
                 write(&BridgeMessage::ToolResult { tool_use_id: &tool_use.0, content, is_error }, out);
             }
@@ -202,23 +203,23 @@ impl Encoder {
                 message_cancelled(out);
             }
             Event::PromptDropped { reason: DropReason::Lost, .. } => {
-                error("a message was lost by the CLI: it gave no result; send it again", Fatal::No, out);
+                error("the CLI lost a message: it gave no result; send it again", Fatal::No, out);
                 write(&BridgeMessage::MessageDropped { reason: DroppedReason::Lost }, out);
             }
             Event::CliStalled { silent_seconds } => {
                 let message =
-                    liveness::stalled(silent_seconds, "send interrupt: it ends the turn, and Claude Code if need be");
+                    liveness::stalled(silent_seconds, "send interrupt: it ends the turn, and Claude Code if necessary");
                 error(&message, Fatal::No, out);
             }
             Event::UnparsedLineSkipped { bytes, .. } if bytes > LINE_BYTES_MAX as u64 => {
-                error(&format!("a line of {bytes} bytes of Claude Code was too long, and was skipped"), Fatal::No, out);
+                error(&format!("a line of {bytes} bytes of Claude Code was too long and was skipped"), Fatal::No, out);
             }
             Event::Noticed { about: NoticeKind::Stopped, text: Some(why), .. } => error(&why, Fatal::No, out),
             Event::ResumedElsewhere { entrypoint, .. } => error(&resumed_elsewhere(&entrypoint), Fatal::No, out),
             Event::EventsDropped { count } => {
-                error(&format!("{count} events were dropped, because nobody read them"), Fatal::No, out);
+                error(&format!("{count} events were dropped, because the client did not read them"), Fatal::No, out);
             }
-            // What the dialect has no word for.
+            // Events that the dialect does not encode.
             Event::SessionOpened { .. }
             | Event::Ready { .. }
             | Event::PromptAccepted { .. }
@@ -248,17 +249,17 @@ impl Encoder {
         }
     }
 
-    fn place_of(&self, block: BlockId) -> Option<u64> {
-        let places = &self.streaming.as_ref()?.places;
-        // The newest is the one that grows.
-        places.iter().rev().find(|(open, _)| *open == block).map(|(_, index)| *index)
+    fn index_of(&self, block: BlockId) -> Option<u64> {
+        let indices = &self.streaming.as_ref()?.indices;
+        // The newest block is the open one.
+        indices.iter().rev().find(|(open, _)| *open == block).map(|(_, index)| *index)
     }
 
-    /// Tells the end of a block once, if its beginning was told.
+    /// Writes the end of a block once, if its start was written.
     fn stop_block(&mut self, block: BlockId, out: &mut Vec<u8>) {
-        let Some(index) = self.place_of(block) else { return };
+        let Some(index) = self.index_of(block) else { return };
         if let Some(streaming) = &mut self.streaming {
-            streaming.places.retain(|(open, _)| *open != block);
+            streaming.indices.retain(|(open, _)| *open != block);
         }
         if self.streams {
             let session_id = self.session_id.as_deref().unwrap_or_default();
@@ -281,7 +282,7 @@ impl Encoder {
                 write(&BridgeMessage::ToolCall { call_id: CallId(ask), name: &call.tool, input }, out);
                 return;
             }
-            // Nobody registered a hook, and a form is put away by the front end.
+            // No hooks are registered, and the front end dismisses forms.
             AskKind::Hook(_) | AskKind::Form(_) => return,
         };
         self.open_asks.push(OpenAsk::Permission(ask));
@@ -291,13 +292,13 @@ impl Encoder {
     }
 
     fn encode_ask_resolved(&mut self, ask: AskId, resolution: AskResolution, out: &mut Vec<u8>) {
-        let is_meant = |open: &OpenAsk| *open == OpenAsk::Permission(ask) || *open == OpenAsk::Call(ask);
-        let Some(place) = self.open_asks.iter().position(is_meant) else { return };
+        let matches = |open: &OpenAsk| *open == OpenAsk::Permission(ask) || *open == OpenAsk::Call(ask);
+        let Some(place) = self.open_asks.iter().position(matches) else { return };
         let open = self.open_asks.remove(place);
         let reason = match resolution {
             AskResolution::Expired => ClosedReason::Expired,
             AskResolution::Withdrawn | AskResolution::SessionEnded => ClosedReason::Cancelled,
-            // The client itself ended it.
+            // The client itself resolved it.
             AskResolution::Allowed | AskResolution::Denied | AskResolution::Answered => return,
         };
         match open {
@@ -322,7 +323,7 @@ fn names_session(event: &Event) -> bool {
     )
 }
 
-/// The machine lets only objects through where one is promised.
+/// A value as an object; the machine guarantees that it is one.
 fn object(value: &RawJson) -> Object<'_> {
     Object::of(value.as_ref()).unwrap_or(Object::empty())
 }

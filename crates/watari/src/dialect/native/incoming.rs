@@ -1,4 +1,4 @@
-//! Lines of a client as what it wants.
+//! Parses the lines of a client of the native dialect.
 
 use serde_json::{Map, Number, Value};
 use watari_hub::{Position, Since};
@@ -12,7 +12,7 @@ use crate::dialect::speaker::{ClientMessage, ProtocolError};
 
 const TYPES: &str = "hello, prompt, interrupt, answer, request, close, abort";
 
-/// Reads a line.
+/// Parses a line.
 pub(super) fn read(line: &str) -> Result<ClientMessage, ProtocolError> {
     let mut members = Members::of_line(line).map_err(ProtocolError::new)?;
     let id = members.name("id").map_err(ProtocolError::new)?;
@@ -29,23 +29,23 @@ pub(super) fn message(members: &mut Members<'_>, id: Option<String>) -> Result<C
         "answer" => {
             let ask = members.whole("ask")?.ok_or("ask is missing; it must be the number of an ask")?;
             let what = "an object with a type";
-            let Some(mut given) = members.object("answer", "answer.", what)? else {
+            let Some(mut answer_members) = members.object("answer", "answer.", what)? else {
                 return Err(format!("answer is missing; it must be {what}"));
             };
-            return Ok(ClientMessage::answer(id, None, AskId(ask), answer(&mut given)?));
+            return Ok(ClientMessage::answer(id, None, AskId(ask), answer(&mut answer_members)?));
         }
         "request" => {
             let what = "an object with a type";
-            let Some(mut given) = members.object("request", "request.", what)? else {
+            let Some(mut request_members) = members.object("request", "request.", what)? else {
                 return Err(format!("request is missing; it must be {what}"));
             };
-            request(&mut given)?.into()
+            request(&mut request_members)?.into()
         }
         "close" => Command::Close,
         "abort" => Command::Abort,
         _ => {
             let beginning: String = kind.chars().take(60).collect();
-            return Err(format!("unknown type {beginning:?}; it is one of {TYPES}"));
+            return Err(format!("unknown type {beginning:?}; it must be one of {TYPES}"));
         }
     };
     Ok(ClientMessage::Command { id, about: None, command })
@@ -53,20 +53,20 @@ pub(super) fn message(members: &mut Members<'_>, id: Option<String>) -> Result<C
 
 fn hello(members: &mut Members<'_>) -> Result<ClientMessage, String> {
     let what = "a list of versions such as [1]";
-    let spoken: Vec<Number> = members.required("protocol", what)?;
-    let spoken: Option<Vec<u64>> = spoken.iter().map(whole).collect();
-    let spoken = spoken.ok_or_else(|| format!("protocol must be {what}"))?;
-    if !spoken.contains(&PROTOCOL) {
-        return Err(format!("none of the versions {spoken:?} is spoken here: it is {PROTOCOL}"));
+    let versions: Vec<Number> = members.required("protocol", what)?;
+    let versions: Option<Vec<u64>> = versions.iter().map(whole).collect();
+    let versions = versions.ok_or_else(|| format!("protocol must be {what}"))?;
+    if !versions.contains(&PROTOCOL) {
+        return Err(format!("none of the versions {versions:?} is supported: the supported version is {PROTOCOL}"));
     }
     Ok(ClientMessage::Hello { since: since(members)?, key: members.text("key")?, client: members.name("client")? })
 }
 
-/// From where a client wants to follow: absent for now, 0 for the beginning, or a position.
+/// The position after which a client wants events: absent for live events, 0 for all events, or a position.
 pub(in crate::dialect) fn since(members: &mut Members<'_>) -> Result<Since, String> {
     let what = "a position such as \"3:17\", or 0 for everything";
-    let Some(given) = members.optional::<Value>("since", what)? else { return Ok(Since::Now) };
-    let position = match &given {
+    let Some(value) = members.optional::<Value>("since", what)? else { return Ok(Since::Now) };
+    let position = match &value {
         Value::Number(number) if whole(number) == Some(0) => Some(Position::default()),
         Value::String(text) if text == "0" => Some(Position::default()),
         Value::String(text) => text.parse().ok(),
@@ -75,30 +75,32 @@ pub(in crate::dialect) fn since(members: &mut Members<'_>) -> Result<Since, Stri
     position.map(Since::After).ok_or_else(|| format!("since must be {what}"))
 }
 
-pub(super) fn answer(given: &mut Members<'_>) -> Result<Answer, String> {
-    let kind: String = given.required("type", "a string")?;
+pub(super) fn answer(members: &mut Members<'_>) -> Result<Answer, String> {
+    let kind: String = members.required("type", "a string")?;
     Ok(match kind.as_str() {
-        "allow" => Answer::Allow { input: content::edited_input(given)?, permissions: given.raw_list("permissions")? },
+        "allow" => {
+            Answer::Allow { input: content::edited_input(members)?, permissions: members.raw_list("permissions")? }
+        }
         "deny" => Answer::Deny {
-            message: given.text("message")?.unwrap_or_else(|| "User denied".to_owned()),
-            interrupt: given.switch("interrupt")?.unwrap_or(false),
+            message: members.text("message")?.unwrap_or_else(|| "User denied".to_owned()),
+            interrupt: members.switch("interrupt")?.unwrap_or(false),
         },
-        "choose" => Answer::Choose(given.required("choices", "an object of strings")?),
+        "choose" => Answer::Choose(members.required("choices", "an object of strings")?),
         "hook" => {
             let what = "an object with a type";
-            let Some(mut output) = given.object("output", "answer.output.", what)? else {
+            let Some(mut output) = members.object("output", "answer.output.", what)? else {
                 return Err(format!("answer.output is missing; it must be {what}"));
             };
             Answer::Hook(hook(&mut output)?)
         }
         "submit" => {
-            Answer::Submit(given.raw_object("content")?.ok_or("answer.content is missing; it must be an object")?)
+            Answer::Submit(members.raw_object("content")?.ok_or("answer.content is missing; it must be an object")?)
         }
         "decline" => Answer::Decline,
         "dismiss" => Answer::Dismiss,
         "tool_result" => Answer::ToolResult {
-            content: content::tool_result(given)?,
-            is_error: given.switch("is_error")?.unwrap_or(false),
+            content: content::tool_result(members)?,
+            is_error: members.switch("is_error")?.unwrap_or(false),
         },
         _ => {
             return Err(
@@ -108,21 +110,21 @@ pub(super) fn answer(given: &mut Members<'_>) -> Result<Answer, String> {
     })
 }
 
-pub(super) fn hook(given: &mut Members<'_>) -> Result<HookOutput, String> {
-    let kind: String = given.required("type", "a string")?;
-    let reason = |given: &mut Members<'_>| given.required::<String>("reason", "a string");
+pub(super) fn hook(members: &mut Members<'_>) -> Result<HookOutput, String> {
+    let kind: String = members.required("type", "a string")?;
+    let reason = |members: &mut Members<'_>| members.required::<String>("reason", "a string");
     Ok(match kind.as_str() {
         "no_opinion" => HookOutput::NoOpinion,
-        "allow" => HookOutput::Allow { input: given.raw_object("input")? },
-        "deny" => HookOutput::Deny { reason: reason(given)? },
-        "ask" => HookOutput::Ask { reason: reason(given)? },
+        "allow" => HookOutput::Allow { input: members.raw_object("input")? },
+        "deny" => HookOutput::Deny { reason: reason(members)? },
+        "ask" => HookOutput::Ask { reason: reason(members)? },
         "defer" => HookOutput::Defer,
-        "block" => HookOutput::Block { reason: reason(given)? },
-        "context" => HookOutput::Context { text: given.required("text", "a string")? },
-        "halt" => HookOutput::Halt { reason: reason(given)? },
+        "block" => HookOutput::Block { reason: reason(members)? },
+        "context" => HookOutput::Context { text: members.required("text", "a string")? },
+        "halt" => HookOutput::Halt { reason: reason(members)? },
         "other" => {
             let what = "answer.output.output is missing; it must be an object";
-            HookOutput::Other(given.raw_object("output")?.ok_or(what)?)
+            HookOutput::Other(members.raw_object("output")?.ok_or(what)?)
         }
         _ => {
             let kinds = "no_opinion, allow, deny, ask, defer, block, context, halt or other";
@@ -131,42 +133,42 @@ pub(super) fn hook(given: &mut Members<'_>) -> Result<HookOutput, String> {
     })
 }
 
-pub(super) fn request(given: &mut Members<'_>) -> Result<Request, String> {
-    let kind: String = given.required("type", "a string")?;
-    let text = |given: &mut Members<'_>, name| given.required::<String>(name, "a string");
+pub(super) fn request(members: &mut Members<'_>) -> Result<Request, String> {
+    let kind: String = members.required("type", "a string")?;
+    let text = |members: &mut Members<'_>, name| members.required::<String>(name, "a string");
     Ok(match kind.as_str() {
-        "set_model" => Request::SetModel(given.text("model")?),
+        "set_model" => Request::SetModel(members.text("model")?),
         "set_permission_mode" => {
-            let mode: String = text(given, "mode")?;
+            let mode: String = text(members, "mode")?;
             Request::SetPermissionMode(
                 mode.parse::<PermissionMode>().map_err(|error| format!("request.mode: {error}"))?,
             )
         }
-        "set_thinking" => Request::SetThinking(given.whole("tokens")?),
-        "set_tools" => Request::SetTools(content::tools(given, "input_schema")?),
+        "set_thinking" => Request::SetThinking(members.whole("tokens")?),
+        "set_tools" => Request::SetTools(content::tools(members, "input_schema")?),
         "mcp_status" => Request::McpStatus,
         "set_mcp_servers" => {
             let what = "an object of servers by name, each an object";
-            let servers = given.raw_objects("servers", what)?;
+            let servers = members.raw_objects("servers", what)?;
             Request::SetMcpServers(servers.ok_or_else(|| format!("request.servers is missing; it must be {what}"))?)
         }
-        "reconnect_mcp" => Request::ReconnectMcp { server: text(given, "server")? },
+        "reconnect_mcp" => Request::ReconnectMcp { server: text(members, "server")? },
         "toggle_mcp" => Request::ToggleMcp {
-            server: text(given, "server")?,
-            enabled: given.switch("enabled")?.ok_or("request.enabled is missing; it must be true or false")?,
+            server: text(members, "server")?,
+            enabled: members.switch("enabled")?.ok_or("request.enabled is missing; it must be true or false")?,
         },
         "context_usage" => Request::ContextUsage,
         "rewind" => Request::Rewind {
-            entry: EntryId::parse(&text(given, "entry")?).map_err(|error| format!("request.entry: {error}"))?,
-            dry_run: given.switch("dry_run")?.unwrap_or(false),
+            entry: EntryId::parse(&text(members, "entry")?).map_err(|error| format!("request.entry: {error}"))?,
+            dry_run: members.switch("dry_run")?.unwrap_or(false),
         },
-        "stop_task" => Request::StopTask { task: text(given, "task")? },
-        "read_file" => Request::ReadFile { path: text(given, "path")?, max_bytes: given.whole("max_bytes")? },
-        "rename" => Request::Rename { title: text(given, "title")? },
+        "stop_task" => Request::StopTask { task: text(members, "task")? },
+        "read_file" => Request::ReadFile { path: text(members, "path")?, max_bytes: members.whole("max_bytes")? },
+        "rename" => Request::Rename { title: text(members, "title")? },
         "reinitialize" => Request::Reinitialize,
         "other" => Request::Other {
-            subtype: text(given, "subtype")?,
-            fields: given.optional::<Map<String, Value>>("fields", "an object")?.unwrap_or_default(),
+            subtype: text(members, "subtype")?,
+            fields: members.optional::<Map<String, Value>>("fields", "an object")?.unwrap_or_default(),
         },
         _ => return Err(format!("request.type must be one of {REQUESTS}")),
     })

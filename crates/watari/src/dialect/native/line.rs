@@ -1,4 +1,4 @@
-//! A line of the log as other dialects need it: one flat object of borrowed members, whatever the event.
+//! A line of the log as other dialects read it: one flat object of borrowed members for all events.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use watari_sdk::AskTag;
 
-/// An event as it is stored. What an event does not have is none.
+/// A stored event. Members that an event does not have are none.
 #[derive(Debug, Deserialize)]
 pub(crate) struct StoredLine<'a> {
     #[serde(borrow)]
@@ -27,27 +27,29 @@ pub(crate) struct StoredLine<'a> {
     pub(crate) tool: Option<Cow<'a, str>>,
     #[serde(borrow)]
     pub(crate) input: Option<&'a RawValue>,
-    /// Whether the session was asked about the same tool use before.
+    /// Whether an earlier ask was about the same tool use.
     pub(crate) repeated: Option<bool>,
-    /// Whether a tool ran with another input than was asked, and the rules that were granted with it.
+    /// Whether a tool ran with an edited input.
     pub(crate) edited: Option<bool>,
+    /// The permission rules that were granted with it.
     #[serde(borrow)]
     pub(crate) permissions: Option<&'a RawValue>,
     pub(crate) is_error: Option<bool>,
     pub(crate) ask: Option<u64>,
     #[serde(borrow)]
     pub(crate) kind: Option<&'a RawValue>,
-    /// How an ask ended.
+    /// How an ask was resolved.
     #[serde(borrow)]
     pub(crate) resolution: Option<&'a str>,
     #[serde(borrow)]
     pub(crate) by: Option<Cow<'a, str>>,
-    /// Of a form: what the server says, and the fields.
+    /// Of a form: the MCP server.
     #[serde(borrow)]
     pub(crate) server: Option<Cow<'a, str>>,
-    /// The words of a form or of the host; elsewhere the id of a message.
+    /// The text of a form or of the host; elsewhere the id of a message.
     #[serde(borrow)]
     pub(crate) message: Option<Cow<'a, str>>,
+    /// Of a form: its fields.
     #[serde(borrow)]
     pub(crate) schema: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -73,7 +75,7 @@ pub(crate) struct StoredLine<'a> {
     pub(crate) cause: Option<&'a RawValue>,
 }
 
-/// What a block has grown by.
+/// The delta of a block.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Delta<'a> {
     #[serde(borrow)]
@@ -83,12 +85,12 @@ pub(crate) struct Delta<'a> {
 }
 
 impl<'a> StoredLine<'a> {
-    /// Reads a line; none if it is not one, which only another program could have written.
+    /// Parses a line; none if it is malformed, which only another program can have caused.
     pub(crate) fn read(line: &'a [u8]) -> Option<StoredLine<'a>> {
         serde_json::from_slice(line).ok()
     }
 
-    /// The prompt that a turn was for; none if the CLI began it by itself.
+    /// The prompt of a turn; none if the CLI began the turn by itself.
     pub(crate) fn prompt_of_turn(&self) -> Option<u64> {
         #[derive(Deserialize)]
         struct Cause {
@@ -98,7 +100,7 @@ impl<'a> StoredLine<'a> {
         Some(cause.prompt)
     }
 
-    /// The kind of an ask; none if a newer host has one that is not known here.
+    /// The kind of an ask; none if it is an unknown kind of a newer host.
     pub(crate) fn ask_kind(&self) -> Option<AskTag> {
         serde_json::from_str(self.kind?.get()).ok()
     }

@@ -1,68 +1,68 @@
-//! What is said to a client beside the events.
+//! The lines for a client that are not events.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 use watari_hub::{CommandOutcome, HostState, Position};
 use watari_sdk::Accepted;
 
-/// What Watari writes, one object a line: the fields that are named here and no others. All but `hello`, `accepted`,
+/// The lines that Watari writes, one object per line, with only the fields listed here. All except `hello`, `accepted`,
 /// `refused` and `error` are events.
-// What is written here after three slashes is what clients read in the schema.
+// These doc comments are the descriptions in the schema.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(crate) enum ServerMessage<'a> {
-    /// The answer to `hello`: what the client has asked for follows, and then what happens.
+    /// The reply to `hello`. The requested replay follows, then live events.
     Hello {
-        /// The version of this dialect that is spoken.
+        /// The version of this dialect.
         protocol: u64,
-        /// Watari's own name of the session.
+        /// Watari's name of the session.
         key: &'a str,
         /// The CLI's id of the conversation.
         session_id: &'a str,
-        /// The last numbered event at this moment: those up to it come first, if they were asked for.
+        /// The position of the last durable event at this moment: a replay ends with it.
         seq: Position,
-        /// How far the session is.
+        /// The state of the session.
         state: HostState,
-        /// Whether the position that was asked for is one of this log.
+        /// Whether the requested position belongs to this log.
         resume: Resume,
     },
-    /// A command was carried out.
+    /// A command took effect.
     Accepted {
-        /// The client's own id of it.
+        /// The client's id of the command.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(with = "String")]
         id: Option<&'a str>,
-        /// The prompt that it was: its turn ends with this number.
+        /// Of a `prompt`: the number of the prompt, which the end of its turn carries, too.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(with = "u64")]
         prompt: Option<u64>,
-        /// What the CLI was asked: its answer comes as `request_answered` with this number.
+        /// Of a `request`: the number of the request, which its `request_answered` carries, too.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(with = "u64")]
         request: Option<u64>,
     },
-    /// A command was not carried out, and has changed nothing.
+    /// A command was refused and has changed nothing.
     Refused {
-        /// The client's own id of it.
+        /// The client's id of the command.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(with = "String")]
         id: Option<&'a str>,
-        /// Why, and what to do.
+        /// The reason and the remedy.
         message: &'a str,
     },
-    /// A line could not be understood, or something else is wrong.
+    /// A line is invalid, or something else is wrong.
     Error {
-        /// The client's own id of the line, if that could be read.
+        /// The client's id of the line, if it could be read.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(with = "String")]
         id: Option<&'a str>,
-        /// What is wrong, and what to do.
+        /// The cause and the remedy.
         message: &'a str,
     },
 }
 
-/// Whether a client can go on where it was. `ok`: it gets everything behind its position. `gap`: its position is not one
-/// of this log, so it gets everything from the beginning, and should forget what it has.
+/// Whether a client can continue from its position. `ok`: it receives every event after its position. `gap`: its
+/// position does not belong to this log, so it receives all events from the beginning and should discard its state.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Resume {
@@ -81,9 +81,9 @@ impl<'a> ServerMessage<'a> {
     }
 }
 
-/// Adds a line.
+/// Appends a line.
 pub(crate) fn write(line: &ServerMessage<'_>, out: &mut Vec<u8>) {
-    // Writing to memory does not fail, and no line has a key that is no text.
+    // Writing to memory does not fail, and all keys are strings.
     let _written = serde_json::to_writer(&mut *out, line);
     out.push(b'\n');
 }

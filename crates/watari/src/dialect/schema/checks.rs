@@ -1,11 +1,11 @@
-//! How the tests of a dialect hold its schema and its reader together.
+//! Helpers for tests that a dialect's schema and its reader agree.
 
 use serde_json::{Value, json};
 
 use crate::dialect::judge::Judge;
 use crate::dialect::members::Members;
 
-/// Values of every kind, and every word that a schema lists.
+/// Values of every kind, and every constant of a schema.
 pub(in crate::dialect) fn values(schema: &Value) -> Vec<Value> {
     let mut values = vec![
         json!(null),
@@ -56,19 +56,19 @@ pub(in crate::dialect) fn values(schema: &Value) -> Vec<Value> {
         json!([{"type": "image"}, {"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {}}]),
         json!([{"type": null}]),
     ];
-    words(schema, &mut values);
+    constants(schema, &mut values);
     values.sort_by_key(Value::to_string);
     values.dedup();
     values
 }
 
-fn words(schema: &Value, found: &mut Vec<Value>) {
+fn constants(schema: &Value, found: &mut Vec<Value>) {
     match schema {
-        Value::Array(schemas) => schemas.iter().for_each(|schema| words(schema, found)),
+        Value::Array(schemas) => schemas.iter().for_each(|schema| constants(schema, found)),
         Value::Object(members) => {
             found.extend(members.get("enum").and_then(Value::as_array).into_iter().flatten().cloned());
             found.extend(members.get("const").cloned());
-            members.values().for_each(|schema| words(schema, found));
+            members.values().for_each(|schema| constants(schema, found));
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
@@ -79,7 +79,7 @@ pub(in crate::dialect) fn names_in(schema: &Value) -> Vec<&str> {
     schema["properties"].as_object().unwrap().keys().map(String::as_str).collect()
 }
 
-/// The names that are asked for when a value is read.
+/// The names that the reader looks up when it reads a value.
 pub(in crate::dialect) fn asked_for<T>(
     value: &Value,
     read: impl Fn(&mut Members<'_>) -> Result<T, String>,
@@ -91,7 +91,7 @@ pub(in crate::dialect) fn asked_for<T>(
     members.known
 }
 
-/// Puts values in the place of every member of an object, and takes it away; `around` makes a message of the object.
+/// Replaces every member of an object by each value, and removes it; `around` makes a message of the object.
 pub(in crate::dialect) fn variations(object: &Value, values: &[Value], around: impl Fn(Value) -> Value) -> Vec<Value> {
     let mut made = Vec::new();
     for name in object.as_object().unwrap().keys() {
@@ -107,7 +107,7 @@ pub(in crate::dialect) fn variations(object: &Value, values: &[Value], around: i
     made
 }
 
-/// Each line is taken exactly if the schema takes it. Gives back how many were taken, and how many refused.
+/// Asserts that the reader accepts a line exactly if the schema does. Returns how many were accepted and refused.
 pub(in crate::dialect) fn are_taken_as_the_schema_says<T: std::fmt::Debug, E: std::fmt::Debug>(
     schema: &Value,
     lines: Vec<Value>,
@@ -123,8 +123,8 @@ pub(in crate::dialect) fn are_taken_as_the_schema_says<T: std::fmt::Debug, E: st
     (taken, refused)
 }
 
-/// Puts something that the CLI must never see in the place of everything in a message, one by one: the reader refuses it,
-/// or it leaves it out of what it makes of the line. Gives back the fields of which it said so by name.
+/// Replaces every value of a message, one by one, by a value that must never reach the CLI, and asserts that the reader
+/// refuses or drops it. Returns the fields that its errors name.
 pub(in crate::dialect) fn refused_in_every_place(
     messages: &[Value],
     bad: &[String],
@@ -165,7 +165,7 @@ pub(in crate::dialect) fn deep() -> Vec<String> {
     ]
 }
 
-/// Where there is a value in a value, as JSON pointers.
+/// The JSON pointers of all values within a value.
 fn places(value: &Value) -> Vec<String> {
     let inner: Vec<(String, &Value)> = match value {
         Value::Object(members) => members.iter().map(|(name, value)| (name.clone(), value)).collect(),
@@ -180,7 +180,7 @@ fn places(value: &Value) -> Vec<String> {
     inner.into_iter().flat_map(below).collect()
 }
 
-/// Every definition and every field of it says what it is. Gives back the extensions.
+/// Asserts that every definition and every field has a description. Returns the extensions.
 pub(in crate::dialect) fn extensions_of_what_is_described(schema: &Value) -> Vec<String> {
     let mut extensions = Vec::new();
     for (name, definition) in schema["$defs"].as_object().unwrap() {
@@ -188,9 +188,9 @@ pub(in crate::dialect) fn extensions_of_what_is_described(schema: &Value) -> Vec
         let variants = definition["oneOf"].as_array().or(definition["anyOf"].as_array());
         for shape in variants.into_iter().flatten().chain([definition]) {
             let fields = shape["properties"].as_object();
-            // Where there is one field beside what it is told apart by, the variant says what that is.
-            let told = fields.into_iter().flatten().filter(|(_, schema)| schema.get("const").is_none()).count();
-            let is_named = told == 1 && shape["description"].is_string();
+            // If there is one field beside the tag, the variant's description covers it.
+            let count = fields.into_iter().flatten().filter(|(_, schema)| schema.get("const").is_none()).count();
+            let is_named = count == 1 && shape["description"].is_string();
             for (field, schema) in fields.into_iter().flatten() {
                 let is_tag = schema.get("const").is_some();
                 let is_described = schema["description"].is_string() || is_named && shape != definition;

@@ -1,4 +1,4 @@
-//! Shapes that several dialects have. Only schemas are made of them.
+//! Shapes that several dialects share. They are used only for schemas.
 
 #![expect(dead_code, reason = "only their shapes are used")]
 
@@ -10,42 +10,42 @@ use watari_hub::Position;
 
 use crate::dialect::limits::NAME_CHARACTERS_MAX;
 
-/// What a tool gives back.
+/// The result of a tool.
 #[derive(JsonSchema)]
 #[serde(untagged)]
 pub(in crate::dialect) enum CallContent {
     /// A text.
     Text(String),
-    /// Blocks in the shape of MCP.
+    /// Blocks in MCP's format.
     Blocks(Vec<Map<String, Value>>),
 }
 
-/// What a tool gives back.
+/// The result of a tool.
 #[derive(JsonSchema)]
 #[serde(untagged)]
 pub(in crate::dialect) enum ToolContent {
     /// A text.
     Text(String),
-    /// Blocks, as the API has them.
+    /// Blocks in the API's format.
     Blocks(Vec<Map<String, Value>>),
 }
 
-/// A tool that the client runs itself. The model knows it as `mcp__client__` and its name.
+/// A tool that the client runs. Its name for the model is `mcp__client__` followed by `name`.
 #[derive(JsonSchema)]
 pub(in crate::dialect) struct ClientTool {
-    /// Its name: up to 51 letters, digits, `_` and `-`. It does not begin with `_`, and has no `__` in it.
+    /// The tool's name: up to 51 letters, digits, `_` and `-`. It may not begin with `_` or contain `__`.
     #[schemars(extend("pattern" = TOOL_NAME, "maxLength" = 51))]
     name: String,
-    /// What the model is told of it.
+    /// The description for the model.
     description: Option<String>,
-    /// What it is run with, as a JSON Schema of an object; any object if there is nothing.
+    /// The JSON Schema of its input, which is an object. Default: any object.
     input_schema: Option<ToolSchema>,
 }
 
-/// What a tool may be called.
+/// The pattern of a tool's name.
 pub(in crate::dialect) const TOOL_NAME: &str = "^[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*_?$";
 
-/// A name that a client gives itself, or a line of its own.
+/// The name of a client, or the id of its line.
 pub(in crate::dialect) struct Name;
 
 impl JsonSchema for Name {
@@ -62,7 +62,7 @@ impl JsonSchema for Name {
     }
 }
 
-/// A block of a prompt: a text, an image or a document, in the shape of the API.
+/// A block of a prompt: a text, an image or a document, in the API's format.
 pub(in crate::dialect) struct PromptBlock;
 
 impl JsonSchema for PromptBlock {
@@ -72,7 +72,7 @@ impl JsonSchema for PromptBlock {
 
     fn json_schema(_generator: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "A block of a prompt, in the shape of the API: a text, an image or a document.",
+            "description": "A block of a prompt, in the API's format: a text, an image or a document.",
             "oneOf": [
                 {
                     "description": "A text.",
@@ -134,7 +134,7 @@ impl JsonSchema for NonEmpty {
     }
 }
 
-/// From where a client wants to be told.
+/// The position after which a client wants events.
 pub(in crate::dialect) struct Since;
 
 impl JsonSchema for Since {
@@ -144,7 +144,7 @@ impl JsonSchema for Since {
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "From where a client wants to be told: everything behind a position, or everything for 0.",
+            "description": "The position after which to replay events, or 0 to replay all events.",
             "anyOf": [generator.subschema_for::<Position>(), {"const": 0}, {"const": "0"}],
         })
     }

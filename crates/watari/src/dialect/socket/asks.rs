@@ -1,21 +1,21 @@
-//! What a client was asked, by the names it knows.
+//! The asks of a client, by their names in the dialect.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use watari_sdk::{Answer, AskId, AskSummary, AskTag, RawJson};
 
-/// The requests of a client.
+/// The asks that were sent to a client.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Asks {
     named: BTreeMap<String, OpenAsk>,
-    /// Those of them that are closed, the oldest first.
+    /// The names of the resolved asks, oldest first.
     closed: VecDeque<String>,
 }
 
-/// Something that the client was asked.
+/// An ask, by the kind of its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OpenAsk {
-    /// May a tool be used?
+    /// A permission request for a tool.
     Tool(AskId),
     /// A form.
     Form(AskId),
@@ -27,14 +27,14 @@ impl OpenAsk {
         ask
     }
 
-    pub(super) fn yes(self, input: Option<RawJson>) -> Answer {
+    pub(super) fn approve(self, input: Option<RawJson>) -> Answer {
         match self {
             OpenAsk::Tool(_) => Answer::Allow { input, permissions: None },
             OpenAsk::Form(_) => Answer::Submit(input.unwrap_or_else(|| RawJson::from("{}"))),
         }
     }
 
-    pub(super) fn no(self, reason: String) -> Answer {
+    pub(super) fn deny(self, reason: String) -> Answer {
         match self {
             OpenAsk::Tool(_) => Answer::deny(reason),
             OpenAsk::Form(_) => Answer::Decline,
@@ -42,18 +42,18 @@ impl OpenAsk {
     }
 }
 
-/// How many requests that are closed are remembered.
+/// How many resolved asks are remembered.
 const CLOSED_MAX: usize = 64;
 
-/// How the names begin that are made of the number of an ask.
+/// The prefixes of names that contain the number of an ask.
 const ASK: &str = "ask_";
 const FORM: &str = "form_";
 
-/// The name that clients know an ask by, and what it is for them; none if this dialect does not show it.
+/// The name and kind of an ask in this dialect; none if this dialect does not show it.
 ///
-/// A name stands for one ask in the whole session, for every client and whenever it connects: it is made of nothing but
-/// what the event itself says. The id of a tool use names only the first ask about it, and only if it does not look like
-/// a name that is made of a number. Every other ask is named by its number.
+/// A name is unique and stable in the whole session, for every client and whenever it connects: it depends only on the
+/// event. The id of a tool use names only the first ask about it, and only if it does not look like a name with a
+/// number. Every other ask is named by its number.
 pub(super) fn named(ask: AskId, kind: AskTag, tool_use: Option<&str>, repeated: bool) -> Option<(String, OpenAsk)> {
     match kind {
         AskTag::Permission | AskTag::Question | AskTag::Plan => {
@@ -67,15 +67,15 @@ pub(super) fn named(ask: AskId, kind: AskTag, tool_use: Option<&str>, repeated: 
 }
 
 impl Asks {
-    /// Asks that were opened before what the client is told.
-    pub(super) fn know(&mut self, open: &[(AskId, AskSummary)]) {
+    /// Adds asks that were opened before the client's position.
+    pub(super) fn add_open(&mut self, open: &[(AskId, AskSummary)]) {
         for (ask, about) in open {
             let tool_use = about.tool_use.as_ref().map(|id| id.0.as_str());
             self.named.extend(named(*ask, about.kind, tool_use, about.repeated));
         }
     }
 
-    /// What a client means by a `request_id`.
+    /// The ask with this `request_id`.
     pub(super) fn of(&self, request_id: &str) -> Option<OpenAsk> {
         self.named.get(request_id).copied()
     }
@@ -84,7 +84,8 @@ impl Asks {
         self.named.insert(request_id, ask);
     }
 
-    /// It is remembered for a while: the session tells whoever answers too late who was faster.
+    /// Marks an ask as resolved. It is remembered for a while, so that the session can reply to a late answer with the
+    /// name of the client that was faster.
     pub(super) fn close(&mut self, request_id: String, ask: OpenAsk) {
         self.named.entry(request_id.clone()).or_insert(ask);
         self.closed.push_back(request_id);

@@ -1,4 +1,4 @@
-//! Lines of a client as what it wants.
+//! Parses the lines of a client of the socket dialect.
 
 use watari_hub::Since;
 use watari_sdk::{Answer, Command, Request};
@@ -12,7 +12,7 @@ use crate::dialect::speaker::{ClientMessage, ProtocolError};
 
 const TYPES: &str = "message, approve, deny, abort, hello, register_tools, tool_call_result, close";
 
-/// Reads a line. `ask_of` knows what the client was asked.
+/// Parses a line. `ask_of` finds the client's ask by its `request_id`.
 pub(super) fn read(line: &str, ask_of: impl Fn(&str) -> Option<OpenAsk>) -> Result<ClientMessage, ProtocolError> {
     let mut members = Members::of_line(line).map_err(ProtocolError::new)?;
     let id = members.name("id").map_err(ProtocolError::new)?;
@@ -30,7 +30,7 @@ pub(super) fn message(
         "hello" => {
             let (key, client) = (members.text("key")?, members.name("client")?);
             let since = match native::since(members)? {
-                // Whoever keeps nothing but its place is asked again what is open.
+                // A client that stores only its position receives the open asks again.
                 Since::After(position) => Since::AfterWithAsks(position),
                 since @ (Since::Now | Since::AfterWithAsks(_) | Since::Lagged(_) | Since::OtherSession) => since,
             };
@@ -39,12 +39,12 @@ pub(super) fn message(
         "message" => Command::Prompt(content::prompt(members)?),
         "approve" => {
             let (request_id, input) = (request_id(members)?, content::edited_input(members)?);
-            return Ok(answer(id, &request_id, ask_of(&request_id), |ask| ask.yes(input)));
+            return Ok(answer(id, &request_id, ask_of(&request_id), |ask| ask.approve(input)));
         }
         "deny" => {
             let request_id = request_id(members)?;
             let reason = members.text("reason")?.unwrap_or_else(|| "User denied".to_owned());
-            return Ok(answer(id, &request_id, ask_of(&request_id), |ask| ask.no(reason)));
+            return Ok(answer(id, &request_id, ask_of(&request_id), |ask| ask.deny(reason)));
         }
         "register_tools" => Request::SetTools(content::tools(members, "input_schema")?).into(),
         "tool_call_result" => {
@@ -57,7 +57,7 @@ pub(super) fn message(
         "close" => Command::Close,
         _ => {
             let beginning: String = kind.chars().take(60).collect();
-            return Err(format!("unknown type {beginning:?}; it is one of {TYPES}"));
+            return Err(format!("unknown type {beginning:?}; it must be one of {TYPES}"));
         }
     };
     Ok(ClientMessage::Command { id, about: None, command })
@@ -67,7 +67,7 @@ fn request_id(members: &mut Members<'_>) -> Result<String, String> {
     members.required("request_id", "a string")
 }
 
-/// An answer to a request that the client was told of; to any other it is refused.
+/// An answer to a request that was sent to the client; an answer to any other request is refused.
 fn answer(
     id: Option<String>,
     request_id: &str,
@@ -79,13 +79,13 @@ fn answer(
     match ask {
         Some(ask) => ClientMessage::answer(id, Some(about), ask.id(), answer(ask)),
         None => {
-            let message = format!("{about} is not open: it was answered, cancelled, has expired or never was");
+            let message = format!("{about} is not open: it was answered, cancelled, has expired or never existed");
             ClientMessage::Refused { id, message }
         }
     }
 }
 
-/// The result of a call, as the client names it; of one that never was, it is refused.
+/// The result of a tool call; the result of an unknown call is refused.
 fn result_of_call(id: Option<String>, call_id: &str, result: Answer) -> ClientMessage {
     let beginning: String = call_id.chars().take(60).collect();
     let about = format!("call_id {beginning:?}");

@@ -1,4 +1,4 @@
-//! The lines for the client, each with its fields.
+//! The lines for a client of the socket dialect.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -6,177 +6,177 @@ use watari_hub::{HostState, Position};
 
 use crate::dialect::shaped::{Content, Object};
 
-/// What Watari writes, one object a line: the fields that are named here and no others. After `hello`, the last line of
-/// those that tell a numbered event also has its `seq`.
-// What is written here after three slashes is what clients read in the schema.
+/// The lines that Watari writes, one object per line, with only the fields listed here. After `hello`, the last line of
+/// a durable event also has its `seq`.
+// These doc comments are the descriptions in the schema.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(crate) enum ServerMessage<'a> {
-    /// The first line; comes again when the id changes.
+    /// The first line; sent again when the id changes.
     Init {
         /// The CLI's id of the conversation, with which it can be resumed.
         session_id: &'a str,
     },
-    /// Extension: the answer to `hello`. What came before it does not count; what was asked for follows.
+    /// Extension: the reply to `hello`. Discard everything that was received before it; the requested replay follows.
     Hello {
-        /// Watari's own name of the session: a client that comes back says it too.
+        /// Watari's name of the session: send it after a reconnect.
         key: &'a str,
         /// The CLI's id of the conversation.
         session_id: &'a str,
-        /// The last numbered event at this moment: those up to it come first, if they were asked for.
+        /// The position of the last durable event at this moment: a replay ends with it.
         seq: Position,
-        /// How far the session is.
+        /// The state of the session.
         state: HostState,
-        /// Whether the position that was asked for is one of this session's.
+        /// Whether the requested position belongs to this session.
         resume: Resume,
     },
-    /// Extension: all that there was has been told: what comes now happens now. Only after `hello`.
+    /// Extension: the replay is complete; live events follow. Only after `hello`.
     CaughtUp,
-    /// The model writes.
+    /// Text of the model.
     TextDelta {
-        /// What is to be added to the text.
+        /// The text to append.
         text: &'a str,
     },
-    /// Extension: the model thinks.
+    /// Extension: thinking of the model.
     ThinkingDelta {
-        /// What is to be added to the thought.
+        /// The text to append.
         text: &'a str,
     },
-    /// Extension: the end of what was written does not count, because the CLI gave it up.
+    /// Extension: discard the end of the received text or thinking, because the CLI discarded the block.
     TextReset {
-        /// What does not count: text or thinking.
+        /// What to discard: text or thinking.
         of: Kind,
-        /// How many characters (Unicode scalar values) of it.
+        /// The number of characters (Unicode scalar values) to discard.
         characters: u64,
     },
-    /// Extension: a subagent has written something. It is not part of the text.
+    /// Extension: text of a subagent. It is not part of the model's text.
     SubagentText {
-        /// The use of the tool that started the subagent.
+        /// The id of the tool use that started the subagent.
         parent_request_id: &'a str,
-        /// What it has written.
+        /// The text.
         text: &'a str,
     },
     /// The model uses a tool.
     ToolUse {
-        /// The id of this use.
+        /// The id of this tool use.
         request_id: &'a str,
         /// The name of the tool.
         tool: &'a str,
-        /// What it is used with.
+        /// The input of the tool.
         input: Object<'a>,
-        /// Extension: set when a subagent uses it: the use of the tool that started the subagent.
+        /// Extension: the id of the tool use that started the subagent, if a subagent uses the tool.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(with = "String")]
         parent_request_id: Option<&'a str>,
     },
-    /// May a tool be used? It is waited for `approve` or `deny`, from any client.
+    /// A tool needs approval: any client may answer with `approve` or `deny`.
     ApprovalRequest {
-        /// The id of this use, which the answer names. Extension: a name of its own if the use was asked about before, or
-        /// has no id.
+        /// The id of the tool use; send it in the answer. Extension: another id if an earlier request was about the
+        /// same tool use, or if the tool use has no id.
         request_id: &'a str,
-        /// Extension: set when `request_id` is a name of its own: the id of this use.
+        /// Extension: the id of the tool use, if `request_id` is another id.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(with = "String")]
         tool_use_id: Option<&'a str>,
-        /// The name of the tool. Extension: of a form that an MCP server wants filled in, `Form`.
+        /// The name of the tool. Extension: `Form` for a form of an MCP server.
         tool: &'a str,
-        /// What it would be used with.
+        /// The input of the tool.
         input: Object<'a>,
     },
-    /// Extension: a request is closed, for all clients.
+    /// Extension: a request is resolved, for all clients.
     ApprovalResolved {
         /// The id of the request.
         request_id: &'a str,
-        /// How.
+        /// The decision.
         decision: Decision,
-        /// Whose answer it was.
+        /// The client that answered.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(with = "String")]
         by: Option<&'a str>,
-        /// Set when the tool ran with another input than was asked.
+        /// Whether the tool ran with an edited input.
         #[serde(skip_serializing_if = "is_false")]
         edited: bool,
-        /// Of an edited one: the whole input that the tool ran with.
+        /// The edited input, complete.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(with = "Object<'a>")]
         input: Option<Object<'a>>,
-        /// The permission rules that were granted with it, in the shape of the CLI.
+        /// The permission rules that were granted with it, in the CLI's format.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(with = "Vec<Object<'a>>")]
         permissions: Option<Vec<Object<'a>>>,
     },
-    /// A tool gave something back.
+    /// The result of a tool.
     ToolResult {
-        /// The id of the use of the tool.
+        /// The id of the tool use.
         request_id: &'a str,
-        /// What it gave back, as one text.
+        /// The result as one text.
         output: &'a str,
-        /// Extension: set when the tool failed or was not allowed.
+        /// Extension: whether the tool failed or was denied.
         #[serde(skip_serializing_if = "is_false")]
         is_error: bool,
-        /// Extension: what it gave back, in the API's shape.
+        /// Extension: the result in the API's format.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(with = "Content<'a>")]
         content: Option<Content<'a>>,
-        /// Extension: set when a subagent used the tool.
+        /// Extension: the id of the tool use that started the subagent, if a subagent used the tool.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(with = "String")]
         parent_request_id: Option<&'a str>,
     },
-    /// Extension: a tool of a client is to run. It is waited for a `tool_call_result`, from any client.
+    /// Extension: the model calls a client's tool: any client may run it and answer with `tool_call_result`.
     ToolCall {
-        /// Names this call in its answer.
+        /// The id of this call; send it in the answer.
         call_id: &'a str,
-        /// The name of the tool, as it was registered.
+        /// The registered name of the tool.
         name: &'a str,
-        /// What it is to be run with.
+        /// The input of the tool.
         input: Object<'a>,
     },
-    /// Extension: a call wants no result any more, for all clients.
+    /// Extension: a tool call is resolved, for all clients.
     ToolCallClosed {
-        /// The call.
+        /// The id of the call.
         call_id: &'a str,
-        /// Why.
+        /// How it was resolved.
         reason: CallEnd,
-        /// Whose result it was.
+        /// The client that answered.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(with = "String")]
         by: Option<&'a str>,
     },
-    /// A message has been answered, or will not be; what went wrong stands before it.
+    /// A message was answered or will not be. An `error` before it is the reason.
     Done {
-        /// The tokens, as the CLI counts them.
+        /// The token usage, as counted by the CLI.
         usage: Object<'a>,
-        /// Extension: the number of the message that was answered, as its `accepted` has it. None when the CLI spoke by itself.
+        /// Extension: the number of the message, from its `accepted`. Absent if the CLI began the turn by itself.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(with = "u64")]
         message_id: Option<u64>,
     },
-    /// Extension: a command that has an `id` was carried out.
+    /// Extension: a command with an `id` took effect.
     Accepted {
-        /// The client's own id of it.
+        /// The client's id of the command.
         id: &'a str,
-        /// Of a message: its number in the session, which its `done` has too.
+        /// Of a message: its number in the session, which its `done` carries, too.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(with = "u64")]
         message_id: Option<u64>,
     },
     /// Something went wrong.
     Error {
-        /// What went wrong, and what to do.
+        /// The cause and the remedy.
         message: &'a str,
-        /// Extension: what it is about.
+        /// Extension: the kind of the error.
         kind: ErrorKind,
-        /// Extension: the client's own id of what it is about.
+        /// Extension: the client's id of the line that the error is about.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(with = "String")]
         id: Option<&'a str>,
     },
 }
 
-/// What an error is about. `line`: what the client wrote cannot be understood. `refused`: what it wants was not done.
-/// `turn`: a turn went wrong, and `done` follows. `session`: the CLI or the host ended or could not be started. `storage`:
-/// events cannot be stored.
+/// The kind of an error. `line`: the client's line is invalid. `refused`: the client's command was refused. `turn`: a
+/// turn failed, and `done` follows. `session`: the CLI or the host ended or could not be started. `storage`: events
+/// cannot be stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ErrorKind {
@@ -187,7 +187,7 @@ pub(crate) enum ErrorKind {
     Storage,
 }
 
-/// What was written.
+/// The kind of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Kind {
@@ -195,7 +195,8 @@ pub(crate) enum Kind {
     Thinking,
 }
 
-/// How a request ended. `expired`: nobody answered in time, which is a no. `cancelled`: the CLI wants no answer any more.
+/// How a request was resolved. `expired`: no client answered in time, so it was denied. `cancelled`: the CLI no longer
+/// needs an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Decision {
@@ -205,8 +206,8 @@ pub(crate) enum Decision {
     Cancelled,
 }
 
-/// How a call ended. `answered`: a client gave a result. `expired`: nobody did in time, so that the call has failed.
-/// `cancelled`: the turn was interrupted or the session ended, and nobody waits for a result.
+/// How a tool call was resolved. `answered`: a client sent a result. `expired`: no client did in time, so the call
+/// failed. `cancelled`: the turn was interrupted or the session ended, and no result is needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum CallEnd {
@@ -215,8 +216,8 @@ pub(crate) enum CallEnd {
     Cancelled,
 }
 
-/// Whether a client can go on where it was. `ok`: it gets everything behind its position. `gap`: its position is not one
-/// of this session's, so it gets everything from the beginning, and should forget what it has.
+/// Whether a client can continue from its position. `ok`: it receives every event after its position. `gap`: its
+/// position does not belong to this session, so it receives all events from the beginning and should discard its state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Resume {
@@ -224,23 +225,23 @@ pub(crate) enum Resume {
     Gap,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_false(value: &bool) -> bool {
     !value
 }
 
-/// Adds a line that says what went wrong, and that is no answer to a client's own.
+/// Appends an error that is not a reply to a client's line.
 pub(super) fn write_error(kind: ErrorKind, message: &str, seq: Option<&str>, out: &mut Vec<u8>) {
     write(&ServerMessage::Error { message, kind, id: None }, seq, out);
 }
 
-/// Adds a line, with its place if it has one.
+/// Appends a line, with its position if it has one.
 pub(super) fn write(line: &ServerMessage<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
-    // Writing to memory does not fail, and no line has a key that is no text.
+    // Writing to memory does not fail, and all keys are strings.
     let _written = serde_json::to_writer(&mut *out, line);
     if let Some(seq) = seq {
         out.pop();
-        // A position has nothing in it that would have to be escaped.
+        // A position needs no escaping.
         out.extend_from_slice(b",\"seq\":\"");
         out.extend_from_slice(seq.as_bytes());
         out.extend_from_slice(b"\"}");

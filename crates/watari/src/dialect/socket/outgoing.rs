@@ -1,4 +1,4 @@
-//! Lines of the session's log as lines for the client.
+//! Encodes lines of the session's log for a client of the socket dialect.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -15,24 +15,24 @@ use crate::dialect::liveness::{self, resumed_elsewhere};
 use crate::dialect::native::StoredLine;
 use crate::dialect::shaped::{Content, Object};
 
-/// What has to be remembered from one event to the next.
+/// The state between two events.
 #[derive(Debug, Default)]
 pub(crate) struct Encoder {
     session_id: String,
-    /// Whether the client wants to know the places of events.
+    /// Whether the client wants the positions of events.
     has_positions: bool,
-    /// What is told of events up to here is told again, and has no place.
+    /// Events up to this position are repeated, without a position.
     known: Position,
-    /// How much of each block that grows the client has.
+    /// How many characters of each open block the client has.
     blocks: BTreeMap<u64, (Kind, u64)>,
     pub(super) asks: Asks,
-    /// Whether the CLI was ready since it last ended.
+    /// Whether the CLI became ready since its last exit.
     is_up: bool,
-    /// Messages that were dropped because the CLI ended, of which the end will tell why.
+    /// Messages that were dropped because the CLI exited. The exit will report the reason.
     dropped: Vec<u64>,
 }
 
-/// What the dialect has no word for: a test asks for one of the two for every event there is.
+/// The events that the dialect does not encode. A test asserts that every other event is encoded.
 pub(super) const UNTOLD: &[&str] = &[
     "prompt_accepted",
     "turn_started",
@@ -76,18 +76,18 @@ impl Encoder {
         }
     }
 
-    /// Adds the lines for an event.
+    /// Appends the lines for an event.
     pub(super) fn encode(&mut self, line: &[u8], out: &mut Vec<u8>) {
-        // One that cannot be read was written by somebody else, and means nothing.
+        // A malformed line was written by another program and is ignored.
         let Some(line) = StoredLine::read(line) else { return };
-        let is_news = |seq: &&str| seq.parse::<Position>().is_ok_and(|place| place.seq > self.known.seq);
-        let seq = line.seq.filter(|_| self.has_positions).filter(is_news);
+        let is_new = |seq: &&str| seq.parse::<Position>().is_ok_and(|place| place.seq > self.known.seq);
+        let seq = line.seq.filter(|_| self.has_positions).filter(is_new);
         match line.r#type {
             "block_delta" => self.grew(&line, out),
             "block_finished" => self.finished(&line, seq, out),
             "block_discarded" => {
-                let given_up = line.block.and_then(|block| self.blocks.remove(&block));
-                if let Some((of, characters @ 1..)) = given_up {
+                let discarded = line.block.and_then(|block| self.blocks.remove(&block));
+                if let Some((of, characters @ 1..)) = discarded {
                     write(&ServerMessage::TextReset { of, characters }, seq, out);
                 }
             }
@@ -109,7 +109,7 @@ impl Encoder {
             }
             "storage_full" => write_error(ErrorKind::Storage, line.message.as_deref().unwrap_or_default(), seq, out),
             "context_lost" => {
-                let message = "context lost: Claude Code has nothing of this conversation, so it begins anew";
+                let message = "context lost: Claude Code does not have this conversation, so it starts a new one";
                 write_error(ErrorKind::Session, message, seq, out);
             }
             "host_stopping" => {
@@ -119,7 +119,7 @@ impl Encoder {
             "cli_stalled" => {
                 let silent_seconds = line.silent_seconds.unwrap_or(0);
                 let message =
-                    liveness::stalled(silent_seconds, "send abort: it ends the turn, and Claude Code if need be");
+                    liveness::stalled(silent_seconds, "send abort: it ends the turn, and Claude Code if necessary");
                 write_error(ErrorKind::Session, &message, seq, out);
             }
             "resumed_elsewhere" => {
@@ -128,15 +128,15 @@ impl Encoder {
             }
             "events_dropped" => {
                 let message =
-                    format!("{} events were dropped, because they could not be kept", line.count.unwrap_or(0));
+                    format!("{} events were dropped, because they could not be stored", line.count.unwrap_or(0));
                 write_error(ErrorKind::Storage, &message, seq, out);
             }
-            // A newer host may know more.
+            // A newer host may have more events.
             _ => {}
         }
     }
 
-    /// Tells what the client does not have of a block.
+    /// Sends the part of a block that the client does not have.
     fn grew(&mut self, line: &StoredLine<'_>, out: &mut Vec<u8>) {
         let (Some(block), Some(at), Some(delta)) = (line.block, line.at, &line.delta) else { return };
         let kind = match delta.r#type {
@@ -145,7 +145,7 @@ impl Encoder {
             _ => return,
         };
         let (_, has) = self.blocks.entry(block).or_insert((kind, 0));
-        // At a hole, the rest comes with the whole block.
+        // After a gap, the rest follows with the complete block.
         let Some(known) = has.checked_sub(at) else { return };
         let update = without_beginning(&delta.text, known);
         *has += update.chars().count() as u64;
@@ -196,7 +196,7 @@ impl Encoder {
     fn asked(&mut self, line: &StoredLine<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
         let (Some(ask), Some(kind)) = (line.ask.map(AskId), line.ask_kind()) else { return };
         let tool = line.tool.as_deref().unwrap_or_default();
-        // One that has no object for its input was stored by an older host, which is gone and its asks with it.
+        // An ask whose input is not an object was stored by an older host, which has ended with its asks.
         let input = line.input.and_then(Object::of).unwrap_or(Object::empty());
         let tool_use = line.tool_use.as_deref();
         match named(ask, kind, tool_use, line.repeated.unwrap_or(false)) {
@@ -244,15 +244,15 @@ impl Encoder {
         self.asks.close(request_id, open);
     }
 
-    /// A message will not be answered. That the CLI ended is told by its end.
+    /// A message will not be answered. If the CLI exited, its exit reports that.
     fn dropped(&mut self, line: &StoredLine<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
         let message = match line.reason.as_deref() {
             Some("session_ended") => {
                 self.dropped.extend(line.prompt);
                 return;
             }
-            Some("cancelled") => "a message that waited was cancelled",
-            _ => "a message was lost by the CLI: it gave no result; send it again",
+            Some("cancelled") => "a queued message was cancelled",
+            _ => "the CLI lost a message: it gave no result; send it again",
         };
         write_error(ErrorKind::Turn, message, None, out);
         write_done(None, line.prompt, seq, out);
@@ -260,20 +260,20 @@ impl Encoder {
 
     fn ended(&mut self, line: &StoredLine<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
         let (was_up, mut dropped) = (std::mem::take(&mut self.is_up), std::mem::take(&mut self.dropped));
-        // In the order in which they came: those that waited are dropped before the one that ran.
+        // In the order of their arrival: queued messages are dropped before the running one.
         dropped.sort_unstable();
         self.blocks.clear();
         let reason = match line.exit.and_then(describe_end) {
             Some(reason) => reason,
-            // It was told to end, and whoever waits for an answer gets none.
+            // The exit was requested, and the dropped messages get no answer.
             None if !dropped.is_empty() => "the session ended before this message was answered".to_owned(),
             None => return,
         };
         if !was_up && dropped.is_empty() {
-            // It never was there; why is told by the host.
+            // The CLI never became ready; the host reports the reason.
             return;
         }
-        // One for each message, so that what went wrong stands right before its `done`.
+        // One error per message, so that it precedes the `done` of the message.
         let messages: Vec<Option<u64>> =
             if dropped.is_empty() { vec![None] } else { dropped.into_iter().map(Some).collect() };
         let last = messages.len() - 1;
@@ -301,8 +301,8 @@ impl Encoder {
     }
 }
 
-/// Whether there is a word for the event whose line begins so. Behind its place stands its type.
-pub(super) fn has_word_for(head: &[u8]) -> bool {
+/// Whether the event whose line begins with `head` is encoded. Its type follows its position.
+pub(super) fn encodes(head: &[u8]) -> bool {
     let Some((_, rest)) = std::str::from_utf8(head).ok().and_then(|head| head.split_once("\"type\":\"")) else {
         return true;
     };
@@ -319,7 +319,7 @@ fn call_closed(ask: AskId, line: &StoredLine<'_>, seq: Option<&str>, out: &mut V
     write(&closed, seq, out);
 }
 
-/// What a server asks for in a form, as the input of a request.
+/// The form of an MCP server, as the input of an approval request.
 fn form_of(line: &StoredLine<'_>) -> RawJson {
     #[derive(serde::Serialize)]
     struct Form<'a> {
@@ -327,18 +327,17 @@ fn form_of(line: &StoredLine<'_>) -> RawJson {
         schema: Option<&'a RawValue>,
         server: Option<&'a str>,
     }
-    // Written as it came: not every schema that a server writes can be held as a Rust value.
+    // Written unchanged: not every schema of a server can be held as a Rust value.
     RawJson::of(&Form { message: line.message.as_deref(), schema: line.schema, server: line.server.as_deref() })
 }
 
-/// Whether the CLI was there at the place behind which the client is told what happened. Between that and now it may have
-/// come and gone; it nearly always was there.
+/// Whether the CLI was up at the client's position. For a replay this is a guess: it nearly always was.
 fn was_up(attached: &Attachment) -> bool {
     let is_up = matches!(attached.state, HostState::Idle | HostState::Running);
     if attached.known == attached.last { is_up } else { attached.known.seq > 0 }
 }
 
-/// A text without as many characters as the client has.
+/// The text without the characters that the client already has.
 fn without_beginning(text: &str, characters: u64) -> &str {
     if characters == 0 {
         return text;
@@ -347,7 +346,7 @@ fn without_beginning(text: &str, characters: u64) -> &str {
     place.map_or("", |(place, _)| &text[place..])
 }
 
-/// A text, or only its end: a client that knows places then need not be told the text again.
+/// Writes a delta. With a position it is written even if it is empty, so that the text is not replayed to the client.
 fn write_delta(kind: Kind, text: &str, seq: Option<&str>, out: &mut Vec<u8>) {
     if text.is_empty() && seq.is_none() {
         return;
@@ -362,7 +361,7 @@ fn returned(line: &StoredLine<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
     let Some(request_id) = line.tool_use.as_deref() else { return };
     let content = line.content.and_then(Content::of);
     let output = match content {
-        Some(Content::AsItCame(content)) => as_text(content.get()),
+        Some(Content::Unchanged(content)) => as_text(content.get()),
         Some(Content::Other(text)) => text.to_owned(),
         None => String::new(),
     };
@@ -371,7 +370,7 @@ fn returned(line: &StoredLine<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
     write(&ServerMessage::ToolResult { request_id, output: &output, is_error, content, parent_request_id }, seq, out);
 }
 
-/// What a tool gave back as one text: its texts, and the names of what is none.
+/// The result of a tool as one text: its texts, and the types of its other blocks.
 fn as_text(content: &str) -> String {
     #[derive(Deserialize)]
     struct Block<'a> {

@@ -1,4 +1,4 @@
-//! How turns end, in the words of the document.
+//! Encodes the ends of turns and of the CLI.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -31,34 +31,34 @@ pub(super) fn turn_finished(line: &StoredLine<'_>, seq: Option<&str>, out: &mut 
     };
     let ending = outcome.ending.map(RawValue::get).unwrap_or_default();
     if ending != "\"completed\"" {
-        let said = if outcome.errors.is_empty() { outcome.result } else { Some(outcome.errors.join("; ")) };
-        let message = match said.filter(|said| !said.is_empty()) {
+        let reason = if outcome.errors.is_empty() { outcome.result } else { Some(outcome.errors.join("; ")) };
+        let message = match reason.filter(|reason| !reason.is_empty()) {
             _ if ending == "\"interrupted\"" => "the turn was interrupted".to_owned(),
-            Some(said) => said,
-            None => "the turn failed, and the CLI does not say why".to_owned(),
+            Some(reason) => reason,
+            None => "the turn failed, and the CLI gave no reason".to_owned(),
         };
         write_error(ErrorKind::Turn, &message, None, out);
     }
-    // A map and not a struct: the CLI may say a thing twice, and then the last counts.
+    // A map and not a struct: if the CLI repeats a key, the last value counts.
     let detail =
         outcome.detail.and_then(|detail| serde_json::from_str::<BTreeMap<Cow<'_, str>, &RawValue>>(detail.get()).ok());
     let usage = detail.and_then(|detail| serde_json::from_str(detail.get("usage")?.get()).ok());
     write_done(usage, line.prompt_of_turn(), seq, out);
 }
 
-/// Why the CLI does nothing for a message, or goes no further with it. Other notices have no word here.
+/// Reports why the CLI does not handle a message or stops handling it. Other notices are not encoded.
 pub(super) fn stopped(line: &StoredLine<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
     if line.about == Some("stopped") {
         write_error(
             ErrorKind::Turn,
-            line.text.as_deref().unwrap_or("Claude Code goes no further with this message"),
+            line.text.as_deref().unwrap_or("Claude Code stopped handling this message"),
             seq,
             out,
         );
     }
 }
 
-/// How a CLI went that nobody had told to; none if somebody had.
+/// Describes an unexpected exit of the CLI; none if the exit was requested.
 pub(super) fn describe_end(exit: &RawValue) -> Option<String> {
     #[derive(Deserialize)]
     struct Exit<'a> {
@@ -82,11 +82,11 @@ pub(super) fn describe_end(exit: &RawValue) -> Option<String> {
         _ => {}
     }
     let how = liveness::ended(exit.code, exit.signal);
-    let said = if exit.stderr.is_empty() { String::new() } else { format!("; it said: {}", exit.stderr) };
-    Some(format!("{how}{said}; the next message starts it again"))
+    let stderr = if exit.stderr.is_empty() { String::new() } else { format!("; stderr: {}", exit.stderr) };
+    Some(format!("{how}{stderr}; the next message starts it again"))
 }
 
-/// Why a CLI was ended that did not react; none if it ended for another reason.
+/// Describes why an unresponsive CLI was terminated; none if it exited for another reason.
 fn describe_unresponsive(reason: &RawValue) -> Option<String> {
     #[derive(Deserialize)]
     struct Reason {

@@ -1,4 +1,4 @@
-//! How the session of a client is ended, and the last lines.
+//! Ends the session and writes the last lines.
 
 use std::io;
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use super::{BACKGROUND_WITHIN, Bridge, LAST_LINES_AFTER_ABORT};
 use crate::dialect::bridge::{self, Fatal};
 
 impl Bridge {
-    /// A client that has closed its end waits only for what it has asked for.
-    pub(super) fn look_for_the_end(&mut self) {
+    /// Closes the session of a client that has closed its input, once its prompts and background work are done.
+    pub(super) fn close_if_drained(&mut self) {
         let State::Running(running) = &mut self.state else { return };
         if running.ending != Ending::Draining || running.open_prompts > 0 {
             return;
@@ -31,11 +31,11 @@ impl Bridge {
         let client = Arc::clone(&running.client);
         self.requests.spawn(async move {
             client.close().await;
-            Answered::Well
+            Answered::Succeeded
         });
     }
 
-    /// A signal ends the session at once; a second one does not wait for the CLI to store its conversation.
+    /// A signal aborts the session; a second one does not wait for the CLI to store its conversation.
     pub(super) fn signalled(&mut self) {
         match &self.state {
             State::Running(running) if running.ending == Ending::Aborting => self.abort_session(),
@@ -48,7 +48,7 @@ impl Bridge {
         let client = Arc::clone(&running.client);
         self.requests.spawn(async move {
             client.abort().await;
-            Answered::Well
+            Answered::Succeeded
         });
     }
 
@@ -66,7 +66,7 @@ impl Bridge {
         }
     }
 
-    /// Ends a session that does not run yet. One that is being started is over when nothing of it is left.
+    /// Ends a session that is not running yet. A session that is starting is over when its processes have exited.
     pub(super) fn give_up(&mut self) {
         match &mut self.state {
             State::Starting { give_up, .. } => *give_up = None,
@@ -75,15 +75,15 @@ impl Bridge {
         }
     }
 
-    /// Nothing of the session is left, or there never was one.
+    /// The session is over, or was never started.
     pub(super) fn over(&mut self) {
         self.state = State::Over;
         self.code = Some(u8::from(self.has_failed));
     }
 
-    /// Ends the session with an error, which is the last that the client is told.
+    /// Ends the session with an error, which is the last line that the client receives.
     pub(super) fn fail(&mut self, why: &str) {
-        self.tell_failure(why);
+        self.send_fatal_error(why);
         match &mut self.state {
             State::Running(running) => {
                 running.ending = Ending::Aborting;
@@ -93,25 +93,25 @@ impl Bridge {
         }
     }
 
-    /// As [`Bridge::fail`], when nothing of the session is left.
+    /// Like [`Bridge::fail`], for a session that is already over.
     pub(super) fn fail_at_the_end(&mut self, why: &str) {
-        self.tell_failure(why);
+        self.send_fatal_error(why);
         self.over();
     }
 
-    fn tell_failure(&mut self, why: &str) {
+    fn send_fatal_error(&mut self, why: &str) {
         if !std::mem::replace(&mut self.has_failed, true) {
             bridge::error(why, Fatal::Yes, self.outbox.lines());
         }
     }
 
-    /// What was said is never cut, as long as the client takes something now and then.
+    /// Writes the remaining lines, as long as the client keeps reading.
     pub(super) async fn write_last_lines(&mut self) {
         let Some(output) = &mut self.output else { return };
         while !self.outbox.is_empty() {
             let writing = tokio::time::timeout(self.last_lines_within, output.write(self.outbox.unwritten()));
             let written = tokio::select! {
-                // Both may be dropped half-way: what was not written stays, and a signal that was not heard stays too.
+                // Both may be dropped half-way: unwritten bytes stay in the outbox, and a signal stays pending.
                 written = writing => written,
                 () = self.signals.received() => {
                     self.last_lines_within = self.last_lines_within.min(LAST_LINES_AFTER_ABORT);
@@ -126,27 +126,27 @@ impl Bridge {
                 Err(_) => return,
             }
         }
-        // Where output goes through another thread, it is there when this returns.
+        // If a thread copies the output, this waits for it.
         if let Ok(Err(error)) = tokio::time::timeout(self.last_lines_within, output.finish()).await {
             self.output_failed(&error);
         }
     }
 
-    /// Nothing more can be read. A client that is gone has said its last; any other error is one of the session.
+    /// The input cannot be read. A client that has disconnected ends its input; any other error fails the session.
     pub(super) async fn input_failed(&mut self, error: &io::Error) {
         if error.kind() == io::ErrorKind::ConnectionReset {
             return self.input_ended().await;
         }
         self.input = None;
-        self.fail(&format!("the input cannot be read: {error}"));
+        self.fail(&format!("cannot read the input: {error}"));
     }
 
-    /// Nothing more can be written. A client that has closed its end wants nothing more; any other error is reported.
+    /// The output cannot be written. A client that has closed its end expects nothing; any other error is reported.
     pub(super) fn output_failed(&mut self, error: &io::Error) {
         self.output = None;
-        let is_gone = [io::ErrorKind::BrokenPipe, io::ErrorKind::ConnectionReset].contains(&error.kind());
-        if !is_gone && !std::mem::replace(&mut self.has_lost_output, true) {
-            crate::command::protocol_error(&format!("the output cannot be written, so the session ends: {error}"));
+        let is_disconnected = [io::ErrorKind::BrokenPipe, io::ErrorKind::ConnectionReset].contains(&error.kind());
+        if !is_disconnected && !std::mem::replace(&mut self.has_lost_output, true) {
+            crate::command::print_error(&format!("cannot write the output, so the session ends: {error}"));
         }
     }
 }

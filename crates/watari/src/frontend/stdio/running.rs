@@ -1,4 +1,4 @@
-//! A session while it runs: what the client wants of it, and what it tells.
+//! A running session: handles the client's messages and the session's events.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -16,65 +16,64 @@ use crate::dialect::bridge::{Encoder, Incoming};
 use crate::dialect::liveness;
 use crate::frontend::outbox::Outbox;
 
-/// A session that runs, and what is known of it.
+/// A running session and its state.
 pub(super) struct Running {
     pub(super) client: Arc<Client>,
     pub(super) events: Events,
     pub(super) encoder: Encoder,
     open_asks: Vec<AskId>,
-    /// Prompts that have no outcome yet.
+    /// The number of prompts without an outcome.
     pub(super) open_prompts: usize,
     pub(super) is_idle: bool,
-    /// Whether the CLI lists work in the background, which it does not count as running.
+    /// Whether the CLI lists background tasks, which it does not count as running.
     pub(super) has_tasks: bool,
     pub(super) ending: Ending,
-    /// Until when background work may go on.
+    /// The deadline of background work.
     pub(super) give_up_at: Option<Instant>,
 }
 
-/// Whether the session is being ended, and how.
+/// Whether and how the session is ending.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ending {
     No,
-    /// The client has closed its end: what it has asked for is still done.
+    /// The client has closed its input; its prompts still run.
     Draining,
-    /// In good order, at once.
+    /// The session is closed gracefully.
     Closing,
-    /// Because the client wants it or is gone: nothing more is told but the result of the turn.
+    /// The client has aborted or disconnected: only the result of the turn is still sent.
     Aborting,
 }
 
-/// What is to be done with an event that was taken.
+/// What remains to be done after an event.
 pub(super) enum Taken {
-    /// Nothing more.
-    Told,
-    /// The CLI is to have an answer that the client cannot give.
+    /// Nothing.
+    Done,
+    /// Answer an ask that the client cannot answer.
     ToAnswer(AskId, Answer),
-    /// The turn is to be interrupted, for there is no client that could do it.
+    /// Interrupt the turn, because there is no client that could do it.
     ToInterrupt,
-    /// It was the last.
+    /// The event was the last.
     Ended(Box<Exit>),
 }
 
-/// What became of something that the CLI was asked for.
+/// The result of a request to the CLI.
 pub(super) enum Answered {
-    Well,
-    Badly(String),
+    Succeeded,
+    Failed(String),
     ModelChanged(Option<String>),
 }
 
-/// How many requests may wait for an answer of the CLI: fewer than the session's queue has places, so that each is asked
-/// at once.
+/// How many requests may wait for the CLI: fewer than the session's queue holds, so that each is queued immediately.
 const REQUESTS_MAX: usize = 32;
 
-/// What a `start` is told that asks nothing.
+/// The error for a `start` with an empty prompt.
 pub(super) const EMPTY_PROMPT: &str = "prompt is empty: nothing was started";
 
-/// What a second `start` is told.
-pub(super) const STARTED: &str = "the session was started already; send user_message";
+/// The error for a second `start`.
+pub(super) const STARTED: &str = "the session is already started; send user_message";
 
-/// What tools are told that come after the start.
-pub(super) const TOOLS_TOO_LATE: &str = "the session was started already; register_tools comes before start";
+/// The error for tools that are registered after `start`.
+pub(super) const TOOLS_TOO_LATE: &str = "the session is already started; send register_tools before start";
 
 impl Running {
     pub(super) fn new(client: Client, events: Events, encoder: Encoder) -> Running {
@@ -91,7 +90,7 @@ impl Running {
         }
     }
 
-    /// Nobody answers any more, and what was asked for is done to its end.
+    /// Denies the open asks, because no client can answer them, and lets the prompts finish.
     pub(super) async fn drain(&mut self, outbox: &mut Outbox) {
         if self.ending != Ending::No {
             return;
@@ -99,12 +98,12 @@ impl Running {
         self.ending = Ending::Draining;
         for ask in std::mem::take(&mut self.open_asks) {
             self.encoder.cancel_ask(ask, outbox.lines());
-            // One that was closed in the meantime needs no answer.
-            let _refused = self.client.answer(ask, nobody()).await;
+            // An ask that was resolved in the meantime needs no answer.
+            let _refused = self.client.answer(ask, no_client()).await;
         }
     }
 
-    /// Does what the client wants; gives back what is wrong with it.
+    /// Handles a message of the client; returns an error for the client.
     pub(super) async fn take_message(
         &mut self,
         incoming: Incoming,
@@ -125,18 +124,18 @@ impl Running {
             }
             Incoming::Interrupt { cancel_queued } => in_order(requests, async move {
                 let receipt = if cancel_queued { client.interrupt_all().await } else { client.interrupt().await };
-                receipt.err().and_then(|error| unless_idle(&error)).map_or(Answered::Well, Answered::Badly)
+                receipt.err().and_then(|error| unless_idle(&error)).map_or(Answered::Succeeded, Answered::Failed)
             }),
             Incoming::SetModel(model) => in_order(requests, async move {
                 match client.request(Request::SetModel(model.clone())).await {
                     Ok(_) => Answered::ModelChanged(model),
-                    Err(error) => Answered::Badly(format!("set_model: {error}")),
+                    Err(error) => Answered::Failed(format!("set_model: {error}")),
                 }
             }),
             Incoming::SetPermissionMode(mode) => in_order(requests, async move {
                 match client.request(Request::SetPermissionMode(mode)).await {
-                    Ok(_) => Answered::Well,
-                    Err(error) => Answered::Badly(format!("set_permission_mode: {error}")),
+                    Ok(_) => Answered::Succeeded,
+                    Err(error) => Answered::Failed(format!("set_permission_mode: {error}")),
                 }
             }),
             Incoming::Abort => None,
@@ -150,30 +149,30 @@ impl Running {
                 self.is_idle = false;
                 None
             }
-            // The last event says how it ended.
+            // The last event reports how the session ended.
             Err(CommandError::Ended) => None,
             Err(CommandError::Refused(refused)) => Some(refused.to_string()),
         }
     }
 
-    /// Takes note of an event and tells it.
+    /// Updates the state, and sends the event to the client.
     pub(super) fn take_event(&mut self, event: Event, outbox: &mut Outbox) -> Taken {
         if let Event::Ended { exit } = event {
             return Taken::Ended(Box::new(exit));
         }
         self.note(&event);
-        let is_stuck = self.ending == Ending::Draining && matches!(event, Event::CliStalled { .. });
+        let is_stalled = self.ending == Ending::Draining && matches!(event, Event::CliStalled { .. });
         let unanswerable = self.answer_for_the_client(&event);
-        let is_emitted = match self.ending {
+        let is_sent = match self.ending {
             Ending::No | Ending::Draining | Ending::Closing => true,
             Ending::Aborting => matches!(event, Event::TurnFinished { .. }),
         };
-        if is_emitted {
+        if is_sent {
             self.encoder.encode(event, outbox.lines());
         }
         match unanswerable {
-            None if is_stuck => Taken::ToInterrupt,
-            None => Taken::Told,
+            None if is_stalled => Taken::ToInterrupt,
+            None => Taken::Done,
             Some((ask, answer)) => {
                 self.encoder.cancel_ask(ask, outbox.lines());
                 Taken::ToAnswer(ask, answer)
@@ -199,13 +198,13 @@ impl Running {
         }
     }
 
-    /// The answer to what the client cannot answer: a form, for which the dialect has no word, and anything when it has
-    /// gone.
+    /// The answer to an ask that the client cannot answer: a form, which the dialect does not have, or any ask after
+    /// the client has closed its input.
     fn answer_for_the_client(&mut self, event: &Event) -> Option<(AskId, Answer)> {
         let Event::AskOpened { ask, kind } = event else { return None };
         match (kind, self.ending) {
             (AskKind::Form(_), _) => Some((*ask, Answer::Dismiss)),
-            (_, Ending::Draining) => Some((*ask, nobody())),
+            (_, Ending::Draining) => Some((*ask, no_client())),
             (_, Ending::No | Ending::Closing | Ending::Aborting) => {
                 self.open_asks.push(*ask);
                 None
@@ -214,55 +213,54 @@ impl Running {
     }
 }
 
-/// Asks the CLI for something that it may take its time to answer. It is asked before anything that the client says
-/// next, and nobody waits for the answer here.
+/// Sends a request to the CLI before any later message of the client, without waiting for the answer.
 fn in_order(
     requests: &mut JoinSet<Answered>,
     request: impl Future<Output = Answered> + Send + 'static,
 ) -> Option<String> {
     if requests.len() >= REQUESTS_MAX {
-        return Some("too many requests wait for an answer of the CLI; wait for them".to_owned());
+        return Some("too many requests are waiting for the CLI; wait for their answers".to_owned());
     }
     let mut request = Box::pin(request);
-    // The first step puts it into the session's queue.
+    // The first poll puts it into the session's queue.
     match poll_once(request.as_mut()) {
         None => {
             requests.spawn(request);
             None
         }
-        Some(Answered::Badly(problem)) => Some(problem),
-        // Nothing is answered before it was asked.
-        Some(Answered::Well | Answered::ModelChanged(_)) => None,
+        Some(Answered::Failed(problem)) => Some(problem),
+        // A request cannot succeed before it was sent.
+        Some(Answered::Succeeded | Answered::ModelChanged(_)) => None,
     }
 }
 
-fn nobody() -> Answer {
-    Answer::deny("The client has gone, so nobody can answer")
+fn no_client() -> Answer {
+    Answer::deny("The client disconnected, so nobody can answer")
 }
 
-/// An interrupt of nothing has no effect, and that is no error.
+/// The error of an interrupt; none if there was nothing to interrupt, which is no error.
 fn unless_idle(error: &RequestError) -> Option<String> {
     match error {
         RequestError::Command(_) => None,
-        // The last event says how it ended.
+        // The last event reports how the session ended.
         RequestError::Failed(RequestFailure::SessionEnded) => None,
         RequestError::Failed(failed) => Some(format!("interrupt: {failed}")),
     }
 }
 
-/// How a CLI went that should not have.
-pub(super) fn gone(exit: &Exit) -> String {
+/// Describes an unexpected exit of the CLI.
+pub(super) fn unexpected_exit(exit: &Exit) -> String {
     if let ExitReason::Unresponsive { to, seconds } = exit.reason {
         return liveness::unresponsive(to, seconds);
     }
     if exit.reason == ExitReason::ToolServerTaken {
         return TOOL_SERVER_TAKEN.to_owned();
     }
-    let said = if exit.stderr.is_empty() { String::new() } else { format!("; it said: {}", exit.stderr) };
-    format!("{}{said}", liveness::ended(exit.code, exit.signal))
+    let stderr = if exit.stderr.is_empty() { String::new() } else { format!("; stderr: {}", exit.stderr) };
+    format!("{}{stderr}", liveness::ended(exit.code, exit.signal))
 }
 
-/// What is told of a session whose id is none.
+/// The error for a session whose id is not usable.
 pub(super) fn unusable(why: &str) -> String {
     format!(
         "the session was ended, because it can be neither locked nor resumed: Claude Code calls it {why}; check which \

@@ -1,4 +1,4 @@
-//! How far the session of a client is.
+//! The state of the client's session.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -12,22 +12,22 @@ use super::lock::ConversationLock;
 use super::running::{Ending, Running};
 use crate::dialect::bridge::Encoder;
 
-/// How long an abort waits for a lock that is being taken, so that its file is removed. Only the lock of another session that
-/// ends takes longer, and there is nothing of this session yet.
+/// How long an abort waits for a lock that is being taken, so that its file is removed. Only the lock of another
+/// session that is ending takes longer, and nothing of this session exists yet.
 const LOCK_WITHIN: Duration = Duration::from_millis(500);
 
-/// A CLI that is being started; none when the start was given up and nothing of it is left.
+/// The start of the CLI; `Ok(None)` when the start was cancelled and its processes have exited.
 pub(super) type Connecting = Pin<Box<dyn Future<Output = Result<Option<Connected>, String>> + Send>>;
 
-/// A CLI that was started, and the lock of its conversation.
+/// A started CLI, and the lock of its conversation.
 pub(super) struct Connected {
     pub(super) client: Client,
     pub(super) events: Events,
     pub(super) lock: ConversationLock,
 }
 
-/// Locks the conversation, and only then starts the CLI, until the sender of `given_up` is dropped. An error is the reason for
-/// the client.
+/// Locks the conversation and then starts the CLI, unless the sender of `given_up` is dropped. An error is the reason
+/// for the client.
 pub(super) async fn connect(
     mut options: Options,
     mut given_up: oneshot::Receiver<Infallible>,
@@ -36,13 +36,13 @@ pub(super) async fn connect(
         let mut taking = pin!(ConversationLock::take_before(&mut options));
         tokio::select! {
             biased;
-            // May be dropped half-way: it is asked again below.
+            // May be dropped half-way: it is awaited again below.
             _ = &mut given_up => {
-                // Dropped, whatever became of it.
+                // Whatever the result, the lock is released.
                 let _lock = tokio::time::timeout(LOCK_WITHIN, taking).await;
                 return Ok(None);
             }
-            // Is not dropped here.
+            // Never dropped half-way.
             lock = &mut taking => lock?,
         }
     };
@@ -51,25 +51,25 @@ pub(super) async fn connect(
     Ok(connected.map(|(client, events)| Connected { client, events, lock }))
 }
 
-/// How far the session is.
+/// The state of the session.
 pub(super) enum State {
-    /// For `start`.
+    /// The client has not sent `start` yet.
     Waiting,
-    /// The CLI is being started; what the client has said since waits.
+    /// The CLI is being started; later prompts are queued.
     Starting {
         connecting: Connecting,
-        /// Dropped to give the start up. What is being started is then ended, and waited for.
+        /// Dropped to cancel the start. The starting CLI is then terminated, and its exit is awaited.
         give_up: Option<oneshot::Sender<Infallible>>,
         prompts: Vec<Prompt>,
         encoder: Box<Encoder>,
     },
     Running(Box<Running>),
-    /// Nothing of a session is left, or never was.
+    /// The session has ended, or was never started.
     Over,
 }
 
 impl State {
-    /// Whether nothing is told any more, so that there is always room for it.
+    /// Whether events are no longer sent, so that they need no room in the outbox.
     pub(super) fn is_aborting(&self) -> bool {
         match self {
             State::Starting { give_up, .. } => give_up.is_none(),

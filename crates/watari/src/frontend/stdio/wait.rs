@@ -1,4 +1,4 @@
-//! What the front end waits for.
+//! The things that the front end waits for.
 
 use std::future::{Future, pending};
 use std::pin::pin;
@@ -11,7 +11,7 @@ use super::running::Answered;
 use super::state::{Connected, State};
 use crate::standard_streams::{Input, Output};
 
-/// What one wait brought.
+/// The result of one wait.
 pub(super) enum StdioEvent {
     Read(std::io::Result<usize>),
     Wrote(std::io::Result<usize>),
@@ -22,7 +22,7 @@ pub(super) enum StdioEvent {
     Time,
 }
 
-/// What a session brings next; nothing while the client has to take what there is first.
+/// The next event of the session; none while the outbox has no room.
 pub(super) async fn next_of(state: &mut State, has_room: bool) -> StdioEvent {
     match state {
         State::Waiting | State::Over => pending().await,
@@ -30,7 +30,8 @@ pub(super) async fn next_of(state: &mut State, has_room: bool) -> StdioEvent {
         State::Running(running) => {
             let give_up_at = running.give_up_at;
             tokio::select! {
-                // Both may be dropped half-way: an event that was not taken stays, and the timer is made anew.
+                // Both may be dropped half-way: an event that was not taken stays queued, and the timer is created
+                // again.
                 event = running.events.next(), if has_room => StdioEvent::Event(event.map(Box::new)),
                 () = sleep_until(give_up_at) => StdioEvent::Time,
             }
@@ -52,7 +53,7 @@ pub(super) async fn read_more(input: &mut Option<Input>, lines: &mut Lines) -> s
     }
 }
 
-/// Writes, or waits until the client is gone.
+/// Writes, or waits until the client disconnects.
 pub(super) async fn write_more(output: &mut Option<Output>, bytes: &[u8]) -> std::io::Result<usize> {
     match output {
         Some(output) => output.write(bytes).await,
@@ -60,7 +61,7 @@ pub(super) async fn write_more(output: &mut Option<Output>, bytes: &[u8]) -> std
     }
 }
 
-/// What is there at once.
+/// Polls a future once, without waiting.
 pub(super) fn poll_once<T>(future: impl Future<Output = T>) -> Option<T> {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(value) => Some(value),

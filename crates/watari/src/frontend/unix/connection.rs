@@ -13,7 +13,7 @@ use watari_hub::{
 };
 use watari_sdk::Command;
 
-use super::input::{CHUNK_BYTES, Input, LineBudget, Understood};
+use super::input::{CHUNK_BYTES, Input, LineBudget, ParsedLine};
 use super::long_lines::{LoadedLine, LongLines};
 use super::names;
 use super::turn::{LINE_COST_BYTES, Turn};
@@ -22,10 +22,10 @@ use crate::dialect::native::Native;
 use crate::dialect::speaker::{ClientMessage, HelloCause, ProtocolError, Speaker};
 use crate::frontend::outbox::Outbox;
 
-/// How much may wait for a client before it is told no more for now: the rest is in the log.
+/// How many bytes may be buffered for a client before its subscription pauses: further events are in the log.
 const WAITING_BYTES_MAX: usize = 256 * 1024;
 
-/// How many of its commands may be unanswered before no more of its lines are read.
+/// How many commands of a client may be unanswered before no more of its lines are read.
 const UNANSWERED_MAX: usize = 64;
 
 /// One client.
@@ -35,9 +35,9 @@ pub(super) struct Connection {
     handle: Handle,
     /// The number of this connection.
     number: u64,
-    /// Whose command ids its commands have.
+    /// The identity that scopes its command ids.
     identity: ClientIdentity,
-    /// What others are told who it is.
+    /// Its name as shown to other clients.
     name: String,
     input: Input,
     outbox: Outbox,
@@ -45,19 +45,19 @@ pub(super) struct Connection {
     long_lines: LongLines,
     turn: Turn,
     state: watch::Receiver<HostState>,
-    /// The last numbered event that it was told.
+    /// The position of the last durable event that was sent to it.
     position: Position,
     answers: JoinSet<(Option<String>, Option<CommandOutcome>)>,
-    /// Since when it has taken nothing, though there was something.
+    /// Since when it has read nothing, although bytes are waiting for it.
     stuck_since: Option<Instant>,
-    /// Why nothing can be written to it any more. What it sent before still counts.
+    /// Why nothing can be written to it any more. The lines it sent before are still handled.
     unwritable: Option<String>,
 }
 
-/// What one wait brought.
+/// The result of one wait.
 enum ConnectionEvent {
     Readable,
-    Parsed(Understood),
+    Parsed(ParsedLine),
     LineStalled,
     Writable,
     Closed,
@@ -67,7 +67,7 @@ enum ConnectionEvent {
     Slow,
 }
 
-/// That a client is to be let go, and why.
+/// Why a client is disconnected.
 struct Disconnect(String);
 
 impl Connection {
@@ -82,7 +82,7 @@ impl Connection {
             wire,
             speaker,
             number,
-            name: names::shown(&ClientIdentity::Connection(number), number),
+            name: names::display_name(&ClientIdentity::Connection(number), number),
             identity: ClientIdentity::Connection(number),
             long_lines: LongLines::new(budget.long_lines()),
             input: Input::new(budget),
@@ -98,11 +98,11 @@ impl Connection {
         }
     }
 
-    /// Serves it until it goes, or the session ends; says why.
+    /// Serves the client until it disconnects or the session ends; returns the reason.
     pub(super) async fn serve(mut self) -> String {
-        match self.talk().await {
+        match self.exchange().await {
             Ok(()) => {
-                // What became of its last commands is known by now.
+                // The outcomes of its last commands are known by now.
                 while let Some(answered) = self.answers.join_next().await {
                     if let Ok((id, outcome)) = answered {
                         self.send_outcome(id.as_deref(), outcome);
@@ -115,40 +115,40 @@ impl Connection {
         }
     }
 
-    async fn talk(&mut self) -> Result<(), Disconnect> {
+    async fn exchange(&mut self) -> Result<(), Disconnect> {
         if let Some(since) = self.speaker.begins_with()
             && !self.attach(since, Some(HelloCause::Connected)).await
         {
             return Ok(());
         }
         loop {
-            self.turn.pass_on().await;
-            self.write_what_goes();
+            self.turn.yield_if_over().await;
+            self.try_write();
             self.take_rest().await?;
             if self.outbox.is_empty() {
                 self.long_lines.load();
             }
             match self.wait().await {
                 ConnectionEvent::Readable => self.read().await?,
-                ConnectionEvent::Parsed(understood) => {
-                    self.take(understood).await;
+                ConnectionEvent::Parsed(parsed) => {
+                    self.take(parsed).await;
                     self.take_lines().await;
                 }
                 ConnectionEvent::LineStalled => self.input.skip_stalled(),
                 ConnectionEvent::Writable => {}
-                ConnectionEvent::Closed => return Err(Disconnect("it has closed the connection".to_owned())),
+                ConnectionEvent::Closed => return Err(Disconnect("it closed the connection".to_owned())),
                 ConnectionEvent::Delivery(Ok(Delivery::Delivered { cost_bytes })) => {
                     self.turn.spend(cost_bytes);
                     self.delivered();
                 }
                 ConnectionEvent::Delivery(Ok(Delivery::Long(line))) => {
-                    if self.speaker.has_word_for(line.head()) {
+                    if self.speaker.encodes(line.head()) {
                         self.long_lines.push(line);
                     } else {
                         self.delivered();
                     }
                 }
-                ConnectionEvent::Loaded(Ok(line)) => self.tell_long(line).await?,
+                ConnectionEvent::Loaded(Ok(line)) => self.send_long_line(line).await?,
                 ConnectionEvent::Delivery(Ok(Delivery::Lagged)) => {
                     if !self.attach(Since::Lagged(self.position), None).await {
                         return Ok(());
@@ -159,26 +159,26 @@ impl Connection {
                     return Err(self.unreadable(error).await);
                 }
                 ConnectionEvent::Answered(id, outcome) => self.send_outcome(id.as_deref(), outcome),
-                ConnectionEvent::Slow => self.look_if_slow()?,
+                ConnectionEvent::Slow => self.disconnect_if_slow()?,
             }
         }
     }
 
-    /// The log cannot be read: what can be saved of it is there when this client comes back.
+    /// The log cannot be read: the host restores what it can before the client reconnects.
     async fn unreadable(&mut self, error: String) -> Disconnect {
-        let why = format!("{error}; it is written again: connect again");
+        let why = format!("{error}; the host restores it: connect again");
         self.speaker.protocol_error(&ProtocolError::of_storage(why.clone()), self.outbox.lines());
         self.handle.restore().await;
         self.write_last_lines().await;
         Disconnect(why)
     }
 
-    /// Tells a long line. Only this client waits for it.
-    async fn tell_long(&mut self, line: LoadedLine) -> Result<(), Disconnect> {
-        // Nothing is said in its place before it is back.
+    /// Sends a long line. Only this client waits for it.
+    async fn send_long_line(&mut self, line: LoadedLine) -> Result<(), Disconnect> {
+        // The placeholder encodes nothing before the dialect is back.
         let speaker = std::mem::replace(&mut self.speaker, Box::new(Native::default()));
         let Some((speaker, lines)) = line.encode(speaker).await else {
-            return Err(Disconnect("a line could not be told to it; this is a mistake in watari".to_owned()));
+            return Err(Disconnect("a line could not be encoded; this is a bug in watari".to_owned()));
         };
         self.speaker = speaker;
         self.outbox.append(lines);
@@ -186,23 +186,24 @@ impl Connection {
         Ok(())
     }
 
-    /// Waits for the next thing to do. Every arm may be dropped half-way: readiness is only looked at, a line that was
-    /// parsed or loaded stays until it is taken, a follower takes nothing before it has something, an answer that was not taken
-    /// stays, and the timers are made anew.
+    /// Waits for the next thing to do. Every arm may be dropped half-way: readiness is only observed, a line that was
+    /// parsed or loaded stays until it is taken, a subscription consumes nothing before it delivers, an answer stays
+    /// until it is taken, and the timers are created again.
     async fn wait(&mut self) -> ConnectionEvent {
         let Connection { wire, speaker, input, outbox, subscription, long_lines, state, answers, .. } = self;
         let follows = outbox.unwritten().len() < WAITING_BYTES_MAX && long_lines.is_empty();
         let waiting = outbox.unwritten().len();
-        // Of one that is gone, only the parsing of its last line is waited for.
+        // After a client has disconnected, only the parsing of its last line is awaited.
         let is_disconnected = self.unwritable.is_some();
-        let reads = input.wants_more() && outbox.takes_replies() && answers.len() < UNANSWERED_MAX && !is_disconnected;
+        let reads =
+            input.wants_more() && outbox.has_room_for_replies() && answers.len() < UNANSWERED_MAX && !is_disconnected;
         let writes = waiting > 0 && !is_disconnected;
-        // One that has gone meanwhile still meant what it said last.
+        // A client that disconnects while its last line is parsed is noticed later, so that the line takes effect.
         let watches = reads || writes || (!input.is_parsing() && !is_disconnected);
         let (slow_at, stalled_at) = (self.stuck_since.map(|since| since + writing::SLOW_AFTER), input.stalled_at());
         tokio::select! {
-            happened = ready(wire, reads, writes), if watches => happened,
-            understood = input.parsed() => ConnectionEvent::Parsed(understood),
+            event = ready(wire, reads, writes), if watches => event,
+            parsed = input.parsed() => ConnectionEvent::Parsed(parsed),
             () = super::until(stalled_at) => ConnectionEvent::LineStalled,
             Some(answered) = answers.join_next() => match answered {
                 Ok((id, outcome)) => ConnectionEvent::Answered(id, outcome),
@@ -226,11 +227,11 @@ impl Connection {
         }
     }
 
-    /// Lets the client in; false if there is no session any more.
-    async fn attach(&mut self, since: Since, greeting: Option<HelloCause>) -> bool {
+    /// Attaches the client to the session; false if the session has ended.
+    async fn attach(&mut self, since: Since, hello: Option<HelloCause>) -> bool {
         let Some(attached) = self.handle.attach(since).await else { return false };
-        if let Some(greeting) = greeting {
-            self.outbox.reply(|lines| self.speaker.hello(&attached, greeting, lines));
+        if let Some(cause) = hello {
+            self.outbox.reply(|lines| self.speaker.hello(&attached, cause, lines));
         }
         self.position = attached.known;
         self.subscription = Some(attached.subscription);
@@ -245,28 +246,28 @@ impl Connection {
                 self.take_lines().await;
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Err(error) => return Err(Disconnect(format!("it cannot be read: {error}"))),
+            Err(error) => return Err(Disconnect(format!("cannot read from the client: {error}"))),
         }
         Ok(())
     }
 
     async fn take_lines(&mut self) {
-        while let Some(understood) = self.input.next(self.speaker.as_mut()) {
-            self.take(understood).await;
+        while let Some(parsed) = self.input.next(self.speaker.as_mut()) {
+            self.take(parsed).await;
             self.turn.spend(LINE_COST_BYTES);
-            self.turn.pass_on().await;
+            self.turn.yield_if_over().await;
         }
     }
 
-    async fn take(&mut self, understood: Understood) {
-        let Some(received) = understood else { return };
+    async fn take(&mut self, parsed: ParsedLine) {
+        let Some(received) = parsed else { return };
         match received {
             Ok((ClientMessage::Hello { since, key, client }, _)) => {
                 let is_other_session = key.is_some_and(|key| key != self.handle.key().as_str());
                 let since = if is_other_session && since != Since::Now { Since::OtherSession } else { since };
                 self.identity = client.map_or(ClientIdentity::Connection(self.number), ClientIdentity::Named);
-                self.name = names::shown(&self.identity, self.number);
-                // If there is no session any more, following says so.
+                self.name = names::display_name(&self.identity, self.number);
+                // If the session has ended, the subscription reports it.
                 let _ended = self.attach(since, Some(HelloCause::Hello)).await;
             }
             Ok((ClientMessage::Refused { id, message }, _)) => {
@@ -276,7 +277,7 @@ impl Connection {
                 self.submit(id, about, command, fingerprint).await;
             }
             Err(problem) => {
-                tracing::debug!(client = self.name, "a line was not understood: {}", problem.message);
+                tracing::debug!(client = self.name, "cannot parse a line: {}", problem.message);
                 self.outbox.reply(|lines| self.speaker.protocol_error(&problem, lines));
             }
         }
@@ -284,7 +285,7 @@ impl Connection {
 
     async fn submit(&mut self, id: Option<String>, about: Option<String>, command: Command, fingerprint: u64) {
         let verb = command.verb();
-        tracing::debug!(client = self.name, id, "is to {verb}");
+        tracing::debug!(client = self.name, id, "received a command to {verb}");
         let idempotency_key = id.clone().map(|id| IdempotencyKey { client: self.identity.clone(), id, fingerprint });
         let answered = self.handle.submit(CommandOrigin { name: self.name.clone(), idempotency_key }, command).await;
         self.answers.spawn(async move {
@@ -297,7 +298,7 @@ impl Connection {
         });
     }
 
-    /// A client that reads nothing any more is gone once everything it has sent was taken. A long line of it may still have to
+    /// Disconnects a client that reads nothing any more, once all its lines are handled. A long line may still have to
     /// be parsed.
     async fn take_rest(&mut self) -> Result<(), Disconnect> {
         let Some(why) = self.unwritable.clone() else { return Ok(()) };
@@ -306,14 +307,14 @@ impl Connection {
                 return Err(Disconnect(why));
             }
             self.turn.spend(CHUNK_BYTES);
-            self.turn.pass_on().await;
+            self.turn.yield_if_over().await;
             self.take_lines().await;
         }
         Ok(())
     }
 }
 
-/// Waits until something can be read or written, or until the client has gone.
+/// Waits until the connection is readable or writable, or until the client has disconnected.
 async fn ready(wire: &mut Wire, reads: bool, writes: bool) -> ConnectionEvent {
     let ready = match (reads, writes) {
         (true, false) => wire.readable().await.map(|()| ConnectionEvent::Readable),
@@ -337,7 +338,7 @@ async fn follow(
         Some(subscription) => {
             subscription.next(|line| speaker.encode(line, outbox.lines())).await.map_err(|error| error.to_string())
         }
-        // Whoever has not asked for anything still learns that there is nothing to ask for any more.
+        // A client without a subscription is also disconnected when the session ends.
         None => {
             while state.changed().await.is_ok() {}
             Ok(Delivery::Ended)

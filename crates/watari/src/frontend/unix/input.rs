@@ -1,4 +1,4 @@
-//! What a client sends: cut into lines, bounded over all clients, and parsed elsewhere where that takes long.
+//! The input of a client: split into lines, bounded over all clients, with long lines parsed in another thread.
 
 use std::io;
 use std::sync::Arc;
@@ -14,30 +14,30 @@ use super::fingerprint;
 use super::wire::Wire;
 use crate::dialect::speaker::{ClientMessage, ProtocolError, Reader, Speaker};
 
-/// How much is read of a client at once.
+/// How many bytes are read from a client at once.
 pub(super) const CHUNK_BYTES: usize = 16 * 1024;
 
 /// A line longer than this is parsed by another thread, so that the other clients do not wait for it.
 const LONG_LINE_BYTES: usize = 1024 * 1024;
 
-/// How many such lines of a host are parsed at a time. The others wait, each with its client.
+/// How many long lines a host parses at a time. The others wait, each with its client.
 const LONG_LINES_AT_ONCE: usize = 2;
 
-/// How many bytes the host holds of lines that are unfinished or wait to be parsed, over all clients. The line that would
-/// exceed it is skipped, and its client is told so at its end.
+/// How many bytes the host buffers for lines that are unfinished or wait to be parsed, over all clients. A line that
+/// would exceed it is skipped, and its client receives an error at the end of the line.
 const HELD_BYTES_MAX: usize = 128 * 1024 * 1024;
 
-/// What each client may hold beside that, so that short lines are never skipped.
+/// How many bytes each client may buffer in addition, so that short lines are never skipped.
 const FREE_BYTES: usize = 64 * 1024;
 
-/// An unfinished line that is longer than that and does not grow for so long is skipped too: it would hold up the lines of
-/// others.
+/// An unfinished line longer than `FREE_BYTES` that does not grow for this long is skipped, too: it would take the
+/// budget of other clients.
 const STALLED_AFTER: Duration = Duration::from_secs(30);
 
-/// What one line means, with its fingerprint; none if it is blank.
-pub(super) type Understood = Option<Result<(ClientMessage, u64), ProtocolError>>;
+/// A parsed line with its fingerprint; none if the line is blank.
+pub(super) type ParsedLine = Option<Result<(ClientMessage, u64), ProtocolError>>;
 
-/// What the clients of a host share to read.
+/// The budget for lines that the clients of a host share.
 #[derive(Debug, Clone)]
 pub(super) struct LineBudget {
     held: Arc<AtomicUsize>,
@@ -49,27 +49,27 @@ impl LineBudget {
         LineBudget { held: Arc::default(), parsers: Arc::new(Semaphore::new(LONG_LINES_AT_ONCE)) }
     }
 
-    /// The turns of long lines, in both directions.
+    /// The semaphore for long lines in both directions.
     pub(super) fn long_lines(&self) -> Arc<Semaphore> {
         Arc::clone(&self.parsers)
     }
 }
 
-/// The bytes that one client holds of the budget. They are given back when it goes.
+/// The bytes of the budget that one client holds. They are released when it disconnects.
 struct Held {
     budget: LineBudget,
     bytes: usize,
 }
 
 impl Held {
-    /// Holds so many bytes in all from now on; false if that exceeds the budget, and then nothing has changed.
+    /// Sets the number of bytes that the client holds; false, without a change, if that exceeds the budget.
     fn hold(&mut self, bytes: usize) -> bool {
         let bytes = bytes.saturating_sub(FREE_BYTES);
         let others = self.budget.held.load(Ordering::Relaxed).saturating_sub(self.bytes);
         if bytes > self.bytes && others + bytes > HELD_BYTES_MAX {
             return false;
         }
-        // All clients of a host are served by one thread, so nobody comes between.
+        // One thread serves all clients of a host, so the load and the store cannot race.
         self.budget.held.store(others + bytes, Ordering::Relaxed);
         self.bytes = bytes;
         true
@@ -82,7 +82,7 @@ impl Drop for Held {
     }
 }
 
-/// Why a line is skipped though it is not too long by itself.
+/// Why a line is skipped although it is not too long.
 #[derive(Debug, Clone, Copy)]
 enum Skipped {
     NoRoom,
@@ -93,9 +93,9 @@ enum Skipped {
 pub(super) struct Input {
     lines: Lines,
     held: Held,
-    /// The long line that is being parsed: at most one, and no further line is taken before it.
-    parsing: JoinSet<Understood>,
-    /// When the unfinished line grew, if it is a long one.
+    /// The long line that is being parsed: at most one, and later lines wait for it.
+    parsing: JoinSet<ParsedLine>,
+    /// When the unfinished line last grew, if it is long.
     grew_at: Option<Instant>,
     skipped: Option<Skipped>,
     has_ended: bool,
@@ -113,7 +113,7 @@ impl Input {
         }
     }
 
-    /// Whether more is to be read: not while a line is being parsed, and not after the end.
+    /// Whether to read more: not while a line is being parsed, and not after the end.
     pub(super) fn wants_more(&self) -> bool {
         !self.has_ended && !self.is_parsing()
     }
@@ -122,7 +122,7 @@ impl Input {
         !self.parsing.is_empty()
     }
 
-    /// Reads what there is, up to a chunk, and says how much it was. The lines are to be taken next.
+    /// Reads at most a chunk, and returns the number of bytes. The caller takes the lines next.
     pub(super) fn read(&mut self, wire: &Wire) -> io::Result<usize> {
         let count = wire.try_read(self.lines.space_of(CHUNK_BYTES))?;
         if count == 0 {
@@ -132,7 +132,7 @@ impl Input {
         Ok(count)
     }
 
-    /// Reads what is left of a client that is gone; false if there is nothing more.
+    /// Reads the remaining input of a client that has disconnected; false if there is nothing more.
     pub(super) fn read_rest(&mut self, wire: &Wire) -> bool {
         if self.has_ended {
             return false;
@@ -145,70 +145,71 @@ impl Input {
         true
     }
 
-    /// The next line, understood. None if there is no whole one, or if the next is a long one: then it is being parsed,
-    /// and `parsed` has it.
-    pub(super) fn next(&mut self, speaker: &mut dyn Speaker) -> Option<Understood> {
+    /// The next line, parsed. None if there is no complete line, or if the next line is long: another thread parses it,
+    /// and `parsed` returns it.
+    pub(super) fn next(&mut self, speaker: &mut dyn Speaker) -> Option<ParsedLine> {
         if self.is_parsing() {
             return None;
         }
         if let Some(line) = self.lines.take_longer_than(LONG_LINE_BYTES) {
-            self.parse_elsewhere(line, speaker.reader());
+            self.parse_in_thread(line, speaker.reader());
             return None;
         }
         match self.lines.next() {
-            Some(RawLine::Whole(line)) => Some(understand(line, |text| speaker.read(text))),
+            Some(RawLine::Whole(line)) => Some(parse(line, |text| speaker.read(text))),
             Some(RawLine::TooLong { bytes, .. }) => {
                 Some(Some(Err(ProtocolError::new(too_long(bytes, self.skipped.take())))))
             }
             None => {
-                self.account_for_the_rest();
+                self.account_for_unfinished();
                 None
             }
         }
     }
 
-    /// Waits for the line that is being parsed; for ever if there is none. Dropping the future loses nothing.
-    pub(super) async fn parsed(&mut self) -> Understood {
+    /// Waits for the line that is being parsed; forever if there is none. Cancel-safe: dropping the future loses
+    /// nothing.
+    pub(super) async fn parsed(&mut self) -> ParsedLine {
         match self.parsing.join_next().await {
-            Some(Ok(understood)) => understood,
-            // Only a panic while parsing ends it so; the client learns that its line had no effect.
-            Some(Err(_)) => Some(Err(ProtocolError::new("the line could not be parsed; this is a mistake in watari"))),
+            Some(Ok(parsed)) => parsed,
+            // Only a panic while parsing leads here; the client learns that its line had no effect.
+            Some(Err(_)) => Some(Err(ProtocolError::new("the line could not be parsed; this is a bug in watari"))),
             None => std::future::pending().await,
         }
     }
 
-    /// When the unfinished line is given up.
+    /// When the unfinished line is skipped.
     pub(super) fn stalled_at(&self) -> Option<Instant> {
         self.grew_at.map(|grew_at| grew_at + STALLED_AFTER)
     }
 
-    /// Gives up the unfinished line, because no byte of it came for long.
+    /// Skips the unfinished line, because no byte of it arrived for too long.
     pub(super) fn skip_stalled(&mut self) {
         self.skip(Skipped::Stalled);
     }
 
-    fn parse_elsewhere(&mut self, line: Vec<u8>, read: Reader) {
+    fn parse_in_thread(&mut self, line: Vec<u8>, read: Reader) {
         // It was held before as an unfinished line, so there is room for it.
         let _held = self.held.hold(line.len());
         self.grew_at = None;
         let parsers = Arc::clone(&self.held.budget.parsers);
         self.parsing.spawn(async move {
             // The semaphore is never closed.
-            let turn = parsers.acquire_owned().await;
-            // The thread has the turn: it cannot be stopped when the client goes.
+            let permit = parsers.acquire_owned().await;
+            // The thread holds the permit, because it cannot be stopped when the client disconnects.
             let parsed = threads::run(move || {
-                let _turn = turn;
-                understand(&line, read)
+                let _permit = permit;
+                parse(&line, read)
             });
             let parsed = parsed.await;
             parsed.unwrap_or_else(|| {
-                Some(Err(ProtocolError::new("the line could not be parsed; this is a mistake in watari")))
+                Some(Err(ProtocolError::new("the line could not be parsed; this is a bug in watari")))
             })
         });
     }
 
-    /// Every whole line was taken: what is left is the beginning of one.
-    fn account_for_the_rest(&mut self) {
+    /// Accounts for the bytes that are left after all complete lines were taken: an unfinished line.
+    fn account_for_unfinished(&mut self) {
         let unfinished = self.lines.untaken_bytes();
         if self.held.hold(unfinished) {
             self.grew_at = (unfinished > FREE_BYTES).then(Instant::now);
@@ -221,12 +222,12 @@ impl Input {
         self.lines.skip_unfinished();
         self.skipped = Some(why);
         self.grew_at = None;
-        // To hold nothing is always possible.
+        // Holding nothing always succeeds.
         let _held = self.held.hold(0);
     }
 }
 
-fn understand(line: &[u8], read: impl FnOnce(&str) -> Result<ClientMessage, ProtocolError>) -> Understood {
+fn parse(line: &[u8], read: impl FnOnce(&str) -> Result<ClientMessage, ProtocolError>) -> ParsedLine {
     match std::str::from_utf8(line.trim_ascii()) {
         Ok("") => None,
         Ok(text) => Some(read(text).map(|received| (received, fingerprint(text.as_bytes())))),
@@ -239,11 +240,11 @@ fn too_long(bytes: u64, skipped: Option<Skipped>) -> String {
     match skipped {
         None => format!("a line of {bytes} bytes is too long"),
         Some(Skipped::NoRoom) => format!(
-            "a line of {bytes} bytes was skipped: the unfinished lines of all clients may have {mebibytes} MiB together; \
+            "a line of {bytes} bytes was skipped: the unfinished lines of all clients would exceed {mebibytes} MiB; \
              send it again later"
         ),
         Some(Skipped::Stalled) => format!(
-            "a line of {bytes} bytes was skipped: no byte of it came for {} seconds; send it again as a whole",
+            "a line of {bytes} bytes was skipped: no byte of it arrived for {} seconds; send the whole line again",
             STALLED_AFTER.as_secs()
         ),
     }
@@ -254,8 +255,8 @@ mod tests {
     use super::*;
     use crate::dialect::native::Native;
 
-    /// Gives a client bytes as if they were read, and says what it is told.
-    fn told(input: &mut Input, bytes: &[u8]) -> Vec<String> {
+    /// Feeds bytes of a client to its input, and returns the errors that it receives.
+    fn errors(input: &mut Input, bytes: &[u8]) -> Vec<String> {
         input.lines.space_of(CHUNK_BYTES).extend_from_slice(bytes);
         let mut native = Native::default();
         let taken = std::iter::from_fn(|| input.next(&mut native));
@@ -267,17 +268,18 @@ mod tests {
     }
 
     #[test]
-    fn an_unfinished_line_that_stalls_is_given_up_and_told_at_its_end() {
+    fn an_unfinished_line_that_stalls_is_skipped_and_reported_at_its_end() {
         let mut input = Input::new(LineBudget::new());
-        assert_eq!(told(&mut input, &[b'x'; FREE_BYTES]), nothing());
+        assert_eq!(errors(&mut input, &[b'x'; FREE_BYTES]), nothing());
         assert_eq!(input.stalled_at(), None);
-        assert_eq!(told(&mut input, b"x"), nothing());
+        assert_eq!(errors(&mut input, b"x"), nothing());
         assert!(input.stalled_at().is_some());
         input.skip_stalled();
         assert_eq!((input.stalled_at(), input.lines.untaken_bytes(), input.held.bytes), (None, 0, 0));
-        let said = told(&mut input, b"rest\n{}\n");
-        let skipped = "a line of 65541 bytes was skipped: no byte of it came for 30 seconds; send it again as a whole";
-        assert_eq!(said, [skipped, "type is missing; it must be a string"]);
+        let received = errors(&mut input, b"rest\n{}\n");
+        let skipped =
+            "a line of 65541 bytes was skipped: no byte of it arrived for 30 seconds; send the whole line again";
+        assert_eq!(received, [skipped, "type is missing; it must be a string"]);
     }
 
     #[test]
@@ -287,11 +289,11 @@ mod tests {
         let mut second = Input::new(budget.clone());
         assert!(first.held.hold(HELD_BYTES_MAX + FREE_BYTES));
         assert!(!second.held.hold(FREE_BYTES + 1));
-        // One that exceeds it is told so at the end of the line, and shorter ones are taken as always.
-        assert_eq!(told(&mut second, &[b'x'; FREE_BYTES + 1]), nothing());
-        let said = told(&mut second, b"\n{}\n");
-        assert!(said[0].contains("65537 bytes was skipped: the unfinished lines of all clients"), "{said:?}");
-        assert_eq!(said[1], "type is missing; it must be a string");
+        // The client receives an error at the end of a line that exceeds the budget; shorter lines are taken as usual.
+        assert_eq!(errors(&mut second, &[b'x'; FREE_BYTES + 1]), nothing());
+        let received = errors(&mut second, b"\n{}\n");
+        assert!(received[0].contains("65537 bytes was skipped: the unfinished lines of all clients"), "{received:?}");
+        assert_eq!(received[1], "type is missing; it must be a string");
         drop(first);
         assert_eq!(budget.held.load(Ordering::Relaxed), 0);
         assert!(second.held.hold(FREE_BYTES + 1));

@@ -1,17 +1,17 @@
-//! How clients are shown to others.
+//! The names of clients as shown to others.
 
 use watari_hub::ClientIdentity;
 
-/// How a client is shown to others: `client 2`, or its name with the number of its connection. A name that could be read
-/// as something else than one name is quoted, so no client can pass for another: `"client 2" (client 5)`.
-pub(super) fn shown(identity: &ClientIdentity, number: u64) -> String {
+/// The name of a client for others: `client 2`, or its own name with the number of its connection. A name that could be
+/// misread is quoted, so that no client can impersonate another: `"client 2" (client 5)`.
+pub(super) fn display_name(identity: &ClientIdentity, number: u64) -> String {
     let is_plain = |name: &str| {
         !name.is_empty() && name.chars().all(|letter| letter.is_alphanumeric() || "-_.@/+#".contains(letter))
     };
     match identity {
         ClientIdentity::Connection(number) => format!("client {number}"),
         ClientIdentity::Named(name) if is_plain(name) => format!("{name} (client {number})"),
-        // Characters that a terminal obeys or that hide others are escaped with it.
+        // This also escapes characters that a terminal interprets or that hide others.
         ClientIdentity::Named(name) => format!("{name:?} (client {number})"),
     }
 }
@@ -22,8 +22,8 @@ mod tests {
 
     #[test]
     fn a_name_never_passes_for_another_client() {
-        let named = |name: &str| shown(&ClientIdentity::Named(name.to_owned()), 5);
-        assert_eq!(shown(&ClientIdentity::Connection(5), 5), "client 5");
+        let named = |name: &str| display_name(&ClientIdentity::Named(name.to_owned()), 5);
+        assert_eq!(display_name(&ClientIdentity::Connection(5), 5), "client 5");
         assert_eq!(named("web-1"), "web-1 (client 5)");
         assert_eq!(named("渡り"), "渡り (client 5)");
         assert_eq!(named("client 2"), "\"client 2\" (client 5)");

@@ -1,12 +1,12 @@
-//! Turns: all clients of a host are served by one thread, so each does a bounded piece of work and then lets the others.
+//! Turns of clients: one thread serves all clients of a host, so each client yields after a bounded amount of work.
 
-/// How many bytes a client may have read, told and written for it before the others have their turn.
+/// How many bytes are read, encoded and written for a client before it yields to the others.
 const TURN_BYTES: usize = 64 * 1024;
 
-/// What taking a line costs beside its bytes: a short one may be an error to be answered.
+/// The cost of handling a line in addition to its bytes: even a short line may cause an error reply.
 pub(super) const LINE_COST_BYTES: usize = 1024;
 
-/// What a client has cost since the others had their turn.
+/// The work done for a client since it last yielded.
 #[derive(Debug, Default)]
 pub(super) struct Turn {
     spent_bytes: usize,
@@ -17,13 +17,13 @@ impl Turn {
         self.spent_bytes = self.spent_bytes.saturating_add(bytes);
     }
 
-    /// Whether the others are to have their turn.
+    /// Whether it is time to yield.
     pub(super) fn is_over(&self) -> bool {
         self.spent_bytes >= TURN_BYTES
     }
 
-    /// Lets the others have their turn, if this one is over.
-    pub(super) async fn pass_on(&mut self) {
+    /// Yields to the other clients, if this turn is over.
+    pub(super) async fn yield_if_over(&mut self) {
         if self.is_over() {
             self.spent_bytes = 0;
             tokio::task::yield_now().await;
@@ -45,7 +45,7 @@ mod tests {
             for _ in 0..1000 {
                 done.set(done.get() + 16 * 1024);
                 turn.spend(16 * 1024);
-                turn.pass_on().await;
+                turn.yield_if_over().await;
             }
             is_over.set(true);
         };

@@ -1,8 +1,8 @@
-//! The wire to a client. Each kind of readiness has one owner, which waits for it and clears it: `socket` that there is
-//! something to read, `room` that there is room to write. That the client has gone is only looked at and never cleared.
+//! The connection to a client. Each kind of readiness has one owner, which waits for it and clears it: `socket` for
+//! reading, `room` for writing. The readiness that reports a closed connection is only observed and never cleared.
 //!
-//! Room is watched for only while something waits to be written: a socket that is always watched for it wakes its host each
-//! time the client reads.
+//! Room to write is watched only while bytes are unwritten: otherwise the host would wake up each time the client
+//! reads.
 
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -15,9 +15,9 @@ use tokio::io::unix::AsyncFd;
 
 /// A connection that never blocks.
 pub(super) struct Wire {
-    /// Watched for something to read, and so for the end of the connection.
+    /// Watched for readability, and so for the end of the connection.
     socket: AsyncFd<UnixStream>,
-    /// The same connection, watched for room to write while something waits.
+    /// The same connection, watched for room to write while bytes are unwritten.
     room: Option<AsyncFd<UnixStream>>,
 }
 
@@ -26,17 +26,17 @@ impl Wire {
         Ok(Wire { socket: watched_for(Interest::READABLE, stream.into_std()?)?, room: None })
     }
 
-    /// Reads what there is, up to the capacity of the buffer; no byte means that the client has said its last.
+    /// Reads the available bytes, up to the capacity of the buffer; zero means the end of the client's input.
     pub(super) fn try_read(&self, buffer: &mut Vec<u8>) -> io::Result<usize> {
         self.socket.try_io(Interest::READABLE, |socket| read(socket, buffer))
     }
 
-    /// The same whatever is known of the connection: for what a client has left that is gone.
+    /// Reads regardless of the known readiness: the remaining input of a client that has disconnected.
     pub(super) fn read_rest(&self, buffer: &mut Vec<u8>) -> io::Result<usize> {
         read(self.socket.get_ref(), buffer)
     }
 
-    /// Writes what goes. If not everything does, room is watched for from now on.
+    /// Writes without blocking. If the buffer is full, room to write is watched from now on.
     pub(super) fn try_write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let write = |socket: &UnixStream| Ok(send(socket, bytes, SendFlags::NOSIGNAL)?);
         match &self.room {
@@ -51,12 +51,12 @@ impl Wire {
         }
     }
 
-    /// Everything is written: that the client reads is no news any more.
+    /// Stops watching for room to write, because everything is written.
     pub(super) fn all_is_written(&mut self) {
         self.room = None;
     }
 
-    /// Waits until there is something to read, or its end.
+    /// Waits until there are bytes to read, or the end of the input.
     pub(super) async fn readable(&self) -> io::Result<()> {
         self.socket.readable().await.map(drop)
     }
@@ -69,29 +69,30 @@ impl Wire {
         }
     }
 
-    /// Waits until there is something to read (true) or room to write (false).
+    /// Waits until there are bytes to read (true) or room to write (false).
     pub(super) async fn either(&mut self) -> io::Result<bool> {
         self.watch_room()?;
         let Wire { socket, room } = self;
         let Some(room) = room else { return socket.readable().await.map(|_| true) };
         tokio::select! {
-            // Both may be dropped half-way: readiness is only looked at.
+            // Both may be dropped half-way: readiness is only observed.
             ready = socket.readable() => ready.map(|_| true),
             ready = room.writable() => ready.map(|_| false),
         }
     }
 
-    /// Waits until the client has closed the connection in both directions; one that sends nothing any more may still read.
+    /// Waits until the client has closed the connection in both directions; a client that has only ended its input may
+    /// still read.
     ///
-    /// The socket is registered for reading only, so the one thing it ever reports about writing is that nothing can be
-    /// written any more. Room to write never shows here, and nothing is cleared.
+    /// The socket is registered for reading only, so the only thing it reports about writing is that nothing more can
+    /// be written. Room to write is not reported here, and nothing is cleared.
     #[cfg(target_os = "linux")]
     pub(super) async fn closed(&self) -> io::Result<()> {
         self.socket.ready(Interest::WRITABLE).await.map(drop)
     }
 
-    /// Waits until the client has closed the connection. Where the system reports that only to those who want to write, it
-    /// is noticed by the next write.
+    /// Waits until the client has closed the connection. On systems that report it only to writers, the next write
+    /// notices it.
     #[cfg(not(target_os = "linux"))]
     pub(super) async fn closed(&self) -> io::Result<()> {
         std::future::pending().await
@@ -108,7 +109,7 @@ impl Wire {
 
 fn read(socket: &UnixStream, buffer: &mut Vec<u8>) -> io::Result<usize> {
     match rustix::io::read(socket, spare_capacity(buffer)) {
-        // The client has closed without reading everything, which is said once; what it sent is still there.
+        // The client has closed without reading everything. This is reported once; the bytes it sent can still be read.
         Err(Errno::CONNRESET) => Ok(rustix::io::read(socket, spare_capacity(buffer))?),
         read => Ok(read?),
     }

@@ -1,4 +1,4 @@
-//! A namespace by the program `unshare`, and its loopback by rtnetlink(7).
+//! Creates a namespace with the program `unshare`, and raises its loopback over rtnetlink(7).
 
 use std::ffi::OsString;
 use std::io;
@@ -11,10 +11,10 @@ use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketType, recv, sendto,
 use super::Network;
 use crate::command::{fail, print};
 
-/// The program of util-linux, and what makes it give a network of its own without any right to.
+/// The program of util-linux, with the flags for a new network namespace without privileges.
 const UNSHARE: [&str; 4] = ["unshare", "--user", "--map-root-user", "--net"];
 
-/// Goes on as this program with these arguments in a namespace of its own. Comes back only if there can be none.
+/// Replaces this process with the same program in a new namespace. Returns only if no namespace can be created.
 pub(in crate::command::check) fn enter(arguments: &[OsString]) -> Network {
     let Ok(this_program) = std::env::current_exe() else { return Network::Shared };
     let unshare = || {
@@ -23,38 +23,38 @@ pub(in crate::command::check) fn enter(arguments: &[OsString]) -> Network {
         command.args(flags).arg(&this_program);
         command
     };
-    let try_out = unshare().args(["check", "--try-namespace"]).stdin(Stdio::null()).stderr(Stdio::null()).output();
-    // Some systems let us in and give us no right there, and some do not even do that.
+    let trial = unshare().args(["check", "--try-namespace"]).stdin(Stdio::null()).stderr(Stdio::null()).output();
+    // Some systems create a namespace without rights in it, and some run the program in the old namespace.
     let is_another = |output: &Output| Some(String::from_utf8_lossy(&output.stdout).into_owned()) != network_here();
-    if try_out.is_ok_and(|output| output.status.success() && is_another(&output)) {
-        // It returns only if it fails, and then this program goes on as it is.
+    if trial.is_ok_and(|output| output.status.success() && is_another(&output)) {
+        // `exec` returns only if it fails; then this program continues in the shared network.
         let _error = unshare().args(arguments).exec();
     }
     Network::Shared
 }
 
-/// Finds out whether the loopback can be used here, and prints which network this is.
+/// Tests whether the loopback can be used, and prints the id of the network namespace.
 pub(in crate::command::check) fn try_here() -> ExitCode {
     match (raise_loopback(), network_here()) {
         (Ok(()), Some(network)) => print(&network, ExitCode::SUCCESS),
-        (Err(error), _) => fail(&format!("no loopback: {error}")),
-        (Ok(()), None) => fail("which network this is cannot be told"),
+        (Err(error), _) => fail(&format!("cannot raise the loopback: {error}")),
+        (Ok(()), None) => fail("cannot determine the network namespace of this process"),
     }
 }
 
-/// What the system calls the network of this process.
+/// The kernel's id of this process's network namespace.
 fn network_here() -> Option<String> {
     Some(std::fs::read_link("/proc/self/ns/net").ok()?.to_string_lossy().into_owned())
 }
 
-/// Raises the loopback of a new namespace, where it is down.
+/// Raises the loopback of a new namespace, which is down at first.
 pub(in crate::command::check) fn raise_loopback() -> Result<(), io::Error> {
-    // Routes and devices are what a socket of this family is about if nothing else is said.
+    // The default protocol of this family is NETLINK_ROUTE: routes and devices.
     let socket = socket(AddressFamily::NETLINK, SocketType::RAW, None)?;
     sendto(&socket, &set_up(LOOPBACK_INDEX), SendFlags::empty(), &SocketAddrNetlink::new(0, 0))?;
     let mut answer = [0; 256];
     let (_, length) = recv(&socket, &mut answer[..], RecvFlags::empty())?;
-    // The kernel acknowledges with a header and a number: zero, or an error below zero.
+    // The kernel acknowledges with a header and a number: zero, or a negative errno.
     let number = answer[..length].get(16..20).and_then(|bytes| bytes.try_into().ok()).map(i32::from_ne_bytes);
     match number {
         Some(0) => Ok(()),
@@ -66,7 +66,7 @@ pub(in crate::command::check) fn raise_loopback() -> Result<(), io::Error> {
 /// The loopback is the first device of every namespace.
 const LOOPBACK_INDEX: i32 = 1;
 
-/// A message of rtnetlink(7) that asks to set a device up, and to have that acknowledged.
+/// An rtnetlink(7) message that sets a device up and requests an acknowledgement.
 fn set_up(device: i32) -> Vec<u8> {
     const LENGTH: u32 = 32;
     const NEW_LINK: u16 = 16;
@@ -76,11 +76,11 @@ fn set_up(device: i32) -> Vec<u8> {
     message.extend(LENGTH.to_ne_bytes());
     message.extend(NEW_LINK.to_ne_bytes());
     message.extend(REQUEST_AND_ACKNOWLEDGE.to_ne_bytes());
-    // Its number, the sender (the kernel fills it in), the family and the type: all none.
+    // The sequence number, the sender (the kernel fills it in), the family and the type: all zero.
     message.extend([0; 12]);
     message.extend(device.to_ne_bytes());
     message.extend(UP.to_ne_bytes());
-    // Which of the flags are to be changed.
+    // The mask of the flags to change.
     message.extend(UP.to_ne_bytes());
     message
 }

@@ -1,4 +1,4 @@
-//! Where there are no network namespaces.
+//! Systems without network namespaces.
 
 use std::ffi::OsString;
 use std::io;
@@ -12,7 +12,7 @@ pub(in crate::command::check) fn enter(_arguments: &[OsString]) -> Network {
 }
 
 pub(in crate::command::check) fn try_here() -> ExitCode {
-    fail("there are no network namespaces here")
+    fail("this system has no network namespaces")
 }
 
 pub(in crate::command::check) fn raise_loopback() -> Result<(), io::Error> {

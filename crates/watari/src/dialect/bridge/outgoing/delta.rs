@@ -1,23 +1,23 @@
-//! Deltas: nearly all of what is written. The beginning of a block's lines is made once; those that wait for a client
-//! which does not read are joined into one.
+//! Encodes deltas, the hot path. The beginning of a block's lines is encoded once; deltas that wait for a slow client
+//! are joined into one line.
 
 use watari_sdk::BlockId;
 
 use super::line::{self, BridgeMessage, DeltaType};
 use super::text;
 
-/// The deltas of one block, one after the other.
+/// The deltas of one block.
 #[derive(Debug)]
 pub(super) struct Deltas {
     block: BlockId,
     delta_type: DeltaType,
-    /// How their lines begin, up to the text.
+    /// The beginning of their lines, up to the text.
     head: Vec<u8>,
-    /// Where the last line begins and ends, while it can be added to.
+    /// The start and the end of the last line, while it can be extended.
     last: Option<(usize, usize)>,
 }
 
-/// How such a line ends, behind its text.
+/// The end of a line after its text.
 const LINE_END: &[u8] = b"\"}\n";
 
 impl Deltas {
@@ -32,13 +32,13 @@ impl Deltas {
         self.block == block && self.delta_type == delta_type
     }
 
-    /// What was written is now elsewhere, or gone.
+    /// The bytes of the outbox were moved or removed, so the last line cannot be extended.
     pub(super) fn lines_moved(&mut self) {
         self.last = None;
     }
 
-    /// Adds a text: to the last line, if nothing was written after it and the client has not begun to take it, else as
-    /// a line of its own. `behind` is where the client is, if it takes nothing at the moment.
+    /// Appends a text: to the last line, if nothing follows it and the client has not begun to read it, otherwise as a
+    /// separate line. `behind` is the offset of the first unwritten byte, if the client is not reading at the moment.
     pub(super) fn write(&mut self, text: &str, behind: Option<usize>, out: &mut Vec<u8>) {
         let open = self.last.filter(|(start, end)| *end == out.len() && behind.is_some_and(|client| client <= *start));
         let start = match open {

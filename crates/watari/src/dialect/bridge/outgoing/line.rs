@@ -1,4 +1,4 @@
-//! The lines for the client, each with its fields.
+//! The lines for a client of the bridge dialect.
 
 use std::io::Write;
 
@@ -9,14 +9,14 @@ use watari_sdk::AskId;
 
 use crate::dialect::shaped::{Content, Object};
 
-/// What Watari writes, one object a line: the fields that are named here and no others.
-// What is written here after three slashes is what clients read in the schema.
+/// The lines that Watari writes, one object per line, with only the fields listed here.
+// These doc comments are the descriptions in the schema.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub(crate) enum BridgeMessage<'a> {
-    /// The first line: `start` is waited for. One that was written before is not lost.
+    /// The first line: Watari waits for `start`. A `start` that was written before is not lost.
     Ready,
-    /// The session is open. Comes once, and again when its id changes.
+    /// The session is open. Sent once, and again when its id changes.
     SessionInit {
         /// The id of the session, with which it can be resumed.
         session_id: &'a str,
@@ -24,14 +24,14 @@ pub(crate) enum BridgeMessage<'a> {
         model: &'a str,
         /// The version of the CLI.
         claude_code_version: &'a str,
-        /// The names of the tools that the model has.
+        /// The names of the model's tools.
         tools: &'a [String],
-        /// The MCP servers, as the CLI has them: each with a `name` and a `status`.
+        /// The MCP servers in the CLI's format: each with a `name` and a `status`.
         mcp_servers: Vec<Object<'a>>,
-        /// What is asked about before it runs: a word such as `default` or `plan`.
+        /// The permission mode, such as `default` or `plan`.
         permission_mode: &'a str,
     },
-    /// The model begins to write a message.
+    /// The model begins a message.
     StreamMessageStart {
         /// The id of the session.
         session_id: &'a str,
@@ -40,11 +40,11 @@ pub(crate) enum BridgeMessage<'a> {
     StreamContentStart {
         /// The id of the session.
         session_id: &'a str,
-        /// The place of the block in its message, from 0.
+        /// The index of the block in its message, from 0.
         index: u64,
-        /// What the block is: `text`, `thinking`, `tool_use`, or a word that the API adds one day.
+        /// The type of the block: `text`, `thinking`, `tool_use`, or a future type of the API.
         block_type: &'a str,
-        /// Only of a `tool_use`: the id of this use of the tool.
+        /// Only of a `tool_use`: the id of the tool use.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(with = "String")]
         block_id: Option<&'a str>,
@@ -53,169 +53,169 @@ pub(crate) enum BridgeMessage<'a> {
         #[schemars(with = "String")]
         tool_name: Option<&'a str>,
     },
-    /// A block has grown.
+    /// A delta of a block.
     StreamContentDelta {
         /// The id of the session.
         session_id: &'a str,
-        /// The place of the block in its message, from 0.
+        /// The index of the block in its message, from 0.
         index: u64,
-        /// What has grown.
+        /// The type of the delta.
         delta_type: DeltaType,
-        /// What is to be added to the end of the block.
+        /// The text to append to the block.
         text: &'a str,
     },
-    /// A block is complete, or is not to be completed.
+    /// A block is complete, or will not be completed.
     StreamContentStop {
         /// The id of the session.
         session_id: &'a str,
-        /// The place of the block in its message, from 0.
+        /// The index of the block in its message, from 0.
         index: u64,
     },
-    /// The message is complete, or is not to be completed.
+    /// The message is complete, or will not be completed.
     StreamMessageStop {
         /// The id of the session.
         session_id: &'a str,
     },
-    /// A whole message, after it was streamed; of a subagent, one block at a time, which is not streamed.
+    /// A complete message, after it was streamed. A subagent's message is not streamed and is sent one block at a time.
     AssistantMessage {
         /// The id of the session.
         session_id: &'a str,
-        /// The use of a tool that started the subagent which says this; null if none does.
+        /// The id of the tool use that started the subagent; null if it is not a subagent's message.
         parent_tool_use_id: Option<&'a str>,
-        /// The blocks of the message, as the API has them.
+        /// The blocks of the message, in the API's format.
         content: Vec<Object<'a>>,
     },
-    /// May a tool be used? It is waited for a `permission_response`. A question of the model to the user comes as one
-    /// too, of the tool `AskUserQuestion`.
+    /// A tool needs permission: answer with `permission_response`. A question of the model to the user is a request for
+    /// the tool `AskUserQuestion`.
     PermissionRequest {
-        /// Names this request in its answer.
+        /// The id of this request; send it in the answer.
         #[schemars(with = "String")]
         request_id: RequestId,
         /// The name of the tool.
         tool_name: &'a str,
-        /// What it would be used with.
+        /// The input of the tool.
         tool_input: Object<'a>,
-        /// The id of this use of the tool.
+        /// The id of the tool use.
         tool_use_id: &'a str,
     },
-    /// Extension: a request that the client did not answer wants no answer any more.
+    /// Extension: an unanswered request no longer needs an answer.
     PermissionClosed {
-        /// The request.
+        /// The id of the request.
         #[schemars(with = "String")]
         request_id: RequestId,
-        /// Why.
+        /// The reason.
         reason: ClosedReason,
     },
-    /// A tool still runs. Comes every 30 seconds.
+    /// A tool is still running. Sent every 30 seconds.
     ToolProgress {
         /// The id of the session.
         session_id: &'a str,
         /// The name of the tool.
         tool_name: &'a str,
-        /// The id of this use of the tool.
+        /// The id of the tool use.
         tool_use_id: &'a str,
-        /// For how long it has run.
+        /// How long it has been running.
         elapsed_seconds: f64,
     },
-    /// Extension: a tool of the client is to run. It is waited for a `tool_call_result`.
+    /// Extension: the model calls a tool of the client: run it and answer with `tool_call_result`.
     ToolCall {
-        /// Extension: names this call in its answer.
+        /// Extension: the id of this call; send it in the answer.
         #[schemars(with = "String")]
         call_id: CallId,
-        /// Extension: the name of the tool, as it was registered.
+        /// Extension: the registered name of the tool.
         name: &'a str,
-        /// Extension: what it is to be run with: what the model wrote, not checked.
+        /// Extension: the input of the tool, as the model wrote it, not validated.
         input: Object<'a>,
     },
-    /// Extension: a call that the client did not answer wants no result any more.
+    /// Extension: an unanswered tool call no longer needs a result.
     ToolCallClosed {
-        /// Extension: the call.
+        /// Extension: the id of the call.
         #[schemars(with = "String")]
         call_id: CallId,
-        /// Extension: why.
+        /// Extension: the reason.
         reason: ClosedReason,
     },
-    /// Extension: what a tool gave back.
+    /// Extension: the result of a tool.
     ToolResult {
-        /// The id of the use of the tool.
+        /// The id of the tool use.
         tool_use_id: &'a str,
-        /// A text, or blocks as the API has them.
+        /// A text, or blocks in the API's format.
         content: Content<'a>,
-        /// Whether the tool failed, or was not allowed.
+        /// Whether the tool failed or was denied.
         is_error: bool,
     },
-    /// Extension: news of a subagent or of a command in the background.
+    /// Extension: an update of a subagent or of a background command.
     Task {
         /// The id of the session.
         session_id: &'a str,
         /// The id of the task.
         task_id: &'a str,
-        /// What is new.
+        /// What has happened to the task.
         update: TaskStatus,
-        /// The whole report, as the CLI has it.
+        /// The complete report of the CLI.
         detail: Object<'a>,
     },
-    /// What the CLI does at the moment, or a setting that has changed.
+    /// The status of the CLI, or a changed setting.
     Status {
         /// The id of the session.
         session_id: &'a str,
-        /// The CLI's word, such as `requesting` or `compacting`; null when it is over, or when only a setting changed.
+        /// The CLI's status, such as `requesting` or `compacting`; null when it has ended, or if only a setting
+        /// changed.
         status: Option<&'a str>,
         /// Extension: the permission mode, if it has changed.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(with = "String")]
         permission_mode: Option<&'a str>,
-        /// Extension: the model, if it was changed by `set_model`.
+        /// Extension: the model, if `set_model` has changed it.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(with = "String")]
         model: Option<&'a str>,
     },
-    /// A turn is over.
+    /// The result of a turn.
     TurnResult {
         /// The id of the session.
         session_id: &'a str,
-        /// How it ended, in the CLI's words: `success`, `error_during_execution`, `error_max_turns`,
-        /// `error_max_budget_usd` and others. An error of the API is a `success` with `isError`.
+        /// The CLI's name of the result: `success`, `error_during_execution`, `error_max_turns`, `error_max_budget_usd`
+        /// and others. An error of the API is a `success` with `isError`.
         subtype: &'a str,
-        /// What the session has cost so far, in US dollars.
+        /// The cost of the session so far, in US dollars.
         total_cost_usd: f64,
-        /// How many answers of the model it took.
+        /// The number of the model's answers.
         num_turns: u64,
-        /// Whether it went wrong.
+        /// Whether the turn failed.
         is_error: bool,
-        /// The tokens, as the CLI counts them: `input_tokens`, `output_tokens` and others.
+        /// The token usage, as counted by the CLI: `input_tokens`, `output_tokens` and others.
         usage: Object<'a>,
-        /// The last text of the model, or that of an error of the API. Only with the subtype `success`.
+        /// The last text of the model, or the text of an error of the API. Only with the subtype `success`.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(with = "String")]
         result: Option<&'a str>,
-        /// What went wrong, for developers. Only with any other subtype.
+        /// The errors, for developers. Only with other subtypes.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(with = "Vec<String>")]
         errors: Option<&'a [String]>,
-        /// Extension: what the model wrote to fit the schema of `outputFormat`.
+        /// Extension: the model's output that matches the schema of `outputFormat`.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(with = "serde_json::Value")]
         structured_output: Option<&'a RawValue>,
-        /// Extension: what the turn was for.
+        /// Extension: the cause of the turn.
         origin: Origin,
     },
-    /// Extension: in the place of the turn's result, the message has no turn and will not get one.
+    /// Extension: instead of a result, the message has no turn and will not get one.
     MessageDropped {
-        /// Why.
+        /// The reason.
         reason: DroppedReason,
     },
     /// Something went wrong.
     Error {
-        /// What went wrong and what to do.
+        /// The cause and the remedy.
         message: &'a str,
-        /// Whether the session is over: then the process exits.
+        /// Whether the error ends the session; then the process exits.
         fatal: bool,
     },
 }
 
-/// What has grown: the text of a block of text, the text of a block of thinking, or the input of a tool, as a piece of
-/// JSON.
+/// The type of a delta: text, thinking, or a fragment of the JSON of a tool's input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub(crate) enum DeltaType {
     #[serde(rename = "text_delta")]
@@ -226,8 +226,8 @@ pub(crate) enum DeltaType {
     InputJson,
 }
 
-/// Why a request wants no answer any more. `expired`: nobody answered in time, so that it is a no. `cancelled`: the CLI
-/// has taken it back, or nobody can answer it any more.
+/// Why a request no longer needs an answer. `expired`: the client did not answer in time, so it was denied.
+/// `cancelled`: the CLI has withdrawn it, or it can no longer be answered.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ClosedReason {
@@ -235,7 +235,7 @@ pub(crate) enum ClosedReason {
     Cancelled,
 }
 
-/// What is new of a task.
+/// What has happened to a task.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "TaskNews")]
@@ -246,8 +246,8 @@ pub(crate) enum TaskStatus {
     Ended,
 }
 
-/// What a turn was for. `prompt`: a message of the client. `task`: something in the background has ended, of which the
-/// CLI speaks by itself.
+/// The cause of a turn. `prompt`: a message of the client. `task`: a background task has ended, and the CLI began the
+/// turn by itself.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Origin {
@@ -255,7 +255,7 @@ pub(crate) enum Origin {
     Task,
 }
 
-/// Why a message has no turn. `cancelled`: an `interrupt` with `cancelQueued` took it back. `lost`: the CLI gave no
+/// Why a message has no turn. `cancelled`: an `interrupt` with `cancelQueued` cancelled it. `lost`: the CLI gave no
 /// result for it.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -264,7 +264,7 @@ pub(crate) enum DroppedReason {
     Lost,
 }
 
-/// A call as the client names it: `call_1`, `call_2` and so on.
+/// The client's name of a tool call: `call_1`, `call_2` and so on.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CallId(pub(super) AskId);
 
@@ -274,7 +274,7 @@ impl Serialize for CallId {
     }
 }
 
-/// An ask as the client names it: `req_1`, `req_2` and so on.
+/// The client's name of a permission request: `req_1`, `req_2` and so on.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RequestId(pub(super) AskId);
 
@@ -284,9 +284,9 @@ impl Serialize for RequestId {
     }
 }
 
-/// Adds a line.
+/// Appends a line.
 pub(super) fn write(line: &BridgeMessage<'_>, out: &mut Vec<u8>) {
-    // Writing to memory does not fail, and no line has a key that is no text.
+    // Writing to memory does not fail, and all keys are strings.
     let _written = serde_json::to_writer(&mut *out, line);
     let _written = out.write_all(b"\n");
 }

@@ -1,4 +1,4 @@
-//! What a client reads, from what the CLI says.
+//! Lines of the CLI, and the lines that a client receives.
 
 use std::time::{Duration, Instant};
 
@@ -9,8 +9,8 @@ use crate::dialect::judge::BRIDGE;
 
 const SESSION: &str = "11111111-1111-4111-8111-111111111111";
 
-/// Plays lines of the CLI, and writes down the lines for the client. A line that begins with `wait` lets time pass, one
-/// with `prompt` sends a prompt.
+/// Plays lines of the CLI, and returns the lines for the client. A line that begins with `wait` lets time pass, a line
+/// that begins with `prompt` sends a prompt.
 fn play(streams: bool, script: &str) -> String {
     let mut now = Instant::now();
     let config = Config { answer_within: Some(Duration::from_secs(60)), ..Config::default() };
@@ -54,10 +54,10 @@ fn play(streams: bool, script: &str) -> String {
     text(out).replace(SESSION, "S")
 }
 
-/// Lines as a text, if they are what the schema says.
+/// The lines as a text, after they were validated against the schema.
 fn text(lines: Vec<u8>) -> String {
     for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-        // A number that is out of range is passed on as it is, but not read here.
+        // A number out of range is passed on unchanged, and not parsed here.
         let line = String::from_utf8_lossy(line).replace("1e400", "1e40");
         BRIDGE.judge("from_watari", &serde_json::from_str(&line).unwrap()).unwrap();
     }
@@ -201,8 +201,8 @@ fn deltas_that_wait_are_joined_and_those_that_are_taken_are_not() {
     let (one, two) = (BlockId(1), BlockId(2));
     let mut encoder = Encoder::new(true);
     encoder.session_id = Some("S".to_owned());
-    let places = vec![(one, 0), (two, 1)];
-    encoder.streaming = Some(Streaming { message: MessageId("m".to_owned()), places, content: Vec::new() });
+    let indices = vec![(one, 0), (two, 1)];
+    encoder.streaming = Some(Streaming { message: MessageId("m".to_owned()), indices, content: Vec::new() });
     let mut out = Vec::new();
     let mut grow = |encoder: &mut Encoder, block, text: &str, behind| {
         encoder.client_is_at(behind);
@@ -238,7 +238,7 @@ fn a_delta_costs_at_most_two_allocations() {
         let mut machine = Machine::start(Config::default(), now);
         let mut encoder = Encoder::new(true);
         let mut out = Vec::with_capacity(4 * 1024 * 1024);
-        let mut say = |line: &str| {
+        let mut feed = |line: &str| {
             machine.handle_line(line.as_bytes(), now);
             while let Some(output) = machine.poll_output() {
                 if let Output::Event(event) = output {
@@ -246,15 +246,15 @@ fn a_delta_costs_at_most_two_allocations() {
                 }
             }
         };
-        say(&format!(r#"{{"type":"system","subtype":"init","session_id":"{SESSION}","model":"m"}}"#));
+        feed(&format!(r#"{{"type":"system","subtype":"init","session_id":"{SESSION}","model":"m"}}"#));
         let event = |event: &str| format!(r#"{{"type":"stream_event","event":{event},"parent_tool_use_id":null}}"#);
-        say(&event(r#"{"type":"message_start","message":{"id":"m1","model":"m"}}"#));
-        say(&event(r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#));
+        feed(&event(r#"{"type":"message_start","message":{"id":"m1","model":"m"}}"#));
+        feed(&event(r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#));
         let delta =
             format!(r#"{{"type":"content_block_delta","index":0,"delta":{{"type":"text_delta","text":"{text}"}}}}"#);
         let delta = event(&delta);
-        say(&delta);
-        let counted = allocation_counter::measure(|| (0..DELTAS).for_each(|_| say(&delta)));
+        feed(&delta);
+        let counted = allocation_counter::measure(|| (0..DELTAS).for_each(|_| feed(&delta)));
         assert_eq!(out.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).count() as u64, 4 + DELTAS);
         assert!(counted.count_total <= 2 * DELTAS, "{} for {DELTAS} deltas of {text:?}", counted.count_total);
     }

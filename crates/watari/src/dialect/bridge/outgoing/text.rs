@@ -1,11 +1,11 @@
-//! Texts as they stand in a JSON string: the hot path of writing.
+//! Escapes texts for JSON strings: the hot path of writing.
 
 use std::io::Write;
 
-/// How much is looked at at once, so that the compiler can compare many bytes in one step.
+/// How many bytes are examined at once, so that the compiler can use vector instructions.
 const STRIDE: usize = 32;
 
-/// Adds a text, without quotes, as `serde_json` writes it; that one looks at every byte by itself.
+/// Appends a text without quotes, escaped as `serde_json` does, which examines every byte separately.
 pub(super) fn write(text: &str, out: &mut Vec<u8>) {
     let mut rest = text.as_bytes();
     while let Some(place) = first_to_escape(rest) {

@@ -1,4 +1,4 @@
-//! The schema says of a line what the reader says of it.
+//! The schema and the reader accept the same lines.
 
 use serde_json::json;
 
@@ -42,8 +42,8 @@ fn deny() -> Value {
     json!({"behavior": "deny", "message": "no", "interrupt": true})
 }
 
-/// Values of every kind, among them every object that fits somewhere, and every word that the schema has or the reader
-/// names where it knows better.
+/// Values of every kind, including every object that is valid somewhere, every constant of the schema, and every word of
+/// the reader's errors, which list the values that it accepts.
 fn values(schema: &Value) -> Vec<Value> {
     let mut values = checks::values(schema);
     values.extend([
@@ -69,9 +69,9 @@ fn values(schema: &Value) -> Vec<Value> {
     for name in names_in(&schema["$defs"]["StartOptions"]) {
         for wrong in [json!("a word"), json!(["a word"])] {
             let line = json!({"type": "start", "prompt": "go", "options": {name: wrong}});
-            let told = read(line.to_string().as_bytes()).err().unwrap_or_default();
-            let words = told.split(|letter: char| !letter.is_alphanumeric());
-            values.extend(words.flat_map(|word| [json!(word), json!([word])]));
+            let error = read(line.to_string().as_bytes()).err().unwrap_or_default();
+            let candidates = error.split(|letter: char| !letter.is_alphanumeric());
+            values.extend(candidates.flat_map(|word| [json!(word), json!([word])]));
         }
     }
     values.sort_by_key(Value::to_string);
@@ -89,7 +89,7 @@ fn the_schema_names_what_the_reader_asks_for_and_nothing_else() {
         assert_eq!(names_in(&definitions[kind]), asked_for(&message, incoming::message), "{kind}");
         read.push(json!({"$ref": format!("#/$defs/{kind}")}));
     }
-    // An answer is a yes or a no.
+    // An answer allows or denies.
     read.dedup();
     assert_eq!(definitions["to_watari"]["oneOf"], Value::from(read));
     assert_eq!(names_in(&definitions["StartOptions"]), asked_for(&json!({}), options::read));
@@ -98,7 +98,7 @@ fn the_schema_names_what_the_reader_asks_for_and_nothing_else() {
     assert_eq!(names_in(&answers[1]), asked_for(&deny(), incoming::answer));
     assert_eq!(
         names_in(&definitions["ClientTool"]),
-        asked_for(&tool(), |given| crate::dialect::content::tool(given, "inputSchema"))
+        asked_for(&tool(), |members| crate::dialect::content::tool(members, "inputSchema"))
     );
 }
 
@@ -114,7 +114,7 @@ fn the_reader_takes_a_line_exactly_if_the_schema_does() {
     }
     lines.extend(variations(&tool(), &values, |tool| json!({"type": "register_tools", "tools": [tool]})));
     for name in names_in(&document["$defs"]["StartOptions"]) {
-        // A copy needs something to be copied.
+        // A fork needs a session to resume.
         let more = if name == "forkSession" { json!({"resume": SESSION}) } else { json!({}) };
         let start = |options: Value| {
             let mut all = more.clone();

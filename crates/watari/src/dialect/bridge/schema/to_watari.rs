@@ -1,4 +1,4 @@
-//! The shapes of what a client writes. Only the schema is made of them: the reader is `incoming.rs`.
+//! The shapes of the lines that a client writes, used only for the schema: `incoming.rs` parses the lines.
 
 #![expect(dead_code, reason = "only their shapes are used")]
 
@@ -10,78 +10,78 @@ use serde_json::{Map, Value};
 use crate::dialect::limits::WHOLE_MAX;
 use crate::dialect::schema::shapes::{CallContent, PromptBlock, TOOL_NAME, ToolSchema};
 
-/// What a client writes, one object a line. Null stands for a field that is not there.
+/// The lines that a client writes, one object per line. A null field counts as absent.
 #[derive(JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub(super) enum ToWatari {
-    /// Begins the session. Once, before all others.
+    /// Starts the session. Sent once, before all others.
     Start {
         /// The first message.
         prompt: String,
-        /// What the session is to be like.
+        /// The options of the session.
         options: Option<Box<StartOptions>>,
     },
-    /// The next message. During a turn it waits for a turn of its own.
+    /// The next message. During a turn it is queued for its own turn.
     UserMessage {
-        /// What the user says.
+        /// The text of the user.
         text: String,
-        /// Images, as content blocks in the shape of the API. They follow the text.
+        /// Images, as content blocks in the API's format. They follow the text.
         images: Option<Vec<PromptBlock>>,
-        /// Documents, as content blocks in the shape of the API. They follow the images.
+        /// Documents, as content blocks in the API's format. They follow the images.
         documents: Option<Vec<PromptBlock>>,
     },
     /// Answers a `permission_request`.
     PermissionResponse {
-        /// The request, as it was named there.
+        /// The `requestId` of the `permission_request`.
         #[schemars(extend("pattern" = "^req_[0-9]{1,19}$"))]
         request_id: String,
         /// The answer.
         result: PermissionResult,
     },
-    /// Ends the session at once.
+    /// Ends the session immediately.
     Abort,
-    /// Extension: ends the turn, not the session.
+    /// Extension: interrupts the turn, not the session.
     Interrupt {
-        /// Extension: whether messages that wait for their turn are dropped too.
+        /// Extension: whether queued messages are dropped, too.
         cancel_queued: Option<bool>,
     },
-    /// Extension: another model from the next turn on.
+    /// Extension: changes the model from the next turn on.
     SetModel {
-        /// Extension: its name; without one, the CLI's own choice.
+        /// Extension: the name of the model. Default: the CLI's choice.
         model: Option<String>,
     },
-    /// Extension: another permission mode.
+    /// Extension: changes the permission mode.
     SetPermissionMode {
         /// Extension: the mode.
         mode: PermissionMode,
     },
-    /// Extension: tools that the client runs itself. Before `start`; the last one counts.
+    /// Extension: registers the tools that the client runs. Sent before `start`; the last one counts.
     RegisterTools {
         /// Extension: the tools.
         tools: Vec<ClientTool>,
     },
     /// Extension: answers a `tool_call`.
     ToolCallResult {
-        /// Extension: the call, as it was named there.
+        /// Extension: the `callId` of the `tool_call`.
         #[schemars(extend("pattern" = "^call_[0-9]{1,19}$"))]
         call_id: String,
-        /// Extension: what the tool gives back.
+        /// Extension: the result of the tool.
         content: CallContent,
-        /// Extension: whether it failed; then the content says why.
+        /// Extension: whether the tool failed; then the content is the reason.
         is_error: Option<bool>,
     },
 }
 
-/// A tool that the client runs itself. The model knows it as `mcp__client__` and its name.
+/// A tool that the client runs. Its name for the model is `mcp__client__` followed by `name`.
 #[derive(JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ClientTool {
-    /// Its name: up to 51 letters, digits, `_` and `-`. It does not begin with `_`, and has no `__` in it.
+    /// The tool's name: up to 51 letters, digits, `_` and `-`. It may not begin with `_` or contain `__`.
     #[schemars(extend("pattern" = TOOL_NAME, "maxLength" = 51))]
     name: String,
-    /// What the model is told of it.
+    /// The description for the model.
     description: Option<String>,
-    /// What it is run with, as a JSON Schema of an object; any object if there is nothing.
+    /// The JSON Schema of its input, which is an object. Default: any object.
     input_schema: Option<ToolSchema>,
 }
 
@@ -89,81 +89,81 @@ pub(super) struct ClientTool {
 #[derive(JsonSchema)]
 #[serde(tag = "behavior", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub(super) enum PermissionResult {
-    /// Yes.
+    /// Allows the tool to run.
     Allow {
-        /// What the tool is used with instead. Without it, or if it is empty, it runs as it was asked for.
+        /// An edited input that replaces the original input. If absent or empty, the original input is used.
         updated_input: Option<Map<String, Value>>,
-        /// Rules that hold from now on, in the shape of the CLI.
+        /// Permission rules to add, in the CLI's format.
         updated_permissions: Option<Vec<Value>>,
     },
-    /// No.
+    /// Denies it.
     Deny {
-        /// What the model reads; `User denied` if there is nothing.
+        /// The reason for the model. Default: `User denied`.
         message: Option<String>,
-        /// Whether the turn ends too.
+        /// Whether to interrupt the turn, too.
         interrupt: Option<bool>,
     },
 }
 
-/// What a session is to be like. All of it can be left out; one that is not known is told by an `error`, and the session
-/// starts without it.
+/// The options of a session. All are optional. An unknown option is reported by an `error`, and the session starts
+/// without it.
 #[derive(JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct StartOptions {
-    /// The folder to work in; otherwise that of the process.
+    /// The working directory. Default: that of the process.
     cwd: Option<String>,
-    /// The id of a session that goes on. Not together with `continue`.
+    /// The id of the session to resume. Not together with `continue`.
     resume: Option<String>,
-    /// The model; otherwise the CLI's own choice.
+    /// The model. Default: the CLI's choice.
     model: Option<String>,
-    /// The system prompt; otherwise it is empty.
+    /// The system prompt. Default: empty.
     system_prompt: Option<SystemPrompt>,
-    /// What is asked about; `default` if there is nothing.
+    /// The permission mode. Default: `default`.
     permission_mode: Option<PermissionMode>,
-    /// The names of tools that the model does not get.
+    /// The names of tools that the model may not use.
     disallowed_tools: Option<Vec<String>>,
-    /// After how many answers of the model a turn ends: 1 or more.
+    /// The number of the model's answers after which a turn ends: 1 or more.
     #[schemars(extend("minimum" = 1, "maximum" = u32::MAX))]
     max_turns: Option<u32>,
-    /// How many tokens the model may think for; 0 for none.
+    /// The limit for thinking, in tokens; 0 disables it.
     #[schemars(extend("maximum" = u32::MAX))]
     max_thinking_tokens: Option<u32>,
-    /// What the session may cost, in US dollars.
+    /// The cost limit of the session, in US dollars.
     max_budget_usd: Option<f64>,
-    /// The settings files that count; otherwise all three.
+    /// The settings files to read. Default: all three.
     setting_sources: Option<Vec<SettingSource>>,
-    /// Variables that are added to the inherited ones; null takes one away. Watari's own, such as `CLAUDE_CODE_ENTRYPOINT`, keep
-    /// their values.
+    /// Environment variables to add to the inherited ones; null removes a variable. Watari's own variables, such as
+    /// `CLAUDE_CODE_ENTRYPOINT`, keep their values.
     env: Option<BTreeMap<String, Option<String>>>,
-    /// Whether messages are streamed as they are written; otherwise they are.
+    /// Whether to stream messages as they are written. Default: true.
     include_partial_messages: Option<bool>,
-    /// Extension: how long a permission request waits for its answer, in milliseconds: a minute if there is nothing, 0
-    /// for ever.
+    /// Extension: the time limit for the answer to a permission request, in milliseconds; 0 means no limit. Default:
+    /// one minute.
     #[schemars(extend("maximum" = WHOLE_MAX))]
     permission_timeout_ms: Option<u64>,
-    /// Extension: the names of tools that are not asked about.
+    /// Extension: the names of tools that run without a permission request.
     allowed_tools: Option<Vec<String>>,
-    /// Extension: what `resume` names stays as it is, and its copy goes on. Needs `resume`.
+    /// Extension: whether to continue in a copy of the session that `resume` names. Needs `resume`.
     fork_session: Option<bool>,
-    /// Extension: the last session of the folder goes on.
+    /// Extension: whether to continue the latest session of the working directory.
     r#continue: Option<bool>,
-    /// Extension: MCP servers by name, in the shape of the CLI.
+    /// Extension: MCP servers by name, in the CLI's format.
     mcp_servers: Option<BTreeMap<String, Map<String, Value>>>,
-    /// Extension: kinds of subagents by name, in the shape of the CLI.
+    /// Extension: kinds of subagents by name, in the CLI's format.
     agents: Option<BTreeMap<String, Map<String, Value>>>,
-    /// Extension: more folders in which tools may work.
+    /// Extension: additional directories in which tools may work.
     additional_directories: Option<Vec<String>>,
     /// Extension: plugins to load.
     plugins: Option<Vec<Plugin>>,
-    /// Extension: settings above those of the files.
+    /// Extension: settings that override those of the files.
     settings: Option<Settings>,
-    /// Extension: how hard the model tries.
+    /// Extension: the effort of the model.
     effort: Option<Effort>,
-    /// Extension: the shape of the answer.
+    /// Extension: the format of the answer.
     output_format: Option<OutputFormat>,
 }
 
-/// What is asked about before it runs. `bypassPermissions` needs `watari stdio --allow-bypass`.
+/// The permission mode. `bypassPermissions` needs `watari stdio --allow-bypass`.
 #[derive(JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum PermissionMode {
@@ -184,7 +184,7 @@ enum SettingSource {
     Local,
 }
 
-/// How hard the model tries.
+/// The effort of the model.
 #[derive(JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Effort {
@@ -199,18 +199,18 @@ enum Effort {
 #[derive(JsonSchema)]
 #[serde(untagged)]
 enum SystemPrompt {
-    /// The whole of it.
+    /// A complete system prompt.
     Text(String),
-    /// One that the CLI has.
+    /// A system prompt of the CLI.
     Preset {
-        /// Which one.
+        /// The name of the system prompt.
         preset: Preset,
-        /// What is added to it.
+        /// Text to append to it.
         append: Option<String>,
     },
 }
 
-/// A system prompt that the CLI has.
+/// A system prompt of the CLI.
 #[derive(JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Preset {
@@ -220,7 +220,7 @@ enum Preset {
 /// A plugin.
 #[derive(JsonSchema)]
 struct Plugin {
-    /// Its folder.
+    /// The path of its folder.
     path: String,
 }
 
@@ -230,15 +230,15 @@ struct Plugin {
 enum Settings {
     /// The path of a file.
     File(String),
-    /// The settings themselves, in the shape of the CLI.
+    /// The settings themselves, in the CLI's format.
     Inline(Map<String, Value>),
 }
 
-/// The shape of an answer.
+/// The format of an answer.
 #[derive(JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum OutputFormat {
-    /// JSON that fits a schema.
+    /// JSON that matches a schema.
     JsonSchema {
         /// The schema.
         schema: Map<String, Value>,

@@ -1,4 +1,4 @@
-//! The schema says of a line what the reader says of it.
+//! The schema and the reader accept the same lines.
 
 use serde_json::json;
 
@@ -115,7 +115,7 @@ fn the_schema_names_what_the_reader_asks_for_and_nothing_else() {
 #[test]
 fn the_reader_takes_a_line_exactly_if_the_schema_does() {
     let schema = schema();
-    // The words of events are too many, and mean nothing here.
+    // The constants of events are too many, and irrelevant here.
     let written = ["hello", "abort", "AnswerGiven", "HookOutput", "RequestMade", "PermissionMode", "Since"];
     let mut values = checks::values(&written.map(|name| schema["$defs"][name].clone()).into());
     values.extend([

@@ -1,4 +1,4 @@
-//! The shapes of what a client writes. Only the schema is made of them: the reader is `incoming.rs`.
+//! The shapes of the lines that a client writes, used only for the schema: `incoming.rs` parses the lines.
 
 #![expect(dead_code, reason = "only their shapes are used")]
 
@@ -11,49 +11,49 @@ use serde_json::{Map, Value};
 use crate::dialect::limits::WHOLE_MAX;
 use crate::dialect::schema::shapes::{CallContent, ClientTool, Name, NonEmpty, PromptBlock, Since};
 
-/// What a client writes, one object a line. Null stands for a field that is not there.
+/// The lines that a client writes, one object per line. A null field counts as absent.
 #[derive(JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum ToWatari {
-    /// The first line: before it nothing is told, and no command is carried out. Its answer is a `hello` too.
+    /// The first line: before it no events are sent, and commands are refused. The reply is a `hello`, too.
     Hello {
-        /// The versions of this dialect that the client speaks, with 1 among them.
+        /// The versions of this dialect that the client supports; 1 must be among them.
         #[schemars(extend("contains" = {"const": super::super::PROTOCOL}))]
         protocol: Vec<Version>,
-        /// From where it wants to be told; what still holds and what happens from now on if there is nothing.
+        /// Where the replay begins. Default: no replay, only the snapshot and live events.
         since: Option<Since>,
-        /// The session that it follows, by the `key` it was told: if another is here, everything is told, with `resume`
-        /// `gap`.
+        /// The `key` of the session that the client expects. If the host serves another session, it replays all events,
+        /// with `resume` `gap`.
         key: Option<String>,
-        /// The client's name, which is the same when it comes back: its ids of commands are then known.
+        /// The client's name, stable across reconnects: it identifies the client's command ids.
         client: Option<Name>,
     },
-    /// A prompt. During a turn it waits for a turn of its own.
+    /// A prompt. During a turn it is queued for its own turn.
     Prompt {
-        /// What it says.
+        /// The content of the prompt.
         content: PromptContent,
     },
-    /// Ends the turn that runs, not the session.
+    /// Interrupts the running turn, not the session.
     Interrupt {
-        /// Whether prompts that wait for their turn are dropped too.
+        /// Whether queued prompts are dropped, too.
         cancel_queued: Option<bool>,
     },
     /// Answers an ask.
     Answer {
-        /// The ask, as it was named in `ask_opened`.
+        /// The number of the ask, from `ask_opened`.
         #[schemars(extend("maximum" = WHOLE_MAX))]
         ask: u64,
         /// The answer.
         answer: AnswerInput,
     },
-    /// Asks the CLI for something. Its answer is the event `request_answered`.
+    /// Sends a request to the CLI. Its answer is the event `request_answered`.
     Request {
-        /// What.
+        /// The request.
         request: RequestMade,
     },
-    /// Ends the session in good order.
+    /// Closes the session gracefully.
     Close,
-    /// Ends the session now.
+    /// Ends the session immediately.
     Abort,
 }
 
@@ -74,192 +74,192 @@ impl JsonSchema for Version {
     }
 }
 
-/// What a prompt says.
+/// The content of a prompt.
 #[derive(JsonSchema)]
 #[serde(untagged)]
 pub(super) enum PromptContent {
     /// A text.
     Text(String),
-    /// Texts, images and documents, as content blocks in the shape of the API.
+    /// Texts, images and documents, as content blocks in the API's format.
     Blocks(Vec<PromptBlock>),
 }
 
 /// The answer to an ask. Permissions and plans take `allow` or `deny`, questions also `choose`, hooks `hook`, forms
-/// `submit`, `decline` or `dismiss`, calls of a tool `tool_result` or `deny`.
+/// `submit`, `decline` or `dismiss`, tool calls `tool_result` or `deny`.
 #[derive(JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum AnswerInput {
-    /// The tool may run.
+    /// Allows the tool to run.
     Allow {
-        /// What it is run with instead, the whole of it.
+        /// An edited input that replaces the original input.
         #[schemars(with = "Option<NonEmpty>")]
         input: Option<Map<String, Value>>,
-        /// Rules that hold from now on, in the shape of the CLI.
+        /// Permission rules to add, in the CLI's format.
         permissions: Option<Vec<Value>>,
     },
-    /// It may not.
+    /// Denies it.
     Deny {
-        /// What the model reads; `User denied` if there is nothing.
+        /// The reason for the model. Default: `User denied`.
         message: Option<String>,
-        /// Whether the turn ends too.
+        /// Whether to interrupt the turn, too.
         interrupt: Option<bool>,
     },
-    /// What the user chose.
+    /// The user's choices.
     Choose {
-        /// By the text of each question.
+        /// The choices by the text of each question.
         choices: BTreeMap<String, String>,
     },
-    /// What a hook says.
+    /// The result of a hook.
     Hook {
         /// Its output.
         output: HookOutput,
     },
-    /// A form that was filled in.
+    /// A completed form.
     Submit {
         /// Its content.
         content: Map<String, Value>,
     },
-    /// A form that the user does not want to fill in.
+    /// The user declines the form.
     Decline,
-    /// A form that was put away without a decision.
+    /// The user dismisses the form without a decision.
     Dismiss,
-    /// What a tool of the program gives back.
+    /// The result of a client's tool.
     ToolResult {
         /// A text, or blocks.
         content: CallContent,
-        /// Whether it failed; then the content says why.
+        /// Whether the tool failed; then the content is the reason.
         is_error: Option<bool>,
     },
 }
 
-/// What a hook says.
+/// The output of a hook.
 #[derive(JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum HookOutput {
-    /// Nothing: it goes on as if there were no hook.
+    /// No decision, as if there were no hook.
     NoOpinion,
-    /// The tool runs, without anybody else being asked.
+    /// Runs the tool without a permission request.
     Allow {
-        /// What it is run with instead.
+        /// An edited input that replaces the original input.
         input: Option<Map<String, Value>>,
     },
-    /// The tool does not run.
+    /// Does not run the tool.
     Deny {
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// Somebody is asked, whatever the rules say.
+    /// Opens a permission request, whatever the rules say.
     Ask {
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// The turn ends, and the use of the tool is kept for later.
+    /// Ends the turn, and stores the tool use for later.
     Defer,
-    /// Of a prompt: it is not sent. Of a stop: it goes on.
+    /// Blocks a prompt, which is not sent, or a stop, so that the turn continues.
     Block {
-        /// Why, or what to do instead.
+        /// The reason, or what to do instead.
         reason: String,
     },
-    /// The model is told something.
+    /// Adds context for the model.
     Context {
-        /// What.
+        /// The context.
         text: String,
     },
-    /// The turn ends.
+    /// Ends the turn.
     Halt {
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// Anything else.
+    /// Any other output.
     Other {
-        /// In the shape of the CLI.
+        /// The output, in the CLI's format.
         output: Map<String, Value>,
     },
 }
 
-/// Something that the CLI is asked for.
+/// A request to the CLI.
 #[derive(JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum RequestMade {
-    /// Another model.
+    /// Changes the model.
     SetModel {
-        /// Its name; without one, the CLI's own choice.
+        /// The name of the model. Default: the CLI's choice.
         model: Option<String>,
     },
-    /// Another permission mode.
+    /// Changes the permission mode.
     SetPermissionMode {
         /// The mode.
         mode: PermissionMode,
     },
-    /// How much the model may think.
+    /// Limits the model's thinking.
     SetThinking {
-        /// In tokens; without a number, the CLI's own choice.
+        /// The limit in tokens. Default: the CLI's choice.
         #[schemars(extend("maximum" = u32::MAX))]
         tokens: Option<u32>,
     },
-    /// Tools that clients run themselves, in the place of those there were.
+    /// Replaces the tools that clients run.
     SetTools {
         /// The tools.
         tools: Vec<ClientTool>,
     },
-    /// Which MCP servers there are, and how they are.
+    /// Lists the MCP servers and their status.
     McpStatus,
-    /// Other MCP servers, in the place of those that were added before.
+    /// Replaces the MCP servers that were added before.
     SetMcpServers {
-        /// By name, in the shape of the CLI.
+        /// The servers by name, in the CLI's format.
         servers: BTreeMap<String, Map<String, Value>>,
     },
-    /// Connects to an MCP server again.
+    /// Reconnects to an MCP server.
     ReconnectMcp {
-        /// Its name.
+        /// The name of the server.
         server: String,
     },
-    /// Whether an MCP server is used.
+    /// Enables or disables an MCP server.
     ToggleMcp {
-        /// Its name.
+        /// The name of the server.
         server: String,
-        /// Whether.
+        /// Whether the server is used.
         enabled: bool,
     },
-    /// What fills the model's context.
+    /// Reports what fills the model's context.
     ContextUsage,
-    /// Brings files back to what they were before a prompt.
+    /// Restores files to their state before a prompt.
     Rewind {
         /// The prompt, by its `entry` in `prompt_accepted`.
         entry: Uuid,
-        /// Whether it is only told what would change.
+        /// Whether to only report what would change.
         dry_run: Option<bool>,
     },
-    /// Ends a background task.
+    /// Stops a background task.
     StopTask {
-        /// The CLI's id of it.
+        /// The CLI's id of the task.
         task: String,
     },
-    /// Reads a file as the CLI may.
+    /// Reads a file with the CLI's permissions.
     ReadFile {
-        /// Its path.
+        /// The path of the file.
         path: String,
-        /// How much of it.
+        /// How many bytes to read at most.
         #[schemars(extend("maximum" = WHOLE_MAX))]
         max_bytes: Option<u64>,
     },
-    /// Gives the conversation a title.
+    /// Renames the conversation.
     Rename {
         /// The title.
         title: String,
     },
-    /// What the session was opened with is sent again.
+    /// Sends the initialization of the session again.
     Reinitialize,
-    /// Anything else that the CLI knows.
+    /// Any other request of the CLI.
     Other {
-        /// The CLI's name of it.
+        /// The CLI's name of the request.
         subtype: String,
         /// Its fields.
         fields: Option<Map<String, Value>>,
     },
 }
 
-/// What is asked about before it runs.
+/// The permission mode.
 #[derive(JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum PermissionMode {
@@ -271,7 +271,7 @@ pub(super) enum PermissionMode {
     BypassPermissions,
 }
 
-/// A UUID, in either case.
+/// A UUID, in upper or lower case.
 pub(super) struct Uuid;
 
 impl JsonSchema for Uuid {
@@ -281,7 +281,7 @@ impl JsonSchema for Uuid {
 
     fn json_schema(_generator: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "A UUID, in either case.",
+            "description": "A UUID, in upper or lower case.",
             "type": "string",
             "pattern": "^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$",
         })

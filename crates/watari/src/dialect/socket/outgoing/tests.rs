@@ -1,21 +1,21 @@
-//! Lines of the log, and what a client is told.
+//! Lines of the log, and the lines that a client receives.
 
 use super::*;
 use crate::dialect::judge::SOCKET;
 
-/// What a client is told of these events, from the beginning on.
-fn told(has_positions: bool, lines: &[&str]) -> String {
+/// The lines that a client receives for these events, from the beginning.
+fn received(has_positions: bool, lines: &[&str]) -> String {
     let mut encoder = Encoder { session_id: "s1".to_owned(), has_positions, ..Encoder::default() };
     let mut out = Vec::new();
     for line in lines {
         encoder.encode(line.as_bytes(), &mut out);
     }
-    let told = String::from_utf8(out).unwrap().trim_end().to_owned();
-    // Some have a number out of range or half a character, which only their text can hold.
-    for line in told.lines().filter_map(|line| serde_json::from_str(line).ok()) {
+    let text = String::from_utf8(out).unwrap().trim_end().to_owned();
+    // Some have a number out of range or an unpaired surrogate, which a `Value` cannot hold.
+    for line in text.lines().filter_map(|line| serde_json::from_str(line).ok()) {
         SOCKET.judge("from_watari", &line).unwrap();
     }
-    told
+    text
 }
 
 const STREAMED: [&str; 6] = [
@@ -29,27 +29,27 @@ const STREAMED: [&str; 6] = [
 
 #[test]
 fn text_is_told_once_whatever_of_it_comes_again() {
-    insta::assert_snapshot!(told(false, &STREAMED), @r#"
+    insta::assert_snapshot!(received(false, &STREAMED), @r#"
     {"type":"text_delta","text":"渡り"}
     {"type":"text_delta","text":" \"x\""}
     {"type":"tool_use","request_id":"t","tool":"Bash","input":{"n":1e400}}
     {"type":"done","usage":{"input_tokens":1},"message_id":1}
     "#);
-    // Somebody who fell behind: the text so far comes again, and then the whole block.
+    // A client that lagged behind: the text so far is repeated, and then the complete block.
     let again = [
         STREAMED[1],
         r#"{"after":"1:4","type":"block_delta","block":3,"at":0,"delta":{"type":"text","text":"渡り \""}}"#,
         STREAMED[3],
     ];
-    insta::assert_snapshot!(told(false, &again), @r#"
+    insta::assert_snapshot!(received(false, &again), @r#"
     {"type":"text_delta","text":"渡り"}
     {"type":"text_delta","text":" \""}
     {"type":"text_delta","text":"x\""}
     "#);
-    // A hole is filled by the whole block.
-    insta::assert_snapshot!(told(false, &[STREAMED[2], STREAMED[3]]), @r#"{"type":"text_delta","text":"渡り \"x\""}"#);
-    // With places, and from the log alone.
-    insta::assert_snapshot!(told(true, &[STREAMED[0], STREAMED[3], STREAMED[4], STREAMED[5]]), @r#"
+    // The complete block fills a gap.
+    insta::assert_snapshot!(received(false, &[STREAMED[2], STREAMED[3]]), @r#"{"type":"text_delta","text":"渡り \"x\""}"#);
+    // With positions, and from the log alone.
+    insta::assert_snapshot!(received(true, &[STREAMED[0], STREAMED[3], STREAMED[4], STREAMED[5]]), @r#"
     {"type":"text_delta","text":"渡り \"x\"","seq":"1:5"}
     {"type":"tool_use","request_id":"t","tool":"Bash","input":{"n":1e400},"seq":"1:6"}
     {"type":"done","usage":{"input_tokens":1},"message_id":1,"seq":"1:7"}
@@ -59,7 +59,7 @@ fn text_is_told_once_whatever_of_it_comes_again() {
 #[test]
 fn what_was_given_up_is_taken_back() {
     let discarded = r#"{"seq":"1:5","type":"block_discarded","block":3}"#;
-    insta::assert_snapshot!(told(true, &[STREAMED[1], discarded, discarded]), @r#"
+    insta::assert_snapshot!(received(true, &[STREAMED[1], discarded, discarded]), @r#"
     {"type":"text_delta","text":"渡り"}
     {"type":"text_reset","of":"text","characters":2,"seq":"1:5"}
     "#);
@@ -67,7 +67,7 @@ fn what_was_given_up_is_taken_back() {
 
 #[test]
 fn asks_are_opened_and_closed_by_the_name_of_the_tools_use() {
-    insta::assert_snapshot!(told(true, &[
+    insta::assert_snapshot!(received(true, &[
         r#"{"seq":"1:8","type":"ask_opened","ask":5,"kind":"permission","tool":"Bash","input":{"command":"ls"},"tool_use":"t","agent":null,"suggestions":null,"needs_person":false,"detail":{}}"#,
         r#"{"seq":"1:9","type":"ask_resolved","ask":5,"kind":"permission","tool_use":"t","resolution":"denied","by":"client 2"}"#,
         r#"{"seq":"1:11","type":"ask_opened","ask":6,"kind":"permission","tool":"Bash","input":{},"tool_use":null}"#,
@@ -91,21 +91,21 @@ fn asks_are_opened_and_closed_by_the_name_of_the_tools_use() {
     "#);
 }
 
-/// A server may write what no Rust value holds.
+/// A server may write JSON that no Rust value holds.
 #[test]
 fn a_form_is_shown_as_its_server_wrote_it_whatever_that_is() {
     let deep = format!("{}1e400{}", "[".repeat(1000), "]".repeat(1000));
     let line = format!(
         r#"{{"seq":"1:1","type":"ask_opened","ask":7,"kind":"form","server":"s","message":"Who?","schema":{deep},"url":null,"detail":{{}}}}"#
     );
-    let told = told(false, &[&line]);
-    assert!(told.starts_with(r#"{"type":"approval_request","request_id":"form_7","tool":"Form","input":{"#), "{told}");
-    assert!(told.contains(&format!(r#""schema":{deep}"#)), "{told}");
+    let text = received(false, &[&line]);
+    assert!(text.starts_with(r#"{"type":"approval_request","request_id":"form_7","tool":"Form","input":{"#), "{text}");
+    assert!(text.contains(&format!(r#""schema":{deep}"#)), "{text}");
 }
 
 #[test]
 fn a_subagent_is_not_part_of_the_text() {
-    insta::assert_snapshot!(told(false, &[
+    insta::assert_snapshot!(received(false, &[
         r#"{"seq":"1:5","type":"block_finished","block":3,"message":"m","parent":"t","streamed":false,"source":{},"content":{"type":"text","text":"sub"}}"#,
         r#"{"seq":"1:6","type":"block_finished","block":4,"message":"m","parent":"t","streamed":false,"source":{},"content":{"type":"tool_use","id":"u","name":"Read","input":{}}}"#,
         r#"{"seq":"1:7","type":"tool_returned","tool_use":"u","parent":"t","is_error":true,"content":[{"type":"text","text":"a"},{"type":"image","source":{}},{"type":"text","text":"half \ud83d"}],"result":null}"#,
@@ -132,7 +132,7 @@ fn every_message_has_one_done_and_what_went_wrong_stands_before_it() {
         )
     };
     let ready = r#"{"seq":"1:2","type":"ready","cli":{}}"#;
-    let shown = |lines: &[String]| told(true, &lines.iter().map(String::as_str).collect::<Vec<_>>());
+    let shown = |lines: &[String]| received(true, &lines.iter().map(String::as_str).collect::<Vec<_>>());
     insta::assert_snapshot!(shown(&[
         failed(r#""interrupted""#, r#""errors":["aborted"],"#),
         failed(r#"{"failed":"api"}"#, r#""result":"API Error: 529","errors":[],"#),
@@ -147,23 +147,23 @@ fn every_message_has_one_done_and_what_went_wrong_stands_before_it() {
     {"type":"done","usage":{"input_tokens":0,"output_tokens":0},"seq":"1:7"}
     {"type":"error","message":"too many","kind":"turn"}
     {"type":"done","usage":{"input_tokens":0,"output_tokens":0},"seq":"1:7"}
-    {"type":"error","message":"the turn failed, and the CLI does not say why","kind":"turn"}
+    {"type":"error","message":"the turn failed, and the CLI gave no reason","kind":"turn"}
     {"type":"done","usage":{"input_tokens":0,"output_tokens":0},"seq":"1:7"}
-    {"type":"error","message":"a message that waited was cancelled","kind":"turn"}
+    {"type":"error","message":"a queued message was cancelled","kind":"turn"}
     {"type":"done","usage":{"input_tokens":0,"output_tokens":0},"message_id":3,"seq":"1:8"}
-    {"type":"error","message":"a message was lost by the CLI: it gave no result; send it again","kind":"turn"}
+    {"type":"error","message":"the CLI lost a message: it gave no result; send it again","kind":"turn"}
     {"type":"done","usage":{"input_tokens":0,"output_tokens":0},"message_id":3,"seq":"1:8"}
     "#);
-    // The CLI dies, with two messages and with none; when it was told to; and before it was there.
+    // The CLI exits: with two messages, with none, on request, and before it was ready.
     insta::assert_snapshot!(shown(&[
         ready.to_owned(), dropped("session_ended"), dropped("session_ended"), ended("by_itself"),
         ready.to_owned(), ended("owner_killed"),
         ready.to_owned(), ended("asked"),
         ended("by_itself"),
     ]), @r#"
-    {"type":"error","message":"Claude Code ended by itself, with exit code 3; it said: boom; the next message starts it again","kind":"session"}
+    {"type":"error","message":"Claude Code exited unexpectedly with code 3; stderr: boom; the next message starts it again","kind":"session"}
     {"type":"done","usage":{"input_tokens":0,"output_tokens":0},"message_id":3}
-    {"type":"error","message":"Claude Code ended by itself, with exit code 3; it said: boom; the next message starts it again","kind":"session"}
+    {"type":"error","message":"Claude Code exited unexpectedly with code 3; stderr: boom; the next message starts it again","kind":"session"}
     {"type":"done","usage":{"input_tokens":0,"output_tokens":0},"message_id":3,"seq":"1:9"}
     {"type":"error","message":"the host of this session was killed, and Claude Code with it","kind":"session"}
     {"type":"done","usage":{"input_tokens":0,"output_tokens":0},"seq":"1:9"}
@@ -172,7 +172,7 @@ fn every_message_has_one_done_and_what_went_wrong_stands_before_it() {
 
 #[test]
 fn the_host_speaks_too() {
-    insta::assert_snapshot!(told(true, &[
+    insta::assert_snapshot!(received(true, &[
         r#"{"seq":"1:1","type":"host_started","key":"k","session_id":"s1","cwd":"/","version":"0"}"#,
         r#"{"seq":"1:2","type":"session_opened","session":{"session_id":"s2","model":"m"}}"#,
         r#"{"seq":"1:3","type":"session_opened","session":{"session_id":"s2","model":"m"}}"#,
@@ -189,26 +189,26 @@ fn the_host_speaks_too() {
         "not a line",
     ]), @r#"
     {"type":"init","session_id":"s2","seq":"1:2"}
-    {"type":"error","message":"context lost: Claude Code has nothing of this conversation, so it begins anew","kind":"session","seq":"1:4"}
+    {"type":"error","message":"context lost: Claude Code does not have this conversation, so it starts a new one","kind":"session","seq":"1:4"}
     {"type":"error","message":"no CLI","kind":"session","seq":"1:5"}
     {"type":"error","message":"full","kind":"storage"}
-    {"type":"error","message":"7 events were dropped, because they could not be kept","kind":"storage","seq":"1:6"}
+    {"type":"error","message":"7 events were dropped, because they could not be stored","kind":"storage","seq":"1:6"}
     {"type":"error","message":"the log was deleted, and was written again","kind":"storage","seq":"1:7"}
     {"type":"error","message":"events are lost here: another program removed them from the log","kind":"storage","seq":"1:8"}
     {"type":"error","message":"the session ends: told to","kind":"session","seq":"1:22"}
     "#);
 }
 
-/// Every event of the session and of the host has a word here, or is named as one that has none.
+/// Every event of the session and of the host is encoded, or listed as one that is not.
 #[test]
 fn every_event_is_told_or_is_known_not_to_be() {
     let page = include_str!("../../../../../../docs/events.md");
     let names: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix("## `")?.split('`').next()).collect();
     assert!(names.len() > 30, "{names:?}");
     let source = include_str!("../outgoing.rs");
-    let (code, _) = source.split_once("/// Tells what the client does not have of a block.").unwrap();
+    let (code, _) = source.split_once("/// Sends the part of a block that the client does not have.").unwrap();
     for name in names {
-        assert!(code.contains(&format!("\"{name}\"")), "{name} has no word");
+        assert!(code.contains(&format!("\"{name}\"")), "{name} is not encoded");
     }
     assert!(UNTOLD.contains(&"became_idle"));
 }

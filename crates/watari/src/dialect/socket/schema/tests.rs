@@ -1,4 +1,4 @@
-//! The schema says of a line what the reader says of it.
+//! The schema and the reader accept the same lines.
 
 use serde_json::json;
 use watari_sdk::AskId;
@@ -30,7 +30,7 @@ fn tool() -> Value {
     json!({"name": "add", "description": "Adds.", "input_schema": {"type": "object"}})
 }
 
-/// The client was asked one thing.
+/// The client has one open ask.
 fn ask_of(request_id: &str) -> Option<OpenAsk> {
     request_id.starts_with("toolu_").then_some(OpenAsk::Tool(AskId(1)))
 }
@@ -48,7 +48,7 @@ fn the_schema_names_what_the_reader_asks_for_and_nothing_else() {
         assert_eq!(names_in(&schema["$defs"][kind]), asked, "{kind}");
         read.push(json!({"$ref": format!("#/$defs/{kind}")}));
     }
-    let asked = asked_for(&tool(), |given| content::tool(given, "input_schema"));
+    let asked = asked_for(&tool(), |members| content::tool(members, "input_schema"));
     assert_eq!(names_in(&schema["$defs"]["ClientTool"]), asked);
     assert_eq!(schema["$defs"]["to_watari"]["oneOf"], Value::from(read));
 }

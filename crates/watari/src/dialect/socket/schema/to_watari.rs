@@ -1,4 +1,4 @@
-//! The shapes of what a client writes. Only the schema is made of them: the reader is `incoming.rs`.
+//! The shapes of the lines that a client writes, used only for the schema: `incoming.rs` parses the lines.
 
 #![expect(dead_code, reason = "only their shapes are used")]
 
@@ -7,59 +7,59 @@ use serde_json::{Map, Value};
 
 use crate::dialect::schema::shapes::{CallContent, ClientTool, Name, NonEmpty, PromptBlock, Since};
 
-/// What a client writes, one object a line. Null stands for a field that is not there.
+/// The lines that a client writes, one object per line. A null field counts as absent.
 #[derive(JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum ToWatari {
-    /// The next message. During a turn it waits for a turn of its own.
+    /// A message to the model. During a turn it is queued for its own turn.
     Message {
-        /// What the user says.
+        /// The text of the user.
         text: String,
-        /// Extension: images, as content blocks in the shape of the API. They follow the text.
+        /// Extension: images, as content blocks in the API's format. They follow the text.
         images: Option<Vec<PromptBlock>>,
-        /// Extension: documents, as content blocks in the shape of the API. They follow the images.
+        /// Extension: documents, as content blocks in the API's format. They follow the images.
         documents: Option<Vec<PromptBlock>>,
     },
-    /// Says yes to an `approval_request`.
+    /// Approves an `approval_request`.
     Approve {
-        /// The request, as it was named there.
+        /// The `request_id` of the `approval_request`.
         request_id: String,
-        /// Extension: what the tool is used with instead, the whole of it; of a form, what was filled in.
+        /// Extension: an edited input that replaces the original input; of a form, its completed content.
         #[schemars(with = "Option<NonEmpty>")]
         input: Option<Map<String, Value>>,
     },
-    /// Says no to an `approval_request`.
+    /// Denies an `approval_request`.
     Deny {
-        /// The request, as it was named there.
+        /// The `request_id` of the `approval_request`.
         request_id: String,
-        /// What the model reads; `User denied` if there is nothing.
+        /// The reason for the model. Default: `User denied`.
         reason: Option<String>,
     },
-    /// Ends the turn that runs, not the session.
+    /// Interrupts the running turn, not the session.
     Abort,
-    /// Extension: asks to be told of events from a place on, and of their places. What came before the answer, which is
-    /// a `hello` too, does not count.
+    /// Extension: requests a replay and the positions of events. The reply is a `hello`, too; discard everything that
+    /// was received before it.
     Hello {
-        /// From where; what happens from now on if there is nothing.
+        /// Where the replay begins. Default: no replay, only live events.
         since: Option<Since>,
-        /// The session that it follows, by the `key` it was told: if another is here, everything is told, with `resume`
-        /// `gap`.
+        /// The `key` of the session that the client expects. If the host serves another session, it replays all events,
+        /// with `resume` `gap`.
         key: Option<String>,
-        /// The client's name, which is the same when it comes back: its ids of commands are then known.
+        /// The client's name, stable across reconnects: it identifies the client's command ids.
         client: Option<Name>,
     },
-    /// Extension: tools that clients run themselves, in the place of those there were.
+    /// Extension: replaces the tools that clients run.
     RegisterTools {
         /// The tools.
         tools: Vec<ClientTool>,
     },
     /// Extension: answers a `tool_call`.
     ToolCallResult {
-        /// The call, as it was named there.
+        /// The `call_id` of the `tool_call`.
         call_id: String,
-        /// What the tool gives back.
+        /// The result of the tool.
         content: CallContent,
-        /// Whether it failed; then the content says why.
+        /// Whether the tool failed; then the content is the reason.
         is_error: Option<bool>,
     },
     /// Extension: ends the session.

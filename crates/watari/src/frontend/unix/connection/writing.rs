@@ -1,4 +1,4 @@
-//! Writing to a client: as much as it takes, and no longer than its turn.
+//! Writes to a client, as much as it reads and as its turn allows.
 
 use std::io;
 use std::time::Duration;
@@ -9,13 +9,13 @@ use watari_hub::Subscription;
 use super::{Connection, Disconnect};
 use crate::frontend::outbox::Outbox;
 
-/// A client that takes no byte for so long, and is so far behind, is let go.
+/// A client that reads nothing for this long and is this far behind is disconnected.
 pub(super) const SLOW_AFTER: Duration = Duration::from_secs(10);
 const SLOW_BYTES: u64 = 4 * 1024 * 1024;
 
 impl Connection {
-    /// Writes what the client takes, as far as its turn goes.
-    pub(super) fn write_what_goes(&mut self) {
+    /// Writes as much as the client reads and its turn allows, without waiting.
+    pub(super) fn try_write(&mut self) {
         if self.unwritable.is_some() {
             self.outbox = Outbox::default();
         }
@@ -34,8 +34,8 @@ impl Connection {
                     return;
                 }
                 Err(error) => {
-                    // Nothing is followed for it any more, but a client may send its commands and close at once.
-                    self.unwritable = Some(format!("it cannot be written to: {error}"));
+                    // Events end, but commands are still read: a client may send them and disconnect immediately.
+                    self.unwritable = Some(format!("cannot write to the client: {error}"));
                     (self.outbox, self.stuck_since) = (Outbox::default(), None);
                     self.subscription = None;
                     self.long_lines.clear();
@@ -45,28 +45,28 @@ impl Connection {
         self.wire.all_is_written();
     }
 
-    /// A client that takes nothing is waited for as long as it costs little.
-    pub(super) fn look_if_slow(&mut self) -> Result<(), Disconnect> {
+    /// Disconnects a client that reads nothing, if it costs too much.
+    pub(super) fn disconnect_if_slow(&mut self) -> Result<(), Disconnect> {
         let behind =
             self.subscription.as_ref().map_or(0, Subscription::behind_bytes) + self.outbox.unwritten().len() as u64;
-        // One that takes no replies is not read either, so it has to be let go, or both would wait for ever.
-        if behind <= SLOW_BYTES && self.outbox.takes_replies() {
+        // A client without room for replies is not read either. It must be disconnected, or both would wait forever.
+        if behind <= SLOW_BYTES && self.outbox.has_room_for_replies() {
             self.stuck_since = Some(Instant::now());
             return Ok(());
         }
-        let why = format!("it has taken nothing for {SLOW_AFTER:?} and is {behind} bytes behind");
-        tracing::warn!(client = self.name, "a client is let go: {why}");
+        let why = format!("it read nothing for {SLOW_AFTER:?} and is {behind} bytes behind");
+        tracing::warn!(client = self.name, "disconnecting a slow client: {why}");
         Err(Disconnect(why))
     }
 
     pub(super) async fn write_last_lines(&mut self) {
         while !self.outbox.is_empty() {
-            self.turn.pass_on().await;
-            self.write_what_goes();
+            self.turn.yield_if_over().await;
+            self.try_write();
             if self.outbox.is_empty() {
                 return;
             }
-            // Whoever waits for us has a limit for it.
+            // The caller has a time limit.
             let _ready = self.wire.writable().await;
         }
     }
