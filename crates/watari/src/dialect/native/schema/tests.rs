@@ -101,7 +101,7 @@ fn the_schema_names_what_the_reader_asks_for_and_nothing_else() {
         assert_eq!(named, types(examples), "{name}");
         shapes
     };
-    for (shape, answer) in shapes("AnswerGiven", &answers()).iter().zip(&answers()) {
+    for (shape, answer) in shapes("AnswerInput", &answers()).iter().zip(&answers()) {
         assert_eq!(names_in(shape), asked_for(answer, incoming::answer), "{answer}");
     }
     for (shape, output) in shapes("HookOutput", &hook_outputs()).iter().zip(&hook_outputs()) {
@@ -116,7 +116,7 @@ fn the_schema_names_what_the_reader_asks_for_and_nothing_else() {
 fn the_reader_takes_a_line_exactly_if_the_schema_does() {
     let schema = schema();
     // The constants of events are too many, and irrelevant here.
-    let written = ["hello", "abort", "AnswerGiven", "HookOutput", "RequestMade", "PermissionMode", "Since"];
+    let written = ["hello", "abort", "AnswerInput", "HookOutput", "RequestMade", "PermissionMode", "Since"];
     let mut values = checks::values(&written.map(|name| schema["$defs"][name].clone()).into());
     values.extend([
         json!("3:17"),
