@@ -79,7 +79,7 @@ pub(crate) fn decode<'a>(line: &'a str, repaired: &'a mut String) -> Option<Inco
         return Some(known);
     }
     // Only in a stream can the other half of a character arrive later, with the next delta.
-    let half = if line.contains("\"stream_event\"") { Half::Kept } else { Half::Replaced };
+    let half = if line.contains("\"stream_event\"") { Half::Retained } else { Half::Replaced };
     if let Some(readable) = repair::lone_surrogates(line, half)
         && read(&readable).is_some()
     {

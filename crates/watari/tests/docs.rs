@@ -99,7 +99,7 @@ fn the_events_are_listed_from_their_declarations() {
     page.push_str("# Words\n\nThe values that a field of a kind can have.\n\n");
     let kinds = [
         ("event/ask.rs", "AskKind"),
-        ("event/ask.rs", "AskEnding"),
+        ("event/ask.rs", "AskResolution"),
         ("event/block.rs", "BlockKind"),
         ("event/block.rs", "Delta"),
         ("event/block.rs", "Writer"),
@@ -110,8 +110,8 @@ fn the_events_are_listed_from_their_declarations() {
         ("event/outcome.rs", "RequestFailed"),
         ("event/outcome.rs", "ExitReason"),
         ("event.rs", "DropReason"),
-        ("event.rs", "TaskNews"),
-        ("event.rs", "HookNews"),
+        ("event.rs", "TaskUpdate"),
+        ("event.rs", "HookUpdate"),
         ("event/notice.rs", "NoticeKind"),
     ];
     for (file, name) in kinds {

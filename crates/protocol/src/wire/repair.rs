@@ -6,7 +6,7 @@ pub(crate) enum Half {
     /// Replace it with U+FFFD.
     Replaced,
     /// Replace it with a placeholder, so that it can be joined with a half that arrives later: see [`Halves`].
-    Kept,
+    Retained,
 }
 
 /// The offset of the placeholders: each is `0x10_0000` above its half, in the last private plane of Unicode.
@@ -41,7 +41,7 @@ pub(crate) fn lone_surrogates(line: &str, half: Half) -> Option<String> {
 fn replacement(unit: u16, half: Half) -> String {
     match half {
         Half::Replaced => "\\ufffd".to_owned(),
-        Half::Kept => {
+        Half::Retained => {
             let offset = PLACEHOLDER + u32::from(unit) - 0x1_0000;
             format!("\\u{:04x}\\u{:04x}", 0xD800 + (offset >> 10), 0xDC00 + (offset & 0x3FF))
         }
@@ -118,7 +118,7 @@ mod tests {
         let joined: Vec<String> = pieces
             .into_iter()
             .map(|piece| {
-                let readable = lone_surrogates(piece, Half::Kept).unwrap();
+                let readable = lone_surrogates(piece, Half::Retained).unwrap();
                 halves.join(&serde_json::from_str::<String>(&readable).unwrap())
             })
             .collect();

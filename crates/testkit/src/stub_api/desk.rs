@@ -7,13 +7,13 @@ use std::time::Instant;
 
 use tokio::sync::watch;
 
-use super::ledger::{Call, Ledger, RecordedRequest};
+use super::request_log::{Call, RequestLog, RecordedRequest};
 use super::script::{Reply, Script};
 
 /// What every request needs: the ledger and the record file.
 #[derive(Debug)]
 pub(super) struct Desk {
-    ledger: Arc<watch::Sender<Ledger>>,
+    request_log: Arc<watch::Sender<RequestLog>>,
     record: Option<File>,
     started: Instant,
 }
@@ -25,8 +25,8 @@ pub(super) enum Noted {
 }
 
 impl Desk {
-    pub(super) fn new(ledger: Arc<watch::Sender<Ledger>>, record: Option<File>) -> Self {
-        Self { ledger, record, started: Instant::now() }
+    pub(super) fn new(request_log: Arc<watch::Sender<RequestLog>>, record: Option<File>) -> Self {
+        Self { request_log, record, started: Instant::now() }
     }
 
     /// Records a request and, if the model has to answer it, takes the reply and an id for its message: in one step, so
@@ -34,25 +34,25 @@ impl Desk {
     pub(super) fn note(&self, mut request: RecordedRequest, bytes: usize) -> Result<Noted, io::Error> {
         request.at = self.started.elapsed();
         let mut noted = Ok(Noted::Other(Call::Unknown));
-        self.ledger.send_modify(|ledger| {
-            request.number = ledger.next_number();
-            let answerer = request.sort(ledger.script());
-            noted = self.write_down(&request).map(|()| match ledger.take_reply(&answerer) {
+        self.request_log.send_modify(|request_log| {
+            request.number = request_log.next_number();
+            let answerer = request.sort(request_log.script());
+            noted = self.write_down(&request).map(|()| match request_log.take_reply(&answerer) {
                 Some((reply, id)) => Noted::ForModel { reply, id },
                 None => Noted::Other(request.call),
             });
-            ledger.record(request, bytes);
+            request_log.record(request, bytes);
         });
         noted
     }
 
     /// Starts over with another script, as if there had been no request yet.
     pub(super) fn replace_script(&self, script: Script) {
-        self.ledger.send_modify(|ledger| ledger.begin_again(script));
+        self.request_log.send_modify(|request_log| request_log.begin_again(script));
     }
 
     pub(super) fn with_requests<T>(&self, read: impl FnOnce(&mut dyn Iterator<Item = &RecordedRequest>) -> T) -> T {
-        read(&mut self.ledger.borrow().requests())
+        read(&mut self.request_log.borrow().requests())
     }
 
     fn write_down(&self, request: &RecordedRequest) -> Result<(), io::Error> {

@@ -3,7 +3,7 @@
 mod desk;
 mod fault;
 mod inspect;
-mod ledger;
+mod request_log;
 mod message;
 mod script;
 mod script_file;
@@ -28,8 +28,8 @@ use watari_sdk::files::WANTED_RECORD;
 use crate::hand_written::BadFile;
 use desk::Desk;
 pub use fault::{Fault, Point};
-use ledger::Ledger;
-pub use ledger::{Call, RecordedRequest};
+use request_log::RequestLog;
+pub use request_log::{Call, RecordedRequest};
 pub use script::{Reply, Script};
 pub(crate) use script_file::ScriptFile;
 use secrets::STUB_KEY;
@@ -40,7 +40,7 @@ pub struct StubApi {
     address: SocketAddr,
     /// The secret part of the control URL.
     secret: Option<String>,
-    ledger: Arc<watch::Sender<Ledger>>,
+    request_log: Arc<watch::Sender<RequestLog>>,
     // Dropping the sender is the signal to stop.
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -139,8 +139,8 @@ impl StubApi {
         let record =
             options.record.map(|path| open_record(&path).map_err(|source| StartStubError::Record { path, source }));
         let record = record.transpose()?;
-        let ledger = Arc::new(watch::Sender::new(Ledger::new(options.script)));
-        let desk = Desk::new(Arc::clone(&ledger), record);
+        let request_log = Arc::new(watch::Sender::new(RequestLog::new(options.script)));
+        let desk = Desk::new(Arc::clone(&request_log), record);
         let secret = options.can_be_asked.then(secret);
         let routes = server::routes(desk, secret.as_deref());
         let (stop, stopped) = oneshot::channel();
@@ -149,7 +149,7 @@ impl StubApi {
             .name("stub-api".to_owned())
             .spawn(move || server::run(listener, routes, started, stopped))
             .map_err(StartStubError::Thread)?;
-        let stub = Self { address, secret, ledger, stop: Some(stop), thread: Some(thread) };
+        let stub = Self { address, secret, request_log, stop: Some(stop), thread: Some(thread) };
         match start.await {
             Ok(Ok(())) => Ok(stub),
             Ok(Err(error)) => Err(StartStubError::Thread(error)),
@@ -179,24 +179,24 @@ impl StubApi {
 
     /// Starts over with another script, as if there had been no request yet.
     pub fn replace_script(&self, script: Script) {
-        self.ledger.send_modify(|ledger| ledger.begin_again(script));
+        self.request_log.send_modify(|request_log| request_log.begin_again(script));
     }
 
     /// All requests so far, in order; of very many, the newest.
     pub fn requests(&self) -> Vec<RecordedRequest> {
-        self.ledger.borrow().requests().cloned().collect()
+        self.request_log.borrow().requests().cloned().collect()
     }
 
     /// The bodies of all model calls so far, including those of subagents: requests for messages with tools.
     pub fn model_calls(&self) -> Vec<Value> {
-        self.ledger.borrow().model_calls().cloned().collect()
+        self.request_log.borrow().model_calls().cloned().collect()
     }
 
     /// Waits until at least `count` model calls have arrived.
     pub async fn wait_for_model_calls(&self, count: usize) {
-        let mut changes = self.ledger.subscribe();
+        let mut changes = self.request_log.subscribe();
         // The sender lives in this stub, so this ends only when the count is reached.
-        drop(changes.wait_for(|ledger| ledger.model_call_count() >= count).await);
+        drop(changes.wait_for(|request_log| request_log.model_call_count() >= count).await);
     }
 }
 

@@ -20,7 +20,7 @@ use tokio::sync::oneshot;
 use super::desk::{Desk, Noted};
 use super::fault::{Fault, Point};
 use super::inspect;
-use super::ledger::{Call, RecordedRequest};
+use super::request_log::{Call, RecordedRequest};
 use super::message::Message;
 use super::script::{HttpAnswer, error_kind, error_status};
 use super::sse::EventStream;

@@ -26,7 +26,6 @@ pub(crate) const IDENTIFIERS: &[(&str, &str)] = &[
     ("Door", "Listener"),
     ("Doors", "Listeners"),
     ("welcome", "accept_client"),
-    ("Gone", "Disconnect, Exited"),
     ("Keeper", "Supervisor"),
     ("keeper", "supervisor"),
     ("run_if_asked", "run_if_supervisor"),
@@ -54,7 +53,6 @@ pub(crate) const IDENTIFIERS: &[(&str, &str)] = &[
     ("Loose", "Lenient"),
     ("chance", "random"),
     ("spell", "encode_answer"),
-    ("words", "describe, or a name for the text"),
 ];
 
 /// Words of the wire, of the log and of the schemas.

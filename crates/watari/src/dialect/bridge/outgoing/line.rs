@@ -238,7 +238,7 @@ pub(crate) enum ClosedReason {
 /// What has happened to a task.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-#[schemars(rename = "TaskNews")]
+#[schemars(rename = "TaskUpdate")]
 pub(crate) enum TaskStatus {
     Started,
     Progressed,

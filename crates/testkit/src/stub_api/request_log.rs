@@ -65,7 +65,7 @@ pub enum Call {
 
 /// The state of the stub.
 #[derive(Debug, Default)]
-pub(super) struct Ledger {
+pub(super) struct RequestLog {
     script: Script,
     requests: VecDeque<(usize, RecordedRequest)>,
     stored_bytes: usize,
@@ -163,7 +163,7 @@ impl RecordedRequest {
     }
 }
 
-impl Ledger {
+impl RequestLog {
     pub(super) fn new(script: Script) -> Self {
         Self { script, ..Self::default() }
     }
