@@ -82,21 +82,21 @@ fn words(name: &str) -> String {
 
 #[test]
 fn the_events_are_listed_from_their_declarations() {
-    let mut page = "# Events\n\nPrinted from `crates/protocol/src/event.rs` and the folder beside it: everything a \
-                    session tells, in the order of its declaration.\nEvents marked *fleeting* only show what is going \
-                    on, and are not kept: what counts of it is said again, whole, by a later one. \
+    let mut page = "# Events\n\nPrinted from `crates/protocol/src/event.rs` and the folder beside it: every event \
+                    of a session, in the order of declaration.\nEvents marked *ephemeral* show progress and are not \
+                    stored: a later durable event repeats their content as a whole. \
                     [schema/native.json](schema/native.json) has all of them as a JSON Schema.\n\n"
         .to_owned();
     let crates = root().join("crates");
     let read = |path: &str| fs::read_to_string(crates.join("protocol/src").join(path)).unwrap();
     write_events(&mut page, &variants(&read("event.rs"), "pub enum Event {"));
     page.push_str(
-        "# Events of a host\n\nPrinted from `crates/hub/src/told.rs`: what the host of a session tells beside \
-         them.\n\n",
+        "# Events of a host\n\nPrinted from `crates/hub/src/published.rs`: the events that the host of a session \
+         adds.\n\n",
     );
-    let told = fs::read_to_string(crates.join("hub/src/told.rs")).unwrap();
-    write_events(&mut page, &variants(&told, "pub enum HostEvent {"));
-    page.push_str("# Words\n\nThe values that a field of a kind can have.\n\n");
+    let published = fs::read_to_string(crates.join("hub/src/published.rs")).unwrap();
+    write_events(&mut page, &variants(&published, "pub enum HostEvent {"));
+    page.push_str("# Values\n\nThe values that a field of each type can have.\n\n");
     let kinds = [
         ("event/ask.rs", "AskKind"),
         ("event/ask.rs", "AskResolution"),
@@ -107,7 +107,7 @@ fn the_events_are_listed_from_their_declarations() {
         ("event/outcome.rs", "TurnEnding"),
         ("event/outcome.rs", "Failure"),
         ("event/outcome.rs", "RequestReply"),
-        ("event/outcome.rs", "RequestFailed"),
+        ("event/outcome.rs", "RequestFailure"),
         ("event/outcome.rs", "ExitReason"),
         ("event.rs", "DropReason"),
         ("event.rs", "TaskUpdate"),
@@ -128,7 +128,7 @@ fn the_events_are_listed_from_their_declarations() {
 fn write_events(page: &mut String, events: &[Variant]) {
     for event in events {
         let name = snake(&event.name);
-        let mark = if EPHEMERAL_TYPES.contains(&name.as_str()) { " *fleeting*" } else { "" };
+        let mark = if EPHEMERAL_TYPES.contains(&name.as_str()) { " *ephemeral*" } else { "" };
         writeln!(page, "## `{name}`{mark}\n\n{}\n", event.doc).unwrap();
         for (name, kind, doc) in &event.fields {
             writeln!(page, "- `{name}` ({kind}): {doc}").unwrap();
