@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use tokio::sync::watch;
 
-use super::request_log::{Call, RequestLog, RecordedRequest};
+use super::request_log::{Call, RecordedRequest, RequestLog};
 use super::script::{Reply, Script};
 
 /// What every request needs: the ledger and the record file.

@@ -3,8 +3,8 @@
 mod desk;
 mod fault;
 mod inspect;
-mod request_log;
 mod message;
+mod request_log;
 mod script;
 mod script_file;
 mod secrets;

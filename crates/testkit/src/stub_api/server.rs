@@ -20,8 +20,8 @@ use tokio::sync::oneshot;
 use super::desk::{Desk, Noted};
 use super::fault::{Fault, Point};
 use super::inspect;
-use super::request_log::{Call, RecordedRequest};
 use super::message::Message;
+use super::request_log::{Call, RecordedRequest};
 use super::script::{HttpAnswer, error_kind, error_status};
 use super::sse::EventStream;
 
