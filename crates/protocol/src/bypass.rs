@@ -11,8 +11,9 @@
 use serde_json::Value;
 
 use crate::answer::{Answer, HookOutput};
-use crate::command::{Command, PermissionMode, Refusal, Request};
+use crate::command::{Command, PermissionMode, Request};
 use crate::json::RawJson;
+use crate::refusal::Refusal;
 
 /// Refuses a command that would open the gate.
 pub(crate) fn check(command: &Command) -> Result<(), Refusal> {

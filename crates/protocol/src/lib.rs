@@ -22,6 +22,7 @@ mod id;
 mod initialize;
 mod json;
 mod next_process;
+mod refusal;
 mod session;
 mod wire;
 
@@ -29,7 +30,7 @@ pub use answer::{Answer, HookOutput};
 pub use asked::AskedToolUses;
 pub use bypass::{DISABLE_BYPASS, agent_names_bypass, names_bypass};
 pub use command::{
-    Accepted, Command, PROMPT_BLOCKS, PermissionMode, Prompt, PromptContent, Refusal, Request, UnknownPermissionMode,
+    Accepted, Command, PROMPT_BLOCKS, PermissionMode, Prompt, PromptContent, Request, UnknownPermissionMode,
 };
 pub use event::{
     Allowed, AskKind, AskResolution, AskSummary, AskTag, Block, BlockKind, BlockSource, CliInfo, Delta, DropReason,
@@ -43,6 +44,7 @@ pub use initialize::{
 };
 pub use json::{RawJson, readable};
 pub use next_process::{BypassGate, NextProcessRequest};
+pub use refusal::Refusal;
 pub use session::{Config, Liveness, Machine, Output, Phase, ProcessEnd, STEPS, Stop, Trigger, prompt_entry_prefix};
 pub use wire::login::{Login, read_login};
 pub use wire::request_record::Setting;

@@ -1,8 +1,9 @@
 //! Requests that need no running CLI: their settings apply to the process that is started next.
 
 use crate::bypass;
-use crate::command::{Refusal, Request};
+use crate::command::Request;
 use crate::json::RawJson;
+use crate::refusal::Refusal;
 use crate::session::check_model;
 use crate::wire::request_record::{self, Setting};
 

@@ -27,9 +27,10 @@ pub use prompts::prompt_entry_prefix;
 pub use state::{Phase, STEPS, Trigger};
 
 use crate::bypass;
-use crate::command::{Accepted, Command, Refusal};
+use crate::command::{Accepted, Command};
 use crate::event::{AskResolution, DropReason, Event, Exit, ExitReason, RequestFailure, RequestReply};
 use crate::id::{Counter, PromptId, RequestId, SessionId};
+use crate::refusal::Refusal;
 use crate::wire::control::Gate;
 use crate::wire::system::CliState;
 use crate::wire::{self, Overlong, answers, outgoing};

@@ -11,11 +11,12 @@ use super::prompts::{PROMPT_BYTES_MAX, PROMPTS_WAITING_BYTES_MAX, PROMPTS_WAITIN
 use super::state::{Phase, Trigger};
 use super::{Machine, RequestKind};
 use crate::answer::{Answer, HookOutput};
-use crate::command::{Accepted, Command, PROMPT_BLOCKS, Prompt, PromptContent, Refusal, Request};
+use crate::command::{Accepted, Command, PROMPT_BLOCKS, Prompt, PromptContent, Request};
 use crate::event::{Allowed, AskKind, AskResolution, DropReason, Event, ExitReason, InterruptReceipt, RequestReply};
 use crate::id::{AskId, PromptId, RequestId};
 use crate::initialize::TOOL_SERVER;
 use crate::json::RawJson;
+use crate::refusal::Refusal;
 use crate::wire::answers::{self, Interrupts};
 use crate::wire::mcp;
 use crate::wire::outgoing::{self, OutgoingLine};
