@@ -435,6 +435,29 @@ fn a_prompt_waits_from_when_the_cli_wakes_up_and_an_interrupt_ends_the_turn_that
     "#);
 }
 
+/// A CLI that does not report its state runs nothing after a result, whatever it reported before.
+#[test]
+fn a_prompt_does_not_wait_for_a_turn_of_the_cli_that_another_result_has_ended() {
+    insta::assert_snapshot!(play(r#"
+        cli ready
+        prompt one
+        prompt two
+        cli {"type":"system","subtype":"task_notification","task_id":"a1","status":"completed"}
+        cli result "user_message_uuids":["00000000-0000-4000-8000-000000000001"]
+    "#), @r#"
+    * ready {"cli":{"version":"2.1.325"}}
+    * prompt_accepted {"content":"one","entry":"00000000-0000-4000-8000-000000000001","prompt":1}
+    * turn_started {"cause":{"prompt":1}}
+    > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"one","type":"text"}]},"parent_tool_use_id":null}
+    * prompt_accepted {"content":"two","entry":"00000000-0000-4000-8000-000000000002","prompt":2}
+    * task_changed {"task":"a1","update":"ended"}
+    * turn_started {"cause":"cli"}
+    * turn_finished {"cause":{"prompt":1},"outcome":{"ending":{"failed":"execution"}}}
+    * turn_started {"cause":{"prompt":2}}
+    > {"type":"user","uuid":"00000000-0000-4000-8000-000000000002","session_id":"","message":{"role":"user","content":[{"text":"two","type":"text"}]},"parent_tool_use_id":null}
+    "#);
+}
+
 /// The frames of 2.1.42, which does not report its state: the prompt was handed over as the CLI turned to the task.
 #[test]
 fn a_task_that_ended_has_its_turn_before_the_prompt_and_the_prompt_keeps_its_own_result() {
@@ -534,6 +557,31 @@ fn an_interrupt_is_repeated_as_soon_as_the_cli_says_that_it_runs_and_again_when_
     > {"type":"control_request","request_id":"watari_3","request":{"subtype":"interrupt"}}
     * turn_finished {"cause":"cli","outcome":{"ending":"interrupted","subtype":"error_during_execution"}}
     > {"type":"control_request","request_id":"watari_4","request":{"subtype":"interrupt"}}
+    "#);
+}
+
+#[test]
+fn an_interrupt_that_is_repeated_before_the_turn_shows_ends_no_cli_and_is_repeated_once() {
+    // A hook may delay the turn for long, and the CLI may say again what it is doing.
+    insta::assert_snapshot!(play(r#"
+        cli ready
+        prompt one
+        cli running
+        cli {"type":"command_lifecycle","command_uuid":"00000000-0000-4000-8000-000000000001","state":"started"}
+        cli init
+        cli result
+        cli idle
+        prompt two
+        interrupt
+        cli {"type":"control_response","response":{"subtype":"success","request_id":"watari_2","response":{"still_queued":["00000000-0000-4000-8000-000000000002"]}}}
+        cli running
+        cli running
+        cli answer 3
+        wait 25
+    "#).lines().skip_while(|line| !line.contains("interrupt")).collect::<Vec<_>>().join("\n"), @r#"
+    > {"type":"control_request","request_id":"watari_2","request":{"subtype":"interrupt"}}
+    * request_answered {"request":2}
+    > {"type":"control_request","request_id":"watari_3","request":{"subtype":"interrupt"}}
     "#);
 }
 

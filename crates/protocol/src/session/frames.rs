@@ -120,7 +120,7 @@ impl Machine {
         self.interrupt_sent = was_interrupted && cause == TurnCause::Cli && self.prompts.with_cli().is_some();
         // A message that the CLI did not finish before its result will not continue.
         self.messages.turn_finished(cause, &frame, |event| self.outputs.push_back(Output::Event(event)));
-        if frame.has_origin || cause == TurnCause::Cli {
+        if frame.has_origin || cause == TurnCause::Cli || self.cli_state.is_none() {
             self.runs_by_itself = false;
         }
         frame.outcome.cost_usd = self.cost_since_before(frame.outcome.total_cost_usd);
@@ -219,7 +219,7 @@ impl Machine {
                 }
                 self.woke_up |= was_idle && self.prompts.with_cli().is_none();
                 self.step(Trigger::TurnBegan);
-                if self.prompts.with_cli().is_some() && !self.ran_since_hand_over {
+                if was_idle && self.prompts.with_cli().is_some() && !self.ran_since_hand_over {
                     // An interrupt that the CLI read before has no effect, and a hook may delay the turn's description.
                     self.interrupt_again(now);
                 }
