@@ -83,8 +83,14 @@ pub struct Machine {
     ran_since_hand_over: bool,
     /// True once the CLI has told of a prompt by its id. Before that, its word that it runs has to do.
     cli_tells_of_prompts: bool,
+    /// True when the CLI said that it has the prompt in its queue, and not yet that it took it up.
+    is_prompt_queued: bool,
     /// True while a turn runs that no prompt asked for.
     runs_by_itself: bool,
+    /// True from when the CLI says that it runs, though it has no prompt, until its turn shows.
+    woke_up: bool,
+    /// True from when a turn shows until its result.
+    turn_shows: bool,
     /// True when the running turn was told to end.
     interrupt_sent: bool,
     /// True when another server has the name of the one that serves our tools.
@@ -114,7 +120,7 @@ enum RequestKind {
         /// The prompts that were dropped with it.
         cancelled: Vec<PromptId>,
     },
-    /// An interrupt that no client asked for: of the closing ladder, or one that is repeated.
+    /// An interrupt that no client asked for: of the closing ladder, one that is repeated, or what goes with another.
     OwnInterrupt,
     /// A probe of the watchdog: no client waits for its answer.
     Probe,
@@ -132,7 +138,10 @@ impl Machine {
             cli_state: None,
             ran_since_hand_over: false,
             cli_tells_of_prompts: false,
+            is_prompt_queued: false,
             runs_by_itself: false,
+            woke_up: false,
+            turn_shows: false,
             interrupt_sent: false,
             tool_server_is_taken: false,
             start_errors: Vec::new(),

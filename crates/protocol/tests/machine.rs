@@ -301,6 +301,154 @@ fn a_prompt_waits_for_a_turn_of_the_clis_own_where_an_interrupt_can_drop_it() {
 }
 
 #[test]
+fn a_prompt_in_the_clis_queue_behind_a_turn_of_its_own_is_taken_out_by_an_interrupt() {
+    insta::assert_snapshot!(play(r#"
+        cli ready
+        prompt one
+        cli running
+        cli {"type":"command_lifecycle","command_uuid":"00000000-0000-4000-8000-000000000001","state":"started"}
+        cli init
+        cli result
+        prompt two
+        cli {"type":"command_lifecycle","command_uuid":"00000000-0000-4000-8000-000000000002","state":"queued"}
+        cli init
+        interrupt
+        cli answer 2
+        cli {"type":"command_lifecycle","command_uuid":"00000000-0000-4000-8000-000000000002","state":"cancelled"}
+        cli answer 3
+        cli result "subtype":"error_during_execution","origin":{"kind":"task-notification"}
+        cli idle
+    "#), @r#"
+    * ready {"cli":{"version":"2.1.325"}}
+    * prompt_accepted {"content":"one","entry":"00000000-0000-4000-8000-000000000001","prompt":1}
+    * turn_started {"cause":{"prompt":1}}
+    > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"one","type":"text"}]},"parent_tool_use_id":null}
+    * session_opened {"session":{"cwd":"/w","model":"m","permission_mode":"default","session_id":"11111111-1111-4111-8111-111111111111","tools":["Bash"],"version":"2.1.325"}}
+    * turn_finished {"cause":{"prompt":1},"outcome":{"ending":"completed","result":"done","subtype":"success","terminal_reason":"completed"}}
+    * prompt_accepted {"content":"two","entry":"00000000-0000-4000-8000-000000000002","prompt":2}
+    * turn_started {"cause":{"prompt":2}}
+    > {"type":"user","uuid":"00000000-0000-4000-8000-000000000002","session_id":"","message":{"role":"user","content":[{"text":"two","type":"text"}]},"parent_tool_use_id":null}
+    * turn_started {"cause":"cli"}
+    > {"type":"control_request","request_id":"watari_2","request":{"message_uuid":"00000000-0000-4000-8000-000000000002","subtype":"cancel_async_message"}}
+    > {"type":"control_request","request_id":"watari_3","request":{"subtype":"interrupt"}}
+    * prompt_dropped {"prompt":2,"reason":"cancelled"}
+    * request_answered {"request":3}
+    * turn_finished {"cause":"cli","outcome":{"ending":"interrupted","subtype":"error_during_execution"}}
+    * became_idle
+    "#);
+}
+
+#[test]
+fn a_prompt_waits_from_when_the_cli_wakes_up_and_an_interrupt_ends_the_turn_that_then_shows() {
+    insta::assert_snapshot!(play(r#"
+        cli ready
+        cli idle
+        cli running
+        prompt one
+        interrupt
+        cli answer 2
+        cli init
+        cli result "subtype":"error_during_execution","origin":{"kind":"task-notification"}
+    "#), @r#"
+    * ready {"cli":{"version":"2.1.325"}}
+    * prompt_accepted {"content":"one","entry":"00000000-0000-4000-8000-000000000001","prompt":1}
+    > {"type":"control_request","request_id":"watari_2","request":{"subtype":"interrupt"}}
+    * request_answered {"reply":{"interrupted":{"still_queued":[1]}},"request":2}
+    > {"type":"control_request","request_id":"watari_3","request":{"subtype":"interrupt"}}
+    * session_opened {"session":{"cwd":"/w","model":"m","permission_mode":"default","session_id":"11111111-1111-4111-8111-111111111111","tools":["Bash"],"version":"2.1.325"}}
+    * turn_started {"cause":"cli"}
+    * turn_finished {"cause":"cli","outcome":{"ending":"interrupted","subtype":"error_during_execution"}}
+    * turn_started {"cause":{"prompt":1}}
+    > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"one","type":"text"}]},"parent_tool_use_id":null}
+    "#);
+}
+
+/// As 2.1.42 speaks, which does not say what it is doing: the prompt was handed over as the CLI turned to the task.
+#[test]
+fn a_task_that_ended_has_its_turn_before_the_prompt_and_the_prompt_keeps_its_own_result() {
+    let script = r#"
+        cli ready
+        prompt one
+        cli init
+        prompt two
+        prompt three
+        cli result
+        cli {"type":"system","subtype":"task_notification","task_id":"a1","status":"completed"}
+        cli init
+    "#;
+    insta::assert_snapshot!(play(&format!("{script}
+        cli result \"subtype\":\"success\",\"result\":\"about the task\"
+        cli init
+        cli result \"subtype\":\"success\",\"result\":\"two\"
+    ")), @r#"
+    * ready {"cli":{"version":"2.1.325"}}
+    * prompt_accepted {"content":"one","entry":"00000000-0000-4000-8000-000000000001","prompt":1}
+    * turn_started {"cause":{"prompt":1}}
+    > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"one","type":"text"}]},"parent_tool_use_id":null}
+    * session_opened {"session":{"cwd":"/w","model":"m","permission_mode":"default","session_id":"11111111-1111-4111-8111-111111111111","tools":["Bash"],"version":"2.1.325"}}
+    * prompt_accepted {"content":"two","entry":"00000000-0000-4000-8000-000000000002","prompt":2}
+    * prompt_accepted {"content":"three","entry":"00000000-0000-4000-8000-000000000003","prompt":3}
+    * turn_finished {"cause":{"prompt":1},"outcome":{"ending":"completed","result":"done","subtype":"success","terminal_reason":"completed"}}
+    * turn_started {"cause":{"prompt":2}}
+    > {"type":"user","uuid":"00000000-0000-4000-8000-000000000002","session_id":"","message":{"role":"user","content":[{"text":"two","type":"text"}]},"parent_tool_use_id":null}
+    * task_changed {"news":"ended","task":"a1"}
+    * turn_started {"cause":"cli"}
+    * turn_finished {"cause":"cli","outcome":{"ending":"completed","result":"about the task","subtype":"success"}}
+    * turn_finished {"cause":{"prompt":2},"outcome":{"ending":"completed","result":"two","subtype":"success"}}
+    * turn_started {"cause":{"prompt":3}}
+    > {"type":"user","uuid":"00000000-0000-4000-8000-000000000003","session_id":"","message":{"role":"user","content":[{"text":"three","type":"text"}]},"parent_tool_use_id":null}
+    "#);
+    // An interrupt is of the prompt too, which was said to run.
+    insta::assert_snapshot!(play(&format!("{script}
+        interrupt
+        cli answer 2
+        cli result \"subtype\":\"error_during_execution\"
+        cli init
+        cli result \"subtype\":\"error_during_execution\"
+    ")), @r#"
+    * ready {"cli":{"version":"2.1.325"}}
+    * prompt_accepted {"content":"one","entry":"00000000-0000-4000-8000-000000000001","prompt":1}
+    * turn_started {"cause":{"prompt":1}}
+    > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"one","type":"text"}]},"parent_tool_use_id":null}
+    * session_opened {"session":{"cwd":"/w","model":"m","permission_mode":"default","session_id":"11111111-1111-4111-8111-111111111111","tools":["Bash"],"version":"2.1.325"}}
+    * prompt_accepted {"content":"two","entry":"00000000-0000-4000-8000-000000000002","prompt":2}
+    * prompt_accepted {"content":"three","entry":"00000000-0000-4000-8000-000000000003","prompt":3}
+    * turn_finished {"cause":{"prompt":1},"outcome":{"ending":"completed","result":"done","subtype":"success","terminal_reason":"completed"}}
+    * turn_started {"cause":{"prompt":2}}
+    > {"type":"user","uuid":"00000000-0000-4000-8000-000000000002","session_id":"","message":{"role":"user","content":[{"text":"two","type":"text"}]},"parent_tool_use_id":null}
+    * task_changed {"news":"ended","task":"a1"}
+    * turn_started {"cause":"cli"}
+    > {"type":"control_request","request_id":"watari_2","request":{"subtype":"interrupt"}}
+    * request_answered {"reply":{"interrupted":{"still_queued":[3]}},"request":2}
+    * turn_finished {"cause":"cli","outcome":{"ending":"interrupted","subtype":"error_during_execution"}}
+    > {"type":"control_request","request_id":"watari_3","request":{"subtype":"interrupt"}}
+    * turn_finished {"cause":{"prompt":2},"outcome":{"ending":"interrupted","subtype":"error_during_execution"}}
+    * turn_started {"cause":{"prompt":3}}
+    > {"type":"user","uuid":"00000000-0000-4000-8000-000000000003","session_id":"","message":{"role":"user","content":[{"text":"three","type":"text"}]},"parent_tool_use_id":null}
+    "#);
+}
+
+#[test]
+fn a_turn_of_the_clis_own_that_is_interrupted_and_does_not_end_ends_the_cli() {
+    insta::assert_snapshot!(play("
+        cli ready
+        cli running
+        cli init
+        interrupt
+        cli answer 2
+        wait 9
+        wait 1
+    "), @r#"
+    * ready {"cli":{"version":"2.1.325"}}
+    * session_opened {"session":{"cwd":"/w","model":"m","permission_mode":"default","session_id":"11111111-1111-4111-8111-111111111111","tools":["Bash"],"version":"2.1.325"}}
+    * turn_started {"cause":"cli"}
+    > {"type":"control_request","request_id":"watari_2","request":{"subtype":"interrupt"}}
+    * request_answered {"request":2}
+    ! Abort
+    "#);
+}
+
+#[test]
 fn an_interrupt_without_a_turn_is_answered_and_not_passed_on() {
     // The CLI would end the subagents that work in the background, and says that it runs as long as they do.
     insta::assert_snapshot!(play("

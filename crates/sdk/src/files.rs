@@ -28,7 +28,7 @@ pub use private::{PrivateFolder, open_folder, remove_orphans};
 pub use rule::FileRule;
 pub use rules::{
     CHECK_FILE, EVENTS, EVENTS_ASIDE, FILES, GIVEN, GIVEN_INPUT, GIVEN_OUTPUT, HAND_WRITTEN, HOST_LOG, LOCK, NAMED_LOG,
-    NOTHING, PRIVATE_FILE, PROGRAM, RECORD, RECORD_ASIDE, SYSTEM, TEST_LOG, TRANSCRIPT, WANTED_RECORD,
+    NOTHING, PRIVATE_FILE, PRIVATE_PROGRAM, PROGRAM, RECORD, RECORD_ASIDE, SYSTEM, TEST_LOG, TRANSCRIPT, WANTED_RECORD,
 };
 use tempfile::TempDir;
 pub use users::{UnknownUser, check_this_user, is_this_user};

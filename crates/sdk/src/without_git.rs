@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use std::env::{join_paths, split_paths};
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::iter::once;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use rustix::fs::{Access, access};
 
@@ -20,19 +20,42 @@ use crate::files::PrivateFolder;
 const PATH: &str = "PATH";
 const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// A program that does nothing but fail.
+/// What stands for git.
+const SCRIPT: &str =
+    "#!/bin/sh\necho 'git is switched off in this session, because its directory is not trusted' >&2\nexit 1\n";
+
+/// A program that does nothing but fail, for a folder on a disk from which nothing can be run.
 const FAILS: &str = "false";
 
 /// Has everything that gets this environment find a program that fails under the name of git.
-///
-/// It is a link, because the folder may be on a disk from which nothing can be run: such a program would be passed over, and
-/// the next one on the search path taken.
 pub(crate) fn hide_git(environment: &mut BTreeMap<OsString, OsString>, folder: &mut PrivateFolder) -> io::Result<()> {
     let path = environment.get(OsStr::new(PATH)).cloned().unwrap_or_else(|| USUAL_PATH.into());
-    let first = folder.link("git", &failing_program(&path)?)?;
-    let path = join_paths(once(first).chain(split_paths(&path))).map_err(io::Error::other)?;
+    let stand_in = stand_in(folder, &path)?;
+    let first = stand_in.parent().map(Path::to_owned);
+    let path = join_paths(first.into_iter().chain(split_paths(&path))).map_err(io::Error::other)?;
     environment.insert(PATH.into(), path);
     Ok(())
+}
+
+/// A program called git that can be run and fails. One that cannot be run would be passed over on the search path, and the
+/// next git taken: so it is tried.
+fn stand_in(folder: &mut PrivateFolder, path: &OsStr) -> io::Result<PathBuf> {
+    let script = folder.write_program("git", SCRIPT)?;
+    if fails(&script) {
+        return Ok(script);
+    }
+    let link = folder.link("git", &failing_program(path)?)?;
+    if fails(&link) {
+        return Ok(link);
+    }
+    Err(io::Error::other(format!("nothing can be run from {}", link.display())))
+}
+
+/// Whether a program can be run and fails, also if it is one of those that take the name of another for their first argument.
+fn fails(program: &Path) -> bool {
+    let run =
+        Command::new(program).arg("true").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    run.is_ok_and(|status| !status.success())
 }
 
 fn failing_program(path: &OsStr) -> io::Result<PathBuf> {

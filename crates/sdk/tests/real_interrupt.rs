@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use common::{Room, Talk, transcript};
 use serde_json::json;
-use watari_sdk::{Event, InterruptReceipt, Options, PromptId, TurnCause, TurnEnding};
+use watari_sdk::{Event, InterruptReceipt, Options, PromptId, TaskNews, TurnCause, TurnEnding};
 use watari_testkit::claude::{oldest_claude, pinned_claude};
 use watari_testkit::processes::marked;
 use watari_testkit::{Reply, Script};
@@ -125,6 +125,72 @@ async fn a_prompt_in_a_turn_of_the_clis_own_can_be_dropped_and_else_has_its_own_
         assert_eq!(results[1..], [third], "{}", transcript(&events));
         talk.client.close().await;
     }
+}
+
+/// Sent when the client hears that the command has ended, a message crosses the turn that the CLI begins about it.
+#[tokio::test]
+async fn a_prompt_that_crosses_a_turn_of_the_clis_own_does_not_run_when_it_is_interrupted() {
+    for claude in [pinned_claude(), oldest_claude()] {
+        let wait =
+            json!({"command": "until [ -e go ]; do sleep 0.02; done", "description": "w", "run_in_background": true});
+        let started = [Reply::tool_use("toolu_1", "Bash", wait), Reply::text("started")];
+        // A turn that runs all the same never ends.
+        let room = Room::with_replies(started.into_iter().chain([Reply::hold()])).await;
+        let options = Options { claude: Some(claude), allowed_tools: vec!["Bash".into()], ..room.options() };
+        let mut talk = Talk::connect(options).await;
+        talk.client.send("one").await.unwrap();
+        talk.until_idle().await;
+        std::fs::write(room.sandbox.cwd().join("go"), "").unwrap();
+        talk.until(|event| matches!(event, Event::TaskChanged { news: TaskNews::Ended, .. })).await;
+        talk.client.send("two").await.unwrap();
+        talk.client.interrupt_all().await.unwrap();
+        let events = talk.until_idle().await;
+        assert!(!ending(&events).contains(&TurnEnding::Completed), "{}", transcript(&events));
+        talk.client.close().await;
+    }
+}
+
+/// 2.1.42 does not say whose turn it runs: the prompts that waited were given the result of the turn about the task.
+#[tokio::test]
+async fn prompts_that_wait_while_a_command_in_the_background_ends_keep_their_own_results() {
+    let command = |command: &str, background: bool| json!({"command": command, "description": "w", "run_in_background": background});
+    let room = Room::with_replies([
+        Reply::tool_use("toolu_1", "Bash", command("until [ -e go ]; do sleep 0.02; done", true)),
+        Reply::tool_use("toolu_2", "Bash", command("echo x > started; until [ -e end ]; do sleep 0.02; done", false)),
+        Reply::text("one"),
+        Reply::text("about the task"),
+        Reply::text("two"),
+        Reply::text("three"),
+    ])
+    .await;
+    let started = room.signal("started");
+    let options = Options { claude: Some(oldest_claude()), allowed_tools: vec!["Bash".into()], ..room.options() };
+    let mut talk = Talk::connect(options).await;
+    talk.client.send("one").await.unwrap();
+    started.given().await;
+    talk.client.send("two").await.unwrap();
+    talk.client.send("three").await.unwrap();
+    std::fs::write(room.sandbox.cwd().join("go"), "").unwrap();
+    // That the shell in the background has ended shows nowhere before the turn's end.
+    while marked(room.marker()).iter().any(|process| process.command.contains("-e go")) {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    std::fs::write(room.sandbox.cwd().join("end"), "").unwrap();
+    let third = |event: &Event| matches!(event, Event::TurnFinished { cause: TurnCause::Prompt(PromptId(3)), .. });
+    let events = talk.until(third).await;
+    let results = events.iter().filter_map(|event| match event {
+        Event::TurnFinished { cause, outcome } => Some((*cause, outcome.result.clone().unwrap())),
+        _ => None,
+    });
+    let of_prompt = |number: u64, result: &str| (TurnCause::Prompt(PromptId(number)), result.to_owned());
+    let expected = [
+        of_prompt(1, "one"),
+        (TurnCause::Cli, "about the task".to_owned()),
+        of_prompt(2, "two"),
+        of_prompt(3, "three"),
+    ];
+    assert_eq!(results.collect::<Vec<_>>(), expected, "{}", transcript(&events));
+    talk.client.close().await;
 }
 
 /// The CLI ends its subagents when it is interrupted, so it is not, if there is no turn to interrupt.

@@ -83,9 +83,13 @@ impl Machine {
             self.tell(Event::RequestAnswered { request, reply });
             return request;
         }
-        let request = self.expect_answer(RequestKind::Interrupt { of: self.prompts.with_cli(), cancelled }, now);
+        let of = self.prompts.with_cli();
+        if self.runs_by_itself {
+            self.cancel_queued_prompt(now);
+        }
+        let request = self.expect_answer(RequestKind::Interrupt { of, cancelled }, now);
         self.interrupt_sent = true;
-        let ends_turn = self.ran_since_hand_over && self.prompts.with_cli().is_some();
+        let ends_turn = of.is_none() || self.ran_since_hand_over;
         self.watchdog.interrupted(request, ends_turn, now);
         self.write_now(outgoing::interrupt(request));
         request
@@ -93,7 +97,7 @@ impl Machine {
 
     /// Whether a turn runs, of a prompt or of the CLI's own.
     fn has_turn(&self) -> bool {
-        self.prompts.with_cli().is_some() || self.runs_by_itself
+        self.prompts.with_cli().is_some() || self.runs_by_itself || self.woke_up
     }
 
     pub(super) fn receipt(&self, cancelled: Vec<PromptId>) -> InterruptReceipt {

@@ -9,7 +9,7 @@ use super::state::{Phase, Trigger};
 use super::{Machine, Output, RequestKind};
 use crate::event::{
     AskEnding, AskKind, CliInfo, Event, ExitReason, Failure, NoticeKind, RequestFailed, RequestReply, SessionInfo,
-    TurnCause, TurnEnding,
+    TaskNews, TurnCause, TurnEnding,
 };
 use crate::id::ToolUseId;
 use crate::json::Raw;
@@ -104,6 +104,7 @@ impl Machine {
         }
         // Older versions do not say that a turn was interrupted, only that it failed.
         let was_interrupted = std::mem::take(&mut self.interrupt_sent);
+        (self.turn_shows, self.woke_up) = (false, false);
         self.watchdog.turn_ended();
         if was_interrupted && frame.outcome.ending == TurnEnding::Failed(Failure::Execution) {
             frame.outcome.ending = TurnEnding::Interrupted;
@@ -115,6 +116,8 @@ impl Machine {
             }
             Some(_) | None => TurnCause::Cli,
         };
+        // The interrupt was of all that was said to run: of the prompt behind the CLI's own turn too.
+        self.interrupt_sent = was_interrupted && cause == TurnCause::Cli && self.prompts.with_cli().is_some();
         // A message that the CLI did not stop before its result will not go on.
         self.messages.turn_finished(cause, &frame, |event| self.outputs.push_back(Output::Event(event)));
         if frame.has_origin || cause == TurnCause::Cli {
@@ -147,7 +150,7 @@ impl Machine {
     fn is_result_of(&self, frame: &ResultFrame) -> bool {
         let Some(prompt) = self.prompts.with_cli() else { return false };
         if frame.prompt_uuids.is_empty() {
-            return !frame.has_origin;
+            return !frame.has_origin && !self.runs_by_itself;
         }
         let entry = self.prompts.entry(prompt);
         frame.prompt_uuids.iter().any(|uuid| uuid == entry.as_str())
@@ -167,7 +170,12 @@ impl Machine {
                 Event::ApiRetried { attempt, max_retries, delay_ms, status, error }
             }
             SystemFrame::Task { id, news, detail } => {
-                Event::TaskChanged { task: id.into_string(), news, detail: Raw::copied(detail) }
+                self.tell(Event::TaskChanged { task: id.into_string(), news, detail: Raw::copied(detail) });
+                if news == TaskNews::Ended && self.cli_state.is_none() && !self.turn_shows {
+                    // Versions that do not say what they are doing say this when they begin a turn about it.
+                    self.own_turn_began();
+                }
+                return;
             }
             SystemFrame::Tasks(tasks) => Event::TasksListed { tasks: Raw::copied(tasks) },
             SystemFrame::Hook { id, name, event, news, detail } => {
@@ -192,10 +200,10 @@ impl Machine {
     }
 
     fn state_changed(&mut self, state: CliState, now: Instant) {
-        self.cli_state = Some(state);
+        let was_idle = self.cli_state.replace(state) == Some(CliState::Idle);
         match state {
             CliState::Idle => {
-                self.runs_by_itself = false;
+                (self.runs_by_itself, self.woke_up) = (false, false);
                 if self.ran_since_hand_over {
                     self.prompt_lost();
                 }
@@ -208,6 +216,7 @@ impl Machine {
                 if !self.cli_tells_of_prompts {
                     self.ran_since_hand_over = self.prompts.with_cli().is_some();
                 }
+                self.woke_up |= was_idle && self.prompts.with_cli().is_none();
                 self.step(Trigger::TurnBegan);
             }
         }
@@ -220,12 +229,26 @@ impl Machine {
             // Before the model is asked: a call of our tools could reach the other server.
             return self.end_for(Trigger::EndAsked, ExitReason::ToolServerTaken, now);
         }
-        self.interrupt_again(now);
+        let is_own = self.runs_by_itself || self.prompts.with_cli().is_none() || self.is_prompt_queued;
+        let woke_up = std::mem::take(&mut self.woke_up);
+        self.turn_shows = true;
+        if !is_own || woke_up {
+            self.interrupt_again(now);
+        } else if self.interrupt_sent {
+            // It was of the prompt, and is not of the turn before it.
+            self.cancel_queued_prompt(now);
+        }
         if self.session.as_ref() != Some(&session.session_id) {
             self.session = Some(session.session_id.clone());
             self.tell(Event::SessionOpened { session });
         }
-        if self.prompts.with_cli().is_none() && !self.runs_by_itself {
+        if is_own {
+            self.own_turn_began();
+        }
+    }
+
+    fn own_turn_began(&mut self) {
+        if !self.runs_by_itself {
             self.runs_by_itself = true;
             self.step(Trigger::TurnBegan);
             self.tell(Event::TurnStarted { cause: TurnCause::Cli });
@@ -235,7 +258,7 @@ impl Machine {
     /// The CLI's word for idle may be about the turn before: it counts only when it has no prompt.
     pub(super) fn went_idle(&mut self) {
         if self.prompts.with_cli().is_none() && self.step(Trigger::WentIdle).is_some() {
-            self.runs_by_itself = false;
+            (self.runs_by_itself, self.woke_up) = (false, false);
             self.interrupt_sent = false;
             self.watchdog.turn_ended();
             self.tell(Event::BecameIdle);

@@ -19,7 +19,7 @@ impl Machine {
     /// While the CLI runs a turn of its own the prompt waits here, where an interrupt can drop it. In the CLI's queue it
     /// could not, and 2.1.42 would answer it together with that turn.
     pub(super) fn hand_over_prompt(&mut self) {
-        let runs_its_own = self.runs_by_itself && self.cli_state != Some(CliState::Idle);
+        let runs_its_own = (self.runs_by_itself || self.woke_up) && self.cli_state != Some(CliState::Idle);
         if !matches!(self.phase, Phase::Idle | Phase::Running) || runs_its_own {
             return;
         }
@@ -28,10 +28,18 @@ impl Machine {
         };
         self.step(Trigger::TurnBegan);
         // What was to be interrupted is over.
-        (self.ran_since_hand_over, self.interrupt_sent) = (false, false);
+        (self.ran_since_hand_over, self.is_prompt_queued, self.interrupt_sent) = (false, false, false);
         self.tell(Event::TurnStarted { cause: TurnCause::Prompt(id) });
         let line = outgoing::prompt(&self.prompts.entry(id), &content);
         self.write(line);
+    }
+
+    /// Takes the prompt that was interrupted out of the CLI's queue: behind a turn of its own it would stay there, and run.
+    pub(super) fn cancel_queued_prompt(&mut self, now: Instant) {
+        if let Some(prompt) = self.prompts.with_cli().filter(|_| self.is_prompt_queued) {
+            let request = self.expect_answer(RequestKind::OwnInterrupt, now);
+            self.write_now(outgoing::cancel_prompt(request, &self.prompts.entry(prompt)));
+        }
     }
 
     /// The CLI has nothing to do and gave no result for the prompt it had: it will not give one.
@@ -52,9 +60,9 @@ impl Machine {
         let with_cli = self.prompts.with_cli();
         let Some(prompt) = with_cli.filter(|prompt| self.prompts.entry(*prompt).as_str() == uuid) else { return };
         match news {
-            PromptNews::Started => self.ran_since_hand_over = true,
+            PromptNews::Started => (self.ran_since_hand_over, self.is_prompt_queued) = (true, false),
             PromptNews::Cancelled => self.prompt_cancelled(prompt, now),
-            PromptNews::Other => {}
+            PromptNews::Other => self.is_prompt_queued = !self.ran_since_hand_over,
         }
     }
 

@@ -77,6 +77,13 @@ pub(crate) fn interrupt(id: RequestId) -> OutgoingLine {
     request_line(id, "interrupt", Fields::new())
 }
 
+/// Takes a prompt out of the CLI's queue, if it is there.
+pub(crate) fn cancel_prompt(id: RequestId, entry: &EntryId) -> OutgoingLine {
+    let mut fields = Fields::new();
+    set(&mut fields, "message_uuid", entry.as_str());
+    request_line(id, "cancel_async_message", fields)
+}
+
 pub(crate) fn request(id: RequestId, request: &Request, settings: &Initialize) -> OutgoingLine {
     let (mut subtype, mut fields) = members(request);
     if let Request::Reinitialize = request {

@@ -13,7 +13,7 @@ use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use rustix::io::Errno;
 
 use super::folders;
-use super::{PRIVATE_FILE, is_at, is_this_user, make_new_folder};
+use super::{FileRule, PRIVATE_FILE, PRIVATE_PROGRAM, is_at, is_this_user, make_new_folder};
 
 /// A folder of one CLI process. It is made when it is needed, and removed when this is dropped.
 #[derive(Debug, Default)]
@@ -44,17 +44,28 @@ impl PrivateFolder {
 
     /// Writes a file into it.
     pub(crate) fn write(&mut self, name: &str, content: &str) -> io::Result<PathBuf> {
+        self.write_as(&PRIVATE_FILE, name, content)
+    }
+
+    /// Writes a program into it.
+    pub(crate) fn write_program(&mut self, name: &str, content: &str) -> io::Result<PathBuf> {
+        self.write_as(&PRIVATE_PROGRAM, name, content)
+    }
+
+    fn write_as(&mut self, rule: &FileRule, name: &str, content: &str) -> io::Result<PathBuf> {
         let path = self.made()?.join(name);
-        let written = PRIVATE_FILE.open(&path).and_then(|mut file| file.write_all(content.as_bytes()));
+        let written = rule.open(&path).and_then(|mut file| file.write_all(content.as_bytes()));
         written.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?;
         Ok(path)
     }
 
-    /// Puts a link into it, and says where the folder is.
+    /// Puts a link into it, in the place of what has that name.
     pub(crate) fn link(&mut self, name: &str, target: &Path) -> io::Result<PathBuf> {
-        let folder = self.made()?;
-        std::os::unix::fs::symlink(target, folder.join(name))?;
-        Ok(folder.to_owned())
+        let path = self.made()?.join(name);
+        // If it is there, it was made by us.
+        let _absent = fs::remove_file(&path);
+        std::os::unix::fs::symlink(target, &path)?;
+        Ok(path)
     }
 
     fn made(&mut self) -> io::Result<&Path> {

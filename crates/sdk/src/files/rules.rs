@@ -94,6 +94,14 @@ pub const PRIVATE_FILE: FileRule = FileRule {
     ..OURS
 };
 
+/// A program that stands for another in one CLI process.
+pub const PRIVATE_PROGRAM: FileRule = FileRule {
+    what: "a program that fails in the place of git (`--untrusted`)",
+    place: "RUNTIME/private/NAME/git",
+    mode: Some(0o700),
+    ..PRIVATE_FILE
+};
+
 /// The Claude Code executable, of which the beginning is looked at.
 pub const PROGRAM: FileRule = FileRule {
     what: "Claude Code executable (its first bytes)",
@@ -206,7 +214,7 @@ pub const GIVEN_OUTPUT: FileRule =
     FileRule { what: "standard output or error, when it is a pipe", access: Access::Append, ..GIVEN_INPUT };
 
 /// Every rule for files.
-pub const FILES: [&FileRule; 19] = [
+pub const FILES: [&FileRule; 20] = [
     &EVENTS,
     &EVENTS_ASIDE,
     &RECORD_ASIDE,
@@ -215,6 +223,7 @@ pub const FILES: [&FileRule; 19] = [
     &HOST_LOG,
     &NAMED_LOG,
     &PRIVATE_FILE,
+    &PRIVATE_PROGRAM,
     &PROGRAM,
     &TRANSCRIPT,
     &GIVEN,

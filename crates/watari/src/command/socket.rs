@@ -51,8 +51,8 @@ pub(crate) struct Socket {
     /// MCP servers: a file, or JSON such as {"mcpServers": {…}}
     #[arg(long, value_name = "FILE|JSON")]
     mcp_config: Option<String>,
-    /// Run nothing that the directory names: read no settings, start no MCP server but those given here, and let git find no
-    /// repository
+    /// Run nothing that the directory names: read no settings, start no MCP server but those given here, and run no
+    /// git
     #[arg(long)]
     untrusted: bool,
     /// End when no client was connected and nothing ran, in a turn or in the background, for SECONDS; otherwise never
