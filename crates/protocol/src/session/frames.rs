@@ -203,7 +203,7 @@ impl Machine {
         let was_idle = self.cli_state.replace(state) == Some(CliState::Idle);
         match state {
             CliState::Idle => {
-                (self.runs_by_itself, self.woke_up) = (false, false);
+                (self.runs_by_itself, self.woke_up, self.turn_shows) = (false, false, false);
                 if self.ran_since_hand_over {
                     self.prompt_lost();
                 }
@@ -247,7 +247,7 @@ impl Machine {
         }
     }
 
-    fn own_turn_began(&mut self) {
+    pub(super) fn own_turn_began(&mut self) {
         if !self.runs_by_itself {
             self.runs_by_itself = true;
             self.step(Trigger::TurnBegan);
@@ -373,7 +373,7 @@ impl Machine {
             Ok(detail) => {
                 if self.step(Trigger::Initialized).is_some() {
                     self.tell(Event::Ready { cli: CliInfo { version: read_version(&detail), detail } });
-                    if self.runs_by_itself {
+                    if self.runs_by_itself || self.woke_up {
                         // A resumed session may have gone on by itself before it answered.
                         self.step(Trigger::TurnBegan);
                     }

@@ -62,7 +62,19 @@ impl Machine {
         match news {
             PromptNews::Started => (self.ran_since_hand_over, self.is_prompt_queued) = (true, false),
             PromptNews::Cancelled => self.prompt_cancelled(prompt, now),
-            PromptNews::Other => self.is_prompt_queued = !self.ran_since_hand_over,
+            PromptNews::Other if self.ran_since_hand_over => {}
+            PromptNews::Other => self.prompt_queued(now),
+        }
+    }
+
+    /// The CLI has the prompt in its queue. If a turn shows, it is not the prompt's.
+    fn prompt_queued(&mut self, now: Instant) {
+        self.is_prompt_queued = true;
+        if self.turn_shows {
+            self.own_turn_began();
+            if self.interrupt_sent {
+                self.cancel_queued_prompt(now);
+            }
         }
     }
 
