@@ -120,8 +120,10 @@ enum RequestKind {
         /// The prompts that were dropped with it.
         cancelled: Vec<PromptId>,
     },
-    /// An interrupt that no client asked for: of the closing ladder, one that is repeated, or what goes with another.
+    /// An interrupt that no client asked for: of the closing ladder, or one that is repeated.
     OwnInterrupt,
+    /// To take this prompt out of the CLI's queue.
+    CancelPrompt(PromptId),
     /// A probe of the watchdog: no client waits for its answer.
     Probe,
     Other,
@@ -251,7 +253,10 @@ impl Machine {
                     let reply = RequestReply::Failed(RequestFailed::SessionEnded);
                     self.tell(Event::RequestAnswered { request, reply });
                 }
-                RequestKind::Initialize | RequestKind::OwnInterrupt | RequestKind::Probe => {}
+                RequestKind::Initialize
+                | RequestKind::OwnInterrupt
+                | RequestKind::CancelPrompt(_)
+                | RequestKind::Probe => {}
             }
         }
         self.closing = None;
@@ -325,7 +330,7 @@ impl Machine {
                 now.checked_add(REQUEST_ANSWERED_WITHIN)
             }
             // The start and the closing ladder have limits of their own.
-            RequestKind::Initialize | RequestKind::OwnInterrupt => None,
+            RequestKind::Initialize | RequestKind::OwnInterrupt | RequestKind::CancelPrompt(_) => None,
         };
         self.requests.insert(id, (kind, limit));
         id

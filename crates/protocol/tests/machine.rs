@@ -339,6 +339,41 @@ fn a_prompt_in_the_clis_queue_behind_a_turn_of_its_own_is_taken_out_by_an_interr
 }
 
 #[test]
+fn a_prompt_that_the_cli_says_it_took_out_of_its_queue_is_dropped_and_its_own_turn_still_has_to_end() {
+    insta::assert_snapshot!(play(r#"
+        cli ready
+        prompt one
+        cli running
+        cli {"type":"command_lifecycle","command_uuid":"00000000-0000-4000-8000-000000000001","state":"started"}
+        cli init
+        cli result
+        prompt two
+        cli {"type":"command_lifecycle","command_uuid":"00000000-0000-4000-8000-000000000002","state":"queued"}
+        cli init
+        interrupt
+        cli {"type":"control_response","response":{"subtype":"success","request_id":"watari_2","response":{"cancelled":true}}}
+        cli answer 3
+        wait 10
+    "#), @r#"
+    * ready {"cli":{"version":"2.1.325"}}
+    * prompt_accepted {"content":"one","entry":"00000000-0000-4000-8000-000000000001","prompt":1}
+    * turn_started {"cause":{"prompt":1}}
+    > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"one","type":"text"}]},"parent_tool_use_id":null}
+    * session_opened {"session":{"cwd":"/w","model":"m","permission_mode":"default","session_id":"11111111-1111-4111-8111-111111111111","tools":["Bash"],"version":"2.1.325"}}
+    * turn_finished {"cause":{"prompt":1},"outcome":{"ending":"completed","result":"done","subtype":"success","terminal_reason":"completed"}}
+    * prompt_accepted {"content":"two","entry":"00000000-0000-4000-8000-000000000002","prompt":2}
+    * turn_started {"cause":{"prompt":2}}
+    > {"type":"user","uuid":"00000000-0000-4000-8000-000000000002","session_id":"","message":{"role":"user","content":[{"text":"two","type":"text"}]},"parent_tool_use_id":null}
+    * turn_started {"cause":"cli"}
+    > {"type":"control_request","request_id":"watari_2","request":{"message_uuid":"00000000-0000-4000-8000-000000000002","subtype":"cancel_async_message"}}
+    > {"type":"control_request","request_id":"watari_3","request":{"subtype":"interrupt"}}
+    * prompt_dropped {"prompt":2,"reason":"cancelled"}
+    * request_answered {"request":3}
+    ! Abort
+    "#);
+}
+
+#[test]
 fn a_prompt_that_the_cli_queues_after_its_own_turn_shows_is_taken_out_by_an_interrupt_too() {
     insta::assert_snapshot!(play(r#"
         cli ready

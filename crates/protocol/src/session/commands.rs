@@ -89,7 +89,7 @@ impl Machine {
         }
         let request = self.expect_answer(RequestKind::Interrupt { of, cancelled }, now);
         self.interrupt_sent = true;
-        let ends_turn = of.is_none() || self.ran_since_hand_over;
+        let ends_turn = of.is_none() || self.ran_since_hand_over || self.runs_by_itself;
         self.watchdog.interrupted(request, ends_turn, now);
         self.write_now(outgoing::interrupt(request));
         request

@@ -350,7 +350,8 @@ impl Machine {
         self.watchdog.answered(request);
         let reply = match (kind, body) {
             (RequestKind::Initialize, body) => return self.initialized(body),
-            (RequestKind::OwnInterrupt | RequestKind::Probe, _) => return,
+            (RequestKind::CancelPrompt(prompt), Ok(answer)) => return self.prompt_cancel_answered(prompt, &answer),
+            (RequestKind::OwnInterrupt | RequestKind::CancelPrompt(_) | RequestKind::Probe, _) => return,
             (_, Err(failed)) => RequestReply::Failed(failed),
             (RequestKind::Interrupt { of, cancelled }, Ok(answer)) => {
                 let is_idle = self.cli_state == Some(CliState::Idle) && !self.ran_since_hand_over;

@@ -8,7 +8,7 @@ use super::{Machine, RequestKind};
 use crate::event::{DropReason, Event, TurnCause};
 use crate::id::PromptId;
 use crate::json::Raw;
-use crate::wire::control::read_still_queued;
+use crate::wire::control::{read_cancelled, read_still_queued};
 use crate::wire::message::PromptNews;
 use crate::wire::outgoing;
 use crate::wire::system::CliState;
@@ -37,7 +37,7 @@ impl Machine {
     /// Takes the prompt that was interrupted out of the CLI's queue: behind a turn of its own it would stay there, and run.
     pub(super) fn cancel_queued_prompt(&mut self, now: Instant) {
         if let Some(prompt) = self.prompts.with_cli().filter(|_| self.is_prompt_queued) {
-            let request = self.expect_answer(RequestKind::OwnInterrupt, now);
+            let request = self.expect_answer(RequestKind::CancelPrompt(prompt), now);
             self.write_now(outgoing::cancel_prompt(request, &self.prompts.entry(prompt)));
         }
     }
@@ -78,12 +78,22 @@ impl Machine {
         }
     }
 
+    /// The CLI says that it has taken a prompt out of its queue, or not. It says the first also by the prompt's id.
+    pub(super) fn prompt_cancel_answered(&mut self, prompt: PromptId, answer: &Raw) {
+        if self.prompts.with_cli() == Some(prompt) && !self.ran_since_hand_over && read_cancelled(answer) {
+            self.prompt_cancelled(prompt, self.now);
+        }
+    }
+
     fn prompt_cancelled(&mut self, prompt: PromptId, now: Instant) {
         if self.end_says_why() {
             return;
         }
         self.prompts.finish();
-        self.watchdog.turn_ended();
+        if !self.runs_by_itself {
+            // Else the turn that is to end is the CLI's own.
+            self.watchdog.turn_ended();
+        }
         self.tell(Event::PromptDropped { prompt, reason: DropReason::Cancelled });
         self.hand_over_prompt();
         if self.cli_state != Some(CliState::Running) {

@@ -239,6 +239,16 @@ pub(super) fn read_response<'a>(frame: &Frame<'a>) -> Option<Response<'a>> {
     Some(Response { request_id: members.request_id, body })
 }
 
+/// Whether the CLI says that it has taken a prompt out of its queue.
+pub(crate) fn read_cancelled(answer: &Raw) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Members {
+        #[serde(default)]
+        cancelled: bool,
+    }
+    answer.parse().is_ok_and(|members: Members| members.cancelled)
+}
+
 /// The entry ids of the prompts that the CLI says it still has, in its answer to an interrupt. Old versions do not say.
 pub(crate) fn read_still_queued(answer: &Raw) -> Vec<String> {
     #[derive(serde::Deserialize)]
