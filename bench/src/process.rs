@@ -37,7 +37,8 @@ fn usage_of(pid: u32) -> Result<Usage> {
     let status = fs::read_to_string(format!("{folder}/status"))?;
     let mut nanoseconds = 0;
     for task in fs::read_dir(format!("{folder}/task"))? {
-        let schedstat = fs::read_to_string(task?.path().join("schedstat"))?;
+        // A thread that ended since the folder was read is passed over.
+        let Ok(schedstat) = fs::read_to_string(task?.path().join("schedstat")) else { continue };
         let running = schedstat.split(' ').next().and_then(|word| word.parse::<u64>().ok());
         nanoseconds += running.context("schedstat has no time")?;
     }
