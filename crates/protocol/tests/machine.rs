@@ -501,6 +501,43 @@ fn a_task_that_ended_has_its_turn_before_the_prompt_and_the_prompt_keeps_its_own
 }
 
 #[test]
+fn an_interrupt_is_repeated_as_soon_as_the_cli_says_that_it_runs_and_again_when_the_turn_shows() {
+    insta::assert_snapshot!(play(r#"
+        cli ready
+        prompt one
+        cli running
+        cli {"type":"command_lifecycle","command_uuid":"00000000-0000-4000-8000-000000000001","state":"started"}
+        cli init
+        cli result
+        cli idle
+        prompt two
+        interrupt
+        cli {"type":"control_response","response":{"subtype":"success","request_id":"watari_2","response":{"still_queued":["00000000-0000-4000-8000-000000000002"]}}}
+        cli running
+        cli {"type":"command_lifecycle","command_uuid":"00000000-0000-4000-8000-000000000002","state":"queued"}
+        cli result "subtype":"error_during_execution","origin":{"kind":"task-notification"}
+        cli {"type":"command_lifecycle","command_uuid":"00000000-0000-4000-8000-000000000002","state":"started"}
+        cli init
+    "#), @r#"
+    * ready {"cli":{"version":"2.1.325"}}
+    * prompt_accepted {"content":"one","entry":"00000000-0000-4000-8000-000000000001","prompt":1}
+    * turn_started {"cause":{"prompt":1}}
+    > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"one","type":"text"}]},"parent_tool_use_id":null}
+    * session_opened {"session":{"cwd":"/w","model":"m","permission_mode":"default","session_id":"11111111-1111-4111-8111-111111111111","tools":["Bash"],"version":"2.1.325"}}
+    * turn_finished {"cause":{"prompt":1},"outcome":{"ending":"completed","result":"done","subtype":"success","terminal_reason":"completed"}}
+    * became_idle
+    * prompt_accepted {"content":"two","entry":"00000000-0000-4000-8000-000000000002","prompt":2}
+    * turn_started {"cause":{"prompt":2}}
+    > {"type":"user","uuid":"00000000-0000-4000-8000-000000000002","session_id":"","message":{"role":"user","content":[{"text":"two","type":"text"}]},"parent_tool_use_id":null}
+    > {"type":"control_request","request_id":"watari_2","request":{"subtype":"interrupt"}}
+    * request_answered {"request":2}
+    > {"type":"control_request","request_id":"watari_3","request":{"subtype":"interrupt"}}
+    * turn_finished {"cause":"cli","outcome":{"ending":"interrupted","subtype":"error_during_execution"}}
+    > {"type":"control_request","request_id":"watari_4","request":{"subtype":"interrupt"}}
+    "#);
+}
+
+#[test]
 fn a_turn_of_the_clis_own_that_is_interrupted_and_does_not_end_ends_the_cli() {
     insta::assert_snapshot!(play("
         cli ready
