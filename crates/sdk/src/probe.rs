@@ -25,6 +25,9 @@ use crate::version::CliVersion;
 const VERSION_WITHIN: Duration = Duration::from_secs(5);
 const LOGIN_WITHIN: Duration = Duration::from_secs(10);
 
+/// How often processes are listed to kill what a CLI has started: more than it can start meanwhile, in earnest.
+const SWEEPS_MAX: usize = 100;
+
 /// How much of an answer is kept: far more than any has.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
@@ -184,7 +187,12 @@ impl Drop for Asked {
             let pid = self.child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
             pid.map(sweep::kill_descendants);
         }
-        sweep::kill_marked(&self.mark);
+        // One that is killed may have started another since the processes were listed.
+        for _ in 0..SWEEPS_MAX {
+            if sweep::kill_marked(&self.mark) == 0 {
+                break;
+            }
+        }
     }
 }
 
