@@ -326,11 +326,11 @@ impl Machine {
     fn expect_answer(&mut self, kind: RequestKind, now: Instant) -> RequestId {
         let id = RequestId(self.request_ids.next());
         let limit = match kind {
-            RequestKind::Interrupt { .. } | RequestKind::Probe | RequestKind::Other => {
+            RequestKind::Interrupt { .. } | RequestKind::CancelPrompt(_) | RequestKind::Probe | RequestKind::Other => {
                 now.checked_add(REQUEST_ANSWERED_WITHIN)
             }
             // The start and the closing ladder have limits of their own.
-            RequestKind::Initialize | RequestKind::OwnInterrupt | RequestKind::CancelPrompt(_) => None,
+            RequestKind::Initialize | RequestKind::OwnInterrupt => None,
         };
         self.requests.insert(id, (kind, limit));
         id
@@ -339,7 +339,8 @@ impl Machine {
     fn give_up_requests(&mut self, now: Instant) {
         let late = |(_, limit): &(RequestKind, Option<Instant>)| limit.is_some_and(|limit| limit <= now);
         while let Some(request) = self.requests.iter().find(|(_, pending)| late(pending)).map(|(id, _)| *id) {
-            if let Some((RequestKind::Probe, _)) = self.requests.remove(&request) {
+            if let Some((RequestKind::Probe | RequestKind::CancelPrompt(_), _)) = self.requests.remove(&request) {
+                // No client waits for its answer.
                 continue;
             }
             let reply = RequestReply::Failed(RequestFailed::TimedOut);

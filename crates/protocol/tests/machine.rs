@@ -538,6 +538,31 @@ fn an_interrupt_is_repeated_as_soon_as_the_cli_says_that_it_runs_and_again_when_
 }
 
 #[test]
+fn an_interrupt_that_is_repeated_before_the_turn_shows_ends_no_cli_and_is_repeated_once() {
+    // A hook may delay the turn for long, and the CLI may say again what it is doing.
+    insta::assert_snapshot!(play(r#"
+        cli ready
+        prompt one
+        cli running
+        cli {"type":"command_lifecycle","command_uuid":"00000000-0000-4000-8000-000000000001","state":"started"}
+        cli init
+        cli result
+        cli idle
+        prompt two
+        interrupt
+        cli {"type":"control_response","response":{"subtype":"success","request_id":"watari_2","response":{"still_queued":["00000000-0000-4000-8000-000000000002"]}}}
+        cli running
+        cli running
+        cli answer 3
+        wait 25
+    "#).lines().skip_while(|line| !line.contains("interrupt")).collect::<Vec<_>>().join("\n"), @r#"
+    > {"type":"control_request","request_id":"watari_2","request":{"subtype":"interrupt"}}
+    * request_answered {"request":2}
+    > {"type":"control_request","request_id":"watari_3","request":{"subtype":"interrupt"}}
+    "#);
+}
+
+#[test]
 fn a_turn_of_the_clis_own_that_is_interrupted_and_does_not_end_ends_the_cli() {
     insta::assert_snapshot!(play("
         cli ready

@@ -218,7 +218,7 @@ impl Machine {
                 }
                 self.woke_up |= was_idle && self.prompts.with_cli().is_none();
                 self.step(Trigger::TurnBegan);
-                if self.prompts.with_cli().is_some() && !self.ran_since_hand_over {
+                if was_idle && self.prompts.with_cli().is_some() && !self.ran_since_hand_over {
                     // An interrupt that the CLI read before has no effect, and a hook may delay the turn's description.
                     self.interrupt_again(now);
                 }

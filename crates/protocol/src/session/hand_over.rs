@@ -119,7 +119,8 @@ impl Machine {
             return;
         }
         let request = self.expect_answer(RequestKind::OwnInterrupt, now);
-        self.watchdog.interrupted(request, self.prompts.with_cli().is_some(), now);
+        // Before the turn shows, the CLI may answer and go on all the same.
+        self.watchdog.interrupted(request, self.turn_shows, now);
         self.write_now(outgoing::interrupt(request));
     }
 }
