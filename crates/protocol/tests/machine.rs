@@ -435,6 +435,29 @@ fn a_prompt_waits_from_when_the_cli_wakes_up_and_an_interrupt_ends_the_turn_that
     "#);
 }
 
+/// Of a CLI that does not say what it is doing nothing runs after a result, whatever it said before.
+#[test]
+fn a_prompt_does_not_wait_for_a_turn_of_the_cli_that_another_result_has_ended() {
+    insta::assert_snapshot!(play(r#"
+        cli ready
+        prompt one
+        prompt two
+        cli {"type":"system","subtype":"task_notification","task_id":"a1","status":"completed"}
+        cli result "user_message_uuids":["00000000-0000-4000-8000-000000000001"]
+    "#), @r#"
+    * ready {"cli":{"version":"2.1.325"}}
+    * prompt_accepted {"content":"one","entry":"00000000-0000-4000-8000-000000000001","prompt":1}
+    * turn_started {"cause":{"prompt":1}}
+    > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"one","type":"text"}]},"parent_tool_use_id":null}
+    * prompt_accepted {"content":"two","entry":"00000000-0000-4000-8000-000000000002","prompt":2}
+    * task_changed {"news":"ended","task":"a1"}
+    * turn_started {"cause":"cli"}
+    * turn_finished {"cause":{"prompt":1},"outcome":{"ending":{"failed":"execution"}}}
+    * turn_started {"cause":{"prompt":2}}
+    > {"type":"user","uuid":"00000000-0000-4000-8000-000000000002","session_id":"","message":{"role":"user","content":[{"text":"two","type":"text"}]},"parent_tool_use_id":null}
+    "#);
+}
+
 /// As 2.1.42 speaks, which does not say what it is doing: the prompt was handed over as the CLI turned to the task.
 #[test]
 fn a_task_that_ended_has_its_turn_before_the_prompt_and_the_prompt_keeps_its_own_result() {

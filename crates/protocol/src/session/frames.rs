@@ -120,7 +120,7 @@ impl Machine {
         self.interrupt_sent = was_interrupted && cause == TurnCause::Cli && self.prompts.with_cli().is_some();
         // A message that the CLI did not stop before its result will not go on.
         self.messages.turn_finished(cause, &frame, |event| self.outputs.push_back(Output::Event(event)));
-        if frame.has_origin || cause == TurnCause::Cli {
+        if frame.has_origin || cause == TurnCause::Cli || self.cli_state.is_none() {
             self.runs_by_itself = false;
         }
         frame.outcome.cost_usd = self.cost_since_before(frame.outcome.total_cost_usd);
