@@ -9,12 +9,12 @@ use std::pin::pin;
 
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
-use watari_sdk::{Command, ConnectError, Options, Session, SessionId, StartError, open};
+use watari_sdk::{Command, ConnectError, Options, SessionId, StartError, StartFrom, open};
 
 use crate::command_dedup::{CommandDedup, CommandOrigin, CommandOutcome};
 use crate::key::Key;
 use crate::log::AppendError;
-use crate::published::HostEvent;
+use crate::publication::HostEvent;
 use crate::publisher::{HostState, Publisher, PublisherRequest};
 use crate::record::RecordError;
 use crate::session_files::{Conversation, SessionFiles};
@@ -73,7 +73,7 @@ pub enum HostError {
     Connect(#[from] ConnectError),
     /// The first or the last events could not be stored. The next host treats this one as killed.
     #[error("some events could not be stored: {0}")]
-    NotStored(#[from] AppendError),
+    LogUnavailable(#[from] AppendError),
     /// The end of the session could not be recorded.
     #[error(transparent)]
     Record(#[from] RecordError),
@@ -102,7 +102,7 @@ pub fn host(
     let (stopper, stop) = stopper();
     let key = files.key().clone();
     let mut publisher = Publisher::new(files, requests, state_sender);
-    publisher.end_left_open();
+    publisher.close_left_open();
     publisher.finish()?;
     publisher.files.begin()?;
     let (background, storage) = (publisher.background(), publisher.storage());
@@ -174,7 +174,7 @@ impl Host {
         let started = self.host_started();
         self.publisher.publish(started);
         let mut outcome = match self.conversation.clone() {
-            Conversation::New(id) => Box::pin(self.run_process(Session::NewWithId(id))).await,
+            Conversation::New(id) => Box::pin(self.run_process(StartFrom::NewWithId(id))).await,
             Conversation::Resumed(id) => {
                 let may_start_new = self.publisher.files.had_session_here();
                 Box::pin(self.resume_process(id, may_start_new)).await
@@ -233,13 +233,13 @@ impl Host {
     /// early, the session may start a new one: with the same id, or with another id if remains of the old conversation
     /// make the CLI refuse it.
     async fn resume_process(&mut self, id: SessionId, may_start_new: bool) -> ProcessOutcome {
-        let outcome = Box::pin(self.run_process(Session::Resume(id.clone()))).await;
+        let outcome = Box::pin(self.run_process(StartFrom::Resume(id.clone()))).await;
         match outcome {
             ProcessOutcome::Failed(ConnectError::UnknownSession { .. }) if may_start_new => {
                 self.publisher.publish(HostEvent::ContextLost { session_id: id.to_string() });
-                match Box::pin(self.run_process(Session::NewWithId(id))).await {
+                match Box::pin(self.run_process(StartFrom::NewWithId(id))).await {
                     ProcessOutcome::Failed(ConnectError::SessionIdInUse { .. }) => {
-                        Box::pin(self.run_process(Session::New)).await
+                        Box::pin(self.run_process(StartFrom::New)).await
                     }
                     outcome @ (ProcessOutcome::Failed(_) | ProcessOutcome::Exited | ProcessOutcome::Stopped) => outcome,
                 }
@@ -249,14 +249,14 @@ impl Host {
     }
 
     /// Runs one process of the CLI, from its start to its exit. Commands that wait are submitted when the CLI is ready.
-    async fn run_process(&mut self, session: Session) -> ProcessOutcome {
+    async fn run_process(&mut self, session: StartFrom) -> ProcessOutcome {
         self.publisher.process_starting();
         let ids_after = self.publisher.files.log.last().seq;
         let asked_tool_uses = self.publisher.files.asked_tool_uses.clone();
         let lock = self.publisher.files.share_lock();
-        let mut options = Options { session, ids_after, asked_tool_uses, lock, ..self.options.clone() };
+        let mut options = Options { start_from: session, ids_after, asked_tool_uses, lock, ..self.options.clone() };
         self.publisher.settings.apply(&mut options);
-        tracing::info!(?options.session, "starting Claude Code");
+        tracing::info!(?options.start_from, "starting Claude Code");
         let Host {
             publisher,
             publisher_requests,

@@ -11,7 +11,7 @@ mod key;
 pub mod lock;
 pub mod log;
 mod position;
-mod published;
+mod publication;
 mod publisher;
 pub mod record;
 mod ring;
@@ -25,7 +25,7 @@ pub use command_dedup::{ClientIdentity, CommandOrigin, CommandOutcome, Idempoten
 pub use host::{Given, Handle, Host, HostError, Stopper, host};
 pub use key::{Key, NotAKey};
 pub use position::{NotAPosition, Position};
-pub use published::{EPHEMERAL_TYPES, HostEvent};
+pub use publication::{EPHEMERAL_TYPES, HostEvent};
 pub use publisher::HostState;
 pub use session_files::{Conversation, OpenSessionError, SessionDirs, SessionFiles, inspect};
 pub use subscription::{Attachment, Delivery, Since, Subscription};

@@ -23,7 +23,7 @@ use tokio::time::Sleep;
 use watari_sdk::{Command, Event, Refusal, Sink};
 
 use crate::log::{AppendError, ephemeral_line};
-use crate::published::Published;
+use crate::publication::Publication;
 use crate::ring::Ring;
 use crate::session_files::SessionFiles;
 use crate::settings::Settings;
@@ -63,7 +63,7 @@ pub(crate) struct Publisher {
     state: watch::Sender<HostState>,
     background: Background,
     /// Events that could not be stored, and those that came after them, in order.
-    unstored: VecDeque<Published>,
+    unstored: VecDeque<Publication>,
     unstored_bytes: usize,
     dropped: u64,
     /// Why events cannot be stored, and when to try again.
@@ -110,9 +110,9 @@ impl Publisher {
     }
 
     /// Publishes an event, or queues it until it can be stored.
-    pub(crate) fn publish(&mut self, published: impl Into<Published>) {
+    pub(crate) fn publish(&mut self, published: impl Into<Publication>) {
         let published = published.into();
-        if let Published::Event(event) = &published {
+        if let Publication::Event(event) = &published {
             match self.unparsed.admit(event) {
                 Admission::Publish => {}
                 Admission::Omit => return,
@@ -122,7 +122,7 @@ impl Publisher {
         self.publish_now(published);
     }
 
-    fn publish_now(&mut self, published: Published) {
+    fn publish_now(&mut self, published: Publication) {
         if self.trouble.is_none() {
             match self.store_and_publish(&published) {
                 Ok(()) => return,
@@ -153,7 +153,7 @@ impl Publisher {
         self.change_state(HostState::Down);
     }
 
-    fn store_and_publish(&mut self, published: &Published) -> Result<(), AppendError> {
+    fn store_and_publish(&mut self, published: &Publication) -> Result<(), AppendError> {
         self.text.clear();
         published.write(&mut self.text);
         if published.is_ephemeral() {
@@ -165,7 +165,7 @@ impl Publisher {
             self.ring.push(line, Some((storage, start)));
             self.is_verified = false;
         }
-        if let Published::Event(event) = published {
+        if let Publication::Event(event) = published {
             self.note(event);
         }
         Ok(())
@@ -194,7 +194,7 @@ impl Publisher {
             self.change_state(HostState::Running);
         } else if let Event::TurnFinished { .. } = event {
             self.sync.want(&self.files);
-        } else if let Event::Ended { .. } = event {
+        } else if let Event::CliExited { .. } = event {
             self.open_text.clear();
             self.change_state(HostState::Down);
             self.sync.want(&self.files);
@@ -223,7 +223,7 @@ impl Sink for Publisher {
         if self.trouble.is_none() || self.hurries { Poll::Ready(()) } else { Poll::Pending }
     }
 
-    fn hurry(&mut self) {
+    fn begin_closing(&mut self) {
         self.hurries = true;
     }
 
@@ -251,11 +251,11 @@ impl Sink for Publisher {
         self.trouble.is_some()
     }
 
-    fn refuses(&self, command: &Command) -> Option<Refusal> {
+    fn refusal_of(&self, command: &Command) -> Option<Refusal> {
         let (why, _) = self.trouble.as_ref()?;
         match command {
             Command::Prompt(_) | Command::Answer { .. } | Command::Request { .. } => {
-                Some(Refusal::NotStored { why: why.clone() })
+                Some(Refusal::LogUnavailable { why: why.clone() })
             }
             Command::Interrupt { .. } | Command::Close | Command::Abort => None,
         }

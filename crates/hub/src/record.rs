@@ -46,7 +46,7 @@ pub enum State {
     /// It ended normally, and can be resumed.
     Ended,
     /// Its host was killed.
-    Interrupted,
+    HostKilled,
 }
 
 /// The version of the records that Watari writes.

@@ -153,7 +153,7 @@ pub fn inspect(folder: &Path) -> Result<Record, RecordError> {
         // The host may have ended the session before we took the lock.
         record = Record::read(&path)?;
         if record.state == State::Running {
-            record.state = State::Interrupted;
+            record.state = State::HostKilled;
             record.write(&path)?;
         }
     }
@@ -277,7 +277,7 @@ impl SessionFiles {
     }
 
     /// Why another process could drive the conversation too, if it could.
-    pub fn lock_weakness(&self) -> Option<&str> {
+    pub fn missing_lock_reason(&self) -> Option<&str> {
         self.conversation_locks.weakness.as_deref()
     }
 

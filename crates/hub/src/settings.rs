@@ -35,7 +35,7 @@ impl Settings {
             }
         } else if let Event::StatusChanged { permission_mode: Some(mode), .. } = event {
             self.report(mode);
-        } else if let Event::Ended { .. } = event {
+        } else if let Event::CliExited { .. } = event {
             self.unanswered.clear();
         }
     }

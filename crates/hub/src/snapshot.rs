@@ -166,14 +166,14 @@ pub(crate) fn snapshot_change(event: &Event) -> Option<SnapshotChange> {
         }
         Event::AskOpened { ask, kind } => SnapshotChange::Asks(ask.0, kind.summary()),
         Event::AskResolved { ask, .. } => SnapshotChange::Ends(SnapshotItem::Ask(ask.0)),
-        Event::Ended { .. } => SnapshotChange::EndsCli,
+        Event::CliExited { .. } => SnapshotChange::EndsCli,
         Event::BlockDelta { .. }
         | Event::MessageRetracted { .. }
         | Event::ToolReturned { .. }
         | Event::ContextInjected { .. }
         | Event::ToolProgressed { .. }
         | Event::StatusChanged { .. }
-        | Event::ApiRetried { .. }
+        | Event::ApiRetryScheduled { .. }
         | Event::TaskChanged { .. }
         | Event::HookChanged { .. }
         | Event::PermissionDenied { .. }
@@ -184,7 +184,7 @@ pub(crate) fn snapshot_change(event: &Event) -> Option<SnapshotChange> {
         | Event::CommandsListed { .. }
         | Event::PromptSuggested { .. }
         | Event::TranscriptWritten { .. }
-        | Event::Noticed { .. }
+        | Event::NoticeReported { .. }
         | Event::RequestSent { .. }
         | Event::RequestAnswered { .. }
         | Event::Unknown { .. }
@@ -242,7 +242,7 @@ pub(crate) fn stored_snapshot_change(line: &[u8]) -> Option<SnapshotChange> {
             SnapshotChange::Asks(line.ask?, AskSummary { kind, tool_use, repeated, tool: line.tool })
         }
         "ask_resolved" => SnapshotChange::Ends(SnapshotItem::Ask(line.ask?)),
-        "ended" => SnapshotChange::EndsCli,
+        "cli_exited" => SnapshotChange::EndsCli,
         _ => return None,
     })
 }
@@ -283,7 +283,7 @@ mod tests {
                 by: None,
                 allowed: Allowed::default(),
             },
-            Event::Ended { exit: Exit::default() },
+            Event::CliExited { exit: Exit::default() },
             Event::TitleChanged { title: "prompt".into() },
         ]
     }

@@ -13,7 +13,7 @@ use crate::key::Key;
 use crate::log::storage::Storage;
 use crate::log::{LONG_LINE_BYTES, Lines, Log, ReadError, Step, StoredLine, ephemeral_line, position_of};
 use crate::position::Position;
-use crate::published::{HostEvent, Published};
+use crate::publication::{HostEvent, Publication};
 use crate::publisher::{HostState, Piece};
 use crate::ring::{Entry, Reader, Taken};
 use crate::snapshot::StoredEvent;
@@ -185,18 +185,18 @@ impl Subscription {
         while *budget > 0
             && let Some(event) = self.again.front().copied()
         {
-            if let Some(long) = self.deliver_again(event, budget, deliver)? {
+            if let Some(long) = self.deliver_snapshot_event(event, budget, deliver)? {
                 return Ok(Some(long));
             }
         }
         while *budget > 0
             && let Some((block, piece)) = self.open_text.pop_front()
         {
-            self.deliver_ephemeral(&Published::Event(piece.event(block)), budget, deliver);
+            self.deliver_ephemeral(&Publication::Event(piece.event(block)), budget, deliver);
         }
         if *budget > 0 && !self.is_caught_up {
             self.is_caught_up = true;
-            self.deliver_ephemeral(&Published::Host(HostEvent::CaughtUp), budget, deliver);
+            self.deliver_ephemeral(&Publication::Host(HostEvent::CaughtUp), budget, deliver);
         }
         Ok(None)
     }
@@ -226,7 +226,7 @@ impl Subscription {
     }
 
     /// Delivers the first event of `again`.
-    fn deliver_again(
+    fn deliver_snapshot_event(
         &mut self,
         event: StoredEvent,
         budget: &mut usize,
@@ -236,7 +236,7 @@ impl Subscription {
         let known = event.place.and_then(|(start, bytes)| StoredLine::at(&self.storage, start, bytes).ok());
         // Another program may have changed the file.
         let Some(line) = known.filter(|line| line.position().seq == event.number) else {
-            return self.search_again(event.number, budget, deliver);
+            return self.find_snapshot_event(event.number, budget, deliver);
         };
         self.again.pop_front();
         if line.bytes() > LONG_LINE_BYTES {
@@ -248,7 +248,7 @@ impl Subscription {
     }
 
     /// Does the same for an event whose place is not known, because the log was restored.
-    fn search_again(
+    fn find_snapshot_event(
         &mut self,
         number: u64,
         budget: &mut usize,
@@ -275,7 +275,7 @@ impl Subscription {
         Ok(None)
     }
 
-    fn deliver_ephemeral(&mut self, published: &Published, budget: &mut usize, deliver: &mut impl FnMut(&[u8])) {
+    fn deliver_ephemeral(&mut self, published: &Publication, budget: &mut usize, deliver: &mut impl FnMut(&[u8])) {
         let mut event = Vec::new();
         published.write(&mut event);
         let line = ephemeral_line(self.attached_at, event);

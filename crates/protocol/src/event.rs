@@ -196,7 +196,7 @@ pub enum Event {
         detail: RawJson,
     },
     /// An API call failed and will be retried.
-    ApiRetried {
+    ApiRetryScheduled {
         /// The number of the attempt, from 1.
         attempt: u64,
         /// The number of retries after which the CLI gives up.
@@ -284,7 +284,7 @@ pub enum Event {
         entries: RawJson,
     },
     /// The CLI reported something that is of use only to a person.
-    Noticed {
+    NoticeReported {
         /// What the notice is about.
         about: NoticeKind,
         /// The text of the notice, if it has one.
@@ -347,7 +347,7 @@ pub enum Event {
         count: u64,
     },
     /// The CLI has exited. This is the last event.
-    Ended {
+    CliExited {
         /// How it exited.
         exit: Exit,
     },
@@ -389,7 +389,7 @@ pub enum DropReason {
     /// It was interrupted or cancelled while it was waiting.
     Cancelled,
     /// The session ended while it was waiting or running.
-    SessionEnded,
+    CliExited,
     /// The CLI received it and became idle without a readable result.
     Lost,
 }

@@ -20,7 +20,7 @@ pub struct Initialize {
     /// Tools that this program runs.
     pub tools: Vec<Tool>,
     /// Announce tools of this program even if there are none yet; they can be added with [`crate::Request::SetTools`].
-    pub offers_tools: bool,
+    pub tools_can_be_added: bool,
     /// Also forward the text of subagents.
     pub forward_subagent_text: bool,
     /// Further fields, by the CLI's names.
@@ -30,7 +30,7 @@ pub struct Initialize {
 impl Initialize {
     /// Returns whether the CLI has a server for tools of this program.
     pub(crate) fn has_tools(&self) -> bool {
-        self.offers_tools || !self.tools.is_empty()
+        self.tools_can_be_added || !self.tools.is_empty()
     }
 
     /// Returns the hook with this id; none if the program registered no such hook.
@@ -67,13 +67,13 @@ impl Tool {
     /// Returns whether no tool of another server can have the same name for the model. The CLI joins the names of a
     /// server and its tool with `__`, so `x__add` of our server is also `add` of a server called `client__x`, and `_x`
     /// is also `x` of `client_`. (2.1.42 then calls the other server, and asks for permission for neither.)
-    pub fn has_own_name(&self) -> bool {
+    pub fn has_unambiguous_name(&self) -> bool {
         !self.name.starts_with('_') && !self.name.contains("__")
     }
 }
 
 /// Why a tool's name is refused.
-pub const TOOL_NAME_SHARED: &str = "may not start with \"_\" or contain \"__\": a tool of another MCP server could \
+pub const AMBIGUOUS_TOOL_NAME: &str = "may not start with \"_\" or contain \"__\": a tool of another MCP server could \
                                     have the same name for the model and receive its calls";
 
 /// The name of the MCP server under which the CLI sees the tools of this program.

@@ -61,7 +61,7 @@ pub(crate) fn object(value: &RawValue) -> Option<&RawValue> {
 
 /// Returns the object with only the last member of each key, which is how the CLI reads repeated keys; none if the text
 /// is not an object.
-pub(crate) fn with_last_members(json: &str) -> Option<String> {
+pub(crate) fn keep_last_of_duplicate_keys(json: &str) -> Option<String> {
     let members: BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_str(json).ok()?;
     serde_json::to_string(&members).ok()
 }

@@ -40,7 +40,7 @@ pub use event::{
 };
 pub use id::{AskId, BadId, BlockId, EntryId, HookId, MessageId, PromptId, RequestId, SessionId, ToolUseId};
 pub use initialize::{
-    HOOK_EVENTS, Hook, Initialize, SystemPrompt, TOOL_NAME_SHARED, TOOL_SERVER, TOOL_SERVER_TAKEN, Tool,
+    AMBIGUOUS_TOOL_NAME, HOOK_EVENTS, Hook, Initialize, SystemPrompt, TOOL_SERVER, TOOL_SERVER_TAKEN, Tool,
 };
 pub use json::{RawJson, readable};
 pub use next_process::{BypassGate, NextProcessRequest};

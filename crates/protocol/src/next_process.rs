@@ -34,7 +34,7 @@ impl NextProcessRequest {
         let body = request_record::on_record(request);
         let reply = match (request, Setting::of(&body)) {
             (Request::SetTools(tools), _) => {
-                if let Some(tool) = tools.iter().find(|tool| !tool.has_own_name()) {
+                if let Some(tool) = tools.iter().find(|tool| !tool.has_unambiguous_name()) {
                     return Err(Refusal::ToolName { name: tool.name.clone() });
                 }
                 RawJson::from("null")

@@ -3,7 +3,7 @@
 use crate::bypass;
 use crate::event::AskResolution;
 use crate::id::AskId;
-use crate::initialize::{TOOL_NAME_SHARED, TOOL_SERVER, TOOL_SERVER_TAKEN};
+use crate::initialize::{AMBIGUOUS_TOOL_NAME, TOOL_SERVER, TOOL_SERVER_TAKEN};
 use crate::session::Phase;
 
 /// Why a command was refused. A refused command changed nothing.
@@ -29,7 +29,7 @@ pub enum Refusal {
     },
     /// The session's log cannot be written at the moment, so the session starts nothing new.
     #[error("the session's log cannot be written, so the session accepts no new work: {why}")]
-    NotStored {
+    LogUnavailable {
         /// The cause, and what to do.
         why: String,
     },
@@ -41,13 +41,13 @@ pub enum Refusal {
     },
     /// The maximum number of prompts is waiting.
     #[error("{waiting} prompts are already waiting: wait for a turn to end")]
-    QueueFull {
+    TooManyPrompts {
         /// The number of waiting prompts.
         waiting: usize,
     },
     /// The waiting prompts have reached their maximum total size.
     #[error("the waiting prompts already hold {bytes} bytes: wait for a turn to end")]
-    QueueTooLong {
+    PromptsTooLarge {
         /// The total size of the waiting prompts.
         bytes: usize,
     },
@@ -62,10 +62,10 @@ pub enum Refusal {
     EmptyPrompt,
     /// The prompt's blocks do not have the API's shape.
     #[error("the prompt's blocks must be a JSON array of objects with a type, and text blocks must have a text")]
-    BadBlocks,
+    MalformedBlocks,
     /// A block of the prompt is of a type that a user cannot write, such as a tool result or the model's thinking.
     #[error("content[{place}].type is {given:?}: a prompt may contain blocks of type text, image and document")]
-    BadBlock {
+    BlockTypeNotAllowed {
         /// The block's index, from 0.
         place: usize,
         /// The block's type.
@@ -111,17 +111,17 @@ pub enum Refusal {
         asks: Option<&'static str>,
     },
     /// A tool's name that a tool of another MCP server could have too.
-    #[error("the name of the tool {name:?} {TOOL_NAME_SHARED}")]
+    #[error("the name of the tool {name:?} {AMBIGUOUS_TOOL_NAME}")]
     ToolName {
         /// The name.
         name: String,
     },
     /// An MCP server has the name of the server of this session's own tools.
     #[error("the name {TOOL_SERVER:?} is reserved for the server of this session's own tools: choose another")]
-    ToolServerName,
+    ReservedServerName,
     /// Another MCP server of the CLI has the name of the server of the session's own tools.
     #[error("{}", TOOL_SERVER_TAKEN)]
-    ToolServerTaken,
+    ServerNameConflict,
     /// A raw request that would remove the session's own tools. A command that preserves them exists for it.
     #[error(
         "a raw request of this name could remove this session's own tools: use set_mcp_servers or toggle_mcp instead"

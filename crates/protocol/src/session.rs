@@ -35,7 +35,7 @@ use crate::wire::control::Gate;
 use crate::wire::system::CliState;
 use crate::wire::{self, Overlong, answers, outgoing};
 use asks::Asks;
-use closing::{Closing, Rung};
+use closing::{Closing, ClosingStep};
 use liveness::Watchdog;
 use messages::Messages;
 use prompts::Prompts;
@@ -82,17 +82,17 @@ pub struct Machine {
     /// The state that the CLI last reported. Once it has reported one, its reports decide when the session is idle.
     cli_state: Option<CliState>,
     /// True when the CLI has started to work on the prompt that it holds.
-    ran_since_hand_over: bool,
+    prompt_started: bool,
     /// True once the CLI has reported on a prompt by its id. Until then, its `running` state must do.
     cli_reports_prompts: bool,
     /// True when the CLI has reported that the prompt is in its queue, and not yet that it started it.
-    is_prompt_queued: bool,
+    prompt_queued_in_cli: bool,
     /// True while the CLI runs a turn that no prompt started.
-    runs_by_itself: bool,
+    own_turn_running: bool,
     /// True from the CLI's report that it runs without a prompt until its turn is announced.
-    woke_up: bool,
+    own_turn_reported: bool,
     /// True from the announcement of a turn until its result.
-    turn_shows: bool,
+    turn_announced: bool,
     /// True when an interrupt of the running turn was sent.
     interrupt_sent: bool,
     /// True when another MCP server has the name of the server of our tools.
@@ -140,12 +140,12 @@ impl Machine {
             session: None,
             start_deadline: now.checked_add(config.start_within),
             cli_state: None,
-            ran_since_hand_over: false,
+            prompt_started: false,
             cli_reports_prompts: false,
-            is_prompt_queued: false,
-            runs_by_itself: false,
-            woke_up: false,
-            turn_shows: false,
+            prompt_queued_in_cli: false,
+            own_turn_running: false,
+            own_turn_reported: false,
+            turn_announced: false,
             interrupt_sent: false,
             tool_server_is_taken: false,
             start_errors: Vec::new(),
@@ -173,7 +173,7 @@ impl Machine {
         if line.is_empty() || self.phase == Phase::Ended {
             return;
         }
-        self.handle_bytes(now);
+        self.note_output(now);
         // Validate first: that is much faster than searching for bytes to replace.
         let text = match std::str::from_utf8(line) {
             Ok(text) => Cow::Borrowed(text),
@@ -231,13 +231,13 @@ impl Machine {
         self.time_out_requests(now);
         self.check_liveness(now);
         if self.start_deadline.is_some_and(|deadline| deadline <= now) && self.phase == Phase::Starting {
-            self.step(Trigger::EndAsked);
+            self.step(Trigger::CloseRequested);
             self.exit_reason = ExitReason::StartTimedOut;
             self.stop(Stop::Abort);
-            self.closing = Some(Closing::on(Rung::Killed, now));
+            self.closing = Some(Closing::on(ClosingStep::Killed, now));
         }
         if self.closing.as_ref().and_then(|closing| closing.deadline).is_some_and(|deadline| deadline <= now) {
-            self.climb(now);
+            self.escalate(now);
         }
     }
 
@@ -252,7 +252,7 @@ impl Machine {
         for (request, (kind, _)) in std::mem::take(&mut self.requests) {
             match kind {
                 RequestKind::Interrupt { .. } | RequestKind::Other => {
-                    let reply = RequestReply::Failed(RequestFailure::SessionEnded);
+                    let reply = RequestReply::Failed(RequestFailure::CliExited);
                     self.emit(Event::RequestAnswered { request, reply });
                 }
                 RequestKind::Initialize
@@ -265,7 +265,7 @@ impl Machine {
         let errors = std::mem::take(&mut self.start_errors);
         let ProcessEnd { code, signal, left } = end;
         let reason = self.exit_reason.clone();
-        self.emit(Event::Ended { exit: Exit { code, signal, left, stderr, errors, reason } });
+        self.emit(Event::CliExited { exit: Exit { code, signal, left, stderr, errors, reason } });
     }
 
     /// Returns the next output. Call it until it returns none.
@@ -295,14 +295,14 @@ impl Machine {
     fn step(&mut self, trigger: Trigger) -> Option<Phase> {
         let next = self.phase.after(trigger)?;
         if next == Phase::Running {
-            self.watchdog.turn_began(self.now);
+            self.watchdog.restart_silence_timer(self.now);
         }
         self.phase = next;
         Some(next)
     }
 
     /// Takes the next step of the closing ladder.
-    fn climb(&mut self, now: Instant) {
+    fn escalate(&mut self, now: Instant) {
         let Some((rung, stop)) = self.closing.as_ref().and_then(|closing| closing.rung.next()) else {
             return;
         };
@@ -312,16 +312,16 @@ impl Machine {
 
     fn close_asks(&mut self) {
         while let Some(ask) = self.asks.take_oldest() {
-            self.emit(ask.resolved(AskResolution::SessionEnded));
+            self.emit(ask.resolved(AskResolution::CliExited));
         }
     }
 
     fn drop_prompts(&mut self) {
-        let with_cli = self.prompts.finish();
+        let in_flight = self.prompts.finish();
         let waiting = std::iter::from_fn(|| self.prompts.drop_next());
-        let dropped: Vec<PromptId> = with_cli.into_iter().chain(waiting).collect();
+        let dropped: Vec<PromptId> = in_flight.into_iter().chain(waiting).collect();
         for prompt in dropped {
-            self.emit(Event::PromptDropped { prompt, reason: DropReason::SessionEnded });
+            self.emit(Event::PromptDropped { prompt, reason: DropReason::CliExited });
         }
     }
 

@@ -27,7 +27,7 @@ use serde::de::{Deserialize, DeserializeOwned, Deserializer, MapAccess, Visitor}
 use serde_json::value::RawValue;
 
 use crate::event::NoticeKind;
-use crate::json::with_last_members;
+use crate::json::keep_last_of_duplicate_keys;
 use control::{AskRequest, Gate, Response};
 use message::{AssistantFrame, PromptUpdate, ToolProgressFrame, UserFrame};
 use repair::Half;
@@ -84,9 +84,9 @@ pub(crate) fn decode<'a>(line: &'a str, repaired: &'a mut String) -> Option<Inco
         && read(&readable).is_some()
     {
         *repaired = readable;
-        return read(repaired).map(with_halves);
+        return read(repaired).map(with_lone_surrogates);
     }
-    match with_last_members(line) {
+    match keep_last_of_duplicate_keys(line) {
         Some(readable) => {
             *repaired = readable;
             read(repaired).or_else(|| unknown(line))
@@ -95,9 +95,9 @@ pub(crate) fn decode<'a>(line: &'a str, repaired: &'a mut String) -> Option<Inco
     }
 }
 
-fn with_halves(mut frame: Incoming<'_>) -> Incoming<'_> {
-    if let Incoming::Stream(StreamFrame::BlockDelta { has_halves, .. }) = &mut frame {
-        *has_halves = true;
+fn with_lone_surrogates(mut frame: Incoming<'_>) -> Incoming<'_> {
+    if let Incoming::Stream(StreamFrame::BlockDelta { has_lone_surrogate, .. }) = &mut frame {
+        *has_lone_surrogate = true;
     }
     frame
 }

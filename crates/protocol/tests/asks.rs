@@ -123,7 +123,7 @@ fn an_ask_whose_input_has_another_shape_is_denied_and_never_opened() {
         )
     };
     let with_tools = |script: &str| {
-        let initialize = Initialize { offers_tools: true, ..Initialize::default() };
+        let initialize = Initialize { tools_can_be_added: true, ..Initialize::default() };
         shown_of_asks(&play_with(
             Config { initialize, ..Config::default() },
             &format!("cli ready\nprompt go\n{script}"),

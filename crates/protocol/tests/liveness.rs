@@ -40,11 +40,11 @@ fn an_interrupt_without_effect_ends_the_cli_and_every_prompt_has_its_outcome() {
     > {"type":"control_request","request_id":"watari_3","request":{"subtype":"interrupt"}}
     > {"type":"control_request","request_id":"watari_4","request":{"subtype":"interrupt"}}
     ! Abort
-    * prompt_dropped {"prompt":1,"reason":"session_ended"}
-    * prompt_dropped {"prompt":2,"reason":"session_ended"}
-    * request_answered {"reply":{"failed":"session_ended"},"request":3}
-    * request_answered {"reply":{"failed":"session_ended"},"request":4}
-    * ended {"exit":{"reason":{"unresponsive":{"seconds":5,"to":"interrupt"}}}}
+    * prompt_dropped {"prompt":1,"reason":"cli_exited"}
+    * prompt_dropped {"prompt":2,"reason":"cli_exited"}
+    * request_answered {"reply":{"failed":"cli_exited"},"request":3}
+    * request_answered {"reply":{"failed":"cli_exited"},"request":4}
+    * cli_exited {"exit":{"reason":{"unresponsive":{"seconds":5,"to":"interrupt"}}}}
     "#);
 }
 
@@ -152,8 +152,8 @@ fn a_stalled_cli_is_ended_if_so_configured() {
     > {"type":"control_request","request_id":"watari_2","request":{"subtype":"mcp_status"}}
     * cli_stalled {"silent_seconds":40}
     ! Abort
-    * prompt_dropped {"prompt":1,"reason":"session_ended"}
-    * ended {"exit":{"reason":{"unresponsive":{"seconds":40,"to":"probe"}}}}
+    * prompt_dropped {"prompt":1,"reason":"cli_exited"}
+    * cli_exited {"exit":{"reason":{"unresponsive":{"seconds":40,"to":"probe"}}}}
     "#);
 }
 

@@ -30,7 +30,7 @@ fn the_opening_carries_what_must_not_be_in_arguments() {
             Hook::on("Stop"),
             Hook { matcher: Some("Bash".into()), answer_within: Duration::from_secs(3), ..Hook::on("PreToolUse") },
         ],
-        offers_tools: false,
+        tools_can_be_added: false,
         tools: vec![add()],
         forward_subagent_text: true,
         more: [("title".to_owned(), RawJson::from(r#""a title""#)), ("subtype".to_owned(), RawJson::from("1"))].into(),
@@ -103,13 +103,13 @@ fn what_only_the_result_says_is_emitted_and_a_prompt_for_which_nothing_was_done_
     * prompt_accepted {"content":"blocked without a word","entry":"00000000-0000-4000-8000-000000000002","prompt":2}
     * turn_started {"cause":{"prompt":2}}
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000002","session_id":"","message":{"role":"user","content":[{"text":"blocked without a word","type":"text"}]},"parent_tool_use_id":null}
-    * noticed {"about":"stopped","text":"Claude Code did nothing for this message and gave no reason: a hook in its settings may have blocked it"}
+    * notice_reported {"about":"stopped","text":"Claude Code did nothing for this message and gave no reason: a hook in its settings may have blocked it"}
     * turn_finished {"cause":{"prompt":2},"outcome":{"ending":"completed","subtype":"success"}}
     * became_idle
     * prompt_accepted {"content":"blocked","entry":"00000000-0000-4000-8000-000000000003","prompt":3}
     * turn_started {"cause":{"prompt":3}}
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000003","session_id":"","message":{"role":"user","content":[{"text":"blocked","type":"text"}]},"parent_tool_use_id":null}
-    * noticed {"about":"stopped","text":"blocked by hook"}
+    * notice_reported {"about":"stopped","text":"blocked by hook"}
     * turn_finished {"cause":{"prompt":3},"outcome":{"ending":"completed","result":"blocked by hook","subtype":"success"}}
     * became_idle
     * prompt_accepted {"content":"/cost","entry":"00000000-0000-4000-8000-000000000004","prompt":4}
@@ -980,15 +980,15 @@ fn closing_climbs_the_ladder_while_the_cli_does_not_exit() {
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"one","type":"text"}]},"parent_tool_use_id":null}
     * prompt_accepted {"content":"two","entry":"00000000-0000-4000-8000-000000000002","prompt":2}
     * ask_opened {"ask":1,"input":{"command":"ls"},"kind":"permission","needs_person":false,"tool":"Bash","tool_use":"toolu_a"}
-    * prompt_dropped {"prompt":2,"reason":"session_ended"}
-    * ask_resolved {"ask":1,"kind":"permission","resolution":"session_ended","tool_use":"toolu_a"}
+    * prompt_dropped {"prompt":2,"reason":"cli_exited"}
+    * ask_resolved {"ask":1,"kind":"permission","resolution":"cli_exited","tool_use":"toolu_a"}
     > {"type":"control_request","request_id":"watari_2","request":{"subtype":"interrupt"}}
     x cannot prompt while the session is closing
     ! CloseStdin
     ! Terminate
     ! Kill
-    * prompt_dropped {"prompt":1,"reason":"session_ended"}
-    * ended {"exit":{"code":137,"reason":"asked"}}
+    * prompt_dropped {"prompt":1,"reason":"cli_exited"}
+    * cli_exited {"exit":{"code":137,"reason":"requested"}}
     x cannot close while the session is ended
     "#);
 }
@@ -1012,7 +1012,7 @@ fn closing_stops_climbing_when_the_cli_exits() {
     > {"type":"control_request","request_id":"watari_2","request":{"subtype":"interrupt"}}
     * turn_finished {"cause":{"prompt":1},"outcome":{"ending":"interrupted","subtype":"error_during_execution","terminal_reason":"aborted_tools"}}
     ! CloseStdin
-    * ended {"exit":{"code":1,"reason":"asked"}}
+    * cli_exited {"exit":{"code":1,"reason":"requested"}}
     "#);
     insta::assert_snapshot!(play("
         cli ready
@@ -1021,7 +1021,7 @@ fn closing_stops_climbing_when_the_cli_exits() {
     "), @r#"
     * ready {"cli":{"version":"2.1.325"}}
     ! CloseStdin
-    * ended {"exit":{"reason":"asked"}}
+    * cli_exited {"exit":{"reason":"requested"}}
     "#);
 }
 
@@ -1035,8 +1035,8 @@ fn closing_while_the_cli_starts_aborts_at_once() {
     "), @r#"
     * prompt_accepted {"content":"one","entry":"00000000-0000-4000-8000-000000000001","prompt":1}
     ! Abort
-    * prompt_dropped {"prompt":1,"reason":"session_ended"}
-    * ended {"exit":{"reason":"asked"}}
+    * prompt_dropped {"prompt":1,"reason":"cli_exited"}
+    * cli_exited {"exit":{"reason":"requested"}}
     "#);
 }
 
@@ -1051,8 +1051,8 @@ fn aborting_ends_everything_at_once_from_anywhere() {
     * prompt_accepted {"content":"one","entry":"00000000-0000-4000-8000-000000000001","prompt":1}
     ! Abort
     ! Kill
-    * prompt_dropped {"prompt":1,"reason":"session_ended"}
-    * ended {"exit":{"reason":"asked"}}
+    * prompt_dropped {"prompt":1,"reason":"cli_exited"}
+    * cli_exited {"exit":{"reason":"requested"}}
     "#);
     insta::assert_snapshot!(play("
         cli ready
@@ -1067,11 +1067,11 @@ fn aborting_ends_everything_at_once_from_anywhere() {
     * turn_started {"cause":{"prompt":1}}
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"one","type":"text"}]},"parent_tool_use_id":null}
     * ask_opened {"ask":1,"input":{"command":"ls"},"kind":"permission","needs_person":false,"tool":"Bash","tool_use":"toolu_a"}
-    * ask_resolved {"ask":1,"kind":"permission","resolution":"session_ended","tool_use":"toolu_a"}
+    * ask_resolved {"ask":1,"kind":"permission","resolution":"cli_exited","tool_use":"toolu_a"}
     > {"type":"control_request","request_id":"watari_2","request":{"subtype":"interrupt"}}
     ! Abort
-    * prompt_dropped {"prompt":1,"reason":"session_ended"}
-    * ended {"exit":{"reason":"asked"}}
+    * prompt_dropped {"prompt":1,"reason":"cli_exited"}
+    * cli_exited {"exit":{"reason":"requested"}}
     "#);
 }
 
@@ -1102,8 +1102,8 @@ fn a_cli_that_does_not_answer_is_terminated_after_a_minute() {
     "), @r#"
     * prompt_accepted {"content":"one","entry":"00000000-0000-4000-8000-000000000001","prompt":1}
     ! Abort
-    * prompt_dropped {"prompt":1,"reason":"session_ended"}
-    * ended {"exit":{"reason":"start_timed_out"}}
+    * prompt_dropped {"prompt":1,"reason":"cli_exited"}
+    * cli_exited {"exit":{"reason":"start_timed_out"}}
     "#);
 }
 
@@ -1116,8 +1116,8 @@ fn a_cli_that_refuses_the_opening_is_ended() {
     "#), @r#"
     * prompt_accepted {"content":"one","entry":"00000000-0000-4000-8000-000000000001","prompt":1}
     ! Abort
-    * prompt_dropped {"prompt":1,"reason":"session_ended"}
-    * ended {"exit":{"reason":{"start_refused":{"refused":{"code":"invalid","message":"bad schema"}}}}}
+    * prompt_dropped {"prompt":1,"reason":"cli_exited"}
+    * cli_exited {"exit":{"reason":{"start_refused":{"refused":{"code":"invalid","message":"bad schema"}}}}}
     "#);
 }
 
@@ -1140,11 +1140,11 @@ fn when_the_cli_exits_everything_open_is_closed() {
     * ask_opened {"ask":1,"input":{"command":"ls"},"kind":"permission","needs_person":false,"tool":"Bash","tool_use":"toolu_a"}
     * request_sent {"body":{"model":"sonnet","subtype":"set_model"},"request":2}
     > {"type":"control_request","request_id":"watari_2","request":{"model":"sonnet","subtype":"set_model"}}
-    * ask_resolved {"ask":1,"kind":"permission","resolution":"session_ended","tool_use":"toolu_a"}
-    * prompt_dropped {"prompt":1,"reason":"session_ended"}
-    * prompt_dropped {"prompt":2,"reason":"session_ended"}
-    * request_answered {"reply":{"failed":"session_ended"},"request":2}
-    * ended {"exit":{"code":1,"reason":"by_itself"}}
+    * ask_resolved {"ask":1,"kind":"permission","resolution":"cli_exited","tool_use":"toolu_a"}
+    * prompt_dropped {"prompt":1,"reason":"cli_exited"}
+    * prompt_dropped {"prompt":2,"reason":"cli_exited"}
+    * request_answered {"reply":{"failed":"cli_exited"},"request":2}
+    * cli_exited {"exit":{"code":1,"reason":"by_itself"}}
     x cannot prompt while the session is ended
     "#);
 }
@@ -1154,7 +1154,7 @@ fn errors_before_the_cli_was_ready_are_in_its_exit() {
     insta::assert_snapshot!(play(r#"
         cli {"type":"result","subtype":"error_during_execution","is_error":true,"errors":["No conversation found"]}
         exit 1
-    "#), @r#"* ended {"exit":{"code":1,"errors":["No conversation found"],"reason":"by_itself"}}"#);
+    "#), @r#"* cli_exited {"exit":{"code":1,"errors":["No conversation found"],"reason":"by_itself"}}"#);
 }
 
 #[test]
@@ -1618,8 +1618,8 @@ fn notices_of_the_cli_are_passed_on() {
         cli {"type":"system","subtype":"worker_shutting_down","reason":"update"}
     "#), @r#"
     * ready {"cli":{"version":"2.1.325"}}
-    * noticed {"about":"information","text":"a remark"}
-    * noticed {"about":"notification","text":"look"}
+    * notice_reported {"about":"information","text":"a remark"}
+    * notice_reported {"about":"notification","text":"look"}
     * permission_denied {"message":"no","tool":"Bash","tool_use":"toolu_1"}
     * hook_changed {"event":"Stop","hook":"h1","name":"lint","update":"started"}
     * hook_changed {"event":"Stop","hook":"h1","name":"lint","update":"ended"}
@@ -1631,14 +1631,14 @@ fn notices_of_the_cli_are_passed_on() {
     * conversation_cleared
     * prompt_suggested {"suggestion":"go on"}
     * transcript_written {"entries":[{"uuid":"u"}],"path":"/x.jsonl"}
-    * noticed {"about":"rate_limit"}
-    * noticed {"about":"authentication"}
-    * noticed {"about":"tool_summary","text":"read two files"}
-    * noticed {"about":"goal"}
+    * notice_reported {"about":"rate_limit"}
+    * notice_reported {"about":"authentication"}
+    * notice_reported {"about":"tool_summary","text":"read two files"}
+    * notice_reported {"about":"goal"}
     * context_injected {"content":"said before","replayed":true,"synthetic":false}
     * tool_returned {"is_error":true,"tool_use":"toolu_1"}
     * context_injected {"content":[{"text":"go on","type":"text"},{"is_error":true,"tool_use_id":"toolu_1","type":"tool_result"}],"replayed":false,"synthetic":true}
-    * noticed {"about":"shutting_down","text":"update"}
+    * notice_reported {"about":"shutting_down","text":"update"}
     "#);
 }
 
@@ -1812,7 +1812,7 @@ fn a_repeated_request_is_one_ask_and_an_abort_does_not_change_why_a_session_ends
     "#), @r#"
     ! Abort
     ! Abort
-    * ended {"exit":{"reason":{"start_refused":{"refused":{"message":"bad schema"}}}}}
+    * cli_exited {"exit":{"reason":{"start_refused":{"refused":{"message":"bad schema"}}}}}
     "#);
     insta::assert_snapshot!(play("
         cli ready
@@ -1879,7 +1879,7 @@ fn a_session_that_starts_a_turn_before_it_answers_is_running() {
     > {"type":"control_request","request_id":"watari_2","request":{"subtype":"interrupt"}}
     * turn_finished {"cause":"cli","outcome":{"ending":"completed","result":"gone on","subtype":"success"}}
     ! CloseStdin
-    * ended {"exit":{"reason":"asked"}}
+    * cli_exited {"exit":{"reason":"requested"}}
     "#);
 }
 
@@ -2011,8 +2011,8 @@ fn whatever_the_cli_says_of_a_prompt_after_a_server_took_the_tools_name_the_end_
         let played = play_with(Config { initialize, ..Config::default() }, &script);
         let ends: Vec<&str> =
             played.lines().filter(|line| line.contains("prompt_dropped") || line.contains("turn_f")).collect();
-        assert_eq!(ends, [r#"* prompt_dropped {"prompt":1,"reason":"session_ended"}"#], "{played}");
-        assert!(played.contains(r#""reason":"tool_server_taken""#), "{played}");
+        assert_eq!(ends, [r#"* prompt_dropped {"prompt":1,"reason":"cli_exited"}"#], "{played}");
+        assert!(played.contains(r#""reason":"server_name_conflict""#), "{played}");
     }
 }
 

@@ -14,7 +14,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 
-use watari_protocol::{HOOK_EVENTS, Initialize, RawJson, TOOL_NAME_SHARED, TOOL_SERVER};
+use watari_protocol::{AMBIGUOUS_TOOL_NAME, HOOK_EVENTS, Initialize, RawJson, TOOL_SERVER};
 
 pub use check::bypass_gate;
 pub(crate) use check::{allows_bypass, check};
@@ -24,7 +24,7 @@ pub use place::CONFIG_VARIABLE;
 pub(crate) use place::{TranscriptPlace, composed, transcript_place};
 
 use crate::files::PrivateFolder;
-use crate::options::{ExtraArgument, Options, PermissionPrompts, Session, Thinking, Tools};
+use crate::options::{ExtraArgument, Options, PermissionPrompts, StartFrom, Thinking, Tools};
 use names::{display_name, effort_name, source_name};
 
 /// An option that is invalid.
@@ -80,7 +80,7 @@ pub enum BadOption {
     #[error("a limit of 0 turns means no limit to the CLI: use 1 or more, or omit it")]
     Turns,
     /// A tool whose name is ambiguous: a tool of another server could have it too.
-    #[error("the name of the tool {name:?} {TOOL_NAME_SHARED}")]
+    #[error("the name of the tool {name:?} {AMBIGUOUS_TOOL_NAME}")]
     ToolName {
         /// The name.
         name: String,
@@ -89,7 +89,7 @@ pub enum BadOption {
     #[error(
         "no MCP server may be called {TOOL_SERVER:?} beside tools of the program: that is the name of their server"
     )]
-    ToolServerName,
+    ReservedServerName,
     /// An option that enables `bypassPermissions`, in a session that does not allow it.
     #[error(
         "{option}: bypassPermissions runs everything without asking, so it must be allowed when the session is started: \
@@ -146,7 +146,7 @@ pub(crate) fn arguments(
     permissions(options, &mut flags)?;
     surroundings(options, documents, &mut flags, folder)?;
     flags.switch("include-hook-events", options.include_hook_events);
-    flags.switch("replay-user-messages", options.replay_prompts);
+    flags.switch("replay-user-messages", options.echo_prompts);
     if let Some(path) = &options.debug_file {
         flags.set("debug-file", path);
     }
@@ -171,7 +171,7 @@ pub(crate) fn initialize(options: &Options) -> Initialize {
         agents: options.agents.clone(),
         hooks: options.hooks.clone(),
         tools: options.program_tools.clone(),
-        offers_tools: options.offers_tools,
+        tools_can_be_added: options.tools_can_be_added,
         forward_subagent_text: options.forward_subagent_text,
         more,
     }
@@ -196,35 +196,35 @@ pub(crate) fn own_environment(options: &Options) -> BTreeMap<&'static str, &'sta
 pub(crate) const MISLEADING_VARIABLES: [&str; 3] = ["CLAUDECODE", "NODE_OPTIONS", "DEBUG"];
 
 fn session(options: &Options, flags: &mut Flags) {
-    match &options.session {
-        Session::New => {}
-        Session::NewWithId(id) => flags.set("session-id", id.as_str()),
-        Session::Resume(id) => flags.set("resume", id.as_str()),
-        Session::Fork { from, into } => {
+    match &options.start_from {
+        StartFrom::New => {}
+        StartFrom::NewWithId(id) => flags.set("session-id", id.as_str()),
+        StartFrom::Resume(id) => flags.set("resume", id.as_str()),
+        StartFrom::Fork { from, into } => {
             flags.set("resume", from.as_str());
             flags.switch("fork-session", true);
             if let Some(into) = into {
                 flags.set("session-id", into.as_str());
             }
         }
-        Session::ResumeAt { session, entry, drops_turn } => {
+        StartFrom::ResumeAt { session, entry, erase_turn } => {
             flags.set("resume", session.as_str());
             flags.set("resume-session-at", entry.as_str());
-            flags.set_some("resume-drops-turn", drops_turn.as_ref().map(|turn| turn.as_str()));
+            flags.set_some("resume-drops-turn", erase_turn.as_ref().map(|turn| turn.as_str()));
         }
         // Not reached: `open` has already replaced it, so that the id is known before the CLI is started.
-        Session::Continue => flags.switch("continue", true),
+        StartFrom::Continue => flags.switch("continue", true),
     }
     // A resumed session may continue immediately with a deferred tool, and its hooks must be registered by then:
     // without this flag the CLI sometimes runs the tool by the rules alone. (An older CLI does not know the flag, and
     // exits.)
-    let is_resumed = match &options.session {
-        Session::New | Session::NewWithId(_) => false,
-        Session::Resume(_) | Session::Fork { .. } | Session::ResumeAt { .. } | Session::Continue => true,
+    let is_resumed = match &options.start_from {
+        StartFrom::New | StartFrom::NewWithId(_) => false,
+        StartFrom::Resume(_) | StartFrom::Fork { .. } | StartFrom::ResumeAt { .. } | StartFrom::Continue => true,
     };
     flags.switch("await-initialize", is_resumed && !options.hooks.is_empty());
     flags.switch("no-session-persistence", options.no_persistence);
-    flags.switch("session-mirror", options.mirror);
+    flags.switch("session-mirror", options.mirror_transcript);
 }
 
 fn model(options: &Options, flags: &mut Flags) -> Result<(), BadOption> {
@@ -270,8 +270,8 @@ fn permissions(options: &Options, flags: &mut Flags) -> Result<(), BadOption> {
     flags.set_some("permission-mode", options.permission_mode.map(|mode| mode.as_str()));
     flags.switch("allow-dangerously-skip-permissions", options.allow_bypass);
     match &options.permission_prompts {
-        PermissionPrompts::Refuse => {}
-        PermissionPrompts::Never => flags.set("permission-prompts", "none"),
+        PermissionPrompts::CliDefault => {}
+        PermissionPrompts::DenyAll => flags.set("permission-prompts", "none"),
         PermissionPrompts::Ask { .. } => flags.set("permission-prompt-tool", "stdio"),
         PermissionPrompts::Tool(name) => flags.set("permission-prompt-tool", name),
     }

@@ -119,12 +119,12 @@ impl Client {
         // `give_up` is never ready, so there is a session or an error.
         let ended = || ConnectError::Exited { exit: Exit::default() };
         // Boxed, so that the caller's future stays small.
-        Box::pin(Client::connect_unless(options, std::future::pending())).await?.ok_or_else(ended)
+        Box::pin(Client::connect_or_cancel(options, std::future::pending())).await?.ok_or_else(ended)
     }
 
     /// As [`Client::connect`], until `give_up` is ready: then it terminates the CLI, and returns `None` when no process
     /// of the session is left. Dropping this future terminates the session too, but does not report when that is done.
-    pub async fn connect_unless(
+    pub async fn connect_or_cancel(
         options: Options,
         give_up: impl Future<Output = ()>,
     ) -> Result<Option<(Client, Events)>, ConnectError> {

@@ -22,7 +22,7 @@ use wait::{Reading, Timer, next_command, read_or_work, readable, writable};
 
 /// How many bytes may wait to be written to the CLI before its output is no longer read: the longest prompt, and room
 /// for answers.
-const UNWRITTEN_BYTES_MAX: usize = 256 * 1024 * 1024;
+const BACKLOG_STOP_READING_BYTES: usize = 256 * 1024 * 1024;
 
 /// How many bytes are read before the CLI counts as silent: more than a pipe holds, so that everything that it has
 /// written by then is read.
@@ -30,7 +30,7 @@ const RECEIVED_BYTES_MAX: usize = 2 * 1024 * 1024;
 
 /// How many bytes may wait for a CLI that does not read before requests and answers are refused. (Prompts have their
 /// own limit.)
-const UNREAD_BYTES_MAX: usize = 64 * 1024 * 1024;
+const BACKLOG_REFUSE_BYTES: usize = 64 * 1024 * 1024;
 
 /// How long a CLI may run after it has closed its stdout.
 const EXIT_WITHIN: Duration = Duration::from_secs(2);
@@ -137,7 +137,7 @@ impl<S: Sink> Driver<S> {
             let event = self.wait().await;
             if self.reading.was_blocked {
                 // The CLI's output since then may wait in its pipe unread, so the CLI is not to blame for its silence.
-                self.machine.handle_excuse(Instant::now());
+                self.machine.excuse_silence(Instant::now());
                 self.reading.was_blocked = self.reading.is_blocked;
             }
             match event {
@@ -163,10 +163,10 @@ impl<S: Sink> Driver<S> {
         let has_exited = self.ending.is_some();
         // A closing session is read to its end, even if nobody reads its events: it must not wait for a reader.
         if self.machine.phase() == Phase::Closing {
-            self.sink.hurry();
+            self.sink.begin_closing();
         }
         // A CLI that does not read must not be read either: each of its questions would add an answer to the backlog.
-        let reads = self.unwritten.len() < UNWRITTEN_BYTES_MAX;
+        let reads = self.unwritten.len() < BACKLOG_STOP_READING_BYTES;
         tokio::select! {
             ending = self.process.exited(), if !has_exited => DriverEvent::Exited(ending),
             () = self.timer.until(deadline) => DriverEvent::Time,
@@ -182,7 +182,7 @@ impl<S: Sink> Driver<S> {
     fn take_lines(&mut self, read: io::Result<usize>) {
         let ended = matches!(read, Ok(0) | Err(_));
         let now = Instant::now();
-        self.machine.handle_bytes(now);
+        self.machine.note_output(now);
         while let Some(line) = self.lines.next() {
             hand_over(&mut self.machine, line, now);
         }
@@ -220,7 +220,7 @@ impl<S: Sink> Driver<S> {
             Ok(count) => {
                 if self.unwritten.written(count) {
                     // The pipe was full, so the CLI has read from it: it may be busy with a long prompt.
-                    self.machine.handle_excuse(Instant::now());
+                    self.machine.excuse_silence(Instant::now());
                 }
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.unwritten.is_stuck = true,
@@ -231,7 +231,7 @@ impl<S: Sink> Driver<S> {
 
     fn take_command(&mut self, Envelope { command, waits_for, answer }: Envelope) {
         let was_stored = self.sink.has_stored_all();
-        let handled = match self.sink.refuses(&command).or_else(|| self.refuses(&command)) {
+        let handled = match self.sink.refusal_of(&command).or_else(|| self.refusal_of(&command)) {
             None => self.machine.handle_command(command, Instant::now()),
             Some(refused) => Err(refused),
         };
@@ -251,10 +251,10 @@ impl<S: Sink> Driver<S> {
     }
 
     /// Limits the backlog of a CLI that does not read. Commands that stop it are never refused.
-    fn refuses(&self, command: &Command) -> Option<Refusal> {
+    fn refusal_of(&self, command: &Command) -> Option<Refusal> {
         let bytes = self.unwritten.len();
         match command {
-            Command::Request { .. } | Command::Answer { .. } if bytes > UNREAD_BYTES_MAX => {
+            Command::Request { .. } | Command::Answer { .. } if bytes > BACKLOG_REFUSE_BYTES => {
                 Some(Refusal::CliNotReading { bytes })
             }
             Command::Request { .. }

@@ -25,7 +25,7 @@ pub enum FindError {
     },
     /// The given path does not exist.
     #[error("Claude Code CLI not found: there is nothing at {}; check the path", .path.display())]
-    NothingThere {
+    PathDoesNotExist {
         /// The path.
         path: PathBuf,
     },
@@ -87,7 +87,9 @@ impl<'a> Search<'a> {
             match check(&candidate) {
                 Ok(program) => return Ok(program),
                 // A shell skips these too.
-                Err(FindError::NothingThere { .. } | FindError::Unreadable { .. } | FindError::Directory { .. }) => {}
+                Err(
+                    FindError::PathDoesNotExist { .. } | FindError::Unreadable { .. } | FindError::Directory { .. },
+                ) => {}
                 Err(error) => wrong = wrong.or(Some(error)),
             }
         }
@@ -124,7 +126,7 @@ pub(crate) fn check(path: &Path) -> Result<PathBuf, FindError> {
     let metadata = match fs::metadata(path) {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Err(FindError::NothingThere { path: path.to_owned() });
+            return Err(FindError::PathDoesNotExist { path: path.to_owned() });
         }
         Err(source) => {
             return Err(FindError::Unreadable { path: path.to_owned(), source });

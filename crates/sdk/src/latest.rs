@@ -15,7 +15,7 @@ use watari_protocol::SessionId;
 use crate::argv::{self, TranscriptPlace};
 use crate::conversations::stored_spelling;
 use crate::files::TRANSCRIPT;
-use crate::options::{Options, Session};
+use crate::options::{Options, StartFrom};
 use crate::process::{self, StartError};
 use crate::threads;
 
@@ -29,17 +29,17 @@ const BEGINNING_BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// them.
 const SDK_ENTRYPOINTS: [&str; 3] = ["sdk-cli", "sdk-ts", "sdk-py"];
 
-/// Replaces [`Session::Continue`] by the latest conversation of the working directory, or by a new one if there is
+/// Replaces [`StartFrom::Continue`] by the latest conversation of the working directory, or by a new one if there is
 /// none. A given id is replaced by its stored spelling ([`stored_spelling`]). Call it to know the id before the CLI is
 /// started; a session also calls it when it starts.
 pub async fn resolve_continue(options: &mut Options) -> Result<(), StartError> {
-    match options.session.clone() {
-        Session::Continue => {}
-        Session::New | Session::NewWithId(_) => return Ok(()),
-        Session::Resume(named) | Session::Fork { from: named, .. } | Session::ResumeAt { session: named, .. } => {
+    match options.start_from.clone() {
+        StartFrom::Continue => {}
+        StartFrom::New | StartFrom::NewWithId(_) => return Ok(()),
+        StartFrom::Resume(named) | StartFrom::Fork { from: named, .. } | StartFrom::ResumeAt { session: named, .. } => {
             let stored = stored_spelling(options, &named);
-            if let Session::Resume(id) | Session::Fork { from: id, .. } | Session::ResumeAt { session: id, .. } =
-                &mut options.session
+            if let StartFrom::Resume(id) | StartFrom::Fork { from: id, .. } | StartFrom::ResumeAt { session: id, .. } =
+                &mut options.start_from
             {
                 *id = stored;
             }
@@ -51,7 +51,7 @@ pub async fn resolve_continue(options: &mut Options) -> Result<(), StartError> {
     let found = threads::run(move || latest(&place, &directory)).await;
     let panicked = || Err(io::Error::other("the search panicked; this is a bug in watari"));
     let latest = found.unwrap_or_else(panicked).map_err(StartError::NoLatest)?;
-    options.session = latest.map_or(Session::New, Session::Resume);
+    options.start_from = latest.map_or(StartFrom::New, StartFrom::Resume);
     Ok(())
 }
 

@@ -62,8 +62,8 @@ pub use latest::resolve_continue;
 pub use lines::{LINE_BYTES_MAX, Lines, RawLine};
 pub use opening::{Opening, OrderError, Orders, Receipt, open};
 pub use options::{
-    Effort, Environment, ExtraArgument, McpServers, Options, PermissionPrompts, Plugin, Session, SettingSource,
-    Settings, Thinking, ThinkingDisplay, Tools,
+    Effort, Environment, ExtraArgument, McpServers, Options, PermissionPrompts, Plugin, SettingSource, Settings,
+    StartFrom, Thinking, ThinkingDisplay, Tools,
 };
 pub use orphans::{Orphan, OrphansUnknown, orphans, terminate_orphans};
 pub use probe::{ClaudeProbe, ProbeError};
@@ -74,12 +74,12 @@ pub use sink::{Events, Sink};
 pub use supervisor::Supervisor;
 pub use version::CliVersion;
 pub use watari_protocol::{
-    Accepted, Allowed, Answer, AskId, AskKind, AskResolution, AskSummary, AskTag, AskedToolUses, BadId, Block, BlockId,
-    BlockKind, BlockSource, BypassGate, CliInfo, Command, Delta, DropReason, EntryId, Event, Exit, ExitReason, Failure,
-    FormAsk, Hook, HookAsk, HookId, HookOutput, HookUpdate, InterruptReceipt, Liveness, Login, MessageId,
-    NextProcessRequest, NoticeKind, PROMPT_BLOCKS, PermissionAsk, PermissionMode, Phase, Prompt, PromptContent,
-    PromptId, RawJson, Refusal, Request, RequestFailure, RequestId, RequestReply, SessionId, SessionInfo, Setting,
-    SystemPrompt, TOOL_NAME_SHARED, TOOL_SERVER, TOOL_SERVER_TAKEN, TaskUpdate, Tool, ToolCallAsk, ToolUseId,
+    AMBIGUOUS_TOOL_NAME, Accepted, Allowed, Answer, AskId, AskKind, AskResolution, AskSummary, AskTag, AskedToolUses,
+    BadId, Block, BlockId, BlockKind, BlockSource, BypassGate, CliInfo, Command, Delta, DropReason, EntryId, Event,
+    Exit, ExitReason, Failure, FormAsk, Hook, HookAsk, HookId, HookOutput, HookUpdate, InterruptReceipt, Liveness,
+    Login, MessageId, NextProcessRequest, NoticeKind, PROMPT_BLOCKS, PermissionAsk, PermissionMode, Phase, Prompt,
+    PromptContent, PromptId, RawJson, Refusal, Request, RequestFailure, RequestId, RequestReply, SessionId,
+    SessionInfo, Setting, SystemPrompt, TOOL_SERVER, TOOL_SERVER_TAKEN, TaskUpdate, Tool, ToolCallAsk, ToolUseId,
     TurnCause, TurnEnding, TurnOutcome, Unanswered, UnknownPermissionMode, Usage, Writer, readable, unusable_session,
 };
 

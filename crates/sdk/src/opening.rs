@@ -14,7 +14,7 @@ use crate::argv;
 use crate::client::{Client, CommandError, ConnectError};
 use crate::driver::{CommandReply, Driver, Envelope, WaitsFor};
 use crate::latest;
-use crate::options::{Options, PermissionPrompts, Session};
+use crate::options::{Options, PermissionPrompts, StartFrom};
 use crate::probe::ClaudeProbe;
 use crate::process::{self, StartError};
 use crate::sink::Sink;
@@ -40,7 +40,7 @@ pub async fn open<S: Sink>(
     let (ready, is_ready) = oneshot::channel();
     let (exit, has_exited) = watch::channel(None);
     let place = argv::transcript_place(&started.environment, &started.directory);
-    let sink = TranscriptWatch::new(sink, place, own_prompts, resumed(&options.session));
+    let sink = TranscriptWatch::new(sink, place, own_prompts, resumed(&options.start_from));
     let sink = StartWatch { sink, ready: Some(ready), exit };
     let (commands, receiver) = mpsc::channel(COMMANDS_WAITING_MAX);
     let running = Driver::new(machine, started, receiver, sink).run();
@@ -159,21 +159,21 @@ impl Receipt {
 }
 
 /// Returns the conversation whose transcript exists before the CLI is started and is continued by this session.
-fn resumed(session: &Session) -> Option<SessionId> {
+fn resumed(session: &StartFrom) -> Option<SessionId> {
     match session {
-        Session::Resume(id) | Session::ResumeAt { session: id, .. } => Some(id.clone()),
-        Session::New | Session::NewWithId(_) | Session::Fork { .. } | Session::Continue => None,
+        StartFrom::Resume(id) | StartFrom::ResumeAt { session: id, .. } => Some(id.clone()),
+        StartFrom::New | StartFrom::NewWithId(_) | StartFrom::Fork { .. } | StartFrom::Continue => None,
     }
 }
 
 fn config(options: &Options, start_within: Duration) -> Config {
     let answer_within = match options.permission_prompts {
         PermissionPrompts::Ask { answer_within } => answer_within,
-        PermissionPrompts::Refuse | PermissionPrompts::Never | PermissionPrompts::Tool(_) => None,
+        PermissionPrompts::CliDefault | PermissionPrompts::DenyAll | PermissionPrompts::Tool(_) => None,
     };
-    let cost_so_far_usd = match options.session {
-        Session::New | Session::NewWithId(_) => Some(0.0),
-        Session::Resume(_) | Session::Fork { .. } | Session::ResumeAt { .. } | Session::Continue => None,
+    let cost_so_far_usd = match options.start_from {
+        StartFrom::New | StartFrom::NewWithId(_) => Some(0.0),
+        StartFrom::Resume(_) | StartFrom::Fork { .. } | StartFrom::ResumeAt { .. } | StartFrom::Continue => None,
     };
     let initialize = argv::initialize(options);
     let mut config = Config {
@@ -212,7 +212,7 @@ impl<S: Sink> Sink for StartWatch<S> {
         if let Event::Ready { cli } = &event {
             self.emit_first(Ok(cli.clone()));
         }
-        if let Event::Ended { exit } = &event {
+        if let Event::CliExited { exit } = &event {
             self.exit.send_replace(Some(exit.clone()));
             self.emit_first(Err(exit.clone()));
         }
@@ -223,8 +223,8 @@ impl<S: Sink> Sink for StartWatch<S> {
         self.sink.poll_room(context)
     }
 
-    fn hurry(&mut self) {
-        self.sink.hurry();
+    fn begin_closing(&mut self) {
+        self.sink.begin_closing();
     }
 
     fn poll_work(&mut self, context: &mut std::task::Context<'_>) -> std::task::Poll<()> {
@@ -239,8 +239,8 @@ impl<S: Sink> Sink for StartWatch<S> {
         self.sink.waits_for_storage()
     }
 
-    fn refuses(&self, command: &Command) -> Option<Refusal> {
-        self.sink.refuses(command)
+    fn refusal_of(&self, command: &Command) -> Option<Refusal> {
+        self.sink.refusal_of(command)
     }
 }
 
@@ -258,19 +258,19 @@ async fn explain(exit: Exit, options: &Options, within: Duration, probe: &Claude
     match exit.reason {
         ExitReason::StartTimedOut => return ConnectError::Silent { within },
         ExitReason::StartRefused(refusal) => return ConnectError::SetupRefused(refusal),
-        ExitReason::Asked
-        | ExitReason::ToolServerTaken
+        ExitReason::Requested
+        | ExitReason::ServerNameConflict
         | ExitReason::Unresponsive { .. }
         | ExitReason::OwnerKilled
         | ExitReason::ByItself => {}
     }
-    match (start_failure(&exit), &options.session) {
-        (StartFailure::SessionIdInUse, Session::NewWithId(id) | Session::Fork { into: Some(id), .. }) => {
+    match (start_failure(&exit), &options.start_from) {
+        (StartFailure::SessionIdInUse, StartFrom::NewWithId(id) | StartFrom::Fork { into: Some(id), .. }) => {
             ConnectError::SessionIdInUse { id: id.to_string() }
         }
         (
             StartFailure::UnknownSession,
-            Session::Resume(id) | Session::Fork { from: id, .. } | Session::ResumeAt { session: id, .. },
+            StartFrom::Resume(id) | StartFrom::Fork { from: id, .. } | StartFrom::ResumeAt { session: id, .. },
         ) => ConnectError::UnknownSession { id: id.to_string() },
         (StartFailure::BypassAsRoot, _) => ConnectError::BypassAsRoot,
         (failure, _) => {

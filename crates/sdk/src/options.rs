@@ -37,11 +37,11 @@ pub struct Options {
 
     // The conversation.
     /// Which conversation to start or resume.
-    pub session: Session,
+    pub start_from: StartFrom,
     /// Do not store the conversation; it cannot be resumed.
     pub no_persistence: bool,
     /// Make the CLI report the entries that it stores.
-    pub mirror: bool,
+    pub mirror_transcript: bool,
     /// Back up files before they are changed, so that they can be restored.
     pub checkpoints: bool,
     /// The title of a new conversation.
@@ -100,7 +100,7 @@ pub struct Options {
     /// with `_` or contain `__`.
     pub program_tools: Vec<Tool>,
     /// Allow this program to add tools later, with [`watari_protocol::Request::SetTools`].
-    pub offers_tools: bool,
+    pub tools_can_be_added: bool,
     /// Directories to work in besides the working directory.
     pub additional_directories: Vec<PathBuf>,
 
@@ -132,7 +132,7 @@ pub struct Options {
     /// Emit events for hooks that are commands.
     pub include_hook_events: bool,
     /// Repeat prompts in the event stream.
-    pub replay_prompts: bool,
+    pub echo_prompts: bool,
     /// Forward the text of subagents.
     pub forward_subagent_text: bool,
     /// Suggest a next prompt after a turn.
@@ -176,7 +176,7 @@ pub struct ExtraArgument {
 
 /// Which conversation a session starts or resumes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Session {
+pub enum StartFrom {
     /// A new conversation.
     #[default]
     New,
@@ -198,7 +198,7 @@ pub enum Session {
         /// The last entry to keep.
         entry: EntryId,
         /// The dropped turn, if the CLI is to erase it.
-        drops_turn: Option<EntryId>,
+        erase_turn: Option<EntryId>,
     },
     /// The conversation of the working directory that was written to last, or a new one if there is none. Its id is
     /// resolved before the CLI is started; see [`crate::resolve_continue`].
@@ -256,9 +256,9 @@ pub enum Tools {
 pub enum PermissionPrompts {
     /// Nobody: a tool that no rule allows is denied.
     #[default]
-    Refuse,
+    CliDefault,
     /// Nobody, whatever the settings say: a tool that would ask is denied.
-    Never,
+    DenyAll,
     /// This program: it receives an event and answers with [`crate::Client::answer`].
     Ask {
         /// How long an ask may stay unanswered before it is denied; `None` means forever. The CLI itself has no limit.

@@ -56,7 +56,7 @@ pub enum StartError {
     NoLatest(io::Error),
     /// An option is invalid.
     #[error(transparent)]
-    Option(#[from] BadOption),
+    BadOption(#[from] BadOption),
     /// The system could not run the CLI.
     #[error("{} cannot be run: {source}; it may be damaged or made for another machine, so install it again", .path.display())]
     NotRunnable {
@@ -151,7 +151,7 @@ fn start_error(error: io::Error, program: impl FnOnce(io::Error) -> StartError) 
 
 /// Kills every process with this mark until none is left, and returns how many remain. A process in an uninterruptible
 /// wait (on a lost disk, for example) is given up after a while.
-async fn end_marked(mark: &str) -> u32 {
+async fn kill_session_processes(mark: &str) -> u32 {
     let mut left = 0;
     for _ in 0..SWEEPS_MAX {
         left = sweep::kill_marked(mark);

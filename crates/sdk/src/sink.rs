@@ -28,7 +28,7 @@ pub trait Sink: Send {
 
     /// Notes that the session is closing: from now on there is always room, and events that do not fit are dropped and
     /// counted.
-    fn hurry(&mut self);
+    fn begin_closing(&mut self);
 
     /// Does background work; ready when it changed a result of the methods below.
     fn poll_work(&mut self, _context: &mut Context<'_>) -> Poll<()> {
@@ -47,7 +47,7 @@ pub trait Sink: Send {
     }
 
     /// Returns why a command must be refused at the moment.
-    fn refuses(&self, _command: &Command) -> Option<Refusal> {
+    fn refusal_of(&self, _command: &Command) -> Option<Refusal> {
         None
     }
 }
@@ -61,8 +61,8 @@ impl<S: Sink> Sink for &mut S {
         S::poll_room(self, context)
     }
 
-    fn hurry(&mut self) {
-        S::hurry(self);
+    fn begin_closing(&mut self) {
+        S::begin_closing(self);
     }
 
     fn poll_work(&mut self, context: &mut Context<'_>) -> Poll<()> {
@@ -77,8 +77,8 @@ impl<S: Sink> Sink for &mut S {
         S::waits_for_storage(self)
     }
 
-    fn refuses(&self, command: &Command) -> Option<Refusal> {
-        S::refuses(self, command)
+    fn refusal_of(&self, command: &Command) -> Option<Refusal> {
+        S::refusal_of(self, command)
     }
 }
 
@@ -129,7 +129,7 @@ impl Sink for EventQueue {
         if queue.has_no_reader {
             return;
         }
-        let is_last = matches!(event, Event::Ended { .. });
+        let is_last = matches!(event, Event::CliExited { .. });
         if queue.hurries && queue.bytes >= LAST_BYTES_MAX && !is_last {
             queue.dropped += 1;
             return;
@@ -153,7 +153,7 @@ impl Sink for EventQueue {
         Poll::Pending
     }
 
-    fn hurry(&mut self) {
+    fn begin_closing(&mut self) {
         lock(&self.shared).hurries = true;
     }
 }

@@ -191,8 +191,8 @@ impl<S: Sink> Sink for TranscriptWatch<S> {
         self.sink.poll_room(context)
     }
 
-    fn hurry(&mut self) {
-        self.sink.hurry();
+    fn begin_closing(&mut self) {
+        self.sink.begin_closing();
     }
 
     fn poll_work(&mut self, context: &mut Context<'_>) -> Poll<()> {
@@ -219,8 +219,8 @@ impl<S: Sink> Sink for TranscriptWatch<S> {
         self.sink.waits_for_storage()
     }
 
-    fn refuses(&self, command: &Command) -> Option<Refusal> {
-        self.sink.refuses(command)
+    fn refusal_of(&self, command: &Command) -> Option<Refusal> {
+        self.sink.refusal_of(command)
     }
 }
 

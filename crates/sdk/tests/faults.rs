@@ -122,10 +122,10 @@ async fn a_cli_that_exits_at_once_is_reported_with_its_own_text() {
 #[tokio::test]
 async fn a_cli_that_is_too_old_is_reported_with_its_version() {
     // One that rejects a flag, and one that would continue.
-    let refuses = Fake::new(
+    let refusal_of = Fake::new(
         r#"[ "$1" = --version ] && echo '1.0.3 (Claude Code)' && exit; echo "error: unknown option '$1'" >&2; exit 1"#,
     );
-    insta::assert_snapshot!(refuses.refusal(refuses.options()).await, @"the Claude Code CLI is version 1.0.3, and at least 2.1.42 is needed; update it with `claude update`");
+    insta::assert_snapshot!(refusal_of.refusal(refusal_of.options()).await, @"the Claude Code CLI is version 1.0.3, and at least 2.1.42 is needed; update it with `claude update`");
     let old = Fake::new(&format!("{}; cat > /dev/null", READY.replace("2.1.325", "2.0.76")));
     insta::assert_snapshot!(old.refusal(old.options()).await, @"the Claude Code CLI is version 2.0.76, and at least 2.1.42 is needed; update it with `claude update`");
 }
@@ -211,7 +211,7 @@ async fn a_bad_option_starts_nothing() {
         assert!(
             matches!(
                 error,
-                ConnectError::Start(StartError::Option(
+                ConnectError::Start(StartError::BadOption(
                     BadOption::FlagName { .. }
                         | BadOption::OwnFlag { .. }
                         | BadOption::ZeroByte { .. }
@@ -302,7 +302,7 @@ cat > /dev/null"#
     }
     let blocks = seen.iter().filter(|event| matches!(event, Event::BlockFinished { .. })).count();
     assert!((8..16).contains(&blocks), "{blocks} blocks");
-    let [.., Event::EventsDropped { count }, Event::Ended { .. }] = &seen[..] else { panic!("{:#?}", seen.last()) };
+    let [.., Event::EventsDropped { count }, Event::CliExited { .. }] = &seen[..] else { panic!("{:#?}", seen.last()) };
     assert_eq!(usize::try_from(*count).unwrap() + blocks, 20);
 }
 
@@ -385,7 +385,7 @@ async fn a_cli_that_dies_in_a_turn_ends_the_session_with_the_reason() {
     request 2 answered: Failed(SessionEnded)
     ended: ByItself code None signal Some(9)
     ");
-    let Some(Event::Ended { exit }) = events.last() else { panic!("{events:#?}") };
+    let Some(Event::CliExited { exit }) = events.last() else { panic!("{events:#?}") };
     assert_eq!(exit.stderr, "out of luck");
     let refused = talk.client.send("hello?").await.unwrap_err();
     assert_eq!(refused.to_string(), "the session has ended");
@@ -435,8 +435,8 @@ fn reacts_within(limit: Duration) -> Liveness {
 /// Returns how a session ends whose CLI does not react to an interrupt.
 async fn interrupted_in_vain(talk: Talk) -> Exit {
     let interrupted = talk.client.interrupt().await;
-    assert_eq!(interrupted, Err(RequestError::Failed(RequestFailure::SessionEnded)));
-    let Some(Event::Ended { exit }) = talk.rest().await.pop() else { panic!("it has no end") };
+    assert_eq!(interrupted, Err(RequestError::Failed(RequestFailure::CliExited)));
+    let Some(Event::CliExited { exit }) = talk.rest().await.pop() else { panic!("it has no end") };
     exit
 }
 

@@ -23,7 +23,7 @@ use replay::line::{compared, difference, folded, line, lines, unlisted};
 use replay::{Order, Recording};
 use serde_json::json;
 use watari_sdk::{
-    Answer, AskId, Event, Hook, HookOutput, Options, PermissionPrompts, RawJson, Session, SessionId, TaskUpdate,
+    Answer, AskId, Event, Hook, HookOutput, Options, PermissionPrompts, RawJson, SessionId, StartFrom, TaskUpdate,
 };
 use watari_testkit::claude::pinned_claude;
 use watari_testkit::recorder::{CLAUDE_VARIABLE, FILE_VARIABLE};
@@ -291,9 +291,10 @@ async fn an_answer_that_fits_a_schema() {
 async fn a_conversation_that_goes_on() {
     let room = Room::with_replies([Reply::text("one"), Reply::text("two")]).await;
     let id = SessionId::parse("0f0e0d0c-0b0a-4908-8706-050403020100").unwrap();
-    let sessions = [("begun", Session::NewWithId(id.clone())), ("resumed", Session::Resume(id))];
+    let sessions = [("begun", StartFrom::NewWithId(id.clone())), ("resumed", StartFrom::Resume(id))];
     for (name, session) in sessions {
-        let mut talk = Conversation::begin(name, Options { session, mirror: true, ..room.options() }).await;
+        let mut talk =
+            Conversation::begin(name, Options { start_from: session, mirror_transcript: true, ..room.options() }).await;
         talk.say("go on").await;
         talk.until_idle().await;
         talk.end().await;

@@ -131,6 +131,6 @@ async fn when_the_supervisor_is_killed_the_owner_kills_its_processes() {
     let killed = std::process::Command::new("kill").args(["-KILL", &supervisors[0].pid.to_string()]).status().unwrap();
     assert!(killed.success());
     let rest = talk.rest().await;
-    assert!(matches!(rest.last(), Some(watari_sdk::Event::Ended { .. })), "{rest:#?}");
+    assert!(matches!(rest.last(), Some(watari_sdk::Event::CliExited { .. })), "{rest:#?}");
     gone_within(&room, Duration::from_secs(3)).await;
 }

@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 
 use common::{Room, Talk};
 use watari_sdk::{
-    Client, Effort, EntryId, McpServers, Options, PermissionMode, PermissionPrompts, Plugin, RawJson, Session,
-    SessionId, SettingSource, Settings, SystemPrompt, Thinking, ThinkingDisplay, Tools,
+    Client, Effort, EntryId, McpServers, Options, PermissionMode, PermissionPrompts, Plugin, RawJson, SessionId,
+    SettingSource, Settings, StartFrom, SystemPrompt, Thinking, ThinkingDisplay, Tools,
 };
 use watari_testkit::Reply;
 
@@ -31,10 +31,13 @@ fn table(room: &Room) -> Vec<(&'static str, Options)> {
     let mut table = vec![
         ("nothing", base()),
         ("debug file", Options { debug_file: Some(root.join("debug.log")), ..base() }),
-        ("new with id", Options { session: Session::NewWithId(id("0f0e0d0c-0b0a-4908-8706-050403020100")), ..base() }),
-        ("continue", Options { session: Session::Continue, ..base() }),
+        (
+            "new with id",
+            Options { start_from: StartFrom::NewWithId(id("0f0e0d0c-0b0a-4908-8706-050403020100")), ..base() },
+        ),
+        ("continue", Options { start_from: StartFrom::Continue, ..base() }),
         ("forget", Options { no_persistence: true, ..base() }),
-        ("mirror", Options { mirror: true, ..base() }),
+        ("mirror", Options { mirror_transcript: true, ..base() }),
         ("checkpoints", Options { checkpoints: true, ..base() }),
         ("title", Options { title: Some("a title".into()), ..base() }),
         ("model", Options { model: Some("claude-sonnet-4-5".into()), ..base() }),
@@ -55,7 +58,7 @@ fn table(room: &Room) -> Vec<(&'static str, Options)> {
         ("allowed", Options { allowed_tools: vec!["Read".into(), "Bash(ls:*)".into()], ..base() }),
         ("disallowed", Options { disallowed_tools: vec!["WebFetch".into()], ..base() }),
         ("allow bypass", Options { allow_bypass: true, ..base() }),
-        ("never ask", Options { permission_prompts: PermissionPrompts::Never, ..base() }),
+        ("never ask", Options { permission_prompts: PermissionPrompts::DenyAll, ..base() }),
         ("ask", room.asking_options()),
         ("ask a tool", Options { permission_prompts: PermissionPrompts::Tool("mcp__a__b".into()), ..base() }),
         ("directories", Options { additional_directories: vec!["/usr".into(), "/tmp".into()], ..base() }),
@@ -89,7 +92,7 @@ fn table(room: &Room) -> Vec<(&'static str, Options)> {
         ),
         ("usual sources", Options { setting_sources: None, strict_mcp_config: true, ..base() }),
         ("hook events", Options { include_hook_events: true, ..base() }),
-        ("replay", Options { replay_prompts: true, ..base() }),
+        ("replay", Options { echo_prompts: true, ..base() }),
         ("subagent text", Options { forward_subagent_text: true, ..base() }),
         ("suggestions", Options { prompt_suggestions: true, ..base() }),
     ];
@@ -147,7 +150,7 @@ async fn no_flag_is_refused() {
 async fn flags_that_name_a_stored_session_are_taken() {
     let room = Room::with_replies([Reply::text("one"), Reply::text("two")]).await;
     let session = id("0f0e0d0c-0b0a-4908-8706-050403020100");
-    let mut talk = Talk::connect(Options { session: Session::NewWithId(session.clone()), ..room.options() }).await;
+    let mut talk = Talk::connect(Options { start_from: StartFrom::NewWithId(session.clone()), ..room.options() }).await;
     for prompt in ["first", "second"] {
         talk.client.send(prompt).await.unwrap();
         talk.until_idle().await;
@@ -155,20 +158,23 @@ async fn flags_that_name_a_stored_session_are_taken() {
     talk.client.close().await;
     let (user, assistant) = stored_entries(&room, &session);
     for (name, session) in [
-        ("resume", Session::Resume(session.clone())),
-        ("resume at", Session::ResumeAt { session: session.clone(), entry: assistant[0].clone(), drops_turn: None }),
+        ("resume", StartFrom::Resume(session.clone())),
+        ("resume at", StartFrom::ResumeAt { session: session.clone(), entry: assistant[0].clone(), erase_turn: None }),
         (
             "resume at and drop",
-            Session::ResumeAt {
+            StartFrom::ResumeAt {
                 session: session.clone(),
                 entry: assistant[0].clone(),
-                drops_turn: Some(user[1].clone()),
+                erase_turn: Some(user[1].clone()),
             },
         ),
-        ("fork", Session::Fork { from: session.clone(), into: None }),
-        ("fork into", Session::Fork { from: session.clone(), into: Some(id("1f1e1d1c-1b1a-4918-8716-151413121110")) }),
+        ("fork", StartFrom::Fork { from: session.clone(), into: None }),
+        (
+            "fork into",
+            StartFrom::Fork { from: session.clone(), into: Some(id("1f1e1d1c-1b1a-4918-8716-151413121110")) },
+        ),
     ] {
-        match Client::connect(Options { session, ..room.options() }).await {
+        match Client::connect(Options { start_from: session, ..room.options() }).await {
             Ok((client, _events)) => drop(client.close().await),
             Err(error) => panic!("{name}: {error}"),
         }

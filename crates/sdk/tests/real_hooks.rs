@@ -14,7 +14,7 @@ use std::time::Duration;
 use common::{Room, Talk, summarize};
 use serde_json::json;
 use watari_sdk::{
-    Answer, AskId, AskKind, AskResolution, Event, Hook, HookOutput, Options, Session, SessionId, TurnEnding,
+    Answer, AskId, AskKind, AskResolution, Event, Hook, HookOutput, Options, SessionId, StartFrom, TurnEnding,
 };
 use watari_testkit::Reply;
 
@@ -143,7 +143,7 @@ async fn a_hook_keeps_the_model_from_stopping() {
 async fn approved_later(output: HookOutput) -> (bool, Room) {
     let room = room().await;
     let id = SessionId::parse("0f0e0d0c-0b0a-4908-8706-050403020100").unwrap();
-    let options = Options { session: Session::NewWithId(id.clone()), ..with_hook(&room, Hook::on("PreToolUse")) };
+    let options = Options { start_from: StartFrom::NewWithId(id.clone()), ..with_hook(&room, Hook::on("PreToolUse")) };
     let mut talk = Talk::connect(options).await;
     talk.client.send("make a file").await.unwrap();
     talk.until_asked().await;
@@ -154,7 +154,7 @@ async fn approved_later(output: HookOutput) -> (bool, Room) {
     common::kill_cli(&room);
     talk.rest().await;
 
-    let options = Options { session: Session::Resume(id), ..with_hook(&room, Hook::on("PreToolUse")) };
+    let options = Options { start_from: StartFrom::Resume(id), ..with_hook(&room, Hook::on("PreToolUse")) };
     let mut talk = Talk::connect(options).await;
     // Nothing was sent: the CLI asks again by itself.
     talk.until_asked().await;

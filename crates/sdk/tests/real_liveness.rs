@@ -78,9 +78,9 @@ async fn an_interrupt_of_a_stopped_cli_ends_it_within_its_limit() {
     kill_process(cli(), Signal::STOP).unwrap();
     let begun = Instant::now();
     let interrupted = talk.client.interrupt().await;
-    assert_eq!(interrupted, Err(RequestError::Failed(RequestFailure::SessionEnded)));
-    let seen = talk.until(|event| matches!(event, Event::Ended { .. })).await;
-    let Some(Event::Ended { exit }) = seen.last() else { panic!("{seen:?}") };
+    assert_eq!(interrupted, Err(RequestError::Failed(RequestFailure::CliExited)));
+    let seen = talk.until(|event| matches!(event, Event::CliExited { .. })).await;
+    let Some(Event::CliExited { exit }) = seen.last() else { panic!("{seen:?}") };
     assert_eq!(exit.reason, ExitReason::Unresponsive { to: Unanswered::Interrupt, seconds: 5 });
     assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
     assert_eq!(marked(room.marker()), []);

@@ -12,7 +12,7 @@ mod common;
 use common::{Room, Talk};
 use serde_json::json;
 use watari_sdk::{
-    Answer, AskId, Client, ConnectError, Event, MINIMUM_CLI_VERSION, Options, Session, SessionId, TurnEnding,
+    Answer, AskId, Client, ConnectError, Event, MINIMUM_CLI_VERSION, Options, SessionId, StartFrom, TurnEnding,
 };
 use watari_testkit::Reply;
 use watari_testkit::claude::{OLDEST_CLAUDE_VERSION, oldest_claude};
@@ -58,7 +58,7 @@ async fn it_streams_asks_is_interrupted_and_resumed() {
     assert!(ended.iter().any(interrupted), "{ended:#?}");
     talk.client.close().await;
 
-    let resumed = Options { session: Session::Resume(session.session_id), ..room.options() };
+    let resumed = Options { start_from: StartFrom::Resume(session.session_id), ..room.options() };
     let mut talk = Talk::connect(oldest(resumed)).await;
     talk.client.send("are you there?").await.unwrap();
     talk.until_idle().await;
@@ -71,7 +71,7 @@ async fn it_streams_asks_is_interrupted_and_resumed() {
 async fn an_unknown_session_is_the_same_clear_error() {
     let room = Room::with_replies([Reply::text("hello")]).await;
     let unknown = SessionId::parse("0f0e0d0c-0b0a-4908-8706-050403020100").unwrap();
-    let options = Options { session: Session::Resume(unknown), ..room.options() };
+    let options = Options { start_from: StartFrom::Resume(unknown), ..room.options() };
     let error = Client::connect(oldest(options)).await.map(drop).unwrap_err();
     assert!(matches!(error, ConnectError::UnknownSession { .. }), "{error}");
 }

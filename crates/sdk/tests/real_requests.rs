@@ -112,7 +112,7 @@ async fn files_are_brought_back_to_what_they_were_before_a_prompt() {
 #[tokio::test]
 async fn stored_entries_are_reported_on_request() {
     let room = Room::with_replies([Reply::text("an answer of ours")]).await;
-    let mut talk = Talk::connect(Options { mirror: true, ..room.options() }).await;
+    let mut talk = Talk::connect(Options { mirror_transcript: true, ..room.options() }).await;
     talk.client.send("hello").await.unwrap();
     let events = talk.until_idle().await;
     let stored: String = events

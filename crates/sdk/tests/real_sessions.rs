@@ -10,7 +10,7 @@
 mod common;
 
 use common::{Room, Talk};
-use watari_sdk::{CONFIG_VARIABLE, Client, Event, ExtraArgument, Options, Session, SessionId, resolve_continue};
+use watari_sdk::{CONFIG_VARIABLE, Client, Event, ExtraArgument, Options, SessionId, StartFrom, resolve_continue};
 use watari_testkit::Reply;
 use watari_testkit::claude::{oldest_claude, pinned_claude};
 
@@ -33,16 +33,16 @@ fn id(text: &str) -> SessionId {
     SessionId::parse(text).unwrap()
 }
 
-fn with(room: &Room, session: Session) -> Options {
-    Options { session, ..room.options() }
+fn with(room: &Room, session: StartFrom) -> Options {
+    Options { start_from: session, ..room.options() }
 }
 
 #[tokio::test]
 async fn a_session_is_resumed_under_its_id_with_what_was_said() {
     let room = Room::with_replies([Reply::text("the word is plum"), Reply::text("plum")]).await;
-    let first = converse(with(&room, Session::NewWithId(id(ID))), "remember a word").await;
+    let first = converse(with(&room, StartFrom::NewWithId(id(ID))), "remember a word").await;
     assert_eq!(first, id(ID));
-    let second = converse(with(&room, Session::Resume(first)), "which word?").await;
+    let second = converse(with(&room, StartFrom::Resume(first)), "which word?").await;
     assert_eq!(second, id(ID));
     assert!(room.stub.model_calls()[1].to_string().contains("the word is plum"));
 }
@@ -51,9 +51,9 @@ async fn a_session_is_resumed_under_its_id_with_what_was_said() {
 async fn a_fork_has_what_was_said_and_an_id_of_its_own() {
     let room = Room::with_replies([Reply::text("the word is plum"), Reply::text("plum")]).await;
     let first = converse(room.options(), "remember a word").await;
-    let fork = converse(with(&room, Session::Fork { from: first.clone(), into: None }), "which word?").await;
+    let fork = converse(with(&room, StartFrom::Fork { from: first.clone(), into: None }), "which word?").await;
     assert_ne!(fork, first);
-    let named = Session::Fork { from: first.clone(), into: Some(id(OTHER_ID)) };
+    let named = StartFrom::Fork { from: first.clone(), into: Some(id(OTHER_ID)) };
     assert_eq!(converse(with(&room, named), "which word?").await, id(OTHER_ID));
     for call in &room.stub.model_calls()[1..] {
         assert!(call.to_string().contains("the word is plum"));
@@ -64,7 +64,7 @@ async fn a_fork_has_what_was_said_and_an_id_of_its_own() {
 async fn the_newest_session_of_a_directory_goes_on() {
     let room = Room::with_replies([Reply::text("the word is plum"), Reply::text("plum")]).await;
     let first = converse(room.options(), "remember a word").await;
-    assert_eq!(converse(with(&room, Session::Continue), "which word?").await, first);
+    assert_eq!(converse(with(&room, StartFrom::Continue), "which word?").await, first);
 }
 
 /// In every directory, the CLI with `--continue` chooses the same conversation as the search without it.
@@ -78,9 +78,9 @@ async fn the_latest_conversation_is_the_one_that_the_cli_would_continue() {
             std::fs::create_dir_all(&directory).unwrap();
             let options = || Options { claude: Some(claude.clone()), cwd: Some(directory.clone()), ..room.options() };
             let latest = converse(options(), "hi").await;
-            let mut found = Options { session: Session::Continue, ..options() };
+            let mut found = Options { start_from: StartFrom::Continue, ..options() };
             resolve_continue(&mut found).await.unwrap();
-            assert_eq!(found.session, Session::Resume(latest.clone()), "{name}");
+            assert_eq!(found.start_from, StartFrom::Resume(latest.clone()), "{name}");
             let extra_arguments = vec![ExtraArgument { name: "continue".to_owned(), value: None }];
             let left_to_the_cli = converse(Options { extra_arguments, ..options() }, "hi").await;
             assert_eq!(left_to_the_cli, latest, "{name}");
@@ -88,9 +88,9 @@ async fn the_latest_conversation_is_the_one_that_the_cli_would_continue() {
     }
     let nowhere = room.sandbox.cwd().join("new");
     std::fs::create_dir(&nowhere).unwrap();
-    let mut none = Options { session: Session::Continue, cwd: Some(nowhere), ..room.options() };
+    let mut none = Options { start_from: StartFrom::Continue, cwd: Some(nowhere), ..room.options() };
     resolve_continue(&mut none).await.unwrap();
-    assert_eq!(none.session, Session::New);
+    assert_eq!(none.start_from, StartFrom::New);
     converse(none, "hi").await;
 }
 
@@ -110,9 +110,9 @@ async fn the_latest_conversation_is_found_however_the_cli_s_folder_and_the_direc
             std::fs::create_dir_all(options.cwd.as_ref().unwrap()).unwrap();
             options.environment.set.insert((*variable).to_owned(), value.clone());
             let latest = converse(options.clone(), "hi").await;
-            options.session = Session::Continue;
+            options.start_from = StartFrom::Continue;
             resolve_continue(&mut options).await.unwrap();
-            if options.session != Session::Resume(latest) {
+            if options.start_from != StartFrom::Resume(latest) {
                 lost.push(format!("{variable}={value:?} {}", claude.display()));
             }
         }
@@ -123,8 +123,8 @@ async fn the_latest_conversation_is_found_however_the_cli_s_folder_and_the_direc
 #[tokio::test]
 async fn an_id_that_is_in_use_is_a_clear_error() {
     let room = Room::with_replies([Reply::text("hello")]).await;
-    converse(with(&room, Session::NewWithId(id(ID))), "hi").await;
-    let error = Client::connect(with(&room, Session::NewWithId(id(ID)))).await.unwrap_err().to_string();
+    converse(with(&room, StartFrom::NewWithId(id(ID))), "hi").await;
+    let error = Client::connect(with(&room, StartFrom::NewWithId(id(ID)))).await.unwrap_err().to_string();
     insta::assert_snapshot!(error, @"the session id 0f0e0d0c-0b0a-4908-8706-050403020100 is already in use; resume that session, or choose another id");
     assert_eq!(watari_testkit::processes::marked(room.marker()), []);
 }
@@ -132,7 +132,7 @@ async fn an_id_that_is_in_use_is_a_clear_error() {
 #[tokio::test]
 async fn an_unknown_id_is_a_clear_error() {
     let room = Room::with_replies([Reply::text("hello")]).await;
-    let error = Client::connect(with(&room, Session::Resume(id(ID)))).await.unwrap_err().to_string();
+    let error = Client::connect(with(&room, StartFrom::Resume(id(ID)))).await.unwrap_err().to_string();
     insta::assert_snapshot!(error, @"there is no session 0f0e0d0c-0b0a-4908-8706-050403020100 to resume in this working directory; check the id and the directory (a session without messages is not stored: start a new one)");
     assert_eq!(watari_testkit::processes::marked(room.marker()), []);
 }

@@ -13,7 +13,7 @@ use common::{Room, Talk, summarize, transcript};
 use serde_json::json;
 use std::time::Duration;
 use watari_sdk::{
-    Event, Failure, Options, Prompt, PromptContent, PromptId, RawJson, Session, TaskUpdate, TurnCause, TurnEnding,
+    Event, Failure, Options, Prompt, PromptContent, PromptId, RawJson, StartFrom, TaskUpdate, TurnCause, TurnEnding,
 };
 use watari_testkit::claude::{oldest_claude, pinned_claude};
 use watari_testkit::{Fault, Point, Reply, Script};
@@ -232,7 +232,7 @@ async fn api_errors_are_seen_as_retries_and_then_as_what_they_are() {
         let retries: Vec<_> = events
             .iter()
             .filter_map(|event| match event {
-                Event::ApiRetried { attempt, status, .. } => Some((*attempt, *status)),
+                Event::ApiRetryScheduled { attempt, status, .. } => Some((*attempt, *status)),
                 _ => None,
             })
             .collect();
@@ -252,7 +252,7 @@ async fn an_api_that_stalls_is_seen_as_retries_and_then_as_a_failure() {
     let mut talk = Talk::connect(room.options()).await;
     talk.client.send("go").await.unwrap();
     let events = talk.until_idle().await;
-    assert!(events.iter().any(|event| matches!(event, Event::ApiRetried { .. })), "{}", transcript(&events));
+    assert!(events.iter().any(|event| matches!(event, Event::ApiRetryScheduled { .. })), "{}", transcript(&events));
     assert_eq!(summarize(&events).endings, [TurnEnding::Failed(Failure::Api)], "{}", transcript(&events));
     talk.client.close().await;
 }
@@ -399,8 +399,8 @@ async fn a_conversation_goes_on_from_an_earlier_point() {
     }
     talk.client.close().await;
     // A prompt has the same id in the stored conversation.
-    let at = Session::ResumeAt { session: session.unwrap(), entry: entries[0].clone(), drops_turn: None };
-    let mut talk = Talk::connect(Options { session: at, ..room.options() }).await;
+    let at = StartFrom::ResumeAt { session: session.unwrap(), entry: entries[0].clone(), erase_turn: None };
+    let mut talk = Talk::connect(Options { start_from: at, ..room.options() }).await;
     talk.client.send("a capybara").await.unwrap();
     talk.until_idle().await;
     let call = room.stub.model_calls().pop().unwrap().to_string();

@@ -91,10 +91,10 @@ fn the_events_are_listed_from_their_declarations() {
     let read = |path: &str| fs::read_to_string(crates.join("protocol/src").join(path)).unwrap();
     write_events(&mut page, &variants(&read("event.rs"), "pub enum Event {"));
     page.push_str(
-        "# Events of a host\n\nPrinted from `crates/hub/src/published.rs`: the events that the host of a session \
+        "# Events of a host\n\nPrinted from `crates/hub/src/publication.rs`: the events that the host of a session \
          adds.\n\n",
     );
-    let published = fs::read_to_string(crates.join("hub/src/published.rs")).unwrap();
+    let published = fs::read_to_string(crates.join("hub/src/publication.rs")).unwrap();
     write_events(&mut page, &variants(&published, "pub enum HostEvent {"));
     page.push_str("# Values\n\nThe values that a field of each type can have.\n\n");
     let kinds = [

@@ -227,7 +227,7 @@ async fn a_host_that_was_ended_or_killed_is_resumed_with_its_conversation_and_it
         host.kill().await;
         room.is_empty_within(Duration::from_secs(3)).await;
     }
-    assert_eq!(watari_hub::inspect(&room.sessions()[0]).unwrap().state, watari_hub::record::State::Interrupted);
+    assert_eq!(watari_hub::inspect(&room.sessions()[0]).unwrap().state, watari_hub::record::State::HostKilled);
     let asked = room.stub.as_ref().unwrap().requests();
     let last = asked.last().unwrap().body.to_string();
     for words in ["my first words", "one", "two", "and more"] {
@@ -402,7 +402,7 @@ async fn a_permission_mode_that_a_client_set_holds_when_the_cli_is_started_again
     client.say("hello").await;
     client.until("done").await;
     host.kill_cli();
-    native.until("ended").await;
+    native.until("cli_exited").await;
     client.say("write").await;
     let asked = client.until("approval_request").await.pop().unwrap();
     assert_eq!(asked["tool"], "Write");
@@ -422,7 +422,7 @@ async fn a_permission_mode_that_a_client_sets_while_the_cli_is_down_holds_for_th
     let (mut native, _) = host.native_since(json!(0)).await;
     native.until("ready").await;
     host.kill_cli();
-    native.until("ended").await;
+    native.until("cli_exited").await;
     let stricter = json!({"type": "set_permission_mode", "mode": "default"});
     native.send(json!({"type": "request", "id": "1", "request": stricter})).await;
     native.send(json!({"type": "prompt", "id": "2", "content": "write"})).await;

@@ -38,7 +38,7 @@ async fn down(room: &Room, flags: &[&str]) -> (Host, Client) {
     let (mut native, _) = host.native_since(json!(0)).await;
     native.until("caught_up").await;
     native.send(json!({"type": "prompt", "content": "go"})).await;
-    native.until("ended").await;
+    native.until("cli_exited").await;
     room.rewrite(ANSWERS);
     (host, native)
 }

@@ -138,7 +138,7 @@ async fn a_half_closed_client_reads_how_the_session_ends() {
     socket.half_close().await;
     host.stop().await;
     let (native, socket) = (native.rest().await, socket.rest().await);
-    assert_eq!(native.last().unwrap()["type"], "ended", "{:?}", types(&native));
+    assert_eq!(native.last().unwrap()["type"], "cli_exited", "{:?}", types(&native));
     assert_eq!(types(&socket), ["error"], "it says why the session ends");
 }
 

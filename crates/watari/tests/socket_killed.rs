@@ -242,7 +242,7 @@ fn events(room: &Room) -> Vec<Value> {
 /// The last host is gone, and everything with it.
 async fn is_over(room: &Room) {
     room.is_empty_within(GONE_WITHIN).await;
-    assert_eq!(watari_hub::inspect(&only_session(room)).unwrap().state, State::Interrupted);
+    assert_eq!(watari_hub::inspect(&only_session(room)).unwrap().state, State::HostKilled);
 }
 
 /// The next host after a killed one. It continues after the last event that the witness received.
@@ -355,10 +355,10 @@ async fn the_next_host_says_what_a_killed_one_has_left() {
     let told: Vec<Value> = witness.told.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
     let until_started: Vec<&Value> = told.iter().take_while(|line| line["type"] != "host_started").collect();
     insta::assert_snapshot!(transcript(&[], until_started), @r#"
-    {"ask":2,"by":null,"resolution":"session_ended","kind":"permission","seq":"2:14","tool_use":"t1","type":"ask_resolved"}
-    {"prompt":2,"reason":"session_ended","seq":"2:15","type":"prompt_dropped"}
-    {"prompt":3,"reason":"session_ended","seq":"2:16","type":"prompt_dropped"}
-    {"exit":{"code":null,"errors":[],"left":0,"reason":"owner_killed","signal":null,"stderr":""},"seq":"2:17","type":"ended"}
+    {"ask":2,"by":null,"resolution":"cli_exited","kind":"permission","seq":"2:14","tool_use":"t1","type":"ask_resolved"}
+    {"prompt":2,"reason":"cli_exited","seq":"2:15","type":"prompt_dropped"}
+    {"prompt":3,"reason":"cli_exited","seq":"2:16","type":"prompt_dropped"}
+    {"exit":{"code":null,"errors":[],"left":0,"reason":"owner_killed","signal":null,"stderr":""},"seq":"2:17","type":"cli_exited"}
     "#);
     host.stop().await;
 }

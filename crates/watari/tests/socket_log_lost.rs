@@ -212,7 +212,7 @@ async fn unknown_messages_without_end_stop_at_the_limit_of_the_log_and_are_whole
     let host = room.host(&["--event-log-limit", "1"]).await;
     let (mut client, _) = host.native_since(json!(0)).await;
     client.send(json!({"type": "prompt", "content": "go"})).await;
-    let told = client.until("storage_full").await;
+    let told = client.until("storage_failed").await;
     let why = told.last().unwrap()["message"].as_str().unwrap();
     assert!(why.contains("has reached its limit of 1048576 bytes; retrying every second: end the session"), "{why}");
     assert!(fs::metadata(events_file(&room)).unwrap().len() < 1_100_000);
@@ -220,7 +220,7 @@ async fn unknown_messages_without_end_stop_at_the_limit_of_the_log_and_are_whole
     assert_eq!(refused["type"], "refused", "{refused}");
     // Its end is stored.
     host.stop().await;
-    assert_eq!(is_whole(&events_file(&room)).last().unwrap()["type"], "ended");
+    assert_eq!(is_whole(&events_file(&room)).last().unwrap()["type"], "cli_exited");
 }
 
 #[tokio::test]

@@ -189,7 +189,7 @@ async fn a_turn_on_a_full_disk_waits_and_is_whole_when_there_is_room_again() {
     disk.fill();
     socket.say("go").await;
 
-    let mut told = native.until("storage_full").await;
+    let mut told = native.until("storage_failed").await;
     let full = told.last().unwrap().clone();
     assert!(full["after"].is_string() && full["seq"].is_null(), "{full}");
     let why = full["message"].as_str().unwrap();
@@ -344,7 +344,7 @@ async fn what_cannot_be_stored_does_not_reach_the_cli_and_does_when_there_is_roo
     let command = format!("echo {}", "x".repeat(8000));
     let answer = json!({"type": "allow", "input": {"command": command}});
     client.send(json!({"type": "answer", "id": "2", "ask": asked["ask"], "answer": answer})).await;
-    client.until("storage_full").await;
+    client.until("storage_failed").await;
     let reached = |room: &Room| room.told_to_cli().iter().filter(|line| line["type"] == "control_response").count();
     assert_eq!(reached(&disk.room), 0);
     disk.make_room();

@@ -9,7 +9,7 @@ use super::carrier::begin;
 use super::stopping::{CLOSED, stopped};
 use super::{Given, Host};
 use crate::command_dedup::CommandOutcome;
-use crate::published::HostEvent;
+use crate::publication::HostEvent;
 
 /// Why an answer is refused: the asks and tool calls of a CLI are closed when it exits.
 const NOTHING_ASKED: &str = "cannot answer: Claude Code has exited, which closed every ask and tool call";
@@ -33,7 +33,7 @@ impl Host {
             };
             let Some(submitted) = submitted else { continue };
             self.publisher.verify();
-            if let Some(refused) = self.publisher.refuses(&submitted.command) {
+            if let Some(refused) = self.publisher.refusal_of(&submitted.command) {
                 self.complete(submitted, Err(refused.to_string()));
                 continue;
             }

@@ -3,7 +3,7 @@
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::Given;
-use crate::published::HostEvent;
+use crate::publication::HostEvent;
 use crate::publisher::PublisherRequest;
 
 /// The reason when a client has closed the session.

@@ -12,7 +12,7 @@ use super::read::behind_position;
 use super::storage::{Place, Storage};
 use super::{AppendError, BEFORE_POSITION, FORMAT, Lines, Log, line_with, position_of};
 use crate::position::Position;
-use crate::published::{HostEvent, Published};
+use crate::publication::{HostEvent, Publication};
 
 /// How many bytes are written at once.
 const CHUNK_BYTES: usize = 64 * 1024;
@@ -182,7 +182,7 @@ impl Written {
         }
         let mut line = format!("{BEFORE_POSITION}{first}\"").into_bytes();
         let mut mark = Vec::new();
-        Published::Host(HostEvent::EventsLost { through: seq - 1 }).write(&mut mark);
+        Publication::Host(HostEvent::EventsLost { through: seq - 1 }).write(&mut mark);
         line_with(&mark, &mut line);
         line.pop();
         self.lost_through = Some(seq - 1);

@@ -6,7 +6,7 @@ use watari_sdk::AskId;
 
 use super::Publisher;
 use crate::position::Position;
-use crate::published::HostEvent;
+use crate::publication::HostEvent;
 use crate::subscription::{Attachment, Backlog, Since, Subscription};
 
 /// A request to the publisher.

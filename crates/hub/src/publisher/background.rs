@@ -43,7 +43,7 @@ impl Background {
                 TaskUpdate::Started | TaskUpdate::Progressed | TaskUpdate::Updated => {}
             }
             self.set(!self.tasks.is_empty());
-        } else if let Event::Ended { .. } = event {
+        } else if let Event::CliExited { .. } = event {
             self.tasks.clear();
             self.lists = false;
             self.set(false);
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn what_the_cli_lists_runs_until_it_lists_it_no_more_or_has_ended() {
-        let ended = || Event::Ended { exit: Exit::default() };
+        let ended = || Event::CliExited { exit: Exit::default() };
         let one = || listed(r#"[{"task_id":"a"}]"#);
         assert_eq!(runs_after(&[one(), listed("[]"), one(), ended()]), [true, false, true, false]);
         // The list takes precedence over events about single tasks: a command in the foreground is a task too.

@@ -3,12 +3,12 @@
 use watari_sdk::{AskId, Event};
 
 use super::Publisher;
-use crate::published::HostEvent;
+use crate::publication::HostEvent;
 use crate::snapshot::{Snapshot, SnapshotItem};
 
 impl Publisher {
     /// Ends what a killed host left open.
-    pub(crate) fn end_left_open(&mut self) {
+    pub(crate) fn close_left_open(&mut self) {
         if let Some(message) = self.files.damage.take() {
             tracing::error!("{message}");
             self.publish(HostEvent::LogRestored { message });
@@ -33,13 +33,13 @@ fn ending_of(item: &SnapshotItem, left_open: &Snapshot) -> Option<Event> {
         }
         SnapshotItem::Ask(ask) => {
             let summary = left_open.asks().get(ask)?.clone();
-            let (ask, resolution, allowed) = (AskId(*ask), AskResolution::SessionEnded, Allowed::default());
+            let (ask, resolution, allowed) = (AskId(*ask), AskResolution::CliExited, Allowed::default());
             Event::AskResolved { ask, summary, resolution, by: None, allowed }
         }
         SnapshotItem::Prompt(prompt) => {
-            Event::PromptDropped { prompt: PromptId(*prompt), reason: DropReason::SessionEnded }
+            Event::PromptDropped { prompt: PromptId(*prompt), reason: DropReason::CliExited }
         }
-        SnapshotItem::Cli => Event::Ended { exit: Exit { reason: ExitReason::OwnerKilled, ..Exit::default() } },
+        SnapshotItem::Cli => Event::CliExited { exit: Exit { reason: ExitReason::OwnerKilled, ..Exit::default() } },
         SnapshotItem::Session | SnapshotItem::Tasks | SnapshotItem::Turn => return None,
     })
 }

@@ -8,7 +8,7 @@ use watari_sdk::{Event, Refusal};
 
 use super::Publisher;
 use crate::log::{AppendError, ephemeral_line};
-use crate::published::{HostEvent, Published};
+use crate::publication::{HostEvent, Publication};
 use crate::session_files::restore::describe_loss;
 
 /// How often storing is retried.
@@ -23,9 +23,9 @@ const UNSTORED_BYTES_MAX: usize = 8 * 1024 * 1024;
 impl Publisher {
     /// Queues an event until it can be stored. The host's own events always fit: they are few, and one of them says why
     /// the session ends.
-    pub(super) fn queue_unstored(&mut self, published: Published) {
+    pub(super) fn queue_unstored(&mut self, published: Publication) {
         let is_full = self.hurries && self.unstored_bytes >= UNSTORED_BYTES_MAX;
-        if is_full && matches!(published, Published::Event(_)) {
+        if is_full && matches!(published, Publication::Event(_)) {
             self.dropped += 1;
         } else {
             self.unstored_bytes += published.weight_bytes();
@@ -37,7 +37,7 @@ impl Publisher {
         let message = self.fail(error);
         tracing::error!("{message}");
         // An ephemeral event is not stored, so this cannot fail.
-        let _published = self.store_and_publish(&Published::Host(HostEvent::StorageFull { message }));
+        let _published = self.store_and_publish(&Publication::Host(HostEvent::StorageFailed { message }));
     }
 
     /// Publishes an event if it can be stored now, and refuses it without a trace if not.
@@ -48,7 +48,7 @@ impl Publisher {
             self.storage_failed(&error);
         }
         match &self.trouble {
-            Some((why, _)) => Err(Refusal::NotStored { why: why.clone() }),
+            Some((why, _)) => Err(Refusal::LogUnavailable { why: why.clone() }),
             None => Ok(()),
         }
     }
@@ -107,7 +107,7 @@ impl Publisher {
         }
         self.store_waiting().inspect_err(|_| {
             for published in std::mem::take(&mut self.unstored) {
-                if let Published::Host(HostEvent::HostStopping { .. }) = published {
+                if let Publication::Host(HostEvent::HostStopping { .. }) = published {
                     self.text.clear();
                     published.write(&mut self.text);
                     self.ring.push(&ephemeral_line(self.files.log.last(), &self.text), None);

@@ -2,7 +2,7 @@
 
 use watari_sdk::Event;
 
-use crate::published::HostEvent;
+use crate::publication::HostEvent;
 
 /// How many unparsed lines are stored per turn. The others are counted.
 pub(super) const NOISE_MAX: u32 = 64;
@@ -36,7 +36,7 @@ impl UnparsedLines {
             self.omitted_bytes += bytes;
             return Admission::Omit;
         }
-        if let Event::TurnStarted { .. } | Event::TurnFinished { .. } | Event::Ended { .. } = event {
+        if let Event::TurnStarted { .. } | Event::TurnFinished { .. } | Event::CliExited { .. } = event {
             let noise = std::mem::take(self);
             if noise.omitted_lines > 0 {
                 let (lines, bytes) = (noise.omitted_lines, noise.omitted_bytes);

@@ -61,7 +61,7 @@ fn recover(folder: &Path, key: Key, conversation: &SessionId, why: &str) -> Opti
             session_id: Some(conversation.to_string()),
             cwd: PathBuf::new(),
             started_ms: 0,
-            state: State::Interrupted,
+            state: State::HostKilled,
             epochs: Vec::new(),
             epoch: 0,
             lost_through: None,

@@ -205,7 +205,7 @@ pub enum AskResolution {
     /// The CLI withdrew the ask.
     Withdrawn,
     /// The session ended before an answer; a gate is then denied.
-    SessionEnded,
+    CliExited,
 }
 
 impl AskResolution {
@@ -215,7 +215,7 @@ impl AskResolution {
             AskResolution::Allowed => "allowed it",
             AskResolution::Denied => "denied it",
             AskResolution::Answered => "answered it",
-            AskResolution::Expired | AskResolution::Withdrawn | AskResolution::SessionEnded => "ended it",
+            AskResolution::Expired | AskResolution::Withdrawn | AskResolution::CliExited => "ended it",
         }
     }
 }

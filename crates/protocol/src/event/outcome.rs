@@ -146,7 +146,7 @@ pub enum RequestFailure {
     },
     /// The CLI exited before it answered.
     #[error("the CLI exited before it answered")]
-    SessionEnded,
+    CliExited,
     /// The CLI did not answer in time.
     #[error("the CLI did not answer in time; it may be busy or hung: try again, or close the session")]
     TimedOut,
@@ -179,7 +179,7 @@ pub struct Exit {
 #[serde(rename_all = "snake_case")]
 pub enum ExitReason {
     /// The session was closed or aborted.
-    Asked,
+    Requested,
     /// It did not answer in time after its start, and was terminated.
     StartTimedOut,
     /// It refused the session's settings, and was terminated.
@@ -192,7 +192,7 @@ pub enum ExitReason {
         seconds: u64,
     },
     /// Another of its MCP servers has the name of the server of the session's own tools, so it was terminated.
-    ToolServerTaken,
+    ServerNameConflict,
     /// The program that started it was killed, which terminated the CLI too.
     OwnerKilled,
     /// It exited on its own.

@@ -41,7 +41,7 @@ impl Event {
             | Event::PermissionDenied { detail, .. }
             | Event::Compacted { detail }
             | Event::ConversationCleared { detail }
-            | Event::Noticed { detail, .. } => detail.as_str().len(),
+            | Event::NoticeReported { detail, .. } => detail.as_str().len(),
             Event::PromptAccepted { content, .. } | Event::ContextInjected { content, .. } => content.as_str().len(),
             Event::TasksListed { tasks: list } | Event::CommandsListed { commands: list } => list.as_str().len(),
             Event::TranscriptWritten { entries, .. } => entries.as_str().len(),
@@ -50,7 +50,7 @@ impl Event {
             Event::Unknown { frame } => frame.as_str().len(),
             Event::RequestSent { body, .. } => body.as_str().len(),
             Event::UnparsedLineSkipped { beginning, .. } => beginning.len(),
-            Event::Ended { exit } => exit.stderr.len(),
+            Event::CliExited { exit } => exit.stderr.len(),
             Event::TurnStarted { .. }
             | Event::MessageStarted { .. }
             | Event::BlockDiscarded { .. }
@@ -64,7 +64,7 @@ impl Event {
             | Event::ResumedElsewhere { .. }
             | Event::EventsDropped { .. }
             | Event::MessageRetracted { .. }
-            | Event::ApiRetried { .. }
+            | Event::ApiRetryScheduled { .. }
             | Event::RequestAnswered { .. } => 0,
         }
     }

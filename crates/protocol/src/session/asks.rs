@@ -22,12 +22,12 @@ pub(super) struct Asks {
     /// The tool uses that the session was asked about, including those of its earlier processes.
     tool_uses: AskedToolUses,
     open: Vec<OpenAsk>,
-    answered: VecDeque<ResolvedAsk>,
+    answered: VecDeque<AnsweredAsk>,
 }
 
 /// An ask that a named client answered.
 #[derive(Debug)]
-pub(super) struct ResolvedAsk {
+pub(super) struct AnsweredAsk {
     pub(super) ask: AskId,
     pub(super) by: String,
     pub(super) resolution: AskResolution,
@@ -60,7 +60,7 @@ impl Asks {
     }
 
     /// Stores who answered an ask.
-    pub(super) fn record_answer(&mut self, answered: ResolvedAsk) {
+    pub(super) fn record_answer(&mut self, answered: AnsweredAsk) {
         if self.answered.len() >= ANSWERED_MAX {
             self.answered.pop_front();
         }
@@ -68,7 +68,7 @@ impl Asks {
     }
 
     /// Returns who answered an ask, if that is still stored.
-    pub(super) fn answer_to(&self, ask: AskId) -> Option<&ResolvedAsk> {
+    pub(super) fn answer_to(&self, ask: AskId) -> Option<&AnsweredAsk> {
         self.answered.iter().find(|answered| answered.ask == ask)
     }
 
@@ -91,7 +91,7 @@ impl Asks {
     }
 
     /// Returns whether an ask with this CLI id is open.
-    pub(super) fn is_asked(&self, request_id: &str) -> bool {
+    pub(super) fn is_known(&self, request_id: &str) -> bool {
         self.open.iter().any(|ask| ask.request_id == request_id)
     }
 
@@ -102,7 +102,7 @@ impl Asks {
     }
 
     /// Removes and returns an ask by the CLI's id.
-    pub(super) fn take_withdrawn(&mut self, request_id: &str) -> Option<OpenAsk> {
+    pub(super) fn take_by_cli_id(&mut self, request_id: &str) -> Option<OpenAsk> {
         let place = self.open.iter().position(|ask| ask.request_id == request_id)?;
         Some(self.open.remove(place))
     }

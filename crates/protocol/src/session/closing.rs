@@ -17,7 +17,7 @@ pub enum Stop {
 
 /// The last step that was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Rung {
+pub(super) enum ClosingStep {
     /// The turn was interrupted; the machine waits for its result.
     Interrupted,
     /// The CLI's stdin was closed; the machine waits for its exit.
@@ -28,24 +28,24 @@ pub(super) enum Rung {
     Killed,
 }
 
-impl Rung {
+impl ClosingStep {
     /// Returns how long to wait before the next step.
     fn time_limit(self) -> Option<Duration> {
         match self {
-            Rung::Interrupted => Some(Duration::from_secs(3)),
-            Rung::StdinClosed => Some(Duration::from_secs(2)),
-            Rung::Terminated => Some(Duration::from_secs(5)),
-            Rung::Killed => None,
+            ClosingStep::Interrupted => Some(Duration::from_secs(3)),
+            ClosingStep::StdinClosed => Some(Duration::from_secs(2)),
+            ClosingStep::Terminated => Some(Duration::from_secs(5)),
+            ClosingStep::Killed => None,
         }
     }
 
     /// Returns the next rung, and the step that leads to it.
-    pub(super) fn next(self) -> Option<(Rung, Stop)> {
+    pub(super) fn next(self) -> Option<(ClosingStep, Stop)> {
         match self {
-            Rung::Interrupted => Some((Rung::StdinClosed, Stop::CloseStdin)),
-            Rung::StdinClosed => Some((Rung::Terminated, Stop::Terminate)),
-            Rung::Terminated => Some((Rung::Killed, Stop::Kill)),
-            Rung::Killed => None,
+            ClosingStep::Interrupted => Some((ClosingStep::StdinClosed, Stop::CloseStdin)),
+            ClosingStep::StdinClosed => Some((ClosingStep::Terminated, Stop::Terminate)),
+            ClosingStep::Terminated => Some((ClosingStep::Killed, Stop::Kill)),
+            ClosingStep::Killed => None,
         }
     }
 }
@@ -53,12 +53,12 @@ impl Rung {
 /// The state of a session that is closing.
 #[derive(Debug)]
 pub(super) struct Closing {
-    pub(super) rung: Rung,
+    pub(super) rung: ClosingStep,
     pub(super) deadline: Option<Instant>,
 }
 
 impl Closing {
-    pub(super) fn on(rung: Rung, now: Instant) -> Closing {
+    pub(super) fn on(rung: ClosingStep, now: Instant) -> Closing {
         Closing { rung, deadline: rung.time_limit().and_then(|limit| now.checked_add(limit)) }
     }
 }

@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use serde_json::value::RawValue;
 
-use super::asks::{OpenAsk, ResolvedAsk};
-use super::closing::{Closing, Rung, Stop};
+use super::asks::{AnsweredAsk, OpenAsk};
+use super::closing::{Closing, ClosingStep, Stop};
 use super::prompts::{PROMPT_BYTES_MAX, PROMPTS_WAITING_BYTES_MAX, PROMPTS_WAITING_MAX};
 use super::state::{Phase, Trigger};
 use super::{Machine, RequestKind};
@@ -48,11 +48,11 @@ impl Machine {
         check_content(&prompt.content)?;
         let waiting = self.prompts.waiting().count();
         if waiting >= PROMPTS_WAITING_MAX {
-            return Err(Refusal::QueueFull { waiting });
+            return Err(Refusal::TooManyPrompts { waiting });
         }
         let bytes = self.prompts.waiting_bytes();
         if bytes > 0 && bytes + prompt.content.bytes() > PROMPTS_WAITING_BYTES_MAX {
-            return Err(Refusal::QueueTooLong { bytes });
+            return Err(Refusal::PromptsTooLarge { bytes });
         }
         let content = prompt.content.to_raw();
         let id = self.prompts.queue(prompt.content);
@@ -85,21 +85,21 @@ impl Machine {
             self.emit(Event::RequestAnswered { request, reply });
             return request;
         }
-        let of = self.prompts.with_cli();
-        if self.runs_by_itself {
+        let of = self.prompts.in_flight();
+        if self.own_turn_running {
             self.cancel_queued_prompt(now);
         }
         let request = self.expect_answer(RequestKind::Interrupt { of, cancelled }, now);
         self.interrupt_sent = true;
-        let ends_turn = of.is_none() || self.ran_since_hand_over || self.runs_by_itself;
-        self.watchdog.interrupted(request, ends_turn, now);
+        let must_end_turn = of.is_none() || self.prompt_started || self.own_turn_running;
+        self.watchdog.interrupted(request, must_end_turn, now);
         self.write_now(outgoing::interrupt(request));
         request
     }
 
     /// Returns whether a turn runs, of a prompt or of the CLI itself.
     fn has_turn(&self) -> bool {
-        self.prompts.with_cli().is_some() || self.runs_by_itself || self.woke_up
+        self.prompts.in_flight().is_some() || self.own_turn_running || self.own_turn_reported
     }
 
     pub(super) fn receipt(&self, cancelled: Vec<PromptId>) -> InterruptReceipt {
@@ -108,7 +108,7 @@ impl Machine {
 
     fn answer(&mut self, ask: AskId, answer: &Answer, by: Option<String>) -> Result<Accepted, Refusal> {
         let open = self.asks.get(ask).ok_or_else(|| match self.asks.answer_to(ask) {
-            Some(ResolvedAsk { by, resolution, .. }) => {
+            Some(AnsweredAsk { by, resolution, .. }) => {
                 Refusal::AskAnswered { ask, by: by.clone(), resolution: *resolution }
             }
             None => Refusal::AskNotOpen { ask },
@@ -117,7 +117,7 @@ impl Machine {
         let closed = open.answered(resolution, by.clone(), allowed);
         self.asks.take(ask);
         if let Some(by) = by {
-            self.asks.record_answer(ResolvedAsk { ask, by, resolution });
+            self.asks.record_answer(AnsweredAsk { ask, by, resolution });
         }
         self.emit(closed);
         self.write(line);
@@ -131,14 +131,14 @@ impl Machine {
                 return Err(Refusal::NoTools);
             }
             if self.tool_server_is_taken && !tools.is_empty() {
-                return Err(Refusal::ToolServerTaken);
+                return Err(Refusal::ServerNameConflict);
             }
-            if let Some(tool) = tools.iter().find(|tool| !tool.has_own_name()) {
+            if let Some(tool) = tools.iter().find(|tool| !tool.has_unambiguous_name()) {
                 return Err(Refusal::ToolName { name: tool.name.clone() });
             }
             self.config.initialize.tools.clone_from(tools);
             // The server exists even without a tool.
-            self.config.initialize.offers_tools = true;
+            self.config.initialize.tools_can_be_added = true;
         }
         if self.config.initialize.has_tools() {
             check_servers(request)?;
@@ -170,12 +170,12 @@ impl Machine {
             return self.abort(now);
         }
         let runs = self.phase == Phase::Running;
-        if self.step(Trigger::EndAsked).is_none() {
+        if self.step(Trigger::CloseRequested).is_none() {
             return;
         }
-        self.exit_reason = ExitReason::Asked;
+        self.exit_reason = ExitReason::Requested;
         while let Some(prompt) = self.prompts.drop_next() {
-            self.emit(Event::PromptDropped { prompt, reason: DropReason::SessionEnded });
+            self.emit(Event::PromptDropped { prompt, reason: DropReason::CliExited });
         }
         // After the interrupt the CLI withdraws its asks; those that it does not withdraw are denied when stdin closes.
         self.close_asks();
@@ -183,10 +183,10 @@ impl Machine {
             let request = self.expect_answer(RequestKind::OwnInterrupt, now);
             self.interrupt_sent = true;
             self.write_now(outgoing::interrupt(request));
-            self.closing = Some(Closing::on(Rung::Interrupted, now));
+            self.closing = Some(Closing::on(ClosingStep::Interrupted, now));
         } else {
             self.stop(Stop::CloseStdin);
-            self.closing = Some(Closing::on(Rung::StdinClosed, now));
+            self.closing = Some(Closing::on(ClosingStep::StdinClosed, now));
         }
     }
 
@@ -198,19 +198,19 @@ impl Machine {
         self.exit_reason = reason;
         self.close_asks();
         self.stop(Stop::Abort);
-        self.closing = Some(Closing::on(Rung::Killed, now));
+        self.closing = Some(Closing::on(ClosingStep::Killed, now));
     }
 
     fn abort(&mut self, now: Instant) {
-        if self.step(Trigger::EndAsked).is_some() {
+        if self.step(Trigger::CloseRequested).is_some() {
             // If the session was already ending, its exit reason stays.
-            self.exit_reason = ExitReason::Asked;
+            self.exit_reason = ExitReason::Requested;
         }
         self.close_asks();
         // A second abort does not wait for the CLI to store its conversation.
-        let is_aborting = self.closing.as_ref().is_some_and(|closing| closing.rung == Rung::Killed);
+        let is_aborting = self.closing.as_ref().is_some_and(|closing| closing.rung == ClosingStep::Killed);
         self.stop(if is_aborting { Stop::Kill } else { Stop::Abort });
-        self.closing = Some(Closing::on(Rung::Killed, now));
+        self.closing = Some(Closing::on(ClosingStep::Killed, now));
     }
 }
 
@@ -228,12 +228,12 @@ fn check_servers(request: &Request) -> Result<(), Refusal> {
     if let Request::SetMcpServers(servers) = request
         && servers.contains_key(TOOL_SERVER)
     {
-        return Err(Refusal::ToolServerName);
+        return Err(Refusal::ReservedServerName);
     }
     if let Request::ToggleMcp { server, .. } = request
         && server == TOOL_SERVER
     {
-        return Err(Refusal::ToolServerName);
+        return Err(Refusal::ReservedServerName);
     }
     if let Request::Other { subtype, .. } = request
         && [outgoing::SET_MCP_SERVERS, outgoing::TOGGLE_MCP].contains(&subtype.as_str())
@@ -262,17 +262,17 @@ fn check_blocks(blocks: &RawJson) -> Result<(), Refusal> {
         #[serde(borrow, default)]
         text: Option<&'a RawValue>,
     }
-    let blocks: Vec<&RawValue> = blocks.parse().map_err(|_| Refusal::BadBlocks)?;
+    let blocks: Vec<&RawValue> = blocks.parse().map_err(|_| Refusal::MalformedBlocks)?;
     if blocks.is_empty() {
         return Err(Refusal::EmptyPrompt);
     }
     for (place, block) in blocks.iter().enumerate() {
-        let Head { r#type: kind, text } = serde_json::from_str(block.get()).map_err(|_| Refusal::BadBlocks)?;
+        let Head { r#type: kind, text } = serde_json::from_str(block.get()).map_err(|_| Refusal::MalformedBlocks)?;
         if !PROMPT_BLOCKS.contains(&kind.as_str()) {
-            return Err(Refusal::BadBlock { place, given: kind.chars().take(60).collect() });
+            return Err(Refusal::BlockTypeNotAllowed { place, given: kind.chars().take(60).collect() });
         }
         if kind == "text" && !text.is_some_and(|text| text.get().starts_with('"')) {
-            return Err(Refusal::BadBlocks);
+            return Err(Refusal::MalformedBlocks);
         }
     }
     Ok(())

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::closing::{Rung, Stop};
+use super::closing::{ClosingStep, Stop};
 use super::messages::Shown;
 use super::state::{Phase, Trigger};
 use super::{Machine, Output, RequestKind};
@@ -62,7 +62,7 @@ impl Machine {
             }
             Incoming::Request(request) => self.asked(request, now),
             Incoming::Cancel { request_id } => {
-                if let Some(ask) = self.asks.take_withdrawn(&request_id) {
+                if let Some(ask) = self.asks.take_by_cli_id(&request_id) {
                     self.emit(ask.resolved(AskResolution::Withdrawn));
                 }
             }
@@ -94,22 +94,22 @@ impl Machine {
     }
 
     fn turn_finished(&mut self, mut frame: ResultFrame, now: Instant) {
-        if self.phase == Phase::Starting && !self.runs_by_itself {
+        if self.phase == Phase::Starting && !self.own_turn_running {
             // No turn has started: some versions report this way that they will not start.
             self.start_errors.extend(frame.outcome.errors);
             return;
         }
-        if self.end_says_why() {
+        if self.was_ended_for_tool_server() {
             return;
         }
         // Older versions do not report that a turn was interrupted, only that it failed.
         let was_interrupted = std::mem::take(&mut self.interrupt_sent);
-        (self.turn_shows, self.woke_up) = (false, false);
+        (self.turn_announced, self.own_turn_reported) = (false, false);
         self.watchdog.turn_ended();
         if was_interrupted && frame.outcome.ending == TurnEnding::Failed(Failure::Execution) {
             frame.outcome.ending = TurnEnding::Interrupted;
         }
-        let cause = match self.prompts.with_cli() {
+        let cause = match self.prompts.in_flight() {
             Some(prompt) if self.is_result_of(&frame) => {
                 self.prompts.finish();
                 TurnCause::Prompt(prompt)
@@ -117,30 +117,30 @@ impl Machine {
             Some(_) | None => TurnCause::Cli,
         };
         // The interrupt was for everything that was reported as running, also the prompt behind the CLI's own turn.
-        self.interrupt_sent = was_interrupted && cause == TurnCause::Cli && self.prompts.with_cli().is_some();
+        self.interrupt_sent = was_interrupted && cause == TurnCause::Cli && self.prompts.in_flight().is_some();
         // A message that the CLI did not finish before its result will not continue.
         self.messages.turn_finished(cause, &frame, |event| self.outputs.push_back(Output::Event(event)));
         if frame.has_origin || cause == TurnCause::Cli || self.cli_state.is_none() {
-            self.runs_by_itself = false;
+            self.own_turn_running = false;
         }
-        frame.outcome.cost_usd = self.cost_since_before(frame.outcome.total_cost_usd);
+        frame.outcome.cost_usd = self.turn_cost_usd(frame.outcome.total_cost_usd);
         self.emit(Event::TurnFinished { cause, outcome: Box::new(frame.outcome) });
         self.hand_over_prompt();
         if self.cli_state.is_none() {
             // Older versions do not report when they are idle: they are idle after every result.
             self.went_idle();
         }
-        self.interrupted_for_closing(now);
+        self.continue_closing_after_turn(now);
     }
 
     /// Returns whether the CLI was ended before it called the model. The CLI then reports the turn as interrupted, or
     /// its prompt as cancelled or lost, but the exit reason has the cause.
-    pub(super) fn end_says_why(&self) -> bool {
-        self.exit_reason == ExitReason::ToolServerTaken
+    pub(super) fn was_ended_for_tool_server(&self) -> bool {
+        self.exit_reason == ExitReason::ServerNameConflict
     }
 
     /// Returns the cost of a turn, from the CLI's running total. The total falls when the conversation is cleared.
-    fn cost_since_before(&mut self, total_usd: f64) -> Option<f64> {
+    fn turn_cost_usd(&mut self, total_usd: f64) -> Option<f64> {
         let before = self.cost_so_far_usd.replace(total_usd)?;
         Some(if total_usd < before { total_usd } else { total_usd - before })
     }
@@ -149,9 +149,9 @@ impl Machine {
     /// a prompt that arrives while the CLI runs a turn of its own is answered by that turn. A result that names no
     /// prompt belongs to the prompt unless it has another origin.
     fn is_result_of(&self, frame: &ResultFrame) -> bool {
-        let Some(prompt) = self.prompts.with_cli() else { return false };
+        let Some(prompt) = self.prompts.in_flight() else { return false };
         if frame.prompt_uuids.is_empty() {
-            return !frame.has_origin && !self.runs_by_itself;
+            return !frame.has_origin && !self.own_turn_running;
         }
         let entry = self.prompts.entry(prompt);
         frame.prompt_uuids.iter().any(|uuid| uuid == entry.as_str())
@@ -160,7 +160,7 @@ impl Machine {
     /// Handles a system message: some of them change the machine's state, the others become events.
     fn system(&mut self, frame: SystemFrame<'_>, now: Instant) {
         let event = match frame {
-            SystemFrame::Init(session) => return self.turn_announced(session, now),
+            SystemFrame::Init(session) => return self.handle_init(session, now),
             SystemFrame::State(state) => return self.state_changed(state, now),
             SystemFrame::Status { status, permission_mode, detail } => Event::StatusChanged {
                 status: status.map(Text::into_string),
@@ -168,11 +168,11 @@ impl Machine {
                 detail: RawJson::copied(detail),
             },
             SystemFrame::ApiRetry { attempt, max_retries, delay_ms, status, error } => {
-                Event::ApiRetried { attempt, max_retries, delay_ms, status, error }
+                Event::ApiRetryScheduled { attempt, max_retries, delay_ms, status, error }
             }
             SystemFrame::Task { id, update, detail } => {
                 self.emit(Event::TaskChanged { task: id.into_string(), update, detail: RawJson::copied(detail) });
-                if update == TaskUpdate::Ended && self.cli_state.is_none() && !self.turn_shows {
+                if update == TaskUpdate::Ended && self.cli_state.is_none() && !self.turn_announced {
                     // Versions that do not report their state report this when they start a turn about the task.
                     self.own_turn_began();
                 }
@@ -194,7 +194,7 @@ impl Machine {
             SystemFrame::Commands(commands) => Event::CommandsListed { commands: RawJson::copied(commands) },
             SystemFrame::Notice { about, text, detail } => {
                 self.messages.show(if about == NoticeKind::Stopped { Shown::Text } else { Shown::Work });
-                Event::Noticed { about, text, detail: RawJson::copied(detail) }
+                Event::NoticeReported { about, text, detail: RawJson::copied(detail) }
             }
         };
         self.emit(event);
@@ -204,22 +204,22 @@ impl Machine {
         let was_idle = self.cli_state.replace(state) == Some(CliState::Idle);
         match state {
             CliState::Idle => {
-                (self.runs_by_itself, self.woke_up, self.turn_shows) = (false, false, false);
-                if self.ran_since_hand_over {
+                (self.own_turn_running, self.own_turn_reported, self.turn_announced) = (false, false, false);
+                if self.prompt_started {
                     self.prompt_lost();
                 }
                 // A prompt may wait for a turn of the CLI's own that had no result.
                 self.hand_over_prompt();
                 self.went_idle();
-                self.interrupted_for_closing(now);
+                self.continue_closing_after_turn(now);
             }
             CliState::Running | CliState::RequiresAction => {
                 if !self.cli_reports_prompts {
-                    self.ran_since_hand_over = self.prompts.with_cli().is_some();
+                    self.prompt_started = self.prompts.in_flight().is_some();
                 }
-                self.woke_up |= was_idle && self.prompts.with_cli().is_none();
+                self.own_turn_reported |= was_idle && self.prompts.in_flight().is_none();
                 self.step(Trigger::TurnBegan);
-                if was_idle && self.prompts.with_cli().is_some() && !self.ran_since_hand_over {
+                if was_idle && self.prompts.in_flight().is_some() && !self.prompt_started {
                     // An interrupt that the CLI read before has no effect, and a hook may delay the turn's description.
                     self.interrupt_again(now);
                 }
@@ -228,16 +228,16 @@ impl Machine {
     }
 
     /// Handles the session's description, which the CLI repeats with every turn.
-    fn turn_announced(&mut self, session: Box<SessionInfo>, now: Instant) {
+    fn handle_init(&mut self, session: Box<SessionInfo>, now: Instant) {
         self.tool_server_is_taken = mcp::is_tool_server_taken(&session.mcp_servers());
         if self.tool_server_is_taken && !self.config.initialize.tools.is_empty() {
             // End it before the model is called: the other server could receive calls of our tools.
-            return self.end_for(Trigger::EndAsked, ExitReason::ToolServerTaken, now);
+            return self.end_for(Trigger::CloseRequested, ExitReason::ServerNameConflict, now);
         }
-        let is_own = self.runs_by_itself || self.prompts.with_cli().is_none() || self.is_prompt_queued;
-        let woke_up = std::mem::take(&mut self.woke_up);
-        self.turn_shows = true;
-        if !is_own || woke_up {
+        let is_own = self.own_turn_running || self.prompts.in_flight().is_none() || self.prompt_queued_in_cli;
+        let own_turn_reported = std::mem::take(&mut self.own_turn_reported);
+        self.turn_announced = true;
+        if !is_own || own_turn_reported {
             self.interrupt_again(now);
         } else if self.interrupt_sent {
             // The interrupt was for the prompt, not for the turn before it.
@@ -253,8 +253,8 @@ impl Machine {
     }
 
     pub(super) fn own_turn_began(&mut self) {
-        if !self.runs_by_itself {
-            self.runs_by_itself = true;
+        if !self.own_turn_running {
+            self.own_turn_running = true;
             self.step(Trigger::TurnBegan);
             self.emit(Event::TurnStarted { cause: TurnCause::Cli });
         }
@@ -262,8 +262,8 @@ impl Machine {
 
     /// Becomes idle if the CLI holds no prompt. If it holds one, its `idle` state may be about the turn before.
     pub(super) fn went_idle(&mut self) {
-        if self.prompts.with_cli().is_none() && self.step(Trigger::WentIdle).is_some() {
-            (self.runs_by_itself, self.woke_up) = (false, false);
+        if self.prompts.in_flight().is_none() && self.step(Trigger::WentIdle).is_some() {
+            (self.own_turn_running, self.own_turn_reported) = (false, false);
             self.interrupt_sent = false;
             self.watchdog.turn_ended();
             self.emit(Event::BecameIdle);
@@ -271,16 +271,16 @@ impl Machine {
     }
 
     /// Continues closing when the turn that was interrupted for it has ended.
-    pub(super) fn interrupted_for_closing(&mut self, now: Instant) {
-        let waits_for_turn = self.closing.as_ref().is_some_and(|closing| closing.rung == Rung::Interrupted);
-        if waits_for_turn && self.prompts.with_cli().is_none() {
-            self.climb(now);
+    pub(super) fn continue_closing_after_turn(&mut self, now: Instant) {
+        let waits_for_turn = self.closing.as_ref().is_some_and(|closing| closing.rung == ClosingStep::Interrupted);
+        if waits_for_turn && self.prompts.in_flight().is_none() {
+            self.escalate(now);
         }
     }
 
     fn asked(&mut self, request: AskRequest<'_>, now: Instant) {
         let id = &*request.request_id;
-        if self.asks.is_asked(id) {
+        if self.asks.is_known(id) {
             // A repeated request is ignored.
             return;
         }
@@ -359,8 +359,8 @@ impl Machine {
             (RequestKind::OwnInterrupt | RequestKind::CancelPrompt(_) | RequestKind::Probe, _) => return,
             (_, Err(failed)) => RequestReply::Failed(failed),
             (RequestKind::Interrupt { of, cancelled }, Ok(answer)) => {
-                let is_idle = self.cli_state == Some(CliState::Idle) && !self.ran_since_hand_over;
-                if is_idle && of == self.prompts.with_cli() && !self.is_queued(of, &answer) {
+                let is_idle = self.cli_state == Some(CliState::Idle) && !self.prompt_started;
+                if is_idle && of == self.prompts.in_flight() && !self.is_queued(of, &answer) {
                     // The CLI starts a prompt before it answers a later interrupt. It has not started this one.
                     self.prompt_lost();
                     self.went_idle();
@@ -379,7 +379,7 @@ impl Machine {
             Ok(detail) => {
                 if self.step(Trigger::Initialized).is_some() {
                     self.emit(Event::Ready { cli: CliInfo { version: read_version(&detail), detail } });
-                    if self.runs_by_itself || self.woke_up {
+                    if self.own_turn_running || self.own_turn_reported {
                         // A resumed session may have started a turn before it answered.
                         self.step(Trigger::TurnBegan);
                     }
@@ -387,7 +387,7 @@ impl Machine {
                 }
             }
             Err(refusal) => {
-                if self.step(Trigger::EndAsked).is_some() {
+                if self.step(Trigger::CloseRequested).is_some() {
                     self.exit_reason = ExitReason::StartRefused(refusal);
                     self.stop(Stop::Abort);
                 }

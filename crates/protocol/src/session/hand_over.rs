@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::closing::Rung;
+use super::closing::ClosingStep;
 use super::state::{Phase, Trigger};
 use super::{Machine, RequestKind};
 use crate::event::{DropReason, Event, TurnCause};
@@ -19,7 +19,7 @@ impl Machine {
     /// While the CLI runs a turn of its own, the prompt waits here, where an interrupt can drop it. An interrupt cannot
     /// drop it from the CLI's queue, and 2.1.42 would answer it together with that turn.
     pub(super) fn hand_over_prompt(&mut self) {
-        let runs_its_own = (self.runs_by_itself || self.woke_up) && self.cli_state != Some(CliState::Idle);
+        let runs_its_own = (self.own_turn_running || self.own_turn_reported) && self.cli_state != Some(CliState::Idle);
         if !matches!(self.phase, Phase::Idle | Phase::Running) || runs_its_own {
             return;
         }
@@ -28,7 +28,7 @@ impl Machine {
         };
         self.step(Trigger::TurnBegan);
         // The turn that was interrupted has ended.
-        (self.ran_since_hand_over, self.is_prompt_queued, self.interrupt_sent) = (false, false, false);
+        (self.prompt_started, self.prompt_queued_in_cli, self.interrupt_sent) = (false, false, false);
         self.emit(Event::TurnStarted { cause: TurnCause::Prompt(id) });
         let line = outgoing::prompt(&self.prompts.entry(id), &content);
         self.write(line);
@@ -36,7 +36,7 @@ impl Machine {
 
     /// Removes the interrupted prompt from the CLI's queue. Behind a turn of the CLI's own it would stay there and run.
     pub(super) fn cancel_queued_prompt(&mut self, now: Instant) {
-        if let Some(prompt) = self.prompts.with_cli().filter(|_| self.is_prompt_queued) {
+        if let Some(prompt) = self.prompts.in_flight().filter(|_| self.prompt_queued_in_cli) {
             let request = self.expect_answer(RequestKind::CancelPrompt(prompt), now);
             self.write_now(outgoing::cancel_prompt(request, &self.prompts.entry(prompt)));
         }
@@ -44,11 +44,11 @@ impl Machine {
 
     /// Drops the prompt that the CLI holds: the CLI is idle and will not send a result for it.
     pub(super) fn prompt_lost(&mut self) {
-        if self.end_says_why() {
+        if self.was_ended_for_tool_server() {
             return;
         }
         if let Some(prompt) = self.prompts.finish() {
-            self.ran_since_hand_over = false;
+            self.prompt_started = false;
             self.watchdog.turn_ended();
             self.emit(Event::PromptDropped { prompt, reason: DropReason::Lost });
             self.hand_over_prompt();
@@ -57,20 +57,20 @@ impl Machine {
 
     pub(super) fn prompt_reported(&mut self, uuid: &str, update: PromptUpdate, now: Instant) {
         self.cli_reports_prompts = true;
-        let with_cli = self.prompts.with_cli();
-        let Some(prompt) = with_cli.filter(|prompt| self.prompts.entry(*prompt).as_str() == uuid) else { return };
+        let in_flight = self.prompts.in_flight();
+        let Some(prompt) = in_flight.filter(|prompt| self.prompts.entry(*prompt).as_str() == uuid) else { return };
         match update {
-            PromptUpdate::Started => (self.ran_since_hand_over, self.is_prompt_queued) = (true, false),
+            PromptUpdate::Started => (self.prompt_started, self.prompt_queued_in_cli) = (true, false),
             PromptUpdate::Cancelled => self.prompt_cancelled(prompt, now),
-            PromptUpdate::Other if self.ran_since_hand_over => {}
+            PromptUpdate::Other if self.prompt_started => {}
             PromptUpdate::Other => self.prompt_queued(now),
         }
     }
 
     /// The CLI has the prompt in its queue. If a turn shows, it is not the prompt's.
     fn prompt_queued(&mut self, now: Instant) {
-        self.is_prompt_queued = true;
-        if self.turn_shows {
+        self.prompt_queued_in_cli = true;
+        if self.turn_announced {
             self.own_turn_began();
             if self.interrupt_sent {
                 self.cancel_queued_prompt(now);
@@ -80,17 +80,17 @@ impl Machine {
 
     /// The CLI says that it has taken a prompt out of its queue, or not. It says the first also by the prompt's id.
     pub(super) fn prompt_cancel_answered(&mut self, prompt: PromptId, answer: &RawJson) {
-        if self.prompts.with_cli() == Some(prompt) && !self.ran_since_hand_over && read_cancelled(answer) {
+        if self.prompts.in_flight() == Some(prompt) && !self.prompt_started && read_cancelled(answer) {
             self.prompt_cancelled(prompt, self.now);
         }
     }
 
     fn prompt_cancelled(&mut self, prompt: PromptId, now: Instant) {
-        if self.end_says_why() {
+        if self.was_ended_for_tool_server() {
             return;
         }
         self.prompts.finish();
-        if !self.runs_by_itself {
+        if !self.own_turn_running {
             // Else the turn that is to end is the CLI's own.
             self.watchdog.turn_ended();
         }
@@ -99,7 +99,7 @@ impl Machine {
         if self.cli_state != Some(CliState::Running) {
             self.went_idle();
         }
-        self.interrupted_for_closing(now);
+        self.continue_closing_after_turn(now);
     }
 
     /// Returns whether the CLI's answer to an interrupt lists a prompt as queued: then the CLI will run it. (2.1.325
@@ -114,13 +114,13 @@ impl Machine {
     /// Repeats an interrupt when the CLI shows that the interrupted turn runs: the CLI answers an interrupt that
     /// arrives before it has started the turn, but the interrupt has no effect. (Measured on 2.1.325 and 2.1.42.)
     pub(super) fn interrupt_again(&mut self, now: Instant) {
-        let may_write = self.closing.as_ref().is_none_or(|closing| closing.rung == Rung::Interrupted);
+        let may_write = self.closing.as_ref().is_none_or(|closing| closing.rung == ClosingStep::Interrupted);
         if !self.interrupt_sent || !may_write {
             return;
         }
         let request = self.expect_answer(RequestKind::OwnInterrupt, now);
         // Before the turn shows, the CLI may answer and go on all the same.
-        self.watchdog.interrupted(request, self.turn_shows, now);
+        self.watchdog.interrupted(request, self.turn_announced, now);
         self.write_now(outgoing::interrupt(request));
     }
 }

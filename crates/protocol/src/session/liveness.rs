@@ -70,7 +70,7 @@ struct PendingInterrupt {
     deadline: Instant,
     /// Whether a prompt's turn was known to run, which an interrupt ends. An interrupt does not end what waits in the
     /// CLI.
-    ends_turn: bool,
+    must_end_turn: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -84,23 +84,23 @@ impl Watchdog {
         Watchdog { limits, received_at: now, silence: Silence::CheckAt(now), interrupt: None }
     }
 
-    pub(super) fn turn_began(&mut self, now: Instant) {
+    pub(super) fn restart_silence_timer(&mut self, now: Instant) {
         self.received_at = now;
         self.silence = Silence::CheckAt(after(now, self.limits.silent_for));
     }
 
     /// Records an interrupt. An earlier interrupt keeps its deadline: a repeated one gives the CLI no more time.
-    pub(super) fn interrupted(&mut self, request: RequestId, ends_turn: bool, now: Instant) {
+    pub(super) fn interrupted(&mut self, request: RequestId, must_end_turn: bool, now: Instant) {
         let deadline = after(now, self.limits.interrupt_answered_within);
         let interrupt =
-            self.interrupt.get_or_insert(PendingInterrupt { request, awaits: Awaits::Answer, deadline, ends_turn });
-        interrupt.ends_turn |= ends_turn;
+            self.interrupt.get_or_insert(PendingInterrupt { request, awaits: Awaits::Answer, deadline, must_end_turn });
+        interrupt.must_end_turn |= must_end_turn;
     }
 
     /// Records an answer. After the answer to an interrupt, the running turn must end soon.
     pub(super) fn answered(&mut self, request: RequestId) {
         let Some(interrupt) = self.interrupt.as_mut().filter(|interrupt| interrupt.request == request) else { return };
-        if interrupt.ends_turn {
+        if interrupt.must_end_turn {
             let Liveness { interrupt_answered_within, interrupt_obeyed_within, .. } = self.limits;
             interrupt.deadline =
                 after(interrupt.deadline, interrupt_obeyed_within.saturating_sub(interrupt_answered_within));
@@ -145,15 +145,15 @@ impl Watchdog {
 impl Machine {
     /// Records that the CLI wrote something, even a part of a line. Call it for every read, before its lines are
     /// handled.
-    pub fn handle_bytes(&mut self, now: Instant) {
+    pub fn note_output(&mut self, now: Instant) {
         self.now = now;
         let silent_since = std::mem::replace(&mut self.watchdog.received_at, now);
         match self.watchdog.silence {
             // The usual case: when the deadline fires, the check sees that the CLI has written since.
             Silence::CheckAt(_) => {}
-            Silence::ProbedUntil(_) => self.watchdog.turn_began(now),
+            Silence::ProbedUntil(_) => self.watchdog.restart_silence_timer(now),
             Silence::Stalled => {
-                self.watchdog.turn_began(now);
+                self.watchdog.restart_silence_timer(now);
                 if self.phase == Phase::Running {
                     let silent_seconds = now.saturating_duration_since(silent_since).as_secs();
                     self.emit(Event::CliRecovered { silent_seconds });
@@ -163,7 +163,7 @@ impl Machine {
     }
 
     /// Excuses the CLI's silence up to now: its output was not read, or it was busy reading its stdin.
-    pub fn handle_excuse(&mut self, now: Instant) {
+    pub fn excuse_silence(&mut self, now: Instant) {
         self.now = now;
         self.watchdog.excuse(now);
     }
@@ -188,7 +188,7 @@ impl Machine {
         }
         match self.watchdog.silence {
             // The CLI waits for an answer to an ask, which can be open for hours.
-            Silence::CheckAt(at) if at <= now && self.asks.is_any_open() => self.watchdog.turn_began(now),
+            Silence::CheckAt(at) if at <= now && self.asks.is_any_open() => self.watchdog.restart_silence_timer(now),
             Silence::CheckAt(at) if at <= now => {
                 let silent_until = after(self.watchdog.received_at, limits.silent_for);
                 if silent_until > now {

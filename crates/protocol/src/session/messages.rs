@@ -71,7 +71,9 @@ impl Messages {
                 self.streaming = Some(Streaming { message, stop_reason: None, blocks: Vec::new() });
             }
             StreamFrame::BlockStarted { index, content } => self.start_block(index, content, emit),
-            StreamFrame::BlockDelta { index, delta, has_halves } => self.grow_block(index, delta, has_halves, emit),
+            StreamFrame::BlockDelta { index, delta, has_lone_surrogate } => {
+                self.grow_block(index, delta, has_lone_surrogate, emit)
+            }
             StreamFrame::MessageChanged { stop_reason } => {
                 if let Some(streaming) = &mut self.streaming {
                     streaming.stop_reason = stop_reason.map(|reason| reason.into_string());
@@ -114,7 +116,7 @@ impl Messages {
                     content: Block { kind: BlockKind::Text, raw: RawJson::of(&json!({"type": "text", "text": text})) },
                 });
             }
-            (Shown::Nothing, None) if cause != TurnCause::Cli => emit(Event::Noticed {
+            (Shown::Nothing, None) if cause != TurnCause::Cli => emit(Event::NoticeReported {
                 about: NoticeKind::Stopped,
                 text: Some(NOTHING_DONE.to_owned()),
                 detail: frame.outcome.detail.clone(),
@@ -192,10 +194,16 @@ impl Messages {
         });
     }
 
-    fn grow_block(&mut self, index: u64, delta: StreamDelta<'_>, has_halves: bool, mut emit: impl FnMut(Event)) {
+    fn grow_block(
+        &mut self,
+        index: u64,
+        delta: StreamDelta<'_>,
+        has_lone_surrogate: bool,
+        mut emit: impl FnMut(Event),
+    ) {
         // The complete block already contains deltas that arrive after it.
         let Some(block) = self.block_at(index).filter(|block| !block.is_whole) else { return };
-        let must_join = has_halves || block.halves.is_waiting();
+        let must_join = has_lone_surrogate || block.halves.is_waiting();
         let mut whole = |text: Text<'_>| if must_join { block.halves.join(&text) } else { text.into_string() };
         let delta = match delta {
             StreamDelta::Text(text) => Delta::Text(whole(text)),

@@ -22,12 +22,12 @@ pub(super) struct Prompts {
     /// Makes the ids that the CLI receives different from those of any other session.
     uuid_seed: u128,
     waiting: VecDeque<(PromptId, PromptContent)>,
-    with_cli: Option<PromptId>,
+    in_flight: Option<PromptId>,
 }
 
 impl Prompts {
     pub(super) fn new(uuid_seed: u128, ids: Counter) -> Prompts {
-        Prompts { ids, uuid_seed, waiting: VecDeque::new(), with_cli: None }
+        Prompts { ids, uuid_seed, waiting: VecDeque::new(), in_flight: None }
     }
 
     pub(super) fn waiting(&self) -> impl Iterator<Item = PromptId> {
@@ -38,8 +38,8 @@ impl Prompts {
         self.waiting.iter().map(|(_, content)| content.bytes()).sum()
     }
 
-    pub(super) fn with_cli(&self) -> Option<PromptId> {
-        self.with_cli
+    pub(super) fn in_flight(&self) -> Option<PromptId> {
+        self.in_flight
     }
 
     pub(super) fn queue(&mut self, content: PromptContent) -> PromptId {
@@ -50,17 +50,17 @@ impl Prompts {
 
     /// Returns the next prompt to hand over, if the CLI holds none.
     pub(super) fn hand_over(&mut self) -> Option<(PromptId, PromptContent)> {
-        if self.with_cli.is_some() {
+        if self.in_flight.is_some() {
             return None;
         }
         let (id, content) = self.waiting.pop_front()?;
-        self.with_cli = Some(id);
+        self.in_flight = Some(id);
         Some((id, content))
     }
 
     /// Returns the prompt that the CLI held, which is done.
     pub(super) fn finish(&mut self) -> Option<PromptId> {
-        self.with_cli.take()
+        self.in_flight.take()
     }
 
     /// Removes the prompt that has waited longest.

@@ -19,11 +19,11 @@ pub(crate) enum StreamFrame<'a> {
         index: u64,
         content: &'a RawValue,
     },
-    /// If `has_halves`, the text contains placeholders for halves of characters, which must be joined.
+    /// If `has_lone_surrogate`, the text contains placeholders for halves of characters, which must be joined.
     BlockDelta {
         index: u64,
         delta: StreamDelta<'a>,
-        has_halves: bool,
+        has_lone_surrogate: bool,
     },
     BlockStopped {
         index: u64,
@@ -54,7 +54,7 @@ pub(super) fn read(line: &str) -> Option<StreamFrame<'_>> {
         EventKind::ContentBlockDelta => match delta_text(event.delta?) {
             Some((kind, text)) => {
                 let delta = read_delta(kind, strings::read(text)?)?;
-                StreamFrame::BlockDelta { index: event.index?, delta, has_halves: false }
+                StreamFrame::BlockDelta { index: event.index?, delta, has_lone_surrogate: false }
             }
             None => StreamFrame::Nothing,
         },

@@ -33,7 +33,7 @@ pub(crate) fn play_with(config: Config, script: &str) -> String {
                 now += Duration::from_secs(rest.parse().unwrap());
                 machine.handle_timeout(now);
             }
-            "unread" => machine.handle_excuse(now),
+            "unread" => machine.excuse_silence(now),
             "exit" => {
                 machine.handle_exit(ProcessEnd { code: rest.parse().ok(), ..ProcessEnd::default() }, String::new())
             }

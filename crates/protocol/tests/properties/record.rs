@@ -161,7 +161,7 @@ fn take(machine: &mut Machine, step: &Step, now: Instant) -> Option<Result<Accep
         Step::Cli(line) => machine.handle_line(line.as_bytes(), now),
         Step::Noise(bytes) => machine.handle_line(bytes, now),
         Step::Overlong(beginning) => machine.handle_overlong_line(beginning.as_bytes(), 100_000_000),
-        Step::Bytes => machine.handle_bytes(now),
+        Step::Bytes => machine.note_output(now),
         Step::Client(command) => return Some(machine.handle_command(command.clone(), now)),
         Step::Wait(_) => machine.handle_timeout(now),
         Step::Exit(end) => machine.handle_exit(*end, String::new()),

@@ -19,7 +19,7 @@ pub(crate) fn check(options: &Options) -> Result<(), BadOption> {
     if options.max_turns == Some(0) {
         return Err(BadOption::Turns);
     }
-    if let Some(tool) = options.program_tools.iter().find(|tool| !tool.has_own_name()) {
+    if let Some(tool) = options.program_tools.iter().find(|tool| !tool.has_unambiguous_name()) {
         return Err(BadOption::ToolName { name: tool.name.clone() });
     }
     let settable = |name: &str, value: Option<&str>| {

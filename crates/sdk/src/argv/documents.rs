@@ -95,9 +95,9 @@ fn servers(options: &Options) -> Result<Option<RawJson>, BadOption> {
             read_mcp_servers_file(&path).map_err(|error| BadOption::Document { what, problem: problem(error) })?
         }
     };
-    let has_tools = options.offers_tools || !options.program_tools.is_empty();
+    let has_tools = options.tools_can_be_added || !options.program_tools.is_empty();
     if has_tools && servers.contains_key(TOOL_SERVER) {
-        return Err(BadOption::ToolServerName);
+        return Err(BadOption::ReservedServerName);
     }
     Ok(Some(RawJson::of(&BTreeMap::from([("mcpServers", servers)]))))
 }
@@ -188,7 +188,8 @@ mod tests {
         assert!(problem("{}").starts_with("missing field `mcpServers`"));
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("mcp.json");
-        let options = Options { mcp_servers: McpServers::File(path.clone()), offers_tools: true, ..Options::default() };
+        let options =
+            Options { mcp_servers: McpServers::File(path.clone()), tools_can_be_added: true, ..Options::default() };
         for (content, problem) in [
             (r#"{"mcpServers":{"cl\u0069ent":{"command":"true"}}}"#, "no MCP server may be called \"client\""),
             (r#"{"mcpServers":{"a":null}}"#, "the MCP server \"a\" must be an object"),

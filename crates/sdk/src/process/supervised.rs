@@ -14,7 +14,7 @@ use tokio::process::{Child, Command};
 use tokio::time::Instant;
 use watari_protocol::Stop;
 
-use super::{Ending, GRACE, Plan, StartError, end_marked, marked_ended_within, start_error};
+use super::{Ending, GRACE, Plan, StartError, kill_session_processes, marked_ended_within, start_error};
 use crate::files::{self, PrivateFolder};
 use crate::supervisor::{Order, Report, Reports, SUPERVISOR_ARGUMENT, SpawnRequest, send_spawn_request};
 
@@ -145,7 +145,7 @@ impl Supervised {
             // The supervisor was killed. The kernel has sent SIGINT to the CLI, which gets time to store its
             // conversation; the processes left after that are found by their mark.
             marked_ended_within(&self.mark, GRACE).await;
-            self.ending.left = end_marked(&self.mark).await;
+            self.ending.left = kill_session_processes(&self.mark).await;
         }
         self.ending
     }

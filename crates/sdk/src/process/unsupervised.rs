@@ -8,7 +8,7 @@ use tokio::process::{Child, Command};
 use tokio::time::Instant;
 use watari_protocol::Stop;
 
-use super::{Ending, GRACE, Plan, StartError, end_marked, start_error};
+use super::{Ending, GRACE, Plan, StartError, kill_session_processes, start_error};
 use crate::files::PrivateFolder;
 use crate::inherited;
 use crate::sweep;
@@ -59,7 +59,7 @@ impl Unsupervised {
             None => self.cli_ended().await,
         };
         self.ending = Some(ending);
-        Ending { left: end_marked(&self.mark).await, ..ending }
+        Ending { left: kill_session_processes(&self.mark).await, ..ending }
     }
 
     async fn cli_ended(&mut self) -> Ending {

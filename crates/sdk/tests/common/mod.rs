@@ -223,7 +223,7 @@ fn describe(event: &Event) -> Option<String> {
         }
         Event::PromptDropped { prompt, reason } => format!("prompt {prompt} dropped: {reason:?}"),
         Event::BecameIdle => "idle".to_owned(),
-        Event::Ended { exit } => format!("ended: {:?} code {:?} signal {:?}", exit.reason, exit.code, exit.signal),
+        Event::CliExited { exit } => format!("ended: {:?} code {:?} signal {:?}", exit.reason, exit.code, exit.signal),
         Event::TaskChanged { update, .. } => format!("task {update:?}"),
         Event::UnparsedLineSkipped { beginning, bytes } => format!("noise of {bytes} bytes: {beginning}"),
         Event::RequestAnswered { request, reply } => {
@@ -231,7 +231,7 @@ fn describe(event: &Event) -> Option<String> {
         }
         Event::ToolProgressed { tool_use, .. } => format!("tool {tool_use} runs"),
         Event::StatusChanged { permission_mode: Some(mode), .. } => format!("permission mode {mode}"),
-        Event::ApiRetried { attempt, status, .. } => format!("API retried: {attempt} {status:?}"),
+        Event::ApiRetryScheduled { attempt, status, .. } => format!("API retried: {attempt} {status:?}"),
         Event::HookChanged { event, update, .. } => format!("hook {event} {update:?}"),
         Event::PermissionDenied { tool, .. } => format!("permission refused: {tool}"),
         Event::Compacted { .. } => "compacted".to_owned(),
@@ -252,7 +252,7 @@ fn describe(event: &Event) -> Option<String> {
         | Event::TasksListed { .. }
         | Event::CommandsListed { .. }
         | Event::ThinkingCounted { .. }
-        | Event::Noticed { .. } => return None,
+        | Event::NoticeReported { .. } => return None,
     })
 }
 

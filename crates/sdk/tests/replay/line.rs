@@ -68,7 +68,7 @@ pub(crate) fn line(event: &Event) -> String {
         Event::PromptDropped { prompt, reason } => format!("prompt {prompt} dropped: {reason:?}"),
         Event::BecameIdle => "became idle".to_owned(),
         Event::StatusChanged { .. } => "status changed".to_owned(),
-        Event::ApiRetried { attempt, .. } => format!("API retried: {attempt}"),
+        Event::ApiRetryScheduled { attempt, .. } => format!("API retried: {attempt}"),
         Event::TaskChanged { update, .. } => format!("task changed: {update:?}"),
         Event::TasksListed { .. } => "tasks listed".to_owned(),
         Event::HookChanged { update, .. } => format!("hook changed: {update:?}"),
@@ -80,7 +80,7 @@ pub(crate) fn line(event: &Event) -> String {
         Event::CommandsListed { .. } => "commands listed".to_owned(),
         Event::PromptSuggested { .. } => "prompt suggested".to_owned(),
         Event::TranscriptWritten { .. } => "transcript written".to_owned(),
-        Event::Noticed { about, .. } => format!("noticed: {about:?}"),
+        Event::NoticeReported { about, .. } => format!("noticed: {about:?}"),
         Event::RequestAnswered { request, reply } => format!("request {request} answered: {}", reply_word(reply)),
         Event::Unknown { .. } => {
             let (kind, subtype) = unknown(event).unwrap_or_default();
@@ -92,7 +92,7 @@ pub(crate) fn line(event: &Event) -> String {
         Event::ResumedElsewhere { entrypoint, .. } => format!("resumed elsewhere by {entrypoint}"),
         Event::CliRecovered { .. } => "recovered".to_owned(),
         Event::EventsDropped { count } => format!("{count} events dropped"),
-        Event::Ended { exit } => match (exit.code, exit.signal) {
+        Event::CliExited { exit } => match (exit.code, exit.signal) {
             (Some(code), _) => format!("ended: {:?}, code {code}", exit.reason),
             (None, Some(signal)) => format!("ended: {:?}, signal {signal}", exit.reason),
             (None, None) => format!("ended: {:?}", exit.reason),
@@ -193,8 +193,8 @@ pub(super) fn faults(events: &[Event], mut requests: BTreeMap<RequestId, usize>)
     faults.extend(open.iter().filter(|(_, count)| **count != 0).map(|(what, _)| format!("{what} has no end")));
     let unanswered = requests.iter().filter(|(_, count)| **count != 1);
     faults.extend(unanswered.map(|(request, count)| format!("request {request} was answered {count} times")));
-    let ends = events.iter().filter(|event| matches!(event, Event::Ended { .. })).count();
-    if ends != 1 || !matches!(events.last(), Some(Event::Ended { .. })) {
+    let ends = events.iter().filter(|event| matches!(event, Event::CliExited { .. })).count();
+    if ends != 1 || !matches!(events.last(), Some(Event::CliExited { .. })) {
         faults.push(format!("the session has {ends} ends"));
     }
     faults
@@ -244,7 +244,7 @@ fn reply_word(reply: &RequestReply) -> &'static str {
         RequestReply::Interrupted(_) => "interrupted",
         RequestReply::Done(_) => "done",
         RequestReply::Failed(RequestFailure::Refused { .. }) => "refused",
-        RequestReply::Failed(RequestFailure::SessionEnded) => "session ended",
+        RequestReply::Failed(RequestFailure::CliExited) => "session ended",
         RequestReply::Failed(RequestFailure::TimedOut) => "timed out",
         RequestReply::Failed(RequestFailure::TooLong) => "too long",
     }

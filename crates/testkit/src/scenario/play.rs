@@ -162,9 +162,9 @@ async fn expect(talk: &mut Talk, expected: &Value, limit: Duration, messages: &m
             Received::TooMuch => return Err(Breach::TooMuch),
         };
         let is_it = matches(expected, &message);
-        let ends_turn = message["type"] == "result";
+        let must_end_turn = message["type"] == "result";
         messages.push(message);
-        match (is_it, ends_turn) {
+        match (is_it, must_end_turn) {
             (true, _) => return Ok(()),
             (false, true) => return Err(Breach::NotSaid { expected: expected.clone() }),
             (false, false) => {}

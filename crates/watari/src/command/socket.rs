@@ -150,7 +150,7 @@ impl Socket {
         if files.cut_bytes() > 0 {
             tracing::warn!(bytes = files.cut_bytes(), "the event log ended in an incomplete line, which was removed");
         }
-        if let Some(why) = files.lock_weakness() {
+        if let Some(why) = files.missing_lock_reason() {
             let warning = format!("another process could drive the session too: {why}");
             tracing::warn!("{warning}");
             print_error(&format!("warning: {warning}"));
@@ -189,7 +189,7 @@ impl Socket {
                         Started::Ready => if !detached::ready(&key, &socket) {
                             stopper.stop(STARTER_EXITED);
                         },
-                        Started::NotStored(why) => {
+                        Started::LogUnavailable(why) => {
                             stopper.stop(NOT_STORED);
                             not_stored = Some(why);
                         }

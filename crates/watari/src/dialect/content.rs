@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde_json::value::RawValue;
-use watari_sdk::{AskId, PROMPT_BLOCKS, Prompt, RawJson, TOOL_NAME_SHARED, Tool};
+use watari_sdk::{AMBIGUOUS_TOOL_NAME, AskId, PROMPT_BLOCKS, Prompt, RawJson, Tool};
 
 use super::members::{Members, TextOrBlocks};
 
@@ -86,8 +86,8 @@ pub(crate) fn tool(members: &mut Members<'_>, schema_name: &'static str) -> Resu
     }
     let input_schema = schema.unwrap_or_else(|| RawJson::from(r#"{"type":"object"}"#));
     let tool = Tool { name, description, input_schema };
-    if !tool.has_own_name() {
-        return Err(format!("tools[].name {TOOL_NAME_SHARED}"));
+    if !tool.has_unambiguous_name() {
+        return Err(format!("tools[].name {AMBIGUOUS_TOOL_NAME}"));
     }
     Ok(tool)
 }

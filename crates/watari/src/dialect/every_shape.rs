@@ -166,7 +166,7 @@ impl Clients {
     fn play(&mut self, frames: &[impl AsRef<str>]) {
         let now = Instant::now();
         let initialize =
-            Initialize { hooks: vec![Hook::on("PreToolUse")], offers_tools: true, ..Initialize::default() };
+            Initialize { hooks: vec![Hook::on("PreToolUse")], tools_can_be_added: true, ..Initialize::default() };
         let config = Config { initialize, answer_within: Some(Duration::from_secs(60)), ..Config::default() };
         let mut machine = Machine::start(config, now);
         let (mut bridge, mut socket) = (bridge::Encoder::new(true), SocketDialect::default());

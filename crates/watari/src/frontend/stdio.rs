@@ -120,7 +120,7 @@ impl Bridge {
                 StdioEvent::Event(Some(event)) => self.take_events(*event).await,
                 // Only a panic in the session's task ends the events without a last one.
                 StdioEvent::Event(None) => {
-                    self.fail_at_the_end("the session stopped unexpectedly; this is a bug in watari");
+                    self.fail_ended_session("the session stopped unexpectedly; this is a bug in watari");
                 }
                 StdioEvent::Answered(answered) => self.answered(answered),
                 StdioEvent::Signal => self.signalled(),
@@ -272,7 +272,7 @@ impl Bridge {
             Ok(None) => return self.over(),
             // The reason does not matter to a client that has cancelled the start.
             Err(_) if is_cancelled => return self.over(),
-            Err(why) => return self.fail_at_the_end(&why),
+            Err(why) => return self.fail_ended_session(&why),
         };
         self.lock = lock;
         let mut running = Running::new(client, events, *encoder);
@@ -297,7 +297,7 @@ impl Bridge {
             let State::Running(running) = &mut self.state else { return };
             if self.has_failed {
                 // The client has received its last line; only the end of the session matters.
-                if let Event::Ended { exit } = event {
+                if let Event::CliExited { exit } = event {
                     return self.ended(&exit);
                 }
                 next = poll_once(running.events.next()).flatten();
@@ -338,7 +338,7 @@ impl Bridge {
     fn ended(&mut self, exit: &Exit) {
         let State::Running(running) = &self.state else { return };
         if running.ending == Ending::No || running.ending == Ending::Draining {
-            return self.fail_at_the_end(&unexpected_exit(exit));
+            return self.fail_ended_session(&unexpected_exit(exit));
         }
         self.last_lines_within = match running.ending {
             Ending::Aborting if !self.has_failed => LAST_LINES_AFTER_ABORT,

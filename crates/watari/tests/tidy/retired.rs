@@ -3,7 +3,7 @@
 /// Identifiers: the retired one, and what to write instead.
 pub(crate) const IDENTIFIERS: &[(&str, &str)] = &[
     ("tell", "emit (sdk), publish (hub), encode (dialect)"),
-    ("Told", "Published"),
+    ("Told", "Publication"),
     ("Kept", "SessionFiles (hub), Supervised (sdk)"),
     ("Unkept", "Unsupervised"),
     ("KeepError", "OpenSessionError"),

@@ -5,7 +5,7 @@ use watari_sdk::{Command, Event, Prompt, Sink};
 use super::rig::{Client, Rig, grew, started, unknown};
 use crate::log::AppendError;
 use crate::position::Position;
-use crate::published::HostEvent;
+use crate::publication::HostEvent;
 use crate::subscription::Since;
 
 /// An upper bound of the line of a stored `unknown(40)`.
@@ -49,7 +49,7 @@ async fn a_disk_that_is_full_at_any_byte_of_a_line_loses_nothing_and_publishes_n
             let reported: Vec<&str> = client
                 .ephemeral
                 .iter()
-                .map(|line| if line.contains("storage_full") { "full" } else { "recovered" })
+                .map(|line| if line.contains("storage_failed") { "full" } else { "recovered" })
                 .collect();
             assert_eq!(reported, ["full", "recovered"]);
             // The next host finds the same.
@@ -90,14 +90,14 @@ async fn commands_that_would_be_stored_are_refused_while_the_disk_is_full() {
     rig.disk.leave_room(3);
     rig.emit(unknown(40));
     let prompt = Command::Prompt(Prompt::from("more"));
-    let refused = rig.publisher.refuses(&prompt).unwrap().to_string();
+    let refused = rig.publisher.refusal_of(&prompt).unwrap().to_string();
     assert!(refused.contains("no space left for the log"), "{refused}");
-    assert!([Command::Close, Command::Abort].iter().all(|command| rig.publisher.refuses(command).is_none()));
+    assert!([Command::Close, Command::Abort].iter().all(|command| rig.publisher.refusal_of(command).is_none()));
     // A client that attaches now is notified too.
     assert!(rig.attach(Since::Now).trouble.is_some());
     rig.disk.make_room();
     rig.second().await;
-    assert!(rig.publisher.refuses(&prompt).is_none() && rig.attach(Since::Now).trouble.is_none());
+    assert!(rig.publisher.refusal_of(&prompt).is_none() && rig.attach(Since::Now).trouble.is_none());
 }
 
 #[tokio::test(start_paused = true)]
@@ -105,7 +105,7 @@ async fn a_session_that_is_closed_on_a_full_disk_says_why_and_counts_what_it_dro
     let mut rig = Rig::new();
     let mut client = Client::attach(&mut rig, Since::Now);
     rig.disk.leave_room(3);
-    rig.publisher.hurry();
+    rig.publisher.begin_closing();
     assert!(rig.has_room(), "a session that ends is read to its end");
     for _ in 0..100 {
         rig.emit(unknown(200_000));
@@ -121,7 +121,7 @@ async fn a_session_that_is_closed_on_a_full_disk_says_why_and_counts_what_it_dro
     let mut rig = Rig::new();
     let mut client = Client::attach(&mut rig, Since::Now);
     rig.disk.leave_room(3);
-    rig.publisher.hurry();
+    rig.publisher.begin_closing();
     (0..100).for_each(|_| rig.emit(unknown(200_000)));
     rig.disk.make_room();
     rig.publisher.finish().unwrap();
@@ -143,7 +143,7 @@ async fn a_log_at_its_limit_stops_the_session_says_so_and_still_stores_its_end()
         published += 1;
     }
     assert!(rig.disk.content(&rig.log).unwrap().len() < 1_010_000);
-    let refused = rig.publisher.refuses(&Command::Prompt(Prompt::from("more"))).unwrap().to_string();
+    let refused = rig.publisher.refusal_of(&Command::Prompt(Prompt::from("more"))).unwrap().to_string();
     assert!(refused.contains("has reached its limit of 1000000 bytes"), "{refused}");
     rig.publisher.publish(HostEvent::HostStopping { reason: "a test stops it".into() });
     rig.publisher.finish().unwrap();

@@ -49,7 +49,7 @@ impl Rig {
         let (requests, receiver) = mpsc::channel(8);
         let (state, states) = watch::channel(HostState::Starting);
         let mut publisher = Publisher::new(files, receiver, state);
-        publisher.end_left_open();
+        publisher.close_left_open();
         publisher.finish().unwrap();
         publisher.process_starting();
         Rig { disk, publisher, log, requests, home, _folder: folder, _state: states }

@@ -21,7 +21,7 @@ async fn noise_is_stored_up_to_a_bound_for_each_turn_and_counted_beyond_it() {
         rig.emit(turn(prompt));
         (0..10_000).for_each(|_| rig.emit(noise()));
     }
-    rig.emit(Event::Ended { exit: watari_sdk::Exit::default() });
+    rig.emit(Event::CliExited { exit: watari_sdk::Exit::default() });
     let events: Vec<Value> = rig.stored().iter().map(|line| serde_json::from_str(line).unwrap()).collect();
     let count = |kind: &str| events.iter().filter(|event| event["type"] == kind).count();
     assert_eq!(count("unparsed_line_skipped"), 3 * NOISE_MAX as usize);
@@ -33,6 +33,6 @@ async fn noise_is_stored_up_to_a_bound_for_each_turn_and_counted_beyond_it() {
         .map(|event| format!("{} {} {}", event["type"], event["lines"], event["bytes"]))
         .collect();
     let omitted = format!("\"unparsed_lines_omitted\" {omitted} {}", omitted * 9);
-    let (started, ended) = ("\"turn_started\" null null", "\"ended\" null null");
+    let (started, ended) = ("\"turn_started\" null null", "\"cli_exited\" null null");
     assert_eq!(published, [started, &omitted, started, &omitted, started, &omitted, ended]);
 }

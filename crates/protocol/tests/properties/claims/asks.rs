@@ -35,9 +35,9 @@ pub(crate) fn an_ask_ends_as_it_is_told(record: &Record) -> Result<(), String> {
             ) => answered == ask,
             (AskResolution::Expired, Step::Wait(_)) => true,
             (AskResolution::Withdrawn, Step::Cli(line)) => line.contains("control_cancel_request"),
-            (AskResolution::SessionEnded, Step::Client(Command::Close | Command::Abort) | Step::Exit(_)) => true,
+            (AskResolution::CliExited, Step::Client(Command::Close | Command::Abort) | Step::Exit(_)) => true,
             // The CLI does not react and is terminated.
-            (AskResolution::SessionEnded, Step::Wait(_)) => moment.after.phase == Phase::Closing,
+            (AskResolution::CliExited, Step::Wait(_)) => moment.after.phase == Phase::Closing,
             _ => false,
         };
         ensure(fits, || format!("ask {ask} was {resolution:?} by:\n{moment}"))?;
@@ -57,7 +57,7 @@ impl Question {
     /// An ask that the CLI withdrew needs no answer; an ask that is open at the end is denied by the end itself.
     fn answers_due(&self) -> u32 {
         match self.resolution {
-            Some(AskResolution::Withdrawn | AskResolution::SessionEnded) => 0,
+            Some(AskResolution::Withdrawn | AskResolution::CliExited) => 0,
             Some(AskResolution::Allowed | AskResolution::Denied | AskResolution::Answered | AskResolution::Expired)
             | None => 1,
         }

@@ -60,7 +60,7 @@ pub(crate) fn every_request_has_one_answer(record: &Record) -> Result<(), String
 /// Prompts are also sent to the CLI in the order in which they were accepted.
 pub(crate) fn one_prompt_is_with_the_cli_at_a_time(record: &Record) -> Result<(), String> {
     let mut names = BTreeMap::<String, PromptId>::new();
-    let mut with_cli = None;
+    let mut in_flight = None;
     let mut last = PromptId(0);
     for (moment, output) in record.outputs() {
         match output {
@@ -69,16 +69,16 @@ pub(crate) fn one_prompt_is_with_the_cli_at_a_time(record: &Record) -> Result<()
             }
             Output::Event(
                 Event::TurnFinished { cause: TurnCause::Prompt(prompt), .. } | Event::PromptDropped { prompt, .. },
-            ) if with_cli == Some(*prompt) => with_cli = None,
+            ) if in_flight == Some(*prompt) => in_flight = None,
             Output::Event(Event::TurnFinished { cause: TurnCause::Prompt(prompt), .. }) => {
-                return Err(format!("prompt {prompt} had a turn, but {with_cli:?} is with the CLI:\n{moment}"));
+                return Err(format!("prompt {prompt} had a turn, but {in_flight:?} is with the CLI:\n{moment}"));
             }
             Output::Write(line) | Output::WriteNow(line) => {
                 let Some(Line::Prompt(name)) = read_line(line) else { continue };
                 let prompt = *names.get(&name).ok_or_else(|| format!("{name} was written, but is not a prompt"))?;
-                ensure(with_cli.is_none(), || format!("{prompt} was written while {with_cli:?} is with the CLI"))?;
+                ensure(in_flight.is_none(), || format!("{prompt} was written while {in_flight:?} is with the CLI"))?;
                 ensure(prompt > last, || format!("{prompt} was written after {last}"))?;
-                (with_cli, last) = (Some(prompt), prompt);
+                (in_flight, last) = (Some(prompt), prompt);
             }
             Output::Event(_) | Output::Stop(_) => {}
         }

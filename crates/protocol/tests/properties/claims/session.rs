@@ -68,9 +68,10 @@ pub(crate) fn phases_move_along_the_table(record: &Record) -> Result<(), String>
 
 /// The end itself is reported once.
 pub(crate) fn nothing_comes_after_the_end(record: &Record) -> Result<(), String> {
-    let ends = record.events().filter(|event| matches!(event, Event::Ended { .. })).count();
+    let ends = record.events().filter(|event| matches!(event, Event::CliExited { .. })).count();
     ensure(ends == 1, || format!("the end was reported {ends} times"))?;
-    let mut outputs = record.outputs().skip_while(|(_, output)| !matches!(output, Output::Event(Event::Ended { .. })));
+    let mut outputs =
+        record.outputs().skip_while(|(_, output)| !matches!(output, Output::Event(Event::CliExited { .. })));
     let late = outputs.nth(1);
     ensure(late.is_none(), || late.map(|(moment, _)| format!("after the end:\n{moment}")).unwrap_or_default())
 }

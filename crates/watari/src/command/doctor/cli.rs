@@ -60,7 +60,7 @@ fn not_found(error: &FindError) -> Finding {
             "there is no executable `claude` in the search path and the usual places".to_owned(),
             "install it with `npm install -g @anthropic-ai/claude-code`, or give its path with --claude".to_owned(),
         ),
-        FindError::NothingThere { path } => {
+        FindError::PathDoesNotExist { path } => {
             (format!("there is nothing at {}", path.display()), "check the path".to_owned())
         }
         FindError::Directory { path } => {

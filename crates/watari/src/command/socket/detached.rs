@@ -57,7 +57,7 @@ fn terminate(mut host: Child, error: &io::Error) -> ExitCode {
 pub(super) enum Started {
     Ready,
     /// Its events cannot be stored, for this reason.
-    NotStored(String),
+    LogUnavailable(String),
     /// It ended before it was ready.
     Ended,
 }
@@ -76,7 +76,7 @@ pub(super) async fn started(
             Err(_) => Started::Ended,
         },
         failed = storage.wait_for(Option::is_some) => match failed {
-            Ok(why) => Started::NotStored(why.clone().unwrap_or_default()),
+            Ok(why) => Started::LogUnavailable(why.clone().unwrap_or_default()),
             Err(_) => Started::Ended,
         },
     }

@@ -37,7 +37,7 @@ pub(super) fn session(arguments: &mut Socket, cwd: PathBuf) -> Result<Options, S
         environment: if arguments.untrusted { untrusted::environment() } else { Environment::default() },
         setting_sources: Some(if arguments.untrusted { Vec::new() } else { sources }),
         liveness: arguments.stalls.liveness(),
-        offers_tools: true,
+        tools_can_be_added: true,
         forward_subagent_text: true,
         ..Options::default()
     })

@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use watari_sdk::{
-    Effort, Environment, McpServers, Options, PermissionMode, PermissionPrompts, Plugin, RawJson, Session, SessionId,
-    SettingSource, Settings, SystemPrompt, Thinking,
+    Effort, Environment, McpServers, Options, PermissionMode, PermissionPrompts, Plugin, RawJson, SessionId,
+    SettingSource, Settings, StartFrom, SystemPrompt, Thinking,
 };
 
 use crate::dialect::members::Members;
@@ -41,7 +41,7 @@ pub(super) fn read(members: &mut Members<'_>) -> Result<StartOptions, String> {
     let mut unstartable = None;
     let mut session = Options {
         cwd: cwd(members, &mut unstartable)?,
-        session: conversation(members, &mut unstartable)?,
+        start_from: conversation(members, &mut unstartable)?,
         model: members.text("model")?,
         system_prompt: system_prompt(members)?,
         permission_mode: Some(permission_mode(members)?),
@@ -81,23 +81,23 @@ fn cwd(members: &mut Members<'_>, unstartable: &mut Option<String>) -> Result<Op
     Ok(cwd.map(PathBuf::from))
 }
 
-fn conversation(members: &mut Members<'_>, unstartable: &mut Option<String>) -> Result<Session, String> {
+fn conversation(members: &mut Members<'_>, unstartable: &mut Option<String>) -> Result<StartFrom, String> {
     let resume = members.text("resume")?;
     let forks = members.switch("forkSession")?.unwrap_or(false);
     let continues = members.switch("continue")?.unwrap_or(false);
     match (resume, forks, continues) {
         (Some(_), _, true) => Err("options.resume and options.continue exclude one another".to_owned()),
         (Some(id), forks, false) => match id.parse::<SessionId>() {
-            Ok(id) if forks => Ok(Session::Fork { from: id, into: None }),
-            Ok(id) => Ok(Session::Resume(id)),
+            Ok(id) if forks => Ok(StartFrom::Fork { from: id, into: None }),
+            Ok(id) => Ok(StartFrom::Resume(id)),
             Err(error) => {
                 *unstartable = Some(format!("options.resume: {error}"));
-                Ok(Session::New)
+                Ok(StartFrom::New)
             }
         },
         (None, true, _) => Err("options.forkSession needs options.resume".to_owned()),
-        (None, false, true) => Ok(Session::Continue),
-        (None, false, false) => Ok(Session::New),
+        (None, false, true) => Ok(StartFrom::Continue),
+        (None, false, false) => Ok(StartFrom::New),
     }
 }
 

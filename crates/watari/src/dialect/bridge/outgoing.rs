@@ -113,16 +113,16 @@ impl Encoder {
             self.session_id = Some(session.session_id.to_string());
             self.deltas = None;
             for event in std::mem::take(&mut self.unnamed) {
-                self.encode_named(event, out);
+                self.encode_now(event, out);
             }
-        } else if self.session_id.is_some() || !names_session(&event) {
-            self.encode_named(event, out);
+        } else if self.session_id.is_some() || !carries_session_id(&event) {
+            self.encode_now(event, out);
         } else if self.unnamed.len() < UNNAMED_MAX {
             self.unnamed.push(event);
         }
     }
 
-    fn encode_named(&mut self, event: Event, out: &mut Vec<u8>) {
+    fn encode_now(&mut self, event: Event, out: &mut Vec<u8>) {
         let session_id = self.session_id.as_deref().unwrap_or_default();
         match event {
             Event::BlockDelta { block, delta, .. } => {
@@ -214,7 +214,7 @@ impl Encoder {
             Event::UnparsedLineSkipped { bytes, .. } if bytes > LINE_BYTES_MAX as u64 => {
                 error(&format!("a line of {bytes} bytes of Claude Code was too long and was skipped"), Fatal::No, out);
             }
-            Event::Noticed { about: NoticeKind::Stopped, text: Some(why), .. } => error(&why, Fatal::No, out),
+            Event::NoticeReported { about: NoticeKind::Stopped, text: Some(why), .. } => error(&why, Fatal::No, out),
             Event::ResumedElsewhere { entrypoint, .. } => error(&resumed_elsewhere(&entrypoint), Fatal::No, out),
             Event::EventsDropped { count } => {
                 error(&format!("{count} events were dropped, because the client did not read them"), Fatal::No, out);
@@ -226,9 +226,9 @@ impl Encoder {
             | Event::TurnStarted { .. }
             | Event::MessageRetracted { .. }
             | Event::ContextInjected { .. }
-            | Event::PromptDropped { reason: DropReason::SessionEnded, .. }
+            | Event::PromptDropped { reason: DropReason::CliExited, .. }
             | Event::BecameIdle
-            | Event::ApiRetried { .. }
+            | Event::ApiRetryScheduled { .. }
             | Event::TasksListed { .. }
             | Event::HookChanged { .. }
             | Event::PermissionDenied { .. }
@@ -239,13 +239,13 @@ impl Encoder {
             | Event::CommandsListed { .. }
             | Event::PromptSuggested { .. }
             | Event::TranscriptWritten { .. }
-            | Event::Noticed { .. }
+            | Event::NoticeReported { .. }
             | Event::RequestSent { .. }
             | Event::RequestAnswered { .. }
             | Event::Unknown { .. }
             | Event::UnparsedLineSkipped { .. }
             | Event::CliRecovered { .. }
-            | Event::Ended { .. } => {}
+            | Event::CliExited { .. } => {}
         }
     }
 
@@ -297,7 +297,7 @@ impl Encoder {
         let open = self.open_asks.remove(place);
         let reason = match resolution {
             AskResolution::Expired => ClosedReason::Expired,
-            AskResolution::Withdrawn | AskResolution::SessionEnded => ClosedReason::Cancelled,
+            AskResolution::Withdrawn | AskResolution::CliExited => ClosedReason::Cancelled,
             // The client itself resolved it.
             AskResolution::Allowed | AskResolution::Denied | AskResolution::Answered => return,
         };
@@ -310,7 +310,7 @@ impl Encoder {
     }
 }
 
-fn names_session(event: &Event) -> bool {
+fn carries_session_id(event: &Event) -> bool {
     !matches!(
         event,
         Event::AskOpened { .. }

@@ -44,7 +44,7 @@ pub(super) const UNTOLD: &[&str] = &[
     "tool_progressed",
     "became_idle",
     "status_changed",
-    "api_retried",
+    "api_retry_scheduled",
     "task_changed",
     "tasks_listed",
     "hook_changed",
@@ -97,17 +97,17 @@ impl Encoder {
             "turn_finished" => turn_finished(&line, seq, out),
             "prompt_dropped" => self.dropped(&line, seq, out),
             "ready" => self.is_up = true,
-            "ended" => self.ended(&line, seq, out),
+            "cli_exited" => self.ended(&line, seq, out),
             "session_opened" | "host_started" => self.opened(&line, seq, out),
             "caught_up" if self.has_positions => write(&ServerMessage::CaughtUp, None, out),
             "start_failed" => write_error(ErrorKind::Session, line.message.as_deref().unwrap_or_default(), seq, out),
             "log_restored" => write_error(ErrorKind::Storage, line.message.as_deref().unwrap_or_default(), seq, out),
-            "noticed" => stopped(&line, seq, out),
+            "notice_reported" => stopped(&line, seq, out),
             "events_lost" => {
                 let message = "events are lost here: another program removed them from the log";
                 write_error(ErrorKind::Storage, message, seq, out);
             }
-            "storage_full" => write_error(ErrorKind::Storage, line.message.as_deref().unwrap_or_default(), seq, out),
+            "storage_failed" => write_error(ErrorKind::Storage, line.message.as_deref().unwrap_or_default(), seq, out),
             "context_lost" => {
                 let message = "context lost: Claude Code does not have this conversation, so it starts a new one";
                 write_error(ErrorKind::Session, message, seq, out);
@@ -247,7 +247,7 @@ impl Encoder {
     /// A message will not be answered. If the CLI exited, its exit reports that.
     fn dropped(&mut self, line: &StoredLine<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
         let message = match line.reason.as_deref() {
-            Some("session_ended") => {
+            Some("cli_exited") => {
                 self.dropped.extend(line.prompt);
                 return;
             }

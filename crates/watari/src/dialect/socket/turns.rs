@@ -74,8 +74,8 @@ pub(super) fn describe_end(exit: &RawValue) -> Option<String> {
         return Some(format!("{why}; the next message starts it again"));
     }
     match exit.reason.map(RawValue::get) {
-        Some("\"asked\"") => return None,
-        Some("\"tool_server_taken\"") => return Some(TOOL_SERVER_TAKEN.to_owned()),
+        Some("\"requested\"") => return None,
+        Some("\"server_name_conflict\"") => return Some(TOOL_SERVER_TAKEN.to_owned()),
         Some("\"owner_killed\"") => {
             return Some("the host of this session was killed, and Claude Code with it".to_owned());
         }

@@ -94,7 +94,7 @@ impl Bridge {
     }
 
     /// Like [`Bridge::fail`], for a session that is already over.
-    pub(super) fn fail_at_the_end(&mut self, why: &str) {
+    pub(super) fn fail_ended_session(&mut self, why: &str) {
         self.send_fatal_error(why);
         self.over();
     }

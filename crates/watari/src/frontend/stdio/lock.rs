@@ -2,7 +2,7 @@
 
 use watari_hub::lock::{ConversationLocks, Lock, LockError};
 use watari_sdk::files::folders;
-use watari_sdk::{Options, Session, SessionId, conversations_folder, resolve_continue, threads};
+use watari_sdk::{Options, SessionId, StartFrom, conversations_folder, resolve_continue, threads};
 
 use crate::command::print_error;
 
@@ -20,11 +20,13 @@ impl ConversationLock {
     /// is unique.
     pub(super) async fn take_before(options: &mut Options) -> Result<ConversationLock, String> {
         resolve_continue(options).await.map_err(|error| error.to_string())?;
-        let id = match &options.session {
-            Session::NewWithId(id) | Session::Resume(id) | Session::ResumeAt { session: id, .. } => Some(id.clone()),
-            Session::Fork { into, .. } => into.clone(),
-            Session::New => None,
-            Session::Continue => {
+        let id = match &options.start_from {
+            StartFrom::NewWithId(id) | StartFrom::Resume(id) | StartFrom::ResumeAt { session: id, .. } => {
+                Some(id.clone())
+            }
+            StartFrom::Fork { into, .. } => into.clone(),
+            StartFrom::New => None,
+            StartFrom::Continue => {
                 return Err("the latest conversation is not known; this is a bug in watari".to_owned());
             }
         };

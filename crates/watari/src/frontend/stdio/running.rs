@@ -124,7 +124,7 @@ impl Running {
             }
             Incoming::Interrupt { cancel_queued } => in_order(requests, async move {
                 let receipt = if cancel_queued { client.interrupt_all().await } else { client.interrupt().await };
-                receipt.err().and_then(|error| unless_idle(&error)).map_or(Answered::Succeeded, Answered::Failed)
+                receipt.err().and_then(|error| interrupt_error(&error)).map_or(Answered::Succeeded, Answered::Failed)
             }),
             Incoming::SetModel(model) => in_order(requests, async move {
                 match client.request(Request::SetModel(model.clone())).await {
@@ -157,7 +157,7 @@ impl Running {
 
     /// Updates the state, and sends the event to the client.
     pub(super) fn take_event(&mut self, event: Event, outbox: &mut Outbox) -> Taken {
-        if let Event::Ended { exit } = event {
+        if let Event::CliExited { exit } = event {
             return Taken::Ended(Box::new(exit));
         }
         self.note(&event);
@@ -239,11 +239,11 @@ fn no_client() -> Answer {
 }
 
 /// The error of an interrupt; none if there was nothing to interrupt, which is no error.
-fn unless_idle(error: &RequestError) -> Option<String> {
+fn interrupt_error(error: &RequestError) -> Option<String> {
     match error {
         RequestError::Command(_) => None,
         // The last event reports how the session ended.
-        RequestError::Failed(RequestFailure::SessionEnded) => None,
+        RequestError::Failed(RequestFailure::CliExited) => None,
         RequestError::Failed(failed) => Some(format!("interrupt: {failed}")),
     }
 }
@@ -253,7 +253,7 @@ pub(super) fn unexpected_exit(exit: &Exit) -> String {
     if let ExitReason::Unresponsive { to, seconds } = exit.reason {
         return liveness::unresponsive(to, seconds);
     }
-    if exit.reason == ExitReason::ToolServerTaken {
+    if exit.reason == ExitReason::ServerNameConflict {
         return TOOL_SERVER_TAKEN.to_owned();
     }
     let stderr = if exit.stderr.is_empty() { String::new() } else { format!("; stderr: {}", exit.stderr) };

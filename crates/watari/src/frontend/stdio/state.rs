@@ -47,7 +47,7 @@ pub(super) async fn connect(
         }
     };
     let give_up = async { drop(given_up.await) };
-    let connected = Client::connect_unless(options, give_up).await.map_err(|error| error.to_string())?;
+    let connected = Client::connect_or_cancel(options, give_up).await.map_err(|error| error.to_string())?;
     Ok(connected.map(|(client, events)| Connected { client, events, lock }))
 }
 

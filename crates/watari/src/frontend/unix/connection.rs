@@ -124,7 +124,7 @@ impl Connection {
         loop {
             self.turn.yield_if_over().await;
             self.try_write();
-            self.take_rest().await?;
+            self.drain_and_disconnect().await?;
             if self.outbox.is_empty() {
                 self.long_lines.load();
             }
@@ -300,7 +300,7 @@ impl Connection {
 
     /// Disconnects a client that reads nothing any more, once all its lines are handled. A long line may still have to
     /// be parsed.
-    async fn take_rest(&mut self) -> Result<(), Disconnect> {
+    async fn drain_and_disconnect(&mut self) -> Result<(), Disconnect> {
         let Some(why) = self.unwritable.clone() else { return Ok(()) };
         while !self.input.is_parsing() {
             if !self.input.read_rest(&self.wire) {

@@ -128,7 +128,7 @@ fn every_message_has_one_done_and_what_went_wrong_stands_before_it() {
     let dropped = |reason: &str| format!(r#"{{"seq":"1:8","type":"prompt_dropped","prompt":3,"reason":"{reason}"}}"#);
     let ended = |reason: &str| {
         format!(
-            r#"{{"seq":"1:9","type":"ended","exit":{{"code":3,"signal":null,"left":0,"stderr":"boom","errors":[],"reason":"{reason}"}}}}"#
+            r#"{{"seq":"1:9","type":"cli_exited","exit":{{"code":3,"signal":null,"left":0,"stderr":"boom","errors":[],"reason":"{reason}"}}}}"#
         )
     };
     let ready = r#"{"seq":"1:2","type":"ready","cli":{}}"#;
@@ -156,9 +156,9 @@ fn every_message_has_one_done_and_what_went_wrong_stands_before_it() {
     "#);
     // The CLI exits: with two messages, with none, on request, and before it was ready.
     insta::assert_snapshot!(shown(&[
-        ready.to_owned(), dropped("session_ended"), dropped("session_ended"), ended("by_itself"),
+        ready.to_owned(), dropped("cli_exited"), dropped("cli_exited"), ended("by_itself"),
         ready.to_owned(), ended("owner_killed"),
-        ready.to_owned(), ended("asked"),
+        ready.to_owned(), ended("requested"),
         ended("by_itself"),
     ]), @r#"
     {"type":"error","message":"Claude Code exited unexpectedly with code 3; stderr: boom; the next message starts it again","kind":"session"}
@@ -178,7 +178,7 @@ fn the_host_speaks_too() {
         r#"{"seq":"1:3","type":"session_opened","session":{"session_id":"s2","model":"m"}}"#,
         r#"{"seq":"1:4","type":"context_lost","session_id":"s2"}"#,
         r#"{"seq":"1:5","type":"start_failed","message":"no CLI"}"#,
-        r#"{"after":"1:5","type":"storage_full","message":"full"}"#,
+        r#"{"after":"1:5","type":"storage_failed","message":"full"}"#,
         r#"{"after":"1:5","type":"storage_recovered"}"#,
         r#"{"seq":"1:6","type":"events_dropped","count":7}"#,
         r#"{"seq":"1:7","type":"log_restored","message":"the log was deleted, and was written again"}"#,

@@ -55,7 +55,7 @@ pub enum HostEvent {
         bytes: u64,
     },
     /// Events cannot be stored, so the session waits. Not numbered.
-    StorageFull {
+    StorageFailed {
         /// The reason, and what to do.
         message: String,
     },
@@ -68,36 +68,36 @@ pub enum HostEvent {
 /// The types of the ephemeral events, of the session and of its host. They are broadcast, not stored, and have no
 /// number.
 pub const EPHEMERAL_TYPES: [&str; 6] =
-    ["block_delta", "tool_progressed", "thinking_counted", "storage_full", "storage_recovered", "caught_up"];
+    ["block_delta", "tool_progressed", "thinking_counted", "storage_failed", "storage_recovered", "caught_up"];
 
 /// An event to publish.
 #[derive(Debug)]
-pub(crate) enum Published {
+pub(crate) enum Publication {
     Event(Event),
     Host(HostEvent),
 }
 
-impl From<Event> for Published {
-    fn from(event: Event) -> Published {
-        Published::Event(event)
+impl From<Event> for Publication {
+    fn from(event: Event) -> Publication {
+        Publication::Event(event)
     }
 }
 
-impl From<HostEvent> for Published {
-    fn from(event: HostEvent) -> Published {
-        Published::Host(event)
+impl From<HostEvent> for Publication {
+    fn from(event: HostEvent) -> Publication {
+        Publication::Host(event)
     }
 }
 
-impl Published {
+impl Publication {
     /// Whether the event is broadcast without being stored.
     pub(crate) fn is_ephemeral(&self) -> bool {
         match self {
-            Published::Event(event) => {
+            Publication::Event(event) => {
                 matches!(event, Event::BlockDelta { .. } | Event::ToolProgressed { .. } | Event::ThinkingCounted { .. })
             }
-            Published::Host(event) => {
-                matches!(event, HostEvent::StorageFull { .. } | HostEvent::StorageRecovered | HostEvent::CaughtUp)
+            Publication::Host(event) => {
+                matches!(event, HostEvent::StorageFailed { .. } | HostEvent::StorageRecovered | HostEvent::CaughtUp)
             }
         }
     }
@@ -106,15 +106,15 @@ impl Published {
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         // Writing to memory does not fail, and all keys are strings.
         let _written = match self {
-            Published::Event(event) => serde_json::to_writer(out, event),
-            Published::Host(event) => serde_json::to_writer(out, event),
+            Publication::Event(event) => serde_json::to_writer(out, event),
+            Publication::Host(event) => serde_json::to_writer(out, event),
         };
     }
 
     pub(crate) fn weight_bytes(&self) -> usize {
         match self {
-            Published::Event(event) => event.weight_bytes(),
-            Published::Host(_) => size_of::<Published>(),
+            Publication::Event(event) => event.weight_bytes(),
+            Publication::Host(_) => size_of::<Publication>(),
         }
     }
 }
@@ -128,11 +128,11 @@ mod tests {
     #[test]
     fn ephemeral_events_are_known_by_their_type() {
         let (message, tool_use) = (String::new(), ToolUseId("t".into()));
-        let ephemeral: [Published; 6] = [
+        let ephemeral: [Publication; 6] = [
             Event::BlockDelta { block: BlockId(1), at: 0, delta: Delta::Text("a".into()) }.into(),
             Event::ToolProgressed { tool_use, tool: "Bash".into(), elapsed_seconds: 30.0 }.into(),
             Event::ThinkingCounted { tokens: 7 }.into(),
-            HostEvent::StorageFull { message: message.clone() }.into(),
+            HostEvent::StorageFailed { message: message.clone() }.into(),
             HostEvent::StorageRecovered.into(),
             HostEvent::CaughtUp.into(),
         ];
@@ -143,7 +143,7 @@ mod tests {
             (event["type"].as_str().unwrap().to_owned(), published.is_ephemeral())
         });
         assert_eq!(types, EPHEMERAL_TYPES.map(|name| (name.to_owned(), true)));
-        let durable: [Published; 2] = [Event::BecameIdle.into(), HostEvent::StartFailed { message }.into()];
+        let durable: [Publication; 2] = [Event::BecameIdle.into(), HostEvent::StartFailed { message }.into()];
         assert!(durable.iter().all(|published| !published.is_ephemeral()));
     }
 }
