@@ -380,9 +380,9 @@ async fn a_cli_that_dies_in_a_turn_ends_the_session_with_the_reason() {
     insta::assert_snapshot!(transcript(&events), @"
     ready
     turn started: Prompt(PromptId(1))
-    prompt 1 dropped: SessionEnded
-    prompt 2 dropped: SessionEnded
-    request 2 answered: Failed(SessionEnded)
+    prompt 1 dropped: CliExited
+    prompt 2 dropped: CliExited
+    request 2 answered: Failed(CliExited)
     ended: ByItself code None signal Some(9)
     ");
     let Some(Event::CliExited { exit }) = events.last() else { panic!("{events:#?}") };

@@ -186,7 +186,7 @@ async fn a_query_ends_with_its_answer_and_leaves_nothing() {
     message msg_stub_1 finished with [1], end_turn
     turn finished: Prompt(PromptId(1)) Completed success "42"
     idle
-    ended: Asked code Some(0) signal None
+    ended: Requested code Some(0) signal None
     "#);
     assert_eq!(watari_testkit::processes::marked(room.marker()), []);
 }
