@@ -297,7 +297,7 @@ async fn a_host_that_is_told_to_end_in_a_turn_says_why_and_leaves_nothing() {
     let ends = told.iter().skip_while(|line| line["type"] != "ask_opened").skip(1);
     insta::assert_snapshot!(transcript(&["seq", "outcome", "request"], ends), @r#"
     {"reason":"the host received a signal to stop","seq":"seq","type":"host_stopping"}
-    {"ask":2,"by":null,"resolution":"cli_exited","kind":"permission","seq":"seq","tool_use":"t1","type":"ask_resolved"}
+    {"ask":2,"by":null,"kind":"permission","resolution":"cli_exited","seq":"seq","tool_use":"t1","type":"ask_resolved"}
     {"cause":{"prompt":3},"outcome":"outcome","seq":"seq","type":"turn_finished"}
     {"exit":{"code":0,"errors":[],"left":0,"reason":"requested","signal":null,"stderr":""},"seq":"seq","type":"cli_exited"}
     "#);
