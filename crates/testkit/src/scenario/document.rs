@@ -13,7 +13,7 @@ use crate::hand_written::BadFile;
 /// The CLI's protocol as the reports show it: tables, scenarios, messages.
 pub fn document(reports: &[Report]) -> Result<String, BadFile> {
     let mut page = Page { text: INTRODUCTION.to_owned() };
-    page.line("## What holds");
+    page.line("## Results by version");
     for report in reports {
         page.line(&format!("\n### Claude Code {}\n", report.version));
         page.line(&format!("```text\n{}```", table::table(report)));
@@ -23,7 +23,7 @@ pub fn document(reports: &[Report]) -> Result<String, BadFile> {
         page.scenario(&scenario, reports);
     }
     page.line(
-        "\n## Messages\n\nThe samples are shortened, with made-up values; the tables below them are printed from runs.",
+        "\n## Messages\n\nThe samples are shortened, with made-up values. The tables below them show results of the scenarios.",
     );
     for kind in message_kinds()? {
         page.message(&kind, reports);
@@ -34,14 +34,18 @@ pub fn document(reports: &[Report]) -> Result<String, BadFile> {
 const INTRODUCTION: &str = "\
 # The stream-json protocol of Claude Code
 
-What the CLI says when it is driven by a program: `claude -p --verbose --input-format stream-json --output-format
-stream-json`. This page is printed from runs of the real CLI, offline, against a stub of the API, by `watari check` and
-the scenarios in [crates/testkit/scenarios](../crates/testkit/scenarios); a test plays them again and compares.
+The messages that Claude Code (the CLI) writes and reads when a program drives it: `claude -p --verbose --input-format
+stream-json --output-format stream-json`. The page is generated from reports of `watari check`, which runs test
+conversations ([scenarios](../crates/testkit/scenarios)) with the real CLI, offline, against a stub of the API. A test
+repeats the runs and compares the page. Clients of Watari do not need it: they read other messages, those of
+[`watari stdio`](clients/stdio.md) or [`watari socket`](clients/socket.md).
 
-In the tables ← is a line to the CLI and → a line from it. Of a message only what matters is shown: every key that is
-shown was there with this value, others were there too, and messages that are not shown may come in between. A scenario
-with tools holds only if its tools really ran. `${cwd}` is the directory that the CLI runs in, `${stub}` the address of
-the stub.
+A scenario *holds* if the CLI sent the expected messages in this order, its tools ran with the expected results, and the
+expected files exist. It is *gone* if none of its tools exists any more. Otherwise it has *changed*.
+
+In the tables of scenarios, ← is a line to the CLI and → a line from it. A line shows only the keys that the scenario
+checks; the real message has more, and other messages may come in between. `${cwd}` is the working directory of the CLI,
+`${stub}` the address of the stub.
 
 ";
 
@@ -64,7 +68,7 @@ impl Page {
         for form in scenario.file.forms() {
             let held_by = held_by(scenario, &form, reports);
             match &form.how {
-                None if held_by.is_empty() => self.line("With no version that was tried:\n"),
+                None if held_by.is_empty() => self.line("With none of the tested versions:\n"),
                 None => self.line(&format!("With {}:\n", held_by.join(", "))),
                 Some(how) => self.line(&format!("\nWith {}, {how}:\n", held_by.join(", "))),
             }
@@ -84,7 +88,7 @@ impl Page {
         for (outcome, versions) in outcomes {
             self.line(&format!("- {}: {outcome}", versions.join(", ")));
         }
-        self.line(&format!("- [how it is played](../crates/testkit/scenarios/{})", scenario.source));
+        self.line(&format!("- [source of the scenario](../crates/testkit/scenarios/{})", scenario.source));
     }
 
     fn transcript(&mut self, form: &Form) {
@@ -108,7 +112,7 @@ impl Page {
         self.line(&format!("\n### {}\n\n{}\n", kind.name, kind.about.trim()));
         self.line(&format!("```json\n{}\n```\n", ordered(&Value::Object(kind.sample.clone()))));
         let versions: Vec<&str> = reports.iter().map(|report| report.version.as_str()).collect();
-        self.line(&format!("| what is said | {} |", versions.join(" | ")));
+        self.line(&format!("| claim | {} |", versions.join(" | ")));
         self.line(&format!("|---|{}", "---|".repeat(versions.len())));
         let Some(first) = reports.first() else { return };
         for claim in first.claims.iter().filter(|claim| claim.message == kind.name) {
