@@ -344,3 +344,44 @@ fn a_prompt_in_the_clis_queue_is_not_lost_and_is_interrupted_when_it_runs() {
     * became_idle
     "#);
 }
+
+/// The CLI may have been paused with this program, and has not had its time.
+#[test]
+fn a_pause_of_this_program_counts_against_no_time_limit_of_the_cli() {
+    insta::assert_snapshot!(in_a_turn("
+        interrupt
+        wait 4
+        pause 100
+        wait 4
+        cli answer 2
+        wait 4
+        pause 100
+        cli result
+        close
+        pause 100
+        wait 1
+    "), @r#"
+    > {"type":"control_request","request_id":"watari_2","request":{"subtype":"interrupt"}}
+    * request_answered {"request":2}
+    * turn_finished {"cause":{"prompt":1},"outcome":{"ending":"completed","result":"done","subtype":"success","terminal_reason":"completed"}}
+    > {"type":"control_request","request_id":"watari_3","request":{"subtype":"interrupt"}}
+    "#);
+    insta::assert_snapshot!(play("
+        wait 50
+        pause 100
+        wait 50
+        cli ready
+    "), @r#"* ready {"cli":{"version":"2.1.325"}}"#);
+}
+
+#[test]
+fn after_a_pause_a_cli_that_does_not_react_is_ended_in_its_time() {
+    insta::assert_snapshot!(in_a_turn("
+        interrupt
+        pause 100
+        wait 5
+    "), @r#"
+    > {"type":"control_request","request_id":"watari_2","request":{"subtype":"interrupt"}}
+    ! Abort
+    "#);
+}

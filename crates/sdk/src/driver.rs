@@ -32,6 +32,9 @@ const RECEIVED_BYTES_MAX: usize = 2 * 1024 * 1024;
 /// own limit.)
 const BACKLOG_REFUSE_BYTES: usize = 64 * 1024 * 1024;
 
+/// A timer that fires this much too late shows that this program itself was paused.
+const PAUSE_MIN: Duration = Duration::from_secs(1);
+
 /// How long a CLI may run after it has closed its stdout.
 const EXIT_WITHIN: Duration = Duration::from_secs(2);
 
@@ -274,8 +277,12 @@ impl<S: Sink> Driver<S> {
     }
 
     fn time_passed(&mut self) {
-        self.read_what_waits();
         let now = Instant::now();
+        let due = [self.machine.poll_timeout(), self.exit_deadline].into_iter().flatten().min();
+        if due.is_some_and(|due| now.saturating_duration_since(due) > PAUSE_MIN) {
+            self.machine.handle_pause(now);
+        }
+        self.read_what_waits();
         if self.exit_deadline.is_some_and(|deadline| deadline <= now) {
             self.exit_deadline = None;
             self.process.stop(Stop::Kill);
@@ -288,7 +295,9 @@ impl<S: Sink> Driver<S> {
     fn read_what_waits(&mut self) {
         let mut received = 0;
         while received < RECEIVED_BYTES_MAX && !self.reading.is_blocked && self.ending.is_none() {
-            let Some(Ok(count @ 1..)) = self.stdout.as_ref().map(|pipe| pipe.try_read_buf(self.lines.space())) else {
+            let Some(stdout) = &self.stdout else { return };
+            // Not through tokio, which may not know yet that there is something to read.
+            let Ok(count @ 1..) = rustix::io::read(stdout, rustix::buffer::spare_capacity(self.lines.space())) else {
                 // The pipe is empty, or the next read reports its end.
                 return;
             };

@@ -5,8 +5,9 @@
 
 use std::time::{Duration, Instant};
 
+use super::closing::Closing;
 use super::state::{Phase, Trigger};
-use super::{Machine, RequestKind};
+use super::{Machine, REQUEST_ANSWERED_WITHIN, RequestKind};
 use crate::command::Request;
 use crate::event::{Event, ExitReason, Unanswered};
 use crate::id::RequestId;
@@ -166,6 +167,19 @@ impl Machine {
     pub fn excuse_silence(&mut self, now: Instant) {
         self.now = now;
         self.watchdog.excuse(now);
+    }
+
+    /// Handles a pause in which this program itself did not run, such as SIGSTOP or a frozen container. The CLI may have
+    /// been paused with it, so every time limit of the CLI starts again. Asks keep their deadlines: they limit clients.
+    pub fn handle_pause(&mut self, now: Instant) {
+        self.excuse_silence(now);
+        self.start_deadline = now.checked_add(self.config.start_within);
+        for limit in self.requests.values_mut().filter_map(|(_, limit)| limit.as_mut()) {
+            *limit = now.checked_add(REQUEST_ANSWERED_WITHIN).unwrap_or(*limit);
+        }
+        if let Some(closing) = &mut self.closing {
+            *closing = Closing::on(closing.rung, now);
+        }
     }
 
     /// Returns when to check whether the CLI still reacts.

@@ -33,6 +33,11 @@ pub(crate) fn play_with(config: Config, script: &str) -> String {
                 now += Duration::from_secs(rest.parse().unwrap());
                 machine.handle_timeout(now);
             }
+            "pause" => {
+                now += Duration::from_secs(rest.parse().unwrap());
+                machine.handle_pause(now);
+                machine.handle_timeout(now);
+            }
             "unread" => machine.excuse_silence(now),
             "exit" => {
                 machine.handle_exit(ProcessEnd { code: rest.parse().ok(), ..ProcessEnd::default() }, String::new())
