@@ -112,7 +112,7 @@ pub enum Refusal {
     },
     /// A tool's name that a tool of another MCP server could have too.
     #[error("the name of the tool {name:?} {AMBIGUOUS_TOOL_NAME}")]
-    ToolName {
+    AmbiguousToolName {
         /// The name.
         name: String,
     },

@@ -197,7 +197,7 @@ impl Machine {
                 self.write(answers::safe(&request_id, &gate, "The request was too long to be read"));
             }
             Overlong::Reply { request_id } => {
-                self.answered(&request_id, Err(RequestFailure::TooLong));
+                self.resolve_request(&request_id, Err(RequestFailure::TooLong));
             }
             Overlong::Other => {}
         }
@@ -220,21 +220,21 @@ impl Machine {
     pub fn handle_timeout(&mut self, now: Instant) {
         self.now = now;
         while let Some(ask) = self.asks.take_expired(now) {
-            self.emit(ask.resolved(AskResolution::Expired));
+            self.emit(ask.resolved_event(AskResolution::Expired));
             let gate = Gate::of(&ask.kind);
             let reason = match gate {
                 Gate::Permission => self.config.timeout_message.as_str(),
                 Gate::Hook { .. } | Gate::Form | Gate::ToolCall { .. } => "No client answered in time",
             };
-            self.write(answers::safe(&ask.request_id, &gate, reason));
+            self.write(answers::safe(&ask.cli_request_id, &gate, reason));
         }
         self.time_out_requests(now);
         self.check_liveness(now);
         if self.start_deadline.is_some_and(|deadline| deadline <= now) && self.phase == Phase::Starting {
-            self.step(Trigger::CloseRequested);
+            self.step(Trigger::CloseBegan);
             self.exit_reason = ExitReason::StartTimedOut;
             self.stop(Stop::Abort);
-            self.closing = Some(Closing::on(ClosingStep::Killed, now));
+            self.closing = Some(Closing::at_step(ClosingStep::Killed, now));
         }
         if self.closing.as_ref().and_then(|closing| closing.deadline).is_some_and(|deadline| deadline <= now) {
             self.escalate(now);
@@ -246,7 +246,7 @@ impl Machine {
         if self.step(Trigger::CliExited).is_none() {
             return;
         }
-        self.messages.finish(|event| self.outputs.push_back(Output::Event(event)));
+        self.messages.end_streaming(|event| self.outputs.push_back(Output::Event(event)));
         self.close_asks();
         self.drop_prompts();
         for (request, (kind, _)) in std::mem::take(&mut self.requests) {
@@ -303,21 +303,21 @@ impl Machine {
 
     /// Takes the next step of the closing ladder.
     fn escalate(&mut self, now: Instant) {
-        let Some((rung, stop)) = self.closing.as_ref().and_then(|closing| closing.rung.next()) else {
+        let Some((step, stop)) = self.closing.as_ref().and_then(|closing| closing.step.next()) else {
             return;
         };
         self.stop(stop);
-        self.closing = Some(Closing::on(rung, now));
+        self.closing = Some(Closing::at_step(step, now));
     }
 
     fn close_asks(&mut self) {
         while let Some(ask) = self.asks.take_oldest() {
-            self.emit(ask.resolved(AskResolution::CliExited));
+            self.emit(ask.resolved_event(AskResolution::CliExited));
         }
     }
 
     fn drop_prompts(&mut self) {
-        let in_flight = self.prompts.finish();
+        let in_flight = self.prompts.take_in_flight();
         let waiting = std::iter::from_fn(|| self.prompts.drop_next());
         let dropped: Vec<PromptId> = in_flight.into_iter().chain(waiting).collect();
         for prompt in dropped {

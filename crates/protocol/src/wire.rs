@@ -30,7 +30,7 @@ use crate::event::NoticeKind;
 use crate::json::keep_last_of_duplicate_keys;
 use control::{AskRequest, Gate, Response};
 use message::{AssistantFrame, PromptUpdate, ToolProgressFrame, UserFrame};
-use repair::Half;
+use repair::LoneSurrogate;
 use result::ResultFrame;
 use stream::StreamFrame;
 use system::SystemFrame;
@@ -54,7 +54,7 @@ pub(crate) enum Incoming<'a> {
         entries: &'a RawValue,
     },
     /// The CLI asks something and waits for the answer.
-    Request(AskRequest<'a>),
+    Ask(AskRequest<'a>),
     /// The CLI withdraws one of its requests.
     Cancel {
         request_id: Text<'a>,
@@ -79,7 +79,7 @@ pub(crate) fn decode<'a>(line: &'a str, repaired: &'a mut String) -> Option<Inco
         return Some(known);
     }
     // Only in a stream can the other half of a character arrive later, with the next delta.
-    let half = if line.contains("\"stream_event\"") { Half::Retained } else { Half::Replaced };
+    let half = if line.contains("\"stream_event\"") { LoneSurrogate::Retained } else { LoneSurrogate::Replaced };
     if let Some(readable) = repair::lone_surrogates(line, half)
         && read(&readable).is_some()
     {
@@ -132,7 +132,7 @@ fn read_by_frame(line: &str) -> Option<Incoming<'_>> {
         "result" => result::read(line).map(|frame| Incoming::Result(Box::new(frame))),
         "system" => system::read(&frame, line).map(Incoming::System),
         "tool_progress" => message::read_tool_progress(line).map(Incoming::ToolProgress),
-        "control_request" => control::read_request(&frame, line).map(Incoming::Request),
+        "control_request" => control::read_request(&frame, line).map(Incoming::Ask),
         "control_response" => control::read_response(&frame).map(Incoming::Response),
         "control_cancel_request" => frame.request_id.map(|request_id| Incoming::Cancel { request_id }),
         "command_lifecycle" => message::read_lifecycle(line),
@@ -318,6 +318,6 @@ impl<'de, T: DeserializeOwned> Deserialize<'de> for Lenient<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Lenient<T>, D::Error> {
         let raw = <&'de RawValue>::deserialize(deserializer)?.get();
         let read = serde_json::from_str(raw).ok();
-        Ok(Lenient(read.or_else(|| serde_json::from_str(&repair::lone_surrogates(raw, Half::Replaced)?).ok())))
+        Ok(Lenient(read.or_else(|| serde_json::from_str(&repair::lone_surrogates(raw, LoneSurrogate::Replaced)?).ok())))
     }
 }

@@ -53,12 +53,12 @@ impl ClosingStep {
 /// The state of a session that is closing.
 #[derive(Debug)]
 pub(super) struct Closing {
-    pub(super) rung: ClosingStep,
+    pub(super) step: ClosingStep,
     pub(super) deadline: Option<Instant>,
 }
 
 impl Closing {
-    pub(super) fn on(rung: ClosingStep, now: Instant) -> Closing {
-        Closing { rung, deadline: rung.time_limit().and_then(|limit| now.checked_add(limit)) }
+    pub(super) fn at_step(step: ClosingStep, now: Instant) -> Closing {
+        Closing { step, deadline: step.time_limit().and_then(|limit| now.checked_add(limit)) }
     }
 }

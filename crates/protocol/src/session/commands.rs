@@ -31,7 +31,7 @@ impl Machine {
         match command {
             Command::Prompt(prompt) => self.prompt(prompt),
             Command::Interrupt { cancel_queued } => Ok(Accepted::Request(self.interrupt(cancel_queued, now))),
-            Command::Answer { ask, answer, by } => self.answer(ask, &answer, by),
+            Command::Answer { ask, answer, by } => self.answer_ask(ask, &answer, by),
             Command::Request { request, by } => self.request(&request, by, now),
             Command::Close => {
                 self.close(now);
@@ -81,7 +81,7 @@ impl Machine {
         }
         if self.phase == Phase::Starting || !self.has_turn() {
             let request = RequestId(self.request_ids.next());
-            let reply = RequestReply::Interrupted(self.receipt(cancelled));
+            let reply = RequestReply::Interrupted(self.interrupt_receipt(cancelled));
             self.emit(Event::RequestAnswered { request, reply });
             return request;
         }
@@ -102,11 +102,11 @@ impl Machine {
         self.prompts.in_flight().is_some() || self.own_turn_running || self.own_turn_reported
     }
 
-    pub(super) fn receipt(&self, cancelled: Vec<PromptId>) -> InterruptReceipt {
+    pub(super) fn interrupt_receipt(&self, cancelled: Vec<PromptId>) -> InterruptReceipt {
         InterruptReceipt { still_queued: self.prompts.waiting().collect(), cancelled }
     }
 
-    fn answer(&mut self, ask: AskId, answer: &Answer, by: Option<String>) -> Result<Accepted, Refusal> {
+    fn answer_ask(&mut self, ask: AskId, answer: &Answer, by: Option<String>) -> Result<Accepted, Refusal> {
         let open = self.asks.get(ask).ok_or_else(|| match self.asks.answer_to(ask) {
             Some(AnsweredAsk { by, resolution, .. }) => {
                 Refusal::AskAnswered { ask, by: by.clone(), resolution: *resolution }
@@ -114,12 +114,12 @@ impl Machine {
             None => Refusal::AskNotOpen { ask },
         })?;
         let (resolution, allowed, line) = encode_answer(open, answer)?;
-        let closed = open.answered(resolution, by.clone(), allowed);
+        let resolved = open.answered_event(resolution, by.clone(), allowed);
         self.asks.take(ask);
         if let Some(by) = by {
             self.asks.record_answer(AnsweredAsk { ask, by, resolution });
         }
-        self.emit(closed);
+        self.emit(resolved);
         self.write(line);
         Ok(Accepted::Done)
     }
@@ -134,7 +134,7 @@ impl Machine {
                 return Err(Refusal::ServerNameConflict);
             }
             if let Some(tool) = tools.iter().find(|tool| !tool.has_unambiguous_name()) {
-                return Err(Refusal::ToolName { name: tool.name.clone() });
+                return Err(Refusal::AmbiguousToolName { name: tool.name.clone() });
             }
             self.config.initialize.tools.clone_from(tools);
             // The server exists even without a tool.
@@ -170,7 +170,7 @@ impl Machine {
             return self.abort(now);
         }
         let runs = self.phase == Phase::Running;
-        if self.step(Trigger::CloseRequested).is_none() {
+        if self.step(Trigger::CloseBegan).is_none() {
             return;
         }
         self.exit_reason = ExitReason::Requested;
@@ -183,10 +183,10 @@ impl Machine {
             let request = self.expect_answer(RequestKind::OwnInterrupt, now);
             self.interrupt_sent = true;
             self.write_now(outgoing::interrupt(request));
-            self.closing = Some(Closing::on(ClosingStep::Interrupted, now));
+            self.closing = Some(Closing::at_step(ClosingStep::Interrupted, now));
         } else {
             self.stop(Stop::CloseStdin);
-            self.closing = Some(Closing::on(ClosingStep::StdinClosed, now));
+            self.closing = Some(Closing::at_step(ClosingStep::StdinClosed, now));
         }
     }
 
@@ -198,19 +198,19 @@ impl Machine {
         self.exit_reason = reason;
         self.close_asks();
         self.stop(Stop::Abort);
-        self.closing = Some(Closing::on(ClosingStep::Killed, now));
+        self.closing = Some(Closing::at_step(ClosingStep::Killed, now));
     }
 
     fn abort(&mut self, now: Instant) {
-        if self.step(Trigger::CloseRequested).is_some() {
+        if self.step(Trigger::CloseBegan).is_some() {
             // If the session was already ending, its exit reason stays.
             self.exit_reason = ExitReason::Requested;
         }
         self.close_asks();
         // A second abort does not wait for the CLI to store its conversation.
-        let is_aborting = self.closing.as_ref().is_some_and(|closing| closing.rung == ClosingStep::Killed);
+        let is_aborting = self.closing.as_ref().is_some_and(|closing| closing.step == ClosingStep::Killed);
         self.stop(if is_aborting { Stop::Kill } else { Stop::Abort });
-        self.closing = Some(Closing::on(ClosingStep::Killed, now));
+        self.closing = Some(Closing::at_step(ClosingStep::Killed, now));
     }
 }
 
@@ -280,7 +280,7 @@ fn check_blocks(blocks: &RawJson) -> Result<(), Refusal> {
 
 /// Returns how an answer resolves an ask, what it allows beyond what was asked, and the line for the CLI.
 fn encode_answer(open: &OpenAsk, answer: &Answer) -> Result<(AskResolution, Allowed, OutgoingLine), Refusal> {
-    let id = open.request_id.as_str();
+    let id = open.cli_request_id.as_str();
     let plainly = |resolution, line| Ok((resolution, Allowed::default(), line));
     let wrong = |kind, takes| Err(Refusal::WrongAnswer { ask: open.id, kind, takes });
     match (&open.kind, answer) {

@@ -34,14 +34,14 @@ impl Machine {
                 if let StreamFrame::MessageStarted { .. } = frame {
                     self.interrupt_again(now);
                 }
-                self.messages.stream(frame, |event| self.outputs.push_back(Output::Event(event)));
+                self.messages.handle_stream_frame(frame, |event| self.outputs.push_back(Output::Event(event)));
             }
             Incoming::Assistant(frame) => {
-                self.messages.complete(frame, |event| self.outputs.push_back(Output::Event(event)));
+                self.messages.handle_assistant_frame(frame, |event| self.outputs.push_back(Output::Event(event)));
             }
             Incoming::User(frame) => {
-                self.messages.show(Shown::Work);
-                self.context_injected(frame);
+                self.messages.note_shown(Shown::Work);
+                self.handle_user_frame(frame);
             }
             Incoming::Result(frame) => self.turn_finished(*frame, now),
             Incoming::System(frame) => self.system(frame, now),
@@ -51,7 +51,7 @@ impl Machine {
                 elapsed_seconds: frame.elapsed_time_seconds,
             }),
             Incoming::Cleared(detail) => {
-                self.messages.show(Shown::Work);
+                self.messages.note_shown(Shown::Work);
                 self.emit(Event::ConversationCleared { detail: RawJson::copied(detail) });
             }
             Incoming::Suggestion(suggestion) => {
@@ -60,22 +60,22 @@ impl Machine {
             Incoming::Mirror { path, entries } => {
                 self.emit(Event::TranscriptWritten { path: path.into_string(), entries: RawJson::copied(entries) });
             }
-            Incoming::Request(request) => self.asked(request, now),
+            Incoming::Ask(request) => self.handle_control_request(request, now),
             Incoming::Cancel { request_id } => {
                 if let Some(ask) = self.asks.take_by_cli_id(&request_id) {
-                    self.emit(ask.resolved(AskResolution::Withdrawn));
+                    self.emit(ask.resolved_event(AskResolution::Withdrawn));
                 }
             }
-            Incoming::Response(response) => self.responded(&response),
+            Incoming::Response(response) => self.handle_control_response(&response),
             Incoming::Prompt { uuid, update } => self.prompt_reported(&uuid, update, now),
             Incoming::Nothing => {}
             Incoming::Unknown(frame) => self.emit(Event::Unknown { frame: RawJson::copied(frame) }),
         }
     }
 
-    fn context_injected(&mut self, frame: UserFrame) {
+    fn handle_user_frame(&mut self, frame: UserFrame) {
         let parent = frame.parent;
-        if let Some(message) = frame.refused {
+        if let Some(message) = frame.retracted {
             self.emit(Event::MessageRetracted { message });
         }
         for result in frame.tool_results {
@@ -87,9 +87,9 @@ impl Machine {
                 result: frame.result.clone(),
             });
         }
-        if let Some(remark) = frame.remark {
-            let (synthetic, replayed) = (remark.synthetic, remark.replayed);
-            self.emit(Event::ContextInjected { parent, synthetic, replayed, content: remark.content });
+        if let Some(injected) = frame.injected {
+            let (synthetic, replayed) = (injected.synthetic, injected.replayed);
+            self.emit(Event::ContextInjected { parent, synthetic, replayed, content: injected.content });
         }
     }
 
@@ -111,7 +111,7 @@ impl Machine {
         }
         let cause = match self.prompts.in_flight() {
             Some(prompt) if self.is_result_of(&frame) => {
-                self.prompts.finish();
+                self.prompts.take_in_flight();
                 TurnCause::Prompt(prompt)
             }
             Some(_) | None => TurnCause::Cli,
@@ -193,7 +193,7 @@ impl Machine {
             SystemFrame::Title(title) => Event::TitleChanged { title: title.into_string() },
             SystemFrame::Commands(commands) => Event::CommandsListed { commands: RawJson::copied(commands) },
             SystemFrame::Notice { about, text, detail } => {
-                self.messages.show(if about == NoticeKind::Stopped { Shown::Text } else { Shown::Work });
+                self.messages.note_shown(if about == NoticeKind::Stopped { Shown::Text } else { Shown::Work });
                 Event::NoticeReported { about, text, detail: RawJson::copied(detail) }
             }
         };
@@ -232,7 +232,7 @@ impl Machine {
         self.tool_server_is_taken = mcp::is_tool_server_taken(&session.mcp_servers());
         if self.tool_server_is_taken && !self.config.initialize.tools.is_empty() {
             // End it before the model is called: the other server could receive calls of our tools.
-            return self.end_for(Trigger::CloseRequested, ExitReason::ServerNameConflict, now);
+            return self.end_for(Trigger::CloseBegan, ExitReason::ServerNameConflict, now);
         }
         let is_own = self.own_turn_running || self.prompts.in_flight().is_none() || self.prompt_queued_in_cli;
         let own_turn_reported = std::mem::take(&mut self.own_turn_reported);
@@ -272,15 +272,15 @@ impl Machine {
 
     /// Continues closing when the turn that was interrupted for it has ended.
     pub(super) fn continue_closing_after_turn(&mut self, now: Instant) {
-        let waits_for_turn = self.closing.as_ref().is_some_and(|closing| closing.rung == ClosingStep::Interrupted);
+        let waits_for_turn = self.closing.as_ref().is_some_and(|closing| closing.step == ClosingStep::Interrupted);
         if waits_for_turn && self.prompts.in_flight().is_none() {
             self.escalate(now);
         }
     }
 
-    fn asked(&mut self, request: AskRequest<'_>, now: Instant) {
+    fn handle_control_request(&mut self, request: AskRequest<'_>, now: Instant) {
         let id = &*request.request_id;
-        if self.asks.is_known(id) {
+        if self.asks.is_open(id) {
             // A repeated request is ignored.
             return;
         }
@@ -315,7 +315,7 @@ impl Machine {
             AskBody::CallCancelled { call, notice } => {
                 if let Some(ask) = self.asks.take_cancelled_call(&call) {
                     // A cancelled call needs no response, and a late result is refused.
-                    self.emit(ask.resolved(AskResolution::Withdrawn));
+                    self.emit(ask.resolved_event(AskResolution::Withdrawn));
                 }
                 self.write(mcp::answer(id, &notice, &self.config.initialize.tools));
             }
@@ -338,24 +338,24 @@ impl Machine {
         limit.and_then(|limit| now.checked_add(limit))
     }
 
-    fn responded(&mut self, response: &Response<'_>) {
+    fn handle_control_response(&mut self, response: &Response<'_>) {
         let body = match &response.body {
             Ok(body) => Ok(body.map_or_else(|| RawJson::from("null"), RawJson::copied)),
             Err(refusal) => {
                 Err(RequestFailure::Refused { message: refusal.message.clone(), code: refusal.code.clone() })
             }
         };
-        self.answered(&response.request_id, body);
+        self.resolve_request(&response.request_id, body);
     }
 
     /// Handles the answer to a request, or the certainty that none will come. An answer without a request is ignored.
-    pub(super) fn answered(&mut self, request_id: &str, body: Result<RawJson, RequestFailure>) {
+    pub(super) fn resolve_request(&mut self, request_id: &str, body: Result<RawJson, RequestFailure>) {
         let request = outgoing::request_of_name(request_id);
         let Some((request, (kind, _))) = request.and_then(|id| Some((id, self.requests.remove(&id)?))) else { return };
-        self.watchdog.answered(request);
+        self.watchdog.request_answered(request);
         let reply = match (kind, body) {
             (RequestKind::Initialize, body) => return self.initialized(body),
-            (RequestKind::CancelPrompt(prompt), Ok(answer)) => return self.prompt_cancel_answered(prompt, &answer),
+            (RequestKind::CancelPrompt(prompt), Ok(answer)) => return self.handle_cancel_reply(prompt, &answer),
             (RequestKind::OwnInterrupt | RequestKind::CancelPrompt(_) | RequestKind::Probe, _) => return,
             (_, Err(failed)) => RequestReply::Failed(failed),
             (RequestKind::Interrupt { of, cancelled }, Ok(answer)) => {
@@ -365,7 +365,7 @@ impl Machine {
                     self.prompt_lost();
                     self.went_idle();
                 }
-                RequestReply::Interrupted(self.receipt(cancelled))
+                RequestReply::Interrupted(self.interrupt_receipt(cancelled))
             }
             (RequestKind::Other, Ok(fields)) => RequestReply::Done(fields),
         };
@@ -387,7 +387,7 @@ impl Machine {
                 }
             }
             Err(refusal) => {
-                if self.step(Trigger::CloseRequested).is_some() {
+                if self.step(Trigger::CloseBegan).is_some() {
                     self.exit_reason = ExitReason::StartRefused(refusal);
                     self.stop(Stop::Abort);
                 }

@@ -47,7 +47,7 @@ impl Machine {
         if self.was_ended_for_tool_server() {
             return;
         }
-        if let Some(prompt) = self.prompts.finish() {
+        if let Some(prompt) = self.prompts.take_in_flight() {
             self.prompt_started = false;
             self.watchdog.turn_ended();
             self.emit(Event::PromptDropped { prompt, reason: DropReason::Lost });
@@ -62,8 +62,8 @@ impl Machine {
         match update {
             PromptUpdate::Started => (self.prompt_started, self.prompt_queued_in_cli) = (true, false),
             PromptUpdate::Cancelled => self.prompt_cancelled(prompt, now),
-            PromptUpdate::Other if self.prompt_started => {}
-            PromptUpdate::Other => self.prompt_queued(now),
+            PromptUpdate::QueuedOrDone if self.prompt_started => {}
+            PromptUpdate::QueuedOrDone => self.prompt_queued(now),
         }
     }
 
@@ -79,7 +79,7 @@ impl Machine {
     }
 
     /// The CLI says that it has taken a prompt out of its queue, or not. It says the first also by the prompt's id.
-    pub(super) fn prompt_cancel_answered(&mut self, prompt: PromptId, answer: &RawJson) {
+    pub(super) fn handle_cancel_reply(&mut self, prompt: PromptId, answer: &RawJson) {
         if self.prompts.in_flight() == Some(prompt) && !self.prompt_started && read_cancelled(answer) {
             self.prompt_cancelled(prompt, self.now);
         }
@@ -89,7 +89,7 @@ impl Machine {
         if self.was_ended_for_tool_server() {
             return;
         }
-        self.prompts.finish();
+        self.prompts.take_in_flight();
         if !self.own_turn_running {
             // Else the turn that is to end is the CLI's own.
             self.watchdog.turn_ended();
@@ -114,7 +114,7 @@ impl Machine {
     /// Repeats an interrupt when the CLI shows that the interrupted turn runs: the CLI answers an interrupt that
     /// arrives before it has started the turn, but the interrupt has no effect. (Measured on 2.1.325 and 2.1.42.)
     pub(super) fn interrupt_again(&mut self, now: Instant) {
-        let may_write = self.closing.as_ref().is_none_or(|closing| closing.rung == ClosingStep::Interrupted);
+        let may_write = self.closing.as_ref().is_none_or(|closing| closing.step == ClosingStep::Interrupted);
         if !self.interrupt_sent || !may_write {
             return;
         }

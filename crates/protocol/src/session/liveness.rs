@@ -98,7 +98,7 @@ impl Watchdog {
     }
 
     /// Records an answer. After the answer to an interrupt, the running turn must end soon.
-    pub(super) fn answered(&mut self, request: RequestId) {
+    pub(super) fn request_answered(&mut self, request: RequestId) {
         let Some(interrupt) = self.interrupt.as_mut().filter(|interrupt| interrupt.request == request) else { return };
         if interrupt.must_end_turn {
             let Liveness { interrupt_answered_within, interrupt_obeyed_within, .. } = self.limits;

@@ -12,7 +12,7 @@ use crate::id::{BlockId, Counter, MessageId};
 use crate::json::RawJson;
 use crate::wire::Text;
 use crate::wire::message::{AssistantFrame, read_kind};
-use crate::wire::repair::Halves;
+use crate::wire::repair::SurrogateJoiner;
 use crate::wire::result::ResultFrame;
 use crate::wire::stream::{StreamDelta, StreamFrame};
 
@@ -47,9 +47,9 @@ struct StreamingBlock {
     index: u64,
     kind: BlockKind,
     characters: u64,
-    halves: Halves,
+    joiner: SurrogateJoiner,
     is_stopped: bool,
-    is_whole: bool,
+    is_complete: bool,
 }
 
 /// The notice for a prompt for which the CLI did nothing and gave no reason.
@@ -61,11 +61,11 @@ impl Messages {
         Messages { blocks, streaming: None, shown: Shown::Nothing }
     }
 
-    pub(super) fn stream(&mut self, frame: StreamFrame<'_>, mut emit: impl FnMut(Event)) {
+    pub(super) fn handle_stream_frame(&mut self, frame: StreamFrame<'_>, mut emit: impl FnMut(Event)) {
         match frame {
             StreamFrame::MessageStarted { id, model } => {
-                self.finish(&mut emit);
-                self.show(Shown::Work);
+                self.end_streaming(&mut emit);
+                self.note_shown(Shown::Work);
                 let message = MessageId(id.into_string());
                 emit(Event::MessageStarted { message: message.clone(), model: model.into_string() });
                 self.streaming = Some(Streaming { message, stop_reason: None, blocks: Vec::new() });
@@ -79,7 +79,7 @@ impl Messages {
                     streaming.stop_reason = stop_reason.map(|reason| reason.into_string());
                 }
             }
-            StreamFrame::MessageStopped => self.finish(emit),
+            StreamFrame::MessageStopped => self.end_streaming(emit),
             StreamFrame::BlockStopped { index } => {
                 if let Some(block) = self.block_at(index) {
                     block.is_stopped = true;
@@ -90,7 +90,7 @@ impl Messages {
     }
 
     /// Records that clients can see this much of the turn.
-    pub(super) fn show(&mut self, shown: Shown) {
+    pub(super) fn note_shown(&mut self, shown: Shown) {
         self.shown = self.shown.max(shown);
     }
 
@@ -98,7 +98,7 @@ impl Messages {
     /// reports an unknown slash command. For a prompt that a hook blocked, 2.1.42 reports nothing at all; a notice is
     /// emitted instead.
     pub(super) fn turn_finished(&mut self, cause: TurnCause, frame: &ResultFrame, mut emit: impl FnMut(Event)) {
-        self.finish(&mut emit);
+        self.end_streaming(&mut emit);
         let shown = std::mem::replace(&mut self.shown, Shown::Nothing);
         if !frame.without_model || frame.outcome.ending != TurnEnding::Completed {
             return;
@@ -126,19 +126,19 @@ impl Messages {
     }
 
     /// Handles complete blocks, of the streaming message or of a message that was not streamed.
-    pub(super) fn complete(&mut self, frame: AssistantFrame<'_>, mut emit: impl FnMut(Event)) {
+    pub(super) fn handle_assistant_frame(&mut self, frame: AssistantFrame<'_>, mut emit: impl FnMut(Event)) {
         let is_replaced = |streaming: &Streaming| streaming.message.0 != *frame.message_id;
         if frame.parent.is_none() && self.streaming.as_ref().is_some_and(is_replaced) {
             // The CLI streams one message at a time. The streaming message is discarded before the blocks of the other
             // are emitted, so that a client that removes its text does not remove theirs.
-            self.finish(&mut emit);
+            self.end_streaming(&mut emit);
         }
-        if let Some(message) = frame.refused {
+        if let Some(message) = frame.retracted {
             emit(Event::MessageRetracted { message });
         }
         for content in frame.blocks {
             let is_text = frame.parent.is_none() && content.kind == BlockKind::Text;
-            self.show(if is_text { Shown::Text } else { Shown::Work });
+            self.note_shown(if is_text { Shown::Text } else { Shown::Work });
             let streamed = match &frame.parent {
                 Some(_) => None,
                 None => self.take_streamed(&frame.message_id, &content.kind),
@@ -155,14 +155,14 @@ impl Messages {
     }
 
     /// Ends the streaming message, complete or not.
-    pub(super) fn finish(&mut self, mut emit: impl FnMut(Event)) {
+    pub(super) fn end_streaming(&mut self, mut emit: impl FnMut(Event)) {
         let Some(streaming) = self.streaming.take() else {
             return;
         };
-        for block in streaming.blocks.iter().filter(|block| !block.is_whole) {
+        for block in streaming.blocks.iter().filter(|block| !block.is_complete) {
             emit(Event::BlockDiscarded { block: block.id });
         }
-        let whole = streaming.blocks.iter().filter(|block| block.is_whole);
+        let whole = streaming.blocks.iter().filter(|block| block.is_complete);
         emit(Event::MessageFinished {
             message: streaming.message,
             blocks: whole.map(|block| block.id).collect(),
@@ -181,9 +181,9 @@ impl Messages {
             index,
             kind: kind.clone(),
             characters: 0,
-            halves: Halves::default(),
+            joiner: SurrogateJoiner::default(),
             is_stopped: false,
-            is_whole: false,
+            is_complete: false,
         });
         emit(Event::BlockStarted {
             block: id,
@@ -202,9 +202,9 @@ impl Messages {
         mut emit: impl FnMut(Event),
     ) {
         // The complete block already contains deltas that arrive after it.
-        let Some(block) = self.block_at(index).filter(|block| !block.is_whole) else { return };
-        let must_join = has_lone_surrogate || block.halves.is_waiting();
-        let mut whole = |text: Text<'_>| if must_join { block.halves.join(&text) } else { text.into_string() };
+        let Some(block) = self.block_at(index).filter(|block| !block.is_complete) else { return };
+        let must_join = has_lone_surrogate || block.joiner.is_waiting();
+        let mut whole = |text: Text<'_>| if must_join { block.joiner.join(&text) } else { text.into_string() };
         let delta = match delta {
             StreamDelta::Text(text) => Delta::Text(whole(text)),
             StreamDelta::Thinking(text) => Delta::Thinking(whole(text)),
@@ -229,10 +229,10 @@ impl Messages {
     /// one.
     fn take_streamed(&mut self, message: &str, kind: &BlockKind) -> Option<BlockId> {
         let streaming = self.streaming.as_mut().filter(|streaming| streaming.message.0 == message)?;
-        let fits = |block: &StreamingBlock| !block.is_whole && block.kind == *kind;
+        let fits = |block: &StreamingBlock| !block.is_complete && block.kind == *kind;
         let open = streaming.blocks.iter().position(|block| fits(block) && !block.is_stopped);
         let place = open.or_else(|| streaming.blocks.iter().position(fits))?;
-        streaming.blocks[place].is_whole = true;
+        streaming.blocks[place].is_complete = true;
         Some(streaming.blocks[place].id)
     }
 }

@@ -59,7 +59,7 @@ impl Prompts {
     }
 
     /// Returns the prompt that the CLI held, which is done.
-    pub(super) fn finish(&mut self) -> Option<PromptId> {
+    pub(super) fn take_in_flight(&mut self) -> Option<PromptId> {
         self.in_flight.take()
     }
 

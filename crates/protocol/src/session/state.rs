@@ -32,7 +32,7 @@ pub enum Trigger {
     /// The CLI reported that it is idle, and no prompt is waiting.
     WentIdle,
     /// A client ended the session, or the CLI did not start in time.
-    CloseRequested,
+    CloseBegan,
     /// The CLI does not react and is terminated.
     Unresponsive,
     /// The CLI has exited.
@@ -44,9 +44,9 @@ pub const STEPS: &[(Phase, Trigger, Phase)] = &[
     (Phase::Starting, Trigger::Initialized, Phase::Idle),
     (Phase::Idle, Trigger::TurnBegan, Phase::Running),
     (Phase::Running, Trigger::WentIdle, Phase::Idle),
-    (Phase::Starting, Trigger::CloseRequested, Phase::Closing),
-    (Phase::Idle, Trigger::CloseRequested, Phase::Closing),
-    (Phase::Running, Trigger::CloseRequested, Phase::Closing),
+    (Phase::Starting, Trigger::CloseBegan, Phase::Closing),
+    (Phase::Idle, Trigger::CloseBegan, Phase::Closing),
+    (Phase::Running, Trigger::CloseBegan, Phase::Closing),
     (Phase::Running, Trigger::Unresponsive, Phase::Closing),
     (Phase::Starting, Trigger::CliExited, Phase::Ended),
     (Phase::Idle, Trigger::CliExited, Phase::Ended),

@@ -2,10 +2,10 @@
 
 /// How to replace a half without a partner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Half {
+pub(crate) enum LoneSurrogate {
     /// Replace it with U+FFFD.
     Replaced,
-    /// Replace it with a placeholder, so that it can be joined with a half that arrives later: see [`Halves`].
+    /// Replace it with a placeholder, so that it can be joined with a half that arrives later: see [`SurrogateJoiner`].
     Retained,
 }
 
@@ -13,7 +13,7 @@ pub(crate) enum Half {
 const PLACEHOLDER: u32 = 0x10_0000;
 
 /// Replaces the halves without a partner in a line. Returns none when there are none.
-pub(crate) fn lone_surrogates(line: &str, half: Half) -> Option<String> {
+pub(crate) fn lone_surrogates(line: &str, half: LoneSurrogate) -> Option<String> {
     let bytes = line.as_bytes();
     let mut repaired = String::new();
     let mut copied = 0;
@@ -38,10 +38,10 @@ pub(crate) fn lone_surrogates(line: &str, half: Half) -> Option<String> {
     (copied > 0).then(|| repaired + &line[copied..])
 }
 
-fn replacement(unit: u16, half: Half) -> String {
+fn replacement(unit: u16, half: LoneSurrogate) -> String {
     match half {
-        Half::Replaced => "\\ufffd".to_owned(),
-        Half::Retained => {
+        LoneSurrogate::Replaced => "\\ufffd".to_owned(),
+        LoneSurrogate::Retained => {
             let offset = PLACEHOLDER + u32::from(unit) - 0x1_0000;
             format!("\\u{:04x}\\u{:04x}", 0xD800 + (offset >> 10), 0xDC00 + (offset & 0x3FF))
         }
@@ -57,11 +57,11 @@ fn escape_at(bytes: &[u8], place: usize) -> Option<u16> {
 
 /// Joins halves of characters that arrive in different pieces of a text.
 #[derive(Debug, Default)]
-pub(crate) struct Halves {
+pub(crate) struct SurrogateJoiner {
     first: Option<u16>,
 }
 
-impl Halves {
+impl SurrogateJoiner {
     /// Returns the next piece with its placeholders resolved. A first half at its end is stored for the next piece; a
     /// half without a partner becomes U+FFFD.
     pub(crate) fn join(&mut self, piece: &str) -> String {
@@ -107,22 +107,22 @@ mod tests {
             (r#"{"a":"\ud83d\ud83d\ude00"}"#, Some(r#"{"a":"\ufffd\ud83d\ude00"}"#)),
             (r#"{"a":"\\\ud83d"}"#, Some(r#"{"a":"\\\ufffd"}"#)),
         ] {
-            assert_eq!(lone_surrogates(line, Half::Replaced).as_deref(), repaired, "{line}");
+            assert_eq!(lone_surrogates(line, LoneSurrogate::Replaced).as_deref(), repaired, "{line}");
         }
     }
 
     #[test]
     fn halves_in_different_pieces_are_joined_and_others_replaced() {
-        let mut halves = Halves::default();
+        let mut joiner = SurrogateJoiner::default();
         let pieces = ["\"a\\ud83d\"", "\"\\ude00b\\ud83d\"", "\"c\\ude00\\ud83d\\ud83d\"", "\"\\ude00\""];
         let joined: Vec<String> = pieces
             .into_iter()
             .map(|piece| {
-                let readable = lone_surrogates(piece, Half::Retained).unwrap();
-                halves.join(&serde_json::from_str::<String>(&readable).unwrap())
+                let readable = lone_surrogates(piece, LoneSurrogate::Retained).unwrap();
+                joiner.join(&serde_json::from_str::<String>(&readable).unwrap())
             })
             .collect();
         assert_eq!(joined, ["a", "😀b", "\u{fffd}c\u{fffd}\u{fffd}", "😀"]);
-        assert!(!halves.is_waiting());
+        assert!(!joiner.is_waiting());
     }
 }
