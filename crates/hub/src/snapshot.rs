@@ -249,7 +249,7 @@ pub(crate) fn stored_snapshot_change(line: &[u8]) -> Option<SnapshotChange> {
 
 #[cfg(test)]
 mod tests {
-    use watari_sdk::{Allowed, AskId, AskResolution, AskTag, BlockId, DropReason, Exit, MessageId, PromptId, RawJson};
+    use watari_sdk::{AskId, AskResolution, AskTag, BlockId, DropReason, Exit, Grant, MessageId, PromptId, RawJson};
 
     use super::*;
 
@@ -281,7 +281,7 @@ mod tests {
                 summary: summary(),
                 resolution: AskResolution::Allowed,
                 by: None,
-                allowed: Allowed::default(),
+                grant: Grant::default(),
             },
             Event::CliExited { exit: Exit::default() },
             Event::TitleChanged { title: "prompt".into() },

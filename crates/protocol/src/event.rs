@@ -7,7 +7,7 @@ mod outcome;
 mod session;
 mod weight;
 
-pub use ask::{Allowed, AskKind, AskResolution, AskSummary, AskTag, FormAsk, HookAsk, PermissionAsk, ToolCallAsk};
+pub use ask::{AskKind, AskResolution, AskSummary, AskTag, FormAsk, Grant, HookAsk, PermissionAsk, ToolCallAsk};
 pub use block::{Block, BlockKind, BlockSource, Delta, Writer};
 pub use notice::NoticeKind;
 pub use outcome::{
@@ -168,7 +168,7 @@ pub enum Event {
         by: Option<String>,
         /// What the answer allowed beyond what was asked.
         #[serde(flatten)]
-        allowed: Allowed,
+        grant: Grant,
     },
     /// A turn ended.
     TurnFinished {

@@ -111,7 +111,7 @@ pub struct AskSummary {
 /// What an answer allowed beyond what was asked. Everything is absent when the tool ran as asked, or did not run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Allowed {
+pub struct Grant {
     /// True when the tool ran with an input other than the one in `ask_opened`.
     #[serde(skip_serializing_if = "is_false")]
     pub edited: bool,
@@ -123,16 +123,16 @@ pub struct Allowed {
     pub permissions: Option<RawJson>,
 }
 
-impl Allowed {
+impl Grant {
     /// Compares the input of an answer with the input of the ask. An input of the same value is not an edit.
-    pub(crate) fn compared(
+    pub(crate) fn by_comparison(
         asked: Option<&RawJson>,
         answered: Option<RawJson>,
         permissions: Option<RawJson>,
-    ) -> Allowed {
+    ) -> Grant {
         let input = answered.filter(|answered| !asked.is_some_and(|asked| same_value(asked, answered)));
         let permissions = permissions.filter(|permissions| !matches!(permissions.as_str(), "[]" | "null"));
-        Allowed { edited: input.is_some(), input, permissions }
+        Grant { edited: input.is_some(), input, permissions }
     }
 }
 

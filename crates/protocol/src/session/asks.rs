@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Instant;
 
 use crate::asked::AskedToolUses;
-use crate::event::{Allowed, AskKind, AskResolution, Event};
+use crate::event::{AskKind, AskResolution, Event, Grant};
 use crate::id::{AskId, Counter};
 use crate::json::RawJson;
 
@@ -45,12 +45,12 @@ pub(super) struct OpenAsk {
 impl OpenAsk {
     /// Returns the event for an ask that was resolved without an answer.
     pub(super) fn resolved_event(&self, resolution: AskResolution) -> Event {
-        self.answered_event(resolution, None, Allowed::default())
+        self.answered_event(resolution, None, Grant::default())
     }
 
     /// Returns the event for an ask that was resolved by an answer.
-    pub(super) fn answered_event(&self, resolution: AskResolution, by: Option<String>, allowed: Allowed) -> Event {
-        Event::AskResolved { ask: self.id, summary: self.kind.summary(), resolution, by, allowed }
+    pub(super) fn answered_event(&self, resolution: AskResolution, by: Option<String>, grant: Grant) -> Event {
+        Event::AskResolved { ask: self.id, summary: self.kind.summary(), resolution, by, grant }
     }
 }
 

@@ -12,7 +12,7 @@ use super::state::{Phase, Trigger};
 use super::{Machine, RequestKind};
 use crate::answer::{Answer, HookOutput};
 use crate::command::{Accepted, Command, PROMPT_BLOCKS, Prompt, PromptContent, Request};
-use crate::event::{Allowed, AskKind, AskResolution, DropReason, Event, ExitReason, InterruptReceipt, RequestReply};
+use crate::event::{AskKind, AskResolution, DropReason, Event, ExitReason, Grant, InterruptReceipt, RequestReply};
 use crate::id::{AskId, PromptId, RequestId};
 use crate::initialize::TOOL_SERVER;
 use crate::json::RawJson;
@@ -113,8 +113,8 @@ impl Machine {
             }
             None => Refusal::AskNotOpen { ask },
         })?;
-        let (resolution, allowed, line) = encode_answer(open, answer)?;
-        let resolved = open.answered_event(resolution, by.clone(), allowed);
+        let (resolution, grant, line) = encode_answer(open, answer)?;
+        let resolved = open.answered_event(resolution, by.clone(), grant);
         self.asks.take(ask);
         if let Some(by) = by {
             self.asks.record_answer(AnsweredAsk { ask, by, resolution });
@@ -279,9 +279,9 @@ fn check_blocks(blocks: &RawJson) -> Result<(), Refusal> {
 }
 
 /// Returns how an answer resolves an ask, what it allows beyond what was asked, and the line for the CLI.
-fn encode_answer(open: &OpenAsk, answer: &Answer) -> Result<(AskResolution, Allowed, OutgoingLine), Refusal> {
+fn encode_answer(open: &OpenAsk, answer: &Answer) -> Result<(AskResolution, Grant, OutgoingLine), Refusal> {
     let id = open.cli_request_id.as_str();
-    let plainly = |resolution, line| Ok((resolution, Allowed::default(), line));
+    let plainly = |resolution, line| Ok((resolution, Grant::default(), line));
     let wrong = |kind, takes| Err(Refusal::WrongAnswer { ask: open.id, kind, takes });
     match (&open.kind, answer) {
         (
@@ -289,9 +289,9 @@ fn encode_answer(open: &OpenAsk, answer: &Answer) -> Result<(AskResolution, Allo
             Answer::Allow { input, permissions },
         ) => {
             let edited = edited_input(input.as_ref())?;
-            let allowed = Allowed::compared(Some(&ask.input), edited.cloned(), permissions.clone());
+            let grant = Grant::by_comparison(Some(&ask.input), edited.cloned(), permissions.clone());
             let line = answers::allow(id, edited.unwrap_or(&ask.input), permissions.as_ref());
-            Ok((AskResolution::Allowed, allowed, line))
+            Ok((AskResolution::Allowed, grant, line))
         }
         (AskKind::Permission(_) | AskKind::Question(_) | AskKind::Plan(_), Answer::Deny { message, interrupt }) => {
             let interrupts = if *interrupt { Interrupts::Yes } else { Interrupts::No };
@@ -300,7 +300,7 @@ fn encode_answer(open: &OpenAsk, answer: &Answer) -> Result<(AskResolution, Allo
         (AskKind::Question(ask), Answer::Choose(choices)) => {
             let input = answers::chosen(&ask.input, choices);
             let line = answers::allow(id, &input, None);
-            Ok((AskResolution::Answered, Allowed::compared(Some(&ask.input), Some(input), None), line))
+            Ok((AskResolution::Answered, Grant::by_comparison(Some(&ask.input), Some(input), None), line))
         }
         (AskKind::Hook(ask), Answer::Hook(output)) => {
             if let HookOutput::Allow { input } = output {
@@ -310,15 +310,15 @@ fn encode_answer(open: &OpenAsk, answer: &Answer) -> Result<(AskResolution, Allo
                 Ok(()) => {
                     let (input, permissions) = answers::granted_by_hook(output);
                     let asked = input.as_ref().and_then(|_| answers::tool_input(ask));
-                    let allowed = Allowed::compared(asked.as_ref(), input, permissions);
-                    Ok((AskResolution::Answered, allowed, answers::hook(id, &ask.event, output)))
+                    let grant = Grant::by_comparison(asked.as_ref(), input, permissions);
+                    Ok((AskResolution::Answered, grant, answers::hook(id, &ask.event, output)))
                 }
                 Err(takes) => wrong("a hook for an event without this output", takes),
             }
         }
         (AskKind::Form(_), Answer::Submit(content)) => {
-            let allowed = Allowed { input: Some(content.clone()), ..Allowed::default() };
-            Ok((AskResolution::Answered, allowed, answers::form(id, "accept", Some(content))))
+            let grant = Grant { input: Some(content.clone()), ..Grant::default() };
+            Ok((AskResolution::Answered, grant, answers::form(id, "accept", Some(content))))
         }
         (AskKind::Form(_), Answer::Decline) => plainly(AskResolution::Denied, answers::form(id, "decline", None)),
         (AskKind::Form(_), Answer::Dismiss) => plainly(AskResolution::Denied, answers::form(id, "cancel", None)),

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::unconstrained;
 use watari_sdk::{
-    Allowed, AskId, AskKind, AskResolution, BlockId, BlockKind, Delta, Event, MessageId, PermissionAsk, RawJson,
+    AskId, AskKind, AskResolution, BlockId, BlockKind, Delta, Event, Grant, MessageId, PermissionAsk, RawJson,
     SessionId, Sink, ToolUseId,
 };
 
@@ -260,6 +260,6 @@ pub(super) fn closed(ask: u64) -> Event {
         summary: permission(ask).summary(),
         resolution: AskResolution::Allowed,
         by: None,
-        allowed: Allowed::default(),
+        grant: Grant::default(),
     }
 }
