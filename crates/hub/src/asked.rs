@@ -51,7 +51,7 @@ fn is_named_by_tool_use(kind: AskTag) -> bool {
 }
 
 /// Records an ask's tool use, and logs how an ask was resolved and by whom, without its content.
-pub(crate) fn note(event: &Event, asked: &mut AskedToolUses) {
+pub(crate) fn observe(event: &Event, asked: &mut AskedToolUses) {
     if let Event::AskOpened { kind, .. } = event {
         let AskSummary { kind, tool_use, .. } = kind.summary();
         tool_use.filter(|_| is_named_by_tool_use(kind)).map(|tool_use| asked.record(&tool_use));

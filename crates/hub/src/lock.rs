@@ -59,7 +59,7 @@ const HOLDER_BYTES_MAX: u64 = 200;
 /// How long to wait for the supervisor of a killed process, which terminates what that process left behind: half a
 /// second for the CLI, and a margin for a busy machine. The release of a lock sends no notification, so the lock is
 /// polled.
-const LET_GO_WITHIN: Duration = Duration::from_secs(5);
+const RELEASED_WITHIN: Duration = Duration::from_secs(5);
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(10);
 
 /// How many times another process may create the file to which a lock moves.
@@ -69,10 +69,10 @@ impl Lock {
     /// Takes the lock of a conversation, which is the same for every front end. The case of the id does not matter.
     ///
     /// If the owner was killed, waits as long as its supervisor may need to terminate what is left. If the owner is
-    /// alive, fails at once.
+    /// alive, fails immediately.
     pub fn of_conversation(locks: &Path, session_id: &str, holder: &str) -> Result<Lock, LockError> {
         let path = locks.join(session_id.to_ascii_lowercase());
-        let deadline = Instant::now() + LET_GO_WITHIN;
+        let deadline = Instant::now() + RELEASED_WITHIN;
         loop {
             // This blocks sweeps for orphans, which hold each lock for a moment.
             let quiet =
@@ -170,7 +170,7 @@ impl Drop for Lock {
             self.file = None;
             remove_if_free(&self.path);
         } else {
-            // If it cannot be removed, the lock is free all the same: the kernel releases it.
+            // If it cannot be removed, the lock is free anyway: the kernel releases it.
             let _removed = fs::remove_file(&self.path);
         }
     }

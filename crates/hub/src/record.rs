@@ -46,6 +46,7 @@ pub enum State {
     /// It ended normally, and can be resumed.
     Ended,
     /// Its host was killed.
+    #[serde(alias = "interrupted")]
     HostKilled,
 }
 

@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::restore::marked_through;
-use super::search::{Place, Search};
+use super::search::{FirstLine, Search};
 use super::storage::Storage;
 use super::stored::{LONG_LINE_BYTES, StoredLine};
 use super::{BEFORE_POSITION, FORMAT};
 use crate::position::Position;
 
-/// How many bytes are read at once.
+/// How many bytes are read in one call.
 const CHUNK_BYTES: usize = 64 * 1024;
 
 /// The maximum length of a line that marks lost events.
@@ -134,7 +134,7 @@ impl Lines {
         Lines { search: Some(Search::new(after, end)), ..Lines::between(storage, end, end) }
     }
 
-    /// Does the same, and finds the first line.
+    /// Like [`Lines::behind`], but finds the first line before it returns.
     pub(crate) fn open(storage: &Arc<Storage>, after: u64, end: u64) -> Result<Lines, ReadError> {
         let (mut lines, mut budget) = (Lines::behind(storage, after, end), usize::MAX);
         while !lines.find(&mut budget)? {
@@ -214,7 +214,7 @@ impl Lines {
     }
 
     /// The start of the first line, if no line was read yet.
-    pub(crate) fn place(&self) -> u64 {
+    pub(crate) fn offset(&self) -> u64 {
         self.file.get_ref().get_ref().at
     }
 
@@ -223,8 +223,8 @@ impl Lines {
         let Some(search) = &mut self.search else { return Ok(true) };
         let (storage, after, end) = (Arc::clone(&self.file.get_ref().get_ref().storage), search.after(), search.end());
         let start = match search.step(&storage, budget).map_err(|source| ReadError::of(&storage, source))? {
-            Some(Place::Line(start)) => start,
-            Some(Place::Damaged(at)) => return Err(ReadError::Damaged { path: self.path(), at }),
+            Some(FirstLine::Line(start)) => start,
+            Some(FirstLine::Damaged(at)) => return Err(ReadError::Damaged { path: self.path(), at }),
             None => return Ok(false),
         };
         // The previous line may be a mark for several numbers.

@@ -9,12 +9,12 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 
 use super::read::behind_position;
-use super::storage::{Place, Storage};
+use super::storage::{PathTarget, Storage};
 use super::{AppendError, BEFORE_POSITION, FORMAT, Lines, Log, line_with, position_of};
 use crate::position::Position;
 use crate::publication::{HostEvent, Publication};
 
-/// How many bytes are written at once.
+/// How many bytes are written in one call.
 const CHUNK_BYTES: usize = 64 * 1024;
 
 /// How much of a line is read to find its position.
@@ -53,10 +53,10 @@ impl Log {
     /// Checks that the file is in its place and ends with the last written line. This needs four system calls, so it is
     /// not done for every event.
     pub(crate) fn examine(&self) -> Result<Option<Damage>, AppendError> {
-        let damage = match self.storage.place() {
-            Ok(Place::ThisFile { bytes }) => self.examine_content(bytes),
-            Ok(Place::Nothing) => Ok(Some(Damage::Deleted)),
-            Ok(Place::AnotherFile) => Ok(Some(Damage::Replaced)),
+        let damage = match self.storage.path_target() {
+            Ok(PathTarget::ThisFile { bytes }) => self.examine_content(bytes),
+            Ok(PathTarget::Nothing) => Ok(Some(Damage::Deleted)),
+            Ok(PathTarget::AnotherFile) => Ok(Some(Damage::Replaced)),
             Err(error) => Err(error),
         };
         damage.map_err(|source| AppendError::Io { path: self.storage.path().to_owned(), source })
@@ -76,7 +76,7 @@ impl Log {
     }
 
     /// Restores the log: writes it to a temporary file, which then replaces it. The new file has the whole lines of the
-    /// old one, which is still open, and the lines in `rescued`, which are numbered and in order. Events in neither are
+    /// old one, which is still open, and the lines in `rescued`, which have positions and are in order. Events in neither are
     /// replaced by a mark. Before anything takes effect, `note_lost` is called with the highest lost number.
     pub(crate) fn restore(
         &mut self,
@@ -85,7 +85,7 @@ impl Log {
     ) -> Result<Option<u64>, AppendError> {
         let path = self.storage.path().to_owned();
         let of = |source| AppendError::of(&path, source);
-        if self.storage.place().map_err(of)? == Place::AnotherFile {
+        if self.storage.path_target().map_err(of)? == PathTarget::AnotherFile {
             return Err(AppendError::Replaced { path });
         }
         let aside = path.with_extension("jsonl~");
@@ -125,7 +125,7 @@ impl Log {
     }
 }
 
-/// Finds the last whole line between two offsets, even if it is glued to an incomplete one.
+/// Finds the last whole line between two offsets, even if it directly follows an incomplete one.
 pub(super) fn last_whole(storage: &Arc<Storage>, start: u64, end: u64) -> io::Result<Option<Position>> {
     let mut lines = Lines::between(storage, start, end);
     let mut last = None;

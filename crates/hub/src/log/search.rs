@@ -14,7 +14,7 @@ const CHUNK_BYTES: usize = 16 * 1024;
 
 /// The start of the first line after a number.
 #[derive(Debug)]
-pub(super) enum Place {
+pub(super) enum FirstLine {
     Line(u64),
     /// The line at this offset has no position.
     Damaged(u64),
@@ -51,21 +51,21 @@ impl Search {
     }
 
     /// Continues until the line is found, or until the budget is used up: then returns none.
-    pub(super) fn step(&mut self, file: &Storage, budget: &mut usize) -> io::Result<Option<Place>> {
+    pub(super) fn step(&mut self, file: &Storage, budget: &mut usize) -> io::Result<Option<FirstLine>> {
         while self.low < self.high {
             if *budget == 0 {
                 return Ok(None);
             }
             let middle = self.low + (self.high - self.low) / 2;
             let Some(start) = self.scan_from(middle, file, budget)? else { continue };
-            let Some(position) = position_at(file, start)? else { return Ok(Some(Place::Damaged(start))) };
+            let Some(position) = position_at(file, start)? else { return Ok(Some(FirstLine::Damaged(start))) };
             if position.seq > self.after {
                 (self.found, self.high) = (start, middle);
             } else {
                 self.low = start + 1;
             }
         }
-        Ok(Some(Place::Line(self.found)))
+        Ok(Some(FirstLine::Line(self.found)))
     }
 
     /// Reads one chunk to find a line that begins between the middle and `high`. If there is none, `high` becomes the

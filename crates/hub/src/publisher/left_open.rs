@@ -1,4 +1,4 @@
-//! Ends what a killed host left open.
+//! Closes what a killed host left open.
 
 use watari_sdk::{AskId, Event};
 
@@ -7,7 +7,8 @@ use crate::publication::HostEvent;
 use crate::snapshot::{Snapshot, SnapshotItem};
 
 impl Publisher {
-    /// Ends what a killed host left open.
+    /// Publishes the events that close what a killed host left open: blocks, messages, asks, prompts, the CLI. Before
+    /// them, reports damage of the record or the log, if there is any.
     pub(crate) fn close_left_open(&mut self) {
         if let Some(message) = self.files.damage.take() {
             tracing::error!("{message}");
