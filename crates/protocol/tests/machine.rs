@@ -121,7 +121,7 @@ fn what_only_the_result_says_is_emitted_and_a_prompt_for_which_nothing_was_done_
     * prompt_accepted {"content":"/compact","entry":"00000000-0000-4000-8000-000000000005","prompt":5}
     * turn_started {"cause":{"prompt":5}}
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000005","session_id":"","message":{"role":"user","content":[{"text":"/compact","type":"text"}]},"parent_tool_use_id":null}
-    * context_injected {"content":"Compacted","replayed":false,"synthetic":false}
+    * context_injected {"content":"Compacted","repeated":false,"synthetic":false}
     * turn_finished {"cause":{"prompt":5},"outcome":{"ending":"completed","subtype":"success"}}
     * became_idle
     * prompt_accepted {"content":"interrupted","entry":"00000000-0000-4000-8000-000000000006","prompt":6}
@@ -1635,9 +1635,9 @@ fn notices_of_the_cli_are_passed_on() {
     * notice_reported {"about":"authentication"}
     * notice_reported {"about":"tool_summary","text":"read two files"}
     * notice_reported {"about":"goal"}
-    * context_injected {"content":"said before","replayed":true,"synthetic":false}
+    * context_injected {"content":"said before","repeated":true,"synthetic":false}
     * tool_returned {"is_error":true,"tool_use":"toolu_1"}
-    * context_injected {"content":[{"text":"go on","type":"text"},{"is_error":true,"tool_use_id":"toolu_1","type":"tool_result"}],"replayed":false,"synthetic":true}
+    * context_injected {"content":[{"text":"go on","type":"text"},{"is_error":true,"tool_use_id":"toolu_1","type":"tool_result"}],"repeated":false,"synthetic":true}
     * notice_reported {"about":"shutting_down","text":"update"}
     "#);
 }
@@ -2023,8 +2023,7 @@ fn only_texts_images_and_documents_are_a_prompt_and_others_are_named_with_their_
     for name in ["tool_result", "tool_use", "thinking", "TEXT", ""] {
         let blocks =
             format!(r#"[{{"type":"text","text":"a"}},{{"type":"{name}","tool_use_id":"toolu_1","content":"yes"}}]"#);
-        let why =
-            format!("x content[1].type is {name:?}: a prompt may contain blocks of type text, image and document");
+        let why = format!("x block 1 of the prompt has the type {name:?}: use blocks of type text, image and document");
         assert_eq!(first_output(&blocks), why);
     }
     for name in ["image", "document"] {

@@ -8,11 +8,12 @@ use crate::event::{AskKind, AskResolution, Event, Grant};
 use crate::id::{AskId, Counter};
 use crate::json::RawJson;
 
-/// How many asks may be open at once. The CLI opens one for each tool and each hook that runs at the same time; more
+/// How many asks may be open at the same time. The CLI opens one for each tool and each hook that runs at the same time; more
 /// than this is a fault of the CLI, and further asks are denied.
 const OPEN_ASKS_MAX: usize = 1024;
 
-/// How many answered asks are stored, to report to late clients who answered. The oldest is dropped.
+/// How many answered asks are remembered, so that a client that answers too late learns who answered first. The oldest
+/// is forgotten.
 const ANSWERED_MAX: usize = 64;
 
 /// The open asks of a session. Each is taken out exactly once.
@@ -90,7 +91,7 @@ impl Asks {
         self.open.iter().find(|ask| ask.id == id)
     }
 
-    /// Returns whether an ask with this CLI id is open.
+    /// Returns whether an ask with this id of the CLI is open.
     pub(super) fn is_open(&self, cli_request_id: &str) -> bool {
         self.open.iter().any(|ask| ask.cli_request_id == cli_request_id)
     }

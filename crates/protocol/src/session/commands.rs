@@ -61,11 +61,11 @@ impl Machine {
         Ok(Accepted::Prompt(id))
     }
 
-    /// Interrupts the running turn. The CLI always receives its plain interrupt, because prompts wait here and not in
-    /// the CLI: so a prompt that was handed over still gets its result. (When told to cancel its queue, the CLI may
-    /// drop that prompt silently.)
+    /// Interrupts the running turn. Even with `cancel_queued`, the CLI receives a plain interrupt: the prompts to
+    /// cancel wait here, and a CLI that is asked to cancel its own queue may silently drop the prompt that it holds,
+    /// without a result.
     ///
-    /// The CLI receives no interrupt when no turn runs. Before its first prompt an interrupt stops nothing; later it
+    /// If no turn runs, the CLI receives nothing. Before its first prompt an interrupt would stop nothing; later it
     /// would end the subagents that work in the background. (Measured on 2.1.325.)
     fn interrupt(&mut self, cancel_queued: bool, now: Instant) -> RequestId {
         let mut cancelled = Vec::new();
@@ -137,7 +137,7 @@ impl Machine {
                 return Err(Refusal::AmbiguousToolName { name: tool.name.clone() });
             }
             self.config.initialize.tools.clone_from(tools);
-            // The server exists even without a tool.
+            // The CLI has the server from now on, even if the list of tools is empty.
             self.config.initialize.tools_can_be_added = true;
         }
         if self.config.initialize.has_tools() {
@@ -147,7 +147,8 @@ impl Machine {
             check_model(model)?;
         }
         let id = self.expect_answer(RequestKind::Other, now);
-        // Recorded before it takes effect: it may change what runs without asking.
+        // The event comes before the line, so that the request is stored before it takes effect: it may change what
+        // runs without asking.
         self.emit(Event::RequestSent { request: id, body: request_record::on_record(request), by });
         self.write(outgoing::request(id, request, &self.config.initialize));
         Ok(Accepted::Request(id))
@@ -177,7 +178,8 @@ impl Machine {
         while let Some(prompt) = self.prompts.drop_next() {
             self.emit(Event::PromptDropped { prompt, reason: DropReason::CliExited });
         }
-        // After the interrupt the CLI withdraws its asks; those that it does not withdraw are denied when stdin closes.
+        // No answers are written: the interrupt makes the CLI withdraw its asks, and the CLI itself denies the others
+        // when its stdin closes.
         self.close_asks();
         if runs {
             let request = self.expect_answer(RequestKind::OwnInterrupt, now);
@@ -266,10 +268,10 @@ fn check_blocks(blocks: &RawJson) -> Result<(), Refusal> {
     if blocks.is_empty() {
         return Err(Refusal::EmptyPrompt);
     }
-    for (place, block) in blocks.iter().enumerate() {
+    for (index, block) in blocks.iter().enumerate() {
         let Head { r#type: kind, text } = serde_json::from_str(block.get()).map_err(|_| Refusal::MalformedBlocks)?;
         if !PROMPT_BLOCKS.contains(&kind.as_str()) {
-            return Err(Refusal::BlockTypeNotAllowed { place, given: kind.chars().take(60).collect() });
+            return Err(Refusal::BlockTypeNotAllowed { index, given: kind.chars().take(60).collect() });
         }
         if kind == "text" && !text.is_some_and(|text| text.get().starts_with('"')) {
             return Err(Refusal::MalformedBlocks);

@@ -73,6 +73,7 @@ impl Machine {
         }
     }
 
+    /// Handles a `user` frame: retracted messages, tool results, and content that the CLI added to the context.
     fn handle_user_frame(&mut self, frame: UserFrame) {
         let parent = frame.parent;
         if let Some(message) = frame.retracted {
@@ -88,8 +89,8 @@ impl Machine {
             });
         }
         if let Some(injected) = frame.injected {
-            let (synthetic, replayed) = (injected.synthetic, injected.replayed);
-            self.emit(Event::ContextInjected { parent, synthetic, replayed, content: injected.content });
+            let (synthetic, repeated) = (injected.synthetic, injected.repeated);
+            self.emit(Event::ContextInjected { parent, synthetic, repeated, content: injected.content });
         }
     }
 
@@ -116,7 +117,7 @@ impl Machine {
             }
             Some(_) | None => TurnCause::Cli,
         };
-        // The interrupt was for everything that was reported as running, also the prompt behind the CLI's own turn.
+        // The interrupt also covers the prompt that waits behind the CLI's own turn: it stays pending for that prompt.
         self.interrupt_sent = was_interrupted && cause == TurnCause::Cli && self.prompts.in_flight().is_some();
         // A message that the CLI did not finish before its result will not continue.
         self.messages.turn_finished(cause, &frame, |event| self.outputs.push_back(Output::Event(event)));
@@ -133,8 +134,9 @@ impl Machine {
         self.continue_closing_after_turn(now);
     }
 
-    /// Returns whether the CLI was ended before it called the model. The CLI then reports the turn as interrupted, or
-    /// its prompt as cancelled or lost, but the exit reason has the cause.
+    /// Returns whether we ended the CLI because another MCP server has the name of our tool server. What the CLI then
+    /// reports about the turn (interrupted, cancelled, lost) is misleading and is not emitted; `CliExited` has the
+    /// reason.
     pub(super) fn was_ended_for_tool_server(&self) -> bool {
         self.exit_reason == ExitReason::ServerNameConflict
     }
@@ -220,14 +222,15 @@ impl Machine {
                 self.own_turn_reported |= was_idle && self.prompts.in_flight().is_none();
                 self.step(Trigger::TurnBegan);
                 if was_idle && self.prompts.in_flight().is_some() && !self.prompt_started {
-                    // An interrupt that the CLI read before has no effect, and a hook may delay the turn's description.
+                    // The interrupt that the CLI read before the turn began has no effect, and a hook may delay the
+                    // turn's `init` frame.
                     self.interrupt_again(now);
                 }
             }
         }
     }
 
-    /// Handles the session's description, which the CLI repeats with every turn.
+    /// Handles the `init` frame, which describes the session. The CLI sends it at the start of every turn.
     fn handle_init(&mut self, session: Box<SessionInfo>, now: Instant) {
         self.tool_server_is_taken = mcp::is_tool_server_taken(&session.mcp_servers());
         if self.tool_server_is_taken && !self.config.initialize.tools.is_empty() {
@@ -240,7 +243,7 @@ impl Machine {
         if !is_own || own_turn_reported {
             self.interrupt_again(now);
         } else if self.interrupt_sent {
-            // The interrupt was for the prompt, not for the turn before it.
+            // The interrupt is for the queued prompt, not for the CLI's own turn before it.
             self.cancel_queued_prompt(now);
         }
         if self.session.as_ref() != Some(&session.session_id) {
@@ -278,6 +281,7 @@ impl Machine {
         }
     }
 
+    /// Handles a request of the CLI: opens an ask, or answers the request immediately.
     fn handle_control_request(&mut self, request: AskRequest<'_>, now: Instant) {
         let id = &*request.request_id;
         if self.asks.is_open(id) {
@@ -289,7 +293,7 @@ impl Machine {
             AskBody::OfToolServer(_) | AskBody::CallCancelled { .. } | AskBody::Known(AskKind::ToolCall(_))
         );
         if is_for_tools && !self.config.initialize.has_tools() {
-            // Another server has that name; it is not ours.
+            // This session has no tool server, so the message is for another server with that name.
             return self.write(answers::unsupported(id, "mcp_message"));
         }
         match request.body {
@@ -348,7 +352,8 @@ impl Machine {
         self.resolve_request(&response.request_id, body);
     }
 
-    /// Handles the answer to a request, or the certainty that none will come. An answer without a request is ignored.
+    /// Handles the CLI's answer to one of our requests, or the fact that none will come. An answer to an unknown request
+    /// is ignored.
     pub(super) fn resolve_request(&mut self, request_id: &str, body: Result<RawJson, RequestFailure>) {
         let request = outgoing::request_of_name(request_id);
         let Some((request, (kind, _))) = request.and_then(|id| Some((id, self.requests.remove(&id)?))) else { return };
@@ -361,7 +366,8 @@ impl Machine {
             (RequestKind::Interrupt { of, cancelled }, Ok(answer)) => {
                 let is_idle = self.cli_state == Some(CliState::Idle) && !self.prompt_started;
                 if is_idle && of == self.prompts.in_flight() && !self.is_queued(of, &answer) {
-                    // The CLI starts a prompt before it answers a later interrupt. It has not started this one.
+                    // The CLI answers an interrupt only after it has started the prompts that it received before. It
+                    // has answered and not started this one, so the prompt is lost.
                     self.prompt_lost();
                     self.went_idle();
                 }
@@ -372,8 +378,8 @@ impl Machine {
         self.emit(Event::RequestAnswered { request, reply });
     }
 
-    /// Handles the answer to the opening request. A CLI that refuses it would run without the requested settings (a
-    /// gate, a schema, a prompt), so the session is ended with the refusal as the reason.
+    /// Handles the answer to the `initialize` request. A CLI that refuses it would run without the requested settings
+    /// (hooks, a schema, a system prompt), so the session is ended with the refusal as the reason.
     fn initialized(&mut self, answer: Result<RawJson, RequestFailure>) {
         match answer {
             Ok(detail) => {

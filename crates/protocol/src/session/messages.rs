@@ -125,7 +125,7 @@ impl Messages {
         }
     }
 
-    /// Handles complete blocks, of the streaming message or of a message that was not streamed.
+    /// Handles an `assistant` frame: complete blocks, of the streaming message or of a message that was not streamed.
     pub(super) fn handle_assistant_frame(&mut self, frame: AssistantFrame<'_>, mut emit: impl FnMut(Event)) {
         let is_replaced = |streaming: &Streaming| streaming.message.0 != *frame.message_id;
         if frame.parent.is_none() && self.streaming.as_ref().is_some_and(is_replaced) {
@@ -154,7 +154,7 @@ impl Messages {
         }
     }
 
-    /// Ends the streaming message, complete or not.
+    /// Ends the streaming message and discards its incomplete blocks.
     pub(super) fn end_streaming(&mut self, mut emit: impl FnMut(Event)) {
         let Some(streaming) = self.streaming.take() else {
             return;
@@ -224,15 +224,15 @@ impl Messages {
         self.streaming.as_mut()?.blocks.iter_mut().rev().find(|block| block.index == index)
     }
 
-    /// Returns the streamed block that a complete block belongs to: one of its kind, and if possible one that is still
-    /// open, because the CLI sends the complete block before its stop. For an empty block the CLI sends no complete
-    /// one.
+    /// Finds the streamed block that a complete block completes: the first of the same kind that is not stopped, or
+    /// else the first of the same kind. (The CLI sends the complete block before the stop. It sends none for an empty
+    /// block, so a block that is stopped and not complete may have been empty.)
     fn take_streamed(&mut self, message: &str, kind: &BlockKind) -> Option<BlockId> {
         let streaming = self.streaming.as_mut().filter(|streaming| streaming.message.0 == message)?;
         let fits = |block: &StreamingBlock| !block.is_complete && block.kind == *kind;
         let open = streaming.blocks.iter().position(|block| fits(block) && !block.is_stopped);
-        let place = open.or_else(|| streaming.blocks.iter().position(fits))?;
-        streaming.blocks[place].is_complete = true;
-        Some(streaming.blocks[place].id)
+        let index = open.or_else(|| streaming.blocks.iter().position(fits))?;
+        streaming.blocks[index].is_complete = true;
+        Some(streaming.blocks[index].id)
     }
 }

@@ -18,7 +18,7 @@ pub(crate) struct AssistantFrame<'a> {
     pub(crate) retracted: Option<MessageId>,
 }
 
-/// Content that was added to the model's context; in practice one tool result per frame, or a remark.
+/// Content that was added to the model's context; in practice one tool result per frame, or a text.
 #[derive(Debug)]
 pub(crate) struct UserFrame {
     pub(crate) parent: Option<ToolUseId>,
@@ -27,14 +27,14 @@ pub(crate) struct UserFrame {
     pub(crate) injected: Option<InjectedContext>,
     /// The tool's own result, if the frame has only one tool result.
     pub(crate) result: Option<RawJson>,
-    /// A message that the API refused after the fact.
+    /// A message that the API withdrew after it was streamed.
     pub(crate) retracted: Option<MessageId>,
 }
 
 #[derive(Debug)]
 pub(crate) struct InjectedContext {
     pub(crate) synthetic: bool,
-    pub(crate) replayed: bool,
+    pub(crate) repeated: bool,
     pub(crate) content: RawJson,
 }
 
@@ -169,7 +169,7 @@ pub(super) fn read_user(line: &str) -> Option<UserFrame> {
         #[serde(default, rename = "isSynthetic")]
         synthetic: Lenient<bool>,
         #[serde(default, rename = "isReplay")]
-        replayed: Lenient<bool>,
+        repeated: Lenient<bool>,
         #[serde(borrow, default)]
         tool_use_result: Option<&'a RawValue>,
         #[serde(default)]
@@ -182,12 +182,12 @@ pub(super) fn read_user(line: &str) -> Option<UserFrame> {
     }
     let line: Line<'_> = serde_json::from_str(line).ok()?;
     let content = line.message.0.content;
-    // Plain text is a remark; a list may contain tool results and remarks.
+    // Plain text is injected context; a list may contain tool results and injected context.
     let parts: Vec<&RawValue> = serde_json::from_str(content.get()).unwrap_or_default();
     let tool_results: Vec<ToolResult> = parts.iter().filter_map(|part| read_tool_result(part)).collect();
     let injected = if tool_results.len() < parts.len() || parts.is_empty() {
-        let (synthetic, replayed) = (line.synthetic.or_default(), line.replayed.or_default());
-        Some(InjectedContext { synthetic, replayed, content: RawJson::copied(content) })
+        let (synthetic, repeated) = (line.synthetic.or_default(), line.repeated.or_default());
+        Some(InjectedContext { synthetic, repeated, content: RawJson::copied(content) })
     } else {
         None
     };
