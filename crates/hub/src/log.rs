@@ -1,9 +1,9 @@
 //! The event log of a session: one line per event, in a file that only grows.
 //!
 //! The first line names the format. Every other line begins with its position, so that it can be found without parsing:
-//! the file is sorted by sequence number, and an event is found by binary search. There is one writer, the holder of the
-//! session's lock. An event counts as stored when `write` has returned: it then survives the end of every process. To
-//! survive a crash of the machine it needs `sync`.
+//! the file is sorted by sequence number, and an event is found by binary search. There is one writer, the holder of
+//! the session's lock. An event counts as stored when `write` has returned: it then survives the end of every process.
+//! To survive a crash of the machine it needs `sync`.
 
 mod read;
 mod restore;

@@ -22,8 +22,8 @@ pub enum HostEvent {
         /// The version of Watari.
         version: &'static str,
     },
-    /// The CLI could not be started. The next prompt tries again, unless this was the host's first start of the CLI: then
-    /// the host stops.
+    /// The CLI could not be started. The next prompt tries again, unless this was the host's first start of the CLI:
+    /// then the host stops.
     StartFailed {
         /// The reason, and what to do.
         message: String,

@@ -45,8 +45,8 @@ pub struct Attachment {
     pub state: HostState,
     /// The last durable event before the live events.
     pub last: Position,
-    /// The client's position. A durable event at or before it that is still delivered is a repetition from the snapshot,
-    /// and must not change the client's position.
+    /// The client's position. A durable event at or before it that is still delivered is a repetition from the
+    /// snapshot, and must not change the client's position.
     pub client_position: Position,
     /// True if the requested position is not one of this log: the replay begins with the first event.
     pub is_gap: bool,
@@ -260,8 +260,8 @@ impl Subscription {
         Ok(None)
     }
 
-    /// Searches the log for the first event of `snapshot_events` and delivers it. Its span is not known, because the log
-    /// was restored.
+    /// Searches the log for the first event of `snapshot_events` and delivers it. Its span is not known, because the
+    /// log was restored.
     fn find_snapshot_event(
         &mut self,
         number: u64,

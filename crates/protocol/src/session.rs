@@ -1,13 +1,15 @@
 //! The state machine of a session. Its inputs are lines of the CLI and commands of clients; its outputs are events and
 //! lines for the CLI.
 //!
-//! It does no I/O and reads no clock. After every `handle_*` call, the caller drains [`Machine::poll_output`]. Events and
-//! lines are in one queue, because their order matters: a line is written only when the events before it are stored.
+//! It does no I/O and reads no clock. After every `handle_*` call, the caller drains [`Machine::poll_output`]. Events
+//! and lines are in one queue, because their order matters: a line is written only when the events before it are
+//! stored.
 
 mod asks;
 mod closing;
 mod commands;
 mod config;
+mod control_requests;
 mod frames;
 mod hand_over;
 mod liveness;

@@ -1,8 +1,8 @@
 //! The CLI's wire format: its keys occur in this folder and nowhere else.
 //!
-//! Reading is tolerant. A frequent type of frame is recognized by the beginning of its line and read directly. Any other
-//! line is first read as a flat [`Frame`], which shows its type. A frame that cannot be read is `Unknown` and passed on
-//! unchanged. Writing is exact.
+//! Reading is tolerant. A frequent type of frame is recognized by the beginning of its line and read directly. Any
+//! other line is first read as a flat [`Frame`], which shows its type. A frame that cannot be read is `Unknown` and
+//! passed on unchanged. Writing is exact.
 
 pub(crate) mod answers;
 pub(crate) mod control;

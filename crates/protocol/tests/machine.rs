@@ -38,6 +38,46 @@ fn the_opening_carries_what_must_not_be_in_arguments() {
     insta::assert_snapshot!(opening(everything), @r#"> {"type":"control_request","request_id":"watari_1","request":{"agents":{"rev":{"prompt":"p"}},"forwardSubagentText":true,"hooks":{"PreToolUse":[{"hookCallbackIds":["watari_hook_2"],"matcher":"Bash","onFailure":"block","timeout":8}],"Stop":[{"hookCallbackIds":["watari_hook_1"],"timeout":65}]},"jsonSchema":{"type":"object"},"sdkMcpServers":["client"],"subtype":"initialize","systemPrompt":[""],"title":"a title"}}"#);
 }
 
+/// The frames come in the order in which 2.1.325 wrote them (recording 12a, without the thinking). docs/events.md prints
+/// the events of this transcript.
+#[test]
+fn the_events_of_one_plain_turn_come_in_this_order() {
+    insta::assert_snapshot!(play(r#"
+        cli ready
+        prompt hello
+        cli running
+        cli init
+        cli {"type":"system","subtype":"status","status":"requesting"}
+        cli event {"type":"message_start","message":{"id":"msg_1","model":"m"}}
+        cli event {"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}
+        cli event {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"hell"}}
+        cli event {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"o wo"}}
+        cli event {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"rld"}}
+        cli {"type":"assistant","message":{"id":"msg_1","content":[{"type":"text","text":"hello world"}]}}
+        cli event {"type":"content_block_stop","index":0}
+        cli event {"type":"message_delta","delta":{"stop_reason":"end_turn"}}
+        cli event {"type":"message_stop"}
+        cli result
+        cli idle
+    "#), @r#"
+    * ready {"cli":{"version":"2.1.325"}}
+    * prompt_accepted {"content":"hello","entry":"00000000-0000-4000-8000-000000000001","prompt":1}
+    * turn_started {"cause":{"prompt":1}}
+    > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"hello","type":"text"}]},"parent_tool_use_id":null}
+    * session_opened {"session":{"cwd":"/w","model":"m","permission_mode":"default","session_id":"11111111-1111-4111-8111-111111111111","tools":["Bash"],"version":"2.1.325"}}
+    * status_changed {"status":"requesting"}
+    * message_started {"message":"msg_1","model":"m"}
+    * block_started {"block":1,"content":{"type":"text"},"index":0,"kind":{"type":"text"},"message":"msg_1"}
+    * block_delta {"at":0,"block":1,"delta":{"text":"hell","type":"text"}}
+    * block_delta {"at":4,"block":1,"delta":{"text":"o wo","type":"text"}}
+    * block_delta {"at":8,"block":1,"delta":{"text":"rld","type":"text"}}
+    * block_finished {"block":1,"content":{"text":"hello world","type":"text"},"message":"msg_1","source":{"cut_short":false,"writer":"model"},"streamed":true}
+    * message_finished {"blocks":[1],"message":"msg_1","stop_reason":"end_turn"}
+    * turn_finished {"cause":{"prompt":1},"outcome":{"ending":"completed","result":"done","subtype":"success","terminal_reason":"completed"}}
+    * became_idle
+    "#);
+}
+
 #[test]
 fn a_prompt_waits_for_the_cli_and_is_reported_from_its_start_to_its_result() {
     insta::assert_snapshot!(play(r#"

@@ -76,8 +76,9 @@ impl Log {
     }
 
     /// Restores the log: writes it to a temporary file, which then replaces it. The new file has the whole lines of the
-    /// old one, which is still open, and the lines in `rescued`, which have positions and are in order. Events in neither are
-    /// replaced by a mark. Before anything takes effect, `note_lost` is called with the highest lost number.
+    /// old one, which is still open, and the lines in `rescued`, which have positions and are in order. Events in
+    /// neither are replaced by a mark. Before anything takes effect, `note_lost` is called with the highest lost
+    /// number.
     pub(crate) fn restore(
         &mut self,
         rescued: &[Arc<[u8]>],

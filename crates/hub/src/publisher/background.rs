@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use tokio::sync::watch;
 use watari_sdk::{Event, RawJson, TaskUpdate};
 
-/// How many tasks are tracked. Further tasks are not: the session counts as busy until the tracked ones have ended, even
-/// if others still run.
+/// How many tasks are tracked. Further tasks are not: the session counts as busy until the tracked ones have ended,
+/// even if others still run.
 const TASKS_MAX: usize = 1024;
 
 /// The background work of a CLI.

@@ -15,8 +15,8 @@ use crate::record::{Record, RecordError};
 use crate::snapshot::{Snapshot, stored_snapshot_change};
 
 impl SessionFiles {
-    /// Restores everything that was removed: folders, locks, record and log. `rescued` are lines of durable events that may be
-    /// missing in the log's file. Returns the highest lost number.
+    /// Restores everything that was removed: folders, locks, record and log. `rescued` are lines of durable events that
+    /// may be missing in the log's file. Returns the highest lost number.
     pub(crate) fn restore(&mut self, rescued: &[Arc<[u8]>]) -> Result<Option<u64>, AppendError> {
         let path = self.log.storage().path().to_owned();
         let failed = |error: OpenSessionError| AppendError::NotRestored { path: path.clone(), why: error.to_string() };

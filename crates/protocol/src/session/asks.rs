@@ -8,8 +8,8 @@ use crate::event::{AskKind, AskResolution, Event, Grant};
 use crate::id::{AskId, Counter};
 use crate::json::RawJson;
 
-/// How many asks may be open at the same time. The CLI opens one for each tool and each hook that runs at the same time; more
-/// than this is a fault of the CLI, and further asks are denied.
+/// How many asks may be open at the same time. The CLI opens one for each tool and each hook that runs at the same
+/// time; more than this is a fault of the CLI, and further asks are denied.
 const OPEN_ASKS_MAX: usize = 1024;
 
 /// How many answered asks are remembered, so that a client that answers too late learns who answered first. The oldest
