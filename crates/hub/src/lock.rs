@@ -6,8 +6,8 @@
 //! The lock of a conversation is shared with the CLI's supervisor through the same open file: it is free when both have
 //! released it, and so never while a process of the session is alive.
 
+mod conversation_locks;
 mod orphans;
-mod place;
 
 use std::fs::{self, File};
 use std::hash::{BuildHasher, RandomState};
@@ -20,9 +20,9 @@ use rustix::fs::{FlockOperation, fcntl_lock, flock};
 use rustix::io::Errno;
 use watari_sdk::files::{LOCK, is_at, open_folder};
 
+pub use conversation_locks::ConversationLocks;
 use orphans::remove_if_free;
 pub use orphans::{SOCKET_PREFIX, Swept, remove_orphans};
-pub use place::ConversationLocks;
 
 /// A lock, held until it is dropped.
 #[derive(Debug)]
@@ -153,13 +153,13 @@ impl Lock {
         }
     }
 
-    /// Whether the lock file is still in its place. If not, another process can take the lock.
+    /// Whether the lock file still has its name. If not, another process can take the lock.
     pub(crate) fn is_in_place(&self) -> bool {
         self.file.as_ref().is_some_and(|file| is_at(file, &self.path))
     }
 }
 
-/// Removes the file. A process that has just opened it finds that it is no longer in its place, and tries again. A file
+/// Removes the file. A process that has just opened it finds that it no longer has its name, and tries again. A file
 /// whose lock the supervisor still holds stays, and is removed as an orphan later.
 impl Drop for Lock {
     fn drop(&mut self) {

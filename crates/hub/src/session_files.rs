@@ -251,7 +251,7 @@ impl SessionFiles {
     }
 
     /// Records that the session runs. The host calls this after it has closed what was left open: if it is killed
-    /// before, the next host closes all of it.
+    /// before, the next host still finds what is open.
     pub(crate) fn record_running(&mut self) -> Result<(), RecordError> {
         self.record.state = State::Running;
         self.record.epoch = self.log.head().epoch;
@@ -279,7 +279,7 @@ impl SessionFiles {
 
     /// Why the conversation is not locked, if it is not: another process could then drive it at the same time.
     pub fn missing_lock_reason(&self) -> Option<&str> {
-        self.conversation_locks.weakness.as_deref()
+        self.conversation_locks.missing_reason.as_deref()
     }
 
     /// Watari's key of the session.

@@ -50,8 +50,8 @@ pub(super) fn was_cut_off(beginning: &[u8]) -> bool {
 }
 
 impl Log {
-    /// Checks that the file is in its place and ends with the last written line. This needs four system calls, so it is
-    /// not done for every event.
+    /// Checks that the file still has its name and ends with the last written line. This needs four system calls, so it
+    /// is not done for every event.
     pub(crate) fn examine(&self) -> Result<Option<Damage>, AppendError> {
         let damage = match self.storage.path_target() {
             Ok(PathTarget::ThisFile { bytes }) => self.examine_content(bytes),
