@@ -21,7 +21,7 @@ use crate::session_files::{Conversation, SessionFiles};
 use crate::subscription::{Attachment, Since};
 use before_ready::CommandsBeforeReady;
 use carrier::{Carrier, CompletedCommand};
-use stopping::{StopRequest, Stopping, hurried, reason_of, reason_published, stopped, stopper};
+use stopping::{StopRequest, Stopping, abort_requested, reason_of, reason_published, stop_requested, stopper};
 
 pub use stopping::Stopper;
 
@@ -277,9 +277,10 @@ impl Host {
         let tools = &mut host_options.program_tools;
         let mut carrier = Carrier { orders: Some(orders), dedup, answers, tools };
         // Created once, outside the loop: most iterations handle one delta and should be cheap.
-        let mut hurried = pin!(hurried(stop.clone()));
-        let (mut running, mut ready, mut stopped) = (pin!(running), pin!(opening.ready()), pin!(stopped(stop)));
-        let (mut is_ready, mut is_hurried, mut stopping, mut failure) = (false, false, None::<Stopping>, None);
+        let mut abort_requested = pin!(abort_requested(stop.clone()));
+        let (mut running, mut ready, mut stop_requested) =
+            (pin!(running), pin!(opening.ready()), pin!(stop_requested(stop)));
+        let (mut is_ready, mut is_aborting, mut stopping, mut failure) = (false, false, None::<Stopping>, None);
         loop {
             let (is_accepting, none_waits) = (is_ready && failure.is_none(), before_ready.is_empty());
             tokio::select! {
@@ -290,34 +291,38 @@ impl Host {
                     is_ready = true;
                     failure = connected.inspect(|_| tracing::info!("Claude Code is ready")).err();
                 }
-                submitted = before_ready.next(), if is_accepting => carrier.carry(submitted),
+                submitted = before_ready.next(), if is_accepting => carrier.submit(submitted),
                 // While earlier commands still wait, newer ones stay in the channel, so that the order is preserved.
                 submitted = next(commands), if !is_accepting || none_waits => {
-                    let closing_command = carrier.take(submitted, (!is_accepting).then_some(&mut *before_ready));
-                    match (closing_command, &stopping) {
-                        (Some(closing_command), None) => stopping = Some(Stopping::by_client(publisher_requests, stopper, closing_command)),
+                    let queue = (!is_accepting).then_some(&mut *before_ready);
+                    match (carrier.register_and_submit(submitted, queue), &stopping) {
+                        (Some(close), None) => {
+                            stopping = Some(Stopping::by_client(publisher_requests, stopper, close));
+                        }
                         // The session is ending already, and an abort speeds that up.
-                        (Some(again), Some(_)) => carrier.carry(again),
+                        (Some(close), Some(_)) => carrier.submit(close),
                         (None, _) => {}
                     }
                 }
-                reason = &mut stopped, if stopping.is_none() => {
+                reason = &mut stop_requested, if stopping.is_none() => {
                     stopping = Some(Stopping::begin(publisher_requests, &reason, None));
                 }
-                () = &mut hurried, if stopping.is_some() && !is_hurried => {
-                    is_hurried = true;
+                () = &mut abort_requested, if stopping.is_some() && !is_aborting => {
+                    is_aborting = true;
                     carrier.abort();
                 }
                 // Clients learn the reason before they see any effect of the end.
-                () = reason_published(&mut stopping) => carrier.end(stopping.as_mut().and_then(|stopping| stopping.closing_command.take())),
-                Some(answered) = carrier.answers.join_next() => carrier.answered(answered),
+                () = reason_published(&mut stopping) => {
+                    carrier.end(stopping.as_mut().and_then(|stopping| stopping.closing_command.take()));
+                }
+                Some(answered) = carrier.answers.join_next() => carrier.complete(answered),
             }
         }
         let is_stopping = stopping.is_some();
         tracing::info!(is_ready, is_stopping, "Claude Code exited");
         // The CLI has exited, so every submitted command gets its outcome soon.
         while let Some(answered) = carrier.answers.join_next().await {
-            carrier.answered(answered);
+            carrier.complete(answered);
         }
         if !is_ready && !is_stopping {
             // The reason why it exited before it was ready is known only now.

@@ -33,7 +33,7 @@ impl CommandsBeforeReady {
     }
 
     /// Queues a registered command; returns it if it ends the session.
-    pub(super) fn take(&mut self, submitted: Given, dedup: &mut CommandDedup) -> Option<Given> {
+    pub(super) fn add(&mut self, submitted: Given, dedup: &mut CommandDedup) -> Option<Given> {
         match submitted.command {
             Command::Close | Command::Abort => return Some(submitted),
             Command::Interrupt { cancel_queued } => {

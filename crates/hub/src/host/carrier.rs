@@ -12,7 +12,7 @@ use crate::command_dedup::{CommandDedup, CommandOrigin, CommandOutcome, Idempote
 pub(super) type CompletedCommand = (Option<IdempotencyKey>, oneshot::Sender<CommandOutcome>, CommandOutcome);
 
 /// Registers a command with the dedup; returns none if it was sent before.
-pub(super) fn begin(dedup: &mut CommandDedup, submitted: Given) -> Option<Given> {
+pub(super) fn register(dedup: &mut CommandDedup, submitted: Given) -> Option<Given> {
     let Given { sender, command, answer } = submitted;
     let retention = match &command {
         Command::Interrupt { .. } => Retention::Interrupt,
@@ -37,21 +37,26 @@ pub(super) struct Carrier<'a> {
 }
 
 impl Carrier<'_> {
-    /// Submits a client's command, or queues it while the CLI is not ready. Returns a command that ends the session.
-    pub(super) fn take(&mut self, submitted: Given, waits_in: Option<&mut CommandsBeforeReady>) -> Option<Given> {
-        let submitted = begin(self.dedup, submitted)?;
-        if let Some(before_ready) = waits_in {
-            return before_ready.take(submitted, self.dedup);
+    /// Registers a client's command, and submits it, or queues it while the CLI is not ready. A command that ends the
+    /// session is not submitted but returned.
+    pub(super) fn register_and_submit(
+        &mut self,
+        submitted: Given,
+        queue: Option<&mut CommandsBeforeReady>,
+    ) -> Option<Given> {
+        let submitted = register(self.dedup, submitted)?;
+        if let Some(before_ready) = queue {
+            return before_ready.add(submitted, self.dedup);
         }
         if let Command::Close | Command::Abort = submitted.command {
             return Some(submitted);
         }
-        self.carry(submitted);
+        self.submit(submitted);
         None
     }
 
     /// Submits a registered command.
-    pub(super) fn carry(&mut self, submitted: Given) {
+    pub(super) fn submit(&mut self, submitted: Given) {
         let Given { sender: CommandOrigin { name, idempotency_key }, mut command, answer } = submitted;
         if let Command::Answer { by, .. } | Command::Request { by, .. } = &mut command {
             *by = Some(name);
@@ -76,7 +81,7 @@ impl Carrier<'_> {
     /// Closes the session with the command that ends it, or else with a close; aborts it if the command queue is full.
     pub(super) fn end(&mut self, closing_command: Option<Given>) {
         if let Some(closing_command) = closing_command {
-            return self.carry(closing_command);
+            return self.submit(closing_command);
         }
         let closes = self.orders.as_ref().is_some_and(|orders| orders.submit(Command::Close).is_ok());
         if !closes {
@@ -92,7 +97,7 @@ impl Carrier<'_> {
         }
     }
 
-    pub(super) fn answered(&mut self, answered: Result<CompletedCommand, JoinError>) {
+    pub(super) fn complete(&mut self, answered: Result<CompletedCommand, JoinError>) {
         // A task that waits for an outcome does not panic and is not aborted.
         if let Ok((idempotency_key, answer, outcome)) = answered {
             self.dedup.complete(idempotency_key.as_ref(), answer, &outcome);

@@ -5,8 +5,8 @@ use std::future::poll_fn;
 
 use watari_sdk::{Accepted, Command, Event, NextProcessRequest, Request, RequestId, RequestReply, Sink, bypass_gate};
 
-use super::carrier::begin;
-use super::stopping::{CLOSED, stopped};
+use super::carrier::register;
+use super::stopping::{CLOSED, stop_requested};
 use super::{Given, Host};
 use crate::command_dedup::CommandOutcome;
 use crate::publication::HostEvent;
@@ -23,13 +23,13 @@ impl Host {
             let submitted = tokio::select! {
                 // Every branch is cancel-safe: commands that are not received stay queued.
                 () = poll_fn(|context| publisher.poll_work(context)) => continue,
-                reason = stopped(stop) => {
+                reason = stop_requested(stop) => {
                     self.publisher.publish(HostEvent::HostStopping { reason });
                     return None;
                 }
                 // Commands that arrived during a failed start of the CLI.
                 submitted = before_ready.next() => Some(submitted),
-                submitted = commands.recv(), if none_waits => begin(dedup, submitted?),
+                submitted = commands.recv(), if none_waits => register(dedup, submitted?),
             };
             let Some(submitted) = submitted else { continue };
             self.publisher.verify();

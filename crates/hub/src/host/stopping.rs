@@ -56,7 +56,7 @@ pub(super) fn reason_of(stop: &watch::Receiver<StopRequest>) -> Option<String> {
 }
 
 /// Waits until the host is to stop, and returns the reason.
-pub(super) async fn stopped(stop: &mut watch::Receiver<StopRequest>) -> String {
+pub(super) async fn stop_requested(stop: &mut watch::Receiver<StopRequest>) -> String {
     match stop.wait_for(|stop| stop.reason.is_some()).await.map(|stop| stop.reason.clone()) {
         Ok(reason) => reason.unwrap_or_default(),
         // All stoppers are dropped.
@@ -65,7 +65,7 @@ pub(super) async fn stopped(stop: &mut watch::Receiver<StopRequest>) -> String {
 }
 
 /// Waits until the host is to stop immediately.
-pub(super) async fn hurried(mut stop: watch::Receiver<StopRequest>) {
+pub(super) async fn abort_requested(mut stop: watch::Receiver<StopRequest>) {
     if stop.wait_for(|stop| stop.is_abort).await.is_err() {
         // All stoppers are dropped.
         std::future::pending().await
