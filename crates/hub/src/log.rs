@@ -265,7 +265,7 @@ impl Log {
         Err(AppendError::Limit { path: self.storage.path().to_owned(), bytes_max })
     }
 
-    /// Continues numbering after this number.
+    /// Continues the numbering after this sequence number.
     pub(crate) fn continue_after(&mut self, seq: u64) {
         self.last.seq = self.last.seq.max(seq);
     }

@@ -129,10 +129,9 @@ impl Snapshot {
         &self.asks
     }
 
-    /// The events of open asks up to a number.
-    pub(crate) fn asks_up_to(&self, number: u64) -> VecDeque<StoredEvent> {
-        let asks =
-            self.items.iter().filter(|(item, opened)| matches!(item, SnapshotItem::Ask(_)) && opened.seq <= number);
+    /// The events of open asks up to a sequence number.
+    pub(crate) fn asks_up_to(&self, seq: u64) -> VecDeque<StoredEvent> {
+        let asks = self.items.iter().filter(|(item, opened)| matches!(item, SnapshotItem::Ask(_)) && opened.seq <= seq);
         asks.map(|(_, opened)| *opened).collect()
     }
 
@@ -306,11 +305,11 @@ mod tests {
     fn what_has_ended_is_not_in_the_snapshot() {
         let mut snapshot = Snapshot::default();
         let numbers = |snapshot: &Snapshot| snapshot.events().iter().map(|event| event.seq).collect::<Vec<_>>();
-        for (number, item) in [SnapshotItem::Session, SnapshotItem::Cli, SnapshotItem::Prompt(1), SnapshotItem::Turn]
+        for (seq, item) in [SnapshotItem::Session, SnapshotItem::Cli, SnapshotItem::Prompt(1), SnapshotItem::Turn]
             .into_iter()
             .enumerate()
         {
-            snapshot.observe((number as u64).into(), SnapshotChange::Begins(item));
+            snapshot.observe((seq as u64).into(), SnapshotChange::Begins(item));
         }
         snapshot.observe(4.into(), SnapshotChange::Asks(9, summary()));
         snapshot.observe(7.into(), SnapshotChange::Begins(SnapshotItem::Prompt(2)));

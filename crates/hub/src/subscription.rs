@@ -61,7 +61,7 @@ pub struct Attachment {
 /// What is delivered before live events.
 #[derive(Debug)]
 pub(crate) struct Backlog {
-    /// All events after this number.
+    /// All events after this sequence number.
     pub(crate) after: Option<u64>,
     /// Then these earlier events of the snapshot.
     pub(crate) snapshot_events: VecDeque<StoredEvent>,
@@ -264,22 +264,22 @@ impl Subscription {
     /// log was restored.
     fn find_snapshot_event(
         &mut self,
-        number: u64,
+        seq: u64,
         budget: &mut usize,
         deliver: &mut impl FnMut(&[u8]),
     ) -> Result<Option<StoredLine>, ReadError> {
         let search = self.search.take();
-        let mut lines = search.unwrap_or_else(|| Lines::behind(&self.storage, number.saturating_sub(1), self.end));
+        let mut lines = search.unwrap_or_else(|| Lines::behind(&self.storage, seq.saturating_sub(1), self.end));
         // A lost event is not found; the line after it is not the one searched for.
         match lines.next_within(budget)? {
             Step::Unfinished => {
                 self.search = Some(lines);
                 return Ok(None);
             }
-            Step::Line(line) if position_of(line).is_some_and(|found| found.seq == number) => {
+            Step::Line(line) if position_of(line).is_some_and(|found| found.seq == seq) => {
                 self.deliver_line(line, deliver)
             }
-            Step::Long(long) if long.position().seq == number => {
+            Step::Long(long) if long.position().seq == seq => {
                 self.snapshot_events.pop_front();
                 return Ok(Some(self.advance_past(long)));
             }

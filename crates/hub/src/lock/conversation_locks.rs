@@ -1,5 +1,5 @@
-//! The folder of conversation locks. It is beside the conversations, so that every process that can drive a conversation
-//! finds its lock, whatever its state folder is.
+//! The folder of conversation locks. It is beside the conversations, so that every process that can drive a
+//! conversation finds its lock, whatever its state folder is.
 
 use std::path::{Path, PathBuf};
 

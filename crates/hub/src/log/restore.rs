@@ -78,7 +78,7 @@ impl Log {
     /// Restores the log: writes it to a temporary file, which then replaces it. The new file has the whole lines of the
     /// old one, which is still open, and the lines in `rescued`, which have positions and are in order. Events in
     /// neither are replaced by a mark. Before anything takes effect, `note_lost` is called with the highest lost
-    /// number.
+    /// sequence number.
     pub(crate) fn restore(
         &mut self,
         rescued: &[Arc<[u8]>],
@@ -151,9 +151,9 @@ struct Written {
     buffer: Vec<u8>,
     bytes: u64,
     last_line: (u64, Position),
-    /// The last number that has an event or a mark.
+    /// The last sequence number that has an event or a mark.
     through: u64,
-    /// The highest number that was lost now.
+    /// The highest sequence number that was lost now.
     lost_through: Option<u64>,
 }
 
@@ -175,7 +175,7 @@ impl Written {
         Ok(())
     }
 
-    /// Writes a mark if the numbers before this one are missing.
+    /// Writes a mark if the sequence numbers before this one are missing.
     fn mark_lost_before(&mut self, seq: u64) -> io::Result<()> {
         let first = Position { epoch: self.last_line.1.epoch.max(1), seq: self.through + 1 };
         if first.seq >= seq {
@@ -206,7 +206,7 @@ impl Written {
     }
 }
 
-/// The last lost number, if the line is a mark.
+/// The last lost sequence number, if the line is a mark.
 pub(crate) fn marked_through(line: &[u8]) -> Option<u64> {
     #[derive(serde::Deserialize)]
     struct Mark {

@@ -1,4 +1,4 @@
-//! Finds the first line after a number, in steps that each read little: a line on the way may be long.
+//! Finds the first line after a sequence number, in steps that each read little: a line on the way may be long.
 
 use std::io;
 
@@ -12,7 +12,7 @@ const FIRST_CHUNK_BYTES: usize = 4096;
 /// How many bytes are read after that.
 const CHUNK_BYTES: usize = 16 * 1024;
 
-/// The start of the first line after a number.
+/// The start of the first line after a sequence number.
 #[derive(Debug)]
 pub(super) enum FirstLine {
     Line(u64),
@@ -20,16 +20,16 @@ pub(super) enum FirstLine {
     Damaged(u64),
 }
 
-/// A binary search, because numbers only grow. No byte is read twice in search of a newline.
+/// A binary search, because sequence numbers only grow. No byte is read twice in search of a newline.
 #[derive(Debug)]
 pub(super) struct Search {
     after: u64,
     end: u64,
-    /// No line that begins before this offset is after the number.
+    /// No line that begins before this offset is after the sequence number.
     low: u64,
     /// No line begins between this offset and `found`.
     high: u64,
-    /// A line after the number begins here, or this is the end.
+    /// A line after the sequence number begins here, or this is the end.
     found: u64,
     /// If the scan from the middle is not finished: it found no newline up to this offset.
     scanned: Option<u64>,
@@ -40,7 +40,7 @@ impl Search {
         Search { after, end, low: FORMAT.len() as u64, high: end, found: end, scanned: None }
     }
 
-    /// The number after which it searches.
+    /// The sequence number after which it searches.
     pub(super) fn after(&self) -> u64 {
         self.after
     }

@@ -16,7 +16,7 @@ use crate::snapshot::{Snapshot, stored_snapshot_change};
 
 impl SessionFiles {
     /// Restores everything that was removed: folders, locks, record and log. `rescued` are lines of durable events that
-    /// may be missing in the log's file. Returns the highest lost number.
+    /// may be missing in the log's file. Returns the highest lost sequence number.
     pub(crate) fn restore(&mut self, rescued: &[Arc<[u8]>]) -> Result<Option<u64>, AppendError> {
         let path = self.log.storage().path().to_owned();
         let failed = |error: OpenSessionError| AppendError::NotRestored { path: path.clone(), why: error.to_string() };
@@ -49,7 +49,7 @@ fn note_lost(record: &mut Record, path: &Path, lost: u64) -> Result<(), RecordEr
 }
 
 /// Returns what was left open. If another program changed the log, under a host that was killed before it noticed or
-/// while there was no host, restores it: lost events are marked in it, and no number is assigned twice.
+/// while there was no host, restores it: lost events are marked in it, and no sequence number is assigned twice.
 pub(super) fn read_or_restore(
     log: &mut Log,
     record: &mut Record,
@@ -91,7 +91,7 @@ fn read_left_open(log: &Log, ends: &mut Vec<Position>) -> Result<Snapshot, ReadE
     let mut lines = log.after(end)?;
     let (mut through, mut at) = (end.seq, lines.offset());
     while let Some(line) = lines.next()? {
-        // Every number follows the previous one, or a mark that says which are lost.
+        // Every sequence number follows the previous one, or a mark that says which are lost.
         let follows = |position: &Position| position.seq == through + 1;
         let is_whole = serde_json::from_slice::<&RawValue>(line).is_ok();
         let Some(position) = position_of(line).filter(follows).filter(|_| is_whole) else {
