@@ -143,7 +143,8 @@ These are the events of Watari's own dialect, called *native*. There are two way
 - The Rust crate `watari-sdk` emits the same events as values: `ask_opened` is `Event::AskOpened { ask, kind }`.
 
 You do not need this page for `watari stdio` and for the first socket of `watari socket`. They use other messages, which
-[clients/stdio.md](clients/stdio.md) and [clients/socket.md](clients/socket.md) describe.
+[clients/stdio.md](clients/stdio.md) and [clients/socket.md](clients/socket.md) describe; a message with the same name,
+such as `ready`, can mean something else there.
 
 Words:
 

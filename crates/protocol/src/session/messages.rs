@@ -72,7 +72,7 @@ impl Messages {
             }
             StreamFrame::BlockStarted { index, content } => self.start_block(index, content, emit),
             StreamFrame::BlockDelta { index, delta, has_lone_surrogate } => {
-                self.grow_block(index, delta, has_lone_surrogate, emit)
+                self.append_delta(index, delta, has_lone_surrogate, emit)
             }
             StreamFrame::MessageChanged { stop_reason } => {
                 if let Some(streaming) = &mut self.streaming {
@@ -162,10 +162,10 @@ impl Messages {
         for block in streaming.blocks.iter().filter(|block| !block.is_complete) {
             emit(Event::BlockDiscarded { block: block.id });
         }
-        let whole = streaming.blocks.iter().filter(|block| block.is_complete);
+        let complete = streaming.blocks.iter().filter(|block| block.is_complete);
         emit(Event::MessageFinished {
             message: streaming.message,
-            blocks: whole.map(|block| block.id).collect(),
+            blocks: complete.map(|block| block.id).collect(),
             stop_reason: streaming.stop_reason,
         });
     }
@@ -194,7 +194,7 @@ impl Messages {
         });
     }
 
-    fn grow_block(
+    fn append_delta(
         &mut self,
         index: u64,
         delta: StreamDelta<'_>,
@@ -204,14 +204,14 @@ impl Messages {
         // The complete block already contains deltas that arrive after it.
         let Some(block) = self.block_at(index).filter(|block| !block.is_complete) else { return };
         let must_join = has_lone_surrogate || block.joiner.is_waiting();
-        let mut whole = |text: Text<'_>| if must_join { block.joiner.join(&text) } else { text.into_string() };
+        let mut joined = |text: Text<'_>| if must_join { block.joiner.join(&text) } else { text.into_string() };
         let delta = match delta {
-            StreamDelta::Text(text) => Delta::Text(whole(text)),
-            StreamDelta::Thinking(text) => Delta::Thinking(whole(text)),
-            StreamDelta::Input(text) => Delta::Input(whole(text)),
+            StreamDelta::Text(text) => Delta::Text(joined(text)),
+            StreamDelta::Thinking(text) => Delta::Thinking(joined(text)),
+            StreamDelta::Input(text) => Delta::Input(joined(text)),
         };
         if must_join && delta.text().is_empty() {
-            // It was half a character, which is emitted with its other half.
+            // The delta was a lone surrogate, which is emitted with its partner.
             return;
         }
         let at = block.characters;
@@ -220,7 +220,7 @@ impl Messages {
     }
 
     fn block_at(&mut self, index: u64) -> Option<&mut StreamingBlock> {
-        // The newest block is the one that grows, so search from the end.
+        // Deltas are for the newest block, so search from the end.
         self.streaming.as_mut()?.blocks.iter_mut().rev().find(|block| block.index == index)
     }
 

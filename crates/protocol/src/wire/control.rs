@@ -38,7 +38,7 @@ pub(crate) enum AskBody<'a> {
     },
 }
 
-/// The kind of ask, as far as it determines the form of a denial.
+/// Which form the denial of an ask has.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Gate {
     Permission,
