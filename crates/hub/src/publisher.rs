@@ -126,7 +126,7 @@ impl Publisher {
         if self.storage_failure.is_none() {
             match self.store_and_publish(&publication) {
                 Ok(()) => return,
-                Err(error) => self.storage_failed(&error),
+                Err(error) => self.report_storage_failure(&error),
             }
         }
         self.queue_unstored(publication);

@@ -33,19 +33,20 @@ impl Publisher {
         }
     }
 
-    pub(super) fn storage_failed(&mut self, error: &AppendError) {
-        let message = self.fail(error);
+    /// Records that events cannot be stored, and reports it to the clients.
+    pub(super) fn report_storage_failure(&mut self, error: &AppendError) {
+        let message = self.record_storage_failure(error);
         tracing::error!("{message}");
         // An ephemeral event is not stored, so this cannot fail.
         let _published = self.store_and_publish(&Publication::Host(HostEvent::StorageFailed { message }));
     }
 
-    /// Publishes an event if it can be stored now, and refuses it without a trace if not.
+    /// Publishes an event if it can be stored now. Otherwise refuses it, and does not queue it.
     pub(crate) fn publish_if_stored(&mut self, event: Event) -> Result<(), Refusal> {
         if self.storage_failure.is_none()
             && let Err(error) = self.store_and_publish(&event.into())
         {
-            self.storage_failed(&error);
+            self.report_storage_failure(&error);
         }
         match &self.storage_failure {
             Some((why, _)) => Err(Refusal::LogUnavailable { why: why.clone() }),
@@ -53,8 +54,8 @@ impl Publisher {
         }
     }
 
-    /// Records why events cannot be stored, and when to try again.
-    fn fail(&mut self, error: &AppendError) -> String {
+    /// Records why events cannot be stored, and when to try again. Returns the message for the clients.
+    fn record_storage_failure(&mut self, error: &AppendError) -> String {
         let message = format!("{error}; retrying every second: {}", remedy(error));
         self.storage_failure = Some((message.clone(), Box::pin(tokio::time::sleep(RETRIED_EVERY))));
         self.storage_failure_sender.send_replace(Some(error.to_string()));
@@ -68,7 +69,7 @@ impl Publisher {
         if self.storage_failure.is_none()
             && let Err(error) = self.restore_if_damaged()
         {
-            self.storage_failed(&error);
+            self.report_storage_failure(&error);
         }
     }
 
@@ -100,7 +101,7 @@ impl Publisher {
     /// and when the session ends. After a failure the waiting events are lost; of them, clients receive only the one
     /// that says why the host stops.
     pub(crate) fn flush(&mut self) -> Result<(), AppendError> {
-        // The rest is small, and may exceed the log's limit.
+        // The rest is small, and may exceed the log's limit. (`process_starting` resets this.)
         self.is_closing = true;
         self.verify();
         if self.storage_failure.is_none() {
@@ -120,7 +121,7 @@ impl Publisher {
     /// Stores the waiting events, as far as possible.
     pub(super) fn store_waiting(&mut self) -> Result<(), AppendError> {
         self.restore_if_damaged().and_then(|()| self.store_in_order()).inspect_err(|error| {
-            let _known = self.fail(error);
+            let _known = self.record_storage_failure(error);
         })?;
         self.storage_failure = None;
         self.storage_failure_sender.send_replace(None);
