@@ -51,17 +51,17 @@ fn is_named_by_tool_use(kind: AskTag) -> bool {
 }
 
 /// Records an ask's tool use, and logs how an ask was resolved and by whom, without its content.
-pub(crate) fn note(event: &Event, asked: &mut AskedToolUses) {
+pub(crate) fn observe(event: &Event, asked: &mut AskedToolUses) {
     if let Event::AskOpened { kind, .. } = event {
         let AskSummary { kind, tool_use, .. } = kind.summary();
         tool_use.filter(|_| is_named_by_tool_use(kind)).map(|tool_use| asked.record(&tool_use));
     } else if let Event::RequestSent { request, body, by } = event {
         let subtype = subtype_of(body);
         tracing::info!(%request, ?subtype, ?by, "request sent");
-    } else if let Event::AskResolved { ask, summary, resolution, by, allowed } = event {
+    } else if let Event::AskResolved { ask, summary, resolution, by, grant } = event {
         let tool: Option<String> = summary.tool.as_ref().map(|tool| tool.chars().take(TOOL_SHOWN_CHARACTERS).collect());
-        let rules = allowed.permissions.is_some();
-        let (kind, edited) = (summary.kind, allowed.edited);
+        let rules = grant.permissions.is_some();
+        let (kind, edited) = (summary.kind, grant.edited);
         // Debug formatting escapes control characters in names that come from clients and from the CLI.
         tracing::info!(%ask, ?kind, ?tool, ?resolution, ?by, edited, rules, "ask resolved");
     }

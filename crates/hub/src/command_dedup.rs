@@ -9,8 +9,8 @@ use watari_sdk::Accepted;
 /// How many completed commands are remembered per client. The oldest is forgotten first.
 const REMEMBERED_MAX: usize = 1024;
 
-/// How many interrupts are remembered per client. They are counted apart, so that they do not displace prompts: most
-/// interrupts stop nothing.
+/// How many interrupts are remembered per client. Clients send many of them, and most have no effect; they have their
+/// own limit, so that they do not displace remembered prompts.
 const INTERRUPTS_MAX: usize = 64;
 
 /// For how many clients commands are remembered. Clients without a name are forgotten first, because they cannot come
@@ -68,19 +68,19 @@ struct ClientCommands {
     last: u64,
 }
 
-/// How long a command has to be remembered.
+/// Which limit applies to a completed command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// It does harm if it is carried out twice.
-    Ordinary,
-    /// It stops what is running, which is usually nothing.
+pub(crate) enum Retention {
+    /// [`REMEMBERED_MAX`].
+    Normal,
+    /// [`INTERRUPTS_MAX`].
     Interrupt,
 }
 
 #[derive(Debug)]
 struct DedupEntry {
     fingerprint: u64,
-    kind: Kind,
+    retention: Retention,
     /// None while the command is being carried out.
     accepted: Option<Accepted>,
     waiting: Vec<oneshot::Sender<CommandOutcome>>,
@@ -88,11 +88,11 @@ struct DedupEntry {
 
 /// Whether a command is to be carried out.
 #[derive(Debug)]
-pub(crate) enum Begun {
+pub(crate) enum Registration {
     /// The command is new.
     New(oneshot::Sender<CommandOutcome>),
     /// The command was sent before. Its sender gets the outcome of the first one.
-    Known,
+    Duplicate,
 }
 
 impl CommandDedup {
@@ -100,18 +100,18 @@ impl CommandDedup {
     pub(crate) fn begin(
         &mut self,
         idempotency_key: Option<&IdempotencyKey>,
-        kind: Kind,
+        retention: Retention,
         answer: oneshot::Sender<CommandOutcome>,
-    ) -> Begun {
-        let Some(idempotency_key) = idempotency_key else { return Begun::New(answer) };
+    ) -> Registration {
+        let Some(idempotency_key) = idempotency_key else { return Registration::New(answer) };
         self.commands_so_far += 1;
         let client = self.clients.entry(idempotency_key.client.clone()).or_default();
         client.last = self.commands_so_far;
         let Some(command) = client.commands.get_mut(&idempotency_key.id) else {
             let command =
-                DedupEntry { fingerprint: idempotency_key.fingerprint, kind, accepted: None, waiting: Vec::new() };
+                DedupEntry { fingerprint: idempotency_key.fingerprint, retention, accepted: None, waiting: Vec::new() };
             client.commands.insert(idempotency_key.id.clone(), command);
-            return Begun::New(answer);
+            return Registration::New(answer);
         };
         let sent = match command.accepted {
             _ if command.fingerprint != idempotency_key.fingerprint => {
@@ -125,7 +125,7 @@ impl CommandDedup {
         };
         // The sender may have disconnected.
         drop(sent);
-        Begun::Known
+        Registration::Duplicate
     }
 
     /// Completes a command that was carried out or refused. A refused command can be sent again.
@@ -154,9 +154,9 @@ impl CommandDedup {
     /// Forgets clients above the limit, except those with a command in progress.
     fn forget_clients(&mut self) {
         while self.clients.len() > CLIENTS_MAX {
-            let settled = self.clients.iter().filter(|(_, client)| client.is_settled());
+            let idle = self.clients.iter().filter(|(_, client)| client.has_nothing_pending());
             let silent =
-                settled.min_by_key(|(identity, client)| (matches!(identity, ClientIdentity::Named(_)), client.last));
+                idle.min_by_key(|(identity, client)| (matches!(identity, ClientIdentity::Named(_)), client.last));
             let Some(silent) = silent.map(|(identity, _)| identity.clone()) else { return };
             self.clients.remove(&silent);
         }
@@ -172,9 +172,9 @@ impl ClientCommands {
         let Some(command) = self.commands.get_mut(id) else { return Vec::new() };
         command.accepted = Some(*accepted);
         let waiting = std::mem::take(&mut command.waiting);
-        let (oldest, remembered_max) = match command.kind {
-            Kind::Ordinary => (&mut self.oldest, REMEMBERED_MAX),
-            Kind::Interrupt => (&mut self.oldest_interrupts, INTERRUPTS_MAX),
+        let (oldest, remembered_max) = match command.retention {
+            Retention::Normal => (&mut self.oldest, REMEMBERED_MAX),
+            Retention::Interrupt => (&mut self.oldest_interrupts, INTERRUPTS_MAX),
         };
         oldest.push_back(id.to_owned());
         while oldest.len() > remembered_max {
@@ -184,7 +184,7 @@ impl ClientCommands {
     }
 
     /// Whether no command is in progress.
-    fn is_settled(&self) -> bool {
+    fn has_nothing_pending(&self) -> bool {
         self.commands.len() == self.oldest.len() + self.oldest_interrupts.len()
     }
 }
@@ -203,7 +203,10 @@ mod tests {
         for client in [ClientIdentity::Named("client 2".into()), ClientIdentity::Connection(2)] {
             let command = IdempotencyKey { client, ..idempotency_key("1", 7) };
             let (answer, _) = oneshot::channel();
-            assert!(matches!(dedup.begin(Some(&command), Kind::Ordinary, answer), Begun::New(_)), "{command:?}");
+            assert!(
+                matches!(dedup.begin(Some(&command), Retention::Normal, answer), Registration::New(_)),
+                "{command:?}"
+            );
         }
     }
 
@@ -212,19 +215,24 @@ mod tests {
         let mut dedup = CommandDedup::default();
         let command = idempotency_key("1", 7);
         let (first, mut received_first) = oneshot::channel();
-        let Begun::New(first) = dedup.begin(Some(&command), Kind::Ordinary, first) else { panic!("it is new") };
+        let Registration::New(first) = dedup.begin(Some(&command), Retention::Normal, first) else {
+            panic!("it is new")
+        };
         // The command is sent again while it is carried out, and after it.
         let (second, mut received_second) = oneshot::channel();
-        assert!(matches!(dedup.begin(Some(&command), Kind::Ordinary, second), Begun::Known));
+        assert!(matches!(dedup.begin(Some(&command), Retention::Normal, second), Registration::Duplicate));
         dedup.complete(Some(&command), first, &Ok(Accepted::Done));
         assert_eq!(received_first.try_recv().unwrap(), Ok(Accepted::Done));
         assert_eq!(received_second.try_recv().unwrap(), Ok(Accepted::Done));
         let (third, mut received_third) = oneshot::channel();
-        assert!(matches!(dedup.begin(Some(&command), Kind::Ordinary, third), Begun::Known));
+        assert!(matches!(dedup.begin(Some(&command), Retention::Normal, third), Registration::Duplicate));
         assert_eq!(received_third.try_recv().unwrap(), Ok(Accepted::Done));
         // A different command with the same id.
         let (other, mut received_other) = oneshot::channel();
-        assert!(matches!(dedup.begin(Some(&idempotency_key("1", 8)), Kind::Ordinary, other), Begun::Known));
+        assert!(matches!(
+            dedup.begin(Some(&idempotency_key("1", 8)), Retention::Normal, other),
+            Registration::Duplicate
+        ));
         assert_eq!(received_other.try_recv().unwrap(), Err("the id \"1\" was used for another command".to_owned()));
     }
 
@@ -233,7 +241,8 @@ mod tests {
         let mut dedup = CommandDedup::default();
         for _ in 0..2 {
             let (answer, _) = oneshot::channel();
-            let Begun::New(answer) = dedup.begin(Some(&idempotency_key("1", 7)), Kind::Ordinary, answer) else {
+            let Registration::New(answer) = dedup.begin(Some(&idempotency_key("1", 7)), Retention::Normal, answer)
+            else {
                 panic!("it is new")
             };
             dedup.complete(Some(&idempotency_key("1", 7)), answer, &Err("no".to_owned()));
@@ -241,22 +250,24 @@ mod tests {
         for number in 0..2 * REMEMBERED_MAX {
             let command = idempotency_key(&number.to_string(), 7);
             let (answer, _) = oneshot::channel();
-            let Begun::New(answer) = dedup.begin(Some(&command), Kind::Ordinary, answer) else { panic!("it is new") };
+            let Registration::New(answer) = dedup.begin(Some(&command), Retention::Normal, answer) else {
+                panic!("it is new")
+            };
             dedup.complete(Some(&command), answer, &Ok(Accepted::Done));
         }
         let client = &dedup.clients[&idempotency_key("1", 7).client];
-        assert_eq!((client.commands.len(), client.is_settled()), (REMEMBERED_MAX, true));
+        assert_eq!((client.commands.len(), client.has_nothing_pending()), (REMEMBERED_MAX, true));
     }
 
     /// Sends a command and completes it. Returns whether it was new.
     fn carry_out(dedup: &mut CommandDedup, client: ClientIdentity, id: &str) -> bool {
-        carry_out_as(Kind::Ordinary, dedup, client, id)
+        carry_out_as(Retention::Normal, dedup, client, id)
     }
 
-    fn carry_out_as(kind: Kind, dedup: &mut CommandDedup, client: ClientIdentity, id: &str) -> bool {
+    fn carry_out_as(retention: Retention, dedup: &mut CommandDedup, client: ClientIdentity, id: &str) -> bool {
         let command = IdempotencyKey { client, ..idempotency_key(id, 7) };
         let (answer, _) = oneshot::channel();
-        let Begun::New(answer) = dedup.begin(Some(&command), kind, answer) else { return false };
+        let Registration::New(answer) = dedup.begin(Some(&command), retention, answer) else { return false };
         dedup.complete(Some(&command), answer, &Ok(Accepted::Done));
         true
     }
@@ -278,11 +289,11 @@ mod tests {
         let app = || ClientIdentity::Named("my-app".into());
         assert!(carry_out(&mut dedup, app(), "m1"));
         for number in 0..2 * REMEMBERED_MAX {
-            assert!(carry_out_as(Kind::Interrupt, &mut dedup, app(), &number.to_string()));
+            assert!(carry_out_as(Retention::Interrupt, &mut dedup, app(), &number.to_string()));
         }
         assert!(!carry_out(&mut dedup, app(), "m1"));
         // The last interrupt does not stop anything that began after it.
-        assert!(!carry_out_as(Kind::Interrupt, &mut dedup, app(), &(2 * REMEMBERED_MAX - 1).to_string()));
+        assert!(!carry_out_as(Retention::Interrupt, &mut dedup, app(), &(2 * REMEMBERED_MAX - 1).to_string()));
         assert_eq!(dedup.clients[&app()].commands.len(), INTERRUPTS_MAX + 1);
     }
 
@@ -294,7 +305,9 @@ mod tests {
         // Its command is in progress all the time.
         let (answer, mut received) = oneshot::channel();
         let slow = IdempotencyKey { client: connection(0), ..idempotency_key("slow", 7) };
-        let Begun::New(answer) = dedup.begin(Some(&slow), Kind::Ordinary, answer) else { panic!("it is new") };
+        let Registration::New(answer) = dedup.begin(Some(&slow), Retention::Normal, answer) else {
+            panic!("it is new")
+        };
         assert!(carry_out(&mut dedup, named(0), "m1"));
         for number in 1..2 * CLIENTS_MAX {
             assert!(carry_out(&mut dedup, connection(number), "1"));
@@ -311,7 +324,9 @@ mod tests {
         // A refused command leaves nothing behind.
         let (answer, _) = oneshot::channel();
         let refused = IdempotencyKey { client: named(1000), ..idempotency_key("1", 7) };
-        let Begun::New(answer) = dedup.begin(Some(&refused), Kind::Ordinary, answer) else { panic!("it is new") };
+        let Registration::New(answer) = dedup.begin(Some(&refused), Retention::Normal, answer) else {
+            panic!("it is new")
+        };
         dedup.complete(Some(&refused), answer, &Err("no".to_owned()));
         assert!(!dedup.clients.contains_key(&named(1000)));
     }

@@ -1,8 +1,8 @@
 //! The host of a session: one task that runs the CLI, restarts it when needed, and carries out the clients' commands.
 
+mod before_ready;
 mod carrier;
 mod down;
-mod early;
 mod stopping;
 
 use std::pin::pin;
@@ -19,9 +19,9 @@ use crate::publisher::{HostState, Publisher, PublisherRequest};
 use crate::record::RecordError;
 use crate::session_files::{Conversation, SessionFiles};
 use crate::subscription::{Attachment, Since};
-use carrier::{Carrier, Settled};
-use early::Early;
-use stopping::{Stop, Stopping, hurried, published, reason_of, stopped, stopper};
+use before_ready::CommandsBeforeReady;
+use carrier::{Carrier, CompletedCommand};
+use stopping::{StopRequest, Stopping, abort_requested, reason_of, reason_published, stop_requested, stopper};
 
 pub use stopping::Stopper;
 
@@ -37,11 +37,11 @@ pub struct Host {
     publisher: Publisher,
     publisher_requests: mpsc::Sender<PublisherRequest>,
     commands: mpsc::Receiver<Given>,
-    stop: watch::Receiver<Stop>,
+    stop: watch::Receiver<StopRequest>,
     stopper: Stopper,
     dedup: CommandDedup,
-    answers: JoinSet<Settled>,
-    early: Early,
+    answers: JoinSet<CompletedCommand>,
+    before_ready: CommandsBeforeReady,
     options: Options,
     conversation: Conversation,
 }
@@ -53,7 +53,7 @@ pub struct Handle {
     commands: mpsc::Sender<Given>,
     state: watch::Receiver<HostState>,
     background: watch::Receiver<bool>,
-    storage: watch::Receiver<Option<String>>,
+    storage_failure: watch::Receiver<Option<String>>,
     key: Key,
 }
 
@@ -89,7 +89,7 @@ enum ProcessOutcome {
     Failed(ConnectError),
 }
 
-/// Creates the host of a session, and ends what a killed host left open. `options` say how to start the CLI; the host
+/// Creates the host of a session, and closes what a killed host left open. `options` say how to start the CLI; the host
 /// chooses the conversation.
 pub fn host(
     files: SessionFiles,
@@ -103,9 +103,9 @@ pub fn host(
     let key = files.key().clone();
     let mut publisher = Publisher::new(files, requests, state_sender);
     publisher.close_left_open();
-    publisher.finish()?;
-    publisher.files.begin()?;
-    let (background, storage) = (publisher.background(), publisher.storage());
+    publisher.flush()?;
+    publisher.files.record_running()?;
+    let (background, storage_failure) = (publisher.background(), publisher.storage_failure());
     let host = Host {
         publisher,
         publisher_requests: publisher_requests.clone(),
@@ -114,11 +114,11 @@ pub fn host(
         stopper: stopper.clone(),
         dedup: CommandDedup::default(),
         answers: JoinSet::new(),
-        early: Early::default(),
+        before_ready: CommandsBeforeReady::default(),
         options,
         conversation,
     };
-    Ok((host, Handle { publisher_requests, commands, state, background, storage, key }, stopper))
+    Ok((host, Handle { publisher_requests, commands, state, background, storage_failure, key }, stopper))
 }
 
 impl Handle {
@@ -163,8 +163,8 @@ impl Handle {
     }
 
     /// Why events cannot be stored, while they cannot, and when that changes.
-    pub fn storage(&self) -> watch::Receiver<Option<String>> {
-        self.storage.clone()
+    pub fn storage_failure(&self) -> watch::Receiver<Option<String>> {
+        self.storage_failure.clone()
     }
 }
 
@@ -198,8 +198,8 @@ impl Host {
 
     /// Records the end of the session, if all its events are stored.
     fn close(&mut self) -> Result<(), HostError> {
-        self.publisher.finish()?;
-        Ok(self.publisher.files.close()?)
+        self.publisher.flush()?;
+        Ok(self.publisher.files.record_ended()?)
     }
 
     fn host_started(&self) -> HostEvent {
@@ -216,13 +216,13 @@ impl Host {
     async fn restart_process(&mut self, first: Given) -> ProcessOutcome {
         let id = self.publisher.files.record.session_id.clone().unwrap_or_default();
         let Ok(id) = SessionId::parse(&id) else { return ProcessOutcome::Stopped };
-        self.early.put_first(first);
+        self.before_ready.put_first(first);
         let outcome = self.resume_process(id, true).await;
         if let ProcessOutcome::Failed(error) = &outcome {
             let message = error.to_string();
             self.publisher.process_start_failed();
             self.publisher.publish(HostEvent::StartFailed { message: message.clone() });
-            if let Some(prompt) = self.early.next_prompt() {
+            if let Some(prompt) = self.before_ready.next_prompt() {
                 self.complete(prompt, Err(message));
             }
         }
@@ -251,7 +251,7 @@ impl Host {
     /// Runs one process of the CLI, from its start to its exit. Commands that wait are submitted when the CLI is ready.
     async fn run_process(&mut self, session: StartFrom) -> ProcessOutcome {
         self.publisher.process_starting();
-        let ids_after = self.publisher.files.log.last().seq;
+        let ids_after = self.publisher.files.log.head().seq;
         let asked_tool_uses = self.publisher.files.asked_tool_uses.clone();
         let lock = self.publisher.files.share_lock();
         let mut options = Options { start_from: session, ids_after, asked_tool_uses, lock, ..self.options.clone() };
@@ -265,7 +265,7 @@ impl Host {
             stopper,
             dedup,
             answers,
-            early,
+            before_ready,
             options: host_options,
             ..
         } = self;
@@ -277,11 +277,12 @@ impl Host {
         let tools = &mut host_options.program_tools;
         let mut carrier = Carrier { orders: Some(orders), dedup, answers, tools };
         // Created once, outside the loop: most iterations handle one delta and should be cheap.
-        let mut hurried = pin!(hurried(stop.clone()));
-        let (mut running, mut ready, mut stopped) = (pin!(running), pin!(opening.ready()), pin!(stopped(stop)));
-        let (mut is_ready, mut is_hurried, mut stopping, mut failure) = (false, false, None::<Stopping>, None);
+        let mut abort_requested = pin!(abort_requested(stop.clone()));
+        let (mut running, mut ready, mut stop_requested) =
+            (pin!(running), pin!(opening.ready()), pin!(stop_requested(stop)));
+        let (mut is_ready, mut is_aborting, mut stopping, mut failure) = (false, false, None::<Stopping>, None);
         loop {
-            let (carries, early_is_empty) = (is_ready && failure.is_none(), early.is_empty());
+            let (is_accepting, none_waits) = (is_ready && failure.is_none(), before_ready.is_empty());
             tokio::select! {
                 // Every branch is cancel-safe: the session and its opening continue, and commands that are not received
                 // stay queued.
@@ -290,33 +291,38 @@ impl Host {
                     is_ready = true;
                     failure = connected.inspect(|_| tracing::info!("Claude Code is ready")).err();
                 }
-                submitted = early.next(), if carries => carrier.carry(submitted),
-                submitted = next(commands), if !carries || early_is_empty => {
-                    let ending = carrier.take(submitted, (!carries).then_some(&mut *early));
-                    match (ending, &stopping) {
-                        (Some(ending), None) => stopping = Some(Stopping::by_client(publisher_requests, stopper, ending)),
+                submitted = before_ready.next(), if is_accepting => carrier.submit(submitted),
+                // While earlier commands still wait, newer ones stay in the channel, so that the order is preserved.
+                submitted = next(commands), if !is_accepting || none_waits => {
+                    let queue = (!is_accepting).then_some(&mut *before_ready);
+                    match (carrier.register_and_submit(submitted, queue), &stopping) {
+                        (Some(close), None) => {
+                            stopping = Some(Stopping::by_client(publisher_requests, stopper, close));
+                        }
                         // The session is ending already, and an abort speeds that up.
-                        (Some(again), Some(_)) => carrier.carry(again),
+                        (Some(close), Some(_)) => carrier.submit(close),
                         (None, _) => {}
                     }
                 }
-                reason = &mut stopped, if stopping.is_none() => {
+                reason = &mut stop_requested, if stopping.is_none() => {
                     stopping = Some(Stopping::begin(publisher_requests, &reason, None));
                 }
-                () = &mut hurried, if stopping.is_some() && !is_hurried => {
-                    is_hurried = true;
+                () = &mut abort_requested, if stopping.is_some() && !is_aborting => {
+                    is_aborting = true;
                     carrier.abort();
                 }
                 // Clients learn the reason before they see any effect of the end.
-                () = published(&mut stopping) => carrier.end(stopping.as_mut().and_then(|stopping| stopping.ending.take())),
-                Some(answered) = carrier.answers.join_next() => carrier.answered(answered),
+                () = reason_published(&mut stopping) => {
+                    carrier.end(stopping.as_mut().and_then(|stopping| stopping.closing_command.take()));
+                }
+                Some(answered) = carrier.answers.join_next() => carrier.complete(answered),
             }
         }
         let is_stopping = stopping.is_some();
         tracing::info!(is_ready, is_stopping, "Claude Code exited");
         // The CLI has exited, so every submitted command gets its outcome soon.
         while let Some(answered) = carrier.answers.join_next().await {
-            carrier.answered(answered);
+            carrier.complete(answered);
         }
         if !is_ready && !is_stopping {
             // The reason why it exited before it was ready is known only now.

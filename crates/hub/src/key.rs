@@ -23,7 +23,7 @@ const LETTERS: &[u8; 32] = b"abcdefghjkmnpqrstvwxyz0123456789";
 impl Key {
     /// Makes a key of a random number; the same number gives the same key.
     pub fn from_random(random: u64) -> Key {
-        let letter = |place: usize| char::from(LETTERS[(random >> (5 * place)) as usize % LETTERS.len()]);
+        let letter = |index: usize| char::from(LETTERS[(random >> (5 * index)) as usize % LETTERS.len()]);
         Key((0..LENGTH_MAX).map(letter).collect())
     }
 

@@ -27,6 +27,6 @@ pub use key::{Key, NotAKey};
 pub use position::{NotAPosition, Position};
 pub use publication::{EPHEMERAL_TYPES, HostEvent};
 pub use publisher::HostState;
-pub use session_files::{Conversation, OpenSessionError, SessionDirs, SessionFiles, inspect};
+pub use session_files::{Conversation, OpenSessionError, SessionDirs, SessionFiles, read_and_mark_killed};
 pub use subscription::{Attachment, Delivery, Since, Subscription};
 pub use watari_sdk::files::folders;

@@ -6,8 +6,8 @@
 //! The lock of a conversation is shared with the CLI's supervisor through the same open file: it is free when both have
 //! released it, and so never while a process of the session is alive.
 
+mod conversation_locks;
 mod orphans;
-mod place;
 
 use std::fs::{self, File};
 use std::hash::{BuildHasher, RandomState};
@@ -20,9 +20,9 @@ use rustix::fs::{FlockOperation, fcntl_lock, flock};
 use rustix::io::Errno;
 use watari_sdk::files::{LOCK, is_at, open_folder};
 
+pub use conversation_locks::ConversationLocks;
 use orphans::remove_if_free;
 pub use orphans::{SOCKET_PREFIX, Swept, remove_orphans};
-pub use place::ConversationLocks;
 
 /// A lock, held until it is dropped.
 #[derive(Debug)]
@@ -59,7 +59,7 @@ const HOLDER_BYTES_MAX: u64 = 200;
 /// How long to wait for the supervisor of a killed process, which terminates what that process left behind: half a
 /// second for the CLI, and a margin for a busy machine. The release of a lock sends no notification, so the lock is
 /// polled.
-const LET_GO_WITHIN: Duration = Duration::from_secs(5);
+const RELEASED_WITHIN: Duration = Duration::from_secs(5);
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(10);
 
 /// How many times another process may create the file to which a lock moves.
@@ -69,10 +69,10 @@ impl Lock {
     /// Takes the lock of a conversation, which is the same for every front end. The case of the id does not matter.
     ///
     /// If the owner was killed, waits as long as its supervisor may need to terminate what is left. If the owner is
-    /// alive, fails at once.
+    /// alive, fails immediately.
     pub fn of_conversation(locks: &Path, session_id: &str, holder: &str) -> Result<Lock, LockError> {
         let path = locks.join(session_id.to_ascii_lowercase());
-        let deadline = Instant::now() + LET_GO_WITHIN;
+        let deadline = Instant::now() + RELEASED_WITHIN;
         loop {
             // This blocks sweeps for orphans, which hold each lock for a moment.
             let quiet =
@@ -153,13 +153,13 @@ impl Lock {
         }
     }
 
-    /// Whether the lock file is still in its place. If not, another process can take the lock.
+    /// Whether the lock file still has its name. If not, another process can take the lock.
     pub(crate) fn is_in_place(&self) -> bool {
         self.file.as_ref().is_some_and(|file| is_at(file, &self.path))
     }
 }
 
-/// Removes the file. A process that has just opened it finds that it is no longer in its place, and tries again. A file
+/// Removes the file. A process that has just opened it finds that it no longer has its name, and tries again. A file
 /// whose lock the supervisor still holds stays, and is removed as an orphan later.
 impl Drop for Lock {
     fn drop(&mut self) {
@@ -170,7 +170,7 @@ impl Drop for Lock {
             self.file = None;
             remove_if_free(&self.path);
         } else {
-            // If it cannot be removed, the lock is free all the same: the kernel releases it.
+            // If it cannot be removed, the lock is free anyway: the kernel releases it.
             let _removed = fs::remove_file(&self.path);
         }
     }

@@ -1,9 +1,9 @@
 //! The event log of a session: one line per event, in a file that only grows.
 //!
 //! The first line names the format. Every other line begins with its position, so that it can be found without parsing:
-//! the file is sorted by number, and a number is found by binary search. There is one writer, the holder of the
-//! session's lock. An event is stored when `write` has returned: it then survives the end of every process. To survive
-//! a crash of the machine it needs `sync`.
+//! the file is sorted by sequence number, and an event is found by binary search. There is one writer, the holder of
+//! the session's lock. An event counts as stored when `write` has returned: it then survives the end of every process.
+//! To survive a crash of the machine it needs `sync`.
 
 mod read;
 mod restore;
@@ -106,13 +106,13 @@ pub enum AppendError {
         /// The limit.
         bytes_max: u64,
     },
-    /// The file is not in its place. Another file is there, and is not touched.
+    /// Another file has the log's name. It is not touched.
     #[error("another file has replaced the log {}: move it away", .path.display())]
     Replaced {
         /// The file.
         path: PathBuf,
     },
-    /// The file is not in its place and cannot be restored.
+    /// The file is missing or damaged, and cannot be restored.
     #[error("the log {} is missing or damaged and cannot be restored: {why}", .path.display())]
     NotRestored {
         /// The file.
@@ -151,7 +151,7 @@ impl Log {
         Ok((log, found))
     }
 
-    /// Does the same, but leaves a damaged log to its caller: `examine` reports the damage.
+    /// Like [`Log::open`], but does not restore a damaged log: the caller learns of the damage from `examine`.
     pub(crate) fn open_on(disk: Disk, path: &Path, epochs_before: u64) -> Result<(Log, Found), OpenError> {
         let io = |source| OpenError::Io { path: path.to_owned(), source };
         let storage = disk.open(path).map_err(io)?;
@@ -175,12 +175,13 @@ impl Log {
         };
         let cut_bytes = bytes.saturating_sub(found.bytes);
         let storage = Arc::new(storage);
-        // After the last whole line, there may be a whole line glued to an incomplete one. (A line without its newline
-        // was never stored: its write was interrupted.)
-        let glued_end = tail::end_of_line_before(&storage, bytes, found.bytes).map_err(io)?;
-        let glued = restore::last_whole(&storage, found.bytes, glued_end).map_err(io)?;
-        let last_found = found.last.max(glued.unwrap_or_default());
-        is_damaged |= glued.is_some();
+        // The rest of the file may hold the beginning of one line, directly followed by another complete line: another
+        // program shortened the file while a host appended to it. Then the file is damaged and not just cut off. (A
+        // line without its newline was never stored: its write was interrupted.)
+        let joined_end = tail::end_of_line_before(&storage, bytes, found.bytes).map_err(io)?;
+        let joined = restore::last_whole(&storage, found.bytes, joined_end).map_err(io)?;
+        let last_found = found.last.max(joined.unwrap_or_default());
+        is_damaged |= joined.is_some();
         if cut_bytes > 0 && !is_damaged {
             storage.set_len(found.bytes).map_err(io)?;
         }
@@ -200,19 +201,20 @@ impl Log {
         Ok((log, Found { last: last_found, cut_bytes: if is_damaged { 0 } else { cut_bytes } }))
     }
 
-    /// The position of the last event; in a new epoch, with that event's number.
-    pub fn last(&self) -> Position {
+    /// The current epoch and the sequence number of the last event. Right after opening, that event is of an earlier
+    /// epoch, so no event has exactly this position.
+    pub fn head(&self) -> Position {
         self.last
     }
 
     /// The start of the last line, and its length without the newline.
-    pub(crate) fn last_line_place(&self) -> (u64, usize) {
+    pub(crate) fn last_line_span(&self) -> (u64, usize) {
         let (start, _) = self.last_line;
         (start, usize::try_from((self.bytes - start).saturating_sub(1)).unwrap_or(usize::MAX))
     }
 
     /// The size of the file in whole lines: readers read up to here.
-    pub fn bytes(&self) -> u64 {
+    pub fn whole_bytes(&self) -> u64 {
         self.bytes
     }
 
@@ -221,7 +223,7 @@ impl Log {
         self.append_to(event.as_ref()).map(|(line, _)| line)
     }
 
-    /// Does the same, and returns the file as well.
+    /// Like [`Log::append`], but returns the file as well.
     pub(crate) fn append_to(&mut self, event: &[u8]) -> Result<(&[u8], &Arc<Storage>), AppendError> {
         let next = Position { seq: self.last.seq + 1, ..self.last };
         self.line.clear();
@@ -250,7 +252,7 @@ impl Log {
     }
 
     /// Sets the maximum size.
-    pub(crate) fn limit(&mut self, bytes_max: u64) {
+    pub(crate) fn set_limit(&mut self, bytes_max: u64) {
         self.bytes_max = bytes_max;
     }
 
@@ -263,7 +265,7 @@ impl Log {
         Err(AppendError::Limit { path: self.storage.path().to_owned(), bytes_max })
     }
 
-    /// Continues numbering after this number.
+    /// Continues the numbering after this sequence number.
     pub(crate) fn continue_after(&mut self, seq: u64) {
         self.last.seq = self.last.seq.max(seq);
     }

@@ -10,7 +10,8 @@ use crate::key::Key;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum HostEvent {
-    /// A host has opened the session. Before this event it ended what a killed host had left open.
+    /// A host has opened the session. If an earlier host was killed, the new one first publishes the events that close
+    /// what was left open (blocks, asks, prompts, the CLI), and then this event.
     HostStarted {
         /// Watari's key of the session.
         key: Key,
@@ -21,7 +22,8 @@ pub enum HostEvent {
         /// The version of Watari.
         version: &'static str,
     },
-    /// The CLI could not be restarted. The next prompt tries again.
+    /// The CLI could not be started. The next prompt tries again, unless this was the host's first start of the CLI:
+    /// then the host stops.
     StartFailed {
         /// The reason, and what to do.
         message: String,
@@ -31,7 +33,7 @@ pub enum HostEvent {
         /// The conversation that was lost.
         session_id: String,
     },
-    /// The host is stopping and closes the session, which can be resumed.
+    /// The host stops and closes the session. The session can be resumed later.
     HostStopping {
         /// The reason.
         reason: String,
@@ -41,10 +43,11 @@ pub enum HostEvent {
         /// What happened to the file, and whether events were lost.
         message: String,
     },
-    /// The events from this number on are lost: another program removed them from the log. A replay has this event in
-    /// their place. Clients that were connected when those events were published have received them.
+    /// The events from the position of this event to `through` are lost: another program removed them from the log. A
+    /// replay has this event instead of them. Clients that were connected when those events were published have
+    /// received them.
     EventsLost {
-        /// The number of the last lost event.
+        /// The sequence number of the last lost event.
         through: u64,
     },
     /// The CLI wrote more unparsable lines in one turn than the log stores. These lines were only counted.
@@ -54,23 +57,23 @@ pub enum HostEvent {
         /// Their size in bytes.
         bytes: u64,
     },
-    /// Events cannot be stored, so the session waits. Not numbered.
+    /// The host cannot store events, for example because the disk is full, so the session waits.
     StorageFailed {
         /// The reason, and what to do.
         message: String,
     },
-    /// Events can be stored again. Not numbered.
+    /// The host can store events again.
     StorageRecovered,
-    /// The replay to this client is complete: live events follow. Not numbered.
+    /// The replay to this client is complete: live events follow. Do not prompt the user before this event.
     CaughtUp,
 }
 
 /// The types of the ephemeral events, of the session and of its host. They are broadcast, not stored, and have no
-/// number.
+/// position of their own.
 pub const EPHEMERAL_TYPES: [&str; 6] =
     ["block_delta", "tool_progressed", "thinking_counted", "storage_failed", "storage_recovered", "caught_up"];
 
-/// An event to publish.
+/// An event of the session or of its host, to be published.
 #[derive(Debug)]
 pub(crate) enum Publication {
     Event(Event),
@@ -136,14 +139,14 @@ mod tests {
             HostEvent::StorageRecovered.into(),
             HostEvent::CaughtUp.into(),
         ];
-        let types = ephemeral.map(|published| {
+        let types = ephemeral.map(|publication| {
             let mut text = Vec::new();
-            published.write(&mut text);
+            publication.write(&mut text);
             let event: serde_json::Value = serde_json::from_slice(&text).unwrap();
-            (event["type"].as_str().unwrap().to_owned(), published.is_ephemeral())
+            (event["type"].as_str().unwrap().to_owned(), publication.is_ephemeral())
         });
         assert_eq!(types, EPHEMERAL_TYPES.map(|name| (name.to_owned(), true)));
         let durable: [Publication; 2] = [Event::BecameIdle.into(), HostEvent::StartFailed { message }.into()];
-        assert!(durable.iter().all(|published| !published.is_ephemeral()));
+        assert!(durable.iter().all(|publication| !publication.is_ephemeral()));
     }
 }

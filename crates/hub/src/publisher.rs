@@ -1,16 +1,16 @@
 //! Publishes the events of a session: numbers and stores each one before clients receive it.
 //!
-//! The session calls the publisher, which has no task of its own. A client is attached in one step, between two events,
+//! The driver calls the publisher, which has no task of its own. A client is attached in one step, between two events,
 //! so that it misses none and gets none twice.
 
 mod attach;
 mod background;
 mod left_open;
 mod open_text;
+mod storage_failure;
 mod sync;
 #[cfg(test)]
 mod tests;
-mod trouble;
 mod unparsed;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -67,13 +67,13 @@ pub(crate) struct Publisher {
     unstored_bytes: usize,
     dropped: u64,
     /// Why events cannot be stored, and when to try again.
-    trouble: Option<(String, Pin<Box<Sleep>>)>,
-    /// The same reason, for subscribers.
-    storage: watch::Sender<Option<String>>,
+    storage_failure: Option<(String, Pin<Box<Sleep>>)>,
+    /// The same reason, for the watchers of [`Publisher::storage_failure`].
+    storage_failure_sender: watch::Sender<Option<String>>,
     /// When to verify the log's file again, once something was stored in it.
     verify_at: Option<Pin<Box<Sleep>>>,
     is_verified: bool,
-    hurries: bool,
+    is_closing: bool,
     unparsed: UnparsedLines,
     sync: Fsync,
     /// The text of the event that is being published; reused for its memory.
@@ -98,11 +98,11 @@ impl Publisher {
             unstored: VecDeque::new(),
             unstored_bytes: 0,
             dropped: 0,
-            trouble: None,
-            storage: watch::Sender::new(None),
+            storage_failure: None,
+            storage_failure_sender: watch::Sender::new(None),
             verify_at: None,
             is_verified: true,
-            hurries: false,
+            is_closing: false,
             unparsed: UnparsedLines::default(),
             sync: Fsync::default(),
             text: Vec::new(),
@@ -110,31 +110,31 @@ impl Publisher {
     }
 
     /// Publishes an event, or queues it until it can be stored.
-    pub(crate) fn publish(&mut self, published: impl Into<Publication>) {
-        let published = published.into();
-        if let Publication::Event(event) = &published {
+    pub(crate) fn publish(&mut self, publication: impl Into<Publication>) {
+        let publication = publication.into();
+        if let Publication::Event(event) = &publication {
             match self.unparsed.admit(event) {
                 Admission::Publish => {}
                 Admission::Omit => return,
                 Admission::PublishAfter(omitted) => self.publish_now(omitted.into()),
             }
         }
-        self.publish_now(published);
+        self.publish_now(publication);
     }
 
-    fn publish_now(&mut self, published: Publication) {
-        if self.trouble.is_none() {
-            match self.store_and_publish(&published) {
+    fn publish_now(&mut self, publication: Publication) {
+        if self.storage_failure.is_none() {
+            match self.store_and_publish(&publication) {
                 Ok(()) => return,
-                Err(error) => self.storage_failed(&error),
+                Err(error) => self.report_storage_failure(&error),
             }
         }
-        self.queue_unstored(published);
+        self.queue_unstored(publication);
     }
 
     /// Records that the CLI is starting.
     pub(crate) fn process_starting(&mut self) {
-        self.hurries = false;
+        self.is_closing = false;
         self.change_state(HostState::Starting);
     }
 
@@ -144,40 +144,40 @@ impl Publisher {
     }
 
     /// Why events cannot be stored, while they cannot, and when that changes.
-    pub(crate) fn storage(&self) -> watch::Receiver<Option<String>> {
-        self.storage.subscribe()
+    pub(crate) fn storage_failure(&self) -> watch::Receiver<Option<String>> {
+        self.storage_failure_sender.subscribe()
     }
 
-    /// Records that the CLI could not be started: no `ended` event follows.
+    /// Records that the CLI could not be started: no `cli_exited` event follows.
     pub(crate) fn process_start_failed(&mut self) {
         self.change_state(HostState::Down);
     }
 
-    fn store_and_publish(&mut self, published: &Publication) -> Result<(), AppendError> {
+    fn store_and_publish(&mut self, publication: &Publication) -> Result<(), AppendError> {
         self.text.clear();
-        published.write(&mut self.text);
-        if published.is_ephemeral() {
-            self.ring.push(&ephemeral_line(self.files.log.last(), &self.text), None);
+        publication.write(&mut self.text);
+        if publication.is_ephemeral() {
+            self.ring.push(&ephemeral_line(self.files.log.head(), &self.text), None);
         } else {
-            self.files.log.check_limit(self.hurries)?;
-            let start = self.files.log.bytes();
+            self.files.log.check_limit(self.is_closing)?;
+            let start = self.files.log.whole_bytes();
             let (line, storage) = self.files.log.append_to(&self.text)?;
             self.ring.push(line, Some((storage, start)));
             self.is_verified = false;
         }
-        if let Publication::Event(event) = published {
-            self.note(event);
+        if let Publication::Event(event) = publication {
+            self.observe(event);
         }
         Ok(())
     }
 
-    fn note(&mut self, event: &Event) {
-        crate::asked::note(event, &mut self.files.asked_tool_uses);
-        self.settings.note(event);
-        self.background.note(event);
+    fn observe(&mut self, event: &Event) {
+        crate::asked::observe(event, &mut self.files.asked_tool_uses);
+        self.settings.observe(event);
+        self.background.observe(event);
         if let Some(change) = snapshot_change(event) {
             let log = &self.files.log;
-            self.snapshot.note(StoredEvent { number: log.last().seq, place: Some(log.last_line_place()) }, change);
+            self.snapshot.observe(StoredEvent { seq: log.head().seq, span: Some(log.last_line_span()) }, change);
         }
         if let Event::BlockDelta { block, delta, .. } = event {
             match self.open_text.get_mut(&block.0) {
@@ -203,7 +203,7 @@ impl Publisher {
 
     fn change_conversation(&mut self, session_id: &str) {
         if let Err(error) = self.files.change_conversation(session_id) {
-            // The CLI uses the conversation all the same. What is missing is the lock against another driver.
+            // The CLI uses the conversation anyway. Without the lock, another process could drive it at the same time.
             tracing::error!(session_id, "cannot lock or record the conversation's new id: {error}");
         }
     }
@@ -220,11 +220,11 @@ impl Sink for Publisher {
 
     fn poll_room(&mut self, _context: &mut Context<'_>) -> Poll<()> {
         // When this changes, `poll_work` has returned, after which this is polled again.
-        if self.trouble.is_none() || self.hurries { Poll::Ready(()) } else { Poll::Pending }
+        if self.storage_failure.is_none() || self.is_closing { Poll::Ready(()) } else { Poll::Pending }
     }
 
     fn begin_closing(&mut self) {
-        self.hurries = true;
+        self.is_closing = true;
     }
 
     fn poll_work(&mut self, context: &mut Context<'_>) -> Poll<()> {
@@ -232,8 +232,8 @@ impl Sink for Publisher {
             self.handle_request(request);
         }
         while self.sync.poll(context, &self.files).is_ready() {}
-        while let Some((_, again)) = &mut self.trouble {
-            ready!(again.as_mut().poll(context));
+        while let Some((_, retry_at)) = &mut self.storage_failure {
+            ready!(retry_at.as_mut().poll(context));
             if self.store_waiting().is_ok() {
                 return Poll::Ready(());
             }
@@ -244,15 +244,15 @@ impl Sink for Publisher {
     /// Verifies the log's file as well: another program may just have removed it.
     fn has_stored_all(&mut self) -> bool {
         self.verify();
-        self.trouble.is_none()
+        self.storage_failure.is_none()
     }
 
     fn waits_for_storage(&self) -> bool {
-        self.trouble.is_some()
+        self.storage_failure.is_some()
     }
 
     fn refusal_of(&self, command: &Command) -> Option<Refusal> {
-        let (why, _) = self.trouble.as_ref()?;
+        let (why, _) = self.storage_failure.as_ref()?;
         match command {
             Command::Prompt(_) | Command::Answer { .. } | Command::Request { .. } => {
                 Some(Refusal::LogUnavailable { why: why.clone() })

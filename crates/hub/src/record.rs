@@ -31,8 +31,8 @@ pub struct Record {
     /// The latest epoch: a deleted log must not begin again with positions that clients know.
     #[serde(default)]
     pub epoch: u64,
-    /// The highest number of an event that another program removed from the log, if any: a client that has not received
-    /// the events up to it cannot get all of them.
+    /// The highest sequence number of an event that another program removed from the log, if any: a client that has not
+    /// received the events up to it cannot get all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost_through: Option<u64>,
 }
@@ -46,6 +46,7 @@ pub enum State {
     /// It ended normally, and can be resumed.
     Ended,
     /// Its host was killed.
+    #[serde(alias = "interrupted")]
     HostKilled,
 }
 

@@ -13,16 +13,16 @@ use crate::log::storage::Storage;
 /// How many bytes of lines the ring holds. Older lines are dropped.
 const HELD_BYTES_MAX: usize = 1024 * 1024;
 
-/// The maximum length of a line in the ring; of a longer one only its place in the file.
+/// The maximum length of a line in the ring; of a longer one, the ring holds only its offset in the file.
 const LINE_BYTES_MAX: usize = 64 * 1024;
 
 /// What a line costs besides its bytes.
 const ENTRY_BYTES: usize = 64;
 
-/// How many bytes a reader takes at once.
+/// How many bytes a reader takes in one call.
 const TAKEN_BYTES_MAX: usize = 64 * 1024;
 
-/// A line, or its place.
+/// A line, or where it is in the file.
 #[derive(Debug, Clone)]
 pub(crate) enum Entry {
     Line(Arc<[u8]>),
@@ -53,7 +53,7 @@ pub(crate) struct Reader {
 
 /// What a reader got.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Taken {
+pub(crate) enum RingRead {
     Some,
     /// The next line was dropped.
     Lagged,
@@ -99,8 +99,8 @@ impl Ring {
         waiting.into_values().for_each(Waker::wake);
     }
 
-    /// The numbered lines that the ring holds, in order.
-    pub(crate) fn numbered(&self) -> Vec<Arc<[u8]>> {
+    /// The lines of durable events that the ring holds, in order.
+    pub(crate) fn durable_lines(&self) -> Vec<Arc<[u8]>> {
         let shared = lock(&self.shared);
         let lines = shared.entries.iter().filter_map(|(entry, _)| match entry {
             Entry::Line(line) => position_of(line).map(|_| Arc::clone(line)),
@@ -142,11 +142,11 @@ impl Drop for Ring {
 
 impl Reader {
     /// Takes the available lines, or waits. Cancel-safe.
-    pub(crate) fn poll_take(&mut self, context: &mut Context<'_>, entries: &mut VecDeque<Entry>) -> Poll<Taken> {
+    pub(crate) fn poll_take(&mut self, context: &mut Context<'_>, entries: &mut VecDeque<Entry>) -> Poll<RingRead> {
         let mut shared = lock(&self.shared);
-        let Some(place) = self.next.checked_sub(shared.first) else { return Poll::Ready(Taken::Lagged) };
+        let Some(index) = self.next.checked_sub(shared.first) else { return Poll::Ready(RingRead::Lagged) };
         let mut bytes = 0;
-        for (entry, line_bytes) in shared.entries.iter().skip(usize::try_from(place).unwrap_or(usize::MAX)) {
+        for (entry, line_bytes) in shared.entries.iter().skip(usize::try_from(index).unwrap_or(usize::MAX)) {
             entries.push_back(entry.clone());
             self.next += 1;
             self.bytes_before += *line_bytes as u64;
@@ -156,9 +156,9 @@ impl Reader {
             }
         }
         if !entries.is_empty() {
-            Poll::Ready(Taken::Some)
+            Poll::Ready(RingRead::Some)
         } else if shared.is_closed {
-            Poll::Ready(Taken::Ended)
+            Poll::Ready(RingRead::Ended)
         } else {
             shared.waiting.insert(self.id, context.waker().clone());
             Poll::Pending
@@ -194,7 +194,7 @@ mod tests {
         Arc::new(disk.open(Path::new("events.jsonl")).unwrap())
     }
 
-    fn take(reader: &mut Reader) -> (Option<Taken>, Vec<String>) {
+    fn take(reader: &mut Reader) -> (Option<RingRead>, Vec<String>) {
         let mut entries = VecDeque::new();
         let taken = match reader.poll_take(&mut Context::from_waker(Waker::noop()), &mut entries) {
             Poll::Ready(taken) => Some(taken),
@@ -215,12 +215,12 @@ mod tests {
         ring.push(b"one", Some((&file, 1)));
         let mut late = ring.reader();
         ring.push(b"two", None);
-        assert_eq!(take(&mut early), (Some(Taken::Some), vec!["one".into(), "two".into()]));
+        assert_eq!(take(&mut early), (Some(RingRead::Some), vec!["one".into(), "two".into()]));
         assert_eq!(late.behind_bytes(), 3);
         drop(ring);
-        assert_eq!(take(&mut late), (Some(Taken::Some), vec!["two".into()]));
+        assert_eq!(take(&mut late), (Some(RingRead::Some), vec!["two".into()]));
         assert_eq!(late.behind_bytes(), 0);
-        assert_eq!(take(&mut late), (Some(Taken::Ended), vec![]));
+        assert_eq!(take(&mut late), (Some(RingRead::Ended), vec![]));
     }
 
     #[test]
@@ -235,7 +235,7 @@ mod tests {
         for _ in 0..100 {
             ring.push(&long[..LINE_BYTES_MAX], None);
         }
-        assert_eq!(take(&mut slow), (Some(Taken::Lagged), vec![]));
+        assert_eq!(take(&mut slow), (Some(RingRead::Lagged), vec![]));
         assert!(lock(&ring.shared).held_bytes <= HELD_BYTES_MAX);
         assert!(slow.behind_bytes() > 4 * 1024 * 1024);
     }

@@ -43,7 +43,7 @@ pub enum Conversation {
 /// The files of a session, open and locked for its host.
 #[derive(Debug)]
 pub struct SessionFiles {
-    pub(crate) home: SessionDirs,
+    pub(crate) dirs: SessionDirs,
     pub(crate) record: Record,
     pub(crate) log: Log,
     /// What the last host left open when it was killed.
@@ -142,9 +142,9 @@ impl SessionDirs {
     }
 }
 
-/// Reads the record of a session. If it names a running host and there is none, that host was killed, which is
-/// recorded.
-pub fn inspect(folder: &Path) -> Result<Record, RecordError> {
+/// Reads the record of a session. If the record says that a host runs, but none does, that host was killed: the record
+/// is changed to say so.
+pub fn read_and_mark_killed(folder: &Path) -> Result<Record, RecordError> {
     let path = folder.join("record.json");
     let mut record = Record::read(&path)?;
     if record.state == State::Running
@@ -171,37 +171,37 @@ impl SessionFiles {
     /// Opens a session for this process. `holder` is the description that other processes see; `random` makes the key
     /// if Watari has not had this session before.
     pub fn open(
-        home: &SessionDirs,
+        dirs: &SessionDirs,
         conversation: &Conversation,
         cwd: &Path,
         random: u64,
         holder: &str,
     ) -> Result<SessionFiles, OpenSessionError> {
-        SessionFiles::open_on(Disk::Real, home, conversation, cwd, random, holder)
+        SessionFiles::open_on(Disk::Real, dirs, conversation, cwd, random, holder)
     }
 
-    /// Does the same, with the log on another disk.
+    /// Like [`SessionFiles::open`], but the log is on the given disk.
     pub(crate) fn open_on(
         disk: Disk,
-        home: &SessionDirs,
+        dirs: &SessionDirs,
         conversation: &Conversation,
         cwd: &Path,
         random: u64,
         holder: &str,
     ) -> Result<SessionFiles, OpenSessionError> {
-        home.make()?;
-        lock::remove_orphans(&home.locks());
-        let conversation_locks = ConversationLocks::make(home.conversations.as_deref(), Some(&home.locks()));
+        dirs.make()?;
+        lock::remove_orphans(&dirs.locks());
+        let conversation_locks = ConversationLocks::make(dirs.conversations.as_deref(), Some(&dirs.locks()));
         let (Conversation::New(session_id) | Conversation::Resumed(session_id)) = conversation;
         // First of all, so that no other host searches for the same session at the same time.
-        let conversation_lock = lock_conversation(&conversation_locks, home, session_id.as_str(), holder)?;
+        let conversation_lock = lock_conversation(&conversation_locks, dirs, session_id.as_str(), holder)?;
         let found = match conversation {
             Conversation::New(_) => None,
-            Conversation::Resumed(id) => home.find(id)?,
+            Conversation::Resumed(id) => dirs.find(id)?,
         };
         let (found, record_damage) = found.map_or((None, None), |Found { record, damage }| (Some(record), damage));
         let key = found.as_ref().map_or_else(|| Key::from_random(random), |record| record.key.clone());
-        let folder = home.session(&key);
+        let folder = dirs.session(&key);
         let is_new = found.is_none();
         // A record that was rebuilt from the log does not have the directory.
         let is_known_here = found.as_ref().is_some_and(|record| record.cwd == cwd || record.cwd.as_os_str().is_empty());
@@ -227,7 +227,7 @@ impl SessionFiles {
         record.cwd = cwd.to_owned();
         record.started_ms = milliseconds_since_1970();
         Ok(SessionFiles {
-            home: home.clone(),
+            dirs: dirs.clone(),
             record,
             log,
             left_open,
@@ -247,14 +247,14 @@ impl SessionFiles {
 
     /// Sets the maximum size of the log. When it is reached, the session waits as on a full disk.
     pub fn limit_log(&mut self, bytes_max: u64) {
-        self.log.limit(bytes_max);
+        self.log.set_limit(bytes_max);
     }
 
-    /// Records that the session runs. This comes after what was left open is ended: a host that is killed earlier
-    /// leaves all of it to the next one.
-    pub(crate) fn begin(&mut self) -> Result<(), RecordError> {
+    /// Records that the session runs. The host calls this after it has closed what was left open: if it is killed
+    /// before, the next host still finds what is open.
+    pub(crate) fn record_running(&mut self) -> Result<(), RecordError> {
         self.record.state = State::Running;
-        self.record.epoch = self.log.last().epoch;
+        self.record.epoch = self.log.head().epoch;
         self.record.write(&self.folder.join("record.json"))?;
         self.discard_on_drop = false;
         Ok(())
@@ -265,8 +265,9 @@ impl SessionFiles {
         self.discard_on_drop = self.is_new;
     }
 
-    /// Whether Watari had a session of this conversation in this directory before. A CLI may search for a conversation
-    /// only in the directory in which it began (2.1.42 does), so elsewhere the CLI may still have it.
+    /// Whether this conversation was hosted from this directory before. Only then does "unknown session" mean that the
+    /// conversation is gone: some versions of the CLI (2.1.42) search for a conversation only in the directory in which
+    /// it began.
     pub(crate) fn had_session_here(&self) -> bool {
         self.is_known_here
     }
@@ -276,9 +277,9 @@ impl SessionFiles {
         self.cut_bytes
     }
 
-    /// Why another process could drive the conversation too, if it could.
+    /// Why the conversation is not locked, if it is not: another process could then drive it at the same time.
     pub fn missing_lock_reason(&self) -> Option<&str> {
-        self.conversation_locks.weakness.as_deref()
+        self.conversation_locks.missing_reason.as_deref()
     }
 
     /// Watari's key of the session.
@@ -301,7 +302,7 @@ impl SessionFiles {
                 lock.move_to_conversation(session_id, &self.holder).map_err(|error| in_use(session_id, error))?;
             }
             None => {
-                let lock = lock_conversation(&self.conversation_locks, &self.home, session_id, &self.holder)?;
+                let lock = lock_conversation(&self.conversation_locks, &self.dirs, session_id, &self.holder)?;
                 self.conversation_lock = Some(lock);
             }
         }
@@ -316,8 +317,8 @@ impl SessionFiles {
     }
 
     /// Records that the session has ended normally.
-    pub(crate) fn close(&mut self) -> Result<(), RecordError> {
-        self.record.epochs.push(self.log.last());
+    pub(crate) fn record_ended(&mut self) -> Result<(), RecordError> {
+        self.record.epochs.push(self.log.head());
         self.record.state = State::Ended;
         self.record.write(&self.folder.join("record.json"))
     }
@@ -357,11 +358,11 @@ fn lock_session(path: &Path, holder: &str) -> Result<Lock, LockError> {
 
 fn lock_conversation(
     locks: &ConversationLocks,
-    home: &SessionDirs,
+    dirs: &SessionDirs,
     session_id: &str,
     holder: &str,
 ) -> Result<Lock, OpenSessionError> {
-    let folder = locks.folder.clone().unwrap_or_else(|| home.locks());
+    let folder = locks.folder.clone().unwrap_or_else(|| dirs.locks());
     Lock::of_conversation(&folder, session_id, holder).map_err(|error| in_use(session_id, error))
 }
 

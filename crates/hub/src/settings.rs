@@ -1,5 +1,5 @@
-//! The settings that clients have changed and that the CLI has confirmed, or the host while no CLI ran: a restarted CLI
-//! gets them. Otherwise a mode that a client tightened would silently fall back.
+//! The settings that clients changed. A change counts when the CLI confirms it, or the host if no CLI runs. A restarted
+//! CLI receives the changed settings; otherwise a stricter permission mode would be lost silently.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    pub(crate) fn note(&mut self, event: &Event) {
+    pub(crate) fn observe(&mut self, event: &Event) {
         if let Event::RequestSent { request, body, .. } = event {
             let Some(setting) = Setting::of(body) else { return };
             if self.unanswered.len() >= UNANSWERED_MAX {
@@ -84,7 +84,7 @@ mod tests {
     /// The permission mode of the next process after these events.
     fn restarted(operator: Option<PermissionMode>, events: &[Event]) -> Option<PermissionMode> {
         let mut settings = Settings::default();
-        events.iter().for_each(|event| settings.note(event));
+        events.iter().for_each(|event| settings.observe(event));
         let mut options = Options { permission_mode: operator, ..Options::default() };
         settings.apply(&mut options);
         options.permission_mode
@@ -95,8 +95,8 @@ mod tests {
         let request = RequestId(1);
         let body = RawJson::from(r#"{"subtype":"set_max_thinking_tokens","max_thinking_tokens":null}"#);
         let mut settings = Settings::default();
-        settings.note(&Event::RequestSent { request, body, by: None });
-        settings.note(&Event::RequestAnswered { request, reply: RequestReply::Done(RawJson::from("null")) });
+        settings.observe(&Event::RequestSent { request, body, by: None });
+        settings.observe(&Event::RequestAnswered { request, reply: RequestReply::Done(RawJson::from("null")) });
         let mut options = Options { thinking: Some(Thinking::Budget(1024)), ..Options::default() };
         settings.apply(&mut options);
         assert!(options.thinking.is_none());

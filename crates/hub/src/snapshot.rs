@@ -1,5 +1,5 @@
-//! The current state of a session: what was begun and has not ended. A new client receives it, and when a host was
-//! killed, the next one ends it.
+//! The current state of a session: what began and has not ended. A new client receives it. When a host was killed, the
+//! next one closes it.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
@@ -56,14 +56,14 @@ pub(crate) enum SnapshotChange {
 /// A stored event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct StoredEvent {
-    pub(crate) number: u64,
-    /// The start of its line and the length without the newline, if known: a search may take long.
-    pub(crate) place: Option<(u64, usize)>,
+    pub(crate) seq: u64,
+    /// The offset of its line and the length without the newline. None if unknown: the line must be searched for.
+    pub(crate) span: Option<(u64, usize)>,
 }
 
 impl From<u64> for StoredEvent {
-    fn from(number: u64) -> StoredEvent {
-        StoredEvent { number, place: None }
+    fn from(seq: u64) -> StoredEvent {
+        StoredEvent { seq, span: None }
     }
 }
 
@@ -80,7 +80,7 @@ pub(crate) struct Snapshot {
 const CLOSED_ASKS_MAX: usize = 64;
 
 impl Snapshot {
-    pub(crate) fn note(&mut self, event: StoredEvent, change: SnapshotChange) {
+    pub(crate) fn observe(&mut self, event: StoredEvent, change: SnapshotChange) {
         match change {
             SnapshotChange::Begins(item) => {
                 self.items.insert(item, event);
@@ -119,9 +119,9 @@ impl Snapshot {
         events.into()
     }
 
-    /// Forgets the places of lines, because the log was restored.
-    pub(crate) fn forget_places(&mut self) {
-        self.items.values_mut().for_each(|event| event.place = None);
+    /// Forgets where the lines are in the file, because the log was restored.
+    pub(crate) fn forget_spans(&mut self) {
+        self.items.values_mut().for_each(|event| event.span = None);
     }
 
     /// The open asks.
@@ -129,10 +129,9 @@ impl Snapshot {
         &self.asks
     }
 
-    /// The events of open asks up to a number.
-    pub(crate) fn asks_up_to(&self, number: u64) -> VecDeque<StoredEvent> {
-        let asks =
-            self.items.iter().filter(|(item, opened)| matches!(item, SnapshotItem::Ask(_)) && opened.number <= number);
+    /// The events of open asks up to a sequence number.
+    pub(crate) fn asks_up_to(&self, seq: u64) -> VecDeque<StoredEvent> {
+        let asks = self.items.iter().filter(|(item, opened)| matches!(item, SnapshotItem::Ask(_)) && opened.seq <= seq);
         asks.map(|(_, opened)| *opened).collect()
     }
 
@@ -196,7 +195,7 @@ pub(crate) fn snapshot_change(event: &Event) -> Option<SnapshotChange> {
     })
 }
 
-/// Does the same for a stored event.
+/// Returns what a stored event changes, from its line.
 pub(crate) fn stored_snapshot_change(line: &[u8]) -> Option<SnapshotChange> {
     #[derive(Deserialize)]
     struct Line<'a> {
@@ -249,7 +248,7 @@ pub(crate) fn stored_snapshot_change(line: &[u8]) -> Option<SnapshotChange> {
 
 #[cfg(test)]
 mod tests {
-    use watari_sdk::{Allowed, AskId, AskResolution, AskTag, BlockId, DropReason, Exit, MessageId, PromptId, RawJson};
+    use watari_sdk::{AskId, AskResolution, AskTag, BlockId, DropReason, Exit, Grant, MessageId, PromptId, RawJson};
 
     use super::*;
 
@@ -281,7 +280,7 @@ mod tests {
                 summary: summary(),
                 resolution: AskResolution::Allowed,
                 by: None,
-                allowed: Allowed::default(),
+                grant: Grant::default(),
             },
             Event::CliExited { exit: Exit::default() },
             Event::TitleChanged { title: "prompt".into() },
@@ -305,18 +304,18 @@ mod tests {
     #[test]
     fn what_has_ended_is_not_in_the_snapshot() {
         let mut snapshot = Snapshot::default();
-        let numbers = |snapshot: &Snapshot| snapshot.events().iter().map(|event| event.number).collect::<Vec<_>>();
-        for (number, item) in [SnapshotItem::Session, SnapshotItem::Cli, SnapshotItem::Prompt(1), SnapshotItem::Turn]
+        let numbers = |snapshot: &Snapshot| snapshot.events().iter().map(|event| event.seq).collect::<Vec<_>>();
+        for (seq, item) in [SnapshotItem::Session, SnapshotItem::Cli, SnapshotItem::Prompt(1), SnapshotItem::Turn]
             .into_iter()
             .enumerate()
         {
-            snapshot.note((number as u64).into(), SnapshotChange::Begins(item));
+            snapshot.observe((seq as u64).into(), SnapshotChange::Begins(item));
         }
-        snapshot.note(4.into(), SnapshotChange::Asks(9, summary()));
-        snapshot.note(7.into(), SnapshotChange::Begins(SnapshotItem::Prompt(2)));
-        snapshot.note(8.into(), SnapshotChange::EndsTurn(Some(1)));
+        snapshot.observe(4.into(), SnapshotChange::Asks(9, summary()));
+        snapshot.observe(7.into(), SnapshotChange::Begins(SnapshotItem::Prompt(2)));
+        snapshot.observe(8.into(), SnapshotChange::EndsTurn(Some(1)));
         assert_eq!(numbers(&snapshot), [0, 1, 4, 7]);
-        snapshot.note(9.into(), SnapshotChange::EndsCli);
+        snapshot.observe(9.into(), SnapshotChange::EndsCli);
         assert_eq!(numbers(&snapshot), [0]);
     }
 }

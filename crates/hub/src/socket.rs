@@ -101,7 +101,7 @@ impl HostSocket {
         &self.path
     }
 
-    /// Whether the socket is still in its place. If it was removed, clients can no longer connect.
+    /// Whether the socket is still at its path. If it was removed, clients can no longer connect.
     pub fn is_in_place(&self) -> bool {
         fs::symlink_metadata(&self.path).is_ok_and(|there| (there.dev(), there.ino()) == self.identity)
     }
@@ -121,7 +121,7 @@ impl Drop for HostSocket {
     }
 }
 
-/// Checks that no other user can replace the socket, or its folder meanwhile.
+/// Checks that no other user can replace the socket or its folder.
 fn check_folder(path: &Path) -> Result<(), SocketError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     folders::check_unchangeable(folder).map_err(|trouble| match trouble {

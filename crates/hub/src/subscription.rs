@@ -1,7 +1,7 @@
 //! A subscription to a session: past events from the file, and then live events, without a gap.
 //!
 //! It works in slices. One thread serves all clients of a host, so the work of one call is bounded in bytes. A line
-//! that is too long for a slice is not read here: the client's connection gets its place and reads it.
+//! that is too long for a slice is not read here: the client's connection learns where it is in the file, and reads it.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -15,7 +15,7 @@ use crate::log::{LONG_LINE_BYTES, Lines, Log, ReadError, Step, StoredLine, ephem
 use crate::position::Position;
 use crate::publication::{HostEvent, Publication};
 use crate::publisher::{HostState, Piece};
-use crate::ring::{Entry, Reader, Taken};
+use crate::ring::{Entry, Reader, RingRead};
 use crate::snapshot::StoredEvent;
 
 /// Where a client's replay begins.
@@ -43,16 +43,17 @@ pub struct Attachment {
     pub session_id: String,
     /// The state of the session.
     pub state: HostState,
-    /// The last numbered event before the live events.
+    /// The last durable event before the live events.
     pub last: Position,
-    /// Numbered events up to this position are not new: those that are delivered belong to the snapshot.
-    pub known: Position,
+    /// The client's position. A durable event at or before it that is still delivered is a repetition from the
+    /// snapshot, and must not change the client's position.
+    pub client_position: Position,
     /// True if the requested position is not one of this log: the replay begins with the first event.
     pub is_gap: bool,
     /// The open asks, and the latest resolved ones.
     pub asks: Vec<(AskId, AskSummary)>,
     /// Why events cannot be stored at the moment, if they cannot.
-    pub trouble: Option<String>,
+    pub storage_failure: Option<String>,
     /// The lines to deliver.
     pub subscription: Subscription,
 }
@@ -60,10 +61,10 @@ pub struct Attachment {
 /// What is delivered before live events.
 #[derive(Debug)]
 pub(crate) struct Backlog {
-    /// All events after this number.
+    /// All events after this sequence number.
     pub(crate) after: Option<u64>,
     /// Then these earlier events of the snapshot.
-    pub(crate) again: VecDeque<StoredEvent>,
+    pub(crate) snapshot_events: VecDeque<StoredEvent>,
     /// Then the text of open blocks so far.
     pub(crate) open_text: VecDeque<(u64, Arc<Piece>)>,
 }
@@ -74,18 +75,18 @@ pub struct Subscription {
     storage: Arc<Storage>,
     /// The end of what is read from the file.
     end: u64,
-    /// The last numbered event at the time of the attach.
+    /// The last durable event at the time of the attach.
     attached_at: Position,
     replay: Option<Lines>,
-    again: VecDeque<StoredEvent>,
-    /// The search for the first event of `again`, if its place is not known.
+    snapshot_events: VecDeque<StoredEvent>,
+    /// The search for the first event of `snapshot_events`, if its span is not known.
     search: Option<Lines>,
     open_text: VecDeque<(u64, Arc<Piece>)>,
     is_caught_up: bool,
     /// Entries taken from the ring and not delivered yet.
     taken: VecDeque<Entry>,
     reader: Reader,
-    /// The last numbered event that was delivered.
+    /// The last durable event that was delivered.
     last: Option<Position>,
 }
 
@@ -108,17 +109,29 @@ pub enum Delivery {
 /// How many bytes are read and delivered in one call.
 const SLICE_BYTES: usize = 64 * 1024;
 
-/// What a line costs besides its bytes: a hundred short lines are as much work as a long one.
+/// The fixed cost of a line, in bytes of the budget, besides its length.
 const LINE_COST_BYTES: usize = 256;
 
 impl Subscription {
     pub(crate) fn new(log: &Log, backlog: Backlog, reader: Reader) -> Subscription {
-        let Backlog { after, again, open_text } = backlog;
-        let (storage, end) = (Arc::clone(log.storage()), log.bytes());
+        let Backlog { after, snapshot_events, open_text } = backlog;
+        let (storage, end) = (Arc::clone(log.storage()), log.whole_bytes());
         let replay = after.map(|after| Lines::behind(&storage, after, end));
         let (search, is_caught_up, taken, last) = (None, false, VecDeque::new(), None);
-        let attached_at = log.last();
-        Subscription { storage, end, attached_at, replay, again, search, open_text, is_caught_up, taken, reader, last }
+        let attached_at = log.head();
+        Subscription {
+            storage,
+            end,
+            attached_at,
+            replay,
+            snapshot_events,
+            search,
+            open_text,
+            is_caught_up,
+            taken,
+            reader,
+            last,
+        }
     }
 
     /// Delivers the next lines, without their newlines; waits if there are none. The work of one call is bounded: let
@@ -134,9 +147,9 @@ impl Subscription {
         if self.taken.is_empty() {
             let Subscription { reader, taken, .. } = self;
             match poll_fn(|context| reader.poll_take(context, taken)).await {
-                Taken::Some => {}
-                Taken::Lagged => return Ok(Delivery::Lagged),
-                Taken::Ended => return Ok(Delivery::Ended),
+                RingRead::Some => {}
+                RingRead::Lagged => return Ok(Delivery::Lagged),
+                RingRead::Ended => return Ok(Delivery::Ended),
             }
         }
         self.deliver_taken(&mut deliver)
@@ -147,7 +160,7 @@ impl Subscription {
         self.reader.behind_bytes()
     }
 
-    /// The last numbered event that was delivered.
+    /// The last durable event that was delivered.
     pub fn last(&self) -> Option<Position> {
         self.last
     }
@@ -162,7 +175,7 @@ impl Subscription {
                     self.deliver_line(&line, deliver);
                 }
                 Entry::Stored { storage, start, bytes } if bytes > LONG_LINE_BYTES => {
-                    return Ok(Delivery::Long(self.note_long(StoredLine::at(&storage, start, bytes)?)));
+                    return Ok(Delivery::Long(self.advance_past(StoredLine::at(&storage, start, bytes)?)));
                 }
                 Entry::Stored { storage, start, bytes } => {
                     cost_bytes += bytes;
@@ -183,7 +196,7 @@ impl Subscription {
             return Ok(Some(long));
         }
         while *budget > 0
-            && let Some(event) = self.again.front().copied()
+            && let Some(event) = self.snapshot_events.front().copied()
         {
             if let Some(long) = self.deliver_snapshot_event(event, budget, deliver)? {
                 return Ok(Some(long));
@@ -215,7 +228,7 @@ impl Subscription {
                 }
                 Step::Long(long) => {
                     self.replay = Some(lines);
-                    return Ok(Some(self.note_long(long)));
+                    return Ok(Some(self.advance_past(long)));
                 }
                 Step::Unfinished => break,
                 Step::End => return Ok(None),
@@ -225,7 +238,7 @@ impl Subscription {
         Ok(None)
     }
 
-    /// Delivers the first event of `again`.
+    /// Delivers the first event of `snapshot_events`.
     fn deliver_snapshot_event(
         &mut self,
         event: StoredEvent,
@@ -233,51 +246,52 @@ impl Subscription {
         deliver: &mut impl FnMut(&[u8]),
     ) -> Result<Option<StoredLine>, ReadError> {
         *budget = budget.saturating_sub(LINE_COST_BYTES);
-        let known = event.place.and_then(|(start, bytes)| StoredLine::at(&self.storage, start, bytes).ok());
+        let known = event.span.and_then(|(start, bytes)| StoredLine::at(&self.storage, start, bytes).ok());
         // Another program may have changed the file.
-        let Some(line) = known.filter(|line| line.position().seq == event.number) else {
-            return self.find_snapshot_event(event.number, budget, deliver);
+        let Some(line) = known.filter(|line| line.position().seq == event.seq) else {
+            return self.find_snapshot_event(event.seq, budget, deliver);
         };
-        self.again.pop_front();
+        self.snapshot_events.pop_front();
         if line.bytes() > LONG_LINE_BYTES {
-            return Ok(Some(self.note_long(line)));
+            return Ok(Some(self.advance_past(line)));
         }
         *budget = budget.saturating_sub(line.bytes());
         self.deliver_line(&line.read()?, deliver);
         Ok(None)
     }
 
-    /// Does the same for an event whose place is not known, because the log was restored.
+    /// Searches the log for the first event of `snapshot_events` and delivers it. Its span is not known, because the
+    /// log was restored.
     fn find_snapshot_event(
         &mut self,
-        number: u64,
+        seq: u64,
         budget: &mut usize,
         deliver: &mut impl FnMut(&[u8]),
     ) -> Result<Option<StoredLine>, ReadError> {
         let search = self.search.take();
-        let mut lines = search.unwrap_or_else(|| Lines::behind(&self.storage, number.saturating_sub(1), self.end));
+        let mut lines = search.unwrap_or_else(|| Lines::behind(&self.storage, seq.saturating_sub(1), self.end));
         // A lost event is not found; the line after it is not the one searched for.
         match lines.next_within(budget)? {
             Step::Unfinished => {
                 self.search = Some(lines);
                 return Ok(None);
             }
-            Step::Line(line) if position_of(line).is_some_and(|found| found.seq == number) => {
+            Step::Line(line) if position_of(line).is_some_and(|found| found.seq == seq) => {
                 self.deliver_line(line, deliver)
             }
-            Step::Long(long) if long.position().seq == number => {
-                self.again.pop_front();
-                return Ok(Some(self.note_long(long)));
+            Step::Long(long) if long.position().seq == seq => {
+                self.snapshot_events.pop_front();
+                return Ok(Some(self.advance_past(long)));
             }
             Step::Line(_) | Step::Long(_) | Step::End => {}
         }
-        self.again.pop_front();
+        self.snapshot_events.pop_front();
         Ok(None)
     }
 
-    fn deliver_ephemeral(&mut self, published: &Publication, budget: &mut usize, deliver: &mut impl FnMut(&[u8])) {
+    fn deliver_ephemeral(&mut self, publication: &Publication, budget: &mut usize, deliver: &mut impl FnMut(&[u8])) {
         let mut event = Vec::new();
-        published.write(&mut event);
+        publication.write(&mut event);
         let line = ephemeral_line(self.attached_at, event);
         *budget = budget.saturating_sub(line.len());
         self.deliver_line(&line, deliver);
@@ -288,7 +302,8 @@ impl Subscription {
         deliver(line);
     }
 
-    fn note_long(&mut self, line: StoredLine) -> StoredLine {
+    /// Records that a long line is delivered, by the client's connection.
+    fn advance_past(&mut self, line: StoredLine) -> StoredLine {
         self.last = self.last.max(Some(line.position()));
         line
     }

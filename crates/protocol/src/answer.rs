@@ -33,7 +33,7 @@ pub enum Answer {
     Decline,
     /// The user dismissed the form without a decision.
     Dismiss,
-    /// The result of a tool of this program.
+    /// The result of a tool that this program runs.
     ToolResult {
         /// Blocks in MCP's shape, such as `[{"type": "text", "text": "5"}]`.
         content: RawJson,
@@ -79,9 +79,9 @@ pub enum HookOutput {
         /// The reason.
         reason: String,
     },
-    /// `PreToolUse`: end the turn and defer the tool use; a session that resumes this one is asked again at once. Use
-    /// it only when no other tool of the same message is waiting: of several deferred tool uses the CLI stores the
-    /// last.
+    /// `PreToolUse`: end the turn and defer the tool use. When the conversation is resumed, the hook is called again
+    /// for it, before any prompt. Use it only when no other tool of the same message is waiting: of several deferred
+    /// tool uses the CLI stores only the last.
     Defer,
     /// `UserPromptSubmit`: do not send the prompt. `Stop`: do not stop yet.
     Block {

@@ -1,4 +1,5 @@
-//! The tool uses that a session was asked about. A second ask about one of them must not get the name of the first.
+//! The tool uses that a session was asked about. Some clients name an ask by its tool use, so a second ask about the same
+//! tool use must be marked: it needs another name.
 
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -1,4 +1,5 @@
-//! The gate for everything that runs without asking: only the program that starts a session can open it.
+//! Checks that no client makes the CLI run something without asking, unless the program that started the session
+//! allowed it (the *gate*).
 //!
 //! There are two ways to run something without asking. One is a request that runs a tool or a program itself
 //! ([`RUNS`]). The other is the permission mode in which everything runs.
@@ -32,23 +33,23 @@ pub(crate) fn check_request(request: &Request) -> Result<(), Refusal> {
 }
 
 /// Requests that make the CLI run a tool or a program, each with the field that makes the CLI ask first, if there is
-/// one. Without it, 2.1.325 runs the tool of an `mcp_call` at once, in every permission mode.
+/// one. Without it, 2.1.325 runs the tool of an `mcp_call` without asking, in every permission mode.
 const RUNS: &[(&str, Option<&str>)] = &[("mcp_call", Some("check_permissions")), ("start_shell_task", None)];
 
 fn runs_unasked(request: &Request) -> Result<(), Refusal> {
     let Request::Other { subtype, fields } = request else { return Ok(()) };
-    let Some((subtype, asks)) = RUNS.iter().find(|(name, _)| name == subtype) else { return Ok(()) };
-    if asks.is_some_and(|switch| fields.get(switch) == Some(&Value::Bool(true))) {
+    let Some((subtype, ask_first_field)) = RUNS.iter().find(|(name, _)| name == subtype) else { return Ok(()) };
+    if ask_first_field.is_some_and(|field| fields.get(field) == Some(&Value::Bool(true))) {
         return Ok(());
     }
-    Err(Refusal::RunsUnasked { subtype, asks: *asks })
+    Err(Refusal::RunsUnasked { subtype, ask_first_field: *ask_first_field })
 }
 
-/// Describes how to get a request that runs something allowed.
-pub(crate) fn remedy(asks: Option<&str>) -> String {
-    match asks {
-        Some(switch) => format!(
-            "send it with {switch:?}: true, so that Claude Code asks first, or start the session with --allow-bypass"
+/// Describes what to do so that a request that runs something is accepted.
+pub(crate) fn remedy(ask_first_field: Option<&str>) -> String {
+    match ask_first_field {
+        Some(field) => format!(
+            "send it with {field:?}: true, so that Claude Code asks first, or start the session with --allow-bypass"
         ),
         None => "start it with --allow-bypass".to_owned(),
     }

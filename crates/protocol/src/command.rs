@@ -10,7 +10,7 @@ use crate::id::{AskId, EntryId, PromptId, RequestId};
 use crate::initialize::Tool;
 use crate::json::RawJson;
 
-/// Something that a client wants from a session.
+/// Something that a client wants from a session. Most programs call the methods of the SDK's `Client` instead.
 #[derive(Debug, Clone)]
 pub enum Command {
     /// Send a prompt to the model. It waits until the turns of earlier prompts have ended.
@@ -29,16 +29,17 @@ pub enum Command {
         /// The client that answers, if several clients can.
         by: Option<String>,
     },
-    /// Send a request to the CLI.
+    /// Send a request to the CLI. Its answer is the event `RequestAnswered`.
     Request {
         /// The request.
         request: Request,
         /// The client that sends it, if several clients can.
         by: Option<String>,
     },
-    /// End the session gracefully: interrupt, let the CLI finish, and make sure that it has exited.
+    /// End the session gracefully: interrupt the turn, let the CLI store its conversation, and terminate it if it does
+    /// not exit in time.
     Close,
-    /// End the session now.
+    /// End the session immediately. The CLI has half a second to store its conversation.
     Abort,
 }
 
@@ -58,11 +59,12 @@ pub enum PromptContent {
     Blocks(RawJson),
 }
 
-/// The types of blocks that a prompt may contain. Others would pass for output of the model or of a tool.
+/// The types of blocks that a prompt may contain. A block of another type would look like output of the model or of a
+/// tool, so it is refused ([`crate::Refusal::BlockTypeNotAllowed`]).
 pub const PROMPT_BLOCKS: [&str; 3] = ["text", "image", "document"];
 
 impl Prompt {
-    /// Returns whether the prompt has no content.
+    /// Returns whether the prompt is an empty text.
     pub fn is_empty(&self) -> bool {
         match &self.content {
             PromptContent::Text(text) => text.is_empty(),
@@ -99,7 +101,8 @@ impl<T: Into<String>> From<T> for Prompt {
     }
 }
 
-/// A request to the CLI, which the CLI answers.
+/// A request to the CLI: a question, or a change of a setting. The SDK's `Client::request` sends it and returns the
+/// CLI's answer. An answer is JSON in the CLI's shape; unless stated otherwise, it has no content of interest.
 #[derive(Debug, Clone)]
 pub enum Request {
     /// Change the model, from the next API call on; none means the CLI's default. Any name is accepted: the CLI detects
@@ -109,12 +112,13 @@ pub enum Request {
     SetPermissionMode(PermissionMode),
     /// Change the limit on thinking, in tokens; none means the CLI's default.
     SetThinking(Option<u32>),
-    /// Replace the tools of this program. The session must have been started with tools. (Version 2.1.42 of the CLI
-    /// does not list the tools again; newer versions do at once.)
+    /// Replace the tools that this program runs. The session must have been started with `Options::program_tools` or
+    /// with `Options::tools_can_be_added`. (The CLI then lists the tools again, but version 2.1.42 does not.)
     SetTools(Vec<Tool>),
-    /// List the MCP servers and their status.
+    /// List the MCP servers. The answer has `mcpServers`: a list of objects with `name`, `status` and more.
     McpStatus,
-    /// Replace the MCP servers that were added before. They are given by name, in the CLI's shape.
+    /// Replace the MCP servers that earlier requests of this kind added. They are given by name, in the CLI's shape.
+    /// The answer has the names of the `added` and the `removed` servers, and `errors` by name.
     SetMcpServers(BTreeMap<String, RawJson>),
     /// Reconnect to an MCP server.
     ReconnectMcp {
@@ -128,11 +132,12 @@ pub enum Request {
         /// Whether to enable it.
         enabled: bool,
     },
-    /// Report what fills the model's context.
+    /// Report what fills the model's context. The answer has `totalTokens`, `maxTokens`, `categories` and more.
     ContextUsage,
-    /// Restore files to their state before a prompt.
+    /// Restore files to their state before a prompt. Needs `Options::checkpoints`. The answer has `canRewind` and
+    /// `filesChanged`.
     Rewind {
-        /// The prompt.
+        /// The prompt's entry, from `Event::PromptAccepted`.
         entry: EntryId,
         /// Only report what would change.
         dry_run: bool,
@@ -142,7 +147,7 @@ pub enum Request {
         /// The CLI's id of the task.
         task: String,
     },
-    /// Read a file with the CLI's permissions.
+    /// Read a file with the CLI's permissions. The answer has `contents` and, if it is not complete, `truncated`.
     ReadFile {
         /// The path.
         path: String,
@@ -154,7 +159,7 @@ pub enum Request {
         /// The title.
         title: String,
     },
-    /// Send the opening request again, which registers the session's hooks again.
+    /// Send the `initialize` request again, which registers the session's hooks again.
     Reinitialize,
     /// Any other request, by the CLI's name and fields.
     Other {
@@ -165,18 +170,20 @@ pub enum Request {
     },
 }
 
-/// The permission mode: how the CLI decides what may run without asking.
+/// The permission mode: how the CLI decides what may run without asking. When the CLI wants to ask,
+/// `Options::permission_prompts` of the SDK decides who is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PermissionMode {
     /// Ask for what no rule allows.
     Default,
     /// Edit files in the working directory without asking.
     AcceptEdits,
-    /// Read and plan, change nothing.
+    /// Read and plan before anything is changed. This is no guarantee: the CLI may still allow commands that it takes
+    /// for harmless.
     Plan,
     /// Deny what no rule allows, without asking.
     DontAsk,
-    /// Let a classifier decide.
+    /// A classifier of the CLI decides what may run without asking.
     Auto,
     /// Run everything without asking. Use it only in a sandbox.
     BypassPermissions,
@@ -224,14 +231,14 @@ impl std::str::FromStr for PermissionMode {
     }
 }
 
-/// The result of an accepted command.
+/// What was accepted, with the id that later events carry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Accepted {
     /// The prompt was queued. Its `TurnFinished` or `PromptDropped` event carries this id.
     Prompt(PromptId),
     /// The request was sent; its `RequestAnswered` event carries this id.
     Request(RequestId),
-    /// The command was carried out; it has no id.
+    /// The command has no id: an answer, a close or an abort.
     Done,
 }
 

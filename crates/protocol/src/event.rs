@@ -7,12 +7,12 @@ mod outcome;
 mod session;
 mod weight;
 
-pub use ask::{Allowed, AskKind, AskResolution, AskSummary, AskTag, FormAsk, HookAsk, PermissionAsk, ToolCallAsk};
+pub use ask::{AskKind, AskResolution, AskSummary, AskTag, FormAsk, Grant, HookAsk, PermissionAsk, ToolCallAsk};
 pub use block::{Block, BlockKind, BlockSource, Delta, Writer};
 pub use notice::NoticeKind;
 pub use outcome::{
-    Exit, ExitReason, Failure, InterruptReceipt, RequestFailure, RequestReply, TurnCause, TurnEnding, TurnOutcome,
-    Unanswered, Usage,
+    DropReason, Exit, ExitReason, Failure, InterruptReceipt, RequestFailure, RequestReply, TurnCause, TurnEnding,
+    TurnOutcome, Unanswered, Usage,
 };
 pub use session::{CliInfo, SessionInfo};
 
@@ -26,12 +26,13 @@ use crate::json::RawJson;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Event {
-    /// The CLI has started and answered the opening request; prompts can run.
+    /// The CLI has started and answered the `initialize` request; prompts can run.
     Ready {
         /// What the CLI reports about itself.
         cli: CliInfo,
     },
-    /// The CLI reported the conversation's id: for the first time, or because the id changed.
+    /// The CLI reported the conversation's id: for the first time, or because the id changed. Store
+    /// `session.session_id`: you need it to resume the conversation.
     SessionOpened {
         /// The conversation as the CLI describes it.
         session: Box<SessionInfo>,
@@ -40,7 +41,7 @@ pub enum Event {
     PromptAccepted {
         /// The prompt.
         prompt: PromptId,
-        /// The prompt's id in the stored conversation.
+        /// The prompt's id in the stored conversation; a `rewind` request takes it.
         entry: EntryId,
         /// The prompt's content: text, or blocks in the API's shape.
         content: RawJson,
@@ -67,7 +68,7 @@ pub enum Event {
         index: u64,
         /// The kind of block.
         kind: BlockKind,
-        /// The block as it started, in the API's shape.
+        /// The block at its start, in the API's shape: usually without text.
         content: RawJson,
     },
     /// Content was added to a streaming block.
@@ -87,28 +88,28 @@ pub enum Event {
         message: MessageId,
         /// Set when a subagent wrote the block: the tool use that started the subagent.
         parent: Option<ToolUseId>,
-        /// False when there was no `block_started` for it.
+        /// True if `block_started` and `block_delta` events showed the block before. If false, show its content now.
         streamed: bool,
         /// Where the block comes from.
         source: Box<BlockSource>,
         /// The complete block.
         content: Block,
     },
-    /// A streaming block was abandoned: discard its content.
+    /// The CLI abandoned a streaming block: remove what you have shown of it.
     BlockDiscarded {
         /// The block.
         block: BlockId,
     },
-    /// A streamed message is complete.
+    /// A streamed message ended.
     MessageFinished {
         /// The message.
         message: MessageId,
-        /// The message's complete blocks, in order; empty when the message was abandoned.
+        /// The message's complete blocks, in order; empty if the CLI abandoned the message.
         blocks: Vec<BlockId>,
         /// Why the model stopped.
         stop_reason: Option<String>,
     },
-    /// The API refused a message after the fact: discard its content.
+    /// The API withdrew a message that was already streamed: remove what you have shown of it.
     MessageRetracted {
         /// The message.
         message: MessageId,
@@ -127,14 +128,15 @@ pub enum Event {
         result: Option<RawJson>,
     },
     /// The CLI added something to the model's context that is neither a prompt nor a tool result: a note about an
-    /// interrupt, the output of a hook or of a command.
+    /// interrupt, an instruction of its own, the feedback of a hook, or the output of a slash command.
     ContextInjected {
         /// Set when it was added to a subagent's context: the tool use that started the subagent.
         parent: Option<ToolUseId>,
-        /// True when the CLI wrote it.
+        /// True if the CLI marks it as an instruction of its own or as a hook's feedback. (It does not mark a note
+        /// about an interrupt.)
         synthetic: bool,
-        /// True when it only repeats earlier content.
-        replayed: bool,
+        /// True if the CLI marks it as a repetition, such as the output of a slash command or an earlier prompt.
+        repeated: bool,
         /// The added content, in the API's shape.
         content: RawJson,
     },
@@ -144,14 +146,14 @@ pub enum Event {
         tool_use: ToolUseId,
         /// The tool's name.
         tool: String,
-        /// How long the tool has been running.
+        /// For how many seconds the tool has been running.
         elapsed_seconds: f64,
     },
-    /// The CLI asks something and waits for the answer.
+    /// The CLI asks something (an *ask*) and waits for the answer of a client.
     AskOpened {
-        /// The ask's id, to be named in the answer.
+        /// The ask's id; the answer must name it.
         ask: AskId,
-        /// What is asked.
+        /// What is asked, and its details.
         #[serde(flatten)]
         kind: AskKind,
     },
@@ -164,44 +166,46 @@ pub enum Event {
         summary: AskSummary,
         /// How the ask was resolved.
         resolution: AskResolution,
-        /// The client that answered, if several clients could.
+        /// The client that answered; none if no client did, or if the session has only one.
         by: Option<String>,
-        /// What the answer allowed beyond what was asked.
+        /// What the answer granted beyond what was asked, such as an edited input or new permission rules.
         #[serde(flatten)]
-        allowed: Allowed,
+        grant: Grant,
     },
-    /// A turn ended.
+    /// A turn ended. A prompt can be sent at any time; it waits for the turns before it.
     TurnFinished {
         /// What started the turn.
         cause: TurnCause,
         /// How the turn ended and what it cost.
         outcome: Box<TurnOutcome>,
     },
-    /// A prompt will not run, or was running when the CLI exited.
+    /// A prompt gets no `turn_finished`: it never ran, or the CLI did not report its end.
     PromptDropped {
         /// The prompt.
         prompt: PromptId,
         /// Why the prompt was dropped.
         reason: DropReason,
     },
-    /// The session became idle: no turn is running and no prompt is waiting.
+    /// The session became idle: no turn is running and no prompt is waiting. It comes after `turn_finished`, unless
+    /// another prompt is waiting.
     BecameIdle,
     /// The CLI reported what it is doing, or a changed setting.
     StatusChanged {
-        /// The CLI's status, such as `requesting` or `compacting`; none when that is over.
+        /// The CLI's status, such as `requesting` (it calls the API) or `compacting` (it replaces the conversation with
+        /// a summary); none when that is over.
         status: Option<String>,
         /// The new permission mode, if it changed.
         permission_mode: Option<String>,
         /// The complete report; for example, the outcome of a compaction.
         detail: RawJson,
     },
-    /// An API call failed and will be retried.
+    /// A call of the API failed, and the CLI will retry it.
     ApiRetryScheduled {
-        /// The number of the attempt, from 1.
+        /// Which retry comes next, from 1.
         attempt: u64,
         /// The number of retries after which the CLI gives up.
         max_retries: u64,
-        /// The delay before the next attempt.
+        /// The delay before the retry, in milliseconds.
         delay_ms: f64,
         /// The HTTP status, if there was a response.
         status: Option<u64>,
@@ -222,20 +226,22 @@ pub enum Event {
         /// The tasks, in the CLI's shape.
         tasks: RawJson,
     },
-    /// A command hook started, progressed or ended.
+    /// A command hook started, progressed or ended. A command hook is a shell command in the CLI's settings; a hook
+    /// that the program registered is an ask of kind `hook`.
     HookChanged {
         /// The CLI's id of this run of the hook.
         hook: String,
         /// The hook's name.
         name: String,
-        /// The hook event that triggered it.
+        /// The hook event that triggered it, such as `PreToolUse`.
         event: String,
         /// What changed.
         update: HookUpdate,
         /// The complete report.
         detail: RawJson,
     },
-    /// The CLI denied a tool use on its own, because it could not ask anyone.
+    /// The CLI denied a tool use without asking, for example because the session was started without permission
+    /// prompts, or because its permission mode is `dontAsk`.
     PermissionDenied {
         /// The tool's name.
         tool: String,
@@ -256,7 +262,7 @@ pub enum Event {
         /// The complete report.
         detail: RawJson,
     },
-    /// The conversation was cleared; the next turn has a new session id.
+    /// The conversation was cleared, for example by `/clear`. The next turn has a new session id.
     ConversationCleared {
         /// The complete report.
         detail: RawJson,
@@ -276,14 +282,15 @@ pub enum Event {
         /// The suggestion.
         suggestion: String,
     },
-    /// The CLI stored entries of the conversation.
+    /// The CLI stored entries of the conversation. Only a session that mirrors the transcript has this event.
     TranscriptWritten {
         /// The transcript file.
         path: String,
         /// The entries, as stored.
         entries: RawJson,
     },
-    /// The CLI reported something that is of use only to a person.
+    /// The CLI sent a notice for the user. Most are only of interest to a person; `stopped`, `authentication`,
+    /// `rate_limit` and `writes_lost` may matter to a program.
     NoticeReported {
         /// What the notice is about.
         about: NoticeKind,
@@ -292,18 +299,18 @@ pub enum Event {
         /// The complete notice.
         detail: RawJson,
     },
-    /// A client sent a request to the CLI: to change a setting, a tool or a server, or to return information. While the
-    /// CLI is down, the host accepts settings and tools and applies them to the process that it starts next.
+    /// A client sent a request to the CLI: to change a setting, a tool or a server, or to get information. While no CLI
+    /// runs, a host accepts changes of settings and tools, and applies them to the process that it starts next.
     RequestSent {
         /// The request.
         request: RequestId,
-        /// The request as the CLI receives it: its `subtype` and its fields. Secrets (environments, headers, logins)
-        /// are omitted; their names are not.
+        /// The request as the CLI receives it: its `subtype` and its fields. The values of secrets (environment
+        /// variables, headers, logins) are replaced by null; their names stay.
         body: RawJson,
-        /// The client that sent the request, if several clients can.
+        /// The client that sent the request; none if the session has only one.
         by: Option<String>,
     },
-    /// A request was answered: by the CLI, or by the host while the CLI is down.
+    /// A request was answered: by the CLI, or by the host while no CLI runs.
     RequestAnswered {
         /// The request.
         request: RequestId,
@@ -322,8 +329,9 @@ pub enum Event {
         /// The length of the whole line.
         bytes: u64,
     },
-    /// The CLI stalled: during a turn it wrote nothing for a long time, and then did not answer a probe. If the CLI
-    /// recovers, the turn continues. An interrupt ends the turn; a CLI that does not react to it is terminated.
+    /// The CLI stalled: during a turn it wrote nothing for a long time, and then did not answer a request that Watari
+    /// sent to see whether it still reacts. If the CLI recovers, the turn continues. An interrupt ends the turn; a CLI
+    /// that does not react to it is terminated.
     CliStalled {
         /// For how many seconds the CLI has written nothing.
         silent_seconds: u64,
@@ -334,19 +342,21 @@ pub enum Event {
         silent_seconds: u64,
     },
     /// Another program has resumed this session's conversation: it wrote to the transcript. Neither of the two sees the
-    /// other's turns; end one of them.
+    /// other's turns; end one of them. (Watari refuses a second driver of a conversation, but cannot stop another
+    /// program.)
     ResumedElsewhere {
         /// The conversation.
         session_id: SessionId,
         /// How that program started its CLI, by the CLI's name for it: `cli` on a terminal, `watari` by another Watari.
         entrypoint: String,
     },
-    /// Events were dropped while the session was closing, because the program did not read them.
+    /// Events were dropped while the session was closing: the program did not read them, or the host could not store
+    /// them.
     EventsDropped {
         /// How many events were dropped.
         count: u64,
     },
-    /// The CLI has exited. This is the last event.
+    /// The CLI has exited. This is the last event of this process. A host may start another one; then `ready` follows.
     CliExited {
         /// How it exited.
         exit: Exit,
@@ -375,21 +385,8 @@ pub enum TaskUpdate {
     Started,
     /// The task progressed.
     Progressed,
-    /// The task's record changed.
+    /// A field of the task changed, such as its status; `detail` has the changed fields.
     Updated,
     /// The task ended; the CLI may start a turn because of it.
     Ended,
-}
-
-/// Why a prompt has no outcome.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum DropReason {
-    /// It was interrupted or cancelled while it was waiting.
-    Cancelled,
-    /// The session ended while it was waiting or running.
-    CliExited,
-    /// The CLI received it and became idle without a readable result.
-    Lost,
 }

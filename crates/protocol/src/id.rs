@@ -65,7 +65,7 @@ uuid_id! {
 
 fn is_uuid(text: &str) -> bool {
     text.len() == 36
-        && text.bytes().enumerate().all(|(place, byte)| match place {
+        && text.bytes().enumerate().all(|(index, byte)| match index {
             8 | 13 | 18 | 23 => byte == b'-',
             _ => byte.is_ascii_hexdigit(),
         })

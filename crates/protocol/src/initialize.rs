@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::id::HookId;
 use crate::json::RawJson;
 
-/// The settings of the opening request to the CLI.
+/// The settings of the `initialize` request, the first line that the CLI receives.
 #[derive(Debug, Clone, Default)]
 pub struct Initialize {
     /// The system prompt.
@@ -35,8 +35,8 @@ impl Initialize {
 
     /// Returns the hook with this id; none if the program registered no such hook.
     pub(crate) fn hook(&self, id: HookId) -> Option<&Hook> {
-        let place = usize::try_from(id.0).ok()?.checked_sub(1)?;
-        self.hooks.get(place)
+        let index = usize::try_from(id.0).ok()?.checked_sub(1)?;
+        self.hooks.get(index)
     }
 }
 
@@ -139,5 +139,5 @@ pub enum SystemPrompt {
     /// No prompt.
     Empty,
     /// This text instead of Claude Code's prompt.
-    Only(String),
+    Custom(String),
 }

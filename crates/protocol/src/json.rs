@@ -11,7 +11,7 @@ use std::fmt;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use crate::wire::repair::{Half, lone_surrogates};
+use crate::wire::repair::{LoneSurrogate, lone_surrogates};
 
 /// A JSON value as its original text, so that nothing is lost: neither the order of keys, nor a number out of range,
 /// nor a lone surrogate, nor deep nesting.
@@ -51,7 +51,7 @@ impl AsRef<RawValue> for RawJson {
 
 /// Returns JSON text that Rust strings can hold: lone surrogates, which JSON allows, become U+FFFD.
 pub fn readable(json: &str) -> Cow<'_, str> {
-    lone_surrogates(json, Half::Replaced).map_or(Cow::Borrowed(json), Cow::Owned)
+    lone_surrogates(json, LoneSurrogate::Replaced).map_or(Cow::Borrowed(json), Cow::Owned)
 }
 
 /// Returns the value if it is an object. Every value that clients are promised as an object is checked with this.

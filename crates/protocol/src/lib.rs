@@ -33,8 +33,8 @@ pub use command::{
     Accepted, Command, PROMPT_BLOCKS, PermissionMode, Prompt, PromptContent, Request, UnknownPermissionMode,
 };
 pub use event::{
-    Allowed, AskKind, AskResolution, AskSummary, AskTag, Block, BlockKind, BlockSource, CliInfo, Delta, DropReason,
-    Event, Exit, ExitReason, Failure, FormAsk, HookAsk, HookUpdate, InterruptReceipt, NoticeKind, PermissionAsk,
+    AskKind, AskResolution, AskSummary, AskTag, Block, BlockKind, BlockSource, CliInfo, Delta, DropReason, Event, Exit,
+    ExitReason, Failure, FormAsk, Grant, HookAsk, HookUpdate, InterruptReceipt, NoticeKind, PermissionAsk,
     RequestFailure, RequestReply, SessionInfo, TaskUpdate, ToolCallAsk, TurnCause, TurnEnding, TurnOutcome, Unanswered,
     Usage, Writer,
 };

@@ -35,7 +35,7 @@ impl NextProcessRequest {
         let reply = match (request, Setting::of(&body)) {
             (Request::SetTools(tools), _) => {
                 if let Some(tool) = tools.iter().find(|tool| !tool.has_unambiguous_name()) {
-                    return Err(Refusal::ToolName { name: tool.name.clone() });
+                    return Err(Refusal::AmbiguousToolName { name: tool.name.clone() });
                 }
                 RawJson::from("null")
             }

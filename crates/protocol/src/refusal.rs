@@ -17,7 +17,7 @@ pub enum Refusal {
         /// The session's phase.
         phase: Phase,
     },
-    /// Another client answered first.
+    /// Another client answered first. Occurs only if several clients can answer.
     #[error("ask {ask} is already resolved: {by} {}", resolution.describe())]
     AskAnswered {
         /// The ask.
@@ -27,13 +27,14 @@ pub enum Refusal {
         /// How the ask was resolved.
         resolution: AskResolution,
     },
-    /// The session's log cannot be written at the moment, so the session starts nothing new.
+    /// The host cannot write the session's log at the moment, so the session starts nothing new. Occurs only with a
+    /// host.
     #[error("the session's log cannot be written, so the session accepts no new work: {why}")]
     LogUnavailable {
         /// The cause, and what to do.
         why: String,
     },
-    /// The ask never existed, or was resolved before.
+    /// The ask is not open, and who resolved it is not known (any more).
     #[error("ask {ask} is not open: it was answered, withdrawn, expired, or never existed")]
     AskNotOpen {
         /// The ask's id.
@@ -64,10 +65,10 @@ pub enum Refusal {
     #[error("the prompt's blocks must be a JSON array of objects with a type, and text blocks must have a text")]
     MalformedBlocks,
     /// A block of the prompt is of a type that a user cannot write, such as a tool result or the model's thinking.
-    #[error("content[{place}].type is {given:?}: a prompt may contain blocks of type text, image and document")]
+    #[error("block {index} of the prompt has the type {given:?}: use blocks of type text, image and document")]
     BlockTypeNotAllowed {
         /// The block's index, from 0.
-        place: usize,
+        index: usize,
         /// The block's type.
         given: String,
     },
@@ -91,40 +92,43 @@ pub enum Refusal {
     #[error("the edited tool input must be a JSON object")]
     BadInput,
     /// The session was started without tools of this program.
-    #[error("this session was started without tools of its own: offer them when you start it")]
+    #[error("this session was started without tools of its own: start it with program_tools or tools_can_be_added")]
     NoTools,
-    /// The permission mode in which everything runs without asking, in a session that was not started for it.
+    /// The command would set the mode in which everything runs without asking, in a session that was not started for
+    /// it.
     #[error(
         "bypassPermissions runs everything without asking, so it must be allowed when the session is started: start it \
          with --allow-bypass"
     )]
     BypassNotAllowed,
-    /// A request that runs a tool or a program without asking, in a session that was not started for it.
+    /// The request would run a tool or a program without asking, in a session that was not started for it.
     #[error(
         "{subtype} runs without asking, so it must be allowed when the session is started: {}",
-        bypass::remedy(*asks)
+        bypass::remedy(*ask_first_field)
     )]
     RunsUnasked {
         /// The CLI's name for the request.
         subtype: &'static str,
         /// The field of the request that makes the CLI ask first, if there is one.
-        asks: Option<&'static str>,
+        ask_first_field: Option<&'static str>,
     },
-    /// A tool's name that a tool of another MCP server could have too.
+    /// A tool of another MCP server could have the same name.
     #[error("the name of the tool {name:?} {AMBIGUOUS_TOOL_NAME}")]
-    ToolName {
+    AmbiguousToolName {
         /// The name.
         name: String,
     },
-    /// An MCP server has the name of the server of this session's own tools.
+    /// The request would replace, enable or disable the server of this session's own tools.
     #[error("the name {TOOL_SERVER:?} is reserved for the server of this session's own tools: choose another")]
     ReservedServerName,
-    /// Another MCP server of the CLI has the name of the server of the session's own tools.
+    /// The CLI already has another MCP server with the name of the server of this session's own tools.
     #[error("{}", TOOL_SERVER_TAKEN)]
     ServerNameConflict,
-    /// A raw request that would remove the session's own tools. A command that preserves them exists for it.
+    /// A raw request ([`crate::Request::Other`]) that could remove the session's own tools. The requests named in the
+    /// message preserve them.
     #[error(
-        "a raw request of this name could remove this session's own tools: use set_mcp_servers or toggle_mcp instead"
+        "a raw request of this name could remove this session's own tools: use the request set_mcp_servers or \
+         toggle_mcp (in Rust: Request::SetMcpServers, Request::ToggleMcp)"
     )]
     RawMcpServers,
     /// A text that is not a model name.

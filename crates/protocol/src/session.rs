@@ -1,13 +1,15 @@
 //! The state machine of a session. Its inputs are lines of the CLI and commands of clients; its outputs are events and
 //! lines for the CLI.
 //!
-//! It does no I/O and reads no clock. After every `handle_*` call, the caller drains [`Machine::poll_output`]. There is
-//! one queue of outputs, because their order is guaranteed.
+//! It does no I/O and reads no clock. After every `handle_*` call, the caller drains [`Machine::poll_output`]. Events
+//! and lines are in one queue, because their order matters: a line is written only when the events before it are
+//! stored.
 
 mod asks;
 mod closing;
 mod commands;
 mod config;
+mod control_requests;
 mod frames;
 mod hand_over;
 mod liveness;
@@ -56,7 +58,7 @@ pub struct ProcessEnd {
 pub enum Output {
     /// Write this line to the CLI once every event before it is stored.
     Write(Vec<u8>),
-    /// Write this line to the CLI at once: it stops something and must not wait for the disk.
+    /// Write this line to the CLI immediately: it stops something and must not wait for the disk.
     WriteNow(Vec<u8>),
     /// Emit this event.
     Event(Event),
@@ -70,7 +72,7 @@ const REQUEST_ANSWERED_WITHIN: Duration = Duration::from_secs(60);
 /// How much of an unparsed line is reported.
 const UNPARSED_LINE_CHARACTERS_MAX: usize = 200;
 
-/// One session with the CLI.
+/// The state of one session with one process of the CLI.
 #[derive(Debug)]
 pub struct Machine {
     config: Config,
@@ -81,17 +83,18 @@ pub struct Machine {
     start_deadline: Option<Instant>,
     /// The state that the CLI last reported. Once it has reported one, its reports decide when the session is idle.
     cli_state: Option<CliState>,
-    /// True when the CLI has started to work on the prompt that it holds.
+    /// True when the CLI has started to work on the prompt in flight.
     prompt_started: bool,
-    /// True once the CLI has reported on a prompt by its id. Until then, its `running` state must do.
+    /// True if this CLI reports the progress of prompts by their ids, as newer versions do. Otherwise its `running`
+    /// state counts as the start of the prompt.
     cli_reports_prompts: bool,
-    /// True when the CLI has reported that the prompt is in its queue, and not yet that it started it.
+    /// True after the CLI has reported that the prompt is in its queue, until it reports that it started it.
     prompt_queued_in_cli: bool,
     /// True while the CLI runs a turn that no prompt started.
     own_turn_running: bool,
-    /// True from the CLI's report that it runs without a prompt until its turn is announced.
+    /// True after the CLI went from `idle` to `running` without a prompt, until the `init` frame of that turn arrives.
     own_turn_reported: bool,
-    /// True from the announcement of a turn until its result.
+    /// True from the `init` frame of a turn until its result.
     turn_announced: bool,
     /// True when an interrupt of the running turn was sent.
     interrupt_sent: bool,
@@ -132,7 +135,7 @@ enum RequestKind {
 }
 
 impl Machine {
-    /// Creates a session whose CLI was just started. The first output is the line that opens the conversation.
+    /// Creates the machine of a CLI that was just started. The first output is the line with the `initialize` request.
     pub fn start(config: Config, now: Instant) -> Machine {
         let mut machine = Machine {
             now,
@@ -197,7 +200,7 @@ impl Machine {
                 self.write(answers::safe(&request_id, &gate, "The request was too long to be read"));
             }
             Overlong::Reply { request_id } => {
-                self.answered(&request_id, Err(RequestFailure::TooLong));
+                self.resolve_request(&request_id, Err(RequestFailure::TooLong));
             }
             Overlong::Other => {}
         }
@@ -220,21 +223,21 @@ impl Machine {
     pub fn handle_timeout(&mut self, now: Instant) {
         self.now = now;
         while let Some(ask) = self.asks.take_expired(now) {
-            self.emit(ask.resolved(AskResolution::Expired));
+            self.emit(ask.resolved_event(AskResolution::Expired));
             let gate = Gate::of(&ask.kind);
             let reason = match gate {
                 Gate::Permission => self.config.timeout_message.as_str(),
                 Gate::Hook { .. } | Gate::Form | Gate::ToolCall { .. } => "No client answered in time",
             };
-            self.write(answers::safe(&ask.request_id, &gate, reason));
+            self.write(answers::safe(&ask.cli_request_id, &gate, reason));
         }
         self.time_out_requests(now);
         self.check_liveness(now);
         if self.start_deadline.is_some_and(|deadline| deadline <= now) && self.phase == Phase::Starting {
-            self.step(Trigger::CloseRequested);
+            self.step(Trigger::CloseBegan);
             self.exit_reason = ExitReason::StartTimedOut;
             self.stop(Stop::Abort);
-            self.closing = Some(Closing::on(ClosingStep::Killed, now));
+            self.closing = Some(Closing::at_step(ClosingStep::Killed, now));
         }
         if self.closing.as_ref().and_then(|closing| closing.deadline).is_some_and(|deadline| deadline <= now) {
             self.escalate(now);
@@ -246,7 +249,7 @@ impl Machine {
         if self.step(Trigger::CliExited).is_none() {
             return;
         }
-        self.messages.finish(|event| self.outputs.push_back(Output::Event(event)));
+        self.messages.end_streaming(|event| self.outputs.push_back(Output::Event(event)));
         self.close_asks();
         self.drop_prompts();
         for (request, (kind, _)) in std::mem::take(&mut self.requests) {
@@ -303,21 +306,21 @@ impl Machine {
 
     /// Takes the next step of the closing ladder.
     fn escalate(&mut self, now: Instant) {
-        let Some((rung, stop)) = self.closing.as_ref().and_then(|closing| closing.rung.next()) else {
+        let Some((step, stop)) = self.closing.as_ref().and_then(|closing| closing.step.next()) else {
             return;
         };
         self.stop(stop);
-        self.closing = Some(Closing::on(rung, now));
+        self.closing = Some(Closing::at_step(step, now));
     }
 
     fn close_asks(&mut self) {
         while let Some(ask) = self.asks.take_oldest() {
-            self.emit(ask.resolved(AskResolution::CliExited));
+            self.emit(ask.resolved_event(AskResolution::CliExited));
         }
     }
 
     fn drop_prompts(&mut self) {
-        let in_flight = self.prompts.finish();
+        let in_flight = self.prompts.take_in_flight();
         let waiting = std::iter::from_fn(|| self.prompts.drop_next());
         let dropped: Vec<PromptId> = in_flight.into_iter().chain(waiting).collect();
         for prompt in dropped {

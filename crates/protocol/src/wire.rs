@@ -1,8 +1,8 @@
 //! The CLI's wire format: its keys occur in this folder and nowhere else.
 //!
-//! Reading is tolerant. A line is first read as a flat [`Frame`] of borrowed fields, in any order of its keys; what a
-//! type of frame needs beyond that is read from its members. A frame that does not fit is `Unknown` and passed on
-//! whole. Writing is exact.
+//! Reading is tolerant. A frequent type of frame is recognized by the beginning of its line and read directly. Any
+//! other line is first read as a flat [`Frame`], which shows its type. A frame that cannot be read is `Unknown` and
+//! passed on unchanged. Writing is exact.
 
 pub(crate) mod answers;
 pub(crate) mod control;
@@ -30,7 +30,7 @@ use crate::event::NoticeKind;
 use crate::json::keep_last_of_duplicate_keys;
 use control::{AskRequest, Gate, Response};
 use message::{AssistantFrame, PromptUpdate, ToolProgressFrame, UserFrame};
-use repair::Half;
+use repair::LoneSurrogate;
 use result::ResultFrame;
 use stream::StreamFrame;
 use system::SystemFrame;
@@ -54,7 +54,7 @@ pub(crate) enum Incoming<'a> {
         entries: &'a RawValue,
     },
     /// The CLI asks something and waits for the answer.
-    Request(AskRequest<'a>),
+    Ask(AskRequest<'a>),
     /// The CLI withdraws one of its requests.
     Cancel {
         request_id: Text<'a>,
@@ -79,8 +79,8 @@ pub(crate) fn decode<'a>(line: &'a str, repaired: &'a mut String) -> Option<Inco
         return Some(known);
     }
     // Only in a stream can the other half of a character arrive later, with the next delta.
-    let half = if line.contains("\"stream_event\"") { Half::Retained } else { Half::Replaced };
-    if let Some(readable) = repair::lone_surrogates(line, half)
+    let how = if line.contains("\"stream_event\"") { LoneSurrogate::Retained } else { LoneSurrogate::Replaced };
+    if let Some(readable) = repair::lone_surrogates(line, how)
         && read(&readable).is_some()
     {
         *repaired = readable;
@@ -116,8 +116,8 @@ fn read(line: &str) -> Option<Incoming<'_>> {
     read.or_else(|| read_by_frame(line))
 }
 
-/// Returns the type of a line that starts with it, as most lines do. That saves frequent and long frames a pass that
-/// only finds their type.
+/// Returns the type of a line that begins with it, as most lines do. This saves a pass over the line just to find its
+/// type.
 fn first_type(line: &str) -> Option<&str> {
     let (kind, _) = line.strip_prefix(r#"{"type":""#)?.split_once('"')?;
     Some(kind)
@@ -132,7 +132,7 @@ fn read_by_frame(line: &str) -> Option<Incoming<'_>> {
         "result" => result::read(line).map(|frame| Incoming::Result(Box::new(frame))),
         "system" => system::read(&frame, line).map(Incoming::System),
         "tool_progress" => message::read_tool_progress(line).map(Incoming::ToolProgress),
-        "control_request" => control::read_request(&frame, line).map(Incoming::Request),
+        "control_request" => control::read_request(&frame, line).map(Incoming::Ask),
         "control_response" => control::read_response(&frame).map(Incoming::Response),
         "control_cancel_request" => frame.request_id.map(|request_id| Incoming::Cancel { request_id }),
         "command_lifecycle" => message::read_lifecycle(line),
@@ -292,7 +292,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Members<T> {
     }
 }
 
-/// A member that decides nothing. If it has the wrong type, it counts as absent, so that its frame is not lost.
+/// An optional member. A value of the wrong type counts as absent, so that the rest of the frame is not lost.
 #[derive(Debug)]
 pub(crate) struct Lenient<T>(Option<T>);
 
@@ -318,6 +318,6 @@ impl<'de, T: DeserializeOwned> Deserialize<'de> for Lenient<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Lenient<T>, D::Error> {
         let raw = <&'de RawValue>::deserialize(deserializer)?.get();
         let read = serde_json::from_str(raw).ok();
-        Ok(Lenient(read.or_else(|| serde_json::from_str(&repair::lone_surrogates(raw, Half::Replaced)?).ok())))
+        Ok(Lenient(read.or_else(|| serde_json::from_str(&repair::lone_surrogates(raw, LoneSurrogate::Replaced)?).ok())))
     }
 }

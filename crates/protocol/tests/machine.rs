@@ -38,6 +38,46 @@ fn the_opening_carries_what_must_not_be_in_arguments() {
     insta::assert_snapshot!(opening(everything), @r#"> {"type":"control_request","request_id":"watari_1","request":{"agents":{"rev":{"prompt":"p"}},"forwardSubagentText":true,"hooks":{"PreToolUse":[{"hookCallbackIds":["watari_hook_2"],"matcher":"Bash","onFailure":"block","timeout":8}],"Stop":[{"hookCallbackIds":["watari_hook_1"],"timeout":65}]},"jsonSchema":{"type":"object"},"sdkMcpServers":["client"],"subtype":"initialize","systemPrompt":[""],"title":"a title"}}"#);
 }
 
+/// The frames come in the order in which 2.1.325 wrote them (recording 12a, without the thinking). docs/events.md prints
+/// the events of this transcript.
+#[test]
+fn the_events_of_one_plain_turn_come_in_this_order() {
+    insta::assert_snapshot!(play(r#"
+        cli ready
+        prompt hello
+        cli running
+        cli init
+        cli {"type":"system","subtype":"status","status":"requesting"}
+        cli event {"type":"message_start","message":{"id":"msg_1","model":"m"}}
+        cli event {"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}
+        cli event {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"hell"}}
+        cli event {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"o wo"}}
+        cli event {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"rld"}}
+        cli {"type":"assistant","message":{"id":"msg_1","content":[{"type":"text","text":"hello world"}]}}
+        cli event {"type":"content_block_stop","index":0}
+        cli event {"type":"message_delta","delta":{"stop_reason":"end_turn"}}
+        cli event {"type":"message_stop"}
+        cli result
+        cli idle
+    "#), @r#"
+    * ready {"cli":{"version":"2.1.325"}}
+    * prompt_accepted {"content":"hello","entry":"00000000-0000-4000-8000-000000000001","prompt":1}
+    * turn_started {"cause":{"prompt":1}}
+    > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"hello","type":"text"}]},"parent_tool_use_id":null}
+    * session_opened {"session":{"cwd":"/w","model":"m","permission_mode":"default","session_id":"11111111-1111-4111-8111-111111111111","tools":["Bash"],"version":"2.1.325"}}
+    * status_changed {"status":"requesting"}
+    * message_started {"message":"msg_1","model":"m"}
+    * block_started {"block":1,"content":{"type":"text"},"index":0,"kind":{"type":"text"},"message":"msg_1"}
+    * block_delta {"at":0,"block":1,"delta":{"text":"hell","type":"text"}}
+    * block_delta {"at":4,"block":1,"delta":{"text":"o wo","type":"text"}}
+    * block_delta {"at":8,"block":1,"delta":{"text":"rld","type":"text"}}
+    * block_finished {"block":1,"content":{"text":"hello world","type":"text"},"message":"msg_1","source":{"cut_short":false,"writer":"model"},"streamed":true}
+    * message_finished {"blocks":[1],"message":"msg_1","stop_reason":"end_turn"}
+    * turn_finished {"cause":{"prompt":1},"outcome":{"ending":"completed","result":"done","subtype":"success","terminal_reason":"completed"}}
+    * became_idle
+    "#);
+}
+
 #[test]
 fn a_prompt_waits_for_the_cli_and_is_reported_from_its_start_to_its_result() {
     insta::assert_snapshot!(play(r#"
@@ -121,7 +161,7 @@ fn what_only_the_result_says_is_emitted_and_a_prompt_for_which_nothing_was_done_
     * prompt_accepted {"content":"/compact","entry":"00000000-0000-4000-8000-000000000005","prompt":5}
     * turn_started {"cause":{"prompt":5}}
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000005","session_id":"","message":{"role":"user","content":[{"text":"/compact","type":"text"}]},"parent_tool_use_id":null}
-    * context_injected {"content":"Compacted","replayed":false,"synthetic":false}
+    * context_injected {"content":"Compacted","repeated":false,"synthetic":false}
     * turn_finished {"cause":{"prompt":5},"outcome":{"ending":"completed","subtype":"success"}}
     * became_idle
     * prompt_accepted {"content":"interrupted","entry":"00000000-0000-4000-8000-000000000006","prompt":6}
@@ -1635,9 +1675,9 @@ fn notices_of_the_cli_are_passed_on() {
     * notice_reported {"about":"authentication"}
     * notice_reported {"about":"tool_summary","text":"read two files"}
     * notice_reported {"about":"goal"}
-    * context_injected {"content":"said before","replayed":true,"synthetic":false}
+    * context_injected {"content":"said before","repeated":true,"synthetic":false}
     * tool_returned {"is_error":true,"tool_use":"toolu_1"}
-    * context_injected {"content":[{"text":"go on","type":"text"},{"is_error":true,"tool_use_id":"toolu_1","type":"tool_result"}],"replayed":false,"synthetic":true}
+    * context_injected {"content":[{"text":"go on","type":"text"},{"is_error":true,"tool_use_id":"toolu_1","type":"tool_result"}],"repeated":false,"synthetic":true}
     * notice_reported {"about":"shutting_down","text":"update"}
     "#);
 }
@@ -2023,8 +2063,7 @@ fn only_texts_images_and_documents_are_a_prompt_and_others_are_named_with_their_
     for name in ["tool_result", "tool_use", "thinking", "TEXT", ""] {
         let blocks =
             format!(r#"[{{"type":"text","text":"a"}},{{"type":"{name}","tool_use_id":"toolu_1","content":"yes"}}]"#);
-        let why =
-            format!("x content[1].type is {name:?}: a prompt may contain blocks of type text, image and document");
+        let why = format!("x block 1 of the prompt has the type {name:?}: use blocks of type text, image and document");
         assert_eq!(first_output(&blocks), why);
     }
     for name in ["image", "document"] {

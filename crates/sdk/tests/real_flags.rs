@@ -48,7 +48,7 @@ fn table(room: &Room) -> Vec<(&'static str, Options)> {
         ("task budget", Options { task_budget: Some(5000), ..base() }),
         ("output schema", Options { output_schema: Some(RawJson::from(r#"{"type":"object"}"#)), ..base() }),
         ("empty prompt", Options { system_prompt: SystemPrompt::Empty, ..base() }),
-        ("only prompt", Options { system_prompt: SystemPrompt::Only("Be brief.".into()), ..base() }),
+        ("only prompt", Options { system_prompt: SystemPrompt::Custom("Be brief.".into()), ..base() }),
         ("more prompt", Options { system_prompt: SystemPrompt::Append("Be brief.".into()), ..base() }),
         ("agent", Options { agent: Some("general-purpose".into()), ..base() }),
         ("agents", Options { agents: raw_map("rev", r#"{"description":"d","prompt":"p"}"#), ..base() }),

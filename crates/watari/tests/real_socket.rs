@@ -227,7 +227,10 @@ async fn a_host_that_was_ended_or_killed_is_resumed_with_its_conversation_and_it
         host.kill().await;
         room.is_empty_within(Duration::from_secs(3)).await;
     }
-    assert_eq!(watari_hub::inspect(&room.sessions()[0]).unwrap().state, watari_hub::record::State::HostKilled);
+    assert_eq!(
+        watari_hub::read_and_mark_killed(&room.sessions()[0]).unwrap().state,
+        watari_hub::record::State::HostKilled
+    );
     let asked = room.stub.as_ref().unwrap().requests();
     let last = asked.last().unwrap().body.to_string();
     for words in ["my first words", "one", "two", "and more"] {

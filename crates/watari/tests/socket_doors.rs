@@ -325,7 +325,7 @@ async fn a_host_that_is_told_to_end_while_it_is_idle_does() {
         room.is_tidy();
     }
     for session in room.sessions() {
-        assert_eq!(watari_hub::inspect(&session).unwrap().state, watari_hub::record::State::Ended);
+        assert_eq!(watari_hub::read_and_mark_killed(&session).unwrap().state, watari_hub::record::State::Ended);
     }
 }
 

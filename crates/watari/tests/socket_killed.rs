@@ -242,7 +242,7 @@ fn events(room: &Room) -> Vec<Value> {
 /// The last host is gone, and everything with it.
 async fn is_over(room: &Room) {
     room.is_empty_within(GONE_WITHIN).await;
-    assert_eq!(watari_hub::inspect(&only_session(room)).unwrap().state, State::HostKilled);
+    assert_eq!(watari_hub::read_and_mark_killed(&only_session(room)).unwrap().state, State::HostKilled);
 }
 
 /// The next host after a killed one. It continues after the last event that the witness received.

@@ -5,53 +5,58 @@ use tokio::task::{JoinError, JoinSet};
 use watari_sdk::{Command, OrderError, Orders, Request, Tool};
 
 use super::Given;
-use super::early::Early;
-use crate::command_dedup::{Begun, CommandDedup, CommandOrigin, CommandOutcome, IdempotencyKey, Kind};
+use super::before_ready::CommandsBeforeReady;
+use crate::command_dedup::{CommandDedup, CommandOrigin, CommandOutcome, IdempotencyKey, Registration, Retention};
 
 /// An outcome on its way to the command's sender.
-pub(super) type Settled = (Option<IdempotencyKey>, oneshot::Sender<CommandOutcome>, CommandOutcome);
+pub(super) type CompletedCommand = (Option<IdempotencyKey>, oneshot::Sender<CommandOutcome>, CommandOutcome);
 
 /// Registers a command with the dedup; returns none if it was sent before.
-pub(super) fn begin(dedup: &mut CommandDedup, submitted: Given) -> Option<Given> {
+pub(super) fn register(dedup: &mut CommandDedup, submitted: Given) -> Option<Given> {
     let Given { sender, command, answer } = submitted;
-    let kind = match &command {
-        Command::Interrupt { .. } => Kind::Interrupt,
+    let retention = match &command {
+        Command::Interrupt { .. } => Retention::Interrupt,
         Command::Prompt(_) | Command::Answer { .. } | Command::Request { .. } | Command::Close | Command::Abort => {
-            Kind::Ordinary
+            Retention::Normal
         }
     };
-    match dedup.begin(sender.idempotency_key.as_ref(), kind, answer) {
-        Begun::New(answer) => Some(Given { sender, command, answer }),
-        Begun::Known => None,
+    match dedup.begin(sender.idempotency_key.as_ref(), retention, answer) {
+        Registration::New(answer) => Some(Given { sender, command, answer }),
+        Registration::Duplicate => None,
     }
 }
 
 /// Submits commands to the CLI's session, and returns their outcomes.
 pub(super) struct Carrier<'a> {
-    /// None once the session is to end at once.
+    /// None once the session is to end immediately.
     pub(super) orders: Option<Orders>,
     pub(super) dedup: &'a mut CommandDedup,
-    pub(super) answers: &'a mut JoinSet<Settled>,
+    pub(super) answers: &'a mut JoinSet<CompletedCommand>,
     /// The clients' tools, for the next process of the CLI.
     pub(super) tools: &'a mut Vec<Tool>,
 }
 
 impl Carrier<'_> {
-    /// Submits a client's command, or queues it while the CLI is not ready. Returns a command that ends the session.
-    pub(super) fn take(&mut self, submitted: Given, waits_in: Option<&mut Early>) -> Option<Given> {
-        let submitted = begin(self.dedup, submitted)?;
-        if let Some(early) = waits_in {
-            return early.take(submitted, self.dedup);
+    /// Registers a client's command, and submits it, or queues it while the CLI is not ready. A command that ends the
+    /// session is not submitted but returned.
+    pub(super) fn register_and_submit(
+        &mut self,
+        submitted: Given,
+        queue: Option<&mut CommandsBeforeReady>,
+    ) -> Option<Given> {
+        let submitted = register(self.dedup, submitted)?;
+        if let Some(before_ready) = queue {
+            return before_ready.add(submitted, self.dedup);
         }
         if let Command::Close | Command::Abort = submitted.command {
             return Some(submitted);
         }
-        self.carry(submitted);
+        self.submit(submitted);
         None
     }
 
     /// Submits a registered command.
-    pub(super) fn carry(&mut self, submitted: Given) {
+    pub(super) fn submit(&mut self, submitted: Given) {
         let Given { sender: CommandOrigin { name, idempotency_key }, mut command, answer } = submitted;
         if let Command::Answer { by, .. } | Command::Request { by, .. } = &mut command {
             *by = Some(name);
@@ -74,9 +79,9 @@ impl Carrier<'_> {
     }
 
     /// Closes the session with the command that ends it, or else with a close; aborts it if the command queue is full.
-    pub(super) fn end(&mut self, ending: Option<Given>) {
-        if let Some(ending) = ending {
-            return self.carry(ending);
+    pub(super) fn end(&mut self, closing_command: Option<Given>) {
+        if let Some(closing_command) = closing_command {
+            return self.submit(closing_command);
         }
         let closes = self.orders.as_ref().is_some_and(|orders| orders.submit(Command::Close).is_ok());
         if !closes {
@@ -84,7 +89,7 @@ impl Carrier<'_> {
         }
     }
 
-    /// Ends the session at once.
+    /// Ends the session immediately.
     pub(super) fn abort(&mut self) {
         let aborts = self.orders.as_ref().is_some_and(|orders| orders.submit(Command::Abort).is_ok());
         if !aborts {
@@ -92,7 +97,7 @@ impl Carrier<'_> {
         }
     }
 
-    pub(super) fn answered(&mut self, answered: Result<Settled, JoinError>) {
+    pub(super) fn complete(&mut self, answered: Result<CompletedCommand, JoinError>) {
         // A task that waits for an outcome does not panic and is not aborted.
         if let Ok((idempotency_key, answer, outcome)) = answered {
             self.dedup.complete(idempotency_key.as_ref(), answer, &outcome);

@@ -5,8 +5,8 @@ use std::future::poll_fn;
 
 use watari_sdk::{Accepted, Command, Event, NextProcessRequest, Request, RequestId, RequestReply, Sink, bypass_gate};
 
-use super::carrier::begin;
-use super::stopping::{CLOSED, stopped};
+use super::carrier::register;
+use super::stopping::{CLOSED, stop_requested};
 use super::{Given, Host};
 use crate::command_dedup::CommandOutcome;
 use crate::publication::HostEvent;
@@ -18,18 +18,18 @@ impl Host {
     /// Waits for a prompt, which needs a CLI; returns none when the host is stopping.
     pub(super) async fn wait_for_prompt(&mut self) -> Option<Given> {
         loop {
-            let early_is_empty = self.early.is_empty();
-            let Host { publisher, commands, stop, early, dedup, .. } = self;
+            let none_waits = self.before_ready.is_empty();
+            let Host { publisher, commands, stop, before_ready, dedup, .. } = self;
             let submitted = tokio::select! {
                 // Every branch is cancel-safe: commands that are not received stay queued.
                 () = poll_fn(|context| publisher.poll_work(context)) => continue,
-                reason = stopped(stop) => {
+                reason = stop_requested(stop) => {
                     self.publisher.publish(HostEvent::HostStopping { reason });
                     return None;
                 }
                 // Commands that arrived during a failed start of the CLI.
-                submitted = early.next() => Some(submitted),
-                submitted = commands.recv(), if early_is_empty => begin(dedup, submitted?),
+                submitted = before_ready.next() => Some(submitted),
+                submitted = commands.recv(), if none_waits => register(dedup, submitted?),
             };
             let Some(submitted) = submitted else { continue };
             self.publisher.verify();
@@ -65,7 +65,7 @@ impl Host {
             return Err("cannot send a request while Claude Code is not running: send a prompt first".to_owned());
         };
         // The number of this event: ids of earlier processes are not higher, and those of the next process are.
-        let id = RequestId(self.publisher.files.log.last().seq + 1);
+        let id = RequestId(self.publisher.files.log.head().seq + 1);
         let sent = Event::RequestSent { request: id, body, by: Some(by) };
         self.publisher.publish_if_stored(sent).map_err(|refused| refused.to_string())?;
         if let Request::SetTools(tools) = request {

@@ -1,4 +1,4 @@
-//! Stops a host: gracefully at the first request, at once at the second.
+//! Stops a host: gracefully at the first request, immediately at the second.
 
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -12,21 +12,21 @@ pub(super) const CLOSED: &str = "a client has closed the session";
 /// Stops a host.
 #[derive(Debug, Clone)]
 pub struct Stopper {
-    stop: watch::Sender<Stop>,
+    stop: watch::Sender<StopRequest>,
 }
 
 /// Whether a host is to stop.
 #[derive(Debug, Default)]
-pub(super) struct Stop {
+pub(super) struct StopRequest {
     /// The reason, once it is to stop.
     reason: Option<String>,
     /// A second request: the host no longer waits for the CLI.
-    at_once: bool,
+    is_abort: bool,
 }
 
 /// Returns a stopper and the receiver of its requests.
-pub(super) fn stopper() -> (Stopper, watch::Receiver<Stop>) {
-    let (stop, received) = watch::channel(Stop::default());
+pub(super) fn stopper() -> (Stopper, watch::Receiver<StopRequest>) {
+    let (stop, received) = watch::channel(StopRequest::default());
     (Stopper { stop }, received)
 }
 
@@ -40,23 +40,23 @@ impl Stopper {
         });
     }
 
-    /// Stops the session gracefully. If it is stopping already, for whatever reason, stops it at once: the CLI has half
-    /// a second to store its conversation and is then killed with its process tree.
-    pub fn insist(&self, reason: &str) {
+    /// Stops the session gracefully. If it is stopping already, for whatever reason, stops it immediately: the CLI has
+    /// half a second to store its conversation and is then killed with its process tree.
+    pub fn stop_or_abort(&self, reason: &str) {
         self.stop.send_modify(|stop| match stop.reason {
-            Some(_) => stop.at_once = true,
+            Some(_) => stop.is_abort = true,
             None => stop.reason = Some(reason.to_owned()),
         });
     }
 }
 
 /// The reason to stop, if there is one.
-pub(super) fn reason_of(stop: &watch::Receiver<Stop>) -> Option<String> {
+pub(super) fn reason_of(stop: &watch::Receiver<StopRequest>) -> Option<String> {
     stop.borrow().reason.clone()
 }
 
 /// Waits until the host is to stop, and returns the reason.
-pub(super) async fn stopped(stop: &mut watch::Receiver<Stop>) -> String {
+pub(super) async fn stop_requested(stop: &mut watch::Receiver<StopRequest>) -> String {
     match stop.wait_for(|stop| stop.reason.is_some()).await.map(|stop| stop.reason.clone()) {
         Ok(reason) => reason.unwrap_or_default(),
         // All stoppers are dropped.
@@ -64,9 +64,9 @@ pub(super) async fn stopped(stop: &mut watch::Receiver<Stop>) -> String {
     }
 }
 
-/// Waits until the host is to stop at once.
-pub(super) async fn hurried(mut stop: watch::Receiver<Stop>) {
-    if stop.wait_for(|stop| stop.at_once).await.is_err() {
+/// Waits until the host is to stop immediately.
+pub(super) async fn abort_requested(mut stop: watch::Receiver<StopRequest>) {
+    if stop.wait_for(|stop| stop.is_abort).await.is_err() {
         // All stoppers are dropped.
         std::future::pending().await
     }
@@ -77,7 +77,7 @@ pub(super) struct Stopping {
     /// Resolves when the reason is published.
     published: Option<oneshot::Receiver<()>>,
     /// The command that ends the session, if a client sent one.
-    pub(super) ending: Option<Given>,
+    pub(super) closing_command: Option<Given>,
 }
 
 impl Stopping {
@@ -86,28 +86,28 @@ impl Stopping {
     pub(super) fn begin(
         publisher_requests: &mpsc::Sender<PublisherRequest>,
         reason: &str,
-        ending: Option<Given>,
+        closing_command: Option<Given>,
     ) -> Stopping {
-        let (published, is_published) = oneshot::channel();
+        let (done, is_published) = oneshot::channel();
         let event = HostEvent::HostStopping { reason: reason.to_owned() };
         // If the queue is full of waiting clients, they learn of the end from the end itself.
-        let _full = publisher_requests.try_send(PublisherRequest::Publish { event, published });
-        Stopping { published: Some(is_published), ending }
+        let _full = publisher_requests.try_send(PublisherRequest::Publish { event, done });
+        Stopping { published: Some(is_published), closing_command }
     }
 
-    /// Does the same for a client's command. From now on a signal counts as the second request.
+    /// Like [`Stopping::begin`], for a command of a client. From now on a signal counts as the second request.
     pub(super) fn by_client(
         publisher_requests: &mpsc::Sender<PublisherRequest>,
         stopper: &Stopper,
-        ending: Given,
+        closing_command: Given,
     ) -> Stopping {
         stopper.stop(CLOSED);
-        Stopping::begin(publisher_requests, CLOSED, Some(ending))
+        Stopping::begin(publisher_requests, CLOSED, Some(closing_command))
     }
 }
 
 /// Waits until the reason is published, or cannot be.
-pub(super) async fn published(stopping: &mut Option<Stopping>) {
+pub(super) async fn reason_published(stopping: &mut Option<Stopping>) {
     match stopping.as_mut().and_then(|stopping| stopping.published.as_mut()) {
         Some(is_published) => {
             let _cannot = is_published.await;

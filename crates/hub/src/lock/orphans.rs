@@ -53,7 +53,7 @@ pub fn remove_orphans(locks: &Path) -> Swept {
 /// Removes a lock file, unless a process holds the lock.
 pub(super) fn remove_if_free(path: &Path) -> bool {
     let Ok(file) = LOCK.open_existing(path) else { return false };
-    // A process that has just opened it finds that it is no longer in its place, and tries again.
+    // A process that has just opened it finds that it no longer has its name, and tries again.
     flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok()
         && is_at(&file, path)
         && fs::remove_file(path).is_ok()

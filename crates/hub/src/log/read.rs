@@ -1,17 +1,17 @@
-//! Reads a log from a number on.
+//! Reads a log from a sequence number on.
 
 use std::io::{self, BufRead, BufReader, Read, Take};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::restore::marked_through;
-use super::search::{Place, Search};
+use super::search::{FirstLine, Search};
 use super::storage::Storage;
 use super::stored::{LONG_LINE_BYTES, StoredLine};
 use super::{BEFORE_POSITION, FORMAT};
 use crate::position::Position;
 
-/// How many bytes are read at once.
+/// How many bytes are read in one call.
 const CHUNK_BYTES: usize = 64 * 1024;
 
 /// The maximum length of a line that marks lost events.
@@ -84,7 +84,7 @@ pub struct Lines {
     is_over: bool,
     /// The start of the next line.
     at: u64,
-    /// The last number that has an event or a mark; none before the first line.
+    /// The last sequence number that has an event or a mark; none before the first line.
     through: Option<u64>,
 }
 
@@ -129,12 +129,12 @@ impl Read for Cursor {
 }
 
 impl Lines {
-    /// The lines after a number, up to an offset at which a line ends. `next_within` finds the first one.
+    /// The lines after a sequence number, up to an offset at which a line ends. `next_within` finds the first one.
     pub(crate) fn behind(storage: &Arc<Storage>, after: u64, end: u64) -> Lines {
         Lines { search: Some(Search::new(after, end)), ..Lines::between(storage, end, end) }
     }
 
-    /// Does the same, and finds the first line.
+    /// Like [`Lines::behind`], but finds the first line before it returns.
     pub(crate) fn open(storage: &Arc<Storage>, after: u64, end: u64) -> Result<Lines, ReadError> {
         let (mut lines, mut budget) = (Lines::behind(storage, after, end), usize::MAX);
         while !lines.find(&mut budget)? {
@@ -214,7 +214,7 @@ impl Lines {
     }
 
     /// The start of the first line, if no line was read yet.
-    pub(crate) fn place(&self) -> u64 {
+    pub(crate) fn offset(&self) -> u64 {
         self.file.get_ref().get_ref().at
     }
 
@@ -223,11 +223,11 @@ impl Lines {
         let Some(search) = &mut self.search else { return Ok(true) };
         let (storage, after, end) = (Arc::clone(&self.file.get_ref().get_ref().storage), search.after(), search.end());
         let start = match search.step(&storage, budget).map_err(|source| ReadError::of(&storage, source))? {
-            Some(Place::Line(start)) => start,
-            Some(Place::Damaged(at)) => return Err(ReadError::Damaged { path: self.path(), at }),
+            Some(FirstLine::Line(start)) => start,
+            Some(FirstLine::Damaged(at)) => return Err(ReadError::Damaged { path: self.path(), at }),
             None => return Ok(false),
         };
-        // The previous line may be a mark for several numbers.
+        // The previous line may be a mark for several sequence numbers.
         let before = line_before(&storage, start).map_err(|source| ReadError::of(&storage, source))?;
         let through = before.as_deref().and_then(last_number_of).unwrap_or(0).max(after);
         *self = Lines { through: Some(through), ..Lines::between(&storage, start, end) };
@@ -293,7 +293,7 @@ impl Lines {
         StoredLine::with_head(&self.file.get_ref().get_ref().storage, start, bytes, self.line.clone())
     }
 
-    /// Whether the line has the next number. (JSON is checked when a log is opened; this check is cheap.)
+    /// Whether the line has the next sequence number. (JSON is checked when a log is opened; this check is cheap.)
     fn follows(&mut self) -> bool {
         let Some(position) = position_of(&self.line) else { return false };
         let is_next = self.through.is_none_or(|through| position.seq == through + 1);
@@ -325,7 +325,7 @@ pub(super) fn position_at(file: &Storage, start: u64) -> io::Result<Option<Posit
     Ok(position_of(&head[..count]))
 }
 
-/// The highest number that a line covers.
+/// The highest sequence number that a line covers.
 fn last_number_of(line: &[u8]) -> Option<u64> {
     Some(marked_through(line).unwrap_or(0).max(position_of(line)?.seq))
 }

@@ -9,12 +9,12 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 
 use super::read::behind_position;
-use super::storage::{Place, Storage};
+use super::storage::{PathTarget, Storage};
 use super::{AppendError, BEFORE_POSITION, FORMAT, Lines, Log, line_with, position_of};
 use crate::position::Position;
 use crate::publication::{HostEvent, Publication};
 
-/// How many bytes are written at once.
+/// How many bytes are written in one call.
 const CHUNK_BYTES: usize = 64 * 1024;
 
 /// How much of a line is read to find its position.
@@ -50,13 +50,13 @@ pub(super) fn was_cut_off(beginning: &[u8]) -> bool {
 }
 
 impl Log {
-    /// Checks that the file is in its place and ends with the last written line. This needs four system calls, so it is
-    /// not done for every event.
+    /// Checks that the file still has its name and ends with the last written line. This needs four system calls, so it
+    /// is not done for every event.
     pub(crate) fn examine(&self) -> Result<Option<Damage>, AppendError> {
-        let damage = match self.storage.place() {
-            Ok(Place::ThisFile { bytes }) => self.examine_content(bytes),
-            Ok(Place::Nothing) => Ok(Some(Damage::Deleted)),
-            Ok(Place::AnotherFile) => Ok(Some(Damage::Replaced)),
+        let damage = match self.storage.path_target() {
+            Ok(PathTarget::ThisFile { bytes }) => self.examine_content(bytes),
+            Ok(PathTarget::Nothing) => Ok(Some(Damage::Deleted)),
+            Ok(PathTarget::AnotherFile) => Ok(Some(Damage::Replaced)),
             Err(error) => Err(error),
         };
         damage.map_err(|source| AppendError::Io { path: self.storage.path().to_owned(), source })
@@ -76,8 +76,9 @@ impl Log {
     }
 
     /// Restores the log: writes it to a temporary file, which then replaces it. The new file has the whole lines of the
-    /// old one, which is still open, and the lines in `rescued`, which are numbered and in order. Events in neither are
-    /// replaced by a mark. Before anything takes effect, `note_lost` is called with the highest lost number.
+    /// old one, which is still open, and the lines in `rescued`, which have positions and are in order. Events in
+    /// neither are replaced by a mark. Before anything takes effect, `note_lost` is called with the highest lost
+    /// sequence number.
     pub(crate) fn restore(
         &mut self,
         rescued: &[Arc<[u8]>],
@@ -85,7 +86,7 @@ impl Log {
     ) -> Result<Option<u64>, AppendError> {
         let path = self.storage.path().to_owned();
         let of = |source| AppendError::of(&path, source);
-        if self.storage.place().map_err(of)? == Place::AnotherFile {
+        if self.storage.path_target().map_err(of)? == PathTarget::AnotherFile {
             return Err(AppendError::Replaced { path });
         }
         let aside = path.with_extension("jsonl~");
@@ -125,7 +126,7 @@ impl Log {
     }
 }
 
-/// Finds the last whole line between two offsets, even if it is glued to an incomplete one.
+/// Finds the last whole line between two offsets, even if it directly follows an incomplete one.
 pub(super) fn last_whole(storage: &Arc<Storage>, start: u64, end: u64) -> io::Result<Option<Position>> {
     let mut lines = Lines::between(storage, start, end);
     let mut last = None;
@@ -150,9 +151,9 @@ struct Written {
     buffer: Vec<u8>,
     bytes: u64,
     last_line: (u64, Position),
-    /// The last number that has an event or a mark.
+    /// The last sequence number that has an event or a mark.
     through: u64,
-    /// The highest number that was lost now.
+    /// The highest sequence number that was lost now.
     lost_through: Option<u64>,
 }
 
@@ -174,7 +175,7 @@ impl Written {
         Ok(())
     }
 
-    /// Writes a mark if the numbers before this one are missing.
+    /// Writes a mark if the sequence numbers before this one are missing.
     fn mark_lost_before(&mut self, seq: u64) -> io::Result<()> {
         let first = Position { epoch: self.last_line.1.epoch.max(1), seq: self.through + 1 };
         if first.seq >= seq {
@@ -205,7 +206,7 @@ impl Written {
     }
 }
 
-/// The last lost number, if the line is a mark.
+/// The last lost sequence number, if the line is a mark.
 pub(crate) fn marked_through(line: &[u8]) -> Option<u64> {
     #[derive(serde::Deserialize)]
     struct Mark {

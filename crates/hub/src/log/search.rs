@@ -1,4 +1,4 @@
-//! Finds the first line after a number, in steps that each read little: a line on the way may be long.
+//! Finds the first line after a sequence number, in steps that each read little: a line on the way may be long.
 
 use std::io;
 
@@ -12,24 +12,24 @@ const FIRST_CHUNK_BYTES: usize = 4096;
 /// How many bytes are read after that.
 const CHUNK_BYTES: usize = 16 * 1024;
 
-/// The start of the first line after a number.
+/// The start of the first line after a sequence number.
 #[derive(Debug)]
-pub(super) enum Place {
+pub(super) enum FirstLine {
     Line(u64),
     /// The line at this offset has no position.
     Damaged(u64),
 }
 
-/// A binary search, because numbers only grow. No byte is read twice in search of a newline.
+/// A binary search, because sequence numbers only grow. No byte is read twice in search of a newline.
 #[derive(Debug)]
 pub(super) struct Search {
     after: u64,
     end: u64,
-    /// No line that begins before this offset is after the number.
+    /// No line that begins before this offset is after the sequence number.
     low: u64,
     /// No line begins between this offset and `found`.
     high: u64,
-    /// A line after the number begins here, or this is the end.
+    /// A line after the sequence number begins here, or this is the end.
     found: u64,
     /// If the scan from the middle is not finished: it found no newline up to this offset.
     scanned: Option<u64>,
@@ -40,7 +40,7 @@ impl Search {
         Search { after, end, low: FORMAT.len() as u64, high: end, found: end, scanned: None }
     }
 
-    /// The number after which it searches.
+    /// The sequence number after which it searches.
     pub(super) fn after(&self) -> u64 {
         self.after
     }
@@ -51,21 +51,21 @@ impl Search {
     }
 
     /// Continues until the line is found, or until the budget is used up: then returns none.
-    pub(super) fn step(&mut self, file: &Storage, budget: &mut usize) -> io::Result<Option<Place>> {
+    pub(super) fn step(&mut self, file: &Storage, budget: &mut usize) -> io::Result<Option<FirstLine>> {
         while self.low < self.high {
             if *budget == 0 {
                 return Ok(None);
             }
             let middle = self.low + (self.high - self.low) / 2;
             let Some(start) = self.scan_from(middle, file, budget)? else { continue };
-            let Some(position) = position_at(file, start)? else { return Ok(Some(Place::Damaged(start))) };
+            let Some(position) = position_at(file, start)? else { return Ok(Some(FirstLine::Damaged(start))) };
             if position.seq > self.after {
                 (self.found, self.high) = (start, middle);
             } else {
                 self.low = start + 1;
             }
         }
-        Ok(Some(Place::Line(self.found)))
+        Ok(Some(FirstLine::Line(self.found)))
     }
 
     /// Reads one chunk to find a line that begins between the middle and `high`. If there is none, `high` becomes the

@@ -35,7 +35,7 @@ enum Kind {
 
 /// What a path names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum PathTarget {
     /// The open file, with its size.
     ThisFile {
         bytes: u64,
@@ -99,24 +99,24 @@ impl Storage {
     }
 
     /// What its name refers to now.
-    pub(crate) fn place(&self) -> io::Result<Place> {
+    pub(crate) fn path_target(&self) -> io::Result<PathTarget> {
         match &self.file {
             Kind::Real(file) => {
                 let identity = |metadata: &fs::Metadata| (metadata.dev(), metadata.ino());
                 match fs::symlink_metadata(&self.path) {
                     Ok(found) if identity(&found) == identity(&file.metadata()?) => {
-                        Ok(Place::ThisFile { bytes: found.len() })
+                        Ok(PathTarget::ThisFile { bytes: found.len() })
                     }
-                    Ok(_) => Ok(Place::AnotherFile),
+                    Ok(_) => Ok(PathTarget::AnotherFile),
                     // If a parent is a file, the system returns a different error.
                     Err(error) if [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory].contains(&error.kind()) => {
-                        Ok(Place::Nothing)
+                        Ok(PathTarget::Nothing)
                     }
                     Err(error) => Err(error),
                 }
             }
             #[cfg(test)]
-            Kind::Memory(file) => Ok(file.place(&self.path)),
+            Kind::Memory(file) => Ok(file.path_target(&self.path)),
         }
     }
 

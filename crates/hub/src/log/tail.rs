@@ -6,7 +6,7 @@ use super::read::{LINE_BYTES_MAX, position_of};
 use super::storage::Storage;
 use crate::position::Position;
 
-/// How many bytes are read at once.
+/// How many bytes are read in one call.
 const CHUNK_BYTES: u64 = 64 * 1024;
 
 /// The whole part of a log.
@@ -31,9 +31,9 @@ pub(super) fn find(file: &Storage, bytes: u64, floor: u64) -> io::Result<Tail> {
     Ok(Tail { bytes: floor, last: Position::default(), last_start: floor })
 }
 
-/// The offset after the last newline before a place; the floor if there is none.
-pub(super) fn end_of_line_before(file: &Storage, place: u64, floor: u64) -> io::Result<u64> {
-    let mut end = place;
+/// The offset after the last newline before an offset; the floor if there is none.
+pub(super) fn end_of_line_before(file: &Storage, offset: u64, floor: u64) -> io::Result<u64> {
+    let mut end = offset;
     while end > floor {
         let start = end.saturating_sub(CHUNK_BYTES).max(floor);
         let mut chunk = vec![0; usize::try_from(end - start).unwrap_or(0)];
@@ -46,7 +46,7 @@ pub(super) fn end_of_line_before(file: &Storage, place: u64, floor: u64) -> io::
     Ok(floor)
 }
 
-/// Returns the position of a line if it is whole. After a crash of the machine, zeros may be in its place.
+/// Returns the position of a line if it is whole. After a crash of the machine, it may consist of zeros.
 fn whole_line(file: &Storage, start: u64, end: u64) -> io::Result<Option<Position>> {
     // A line that is too long to be Watari's is not read at all.
     let Some(bytes) = usize::try_from(end - start).ok().filter(|bytes| *bytes <= LINE_BYTES_MAX) else {

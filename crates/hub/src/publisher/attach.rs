@@ -23,7 +23,7 @@ pub(crate) enum PublisherRequest {
     /// Publish an event of the host, and report when that is done.
     Publish {
         event: HostEvent,
-        published: oneshot::Sender<()>,
+        done: oneshot::Sender<()>,
     },
 }
 
@@ -41,9 +41,9 @@ impl Publisher {
                 self.verify();
                 let _sent = done.send(());
             }
-            PublisherRequest::Publish { event, published } => {
+            PublisherRequest::Publish { event, done } => {
                 self.publish(event);
-                let _sent = published.send(());
+                let _sent = done.send(());
             }
         }
     }
@@ -51,7 +51,7 @@ impl Publisher {
     /// Attaches a client: past events and live ones, without a gap. The cost does not depend on the size of the log, of
     /// its events or of open blocks: the subscription reads and writes all that later.
     fn attach(&self, since: Since) -> Attachment {
-        let last = self.files.log.last();
+        let last = self.files.log.head();
         let (after, is_gap) = match since {
             Since::OtherSession => (Some(0), true),
             Since::Now => (None, false),
@@ -61,15 +61,15 @@ impl Publisher {
             }
             Since::Lagged(position) => (Some(position.seq), false),
         };
-        let known = match since {
+        let client_position = match since {
             Since::Now => last,
             Since::After(position) | Since::AfterWithAsks(position) if !is_gap => position,
             Since::Lagged(position) => position,
             Since::After(_) | Since::AfterWithAsks(_) | Since::OtherSession => Position::default(),
         };
-        let again = match since {
+        let snapshot_events = match since {
             Since::Now => self.snapshot.events(),
-            Since::AfterWithAsks(_) => self.snapshot.asks_up_to(known.seq),
+            Since::AfterWithAsks(_) => self.snapshot.asks_up_to(client_position.seq),
             Since::After(_) | Since::Lagged(_) | Since::OtherSession => VecDeque::new(),
         };
         let open_text =
@@ -79,11 +79,15 @@ impl Publisher {
             session_id: self.files.record.session_id.clone().unwrap_or_default(),
             state: *self.state.borrow(),
             last,
-            known,
+            client_position,
             is_gap,
             asks: self.snapshot.known_asks().map(|(ask, summary)| (AskId(ask), summary.clone())).collect(),
-            trouble: self.trouble.as_ref().map(|(why, _)| why.clone()),
-            subscription: Subscription::new(&self.files.log, Backlog { after, again, open_text }, self.ring.reader()),
+            storage_failure: self.storage_failure.as_ref().map(|(why, _)| why.clone()),
+            subscription: Subscription::new(
+                &self.files.log,
+                Backlog { after, snapshot_events, open_text },
+                self.ring.reader(),
+            ),
         }
     }
 }

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use tokio::sync::watch;
 use watari_sdk::{Event, RawJson, TaskUpdate};
 
-/// How many tasks are tracked one by one. With more, the session counts as busy until the first ones have ended.
+/// How many tasks are tracked. Further tasks are not: the session counts as busy until the tracked ones have ended,
+/// even if others still run.
 const TASKS_MAX: usize = 1024;
 
 /// The background work of a CLI.
@@ -28,7 +29,7 @@ impl Background {
         self.runs.subscribe()
     }
 
-    pub(super) fn note(&mut self, event: &Event) {
+    pub(super) fn observe(&mut self, event: &Event) {
         if let Event::TasksListed { tasks } = event {
             self.lists = true;
             self.set(has_entries(tasks));
@@ -88,7 +89,7 @@ mod tests {
         let mut background = Background::new();
         let runs = background.runs();
         let after = |event| {
-            background.note(event);
+            background.observe(event);
             *runs.borrow()
         };
         events.iter().map(after).collect()

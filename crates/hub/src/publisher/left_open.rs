@@ -1,4 +1,4 @@
-//! Ends what a killed host left open.
+//! Closes what a killed host left open.
 
 use watari_sdk::{AskId, Event};
 
@@ -7,7 +7,8 @@ use crate::publication::HostEvent;
 use crate::snapshot::{Snapshot, SnapshotItem};
 
 impl Publisher {
-    /// Ends what a killed host left open.
+    /// Publishes the events that close what a killed host left open: blocks, messages, asks, prompts, the CLI. Before
+    /// them, reports damage of the record or the log, if there is any.
     pub(crate) fn close_left_open(&mut self) {
         if let Some(message) = self.files.damage.take() {
             tracing::error!("{message}");
@@ -25,7 +26,7 @@ impl Publisher {
 
 /// The event that ends an item.
 fn ending_of(item: &SnapshotItem, left_open: &Snapshot) -> Option<Event> {
-    use watari_sdk::{Allowed, AskResolution, BlockId, DropReason, Exit, ExitReason, MessageId, PromptId};
+    use watari_sdk::{AskResolution, BlockId, DropReason, Exit, ExitReason, Grant, MessageId, PromptId};
     Some(match item {
         SnapshotItem::Block(block) => Event::BlockDiscarded { block: BlockId(*block) },
         SnapshotItem::Message(message) => {
@@ -33,8 +34,8 @@ fn ending_of(item: &SnapshotItem, left_open: &Snapshot) -> Option<Event> {
         }
         SnapshotItem::Ask(ask) => {
             let summary = left_open.asks().get(ask)?.clone();
-            let (ask, resolution, allowed) = (AskId(*ask), AskResolution::CliExited, Allowed::default());
-            Event::AskResolved { ask, summary, resolution, by: None, allowed }
+            let (ask, resolution, grant) = (AskId(*ask), AskResolution::CliExited, Grant::default());
+            Event::AskResolved { ask, summary, resolution, by: None, grant }
         }
         SnapshotItem::Prompt(prompt) => {
             Event::PromptDropped { prompt: PromptId(*prompt), reason: DropReason::CliExited }

@@ -5,7 +5,7 @@ use watari_sdk::Event;
 use crate::publication::HostEvent;
 
 /// How many unparsed lines are stored per turn. The others are counted.
-pub(super) const NOISE_MAX: u32 = 64;
+pub(super) const UNPARSED_STORED_MAX: u32 = 64;
 
 /// The unparsed lines since the last turn began.
 #[derive(Debug, Default)]
@@ -28,7 +28,7 @@ impl UnparsedLines {
     /// Counts unparsed lines. The start or end of a turn, and the exit of the CLI, report how many were omitted.
     pub(super) fn admit(&mut self, event: &Event) -> Admission {
         if let Event::UnparsedLineSkipped { bytes, .. } = event {
-            if self.stored < NOISE_MAX {
+            if self.stored < UNPARSED_STORED_MAX {
                 self.stored += 1;
                 return Admission::Publish;
             }
@@ -37,9 +37,9 @@ impl UnparsedLines {
             return Admission::Omit;
         }
         if let Event::TurnStarted { .. } | Event::TurnFinished { .. } | Event::CliExited { .. } = event {
-            let noise = std::mem::take(self);
-            if noise.omitted_lines > 0 {
-                let (lines, bytes) = (noise.omitted_lines, noise.omitted_bytes);
+            let counted = std::mem::take(self);
+            if counted.omitted_lines > 0 {
+                let (lines, bytes) = (counted.omitted_lines, counted.omitted_bytes);
                 return Admission::PublishAfter(HostEvent::UnparsedLinesOmitted { lines, bytes });
             }
         }

@@ -15,8 +15,8 @@ use crate::record::{Record, RecordError};
 use crate::snapshot::{Snapshot, stored_snapshot_change};
 
 impl SessionFiles {
-    /// Restores everything that was removed: folders, locks, record and log. `rescued` are numbered lines that may be
-    /// missing in the log's file. Returns the highest lost number.
+    /// Restores everything that was removed: folders, locks, record and log. `rescued` are lines of durable events that
+    /// may be missing in the log's file. Returns the highest lost sequence number.
     pub(crate) fn restore(&mut self, rescued: &[Arc<[u8]>]) -> Result<Option<u64>, AppendError> {
         let path = self.log.storage().path().to_owned();
         let failed = |error: OpenSessionError| AppendError::NotRestored { path: path.clone(), why: error.to_string() };
@@ -26,7 +26,7 @@ impl SessionFiles {
     }
 
     fn restore_folder(&mut self) -> Result<(), OpenSessionError> {
-        self.home.make()?;
+        self.dirs.make()?;
         make(&self.folder, "XDG_STATE_HOME")?;
         let session_id = self.record.session_id.clone().unwrap_or_default();
         if !self.lock.is_in_place() {
@@ -34,8 +34,8 @@ impl SessionFiles {
             self.lock = lock_session(&path, &self.holder).map_err(|error| in_use(&session_id, error))?;
         }
         if !self.conversation_lock.as_ref().is_some_and(Lock::is_in_place) {
-            let locks = ConversationLocks::make(self.home.conversations.as_deref(), Some(&self.home.locks()));
-            self.conversation_lock = Some(lock_conversation(&locks, &self.home, &session_id, &self.holder)?);
+            let locks = ConversationLocks::make(self.dirs.conversations.as_deref(), Some(&self.dirs.locks()));
+            self.conversation_lock = Some(lock_conversation(&locks, &self.dirs, &session_id, &self.holder)?);
             self.conversation_locks = locks;
         }
         Ok(self.record.write(&self.folder.join("record.json"))?)
@@ -49,14 +49,14 @@ fn note_lost(record: &mut Record, path: &Path, lost: u64) -> Result<(), RecordEr
 }
 
 /// Returns what was left open. If another program changed the log, under a host that was killed before it noticed or
-/// while there was no host, restores it: lost events are marked in it, and no number is assigned twice.
+/// while there was no host, restores it: lost events are marked in it, and no sequence number is assigned twice.
 pub(super) fn read_or_restore(
     log: &mut Log,
     record: &mut Record,
     path: &Path,
 ) -> Result<((Snapshot, AskedToolUses), Option<String>), OpenSessionError> {
     let noted = record.epochs.last().map_or(0, |end| end.seq).max(record.lost_through.unwrap_or(0));
-    let is_short = log.last().seq < noted;
+    let is_short = log.head().seq < noted;
     log.continue_after(noted);
     let mut ends = record.epochs.clone();
     let (left_open, damage) = match read_asked(log).and_then(|asked| Ok((read_left_open(log, &mut ends)?, asked))) {
@@ -89,9 +89,9 @@ fn read_left_open(log: &Log, ends: &mut Vec<Position>) -> Result<Snapshot, ReadE
     let mut snapshot = Snapshot::default();
     let end = ends.last().copied().unwrap_or_default();
     let mut lines = log.after(end)?;
-    let (mut through, mut at) = (end.seq, lines.place());
+    let (mut through, mut at) = (end.seq, lines.offset());
     while let Some(line) = lines.next()? {
-        // Every number follows the previous one, or a mark that says which are lost.
+        // Every sequence number follows the previous one, or a mark that says which are lost.
         let follows = |position: &Position| position.seq == through + 1;
         let is_whole = serde_json::from_slice::<&RawValue>(line).is_ok();
         let Some(position) = position_of(line).filter(follows).filter(|_| is_whole) else {
@@ -104,7 +104,7 @@ fn read_left_open(log: &Log, ends: &mut Vec<Position>) -> Result<Snapshot, ReadE
             None => ends.push(position),
         }
         if let Some(change) = stored_snapshot_change(line) {
-            snapshot.note(position.seq.into(), change);
+            snapshot.observe(position.seq.into(), change);
         }
     }
     Ok(snapshot)

@@ -1,4 +1,4 @@
-//! Asks: questions that the CLI asks and waits on.
+//! Asks: questions to which the CLI waits for an answer.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,15 +12,15 @@ use crate::json::{RawJson, same_value};
 pub enum AskKind {
     /// The CLI asks whether it may use a tool.
     Permission(Box<PermissionAsk>),
-    /// The model asks the user questions; they are in the input. Only a person can answer.
+    /// The model asks the user questions; they are in the input. Meant for a person: do not answer it automatically.
     Question(Box<PermissionAsk>),
-    /// The model has a plan and asks whether to start. Only a person can answer.
+    /// The model has a plan and asks whether to start. Meant for a person: do not answer it automatically.
     Plan(Box<PermissionAsk>),
-    /// The CLI calls a hook that this program registered.
+    /// The CLI calls a hook that the program registered.
     Hook(HookAsk),
     /// An MCP server asks the user to fill in a form.
     Form(Box<FormAsk>),
-    /// The CLI calls a tool of this program.
+    /// The CLI calls a tool that the program or a client runs.
     ToolCall(Box<ToolCallAsk>),
 }
 
@@ -41,7 +41,7 @@ pub struct PermissionAsk {
     pub agent: Option<String>,
     /// Permission rules that the CLI suggests, so that it need not ask again.
     pub suggestions: Option<RawJson>,
-    /// True when only a person can answer.
+    /// True when the CLI marks the ask as meant for a person: do not answer it automatically.
     pub needs_person: bool,
     /// The complete request.
     pub detail: RawJson,
@@ -77,7 +77,7 @@ pub struct FormAsk {
     pub detail: RawJson,
 }
 
-/// A call of a tool of this program. The permission for it was decided before.
+/// A call of a tool that the program or a client runs. The permission for it was decided before.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ToolCallAsk {
@@ -108,10 +108,10 @@ pub struct AskSummary {
     pub tool: Option<String>,
 }
 
-/// What an answer allowed beyond what was asked. Everything is absent when the tool ran as asked, or did not run.
+/// What an answer granted beyond what was asked. Every member is absent when the tool ran as asked, or did not run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Allowed {
+pub struct Grant {
     /// True when the tool ran with an input other than the one in `ask_opened`.
     #[serde(skip_serializing_if = "is_false")]
     pub edited: bool,
@@ -123,16 +123,16 @@ pub struct Allowed {
     pub permissions: Option<RawJson>,
 }
 
-impl Allowed {
+impl Grant {
     /// Compares the input of an answer with the input of the ask. An input of the same value is not an edit.
-    pub(crate) fn compared(
+    pub(crate) fn by_comparison(
         asked: Option<&RawJson>,
         answered: Option<RawJson>,
         permissions: Option<RawJson>,
-    ) -> Allowed {
+    ) -> Grant {
         let input = answered.filter(|answered| !asked.is_some_and(|asked| same_value(asked, answered)));
         let permissions = permissions.filter(|permissions| !matches!(permissions.as_str(), "[]" | "null"));
-        Allowed { edited: input.is_some(), input, permissions }
+        Grant { edited: input.is_some(), input, permissions }
     }
 }
 
@@ -152,11 +152,11 @@ pub enum AskTag {
     Question,
     /// A plan of the model.
     Plan,
-    /// A call of a hook of this program.
+    /// A call of a hook that the program registered.
     Hook,
     /// A form of an MCP server.
     Form,
-    /// A call of a tool of this program.
+    /// A call of a tool that the program or a client runs.
     ToolCall,
 }
 
@@ -200,11 +200,12 @@ pub enum AskResolution {
     Denied,
     /// A client gave an answer that neither allows nor denies: a hook's output, a form, a tool's result.
     Answered,
-    /// No client answered in time; a gate is then denied.
+    /// No client answered in time. Watari denied permissions, questions and plans, hooks of `PreToolUse` and
+    /// `UserPromptSubmit`, and tool calls; it cancelled a form, and answered any other hook with no opinion.
     Expired,
     /// The CLI withdrew the ask.
     Withdrawn,
-    /// The session ended before an answer; a gate is then denied.
+    /// The session closed or the CLI exited before an answer. What was asked does not run.
     CliExited,
 }
 

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use crate::id::{EntryId, ToolUseId};
 use crate::json::RawJson;
-use crate::wire::repair::{Half, lone_surrogates};
+use crate::wire::repair::{LoneSurrogate, lone_surrogates};
 
 /// The kind of a block.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -111,7 +111,7 @@ impl Block {
         };
         let json = self.raw.as_str();
         // A lone surrogate, which JSON allows and a Rust string does not, is shown as U+FFFD.
-        read(json).or_else(|| read(&lone_surrogates(json, Half::Replaced)?))
+        read(json).or_else(|| read(&lone_surrogates(json, LoneSurrogate::Replaced)?))
     }
 
     /// Returns the input of a tool use, as the model wrote it.

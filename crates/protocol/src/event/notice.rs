@@ -1,4 +1,4 @@
-//! Notices: reports of the CLI that are meant for people; no program acts on them.
+//! Notices: messages of the CLI that are meant for the user.
 
 use serde::Serialize;
 
@@ -19,25 +19,25 @@ pub enum NoticeKind {
     CommandOutput,
     /// The state of the login.
     Authentication,
-    /// The use of the rate limit.
+    /// How much of the account's rate limit is used.
     RateLimit,
     /// A one-sentence summary of what several tools did.
     ToolSummary,
-    /// The active goal.
+    /// The goal that the user set for the session with `/goal`.
     Goal,
-    /// Memories that were recalled.
+    /// The CLI loaded notes that it had stored in earlier conversations (its memory).
     MemoryRecall,
-    /// Files that were stored.
+    /// The CLI stored files.
     FilesPersisted,
     /// A plugin that was installed.
     PluginInstall,
-    /// A form that was completed elsewhere.
+    /// The user completed an MCP server's form outside this session, for example on a web page.
     FormCompleted,
-    /// The progress of a request that takes long.
+    /// The progress of a client's request that takes long.
     RequestProgress,
-    /// A part of the CLI's terminal interface that needs to be redrawn.
+    /// A part of the CLI's terminal interface needs to be redrawn. Clients without a terminal can ignore it.
     ScreenStale,
-    /// Parts of the conversation could not be stored.
+    /// The CLI could not store parts of the conversation.
     WritesLost,
     /// The CLI is about to exit.
     ShuttingDown,

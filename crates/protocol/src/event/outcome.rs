@@ -1,4 +1,4 @@
-//! Outcomes: how turns, requests and the CLI itself end.
+//! Outcomes: how prompts, turns, requests and the CLI itself end.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,10 +10,24 @@ use crate::json::{RawJson, member, object};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TurnCause {
-    /// A prompt.
+    /// A prompt, by its id.
     Prompt(PromptId),
-    /// The CLI itself: a background task that ended, a deferred tool, a timer.
+    /// The CLI itself: a background task ended, a timer fired, or a resumed conversation continued with a tool use that
+    /// a hook had deferred.
     Cli,
+}
+
+/// Why a prompt has no `turn_finished`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum DropReason {
+    /// It was interrupted or cancelled before it ran.
+    Cancelled,
+    /// The session was closed, or the CLI exited, while the prompt was waiting or running.
+    CliExited,
+    /// The CLI received the prompt and became idle, but sent no result that Watari can read. The prompt may have run.
+    Lost,
 }
 
 /// How a turn ended and what it cost.
@@ -32,7 +46,7 @@ pub struct TurnOutcome {
     pub errors: Vec<String>,
     /// The model's structured output. None when no schema was requested, or when the model did not write any.
     pub structured_output: Option<RawJson>,
-    /// The tool use that a hook deferred, in the CLI's shape.
+    /// The tool use that a hook deferred until the conversation is resumed, in the CLI's shape.
     pub deferred_tool: Option<RawJson>,
     /// The tool uses that were denied, in the CLI's shape.
     pub permission_denials: RawJson,
@@ -42,9 +56,9 @@ pub struct TurnOutcome {
     pub cost_usd: Option<f64>,
     /// The session's total cost so far in US dollars, also across resumes.
     pub total_cost_usd: f64,
-    /// How long the turn took.
+    /// How long the turn took, in milliseconds.
     pub duration_ms: f64,
-    /// The number of steps, as the CLI counts them.
+    /// The number of steps in this turn, as the CLI counts them. The CLI calls a step a turn.
     pub num_turns: u64,
     /// The complete result, as the CLI wrote it.
     pub detail: RawJson,
@@ -71,9 +85,9 @@ impl TurnOutcome {
 pub enum TurnEnding {
     /// The model finished.
     Completed,
-    /// It was interrupted.
+    /// A client interrupted it.
     Interrupted,
-    /// It failed, for this reason.
+    /// It failed, for the given reason.
     Failed(Failure),
 }
 
@@ -84,7 +98,7 @@ pub enum TurnEnding {
 pub enum Failure {
     /// The API returned an error or could not be reached; the text is in `result`.
     Api,
-    /// The limit on steps was reached.
+    /// The limit on steps (`num_turns`) was reached.
     MaxTurns,
     /// The limit on cost was reached.
     MaxBudget,
@@ -113,11 +127,11 @@ pub struct Usage {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum RequestReply {
-    /// The reply to an interrupt.
+    /// The request was an interrupt, and it was answered.
     Interrupted(InterruptReceipt),
-    /// The reply to any other request: the CLI's fields, or null when it sent none.
+    /// Any other request succeeded. Holds what the CLI returned, in the CLI's shape, or null.
     Done(RawJson),
-    /// The request was refused, or never answered.
+    /// The CLI refused the request or never answered it.
     Failed(RequestFailure),
 }
 
@@ -159,11 +173,11 @@ pub enum RequestFailure {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Exit {
-    /// The exit code.
+    /// The exit code; none if a signal terminated it, or if the code is unknown.
     pub code: Option<i32>,
-    /// The signal that terminated it.
+    /// The number of the signal that terminated it.
     pub signal: Option<i32>,
-    /// How many processes of the session could not be terminated; nearly always 0.
+    /// How many processes that the CLI started could not be terminated; nearly always 0.
     pub left: u32,
     /// The last part of its stderr.
     pub stderr: String,
@@ -178,13 +192,13 @@ pub struct Exit {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ExitReason {
-    /// The session was closed or aborted.
+    /// A client closed or aborted the session, or the host was stopped.
     Requested,
-    /// It did not answer in time after its start, and was terminated.
+    /// It did not answer the `initialize` request in time, and was terminated.
     StartTimedOut,
-    /// It refused the session's settings, and was terminated.
+    /// It refused the `initialize` request, and was terminated.
     StartRefused(RequestFailure),
-    /// It did not react in time, and was terminated.
+    /// It did not react to an interrupt or to a probe in time, and was terminated.
     Unresponsive {
         /// What it did not react to.
         to: Unanswered,
@@ -207,6 +221,6 @@ pub enum ExitReason {
 pub enum Unanswered {
     /// An interrupt of the running turn.
     Interrupt,
-    /// A probe, sent after it had written nothing for a long time.
+    /// A probe: a request that Watari sends after a long silence, to see whether the CLI still reacts.
     Probe,
 }

@@ -28,9 +28,9 @@ impl Event {
                 AskKind::Form(ask) => ask.detail.as_str().len(),
                 AskKind::ToolCall(ask) => ask.input.as_str().len(),
             },
-            Event::AskResolved { allowed, .. } => {
+            Event::AskResolved { grant, .. } => {
                 let bytes = |raw: &Option<RawJson>| raw.as_ref().map_or(0, |raw| raw.as_str().len());
-                bytes(&allowed.input) + bytes(&allowed.permissions)
+                bytes(&grant.input) + bytes(&grant.permissions)
             }
             Event::TurnFinished { outcome, .. } => {
                 outcome.detail.as_str().len() + outcome.result.as_ref().map_or(0, String::len)

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-/// A step that the driver takes to end the CLI.
+/// What the driver must do to end the CLI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
     /// Close its stdin: an idle CLI then exits.
@@ -11,11 +11,11 @@ pub enum Stop {
     Terminate,
     /// Kill it and everything it started.
     Kill,
-    /// End it at once: SIGINT, a short grace period in which it can store its conversation, then kill everything.
+    /// End it immediately: SIGINT, a short grace period in which it can store its conversation, then kill everything.
     Abort,
 }
 
-/// The last step that was taken.
+/// The last step of the ladder that was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ClosingStep {
     /// The turn was interrupted; the machine waits for its result.
@@ -39,7 +39,7 @@ impl ClosingStep {
         }
     }
 
-    /// Returns the next rung, and the step that leads to it.
+    /// Returns the next step of the ladder, and what the driver must do for it.
     pub(super) fn next(self) -> Option<(ClosingStep, Stop)> {
         match self {
             ClosingStep::Interrupted => Some((ClosingStep::StdinClosed, Stop::CloseStdin)),
@@ -53,12 +53,12 @@ impl ClosingStep {
 /// The state of a session that is closing.
 #[derive(Debug)]
 pub(super) struct Closing {
-    pub(super) rung: ClosingStep,
+    pub(super) step: ClosingStep,
     pub(super) deadline: Option<Instant>,
 }
 
 impl Closing {
-    pub(super) fn on(rung: ClosingStep, now: Instant) -> Closing {
-        Closing { rung, deadline: rung.time_limit().and_then(|limit| now.checked_add(limit)) }
+    pub(super) fn at_step(step: ClosingStep, now: Instant) -> Closing {
+        Closing { step, deadline: step.time_limit().and_then(|limit| now.checked_add(limit)) }
     }
 }

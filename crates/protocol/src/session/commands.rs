@@ -12,7 +12,7 @@ use super::state::{Phase, Trigger};
 use super::{Machine, RequestKind};
 use crate::answer::{Answer, HookOutput};
 use crate::command::{Accepted, Command, PROMPT_BLOCKS, Prompt, PromptContent, Request};
-use crate::event::{Allowed, AskKind, AskResolution, DropReason, Event, ExitReason, InterruptReceipt, RequestReply};
+use crate::event::{AskKind, AskResolution, DropReason, Event, ExitReason, Grant, InterruptReceipt, RequestReply};
 use crate::id::{AskId, PromptId, RequestId};
 use crate::initialize::TOOL_SERVER;
 use crate::json::RawJson;
@@ -31,7 +31,7 @@ impl Machine {
         match command {
             Command::Prompt(prompt) => self.prompt(prompt),
             Command::Interrupt { cancel_queued } => Ok(Accepted::Request(self.interrupt(cancel_queued, now))),
-            Command::Answer { ask, answer, by } => self.answer(ask, &answer, by),
+            Command::Answer { ask, answer, by } => self.answer_ask(ask, &answer, by),
             Command::Request { request, by } => self.request(&request, by, now),
             Command::Close => {
                 self.close(now);
@@ -61,11 +61,11 @@ impl Machine {
         Ok(Accepted::Prompt(id))
     }
 
-    /// Interrupts the running turn. The CLI always receives its plain interrupt, because prompts wait here and not in
-    /// the CLI: so a prompt that was handed over still gets its result. (When told to cancel its queue, the CLI may
-    /// drop that prompt silently.)
+    /// Interrupts the running turn. Even with `cancel_queued`, the CLI receives a plain interrupt: the prompts to
+    /// cancel wait here, and a CLI that is asked to cancel its own queue may silently drop the prompt that it holds,
+    /// without a result.
     ///
-    /// The CLI receives no interrupt when no turn runs. Before its first prompt an interrupt stops nothing; later it
+    /// If no turn runs, the CLI receives nothing. Before its first prompt an interrupt would stop nothing; later it
     /// would end the subagents that work in the background. (Measured on 2.1.325.)
     fn interrupt(&mut self, cancel_queued: bool, now: Instant) -> RequestId {
         let mut cancelled = Vec::new();
@@ -81,7 +81,7 @@ impl Machine {
         }
         if self.phase == Phase::Starting || !self.has_turn() {
             let request = RequestId(self.request_ids.next());
-            let reply = RequestReply::Interrupted(self.receipt(cancelled));
+            let reply = RequestReply::Interrupted(self.interrupt_receipt(cancelled));
             self.emit(Event::RequestAnswered { request, reply });
             return request;
         }
@@ -102,24 +102,24 @@ impl Machine {
         self.prompts.in_flight().is_some() || self.own_turn_running || self.own_turn_reported
     }
 
-    pub(super) fn receipt(&self, cancelled: Vec<PromptId>) -> InterruptReceipt {
+    pub(super) fn interrupt_receipt(&self, cancelled: Vec<PromptId>) -> InterruptReceipt {
         InterruptReceipt { still_queued: self.prompts.waiting().collect(), cancelled }
     }
 
-    fn answer(&mut self, ask: AskId, answer: &Answer, by: Option<String>) -> Result<Accepted, Refusal> {
+    fn answer_ask(&mut self, ask: AskId, answer: &Answer, by: Option<String>) -> Result<Accepted, Refusal> {
         let open = self.asks.get(ask).ok_or_else(|| match self.asks.answer_to(ask) {
             Some(AnsweredAsk { by, resolution, .. }) => {
                 Refusal::AskAnswered { ask, by: by.clone(), resolution: *resolution }
             }
             None => Refusal::AskNotOpen { ask },
         })?;
-        let (resolution, allowed, line) = encode_answer(open, answer)?;
-        let closed = open.answered(resolution, by.clone(), allowed);
+        let (resolution, grant, line) = encode_answer(open, answer)?;
+        let resolved = open.answered_event(resolution, by.clone(), grant);
         self.asks.take(ask);
         if let Some(by) = by {
             self.asks.record_answer(AnsweredAsk { ask, by, resolution });
         }
-        self.emit(closed);
+        self.emit(resolved);
         self.write(line);
         Ok(Accepted::Done)
     }
@@ -134,10 +134,10 @@ impl Machine {
                 return Err(Refusal::ServerNameConflict);
             }
             if let Some(tool) = tools.iter().find(|tool| !tool.has_unambiguous_name()) {
-                return Err(Refusal::ToolName { name: tool.name.clone() });
+                return Err(Refusal::AmbiguousToolName { name: tool.name.clone() });
             }
             self.config.initialize.tools.clone_from(tools);
-            // The server exists even without a tool.
+            // The CLI has the server from now on, even if the list of tools is empty.
             self.config.initialize.tools_can_be_added = true;
         }
         if self.config.initialize.has_tools() {
@@ -147,7 +147,8 @@ impl Machine {
             check_model(model)?;
         }
         let id = self.expect_answer(RequestKind::Other, now);
-        // Recorded before it takes effect: it may change what runs without asking.
+        // The event comes before the line, so that the request is stored before it takes effect: it may change what
+        // runs without asking.
         self.emit(Event::RequestSent { request: id, body: request_record::on_record(request), by });
         self.write(outgoing::request(id, request, &self.config.initialize));
         Ok(Accepted::Request(id))
@@ -170,23 +171,24 @@ impl Machine {
             return self.abort(now);
         }
         let runs = self.phase == Phase::Running;
-        if self.step(Trigger::CloseRequested).is_none() {
+        if self.step(Trigger::CloseBegan).is_none() {
             return;
         }
         self.exit_reason = ExitReason::Requested;
         while let Some(prompt) = self.prompts.drop_next() {
             self.emit(Event::PromptDropped { prompt, reason: DropReason::CliExited });
         }
-        // After the interrupt the CLI withdraws its asks; those that it does not withdraw are denied when stdin closes.
+        // No answers are written: the interrupt makes the CLI withdraw its asks, and the CLI itself denies the others
+        // when its stdin closes.
         self.close_asks();
         if runs {
             let request = self.expect_answer(RequestKind::OwnInterrupt, now);
             self.interrupt_sent = true;
             self.write_now(outgoing::interrupt(request));
-            self.closing = Some(Closing::on(ClosingStep::Interrupted, now));
+            self.closing = Some(Closing::at_step(ClosingStep::Interrupted, now));
         } else {
             self.stop(Stop::CloseStdin);
-            self.closing = Some(Closing::on(ClosingStep::StdinClosed, now));
+            self.closing = Some(Closing::at_step(ClosingStep::StdinClosed, now));
         }
     }
 
@@ -198,19 +200,19 @@ impl Machine {
         self.exit_reason = reason;
         self.close_asks();
         self.stop(Stop::Abort);
-        self.closing = Some(Closing::on(ClosingStep::Killed, now));
+        self.closing = Some(Closing::at_step(ClosingStep::Killed, now));
     }
 
     fn abort(&mut self, now: Instant) {
-        if self.step(Trigger::CloseRequested).is_some() {
+        if self.step(Trigger::CloseBegan).is_some() {
             // If the session was already ending, its exit reason stays.
             self.exit_reason = ExitReason::Requested;
         }
         self.close_asks();
         // A second abort does not wait for the CLI to store its conversation.
-        let is_aborting = self.closing.as_ref().is_some_and(|closing| closing.rung == ClosingStep::Killed);
+        let is_aborting = self.closing.as_ref().is_some_and(|closing| closing.step == ClosingStep::Killed);
         self.stop(if is_aborting { Stop::Kill } else { Stop::Abort });
-        self.closing = Some(Closing::on(ClosingStep::Killed, now));
+        self.closing = Some(Closing::at_step(ClosingStep::Killed, now));
     }
 }
 
@@ -266,10 +268,10 @@ fn check_blocks(blocks: &RawJson) -> Result<(), Refusal> {
     if blocks.is_empty() {
         return Err(Refusal::EmptyPrompt);
     }
-    for (place, block) in blocks.iter().enumerate() {
+    for (index, block) in blocks.iter().enumerate() {
         let Head { r#type: kind, text } = serde_json::from_str(block.get()).map_err(|_| Refusal::MalformedBlocks)?;
         if !PROMPT_BLOCKS.contains(&kind.as_str()) {
-            return Err(Refusal::BlockTypeNotAllowed { place, given: kind.chars().take(60).collect() });
+            return Err(Refusal::BlockTypeNotAllowed { index, given: kind.chars().take(60).collect() });
         }
         if kind == "text" && !text.is_some_and(|text| text.get().starts_with('"')) {
             return Err(Refusal::MalformedBlocks);
@@ -279,9 +281,9 @@ fn check_blocks(blocks: &RawJson) -> Result<(), Refusal> {
 }
 
 /// Returns how an answer resolves an ask, what it allows beyond what was asked, and the line for the CLI.
-fn encode_answer(open: &OpenAsk, answer: &Answer) -> Result<(AskResolution, Allowed, OutgoingLine), Refusal> {
-    let id = open.request_id.as_str();
-    let plainly = |resolution, line| Ok((resolution, Allowed::default(), line));
+fn encode_answer(open: &OpenAsk, answer: &Answer) -> Result<(AskResolution, Grant, OutgoingLine), Refusal> {
+    let id = open.cli_request_id.as_str();
+    let plainly = |resolution, line| Ok((resolution, Grant::default(), line));
     let wrong = |kind, takes| Err(Refusal::WrongAnswer { ask: open.id, kind, takes });
     match (&open.kind, answer) {
         (
@@ -289,9 +291,9 @@ fn encode_answer(open: &OpenAsk, answer: &Answer) -> Result<(AskResolution, Allo
             Answer::Allow { input, permissions },
         ) => {
             let edited = edited_input(input.as_ref())?;
-            let allowed = Allowed::compared(Some(&ask.input), edited.cloned(), permissions.clone());
+            let grant = Grant::by_comparison(Some(&ask.input), edited.cloned(), permissions.clone());
             let line = answers::allow(id, edited.unwrap_or(&ask.input), permissions.as_ref());
-            Ok((AskResolution::Allowed, allowed, line))
+            Ok((AskResolution::Allowed, grant, line))
         }
         (AskKind::Permission(_) | AskKind::Question(_) | AskKind::Plan(_), Answer::Deny { message, interrupt }) => {
             let interrupts = if *interrupt { Interrupts::Yes } else { Interrupts::No };
@@ -300,7 +302,7 @@ fn encode_answer(open: &OpenAsk, answer: &Answer) -> Result<(AskResolution, Allo
         (AskKind::Question(ask), Answer::Choose(choices)) => {
             let input = answers::chosen(&ask.input, choices);
             let line = answers::allow(id, &input, None);
-            Ok((AskResolution::Answered, Allowed::compared(Some(&ask.input), Some(input), None), line))
+            Ok((AskResolution::Answered, Grant::by_comparison(Some(&ask.input), Some(input), None), line))
         }
         (AskKind::Hook(ask), Answer::Hook(output)) => {
             if let HookOutput::Allow { input } = output {
@@ -310,15 +312,15 @@ fn encode_answer(open: &OpenAsk, answer: &Answer) -> Result<(AskResolution, Allo
                 Ok(()) => {
                     let (input, permissions) = answers::granted_by_hook(output);
                     let asked = input.as_ref().and_then(|_| answers::tool_input(ask));
-                    let allowed = Allowed::compared(asked.as_ref(), input, permissions);
-                    Ok((AskResolution::Answered, allowed, answers::hook(id, &ask.event, output)))
+                    let grant = Grant::by_comparison(asked.as_ref(), input, permissions);
+                    Ok((AskResolution::Answered, grant, answers::hook(id, &ask.event, output)))
                 }
                 Err(takes) => wrong("a hook for an event without this output", takes),
             }
         }
         (AskKind::Form(_), Answer::Submit(content)) => {
-            let allowed = Allowed { input: Some(content.clone()), ..Allowed::default() };
-            Ok((AskResolution::Answered, allowed, answers::form(id, "accept", Some(content))))
+            let grant = Grant { input: Some(content.clone()), ..Grant::default() };
+            Ok((AskResolution::Answered, grant, answers::form(id, "accept", Some(content))))
         }
         (AskKind::Form(_), Answer::Decline) => plainly(AskResolution::Denied, answers::form(id, "decline", None)),
         (AskKind::Form(_), Answer::Dismiss) => plainly(AskResolution::Denied, answers::form(id, "cancel", None)),

@@ -9,7 +9,7 @@ use crate::initialize::Initialize;
 /// The configuration of a session.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// The settings of the opening request.
+    /// The settings of the `initialize` request.
     pub initialize: Initialize,
     /// After how long an unanswered ask is denied; none means never.
     pub answer_within: Option<Duration>,
@@ -19,7 +19,7 @@ pub struct Config {
     pub ids_after: u64,
     /// The tool uses that the session was asked about by earlier processes.
     pub asked_tool_uses: AskedToolUses,
-    /// After how long a CLI that does not answer the opening request is terminated.
+    /// After how long a CLI that does not answer the `initialize` request is terminated.
     pub start_within: Duration,
     /// How long the CLI may take to react while a turn runs.
     pub liveness: Liveness,

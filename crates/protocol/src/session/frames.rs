@@ -1,20 +1,19 @@
 //! How the machine handles frames of the CLI. Every frame is legal in every phase, because the CLI decides what it
 //! does.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::closing::{ClosingStep, Stop};
 use super::messages::Shown;
 use super::state::{Phase, Trigger};
 use super::{Machine, Output, RequestKind};
 use crate::event::{
-    AskKind, AskResolution, CliInfo, Event, ExitReason, Failure, NoticeKind, RequestFailure, RequestReply, SessionInfo,
+    AskResolution, CliInfo, Event, ExitReason, Failure, NoticeKind, RequestFailure, RequestReply, SessionInfo,
     TaskUpdate, TurnCause, TurnEnding,
 };
 use crate::id::ToolUseId;
 use crate::json::RawJson;
-use crate::wire::answers;
-use crate::wire::control::{AskBody, AskRequest, Gate, Response, read_version};
+use crate::wire::control::{Response, read_version};
 use crate::wire::mcp;
 use crate::wire::message::UserFrame;
 use crate::wire::outgoing;
@@ -23,10 +22,6 @@ use crate::wire::stream::StreamFrame;
 use crate::wire::system::{CliState, SystemFrame};
 use crate::wire::{Incoming, Text};
 
-/// How long a tool of the program or of a client may take. The client that runs it may have disconnected for good, and
-/// the turn and every later prompt would wait for it.
-const TOOL_RETURNS_WITHIN: Duration = Duration::from_secs(10 * 60);
-
 impl Machine {
     pub(super) fn handle_frame(&mut self, frame: Incoming<'_>, now: Instant) {
         match frame {
@@ -34,14 +29,14 @@ impl Machine {
                 if let StreamFrame::MessageStarted { .. } = frame {
                     self.interrupt_again(now);
                 }
-                self.messages.stream(frame, |event| self.outputs.push_back(Output::Event(event)));
+                self.messages.handle_stream_frame(frame, |event| self.outputs.push_back(Output::Event(event)));
             }
             Incoming::Assistant(frame) => {
-                self.messages.complete(frame, |event| self.outputs.push_back(Output::Event(event)));
+                self.messages.handle_assistant_frame(frame, |event| self.outputs.push_back(Output::Event(event)));
             }
             Incoming::User(frame) => {
-                self.messages.show(Shown::Work);
-                self.context_injected(frame);
+                self.messages.note_shown(Shown::Work);
+                self.handle_user_frame(frame);
             }
             Incoming::Result(frame) => self.turn_finished(*frame, now),
             Incoming::System(frame) => self.system(frame, now),
@@ -51,7 +46,7 @@ impl Machine {
                 elapsed_seconds: frame.elapsed_time_seconds,
             }),
             Incoming::Cleared(detail) => {
-                self.messages.show(Shown::Work);
+                self.messages.note_shown(Shown::Work);
                 self.emit(Event::ConversationCleared { detail: RawJson::copied(detail) });
             }
             Incoming::Suggestion(suggestion) => {
@@ -60,22 +55,23 @@ impl Machine {
             Incoming::Mirror { path, entries } => {
                 self.emit(Event::TranscriptWritten { path: path.into_string(), entries: RawJson::copied(entries) });
             }
-            Incoming::Request(request) => self.asked(request, now),
+            Incoming::Ask(request) => self.handle_control_request(request, now),
             Incoming::Cancel { request_id } => {
                 if let Some(ask) = self.asks.take_by_cli_id(&request_id) {
-                    self.emit(ask.resolved(AskResolution::Withdrawn));
+                    self.emit(ask.resolved_event(AskResolution::Withdrawn));
                 }
             }
-            Incoming::Response(response) => self.responded(&response),
+            Incoming::Response(response) => self.handle_control_response(&response),
             Incoming::Prompt { uuid, update } => self.prompt_reported(&uuid, update, now),
             Incoming::Nothing => {}
             Incoming::Unknown(frame) => self.emit(Event::Unknown { frame: RawJson::copied(frame) }),
         }
     }
 
-    fn context_injected(&mut self, frame: UserFrame) {
+    /// Handles a `user` frame: retracted messages, tool results, and content that the CLI added to the context.
+    fn handle_user_frame(&mut self, frame: UserFrame) {
         let parent = frame.parent;
-        if let Some(message) = frame.refused {
+        if let Some(message) = frame.retracted {
             self.emit(Event::MessageRetracted { message });
         }
         for result in frame.tool_results {
@@ -87,9 +83,9 @@ impl Machine {
                 result: frame.result.clone(),
             });
         }
-        if let Some(remark) = frame.remark {
-            let (synthetic, replayed) = (remark.synthetic, remark.replayed);
-            self.emit(Event::ContextInjected { parent, synthetic, replayed, content: remark.content });
+        if let Some(injected) = frame.injected {
+            let (synthetic, repeated) = (injected.synthetic, injected.repeated);
+            self.emit(Event::ContextInjected { parent, synthetic, repeated, content: injected.content });
         }
     }
 
@@ -111,12 +107,12 @@ impl Machine {
         }
         let cause = match self.prompts.in_flight() {
             Some(prompt) if self.is_result_of(&frame) => {
-                self.prompts.finish();
+                self.prompts.take_in_flight();
                 TurnCause::Prompt(prompt)
             }
             Some(_) | None => TurnCause::Cli,
         };
-        // The interrupt was for everything that was reported as running, also the prompt behind the CLI's own turn.
+        // The interrupt also covers the prompt that waits behind the CLI's own turn: it stays pending for that prompt.
         self.interrupt_sent = was_interrupted && cause == TurnCause::Cli && self.prompts.in_flight().is_some();
         // A message that the CLI did not finish before its result will not continue.
         self.messages.turn_finished(cause, &frame, |event| self.outputs.push_back(Output::Event(event)));
@@ -133,8 +129,9 @@ impl Machine {
         self.continue_closing_after_turn(now);
     }
 
-    /// Returns whether the CLI was ended before it called the model. The CLI then reports the turn as interrupted, or
-    /// its prompt as cancelled or lost, but the exit reason has the cause.
+    /// Returns whether we ended the CLI because another MCP server has the name of our tool server. What the CLI then
+    /// reports about the turn (interrupted, cancelled, lost) is misleading and is not emitted; `CliExited` has the
+    /// reason.
     pub(super) fn was_ended_for_tool_server(&self) -> bool {
         self.exit_reason == ExitReason::ServerNameConflict
     }
@@ -193,7 +190,7 @@ impl Machine {
             SystemFrame::Title(title) => Event::TitleChanged { title: title.into_string() },
             SystemFrame::Commands(commands) => Event::CommandsListed { commands: RawJson::copied(commands) },
             SystemFrame::Notice { about, text, detail } => {
-                self.messages.show(if about == NoticeKind::Stopped { Shown::Text } else { Shown::Work });
+                self.messages.note_shown(if about == NoticeKind::Stopped { Shown::Text } else { Shown::Work });
                 Event::NoticeReported { about, text, detail: RawJson::copied(detail) }
             }
         };
@@ -220,19 +217,20 @@ impl Machine {
                 self.own_turn_reported |= was_idle && self.prompts.in_flight().is_none();
                 self.step(Trigger::TurnBegan);
                 if was_idle && self.prompts.in_flight().is_some() && !self.prompt_started {
-                    // An interrupt that the CLI read before has no effect, and a hook may delay the turn's description.
+                    // The interrupt that the CLI read before the turn began has no effect, and a hook may delay the
+                    // turn's `init` frame.
                     self.interrupt_again(now);
                 }
             }
         }
     }
 
-    /// Handles the session's description, which the CLI repeats with every turn.
+    /// Handles the `init` frame, which describes the session. The CLI sends it at the start of every turn.
     fn handle_init(&mut self, session: Box<SessionInfo>, now: Instant) {
         self.tool_server_is_taken = mcp::is_tool_server_taken(&session.mcp_servers());
         if self.tool_server_is_taken && !self.config.initialize.tools.is_empty() {
             // End it before the model is called: the other server could receive calls of our tools.
-            return self.end_for(Trigger::CloseRequested, ExitReason::ServerNameConflict, now);
+            return self.end_for(Trigger::CloseBegan, ExitReason::ServerNameConflict, now);
         }
         let is_own = self.own_turn_running || self.prompts.in_flight().is_none() || self.prompt_queued_in_cli;
         let own_turn_reported = std::mem::take(&mut self.own_turn_reported);
@@ -240,7 +238,7 @@ impl Machine {
         if !is_own || own_turn_reported {
             self.interrupt_again(now);
         } else if self.interrupt_sent {
-            // The interrupt was for the prompt, not for the turn before it.
+            // The interrupt is for the queued prompt, not for the CLI's own turn before it.
             self.cancel_queued_prompt(now);
         }
         if self.session.as_ref() != Some(&session.session_id) {
@@ -272,108 +270,50 @@ impl Machine {
 
     /// Continues closing when the turn that was interrupted for it has ended.
     pub(super) fn continue_closing_after_turn(&mut self, now: Instant) {
-        let waits_for_turn = self.closing.as_ref().is_some_and(|closing| closing.rung == ClosingStep::Interrupted);
+        let waits_for_turn = self.closing.as_ref().is_some_and(|closing| closing.step == ClosingStep::Interrupted);
         if waits_for_turn && self.prompts.in_flight().is_none() {
             self.escalate(now);
         }
     }
 
-    fn asked(&mut self, request: AskRequest<'_>, now: Instant) {
-        let id = &*request.request_id;
-        if self.asks.is_known(id) {
-            // A repeated request is ignored.
-            return;
-        }
-        let is_for_tools = matches!(
-            request.body,
-            AskBody::OfToolServer(_) | AskBody::CallCancelled { .. } | AskBody::Known(AskKind::ToolCall(_))
-        );
-        if is_for_tools && !self.config.initialize.has_tools() {
-            // Another server has that name; it is not ours.
-            return self.write(answers::unsupported(id, "mcp_message"));
-        }
-        match request.body {
-            AskBody::Known(AskKind::Hook(ask)) if self.config.initialize.hook(ask.hook).is_none() => {
-                self.write(answers::safe(id, &Gate::Hook { event: ask.event }, "No hook with this id is registered"));
-            }
-            AskBody::Known(kind) if self.phase != Phase::Closing => {
-                let gate = Gate::of(&kind);
-                let deadline = self.deadline_of(&kind, now);
-                match self.asks.open(id, kind, deadline) {
-                    Some(opened) => self.emit(opened),
-                    None => self.write(answers::safe(id, &gate, "Too many requests are open")),
-                }
-            }
-            AskBody::Known(kind) => self.write(answers::safe(id, &Gate::of(&kind), "The session is closing")),
-            AskBody::Unreadable { gate, frame } => {
-                self.emit(Event::Unknown { frame });
-                self.write(answers::safe(id, &gate, "The request could not be read"));
-            }
-            AskBody::OfToolServer(question) => {
-                self.write(mcp::answer(id, &question, &self.config.initialize.tools));
-            }
-            AskBody::CallCancelled { call, notice } => {
-                if let Some(ask) = self.asks.take_cancelled_call(&call) {
-                    // A cancelled call needs no response, and a late result is refused.
-                    self.emit(ask.resolved(AskResolution::Withdrawn));
-                }
-                self.write(mcp::answer(id, &notice, &self.config.initialize.tools));
-            }
-            AskBody::Unsupported { subtype, frame } => {
-                self.emit(Event::Unknown { frame });
-                self.write(answers::unsupported(id, &subtype));
-            }
-        }
-    }
-
-    /// Returns the deadline of an ask.
-    fn deadline_of(&self, kind: &AskKind, now: Instant) -> Option<Instant> {
-        let limit = match kind {
-            AskKind::Permission(_) | AskKind::Question(_) | AskKind::Plan(_) | AskKind::Form(_) => {
-                self.config.answer_within
-            }
-            AskKind::Hook(ask) => self.config.initialize.hook(ask.hook).map(|hook| hook.answer_within),
-            AskKind::ToolCall(_) => Some(TOOL_RETURNS_WITHIN),
-        };
-        limit.and_then(|limit| now.checked_add(limit))
-    }
-
-    fn responded(&mut self, response: &Response<'_>) {
+    fn handle_control_response(&mut self, response: &Response<'_>) {
         let body = match &response.body {
             Ok(body) => Ok(body.map_or_else(|| RawJson::from("null"), RawJson::copied)),
             Err(refusal) => {
                 Err(RequestFailure::Refused { message: refusal.message.clone(), code: refusal.code.clone() })
             }
         };
-        self.answered(&response.request_id, body);
+        self.resolve_request(&response.request_id, body);
     }
 
-    /// Handles the answer to a request, or the certainty that none will come. An answer without a request is ignored.
-    pub(super) fn answered(&mut self, request_id: &str, body: Result<RawJson, RequestFailure>) {
+    /// Handles the CLI's answer to one of our requests, or the fact that none will come. An answer to an unknown
+    /// request is ignored.
+    pub(super) fn resolve_request(&mut self, request_id: &str, body: Result<RawJson, RequestFailure>) {
         let request = outgoing::request_of_name(request_id);
         let Some((request, (kind, _))) = request.and_then(|id| Some((id, self.requests.remove(&id)?))) else { return };
-        self.watchdog.answered(request);
+        self.watchdog.request_answered(request);
         let reply = match (kind, body) {
             (RequestKind::Initialize, body) => return self.initialized(body),
-            (RequestKind::CancelPrompt(prompt), Ok(answer)) => return self.prompt_cancel_answered(prompt, &answer),
+            (RequestKind::CancelPrompt(prompt), Ok(answer)) => return self.handle_cancel_reply(prompt, &answer),
             (RequestKind::OwnInterrupt | RequestKind::CancelPrompt(_) | RequestKind::Probe, _) => return,
             (_, Err(failed)) => RequestReply::Failed(failed),
             (RequestKind::Interrupt { of, cancelled }, Ok(answer)) => {
                 let is_idle = self.cli_state == Some(CliState::Idle) && !self.prompt_started;
                 if is_idle && of == self.prompts.in_flight() && !self.is_queued(of, &answer) {
-                    // The CLI starts a prompt before it answers a later interrupt. It has not started this one.
+                    // The CLI answers an interrupt only after it has started the prompts that it received before. It
+                    // has answered and not started this one, so the prompt is lost.
                     self.prompt_lost();
                     self.went_idle();
                 }
-                RequestReply::Interrupted(self.receipt(cancelled))
+                RequestReply::Interrupted(self.interrupt_receipt(cancelled))
             }
             (RequestKind::Other, Ok(fields)) => RequestReply::Done(fields),
         };
         self.emit(Event::RequestAnswered { request, reply });
     }
 
-    /// Handles the answer to the opening request. A CLI that refuses it would run without the requested settings (a
-    /// gate, a schema, a prompt), so the session is ended with the refusal as the reason.
+    /// Handles the answer to the `initialize` request. A CLI that refuses it would run without the requested settings
+    /// (hooks, a schema, a system prompt), so the session is ended with the refusal as the reason.
     fn initialized(&mut self, answer: Result<RawJson, RequestFailure>) {
         match answer {
             Ok(detail) => {
@@ -387,7 +327,7 @@ impl Machine {
                 }
             }
             Err(refusal) => {
-                if self.step(Trigger::CloseRequested).is_some() {
+                if self.step(Trigger::CloseBegan).is_some() {
                     self.exit_reason = ExitReason::StartRefused(refusal);
                     self.stop(Stop::Abort);
                 }

@@ -27,14 +27,14 @@ impl Machine {
             return;
         };
         self.step(Trigger::TurnBegan);
-        // The turn that was interrupted has ended.
+        // An earlier interrupt was for a turn that has ended.
         (self.prompt_started, self.prompt_queued_in_cli, self.interrupt_sent) = (false, false, false);
         self.emit(Event::TurnStarted { cause: TurnCause::Prompt(id) });
         let line = outgoing::prompt(&self.prompts.entry(id), &content);
         self.write(line);
     }
 
-    /// Removes the interrupted prompt from the CLI's queue. Behind a turn of the CLI's own it would stay there and run.
+    /// Cancels the interrupted prompt in the CLI's queue. Without this it would run after the CLI's own turn.
     pub(super) fn cancel_queued_prompt(&mut self, now: Instant) {
         if let Some(prompt) = self.prompts.in_flight().filter(|_| self.prompt_queued_in_cli) {
             let request = self.expect_answer(RequestKind::CancelPrompt(prompt), now);
@@ -47,7 +47,7 @@ impl Machine {
         if self.was_ended_for_tool_server() {
             return;
         }
-        if let Some(prompt) = self.prompts.finish() {
+        if let Some(prompt) = self.prompts.take_in_flight() {
             self.prompt_started = false;
             self.watchdog.turn_ended();
             self.emit(Event::PromptDropped { prompt, reason: DropReason::Lost });
@@ -62,12 +62,13 @@ impl Machine {
         match update {
             PromptUpdate::Started => (self.prompt_started, self.prompt_queued_in_cli) = (true, false),
             PromptUpdate::Cancelled => self.prompt_cancelled(prompt, now),
-            PromptUpdate::Other if self.prompt_started => {}
-            PromptUpdate::Other => self.prompt_queued(now),
+            PromptUpdate::QueuedOrDone if self.prompt_started => {}
+            PromptUpdate::QueuedOrDone => self.prompt_queued(now),
         }
     }
 
-    /// The CLI has the prompt in its queue. If a turn shows, it is not the prompt's.
+    /// Handles the report that the prompt is in the CLI's queue. A turn that is already announced is therefore the
+    /// CLI's own.
     fn prompt_queued(&mut self, now: Instant) {
         self.prompt_queued_in_cli = true;
         if self.turn_announced {
@@ -78,8 +79,9 @@ impl Machine {
         }
     }
 
-    /// The CLI says that it has taken a prompt out of its queue, or not. It says the first also by the prompt's id.
-    pub(super) fn prompt_cancel_answered(&mut self, prompt: PromptId, answer: &RawJson) {
+    /// Handles the reply to a cancel request: whether the CLI removed the prompt from its queue. If it did, it also
+    /// reports the prompt by its id as cancelled; either report may come first.
+    pub(super) fn handle_cancel_reply(&mut self, prompt: PromptId, answer: &RawJson) {
         if self.prompts.in_flight() == Some(prompt) && !self.prompt_started && read_cancelled(answer) {
             self.prompt_cancelled(prompt, self.now);
         }
@@ -89,9 +91,9 @@ impl Machine {
         if self.was_ended_for_tool_server() {
             return;
         }
-        self.prompts.finish();
+        self.prompts.take_in_flight();
         if !self.own_turn_running {
-            // Else the turn that is to end is the CLI's own.
+            // If the CLI runs its own turn, the pending interrupt is about that turn and stays.
             self.watchdog.turn_ended();
         }
         self.emit(Event::PromptDropped { prompt, reason: DropReason::Cancelled });
@@ -111,15 +113,15 @@ impl Machine {
         })
     }
 
-    /// Repeats an interrupt when the CLI shows that the interrupted turn runs: the CLI answers an interrupt that
-    /// arrives before it has started the turn, but the interrupt has no effect. (Measured on 2.1.325 and 2.1.42.)
+    /// Repeats an interrupt when the CLI reports that the interrupted turn runs. (The CLI answers an interrupt that
+    /// arrives before it has started the turn, but that interrupt has no effect. Measured on 2.1.325 and 2.1.42.)
     pub(super) fn interrupt_again(&mut self, now: Instant) {
-        let may_write = self.closing.as_ref().is_none_or(|closing| closing.rung == ClosingStep::Interrupted);
+        let may_write = self.closing.as_ref().is_none_or(|closing| closing.step == ClosingStep::Interrupted);
         if !self.interrupt_sent || !may_write {
             return;
         }
         let request = self.expect_answer(RequestKind::OwnInterrupt, now);
-        // Before the turn shows, the CLI may answer and go on all the same.
+        // Before the turn is announced, the CLI may answer the interrupt and still run the turn.
         self.watchdog.interrupted(request, self.turn_announced, now);
         self.write_now(outgoing::interrupt(request));
     }

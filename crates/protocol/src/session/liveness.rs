@@ -1,7 +1,7 @@
-//! The watchdog: whether the CLI still reacts to an interrupt, and to a probe after a long silence.
+//! The watchdog: checks whether the CLI still reacts to an interrupt, and to a probe after a long silence.
 //!
-//! Silence counts only while a turn runs, no ask is open, and the CLI's output is read. A read only stores the time:
-//! the deadline is checked when it fires, and is not moved by every read.
+//! Silence counts only while a turn runs, no ask is open, and the CLI's output is read. A read only stores the time; it
+//! does not move the deadline. When the deadline fires, the check sees whether something was read since.
 
 use std::time::{Duration, Instant};
 
@@ -69,8 +69,8 @@ struct PendingInterrupt {
     request: RequestId,
     awaits: Awaits,
     deadline: Instant,
-    /// Whether a prompt's turn was known to run, which an interrupt ends. An interrupt does not end what waits in the
-    /// CLI.
+    /// Whether the turn must end after the interrupt: true if a turn was running when the interrupt was sent. An
+    /// interrupt does not end a prompt that only waits in the CLI's queue.
     must_end_turn: bool,
 }
 
@@ -85,6 +85,7 @@ impl Watchdog {
         Watchdog { limits, received_at: now, silence: Silence::CheckAt(now), interrupt: None }
     }
 
+    /// Starts to measure the CLI's silence from now on.
     pub(super) fn restart_silence_timer(&mut self, now: Instant) {
         self.received_at = now;
         self.silence = Silence::CheckAt(after(now, self.limits.silent_for));
@@ -99,7 +100,7 @@ impl Watchdog {
     }
 
     /// Records an answer. After the answer to an interrupt, the running turn must end soon.
-    pub(super) fn answered(&mut self, request: RequestId) {
+    pub(super) fn request_answered(&mut self, request: RequestId) {
         let Some(interrupt) = self.interrupt.as_mut().filter(|interrupt| interrupt.request == request) else { return };
         if interrupt.must_end_turn {
             let Liveness { interrupt_answered_within, interrupt_obeyed_within, .. } = self.limits;
@@ -144,8 +145,8 @@ impl Watchdog {
 }
 
 impl Machine {
-    /// Records that the CLI wrote something, even a part of a line. Call it for every read, before its lines are
-    /// handled.
+    /// Records that the CLI wrote something, even a part of a line. The driver calls this for every read, because a
+    /// long line arrives in many reads; [`Machine::handle_line`] calls it as well.
     pub fn note_output(&mut self, now: Instant) {
         self.now = now;
         let silent_since = std::mem::replace(&mut self.watchdog.received_at, now);
@@ -223,7 +224,7 @@ impl Machine {
         }
     }
 
-    /// Sends a request that the CLI answers at once, even when it is busy. No event reports it.
+    /// Sends a request that the CLI answers immediately, even when it is busy. No event reports it.
     fn probe(&mut self, now: Instant) {
         let id = self.expect_answer(RequestKind::Probe, now);
         self.write(outgoing::request(id, &Request::McpStatus, &self.config.initialize));

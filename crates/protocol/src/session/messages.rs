@@ -12,7 +12,7 @@ use crate::id::{BlockId, Counter, MessageId};
 use crate::json::RawJson;
 use crate::wire::Text;
 use crate::wire::message::{AssistantFrame, read_kind};
-use crate::wire::repair::Halves;
+use crate::wire::repair::SurrogateJoiner;
 use crate::wire::result::ResultFrame;
 use crate::wire::stream::{StreamDelta, StreamFrame};
 
@@ -47,9 +47,9 @@ struct StreamingBlock {
     index: u64,
     kind: BlockKind,
     characters: u64,
-    halves: Halves,
+    joiner: SurrogateJoiner,
     is_stopped: bool,
-    is_whole: bool,
+    is_complete: bool,
 }
 
 /// The notice for a prompt for which the CLI did nothing and gave no reason.
@@ -61,25 +61,25 @@ impl Messages {
         Messages { blocks, streaming: None, shown: Shown::Nothing }
     }
 
-    pub(super) fn stream(&mut self, frame: StreamFrame<'_>, mut emit: impl FnMut(Event)) {
+    pub(super) fn handle_stream_frame(&mut self, frame: StreamFrame<'_>, mut emit: impl FnMut(Event)) {
         match frame {
             StreamFrame::MessageStarted { id, model } => {
-                self.finish(&mut emit);
-                self.show(Shown::Work);
+                self.end_streaming(&mut emit);
+                self.note_shown(Shown::Work);
                 let message = MessageId(id.into_string());
                 emit(Event::MessageStarted { message: message.clone(), model: model.into_string() });
                 self.streaming = Some(Streaming { message, stop_reason: None, blocks: Vec::new() });
             }
             StreamFrame::BlockStarted { index, content } => self.start_block(index, content, emit),
             StreamFrame::BlockDelta { index, delta, has_lone_surrogate } => {
-                self.grow_block(index, delta, has_lone_surrogate, emit)
+                self.append_delta(index, delta, has_lone_surrogate, emit)
             }
             StreamFrame::MessageChanged { stop_reason } => {
                 if let Some(streaming) = &mut self.streaming {
                     streaming.stop_reason = stop_reason.map(|reason| reason.into_string());
                 }
             }
-            StreamFrame::MessageStopped => self.finish(emit),
+            StreamFrame::MessageStopped => self.end_streaming(emit),
             StreamFrame::BlockStopped { index } => {
                 if let Some(block) = self.block_at(index) {
                     block.is_stopped = true;
@@ -90,7 +90,7 @@ impl Messages {
     }
 
     /// Records that clients can see this much of the turn.
-    pub(super) fn show(&mut self, shown: Shown) {
+    pub(super) fn note_shown(&mut self, shown: Shown) {
         self.shown = self.shown.max(shown);
     }
 
@@ -98,7 +98,7 @@ impl Messages {
     /// reports an unknown slash command. For a prompt that a hook blocked, 2.1.42 reports nothing at all; a notice is
     /// emitted instead.
     pub(super) fn turn_finished(&mut self, cause: TurnCause, frame: &ResultFrame, mut emit: impl FnMut(Event)) {
-        self.finish(&mut emit);
+        self.end_streaming(&mut emit);
         let shown = std::mem::replace(&mut self.shown, Shown::Nothing);
         if !frame.without_model || frame.outcome.ending != TurnEnding::Completed {
             return;
@@ -125,20 +125,20 @@ impl Messages {
         }
     }
 
-    /// Handles complete blocks, of the streaming message or of a message that was not streamed.
-    pub(super) fn complete(&mut self, frame: AssistantFrame<'_>, mut emit: impl FnMut(Event)) {
+    /// Handles an `assistant` frame: complete blocks, of the streaming message or of a message that was not streamed.
+    pub(super) fn handle_assistant_frame(&mut self, frame: AssistantFrame<'_>, mut emit: impl FnMut(Event)) {
         let is_replaced = |streaming: &Streaming| streaming.message.0 != *frame.message_id;
         if frame.parent.is_none() && self.streaming.as_ref().is_some_and(is_replaced) {
             // The CLI streams one message at a time. The streaming message is discarded before the blocks of the other
             // are emitted, so that a client that removes its text does not remove theirs.
-            self.finish(&mut emit);
+            self.end_streaming(&mut emit);
         }
-        if let Some(message) = frame.refused {
+        if let Some(message) = frame.retracted {
             emit(Event::MessageRetracted { message });
         }
         for content in frame.blocks {
             let is_text = frame.parent.is_none() && content.kind == BlockKind::Text;
-            self.show(if is_text { Shown::Text } else { Shown::Work });
+            self.note_shown(if is_text { Shown::Text } else { Shown::Work });
             let streamed = match &frame.parent {
                 Some(_) => None,
                 None => self.take_streamed(&frame.message_id, &content.kind),
@@ -154,18 +154,18 @@ impl Messages {
         }
     }
 
-    /// Ends the streaming message, complete or not.
-    pub(super) fn finish(&mut self, mut emit: impl FnMut(Event)) {
+    /// Ends the streaming message and discards its incomplete blocks.
+    pub(super) fn end_streaming(&mut self, mut emit: impl FnMut(Event)) {
         let Some(streaming) = self.streaming.take() else {
             return;
         };
-        for block in streaming.blocks.iter().filter(|block| !block.is_whole) {
+        for block in streaming.blocks.iter().filter(|block| !block.is_complete) {
             emit(Event::BlockDiscarded { block: block.id });
         }
-        let whole = streaming.blocks.iter().filter(|block| block.is_whole);
+        let complete = streaming.blocks.iter().filter(|block| block.is_complete);
         emit(Event::MessageFinished {
             message: streaming.message,
-            blocks: whole.map(|block| block.id).collect(),
+            blocks: complete.map(|block| block.id).collect(),
             stop_reason: streaming.stop_reason,
         });
     }
@@ -181,9 +181,9 @@ impl Messages {
             index,
             kind: kind.clone(),
             characters: 0,
-            halves: Halves::default(),
+            joiner: SurrogateJoiner::default(),
             is_stopped: false,
-            is_whole: false,
+            is_complete: false,
         });
         emit(Event::BlockStarted {
             block: id,
@@ -194,7 +194,7 @@ impl Messages {
         });
     }
 
-    fn grow_block(
+    fn append_delta(
         &mut self,
         index: u64,
         delta: StreamDelta<'_>,
@@ -202,16 +202,16 @@ impl Messages {
         mut emit: impl FnMut(Event),
     ) {
         // The complete block already contains deltas that arrive after it.
-        let Some(block) = self.block_at(index).filter(|block| !block.is_whole) else { return };
-        let must_join = has_lone_surrogate || block.halves.is_waiting();
-        let mut whole = |text: Text<'_>| if must_join { block.halves.join(&text) } else { text.into_string() };
+        let Some(block) = self.block_at(index).filter(|block| !block.is_complete) else { return };
+        let must_join = has_lone_surrogate || block.joiner.is_waiting();
+        let mut joined = |text: Text<'_>| if must_join { block.joiner.join(&text) } else { text.into_string() };
         let delta = match delta {
-            StreamDelta::Text(text) => Delta::Text(whole(text)),
-            StreamDelta::Thinking(text) => Delta::Thinking(whole(text)),
-            StreamDelta::Input(text) => Delta::Input(whole(text)),
+            StreamDelta::Text(text) => Delta::Text(joined(text)),
+            StreamDelta::Thinking(text) => Delta::Thinking(joined(text)),
+            StreamDelta::Input(text) => Delta::Input(joined(text)),
         };
         if must_join && delta.text().is_empty() {
-            // It was half a character, which is emitted with its other half.
+            // The delta was a lone surrogate, which is emitted with its partner.
             return;
         }
         let at = block.characters;
@@ -220,19 +220,19 @@ impl Messages {
     }
 
     fn block_at(&mut self, index: u64) -> Option<&mut StreamingBlock> {
-        // The newest block is the one that grows, so search from the end.
+        // Deltas are for the newest block, so search from the end.
         self.streaming.as_mut()?.blocks.iter_mut().rev().find(|block| block.index == index)
     }
 
-    /// Returns the streamed block that a complete block belongs to: one of its kind, and if possible one that is still
-    /// open, because the CLI sends the complete block before its stop. For an empty block the CLI sends no complete
-    /// one.
+    /// Finds the streamed block that a complete block completes: the first of the same kind that is not stopped, or
+    /// else the first of the same kind. (The CLI sends the complete block before the stop. It sends none for an empty
+    /// block, so a block that is stopped and not complete may have been empty.)
     fn take_streamed(&mut self, message: &str, kind: &BlockKind) -> Option<BlockId> {
         let streaming = self.streaming.as_mut().filter(|streaming| streaming.message.0 == message)?;
-        let fits = |block: &StreamingBlock| !block.is_whole && block.kind == *kind;
+        let fits = |block: &StreamingBlock| !block.is_complete && block.kind == *kind;
         let open = streaming.blocks.iter().position(|block| fits(block) && !block.is_stopped);
-        let place = open.or_else(|| streaming.blocks.iter().position(fits))?;
-        streaming.blocks[place].is_whole = true;
-        Some(streaming.blocks[place].id)
+        let index = open.or_else(|| streaming.blocks.iter().position(fits))?;
+        streaming.blocks[index].is_complete = true;
+        Some(streaming.blocks[index].id)
     }
 }

@@ -22,6 +22,7 @@ pub(super) struct Prompts {
     /// Makes the ids that the CLI receives different from those of any other session.
     uuid_seed: u128,
     waiting: VecDeque<(PromptId, PromptContent)>,
+    /// The prompt that the CLI holds: handed over, and without a result.
     in_flight: Option<PromptId>,
 }
 
@@ -58,8 +59,8 @@ impl Prompts {
         Some((id, content))
     }
 
-    /// Returns the prompt that the CLI held, which is done.
-    pub(super) fn finish(&mut self) -> Option<PromptId> {
+    /// Removes and returns the prompt in flight: it ended, was lost, cancelled or dropped.
+    pub(super) fn take_in_flight(&mut self) -> Option<PromptId> {
         self.in_flight.take()
     }
 

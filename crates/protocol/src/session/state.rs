@@ -10,7 +10,7 @@ use crate::command::Command;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
-    /// The CLI was started and has not answered the opening request yet.
+    /// The CLI was started and has not answered the `initialize` request yet.
     Starting,
     /// No turn is running and no prompt is waiting.
     Idle,
@@ -25,15 +25,16 @@ pub enum Phase {
 /// What moves a session from one phase to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trigger {
-    /// The CLI answered the opening request.
+    /// The CLI answered the `initialize` request.
     Initialized,
     /// A prompt was handed to the CLI, or the CLI reported that it is running.
     TurnBegan,
     /// The CLI reported that it is idle, and no prompt is waiting.
     WentIdle,
-    /// A client ended the session, or the CLI did not start in time.
-    CloseRequested,
-    /// The CLI does not react and is terminated.
+    /// The session is to end: a client closed it, the CLI refused to start or did not start in time, or another MCP
+    /// server has the name of the session's tool server.
+    CloseBegan,
+    /// The CLI did not react in time to an interrupt, or (only with `end_stalled`) to a probe. It is terminated.
     Unresponsive,
     /// The CLI has exited.
     CliExited,
@@ -44,9 +45,9 @@ pub const STEPS: &[(Phase, Trigger, Phase)] = &[
     (Phase::Starting, Trigger::Initialized, Phase::Idle),
     (Phase::Idle, Trigger::TurnBegan, Phase::Running),
     (Phase::Running, Trigger::WentIdle, Phase::Idle),
-    (Phase::Starting, Trigger::CloseRequested, Phase::Closing),
-    (Phase::Idle, Trigger::CloseRequested, Phase::Closing),
-    (Phase::Running, Trigger::CloseRequested, Phase::Closing),
+    (Phase::Starting, Trigger::CloseBegan, Phase::Closing),
+    (Phase::Idle, Trigger::CloseBegan, Phase::Closing),
+    (Phase::Running, Trigger::CloseBegan, Phase::Closing),
     (Phase::Running, Trigger::Unresponsive, Phase::Closing),
     (Phase::Starting, Trigger::CliExited, Phase::Ended),
     (Phase::Idle, Trigger::CliExited, Phase::Ended),

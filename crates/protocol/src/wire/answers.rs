@@ -48,7 +48,8 @@ pub(crate) fn deny(request_id: &str, message: &str, interrupts: Interrupts) -> O
     success(request_id, &json!({"behavior": "deny", "message": message, "interrupt": interrupt}))
 }
 
-/// Returns the answer to an ask that no client answers: a gate is denied, any other ask gets no opinion.
+/// Returns the answer to an ask that no client answers. What could let something run is denied (a *gate*: permissions,
+/// tool calls, and hooks as in [`is_gate`]); a form is cancelled; any other hook gets no opinion.
 pub(crate) fn safe(request_id: &str, gate: &Gate, why: &str) -> OutgoingLine {
     match gate {
         Gate::Permission => deny(request_id, why, Interrupts::No),
@@ -64,7 +65,7 @@ pub(crate) fn safe(request_id: &str, gate: &Gate, why: &str) -> OutgoingLine {
     }
 }
 
-/// Returns whether a hook of this event is a gate.
+/// Returns whether a hook of this event is a gate: without its answer, something would run.
 pub(super) fn is_gate(event: &str) -> bool {
     matches!(event, "PreToolUse" | "UserPromptSubmit")
 }

@@ -38,7 +38,7 @@ pub(crate) enum AskBody<'a> {
     },
 }
 
-/// The kind of ask, as far as it determines the form of a denial.
+/// Which form the denial of an ask has.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Gate {
     Permission,
@@ -260,7 +260,7 @@ pub(crate) fn read_still_queued(answer: &RawJson) -> Vec<String> {
     answer.parse().map_or_else(|_| Vec::new(), |members: Members| members.still_queued)
 }
 
-/// Returns the CLI's version, from its answer to the opening request.
+/// Returns the CLI's version, from its answer to the `initialize` request.
 pub(crate) fn read_version(answer: &RawJson) -> Option<String> {
     #[derive(serde::Deserialize)]
     struct Members {

@@ -1,7 +1,7 @@
 //! The MCP server of this program's tools, to which the CLI talks over its control frames.
 //!
 //! It implements the minimum of a tool server: its name, its list of tools, and the results of calls. Calls become
-//! asks; all other messages are answered at once, because the CLI waits for the answers before it is ready.
+//! asks; all other messages are answered immediately, because the CLI waits for the answers before it is ready.
 
 use serde_json::value::RawValue;
 use serde_json::{Value, json};

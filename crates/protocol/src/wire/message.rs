@@ -15,26 +15,26 @@ pub(crate) struct AssistantFrame<'a> {
     pub(crate) parent: Option<ToolUseId>,
     pub(crate) blocks: Vec<Block>,
     pub(crate) source: BlockSource,
-    pub(crate) refused: Option<MessageId>,
+    pub(crate) retracted: Option<MessageId>,
 }
 
-/// Content that was added to the model's context; in practice one tool result per frame, or a remark.
+/// Content that was added to the model's context; in practice one tool result per frame, or a text.
 #[derive(Debug)]
 pub(crate) struct UserFrame {
     pub(crate) parent: Option<ToolUseId>,
     pub(crate) tool_results: Vec<ToolResult>,
     /// Set when the frame contains more than tool results.
-    pub(crate) remark: Option<Remark>,
+    pub(crate) injected: Option<InjectedContext>,
     /// The tool's own result, if the frame has only one tool result.
     pub(crate) result: Option<RawJson>,
-    /// A message that the API refused after the fact.
-    pub(crate) refused: Option<MessageId>,
+    /// A message that the API withdrew after it was streamed.
+    pub(crate) retracted: Option<MessageId>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Remark {
+pub(crate) struct InjectedContext {
     pub(crate) synthetic: bool,
-    pub(crate) replayed: bool,
+    pub(crate) repeated: bool,
     pub(crate) content: RawJson,
 }
 
@@ -81,7 +81,7 @@ pub(crate) enum PromptUpdate {
     Cancelled,
     /// The prompt waits or is done; the frames of its turn are more reliable. (A prompt that was merged into another
     /// turn is reported as done before that turn ends.)
-    Other,
+    QueuedOrDone,
 }
 
 pub(super) fn read_lifecycle(line: &str) -> Option<Incoming<'_>> {
@@ -96,7 +96,7 @@ pub(super) fn read_lifecycle(line: &str) -> Option<Incoming<'_>> {
     let update = match &*members.state {
         "started" => PromptUpdate::Started,
         "cancelled" => PromptUpdate::Cancelled,
-        _ => PromptUpdate::Other,
+        _ => PromptUpdate::QueuedOrDone,
     };
     Some(Incoming::Prompt { uuid: members.command_uuid, update })
 }
@@ -155,7 +155,7 @@ pub(super) fn read_assistant(line: &str) -> Option<AssistantFrame<'_>> {
         // Clients are promised that a block is an object; anything else is dropped.
         blocks: line.message.0.content.into_iter().filter_map(object).map(read_block).collect(),
         source,
-        refused: line.refused_message_id.into_option().map(MessageId),
+        retracted: line.refused_message_id.into_option().map(MessageId),
     })
 }
 
@@ -169,7 +169,7 @@ pub(super) fn read_user(line: &str) -> Option<UserFrame> {
         #[serde(default, rename = "isSynthetic")]
         synthetic: Lenient<bool>,
         #[serde(default, rename = "isReplay")]
-        replayed: Lenient<bool>,
+        repeated: Lenient<bool>,
         #[serde(borrow, default)]
         tool_use_result: Option<&'a RawValue>,
         #[serde(default)]
@@ -182,19 +182,19 @@ pub(super) fn read_user(line: &str) -> Option<UserFrame> {
     }
     let line: Line<'_> = serde_json::from_str(line).ok()?;
     let content = line.message.0.content;
-    // Plain text is a remark; a list may contain tool results and remarks.
+    // Plain text is injected context; a list may contain tool results and injected context.
     let parts: Vec<&RawValue> = serde_json::from_str(content.get()).unwrap_or_default();
     let tool_results: Vec<ToolResult> = parts.iter().filter_map(|part| read_tool_result(part)).collect();
-    let remark = if tool_results.len() < parts.len() || parts.is_empty() {
-        let (synthetic, replayed) = (line.synthetic.or_default(), line.replayed.or_default());
-        Some(Remark { synthetic, replayed, content: RawJson::copied(content) })
+    let injected = if tool_results.len() < parts.len() || parts.is_empty() {
+        let (synthetic, repeated) = (line.synthetic.or_default(), line.repeated.or_default());
+        Some(InjectedContext { synthetic, repeated, content: RawJson::copied(content) })
     } else {
         None
     };
     let result = line.tool_use_result.filter(|_| tool_results.len() == 1).map(RawJson::copied);
-    let refused = line.refused_message_id.into_option().map(MessageId);
+    let retracted = line.refused_message_id.into_option().map(MessageId);
     let parent = line.parent_tool_use_id.into_option().map(ToolUseId);
-    Some(UserFrame { parent, tool_results, remark, result, refused })
+    Some(UserFrame { parent, tool_results, injected, result, retracted })
 }
 
 fn read_tool_result(part: &RawValue) -> Option<ToolResult> {

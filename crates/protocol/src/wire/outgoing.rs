@@ -22,7 +22,7 @@ pub(crate) fn initialize(id: RequestId, settings: &Initialize) -> OutgoingLine {
         SystemPrompt::ClaudeCode => {}
         SystemPrompt::Append(more) => set(&mut fields, "appendSystemPrompt", more),
         SystemPrompt::Empty => set(&mut fields, "systemPrompt", &[""]),
-        SystemPrompt::Only(prompt) => set(&mut fields, "systemPrompt", &[prompt]),
+        SystemPrompt::Custom(prompt) => set(&mut fields, "systemPrompt", &[prompt]),
     }
     if settings.forward_subagent_text {
         set(&mut fields, "forwardSubagentText", &true);
@@ -46,7 +46,7 @@ pub(crate) fn initialize(id: RequestId, settings: &Initialize) -> OutgoingLine {
 const HOOK_MARGIN: Duration = Duration::from_secs(5);
 
 /// The longest time limit for the CLI: 23 days. Its timers count milliseconds in 31 bits, and a longer one would fire
-/// at once.
+/// immediately.
 const HOOK_WAIT_MAX: Duration = Duration::from_secs(2_000_000);
 
 fn hooks(hooks: &[Hook]) -> BTreeMap<&str, Vec<Value>> {

@@ -19,7 +19,7 @@ pub(crate) enum StreamFrame<'a> {
         index: u64,
         content: &'a RawValue,
     },
-    /// If `has_lone_surrogate`, the text contains placeholders for halves of characters, which must be joined.
+    /// If `has_lone_surrogate`, the text contains placeholders for lone surrogates, which must be joined.
     BlockDelta {
         index: u64,
         delta: StreamDelta<'a>,

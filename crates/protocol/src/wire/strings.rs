@@ -42,7 +42,7 @@ fn unescape(inside: &str, first: usize) -> Option<String> {
     Some(text)
 }
 
-/// Parses what follows `\u`: one number, or two that are the halves of a character.
+/// Parses what follows `\u`: one number, or the two of a surrogate pair.
 fn unicode(behind: &mut std::str::Chars<'_>) -> Option<char> {
     let first = number(behind)?;
     if let Some(character) = char::from_u32(first.into()) {

@@ -80,7 +80,7 @@ pub(super) fn read<'a>(frame: &Frame<'a>, line: &'a str) -> Option<SystemFrame<'
         "hook_response" => read_hook(line, HookUpdate::Ended),
         "permission_denied" => read_denial(line),
         "thinking_tokens" => read_thinking(line),
-        "compact_boundary" => Some(SystemFrame::Compacted(whole(line)?)),
+        "compact_boundary" => Some(SystemFrame::Compacted(raw_line(line)?)),
         "session_title_changed" => read_list(line).title.map(SystemFrame::Title),
         "commands_changed" => read_list(line).commands.map(SystemFrame::Commands),
         "informational" => {
@@ -129,10 +129,10 @@ pub(super) fn read_notice(line: &str, about: NoticeKind) -> Option<SystemFrame<'
     let members: Members = serde_json::from_str(line).ok()?;
     let texts = [members.content, members.text, members.summary, members.error, members.reason];
     let text = texts.into_iter().find_map(Lenient::into_option);
-    Some(SystemFrame::Notice { about, text, detail: whole(line)? })
+    Some(SystemFrame::Notice { about, text, detail: raw_line(line)? })
 }
 
-fn whole(line: &str) -> Option<&RawValue> {
+fn raw_line(line: &str) -> Option<&RawValue> {
     serde_json::from_str(line).ok()
 }
 
@@ -160,7 +160,7 @@ fn read_init(line: &str) -> Option<SystemFrame<'_>> {
         permission_mode: members.permission_mode.or_default(),
         tools: members.tools.or_default(),
         version: members.claude_code_version.or_default(),
-        detail: RawJson::copied(whole(line)?),
+        detail: RawJson::copied(raw_line(line)?),
     })))
 }
 
@@ -209,7 +209,7 @@ fn read_status(line: &str) -> Option<SystemFrame<'_>> {
     }
     let members: Members<'_> = serde_json::from_str(line).ok()?;
     let (status, permission_mode) = (members.status, members.permission_mode);
-    Some(SystemFrame::Status { status, permission_mode, detail: whole(line)? })
+    Some(SystemFrame::Status { status, permission_mode, detail: raw_line(line)? })
 }
 
 fn read_retry(line: &str) -> Option<SystemFrame<'_>> {
@@ -243,7 +243,7 @@ fn read_task(line: &str, update: TaskUpdate) -> Option<SystemFrame<'_>> {
         task_id: Text<'a>,
     }
     let members: Members<'_> = serde_json::from_str(line).ok()?;
-    Some(SystemFrame::Task { id: members.task_id, update, detail: whole(line)? })
+    Some(SystemFrame::Task { id: members.task_id, update, detail: raw_line(line)? })
 }
 
 fn read_hook(line: &str, update: HookUpdate) -> Option<SystemFrame<'_>> {
@@ -258,7 +258,7 @@ fn read_hook(line: &str, update: HookUpdate) -> Option<SystemFrame<'_>> {
     }
     let members: Members<'_> = serde_json::from_str(line).ok()?;
     let (name, event) = (members.hook_name.or_default(), members.hook_event.or_default());
-    Some(SystemFrame::Hook { id: members.hook_id, name, event, update, detail: whole(line)? })
+    Some(SystemFrame::Hook { id: members.hook_id, name, event, update, detail: raw_line(line)? })
 }
 
 fn read_denial(line: &str) -> Option<SystemFrame<'_>> {
@@ -276,7 +276,7 @@ fn read_denial(line: &str) -> Option<SystemFrame<'_>> {
         tool: members.tool_name,
         tool_use: members.tool_use_id,
         message: members.message.or_default(),
-        detail: whole(line)?,
+        detail: raw_line(line)?,
     })
 }
 

@@ -119,7 +119,7 @@ impl Cli {
         }
     }
 
-    /// The answer to the opening request.
+    /// The answer to the `initialize` request.
     pub(super) fn ready(&self) -> String {
         answer_of(1, r#""subtype":"success""#, r#","response":{"claude_code_version":"9.9.9"}"#)
     }

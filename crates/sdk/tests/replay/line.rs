@@ -56,9 +56,9 @@ pub(crate) fn line(event: &Event) -> String {
         Event::ToolReturned { parent, is_error, .. } => {
             format!("tool {}{}", if *is_error { "failed" } else { "returned" }, whose(parent.is_some()))
         }
-        Event::ContextInjected { parent, synthetic, replayed, .. } => {
+        Event::ContextInjected { parent, synthetic, repeated, .. } => {
             let by = if *synthetic { ", by the CLI" } else { "" };
-            let again = if *replayed { ", again" } else { "" };
+            let again = if *repeated { ", again" } else { "" };
             format!("context injected{by}{again}{}", whose(parent.is_some()))
         }
         Event::ToolProgressed { .. } => "tool progressed".to_owned(),

@@ -167,7 +167,7 @@ impl Socket {
         if !self.detached {
             announce(&socket);
         }
-        let (mut state, mut storage) = (handle.state(), handle.storage());
+        let (mut state, mut storage) = (handle.state(), handle.storage_failure());
         let (mut hosting, mut serving) = (JoinSet::new(), JoinSet::new());
         // A separate task, so that signals do not wake it.
         hosting.spawn(host.run());
@@ -182,7 +182,7 @@ impl Socket {
                     stopper.stop(STARTER_EXITED);
                 }
                 // A second signal skips the waits before SIGKILL.
-                () = signals.received() => stopper.insist("the host received a signal to stop"),
+                () = signals.received() => stopper.stop_or_abort("the host received a signal to stop"),
                 started = detached::started(&mut state, &mut storage), if !is_reported => {
                     is_reported = true;
                     match started {

@@ -55,7 +55,7 @@ impl Speaker for Native {
             resume,
         };
         outgoing::write(&hello, out);
-        if let Some(message) = &attached.trouble {
+        if let Some(message) = &attached.storage_failure {
             outgoing::write(&ServerMessage::Error { id: None, message }, out);
         }
     }

@@ -51,7 +51,7 @@ impl Speaker for SocketDialect {
                 write(&ServerMessage::Hello { key, session_id, seq, state, resume }, None, out);
             }
         }
-        if let Some(message) = &attached.trouble {
+        if let Some(message) = &attached.storage_failure {
             write(&ServerMessage::Error { id: None, kind: ErrorKind::Storage, message }, None, out);
         }
     }

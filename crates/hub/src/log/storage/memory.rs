@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use super::Place;
+use super::PathTarget;
 
 /// A disk. Clones share it.
 #[derive(Debug, Clone)]
@@ -132,11 +132,11 @@ impl State {
 }
 
 impl File {
-    pub(super) fn place(&self, path: &Path) -> Place {
+    pub(super) fn path_target(&self, path: &Path) -> PathTarget {
         match self.disk.state().names.get(path) {
-            Some(bytes) if Arc::ptr_eq(bytes, &self.bytes) => Place::ThisFile { bytes: self.len() },
-            Some(_) => Place::AnotherFile,
-            None => Place::Nothing,
+            Some(bytes) if Arc::ptr_eq(bytes, &self.bytes) => PathTarget::ThisFile { bytes: self.len() },
+            Some(_) => PathTarget::AnotherFile,
+            None => PathTarget::Nothing,
         }
     }
 

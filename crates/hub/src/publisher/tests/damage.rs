@@ -198,8 +198,8 @@ async fn a_host_killed_before_it_noticed_leaves_a_log_that_the_next_one_uses() {
 #[tokio::test(start_paused = true)]
 async fn a_log_shortened_while_there_was_no_host_says_what_is_lost_and_no_number_is_given_twice() {
     let mut rig = session(true);
-    rig.publisher.files.begin().unwrap();
-    rig.publisher.files.close().unwrap();
+    rig.publisher.files.record_running().unwrap();
+    rig.publisher.files.record_ended().unwrap();
     let log = rig.log.clone();
     let bytes = rig.disk.content(&log).unwrap();
     let keep = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').nth(4).unwrap().0 + 1;
@@ -225,7 +225,7 @@ async fn a_host_killed_between_any_two_steps_of_a_restore_leaves_a_log_that_the_
     for (name, damage) in damages {
         for changes in 0.. {
             let mut rig = session(true);
-            rig.publisher.files.begin().unwrap();
+            rig.publisher.files.record_running().unwrap();
             damage(&rig);
             rig.disk.kill_after(Some(changes));
             let is_restored = rig.publisher.has_stored_all();

@@ -94,10 +94,10 @@ async fn commands_that_would_be_stored_are_refused_while_the_disk_is_full() {
     assert!(refused.contains("no space left for the log"), "{refused}");
     assert!([Command::Close, Command::Abort].iter().all(|command| rig.publisher.refusal_of(command).is_none()));
     // A client that attaches now is notified too.
-    assert!(rig.attach(Since::Now).trouble.is_some());
+    assert!(rig.attach(Since::Now).storage_failure.is_some());
     rig.disk.make_room();
     rig.second().await;
-    assert!(rig.publisher.refusal_of(&prompt).is_none() && rig.attach(Since::Now).trouble.is_none());
+    assert!(rig.publisher.refusal_of(&prompt).is_none() && rig.attach(Since::Now).storage_failure.is_none());
 }
 
 #[tokio::test(start_paused = true)]
@@ -111,7 +111,7 @@ async fn a_session_that_is_closed_on_a_full_disk_says_why_and_counts_what_it_dro
         rig.emit(unknown(200_000));
     }
     rig.publisher.publish(HostEvent::HostStopping { reason: "a test stops it".into() });
-    assert!(matches!(rig.publisher.finish(), Err(AppendError::Full { .. })));
+    assert!(matches!(rig.publisher.flush(), Err(AppendError::Full { .. })));
     client.read_all(&mut rig);
     assert!(client.lines.is_empty() && rig.stored().is_empty());
     let last = client.ephemeral.last().unwrap();
@@ -124,7 +124,7 @@ async fn a_session_that_is_closed_on_a_full_disk_says_why_and_counts_what_it_dro
     rig.publisher.begin_closing();
     (0..100).for_each(|_| rig.emit(unknown(200_000)));
     rig.disk.make_room();
-    rig.publisher.finish().unwrap();
+    rig.publisher.flush().unwrap();
     client.read_all(&mut rig);
     let dropped = rig.stored().last().unwrap().clone();
     let stored = rig.stored().len() - 1;
@@ -146,7 +146,7 @@ async fn a_log_at_its_limit_stops_the_session_says_so_and_still_stores_its_end()
     let refused = rig.publisher.refusal_of(&Command::Prompt(Prompt::from("more"))).unwrap().to_string();
     assert!(refused.contains("has reached its limit of 1000000 bytes"), "{refused}");
     rig.publisher.publish(HostEvent::HostStopping { reason: "a test stops it".into() });
-    rig.publisher.finish().unwrap();
+    rig.publisher.flush().unwrap();
     client.read_all(&mut rig);
     assert!(client.lines.values().eq(&rig.stored()));
     assert!(client.lines.len() == published + 1 && client.lines.values().last().unwrap().contains("host_stopping"));

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::unconstrained;
 use watari_sdk::{
-    Allowed, AskId, AskKind, AskResolution, BlockId, BlockKind, Delta, Event, MessageId, PermissionAsk, RawJson,
+    AskId, AskKind, AskResolution, BlockId, BlockKind, Delta, Event, Grant, MessageId, PermissionAsk, RawJson,
     SessionId, Sink, ToolUseId,
 };
 
@@ -50,7 +50,7 @@ impl Rig {
         let (state, states) = watch::channel(HostState::Starting);
         let mut publisher = Publisher::new(files, receiver, state);
         publisher.close_left_open();
-        publisher.finish().unwrap();
+        publisher.flush().unwrap();
         publisher.process_starting();
         Rig { disk, publisher, log, requests, home, _folder: folder, _state: states }
     }
@@ -58,7 +58,7 @@ impl Rig {
     /// Kills the host, and lets the next one open the session.
     pub(super) fn killed_and_resumed(mut self) -> Rig {
         // Every host has done this before it runs; here it comes late, because it waits for a real disk.
-        self.publisher.files.begin().unwrap();
+        self.publisher.files.record_running().unwrap();
         let (disk, home, folder) = (self.disk.clone(), self.home.clone(), self._folder.take());
         drop(self);
         Rig::open(disk, home, &Conversation::Resumed(SessionId::parse(SESSION).unwrap()), folder)
@@ -131,8 +131,8 @@ impl Client {
             snapshot: BTreeSet::new(),
             texts: BTreeMap::new(),
             ephemeral: Vec::new(),
-            last: attached.known,
-            known: attached.known,
+            last: attached.client_position,
+            known: attached.client_position,
             is_caught_up: false,
             has_ended: false,
             most_read_at_once: 0,
@@ -147,7 +147,8 @@ impl Client {
             self.lines.clear();
         }
         self.is_gap = attached.is_gap;
-        (self.subscription, self.known, self.last) = (attached.subscription, attached.known, attached.known);
+        (self.subscription, self.known, self.last) =
+            (attached.subscription, attached.client_position, attached.client_position);
         self.texts.clear();
         self.is_caught_up = false;
     }
@@ -260,6 +261,6 @@ pub(super) fn closed(ask: u64) -> Event {
         summary: permission(ask).summary(),
         resolution: AskResolution::Allowed,
         by: None,
-        allowed: Allowed::default(),
+        grant: Grant::default(),
     }
 }

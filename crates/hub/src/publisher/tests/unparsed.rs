@@ -4,7 +4,7 @@ use serde_json::Value;
 use watari_sdk::{Event, PromptId, TurnCause};
 
 use super::rig::Rig;
-use crate::publisher::unparsed::NOISE_MAX;
+use crate::publisher::unparsed::UNPARSED_STORED_MAX;
 
 fn noise() -> Event {
     Event::UnparsedLineSkipped { beginning: "a warning".into(), bytes: 9 }
@@ -24,9 +24,9 @@ async fn noise_is_stored_up_to_a_bound_for_each_turn_and_counted_beyond_it() {
     rig.emit(Event::CliExited { exit: watari_sdk::Exit::default() });
     let events: Vec<Value> = rig.stored().iter().map(|line| serde_json::from_str(line).unwrap()).collect();
     let count = |kind: &str| events.iter().filter(|event| event["type"] == kind).count();
-    assert_eq!(count("unparsed_line_skipped"), 3 * NOISE_MAX as usize);
+    assert_eq!(count("unparsed_line_skipped"), 3 * UNPARSED_STORED_MAX as usize);
     // Each report comes before the event that ends the turn's share.
-    let omitted = 10_000 - u64::from(NOISE_MAX);
+    let omitted = 10_000 - u64::from(UNPARSED_STORED_MAX);
     let published: Vec<String> = events
         .iter()
         .filter(|event| event["type"] != "unparsed_line_skipped")

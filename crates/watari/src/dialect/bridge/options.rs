@@ -110,7 +110,7 @@ fn system_prompt(members: &mut Members<'_>) -> Result<SystemPrompt, String> {
     }
     match members.optional("systemPrompt", "a string, or an object with a preset")? {
         None => Ok(SystemPrompt::Empty),
-        Some(Value::Text(text)) => Ok(SystemPrompt::Only(text)),
+        Some(Value::Text(text)) => Ok(SystemPrompt::Custom(text)),
         Some(Value::Preset { preset, append }) if preset == "claude_code" => {
             Ok(append.map_or(SystemPrompt::ClaudeCode, SystemPrompt::Append))
         }

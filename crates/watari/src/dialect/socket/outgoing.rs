@@ -70,7 +70,7 @@ impl Encoder {
         Encoder {
             session_id: attached.session_id.clone(),
             has_positions,
-            known: attached.known,
+            known: attached.client_position,
             is_up: was_up(attached),
             ..Encoder::default()
         }
@@ -334,7 +334,7 @@ fn form_of(line: &StoredLine<'_>) -> RawJson {
 /// Whether the CLI was up at the client's position. For a replay this is a guess: it nearly always was.
 fn was_up(attached: &Attachment) -> bool {
     let is_up = matches!(attached.state, HostState::Idle | HostState::Running);
-    if attached.known == attached.last { is_up } else { attached.known.seq > 0 }
+    if attached.client_position == attached.last { is_up } else { attached.client_position.seq > 0 }
 }
 
 /// The text without the characters that the client already has.

@@ -62,14 +62,14 @@ impl ConversationLock {
             }
             (None, None) => Ok(()),
         };
-        let weakness = match taken {
-            Ok(()) => self.locks.weakness.take(),
+        let missing_reason = match taken {
+            Ok(()) => self.locks.missing_reason.take(),
             Err(LockError::Held { holder }) => {
                 return Err(format!("the session {id} is in use by {holder}: connect to that, or end it first"));
             }
             Err(error @ LockError::Io { .. }) => Some(error.to_string()),
         };
-        if let Some(why) = weakness {
+        if let Some(why) = missing_reason {
             print_error(&format!("warning: another process could drive the session {id} too: {why}"));
         }
         self.id = Some(id.clone());

@@ -233,7 +233,7 @@ impl Connection {
         if let Some(cause) = hello {
             self.outbox.reply(|lines| self.speaker.hello(&attached, cause, lines));
         }
-        self.position = attached.known;
+        self.position = attached.client_position;
         self.subscription = Some(attached.subscription);
         self.long_lines.clear();
         true

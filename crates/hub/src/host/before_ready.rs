@@ -1,5 +1,5 @@
-//! Commands that arrive while the CLI starts or restarts. Interrupts and commands that end the session take effect at
-//! once; the others wait until the CLI is ready.
+//! Commands that arrive while the CLI starts or restarts. Interrupts and commands that end the session take effect
+//! immediately; the others wait until the CLI is ready.
 
 use std::collections::VecDeque;
 
@@ -10,19 +10,19 @@ use crate::command_dedup::{CommandDedup, CommandOutcome};
 
 /// How many commands may wait for the CLI, and the total size of their prompts. More are refused, so that the host
 /// still receives interrupts behind them.
-const EARLY_MAX: usize = 1024;
-const EARLY_BYTES_MAX: usize = 256 * 1024 * 1024;
+const BEFORE_READY_MAX: usize = 1024;
+const BEFORE_READY_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// The refusal of a prompt that was interrupted before the CLI could receive it.
 const INTERRUPTED: &str = "interrupted while Claude Code was starting: the prompt was not sent";
 
 /// Commands that wait for the CLI. Each is registered with the dedup.
 #[derive(Debug, Default)]
-pub(super) struct Early {
+pub(super) struct CommandsBeforeReady {
     waiting: VecDeque<Given>,
 }
 
-impl Early {
+impl CommandsBeforeReady {
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
@@ -33,7 +33,7 @@ impl Early {
     }
 
     /// Queues a registered command; returns it if it ends the session.
-    pub(super) fn take(&mut self, submitted: Given, dedup: &mut CommandDedup) -> Option<Given> {
+    pub(super) fn add(&mut self, submitted: Given, dedup: &mut CommandDedup) -> Option<Given> {
         match submitted.command {
             Command::Close | Command::Abort => return Some(submitted),
             Command::Interrupt { cancel_queued } => {
@@ -48,8 +48,8 @@ impl Early {
 
     fn wait(&mut self, submitted: Given, dedup: &mut CommandDedup) {
         let bytes: usize = self.waiting.iter().map(prompt_bytes).sum();
-        let is_full =
-            self.waiting.len() >= EARLY_MAX || (bytes > 0 && bytes + prompt_bytes(&submitted) > EARLY_BYTES_MAX);
+        let is_full = self.waiting.len() >= BEFORE_READY_MAX
+            || (bytes > 0 && bytes + prompt_bytes(&submitted) > BEFORE_READY_BYTES_MAX);
         if is_full {
             let message = format!(
                 "Claude Code is starting, and {} commands ({bytes} bytes) already wait for it: try again later",
@@ -73,8 +73,8 @@ impl Early {
 
     /// Removes and returns the oldest prompt.
     pub(super) fn next_prompt(&mut self) -> Option<Given> {
-        let place = self.waiting.iter().position(|submitted| matches!(submitted.command, Command::Prompt(_)))?;
-        self.waiting.remove(place)
+        let index = self.waiting.iter().position(|submitted| matches!(submitted.command, Command::Prompt(_)))?;
+        self.waiting.remove(index)
     }
 
     /// Removes and returns the oldest command.

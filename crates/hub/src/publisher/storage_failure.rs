@@ -12,7 +12,7 @@ use crate::publication::{HostEvent, Publication};
 use crate::session_files::restore::describe_loss;
 
 /// How often storing is retried.
-const TRIED_EVERY: Duration = Duration::from_secs(1);
+const RETRIED_EVERY: Duration = Duration::from_secs(1);
 
 /// How often the log's file is verified while events are stored in it.
 const VERIFIED_EVERY: Duration = Duration::from_secs(1);
@@ -23,52 +23,53 @@ const UNSTORED_BYTES_MAX: usize = 8 * 1024 * 1024;
 impl Publisher {
     /// Queues an event until it can be stored. The host's own events always fit: they are few, and one of them says why
     /// the session ends.
-    pub(super) fn queue_unstored(&mut self, published: Publication) {
-        let is_full = self.hurries && self.unstored_bytes >= UNSTORED_BYTES_MAX;
-        if is_full && matches!(published, Publication::Event(_)) {
+    pub(super) fn queue_unstored(&mut self, publication: Publication) {
+        let is_full = self.is_closing && self.unstored_bytes >= UNSTORED_BYTES_MAX;
+        if is_full && matches!(publication, Publication::Event(_)) {
             self.dropped += 1;
         } else {
-            self.unstored_bytes += published.weight_bytes();
-            self.unstored.push_back(published);
+            self.unstored_bytes += publication.weight_bytes();
+            self.unstored.push_back(publication);
         }
     }
 
-    pub(super) fn storage_failed(&mut self, error: &AppendError) {
-        let message = self.fail(error);
+    /// Records that events cannot be stored, and reports it to the clients.
+    pub(super) fn report_storage_failure(&mut self, error: &AppendError) {
+        let message = self.record_storage_failure(error);
         tracing::error!("{message}");
         // An ephemeral event is not stored, so this cannot fail.
         let _published = self.store_and_publish(&Publication::Host(HostEvent::StorageFailed { message }));
     }
 
-    /// Publishes an event if it can be stored now, and refuses it without a trace if not.
+    /// Publishes an event if it can be stored now. Otherwise refuses it, and does not queue it.
     pub(crate) fn publish_if_stored(&mut self, event: Event) -> Result<(), Refusal> {
-        if self.trouble.is_none()
+        if self.storage_failure.is_none()
             && let Err(error) = self.store_and_publish(&event.into())
         {
-            self.storage_failed(&error);
+            self.report_storage_failure(&error);
         }
-        match &self.trouble {
+        match &self.storage_failure {
             Some((why, _)) => Err(Refusal::LogUnavailable { why: why.clone() }),
             None => Ok(()),
         }
     }
 
-    /// Records why events cannot be stored, and when to try again.
-    fn fail(&mut self, error: &AppendError) -> String {
+    /// Records why events cannot be stored, and when to try again. Returns the message for the clients.
+    fn record_storage_failure(&mut self, error: &AppendError) -> String {
         let message = format!("{error}; retrying every second: {}", remedy(error));
-        self.trouble = Some((message.clone(), Box::pin(tokio::time::sleep(TRIED_EVERY))));
-        self.storage.send_replace(Some(error.to_string()));
+        self.storage_failure = Some((message.clone(), Box::pin(tokio::time::sleep(RETRIED_EVERY))));
+        self.storage_failure_sender.send_replace(Some(error.to_string()));
         message
     }
 
-    /// Checks that the log's file is in its place and whole, and restores it if not. Events in a file without a name
-    /// are lost with the host, so this runs before a command is acknowledged.
+    /// Checks that the log's file is under its name and complete, and restores it if not. This runs before a command is
+    /// acknowledged: if the file was deleted, its events exist only as long as the host has it open.
     pub(crate) fn verify(&mut self) {
         (self.is_verified, self.verify_at) = (true, None);
-        if self.trouble.is_none()
+        if self.storage_failure.is_none()
             && let Err(error) = self.restore_if_damaged()
         {
-            self.storage_failed(&error);
+            self.report_storage_failure(&error);
         }
     }
 
@@ -81,13 +82,13 @@ impl Publisher {
         ready!(verify_at.as_mut().poll(context));
         self.verify();
         // Ready if the check changed something; if not, the next event starts the timer again.
-        if self.trouble.is_some() || !self.is_verified { Poll::Ready(()) } else { Poll::Pending }
+        if self.storage_failure.is_some() || !self.is_verified { Poll::Ready(()) } else { Poll::Pending }
     }
 
     fn restore_if_damaged(&mut self) -> Result<(), AppendError> {
         let Some(damage) = self.files.log.examine()? else { return Ok(()) };
-        let lost = self.files.restore(&self.ring.numbered())?;
-        self.snapshot.forget_places();
+        let lost = self.files.restore(&self.ring.durable_lines())?;
+        self.snapshot.forget_spans();
         let path = self.files.log.storage().path().display();
         let outcome = describe_loss(lost);
         let message = format!("the log {path} {damage} while the host was running, and was restored: {outcome}");
@@ -96,21 +97,22 @@ impl Publisher {
         Ok(())
     }
 
-    /// Tries for the last time to store the waiting events, because the session ends. Events that cannot be stored are
-    /// lost, and clients receive only the one that says why the host stops.
-    pub(crate) fn finish(&mut self) -> Result<(), AppendError> {
-        // The rest is small, and may exceed the log's limit.
-        self.hurries = true;
+    /// Stores the waiting events now, or fails. The host calls this when it has closed what its predecessor left open,
+    /// and when the session ends. After a failure the waiting events are lost; of them, clients receive only the one
+    /// that says why the host stops.
+    pub(crate) fn flush(&mut self) -> Result<(), AppendError> {
+        // The rest is small, and may exceed the log's limit. (`process_starting` resets this.)
+        self.is_closing = true;
         self.verify();
-        if self.trouble.is_none() {
+        if self.storage_failure.is_none() {
             return Ok(());
         }
         self.store_waiting().inspect_err(|_| {
-            for published in std::mem::take(&mut self.unstored) {
-                if let Publication::Host(HostEvent::HostStopping { .. }) = published {
+            for publication in std::mem::take(&mut self.unstored) {
+                if let Publication::Host(HostEvent::HostStopping { .. }) = publication {
                     self.text.clear();
-                    published.write(&mut self.text);
-                    self.ring.push(&ephemeral_line(self.files.log.last(), &self.text), None);
+                    publication.write(&mut self.text);
+                    self.ring.push(&ephemeral_line(self.files.log.head(), &self.text), None);
                 }
             }
         })
@@ -119,10 +121,10 @@ impl Publisher {
     /// Stores the waiting events, as far as possible.
     pub(super) fn store_waiting(&mut self) -> Result<(), AppendError> {
         self.restore_if_damaged().and_then(|()| self.store_in_order()).inspect_err(|error| {
-            let _known = self.fail(error);
+            let _known = self.record_storage_failure(error);
         })?;
-        self.trouble = None;
-        self.storage.send_replace(None);
+        self.storage_failure = None;
+        self.storage_failure_sender.send_replace(None);
         tracing::info!("events can be stored again");
         self.publish(HostEvent::StorageRecovered);
         if self.dropped > 0 {
@@ -133,12 +135,12 @@ impl Publisher {
     }
 
     fn store_in_order(&mut self) -> Result<(), AppendError> {
-        while let Some(published) = self.unstored.pop_front() {
-            if let Err(error) = self.store_and_publish(&published) {
-                self.unstored.push_front(published);
+        while let Some(publication) = self.unstored.pop_front() {
+            if let Err(error) = self.store_and_publish(&publication) {
+                self.unstored.push_front(publication);
                 return Err(error);
             }
-            self.unstored_bytes = self.unstored_bytes.saturating_sub(published.weight_bytes());
+            self.unstored_bytes = self.unstored_bytes.saturating_sub(publication.weight_bytes());
         }
         Ok(())
     }

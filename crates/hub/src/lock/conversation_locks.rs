@@ -1,5 +1,5 @@
-//! The place of conversation locks: beside the conversations, so that every process that can drive a conversation finds
-//! its lock, whatever its state folder is.
+//! The folder of conversation locks. It is beside the conversations, so that every process that can drive a
+//! conversation finds its lock, whatever its state folder is.
 
 use std::path::{Path, PathBuf};
 
@@ -16,8 +16,8 @@ const NAME: &str = ".watari-locks";
 pub struct ConversationLocks {
     /// None if no folder can be used.
     pub folder: Option<PathBuf>,
-    /// Why there is none, and what to do.
-    pub weakness: Option<String>,
+    /// Why no folder can be used, and what to do.
+    pub missing_reason: Option<String>,
 }
 
 impl ConversationLocks {
@@ -25,25 +25,25 @@ impl ConversationLocks {
     /// if that cannot be used, `state_locks` is better than none.
     pub fn make(conversations: Option<&Path>, state_locks: Option<&Path>) -> ConversationLocks {
         let beside = conversations.map(|conversations| conversations.join(NAME));
-        let mut weakness = None;
+        let mut missing_reason = None;
         let candidates = [(beside, CONFIG_VARIABLE), (state_locks.map(Path::to_owned), STATE_VARIABLE)];
         for (folder, variable) in candidates {
             let made = folder.ok_or_else(nowhere).and_then(|folder| made(folder, variable));
             match made {
                 Ok(folder) => {
                     remove_orphans(&folder);
-                    if let Some(why) = weakness {
+                    if let Some(why) = missing_reason {
                         // Processes with the same state folder find the lock here. Those with another are detected by
                         // what they write.
                         tracing::info!(folder = %folder.display(), "using the state folder for conversation locks: {why}");
                     }
-                    return ConversationLocks { folder: Some(folder), weakness: None };
+                    return ConversationLocks { folder: Some(folder), missing_reason: None };
                 }
-                // The first reason says how to use the better place.
-                Err(why) => drop(weakness.get_or_insert(why)),
+                // The first reason says how to use the better folder.
+                Err(why) => drop(missing_reason.get_or_insert(why)),
             }
         }
-        ConversationLocks { folder: None, weakness }
+        ConversationLocks { folder: None, missing_reason }
     }
 }
 
@@ -70,16 +70,16 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let (projects, state) = (root.path().join("config/projects"), root.path().join("state/locks"));
         let locks = ConversationLocks::make(Some(&projects), Some(&state));
-        assert_eq!((locks.folder, locks.weakness), (Some(projects.join(NAME)), None));
+        assert_eq!((locks.folder, locks.missing_reason), (Some(projects.join(NAME)), None));
         assert!(!state.exists());
         fs::remove_dir(projects.join(NAME)).unwrap();
         fs::write(projects.join(NAME), "not a folder").unwrap();
         let locks = ConversationLocks::make(Some(&projects), Some(&state));
-        assert_eq!((locks.folder, locks.weakness), (Some(state), None));
+        assert_eq!((locks.folder, locks.missing_reason), (Some(state), None));
         let nothing_else = ConversationLocks::make(Some(&projects), None);
-        let why = nothing_else.weakness.unwrap();
+        let why = nothing_else.missing_reason.unwrap();
         assert!(why.contains("is not a folder; move it away, or set CLAUDE_CONFIG_DIR"), "{why}");
         let nowhere = ConversationLocks::make(None, None);
-        assert!(nowhere.folder.is_none() && nowhere.weakness.unwrap().starts_with("there is no place"));
+        assert!(nowhere.folder.is_none() && nowhere.missing_reason.unwrap().starts_with("there is no place"));
     }
 }
