@@ -88,6 +88,8 @@ pub struct Machine {
     /// True if this CLI reports the progress of prompts by their ids, as newer versions do. Otherwise its `running`
     /// state counts as the start of the prompt.
     cli_reports_prompts: bool,
+    /// True if this CLI names the prompts that a result answers (newer versions).
+    results_name_prompts: bool,
     /// True after the CLI has reported that the prompt is in its queue, until it reports that it started it.
     prompt_queued_in_cli: bool,
     /// True while the CLI runs a turn that no prompt started.
@@ -145,6 +147,7 @@ impl Machine {
             cli_state: None,
             prompt_started: false,
             cli_reports_prompts: false,
+            results_name_prompts: false,
             prompt_queued_in_cli: false,
             own_turn_running: false,
             own_turn_reported: false,

@@ -498,6 +498,83 @@ fn a_prompt_does_not_wait_for_a_turn_of_the_cli_that_another_result_has_ended() 
     "#);
 }
 
+/// The CLI's output was not read for a while, for example because the disk was full: the prompt is handed over while the
+/// CLI already runs, or has even ended, a turn that it had scheduled.
+#[test]
+fn the_result_of_a_scheduled_turn_is_not_the_result_of_the_prompt_that_is_handed_over_meanwhile() {
+    let started = |uuid: &str| format!(r#"{{"type":"command_lifecycle","command_uuid":"{uuid}","state":"started"}}"#);
+    let (one, two) = ("00000000-0000-4000-8000-000000000001", "00000000-0000-4000-8000-000000000002");
+    let script = |scheduled: &str| {
+        format!(
+            "
+            cli ready
+            prompt one
+            prompt two
+            prompt three
+            cli running
+            cli {}
+            cli init
+            cli result \"user_message_uuids\":[\"{one}\"]
+            cli idle
+            cli running
+            {scheduled}
+            cli init
+            cli result \"subtype\":\"success\",\"result\":\"scheduled\"
+            cli idle
+            cli running
+            cli {}
+            cli init
+            cli result \"user_message_uuids\":[\"{two}\"]
+            ",
+            started(one),
+            started(two)
+        )
+    };
+    let turns = |played: &str| {
+        let turns = played.lines().filter(|line| line.starts_with("* turn"));
+        turns.map(|line| line.split(",\"outcome").next().unwrap().to_owned()).collect::<Vec<_>>().join("\n")
+    };
+    let reported = started("99999999-0000-4000-8000-000000000009");
+    insta::assert_snapshot!(turns(&play(&script(&format!("cli {reported}")))), @r#"
+    * turn_started {"cause":{"prompt":1}}
+    * turn_finished {"cause":{"prompt":1}
+    * turn_started {"cause":{"prompt":2}}
+    * turn_started {"cause":"cli"}
+    * turn_finished {"cause":"cli"
+    * turn_finished {"cause":{"prompt":2}
+    * turn_started {"cause":{"prompt":3}}
+    "#);
+    // Without its report it is still known by its result.
+    insta::assert_snapshot!(turns(&play(&script(""))), @r#"
+    * turn_started {"cause":{"prompt":1}}
+    * turn_finished {"cause":{"prompt":1}
+    * turn_started {"cause":{"prompt":2}}
+    * turn_finished {"cause":"cli"
+    * turn_finished {"cause":{"prompt":2}
+    * turn_started {"cause":{"prompt":3}}
+    "#);
+}
+
+#[test]
+fn a_turn_of_the_clis_own_that_ends_without_a_result_has_no_time_limit_any_more() {
+    insta::assert_snapshot!(play(r#"
+        cli ready
+        cli idle
+        cli running
+        cli init
+        prompt one
+        interrupt
+        cli answer 2
+        cli idle
+        wait 25
+    "#).lines().skip_while(|line| !line.contains("interrupt")).collect::<Vec<_>>().join("\n"), @r#"
+    > {"type":"control_request","request_id":"watari_2","request":{"subtype":"interrupt"}}
+    * request_answered {"reply":{"interrupted":{"still_queued":[1]}},"request":2}
+    * turn_started {"cause":{"prompt":1}}
+    > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"one","type":"text"}]},"parent_tool_use_id":null}
+    "#);
+}
+
 /// The frames of 2.1.42, which does not report its state: the prompt was handed over as the CLI turned to the task.
 #[test]
 fn a_task_that_ended_has_its_turn_before_the_prompt_and_the_prompt_keeps_its_own_result() {

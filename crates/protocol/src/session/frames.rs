@@ -105,6 +105,7 @@ impl Machine {
         if was_interrupted && frame.outcome.ending == TurnEnding::Failed(Failure::Execution) {
             frame.outcome.ending = TurnEnding::Interrupted;
         }
+        self.results_name_prompts |= !frame.prompt_uuids.is_empty();
         let cause = match self.prompts.in_flight() {
             Some(prompt) if self.is_result_of(&frame) => {
                 self.prompts.take_in_flight();
@@ -144,11 +145,13 @@ impl Machine {
 
     /// Returns whether a result belongs to the prompt that the CLI holds. A result that names prompts belongs to them:
     /// a prompt that arrives while the CLI runs a turn of its own is answered by that turn. A result that names no
-    /// prompt belongs to the prompt unless it has another origin.
+    /// prompt belongs to the prompt unless it has another origin. From a CLI that usually names them, such a result does
+    /// not belong to a prompt that has not started.
     fn is_result_of(&self, frame: &ResultFrame) -> bool {
         let Some(prompt) = self.prompts.in_flight() else { return false };
         if frame.prompt_uuids.is_empty() {
-            return !frame.has_origin && !self.own_turn_running;
+            let may_be_unnamed = self.prompt_started || !self.results_name_prompts;
+            return may_be_unnamed && !frame.has_origin && !self.own_turn_running;
         }
         let entry = self.prompts.entry(prompt);
         frame.prompt_uuids.iter().any(|uuid| uuid == entry.as_str())
@@ -202,6 +205,10 @@ impl Machine {
         match state {
             CliState::Idle => {
                 (self.own_turn_running, self.own_turn_reported, self.turn_announced) = (false, false, false);
+                if self.prompts.in_flight().is_none() {
+                    // A turn of the CLI's own may have ended without a result.
+                    self.watchdog.turn_ended();
+                }
                 if self.prompt_started {
                     self.prompt_lost();
                 }

@@ -58,7 +58,14 @@ impl Machine {
     pub(super) fn prompt_reported(&mut self, uuid: &str, update: PromptUpdate, now: Instant) {
         self.cli_reports_prompts = true;
         let in_flight = self.prompts.in_flight();
-        let Some(prompt) = in_flight.filter(|prompt| self.prompts.entry(*prompt).as_str() == uuid) else { return };
+        let Some(prompt) = in_flight.filter(|prompt| self.prompts.entry(*prompt).as_str() == uuid) else {
+            if in_flight.is_some() && update == PromptUpdate::Started && !self.prompt_started {
+                // What the CLI has scheduled by itself is reported like a prompt. The result of its turn may not differ
+                // from the result of a prompt. (Measured on 2.1.325 with `ScheduleWakeup`.)
+                self.own_turn_began();
+            }
+            return;
+        };
         match update {
             PromptUpdate::Started => (self.prompt_started, self.prompt_queued_in_cli) = (true, false),
             PromptUpdate::Cancelled => self.prompt_cancelled(prompt, now),

@@ -179,7 +179,7 @@ impl Machine {
             *limit = now.checked_add(REQUEST_ANSWERED_WITHIN).unwrap_or(*limit);
         }
         if let Some(closing) = &mut self.closing {
-            *closing = Closing::on(closing.rung, now);
+            *closing = Closing::at_step(closing.step, now);
         }
     }
 
