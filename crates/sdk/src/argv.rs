@@ -207,10 +207,10 @@ fn session(options: &Options, flags: &mut Flags) {
                 flags.set("session-id", into.as_str());
             }
         }
-        StartFrom::ResumeAt { session, entry, erase_turn } => {
+        StartFrom::ResumeAt { session, entry, dropped_turn } => {
             flags.set("resume", session.as_str());
             flags.set("resume-session-at", entry.as_str());
-            flags.set_some("resume-drops-turn", erase_turn.as_ref().map(|turn| turn.as_str()));
+            flags.set_some("resume-drops-turn", dropped_turn.as_ref().map(|turn| turn.as_str()));
         }
         // Not reached: `open` has already replaced it, so that the id is known before the CLI is started.
         StartFrom::Continue => flags.switch("continue", true),

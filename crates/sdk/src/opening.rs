@@ -293,3 +293,17 @@ async fn explain(exit: Exit, options: &Options, within: Duration, probe: &Claude
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_form_that_nobody_expects_has_a_time_limit() {
+        let limit = |permission_prompts| {
+            config(&Options { permission_prompts, ..Options::default() }, Duration::ZERO).answer_within
+        };
+        assert_eq!(limit(PermissionPrompts::Ask { answer_within: None }), None);
+        assert_eq!(limit(PermissionPrompts::CliDefault), Some(FORM_ANSWERED_WITHIN));
+    }
+}
