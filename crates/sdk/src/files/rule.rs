@@ -9,9 +9,9 @@ use std::path::Path;
 use rustix::fs::{CWD, Mode, OFlags, RawMode, openat};
 use rustix::io::Errno;
 
-use super::exact::set_mode_of;
+use super::modes::set_mode_of;
+use super::path_walk::{Require, WayError, walk};
 use super::users::is_this_user;
-use super::way::{Require, WayError, walk};
 
 /// How one kind of file is created and opened.
 #[derive(Debug, Clone, Copy)]

@@ -123,7 +123,7 @@ pub const TRANSCRIPT: FileRule = FileRule {
 };
 
 /// A file with MCP servers or settings for the CLI, named by a user or a client.
-pub const GIVEN: FileRule = FileRule {
+pub const USER_CONFIG: FileRule = FileRule {
     what: "MCP servers or settings that a user or a client named",
     place: "watari socket --mcp-config FILE, `options.settings` of `start`",
     mode: None,
@@ -144,7 +144,7 @@ pub const HAND_WRITTEN: FileRule = FileRule {
 };
 
 /// The record of a stub's requests, at a path that the user named.
-pub const WANTED_RECORD: FileRule = FileRule {
+pub const STUB_RECORDING: FileRule = FileRule {
     what: "requests that a stub received",
     place: "watari stub --record PATH",
     access: Access::Append,
@@ -188,7 +188,7 @@ pub const SYSTEM: FileRule = FileRule {
 };
 
 /// The null device.
-pub const NOTHING: FileRule = FileRule {
+pub const DEV_NULL: FileRule = FileRule {
     what: "null device",
     place: "/dev/null",
     mode: None,
@@ -199,7 +199,7 @@ pub const NOTHING: FileRule = FileRule {
 };
 
 /// A pipe that this process has as its standard input. It is opened again, because other processes share its flags.
-pub const GIVEN_INPUT: FileRule = FileRule {
+pub const STANDARD_INPUT: FileRule = FileRule {
     what: "standard input, if it is an unnamed pipe",
     place: "/proc/self/fd/N",
     mode: None,
@@ -210,8 +210,8 @@ pub const GIVEN_INPUT: FileRule = FileRule {
 };
 
 /// A pipe that this process has as its standard output or error.
-pub const GIVEN_OUTPUT: FileRule =
-    FileRule { what: "standard output or error, if it is a pipe", access: Access::Append, ..GIVEN_INPUT };
+pub const STANDARD_OUTPUT: FileRule =
+    FileRule { what: "standard output or error, if it is a pipe", access: Access::Append, ..STANDARD_INPUT };
 
 /// Every rule for files.
 pub const FILES: [&FileRule; 20] = [
@@ -226,13 +226,13 @@ pub const FILES: [&FileRule; 20] = [
     &PRIVATE_PROGRAM,
     &PROGRAM,
     &TRANSCRIPT,
-    &GIVEN,
+    &USER_CONFIG,
     &HAND_WRITTEN,
-    &WANTED_RECORD,
+    &STUB_RECORDING,
     &CHECK_FILE,
     &TEST_LOG,
     &SYSTEM,
-    &NOTHING,
-    &GIVEN_INPUT,
-    &GIVEN_OUTPUT,
+    &DEV_NULL,
+    &STANDARD_INPUT,
+    &STANDARD_OUTPUT,
 ];

@@ -23,7 +23,7 @@ use std::thread::JoinHandle;
 use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
-use watari_sdk::files::WANTED_RECORD;
+use watari_sdk::files::STUB_RECORDING;
 
 use crate::hand_written::BadFile;
 use desk::Desk;
@@ -202,7 +202,7 @@ impl StubApi {
 
 /// The requests may be private: a new file is for this user alone. An existing file keeps its mode.
 fn open_record(path: &Path) -> Result<File, io::Error> {
-    let file = WANTED_RECORD.open(path)?;
+    let file = STUB_RECORDING.open(path)?;
     if file.metadata()?.is_file() {
         file.set_len(0)?;
     }
