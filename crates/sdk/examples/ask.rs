@@ -3,6 +3,11 @@
 //! ```text
 //! cargo run -p watari-sdk --example ask -- "What is in this folder?"
 //! ```
+#![expect(
+    clippy::print_stdout,
+    clippy::wildcard_enum_match_arm,
+    reason = "a short program that looks for a few events"
+)]
 
 use std::error::Error;
 use std::io::Write;

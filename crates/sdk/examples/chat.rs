@@ -5,6 +5,7 @@
 //! ```text
 //! cargo run -p watari-sdk --example chat
 //! ```
+#![expect(clippy::wildcard_enum_match_arm, reason = "a short program that looks for a few events")]
 
 use std::error::Error;
 use std::io::Write;
