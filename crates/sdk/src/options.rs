@@ -216,7 +216,7 @@ pub enum StartFrom {
         /// The last entry to keep.
         entry: EntryId,
         /// The prompt of the turn that is dropped, from [`watari_protocol::Event::PromptAccepted`]. With it, the CLI
-        /// refuses to start if it would drop anything else too, such as a later turn. `None` drops what there is.
+        /// refuses to start if it would drop anything else too, such as a later turn. `None` drops everything after `entry`.
         dropped_turn: Option<EntryId>,
     },
     /// The conversation of the working directory that was written to last, or a new one if there is none. Its id is

@@ -19,7 +19,7 @@ use crate::files::TRANSCRIPT;
 use crate::sink::Sink;
 use crate::threads::{self, Beside};
 
-/// How much of a transcript is read at once. A longer entry is skipped.
+/// How much of a transcript is read in one call. A longer entry is skipped.
 const CHUNK_BYTES: usize = 4 * 1024 * 1024;
 
 /// Passes events on, and reads the transcript after each turn, in another thread.

@@ -1,4 +1,4 @@
-//! Asks of the real CLI: several at once, questions, plans, forms, and their withdrawal.
+//! Asks of the real CLI: several at the same time, questions, plans, forms, and their withdrawal.
 
 #![allow(
     clippy::unwrap_used,

@@ -93,7 +93,7 @@ impl Conversation {
     }
 }
 
-/// The events of each kind, in order. The CLI does several things at once, so the order of different kinds differs from
+/// The events of each kind, in order. The CLI does several things at the same time, so the order of different kinds differs from
 /// run to run.
 fn strands(events: &[Event]) -> Vec<String> {
     const OF_SESSION: &[&str] = &["ready", "session", "prompt", "turn", "became", "ended"];
