@@ -229,7 +229,7 @@ impl<S: Sink> Driver<S> {
     }
 
     fn handle_command(&mut self, Envelope { command, waits_for, answer }: Envelope) {
-        let was_stored = self.sink.has_stored_all();
+        let was_stored = self.sink.verify_storage();
         let handled = match self.sink.refusal_of(&command).or_else(|| self.refusal_of(&command)) {
             None => self.machine.handle_command(command, Instant::now()),
             Some(refused) => Err(refused),
@@ -297,13 +297,13 @@ impl<S: Sink> Driver<S> {
     }
 
     fn carry_out_outputs(&mut self) {
-        if !self.awaiting_storage.is_empty() && !self.sink.waits_for_storage() {
+        if !self.awaiting_storage.is_empty() && !self.sink.is_storage_blocked() {
             // The events that caused them are stored now.
             std::mem::take(&mut self.awaiting_storage).into_iter().for_each(|line| self.write_to_cli(line));
         }
         while let Some(output) = self.machine.poll_output() {
             match output {
-                Output::Write(line) if self.sink.waits_for_storage() => self.awaiting_storage.push(line),
+                Output::Write(line) if self.sink.is_storage_blocked() => self.awaiting_storage.push(line),
                 Output::Write(line) | Output::WriteNow(line) => self.write_to_cli(line),
                 Output::Stop(Stop::CloseStdin) => self.unwritten.close_when_written(),
                 Output::Stop(stop) => self.process.stop(stop),
@@ -313,7 +313,7 @@ impl<S: Sink> Driver<S> {
         if self.unwritten.is_done() {
             self.close_stdin();
         }
-        if !self.unacknowledged.is_empty() && !self.sink.waits_for_storage() {
+        if !self.unacknowledged.is_empty() && !self.sink.is_storage_blocked() {
             for (answer, accepted) in self.unacknowledged.drain(..) {
                 // The sender may have been dropped; the command still took effect.
                 let _ignored = answer.send(Ok(CommandReply::Accepted(accepted)));

@@ -35,14 +35,14 @@ pub trait Sink: Send {
         Poll::Pending
     }
 
-    /// Whether every event is stored. Called before a command is handled, so it may check the storage.
-    fn has_stored_all(&mut self) -> bool {
+    /// Checks the storage, may repair it, and returns whether every event is stored. Called before a command is handled.
+    fn verify_storage(&mut self) -> bool {
         true
     }
 
-    /// Whether an event still waits to be stored. Called after every event, so it must be cheap. Until then, the lines
+    /// Whether an event still waits to be stored. Called after every event, so it must be cheap. While it does, the lines
     /// that the event causes are not written to the CLI, and commands are not acknowledged.
-    fn waits_for_storage(&self) -> bool {
+    fn is_storage_blocked(&self) -> bool {
         false
     }
 
@@ -69,12 +69,12 @@ impl<S: Sink> Sink for &mut S {
         S::poll_work(self, context)
     }
 
-    fn has_stored_all(&mut self) -> bool {
-        S::has_stored_all(self)
+    fn verify_storage(&mut self) -> bool {
+        S::verify_storage(self)
     }
 
-    fn waits_for_storage(&self) -> bool {
-        S::waits_for_storage(self)
+    fn is_storage_blocked(&self) -> bool {
+        S::is_storage_blocked(self)
     }
 
     fn refusal_of(&self, command: &Command) -> Option<Refusal> {

@@ -211,12 +211,12 @@ impl<S: Sink> Sink for TranscriptWatch<S> {
         self.sink.poll_work(context)
     }
 
-    fn has_stored_all(&mut self) -> bool {
-        self.sink.has_stored_all()
+    fn verify_storage(&mut self) -> bool {
+        self.sink.verify_storage()
     }
 
-    fn waits_for_storage(&self) -> bool {
-        self.sink.waits_for_storage()
+    fn is_storage_blocked(&self) -> bool {
+        self.sink.is_storage_blocked()
     }
 
     fn refusal_of(&self, command: &Command) -> Option<Refusal> {
