@@ -18,7 +18,8 @@ use crate::sink::{Events, event_queue};
 
 pub use crate::version::MINIMUM_CLI_VERSION;
 
-/// A live session with Claude Code. Its events arrive in [`Events`]. Several tasks can call its methods at the same time.
+/// A live session with Claude Code. Its events arrive in [`Events`]. Several tasks can call its methods at the same
+/// time.
 ///
 /// There are three ways to end it:
 ///
@@ -28,10 +29,10 @@ pub use crate::version::MINIMUM_CLI_VERSION;
 /// | [`Client::abort`] | is cut off | half a second, to store the conversation | yes |
 /// | dropping the client | is cut off | half a second, to store the conversation | no |
 ///
-/// Keep reading the events while you wait for [`Client::request`] or [`Client::interrupt`]: do not await them in the loop
-/// that reads the events, but in another task, or with `tokio::join!` or `tokio::select!`. When 2 MiB of events wait to
-/// be read, Watari no longer reads the CLI's output, so the CLI's answer arrives only when you read on. The call then
-/// fails after a minute. The other methods do not wait for the CLI, except to end it.
+/// Keep reading the events while you wait for [`Client::request`] or [`Client::interrupt`]: do not await them in the
+/// loop that reads the events, but in another task, or with `tokio::join!` or `tokio::select!`. When 2 MiB of events
+/// wait to be read, Watari no longer reads the CLI's output, so the CLI's answer arrives only when you read on. The
+/// call then fails after a minute. The other methods do not wait for the CLI, except to end it.
 #[derive(Debug)]
 pub struct Client {
     commands: mpsc::Sender<Envelope>,
@@ -172,7 +173,8 @@ impl Client {
     }
 
     /// Interrupts the running turn; waiting prompts still run. Returns which ones, when the CLI has confirmed the
-    /// interrupt; the turn's [`watari_protocol::Event::TurnFinished`] may come later. Does nothing if no turn is running.
+    /// interrupt; the turn's [`watari_protocol::Event::TurnFinished`] may come later. Does nothing if no turn is
+    /// running.
     pub async fn interrupt(&self) -> Result<InterruptReceipt, RequestError> {
         self.interrupt_with(Command::Interrupt { cancel_queued: false }).await
     }
@@ -208,9 +210,9 @@ impl Client {
         }
     }
 
-    /// Ends the session gracefully: interrupts the running turn, lets the CLI store the conversation, and waits until no
-    /// process of the session is left. Processes that do not exit by themselves are killed. The events need not be read
-    /// meanwhile.
+    /// Ends the session gracefully: interrupts the running turn, lets the CLI store the conversation, and waits until
+    /// no process of the session is left. Processes that do not exit by themselves are killed. The events need not be
+    /// read meanwhile.
     pub async fn close(&self) -> Exit {
         self.end(Command::Close).await
     }

@@ -24,8 +24,8 @@ use wait::{Reading, Timer, next_command, read_or_work, readable, writable};
 /// for answers.
 const BACKLOG_STOP_READING_BYTES: usize = 256 * 1024 * 1024;
 
-/// When a deadline has passed, at most this many waiting bytes are read before the CLI counts as silent. It is more than
-/// a pipe can hold.
+/// When a deadline has passed, at most this many waiting bytes are read before the CLI counts as silent. It is more
+/// than a pipe can hold.
 const RECEIVED_BYTES_MAX: usize = 2 * 1024 * 1024;
 
 /// How many bytes may wait for a CLI that does not read before requests and answers are refused. (Prompts have their
@@ -71,8 +71,8 @@ pub(crate) struct Driver<S> {
     process: Process,
     stderr_tail: Tail,
     unwritten: Unwritten,
-    /// Lines for the CLI whose events are not stored yet; they are written when the events are. They stay few: meanwhile
-    /// the sink refuses new commands and has no room for the CLI's output.
+    /// Lines for the CLI whose events are not stored yet; they are written when the events are. They stay few:
+    /// meanwhile the sink refuses new commands and has no room for the CLI's output.
     awaiting_storage: Vec<Vec<u8>>,
     /// `None` once every client was dropped.
     commands: Option<mpsc::Receiver<Envelope>>,
@@ -153,8 +153,8 @@ impl<S: Sink> Driver<S> {
     }
 
     /// Waits for the next thing to do. Every arm is cancel-safe: bytes are read, and a command is taken from its queue,
-    /// only when that arm wins; the other arms on pipes wait for readiness only; `exited` stores received reports in the
-    /// process; and the timer stays set.
+    /// only when that arm wins; the other arms on pipes wait for readiness only; `exited` stores received reports in
+    /// the process; and the timer stays set.
     async fn wait(&mut self) -> DriverEvent {
         let deadline = [self.machine.poll_timeout(), self.exit_deadline].into_iter().flatten().min();
         let has_unwritten = !self.unwritten.is_empty();

@@ -56,7 +56,7 @@
 //! | run several turns | [`Client::connect`], [`Client::send`], [`Event::BecameIdle`] |
 //! | decide what tools may do | [`Options::allowed_tools`], [`PermissionPrompts::Ask`], [`Client::answer`] |
 //! | stop a turn | [`Client::interrupt`] |
-//! | resume a conversation later | [`SessionInfo::session_id`] in [`Event::SessionOpened`], then [`StartFrom::Resume`] |
+//! | resume a conversation | [`SessionInfo::session_id`] in [`Event::SessionOpened`], then [`StartFrom::Resume`] |
 //! | offer the model tools of your own | [`Options::program_tools`], [`AskKind::ToolCall`], [`Answer::ToolResult`] |
 //! | run code at certain points | [`Options::hooks`], [`AskKind::Hook`], [`Answer::Hook`] |
 //! | get the answer as JSON | [`Options::output_schema`], [`TurnOutcome::structured`] |
@@ -91,9 +91,10 @@
 //! # For hosts
 //!
 //! A program needs [`query`] or [`Client`]. The following are for hosts such as `watari socket`, which store each event
-//! before the CLI sees its effect, and for Watari's own tools: [`open`], [`Opening`], [`Orders`], [`Receipt`], [`Sink`],
-//! [`Lines`], [`RawProcess`], [`files`], [`threads`], [`unblock_signals`], [`is_signal_ignored`], [`bypass_gate`],
-//! [`NextProcessRequest`], [`Setting`], [`AskedToolUses`], [`stored_spelling`], [`readable`] and [`unusable_session`].
+//! before the CLI sees its effect, and for Watari's own tools: [`open`], [`Opening`], [`Orders`], [`Receipt`],
+//! [`Sink`], [`Lines`], [`RawProcess`], [`files`], [`threads`], [`unblock_signals`], [`is_signal_ignored`],
+//! [`bypass_gate`], [`NextProcessRequest`], [`Setting`], [`AskedToolUses`], [`stored_spelling`], [`readable`] and
+//! [`unusable_session`].
 
 mod argv;
 mod client;

@@ -94,7 +94,8 @@ impl Lines {
     }
 
     /// Returns the next line if it is complete and longer than this many bytes, in the buffer that it was read into, so
-    /// that the caller owns it without a copy. The bytes after it are copied, which are few if each read returns little.
+    /// that the caller owns it without a copy. The bytes after it are copied, which are few if each read returns
+    /// little.
     pub fn take_longer_than(&mut self, bytes: usize) -> Option<Vec<u8>> {
         if self.skipping.is_some() || self.buffer.len() - self.start <= bytes {
             return None;

@@ -48,8 +48,8 @@ pub struct Options {
     pub no_persistence: bool,
     /// Make the CLI report the entries that it stores, as [`watari_protocol::Event::TranscriptWritten`].
     pub mirror_transcript: bool,
-    /// Back up files before they are changed, so that [`watari_protocol::Request::Rewind`] can restore them. Its `entry`
-    /// is in [`watari_protocol::Event::PromptAccepted`].
+    /// Back up files before they are changed, so that [`watari_protocol::Request::Rewind`] can restore them. Its
+    /// `entry` is in [`watari_protocol::Event::PromptAccepted`].
     pub checkpoints: bool,
     /// The title of a new conversation.
     pub title: Option<String>,
@@ -72,8 +72,8 @@ pub struct Options {
     pub max_turns: Option<u32>,
     /// The maximum cost of the session, in US dollars.
     pub max_budget_usd: Option<f64>,
-    /// How many tokens the model should use for a whole task: its reasoning, tool uses and answer. It is sent to the API
-    /// as `output_config.task_budget`.
+    /// How many tokens the model should use for a whole task: its reasoning, tool uses and answer. It is sent to the
+    /// API as `output_config.task_budget`.
     pub task_budget: Option<u64>,
     /// The JSON Schema of the answer, which is then in [`watari_protocol::TurnOutcome::structured`].
     pub output_schema: Option<RawJson>,
@@ -96,16 +96,16 @@ pub struct Options {
     pub disallowed_tools: Vec<String>,
     /// The permission mode; `None` means the mode from the settings.
     pub permission_mode: Option<PermissionMode>,
-    /// Allow a change to the mode `bypassPermissions`, which asks for nothing. Use it only in a sandbox. If this is false
-    /// and `permission_mode` is not that mode, Watari configures the CLI to refuse the mode, even if a settings file or a
-    /// request sets it.
+    /// Allow a change to the mode `bypassPermissions`, which asks for nothing. Use it only in a sandbox. If this is
+    /// false and `permission_mode` is not that mode, Watari configures the CLI to refuse the mode, even if a settings
+    /// file or a request sets it.
     pub allow_bypass: bool,
     /// Who decides about permissions that no rule decides.
     pub permission_prompts: PermissionPrompts,
     /// The message that the model gets when a permission request expires; `None` means the default message.
     pub timeout_message: Option<String>,
-    /// Hooks that this program runs. Each call arrives as [`watari_protocol::AskKind::Hook`], whose field `hook` is 1 for
-    /// the first hook of this list, 2 for the second, and so on. Answer it with [`watari_protocol::Answer::Hook`].
+    /// Hooks that this program runs. Each call arrives as [`watari_protocol::AskKind::Hook`], whose field `hook` is 1
+    /// for the first hook of this list, 2 for the second, and so on. Answer it with [`watari_protocol::Answer::Hook`].
     pub hooks: Vec<Hook>,
     /// Tools that this program runs. Each call arrives as [`watari_protocol::AskKind::ToolCall`]; answer it within ten
     /// minutes with [`watari_protocol::Answer::ToolResult`]. The model sees the tool NAME as `mcp__client__NAME`: add
@@ -122,8 +122,8 @@ pub struct Options {
     pub mcp_servers: McpServers,
     /// Use only the MCP servers of `mcp_servers`, and none of the settings.
     pub strict_mcp_config: bool,
-    /// Make the command `git` fail for the CLI and the processes it starts. (An absolute path of git still works.) For a
-    /// directory that is not trusted: the CLI runs git by itself, and git runs programs that the repository's
+    /// Make the command `git` fail for the CLI and the processes it starts. (An absolute path of git still works.) For
+    /// a directory that is not trusted: the CLI runs git by itself, and git runs programs that the repository's
     /// configuration names.
     pub without_git: bool,
     /// Plugins to load.
@@ -140,8 +140,8 @@ pub struct Options {
     pub project_config_root: Option<PathBuf>,
 
     // Events.
-    /// Only for a program that stores the events of several CLI processes of one session together: ids of prompts, asks,
-    /// blocks and requests continue after this number.
+    /// Only for a program that stores the events of several CLI processes of one session together: ids of prompts,
+    /// asks, blocks and requests continue after this number.
     pub ids_after: u64,
     /// Only for such a program too: the tool uses that earlier processes asked about. An ask that repeats one is marked
     /// with [`watari_protocol::PermissionAsk::repeated`].
@@ -191,8 +191,8 @@ pub struct ExtraArgument {
     pub value: Option<String>,
 }
 
-/// Which conversation a session starts or resumes. Its id is [`watari_protocol::SessionInfo::session_id`]: the CLI calls
-/// a conversation a session.
+/// Which conversation a session starts or resumes. Its id is [`watari_protocol::SessionInfo::session_id`]: the CLI
+/// calls a conversation a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum StartFrom {
     /// A new conversation.
@@ -216,7 +216,8 @@ pub enum StartFrom {
         /// The last entry to keep.
         entry: EntryId,
         /// The prompt of the turn that is dropped, from [`watari_protocol::Event::PromptAccepted`]. With it, the CLI
-        /// refuses to start if it would drop anything else too, such as a later turn. `None` drops everything after `entry`.
+        /// refuses to start if it would drop anything else too, such as a later turn. `None` drops everything after
+        /// `entry`.
         dropped_turn: Option<EntryId>,
     },
     /// The conversation of the working directory that was written to last, or a new one if there is none. Its id is
@@ -274,12 +275,12 @@ pub enum Tools {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum PermissionPrompts {
     /// Nobody: the CLI denies a tool that needs permission, and reports it as
-    /// [`watari_protocol::Event::PermissionDenied`]. Forms of MCP servers still arrive as asks, and are denied after ten
-    /// minutes.
+    /// [`watari_protocol::Event::PermissionDenied`]. Forms of MCP servers still arrive as asks, and are denied after
+    /// ten minutes.
     #[default]
     CliDefault,
-    /// Nobody, and nothing is asked, not even forms: the CLI gets the flag `--permission-prompts=none`, which an old CLI
-    /// does not know.
+    /// Nobody, and nothing is asked, not even forms: the CLI gets the flag `--permission-prompts=none`, which an old
+    /// CLI does not know.
     DenyAll,
     /// This program: it receives [`watari_protocol::Event::AskOpened`] and answers with [`crate::Client::answer`].
     Ask {
@@ -300,8 +301,8 @@ pub enum McpServers {
     /// Servers by name, each in the CLI's format: `{"command": "my-server", "args": []}`. They are passed to the CLI in
     /// a private file, because they may contain secrets.
     Inline(BTreeMap<String, RawJson>),
-    /// A file with `{"mcpServers": {"NAME": {…}}}`. It is read and checked when the CLI is started, and the CLI gets the
-    /// checked content.
+    /// A file with `{"mcpServers": {"NAME": {…}}}`. It is read and checked when the CLI is started, and the CLI gets
+    /// the checked content.
     File(PathBuf),
 }
 

@@ -38,14 +38,14 @@ pub struct Query {
 }
 
 impl Query {
-    /// Returns the next event, or `None` when the answer is complete and no process of the session is left. Cancel-safe:
-    /// it can be dropped in `tokio::select!` without losing an event.
+    /// Returns the next event, or `None` when the answer is complete and no process of the session is left.
+    /// Cancel-safe: it can be dropped in `tokio::select!` without losing an event.
     pub async fn next(&mut self) -> Option<Event> {
         std::future::poll_fn(|context| self.poll(context)).await
     }
 
-    /// Answers an ask. Permissions, questions, plans, hooks and tool calls are asked only if the options request them. A
-    /// form of an MCP server, also one in the user's settings, is asked unless the options have
+    /// Answers an ask. Permissions, questions, plans, hooks and tool calls are asked only if the options request them.
+    /// A form of an MCP server, also one in the user's settings, is asked unless the options have
     /// [`crate::PermissionPrompts::DenyAll`]; answer it with [`Answer::Decline`] if the program cannot show forms.
     pub async fn answer(&self, ask: AskId, answer: Answer) -> Result<(), CommandError> {
         self.client.answer(ask, answer).await

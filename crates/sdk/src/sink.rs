@@ -35,13 +35,14 @@ pub trait Sink: Send {
         Poll::Pending
     }
 
-    /// Checks the storage, may repair it, and returns whether every event is stored. Called before a command is handled.
+    /// Checks the storage, may repair it, and returns whether every event is stored. Called before a command is
+    /// handled.
     fn verify_storage(&mut self) -> bool {
         true
     }
 
-    /// Whether an event still waits to be stored. Called after every event, so it must be cheap. While it does, the lines
-    /// that the event causes are not written to the CLI, and commands are not acknowledged.
+    /// Whether an event still waits to be stored. Called after every event, so it must be cheap. While it does, the
+    /// lines that the event causes are not written to the CLI, and commands are not acknowledged.
     fn is_storage_blocked(&self) -> bool {
         false
     }

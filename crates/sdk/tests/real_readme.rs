@@ -1,5 +1,5 @@
-//! The README's program, run against the stub of the Messages API: only the answer is on stdout, and a failed turn is an
-//! error.
+//! The README's program, run against the stub of the Messages API: only the answer is on stdout, and a failed turn is
+//! an error.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,6 +1,6 @@
 //! A small agent and its test. The agent has Claude look at a folder and says in one line what is there. In the test, a
-//! script answers in place of the model, so it needs no API key and no network. It does need a Claude Code: the `claude`
-//! on the PATH, or `Options::claude`.
+//! script answers in place of the model, so it needs no API key and no network. It does need a Claude Code: the
+//! `claude` on the PATH, or `Options::claude`.
 //!
 //! ```text
 //! cargo run -p watari-testkit --example test_an_agent
