@@ -54,7 +54,7 @@ pub(super) enum Link {
     /// other users must not choose the file that is written, or be able to read it.
     FollowedIfOurs,
     /// Links are followed: the user or the system chose the path.
-    Followed,
+    Any,
 }
 
 /// What may be at the path. Everything else is refused without blocking.
@@ -77,7 +77,7 @@ impl FileRule {
             return Err(describe(Errno::ISDIR, OFlags::empty()));
         }
         let file = match self.link {
-            Link::Refused | Link::Followed => self.open_at(CWD, path, self.flags_to_open())?,
+            Link::Refused | Link::Any => self.open_at(CWD, path, self.flags_to_open())?,
             Link::FollowedIfOurs => self.open_walked(path)?,
         };
         self.check(&file).map(|()| file)
@@ -195,7 +195,7 @@ impl FileRule {
             Link::FollowedIfOurs => {
                 ", follows only links of this user or of root, to a file of this user without further hard links; an existing file keeps its mode"
             }
-            Link::Followed => ", follows links",
+            Link::Any => ", follows links",
         };
         let accepts = match self.accepts {
             Accepts::RegularFile => "",

@@ -107,7 +107,7 @@ pub const PROGRAM: FileRule = FileRule {
     what: "Claude Code executable (its first bytes)",
     place: "--claude PATH, or found on the PATH",
     mode: None,
-    link: Link::Followed,
+    link: Link::Any,
     removed: "never",
     ..OURS
 };
@@ -117,7 +117,7 @@ pub const TRANSCRIPT: FileRule = FileRule {
     what: "transcript of a conversation (to find the latest one and to detect other writers)",
     place: "CLAUDE/projects/…/SESSION_ID.jsonl",
     mode: None,
-    link: Link::Followed,
+    link: Link::Any,
     removed: "never",
     ..OURS
 };
@@ -127,7 +127,7 @@ pub const USER_CONFIG: FileRule = FileRule {
     what: "MCP servers or settings that a user or a client named",
     place: "watari socket --mcp-config FILE, `options.settings` of `start`",
     mode: None,
-    link: Link::Followed,
+    link: Link::Any,
     removed: "never",
     ..OURS
 };
@@ -137,7 +137,7 @@ pub const HAND_WRITTEN: FileRule = FileRule {
     what: "script or scenario that a user named",
     place: "watari stub FILE, watari check --scenario FILE",
     mode: None,
-    link: Link::Followed,
+    link: Link::Any,
     accepts: Accepts::AnythingWithoutWaiting,
     removed: "never",
     ..OURS
@@ -171,21 +171,15 @@ pub const TEST_LOG: FileRule = FileRule {
     place: "named by a variable of the test",
     access: Access::Append,
     create: Create::IfMissing,
-    link: Link::Followed,
+    link: Link::Any,
     accepts: Accepts::Anything,
     removed: "by the test",
     ..OURS
 };
 
 /// A file of the system.
-pub const SYSTEM: FileRule = FileRule {
-    what: "file of the system",
-    place: "/proc/…",
-    mode: None,
-    link: Link::Followed,
-    removed: "never",
-    ..OURS
-};
+pub const SYSTEM: FileRule =
+    FileRule { what: "file of the system", place: "/proc/…", mode: None, link: Link::Any, removed: "never", ..OURS };
 
 /// The null device.
 pub const DEV_NULL: FileRule = FileRule {
@@ -203,7 +197,7 @@ pub const STANDARD_INPUT: FileRule = FileRule {
     what: "standard input, if it is an unnamed pipe (opened again, because other processes share its flags)",
     place: "/proc/self/fd/N",
     mode: None,
-    link: Link::Followed,
+    link: Link::Any,
     accepts: Accepts::Pipe,
     removed: "never",
     ..OURS
