@@ -1,5 +1,4 @@
-//! Conversations of frames, commands and time, read from bytes as the property tests read them, against the same
-//! claims.
+//! Conversations of frames, commands and passing time. They are read from bytes and checked as in the property tests.
 
 #![no_main]
 #![allow(dead_code, unused_imports, reason = "a target looks at some of the claims")]

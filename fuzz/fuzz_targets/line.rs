@@ -1,4 +1,4 @@
-//! Bytes that are no frames, or nearly: cut into lines and given to a machine in one of its phases.
+//! Bytes that are not frames, or almost: they are cut into lines, which a machine in one of its phases gets.
 
 #![no_main]
 #![allow(dead_code, unused_imports, reason = "a target looks at some of the claims")]
@@ -12,7 +12,7 @@ use conversation::claims::session::is_one_line;
 use libfuzzer_sys::fuzz_target;
 use watari_protocol::{Command, Config, Machine, Output, Phase, ProcessEnd};
 
-/// The lines that bring a session to where the bytes begin, by the first byte.
+/// The lines that bring a session into the phase in which it gets the bytes; the first byte chooses them.
 const BEGINNINGS: &[&[&str]] = &[&[], &[READY], &[READY, ASK, MESSAGE, BLOCK], &[READY, STATE, ASK]];
 
 const READY: &str = r#"{"type":"control_response","response":{"subtype":"success","request_id":"watari_1"}}"#;
@@ -37,7 +37,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
     drain(&mut machine);
     for line in lines.split(|byte| *byte == b'\n') {
-        // A line that begins with this mark is one that is too long to keep.
+        // This mark begins a line that is too long to be stored.
         match line.strip_prefix(b"!") {
             Some(beginning) => machine.handle_overlong_line(beginning, 1 << 40),
             None => machine.handle_line(line, now),
@@ -54,7 +54,7 @@ fuzz_target!(|bytes: &[u8]| {
     assert!(machine.poll_output().is_none() && machine.poll_timeout().is_none());
 });
 
-/// Whatever comes out can be written to the CLI, or told to a client.
+/// Every output can be written to the CLI or sent to a client.
 fn drain(machine: &mut Machine) {
     while let Some(output) = machine.poll_output() {
         match output {

@@ -242,12 +242,12 @@ impl Sink for Publisher {
     }
 
     /// Verifies the log's file as well: another program may just have removed it.
-    fn has_stored_all(&mut self) -> bool {
+    fn verify_storage(&mut self) -> bool {
         self.verify();
         self.storage_failure.is_none()
     }
 
-    fn waits_for_storage(&self) -> bool {
+    fn is_storage_blocked(&self) -> bool {
         self.storage_failure.is_some()
     }
 

@@ -1,36 +1,51 @@
-//! One question, one answer: prints the text as the model writes it.
+//! Asks one question and prints the answer while the model writes it. README.md shows this program; a test compares.
 //!
 //! ```text
 //! cargo run -p watari-sdk --example ask -- "What is in this folder?"
 //! ```
+#![expect(
+    clippy::print_stdout,
+    clippy::wildcard_enum_match_arm,
+    reason = "a short program that looks for a few events"
+)]
 
 use std::error::Error;
 use std::io::Write;
 
-use watari_sdk::{Delta, Event, Options, Supervisor, TurnEnding, query};
-
-#[tokio::main(flavor = "current_thread")]
-async fn ask(prompt: String) -> Result<(), Box<dyn Error>> {
-    let options = Options { supervisor: Supervisor::ThisProgram, ..Options::default() };
-    let mut answer = query(prompt, options).await?;
-    let mut stdout = std::io::stdout().lock();
-    while let Some(event) = answer.next().await {
-        if let Event::BlockDelta { delta: Delta::Text(text), .. } = &event {
-            stdout.write_all(text.as_bytes())?;
-            stdout.flush()?;
-        }
-        if let Event::TurnFinished { outcome, .. } = event {
-            writeln!(stdout)?;
-            if outcome.ending != TurnEnding::Completed {
-                return Err(outcome.result.unwrap_or(outcome.subtype).into());
-            }
-        }
-    }
-    Ok(())
-}
+use watari_sdk::{BlockKind, Delta, Event, Options, Supervisor, TurnCause, TurnEnding, query};
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // This call comes first: the program is also the supervisor of its own sessions.
+    // Must be the first call. Watari starts this program a second time, as the supervisor: the process that terminates
+    // Claude Code if this one dies. In that second process, this call does not return.
     Supervisor::run_if_supervisor();
     ask(std::env::args().nth(1).ok_or("usage: ask PROMPT")?)
+}
+
+// `#[tokio::main]` is not on `main`, because it starts threads, and the supervisor must start without any.
+#[tokio::main]
+async fn ask(prompt: String) -> Result<(), Box<dyn Error>> {
+    let options = Options { supervisor: Supervisor::ThisProgram, ..Options::default() };
+    let mut events = query(prompt, options).await?;
+    let mut ending: Result<(), Box<dyn Error>> = Err("the session ended without a result".into());
+    while let Some(event) = events.next().await {
+        match event {
+            // Deltas of other kinds are the model's reasoning and the input of tools.
+            Event::BlockDelta { delta: Delta::Text(text), .. } => {
+                print!("{text}");
+                std::io::stdout().flush()?;
+            }
+            // The end of a text that was printed above. (A block that was not streamed, such as a subagent's, was not.)
+            Event::BlockFinished { streamed: true, content, .. } if content.kind == BlockKind::Text => println!(),
+            // The CLI can also start turns by itself, for example when a background task has ended.
+            Event::TurnFinished { cause: TurnCause::Prompt(_), outcome } => {
+                ending = match outcome.ending {
+                    TurnEnding::Completed => Ok(()),
+                    TurnEnding::Interrupted | TurnEnding::Failed(_) => Err(outcome.error_text().into()),
+                };
+            }
+            _ => {}
+        }
+    }
+    // An error is printed to stderr, and the program exits with 1.
+    ending
 }

@@ -5,14 +5,26 @@
 //! ```text
 //! cargo run -p watari-sdk --example chat
 //! ```
+#![expect(clippy::wildcard_enum_match_arm, reason = "a short program that looks for a few events")]
 
+use std::error::Error;
 use std::io::Write;
 
 use tokio::io::{AsyncBufReadExt, BufReader};
-use watari_sdk::{Answer, AskId, AskKind, Client, Delta, Event, Options, PermissionPrompts, Supervisor};
+use watari_sdk::{
+    Answer, AskId, AskKind, Client, CommandError, Delta, Event, Options, PermissionPrompts, Supervisor, TurnEnding,
+};
 
+fn main() -> Result<(), Box<dyn Error>> {
+    // Must be the first call. Watari starts this program a second time, as the supervisor: the process that terminates
+    // Claude Code if this one dies. In that second process, this call does not return.
+    Supervisor::run_if_supervisor();
+    chat()
+}
+
+// One thread is enough here. A program that does more leaves `flavor` out.
 #[tokio::main(flavor = "current_thread")]
-async fn chat() -> Result<(), Box<dyn std::error::Error>> {
+async fn chat() -> Result<(), Box<dyn Error>> {
     let options = Options {
         supervisor: Supervisor::ThisProgram,
         permission_prompts: PermissionPrompts::Ask { answer_within: None },
@@ -20,63 +32,78 @@ async fn chat() -> Result<(), Box<dyn std::error::Error>> {
     };
     let (client, mut events) = Client::connect(options).await?;
     let mut input = BufReader::new(tokio::io::stdin()).lines();
-    let mut asked = Vec::new();
+    let mut open_asks = Vec::new();
     loop {
+        // `select!` drops the future that is not ready first. Here, that loses nothing.
         tokio::select! {
-            // Cancel-safe: an event that is not taken stays in the queue.
+            // Cancel-safe: an event that was not returned stays in the queue.
             event = events.next() => match event {
-                Some(event) => show(&event, &mut asked)?,
-                None => return Ok(()),
+                Some(event) => handle_event(&event, &client, &mut open_asks).await?,
+                None => return Err("the session has ended".into()),
             },
             // Cancel-safe: an unfinished line stays in the reader.
             line = input.next_line() => match line? {
-                Some(line) => apply(line.trim(), &client, &asked).await?,
+                Some(line) => handle_line(line.trim(), &client, &open_asks).await?,
                 None => break,
             },
         }
     }
+    // Nobody reads the last events: `close` does not need that.
     client.close().await;
     Ok(())
 }
 
-fn show(event: &Event, asked: &mut Vec<AskId>) -> std::io::Result<()> {
-    let mut stdout = std::io::stdout().lock();
-    if let Event::BlockDelta { delta: Delta::Text(text), .. } = event {
-        write!(stdout, "{}", visible(text))?;
-    }
-    if let Event::AskOpened { ask, kind } = event {
-        asked.push(*ask);
-        match kind {
-            AskKind::Permission(asks) | AskKind::Question(asks) | AskKind::Plan(asks) => {
-                let input = visible(asks.input.as_str());
-                writeln!(stdout, "\nallow {} to run with {input}? y/n", visible(&asks.tool))?;
+async fn handle_event(event: &Event, client: &Client, open_asks: &mut Vec<AskId>) -> std::io::Result<()> {
+    match event {
+        Event::BlockDelta { delta: Delta::Text(text), .. } => print(&visible(text))?,
+        Event::AskOpened { ask, kind } => match kind {
+            // A real program shows questions and plans in another way, and answers a question with `Answer::Choose`.
+            AskKind::Permission(request) | AskKind::Question(request) | AskKind::Plan(request) => {
+                open_asks.push(*ask);
+                let (tool, input) = (visible(&request.tool), visible(request.input.as_str()));
+                print(&format!("\nallow {tool} to run with {input}? y/n\n"))?;
             }
-            // Do not occur: the options have no hooks, tools or MCP servers.
-            AskKind::Hook(_) | AskKind::Form(_) | AskKind::ToolCall(_) => {}
+            // From an MCP server in the user's settings. This chat cannot show forms.
+            AskKind::Form(_) => report(client.answer(*ask, Answer::Decline).await)?,
+            // These do not occur: the options have no hooks and no tools.
+            AskKind::Hook(_) | AskKind::ToolCall(_) => {}
+        },
+        Event::AskResolved { ask, .. } => open_asks.retain(|open| open != ask),
+        Event::TurnFinished { outcome, .. } if outcome.ending != TurnEnding::Completed => {
+            print(&format!("\nthe turn did not complete: {}", visible(&outcome.error_text())))?;
         }
+        Event::BecameIdle => print("\nready\n")?,
+        Event::CliExited { exit } => {
+            print(&format!("\nClaude Code has exited ({:?}) {}\n", exit.reason, visible(&exit.stderr)))?;
+        }
+        _ => {}
     }
-    if let Event::AskResolved { ask, .. } = event {
-        asked.retain(|open| open != ask);
-    }
-    if let Event::BecameIdle = event {
-        writeln!(stdout, "\nready")?;
-    }
-    stdout.flush()
+    Ok(())
 }
 
-async fn apply(line: &str, client: &Client, asked: &[AskId]) -> std::io::Result<()> {
-    let result = match (line, asked.first()) {
-        ("", _) => return Ok(()),
-        ("y", Some(ask)) => client.answer(*ask, Answer::allow()).await,
-        ("n", Some(ask)) => client.answer(*ask, Answer::deny("The user said no")).await,
-        (prompt, None) => client.send(prompt).await.map(drop),
-        (_, Some(_)) => return writeln!(std::io::stdout(), "y or n?"),
-    };
+async fn handle_line(line: &str, client: &Client, open_asks: &[AskId]) -> std::io::Result<()> {
+    match (line, open_asks.first()) {
+        ("", _) => Ok(()),
+        ("y", Some(ask)) => report(client.answer(*ask, Answer::allow()).await),
+        ("n", Some(ask)) => report(client.answer(*ask, Answer::deny("The user said no")).await),
+        (_, Some(_)) => print("y or n?\n"),
+        // Returns when the prompt is queued, not when it is answered. `map(drop)` discards the prompt's id.
+        (prompt, None) => report(client.send(prompt).await.map(drop)),
+    }
+}
+
+/// Prints why a command was refused. The session continues: the CLI may have withdrawn an ask just before the answer.
+fn report(result: Result<(), CommandError>) -> std::io::Result<()> {
     match result {
         Ok(()) => Ok(()),
-        // For example because the CLI withdrew the ask meanwhile.
-        Err(refused) => writeln!(std::io::stdout(), "{refused}"),
+        Err(error) => print(&format!("{error}\n")),
     }
+}
+
+fn print(text: &str) -> std::io::Result<()> {
+    let mut stdout = std::io::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    stdout.flush()
 }
 
 /// Escapes control characters: text from a model must not control the terminal.
@@ -90,10 +117,4 @@ fn visible(text: &str) -> String {
         if is_control(character) { character.escape_unicode().to_string() } else { character.to_string() }
     };
     text.chars().map(show).collect()
-}
-
-fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // This program is also the supervisor of its own sessions. Must be the first call.
-    Supervisor::run_if_supervisor();
-    chat()
 }

@@ -43,13 +43,13 @@ pub enum BadOption {
         name: String,
     },
     /// A value with a zero byte.
-    #[error("the value of --{flag} contains a zero byte")]
+    #[error("the value of the CLI's flag --{flag} contains a zero byte")]
     ZeroByte {
         /// The flag.
         flag: String,
     },
     /// A name in a list that contains a comma.
-    #[error("{value:?} in --{flag} contains a comma, which separates the names in that list")]
+    #[error("{value:?} contains a comma, which separates the names in the CLI's flag --{flag}")]
     Comma {
         /// The flag.
         flag: &'static str,
@@ -77,7 +77,7 @@ pub enum BadOption {
         given: f64,
     },
     /// A limit of 0 turns, which the CLI takes for no limit.
-    #[error("a limit of 0 turns means no limit to the CLI: use 1 or more, or omit it")]
+    #[error("max_turns cannot be 0, which the CLI takes for no limit: use 1 or more, or omit it")]
     Turns,
     /// A tool whose name is ambiguous: a tool of another server could have it too.
     #[error("the name of the tool {name:?} {AMBIGUOUS_TOOL_NAME}")]
@@ -86,11 +86,10 @@ pub enum BadOption {
         name: String,
     },
     /// An MCP server with the name that is reserved for the program's own tools.
-    #[error(
-        "no MCP server may be called {TOOL_SERVER:?} beside tools of the program: that is the name of their server"
-    )]
+    #[error("rename the MCP server {TOOL_SERVER:?}: Watari uses that name for the server of the program's own tools")]
     ReservedServerName,
-    /// An option that enables `bypassPermissions`, in a session that does not allow it.
+    /// An option that enables `bypassPermissions`, in a session without [`Options::allow_bypass`] (`--allow-bypass` of
+    /// `watari`).
     #[error(
         "{option}: bypassPermissions runs everything without asking, so it must be allowed when the session is started: \
          start it with --allow-bypass"
@@ -207,10 +206,10 @@ fn session(options: &Options, flags: &mut Flags) {
                 flags.set("session-id", into.as_str());
             }
         }
-        StartFrom::ResumeAt { session, entry, erase_turn } => {
+        StartFrom::ResumeAt { session, entry, dropped_turn } => {
             flags.set("resume", session.as_str());
             flags.set("resume-session-at", entry.as_str());
-            flags.set_some("resume-drops-turn", erase_turn.as_ref().map(|turn| turn.as_str()));
+            flags.set_some("resume-drops-turn", dropped_turn.as_ref().map(|turn| turn.as_str()));
         }
         // Not reached: `open` has already replaced it, so that the id is known before the CLI is started.
         StartFrom::Continue => flags.switch("continue", true),

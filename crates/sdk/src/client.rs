@@ -18,10 +18,21 @@ use crate::sink::{Events, event_queue};
 
 pub use crate::version::MINIMUM_CLI_VERSION;
 
-/// A live session with Claude Code.
+/// A live session with Claude Code. Its events arrive in [`Events`]. Several tasks can call its methods at the same
+/// time.
 ///
-/// Its methods can be called from several tasks at once. Dropping it terminates the session's process tree
-/// immediately; [`Client::close`] ends the session in order.
+/// There are three ways to end it:
+///
+/// | | the running turn | the CLI has | waits until no process is left |
+/// |---|---|---|---|
+/// | [`Client::close`] | is interrupted | at most ten seconds, then it is killed | yes |
+/// | [`Client::abort`] | is cut off | half a second, to store the conversation | yes |
+/// | dropping the client | is cut off | half a second, to store the conversation | no |
+///
+/// Keep reading the events while you wait for [`Client::request`] or [`Client::interrupt`]: do not await them in the
+/// loop that reads the events, but in another task, or with `tokio::join!` or `tokio::select!`. When 2 MiB of events
+/// wait to be read, Watari no longer reads the CLI's output, so the CLI's answer arrives only when you read on. The
+/// call then fails after a minute. The other methods do not wait for the CLI, except to end it.
 #[derive(Debug)]
 pub struct Client {
     commands: mpsc::Sender<Envelope>,
@@ -35,15 +46,15 @@ pub enum ConnectError {
     /// The CLI was not started.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// The id of a new session is already in use.
-    #[error("the session id {id} is already in use; resume that session, or choose another id")]
+    /// The id of a new conversation is already in use.
+    #[error("the session id {id} is already in use; resume that conversation, or choose another id")]
     SessionIdInUse {
         /// The id.
         id: String,
     },
-    /// The session to resume does not exist.
+    /// The conversation to resume does not exist.
     #[error(
-        "there is no session {id} to resume in this working directory; check the id and the directory (a session without messages is not stored: start a new one)"
+        "there is no conversation {id} to resume in this working directory; check the id and the directory (a conversation without messages is not stored: start a new one)"
     )]
     UnknownSession {
         /// The id.
@@ -82,7 +93,7 @@ pub enum ConnectError {
         /// The time limit.
         within: Duration,
     },
-    /// The prompt of a query was refused.
+    /// The prompt was refused. Only [`crate::query()`] returns this.
     #[error("the prompt was refused: {0}")]
     Prompt(Refusal),
     /// The CLI refused the `initialize` request.
@@ -90,10 +101,10 @@ pub enum ConnectError {
     SetupRefused(RequestFailure),
 }
 
-/// Why a command did not take effect.
+/// Why a command did not take effect. A command is what a method of [`Client`] sends to the session.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CommandError {
-    /// The session refused it; nothing changed.
+    /// The session refused it immediately; nothing changed.
     #[error(transparent)]
     Refused(#[from] Refusal),
     /// The session has ended.
@@ -101,32 +112,33 @@ pub enum CommandError {
     Ended,
 }
 
-/// Why a request failed.
+/// Why a request failed. A request is a command that the CLI answers, so it can also fail later.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
-    /// It was not sent.
+    /// It was not sent to the CLI.
     #[error(transparent)]
-    Command(#[from] CommandError),
-    /// The CLI refused it, or exited.
+    NotSent(#[from] CommandError),
+    /// The CLI refused it, did not answer in time, or exited.
     #[error(transparent)]
     Failed(#[from] RequestFailure),
 }
 
 impl Client {
-    /// Starts the CLI and waits until it is ready. Events of startup hooks may come before
-    /// [`watari_protocol::Event::Ready`].
+    /// Starts the CLI and waits until it is ready. The first event is [`watari_protocol::Event::Ready`], except that
+    /// events of startup hooks may come before it.
     pub async fn connect(options: Options) -> Result<(Client, Events), ConnectError> {
-        // `give_up` is never ready, so there is a session or an error.
+        // It is never cancelled, so there is a session or an error.
         let ended = || ConnectError::Exited { exit: Exit::default() };
         // Boxed, so that the caller's future stays small.
         Box::pin(Client::connect_or_cancel(options, std::future::pending())).await?.ok_or_else(ended)
     }
 
-    /// As [`Client::connect`], until `give_up` is ready: then it terminates the CLI, and returns `None` when no process
-    /// of the session is left. Dropping this future terminates the session too, but does not report when that is done.
+    /// Like [`Client::connect`], but can be cancelled: if the future `cancel` completes first, the CLI is terminated,
+    /// and the result is `None` once no process of the session is left. Dropping the returned future terminates the
+    /// session too, but does not wait for that.
     pub async fn connect_or_cancel(
         options: Options,
-        give_up: impl Future<Output = ()>,
+        cancel: impl Future<Output = ()>,
     ) -> Result<Option<(Client, Events)>, ConnectError> {
         let (sink, events) = event_queue();
         let (opening, running) = open(options, sink).await?;
@@ -135,7 +147,7 @@ impl Client {
             reason = "it ends by itself when the client is dropped or closed, and closing waits for its exit; it must not be aborted while it terminates the CLI"
         )]
         let _task = tokio::spawn(running);
-        let client = opening.ready_unless(give_up).await?;
+        let client = opening.ready_or_cancel(cancel).await?;
         Ok(client.map(|client| (client, events)))
     }
 
@@ -148,7 +160,9 @@ impl Client {
         &self.cli
     }
 
-    /// Sends a prompt to the model. While a turn runs, the prompt waits.
+    /// Queues a prompt and returns its id immediately. The answer arrives as events; the last is
+    /// [`watari_protocol::Event::TurnFinished`] or [`watari_protocol::Event::PromptDropped`] with this id. If a turn is
+    /// running, the prompt runs after it.
     pub async fn send(&self, prompt: impl Into<Prompt>) -> Result<PromptId, CommandError> {
         match self.command(Command::Prompt(prompt.into())).await? {
             CommandReply::Accepted(Accepted::Prompt(id)) => Ok(id),
@@ -158,12 +172,14 @@ impl Client {
         }
     }
 
-    /// Interrupts the running turn; waiting prompts still run.
+    /// Interrupts the running turn; waiting prompts still run. Returns which ones, when the CLI has confirmed the
+    /// interrupt; the turn's [`watari_protocol::Event::TurnFinished`] may come later. Does nothing if no turn is
+    /// running.
     pub async fn interrupt(&self) -> Result<InterruptReceipt, RequestError> {
         self.interrupt_with(Command::Interrupt { cancel_queued: false }).await
     }
 
-    /// Interrupts the running turn and drops the waiting prompts.
+    /// Interrupts the running turn as [`Client::interrupt`] does, and drops the waiting prompts. Returns which ones.
     pub async fn interrupt_all(&self) -> Result<InterruptReceipt, RequestError> {
         self.interrupt_with(Command::Interrupt { cancel_queued: true }).await
     }
@@ -183,8 +199,9 @@ impl Client {
         self.request(Request::SetPermissionMode(mode)).await.map(drop)
     }
 
-    /// Sends a request to the CLI and waits for the answer, at most a minute. Returns the answer's fields as the CLI
-    /// sent them, or null if it has none.
+    /// Sends a request to the CLI and waits for the answer. Returns it as JSON, as the CLI sent it; the JSON `null` if
+    /// it has no fields. Fails with [`RequestFailure::TimedOut`] after a minute. Keep reading the events meanwhile: see
+    /// [`Client`].
     pub async fn request(&self, request: Request) -> Result<RawJson, RequestError> {
         match self.reply_to(request.into()).await? {
             RequestReply::Done(fields) => Ok(fields),
@@ -193,13 +210,14 @@ impl Client {
         }
     }
 
-    /// Ends the session in order, and waits until no process of it is left: the running turn is interrupted, the
-    /// conversation is stored, and processes that do not exit by themselves are killed.
+    /// Ends the session gracefully: interrupts the running turn, lets the CLI store the conversation, and waits until
+    /// no process of the session is left. Processes that do not exit by themselves are killed. The events need not be
+    /// read meanwhile.
     pub async fn close(&self) -> Exit {
         self.end(Command::Close).await
     }
 
-    /// Terminates the session now, and waits until no process of it is left. The CLI has half a second to store
+    /// Terminates the session immediately, and waits until no process of it is left. The CLI has half a second to store
     /// the conversation.
     pub async fn abort(&self) -> Exit {
         self.end(Command::Abort).await

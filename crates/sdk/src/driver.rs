@@ -14,7 +14,7 @@ use watari_protocol::{
 };
 
 use crate::lines::{Lines, RawLine};
-use crate::process::{Ending, Process, Started};
+use crate::process::{Process, Started};
 use crate::sink::Sink;
 use crate::tail::Tail;
 use unwritten::Unwritten;
@@ -24,8 +24,8 @@ use wait::{Reading, Timer, next_command, read_or_work, readable, writable};
 /// for answers.
 const BACKLOG_STOP_READING_BYTES: usize = 256 * 1024 * 1024;
 
-/// How many bytes are read before the CLI counts as silent: more than a pipe holds, so that everything that it has
-/// written by then is read.
+/// When a deadline has passed, at most this many waiting bytes are read before the CLI counts as silent. It is more
+/// than a pipe can hold.
 const RECEIVED_BYTES_MAX: usize = 2 * 1024 * 1024;
 
 /// How many bytes may wait for a CLI that does not read before requests and answers are refused. (Prompts have their
@@ -74,12 +74,12 @@ pub(crate) struct Driver<S> {
     process: Process,
     stderr_tail: Tail,
     unwritten: Unwritten,
-    /// Lines for the CLI that were caused by events which are not stored yet. Meanwhile no command that would add to
-    /// them is handled, and the CLI is not read.
-    held: Vec<Vec<u8>>,
+    /// Lines for the CLI whose events are not stored yet; they are written when the events are. They stay few:
+    /// meanwhile the sink refuses new commands and has no room for the CLI's output.
+    awaiting_storage: Vec<Vec<u8>>,
     /// `None` once every client was dropped.
     commands: Option<mpsc::Receiver<Envelope>>,
-    waiting: HashMap<RequestId, oneshot::Sender<Result<CommandReply, Refusal>>>,
+    awaiting_reply: HashMap<RequestId, oneshot::Sender<Result<CommandReply, Refusal>>>,
     /// Senders whose commands were accepted, and are acknowledged once the effect is stored.
     unacknowledged: Vec<(oneshot::Sender<Result<CommandReply, Refusal>>, Accepted)>,
     /// The deadline for the CLI to exit, once it has closed its stdout.
@@ -87,7 +87,7 @@ pub(crate) struct Driver<S> {
     timer: Timer,
     reading: Reading,
     /// Set once no process of the session is left.
-    ending: Option<Ending>,
+    process_end: Option<ProcessEnd>,
     sink: S,
 }
 
@@ -99,7 +99,7 @@ enum DriverEvent {
     Writable,
     Stderr,
     Command(Option<Box<Envelope>>),
-    Exited(Ending),
+    Exited(ProcessEnd),
     Time,
 }
 
@@ -114,14 +114,14 @@ impl<S: Sink> Driver<S> {
             process: started.process,
             stderr_tail: Tail::default(),
             unwritten: Unwritten::default(),
-            held: Vec::new(),
+            awaiting_storage: Vec::new(),
             commands: Some(commands),
-            waiting: HashMap::new(),
+            awaiting_reply: HashMap::new(),
             unacknowledged: Vec::new(),
             exit_deadline: None,
             timer: Timer::default(),
             reading: Reading::default(),
-            ending: None,
+            process_end: None,
             sink,
         }
     }
@@ -130,10 +130,9 @@ impl<S: Sink> Driver<S> {
     pub(crate) async fn run(mut self) {
         loop {
             self.carry_out_outputs();
-            if let (Some(ending), None) = (self.ending, &self.stdout) {
+            if let (Some(process_end), None) = (self.process_end, &self.stdout) {
                 self.read_last_of_stderr();
-                let end = ProcessEnd { code: ending.code, signal: ending.signal, left: ending.left };
-                self.machine.handle_exit(end, self.stderr_tail.text());
+                self.machine.handle_exit(process_end, self.stderr_tail.text());
                 self.carry_out_outputs();
                 return;
             }
@@ -144,26 +143,26 @@ impl<S: Sink> Driver<S> {
                 self.reading.was_blocked = self.reading.is_blocked;
             }
             match event {
-                DriverEvent::Read(read) => self.take_lines(read),
+                DriverEvent::Read(read) => self.handle_output(read),
                 DriverEvent::Work => {}
                 DriverEvent::Writable => self.write_stdin(),
                 DriverEvent::Stderr => self.read_stderr(),
-                DriverEvent::Command(Some(envelope)) => self.take_command(*envelope),
+                DriverEvent::Command(Some(envelope)) => self.handle_command(*envelope),
                 DriverEvent::Command(None) => self.clients_dropped(),
                 DriverEvent::Time => self.time_passed(),
-                DriverEvent::Exited(ending) => self.ending = Some(ending),
+                DriverEvent::Exited(process_end) => self.process_end = Some(process_end),
             }
         }
     }
 
     /// Waits for the next thing to do. Every arm is cancel-safe: bytes are read, and a command is taken from its queue,
-    /// only when that arm wins; the other arms on pipes wait for readiness only; `exited` stores received reports in the
-    /// process; and the timer stays set.
+    /// only when that arm wins; the other arms on pipes wait for readiness only; `exited` stores received reports in
+    /// the process; and the timer stays set.
     async fn wait(&mut self) -> DriverEvent {
         let deadline = [self.machine.poll_timeout(), self.exit_deadline].into_iter().flatten().min();
         let has_unwritten = !self.unwritten.is_empty();
-        // Once every process has exited, nothing writes to the pipe any more: it can be read to its end at once.
-        let has_exited = self.ending.is_some();
+        // Once every process has exited, nothing writes to the pipe any more: it can be read to its end immediately.
+        let has_exited = self.process_end.is_some();
         // A closing session is read to its end, even if nobody reads its events: it must not wait for a reader.
         if self.machine.phase() == Phase::Closing {
             self.sink.begin_closing();
@@ -171,7 +170,7 @@ impl<S: Sink> Driver<S> {
         // A CLI that does not read must not be read either: each of its questions would add an answer to the backlog.
         let reads = self.unwritten.len() < BACKLOG_STOP_READING_BYTES;
         tokio::select! {
-            ending = self.process.exited(), if !has_exited => DriverEvent::Exited(ending),
+            process_end = self.process.exited(), if !has_exited => DriverEvent::Exited(process_end),
             () = self.timer.until(deadline) => DriverEvent::Time,
             command = next_command(&mut self.commands) => DriverEvent::Command(command.map(Box::new)),
             () = writable(self.stdin.as_ref()), if has_unwritten => DriverEvent::Writable,
@@ -182,16 +181,16 @@ impl<S: Sink> Driver<S> {
         }
     }
 
-    fn take_lines(&mut self, read: io::Result<usize>) {
+    fn handle_output(&mut self, read: io::Result<usize>) {
         let ended = matches!(read, Ok(0) | Err(_));
         let now = Instant::now();
         self.machine.note_output(now);
         while let Some(line) = self.lines.next() {
-            hand_over(&mut self.machine, line, now);
+            feed_line(&mut self.machine, line, now);
         }
         if ended {
             if let Some(line) = self.lines.last() {
-                hand_over(&mut self.machine, line, now);
+                feed_line(&mut self.machine, line, now);
             }
             self.stdout = None;
             self.exit_deadline = Some(now + EXIT_WITHIN);
@@ -232,15 +231,15 @@ impl<S: Sink> Driver<S> {
         }
     }
 
-    fn take_command(&mut self, Envelope { command, waits_for, answer }: Envelope) {
-        let was_stored = self.sink.has_stored_all();
+    fn handle_command(&mut self, Envelope { command, waits_for, answer }: Envelope) {
+        let was_stored = self.sink.verify_storage();
         let handled = match self.sink.refusal_of(&command).or_else(|| self.refusal_of(&command)) {
             None => self.machine.handle_command(command, Instant::now()),
             Some(refused) => Err(refused),
         };
         match handled {
             Ok(Accepted::Request(request)) if waits_for == WaitsFor::Reply => {
-                self.waiting.insert(request, answer);
+                self.awaiting_reply.insert(request, answer);
             }
             Ok(accepted) if was_stored => self.unacknowledged.push((answer, accepted)),
             // A command that is allowed while events cannot be stored does not wait for storage, which may take long.
@@ -294,7 +293,7 @@ impl<S: Sink> Driver<S> {
     /// program itself was stopped.
     fn read_what_waits(&mut self) {
         let mut received = 0;
-        while received < RECEIVED_BYTES_MAX && !self.reading.is_blocked && self.ending.is_none() {
+        while received < RECEIVED_BYTES_MAX && !self.reading.is_blocked && self.process_end.is_none() {
             let Some(stdout) = &self.stdout else { return };
             // Not through tokio, which may not know yet that there is something to read.
             let Ok(count @ 1..) = rustix::io::read(stdout, rustix::buffer::spare_capacity(self.lines.space())) else {
@@ -302,18 +301,18 @@ impl<S: Sink> Driver<S> {
                 return;
             };
             received += count;
-            self.take_lines(Ok(count));
+            self.handle_output(Ok(count));
         }
     }
 
     fn carry_out_outputs(&mut self) {
-        if !self.held.is_empty() && !self.sink.waits_for_storage() {
+        if !self.awaiting_storage.is_empty() && !self.sink.is_storage_blocked() {
             // The events that caused them are stored now.
-            std::mem::take(&mut self.held).into_iter().for_each(|line| self.write_to_cli(line));
+            std::mem::take(&mut self.awaiting_storage).into_iter().for_each(|line| self.write_to_cli(line));
         }
         while let Some(output) = self.machine.poll_output() {
             match output {
-                Output::Write(line) if self.sink.waits_for_storage() => self.held.push(line),
+                Output::Write(line) if self.sink.is_storage_blocked() => self.awaiting_storage.push(line),
                 Output::Write(line) | Output::WriteNow(line) => self.write_to_cli(line),
                 Output::Stop(Stop::CloseStdin) => self.unwritten.close_when_written(),
                 Output::Stop(stop) => self.process.stop(stop),
@@ -323,7 +322,7 @@ impl<S: Sink> Driver<S> {
         if self.unwritten.is_done() {
             self.close_stdin();
         }
-        if !self.unacknowledged.is_empty() && !self.sink.waits_for_storage() {
+        if !self.unacknowledged.is_empty() && !self.sink.is_storage_blocked() {
             for (answer, accepted) in self.unacknowledged.drain(..) {
                 // The sender may have been dropped; the command still took effect.
                 let _ignored = answer.send(Ok(CommandReply::Accepted(accepted)));
@@ -339,7 +338,7 @@ impl<S: Sink> Driver<S> {
 
     fn emit(&mut self, event: Event) {
         if let Event::RequestAnswered { request, reply } = &event
-            && let Some(answer) = self.waiting.remove(request)
+            && let Some(answer) = self.awaiting_reply.remove(request)
         {
             let _ignored = answer.send(Ok(CommandReply::Reply(reply.clone())));
         }
@@ -352,7 +351,7 @@ impl<S: Sink> Driver<S> {
     }
 }
 
-fn hand_over(machine: &mut Machine, line: RawLine<'_>, now: Instant) {
+fn feed_line(machine: &mut Machine, line: RawLine<'_>, now: Instant) {
     match line {
         RawLine::Whole(line) => machine.handle_line(line, now),
         RawLine::TooLong { beginning, bytes } => machine.handle_overlong_line(&beginning, bytes),
@@ -388,11 +387,11 @@ not json at all: ä 渡り
         for piece in pieces {
             lines.space().extend_from_slice(piece);
             while let Some(line) = lines.next() {
-                hand_over(&mut machine, line, now);
+                feed_line(&mut machine, line, now);
             }
         }
         if let Some(line) = lines.last() {
-            hand_over(&mut machine, line, now);
+            feed_line(&mut machine, line, now);
         }
         std::iter::from_fn(|| machine.poll_output()).map(|output| format!("{output:?}")).collect()
     }

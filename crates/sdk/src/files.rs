@@ -4,9 +4,10 @@
 //! that depends on the umask, and no path from a user can block the caller. [`FILES`], [`FOLDERS`] and [`SOCKET`] are
 //! printed into `docs/files.md`.
 
-mod exact;
 mod folder_rules;
 pub mod folders;
+mod modes;
+mod path_walk;
 mod private;
 pub mod programs;
 mod reopened;
@@ -14,7 +15,6 @@ mod rule;
 mod rules;
 pub mod sockets;
 mod users;
-mod way;
 
 use std::fs::{self, File, Permissions};
 use std::io;
@@ -27,8 +27,9 @@ pub use private::{PrivateFolder, open_folder, remove_orphans};
 pub use reopened::{reopened_input, reopened_output};
 pub use rule::FileRule;
 pub use rules::{
-    CHECK_FILE, EVENTS, EVENTS_ASIDE, FILES, GIVEN, GIVEN_INPUT, GIVEN_OUTPUT, HAND_WRITTEN, HOST_LOG, LOCK, NAMED_LOG,
-    NOTHING, PRIVATE_FILE, PRIVATE_PROGRAM, PROGRAM, RECORD, RECORD_ASIDE, SYSTEM, TEST_LOG, TRANSCRIPT, WANTED_RECORD,
+    CHECK_FILE, DEV_NULL, EVENTS, EVENTS_ASIDE, FILES, HAND_WRITTEN, HOST_LOG, LOCK, NAMED_LOG, PRIVATE_FILE,
+    PRIVATE_PROGRAM, PROGRAM, RECORD, RECORD_ASIDE, STANDARD_INPUT, STANDARD_OUTPUT, STUB_RECORDING, SYSTEM, TEST_LOG,
+    TRANSCRIPT, USER_CONFIG,
 };
 use tempfile::TempDir;
 pub use users::{UnknownUser, check_this_user, is_this_user};
@@ -55,7 +56,7 @@ pub fn temporary_folder_in(parent: &Path, prefix: &str, random: usize) -> io::Re
     let permissions = Permissions::from_mode(FOLDER_MODE);
     let folder =
         tempfile::Builder::new().prefix(prefix).rand_bytes(random).permissions(permissions).tempdir_in(parent)?;
-    exact::set_mode(folder.path(), FOLDER_MODE)?;
+    modes::set_mode(folder.path(), FOLDER_MODE)?;
     Ok(folder)
 }
 
@@ -78,7 +79,7 @@ pub fn make_folder(path: &Path) -> io::Result<()> {
 fn make_new_folder(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
     fs::DirBuilder::new().mode(FOLDER_MODE).create(path)?;
-    exact::set_mode(path, FOLDER_MODE)
+    modes::set_mode(path, FOLDER_MODE)
 }
 
 /// Reads a file of the system, such as one in /proc.
@@ -90,8 +91,8 @@ pub fn read_system(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
 }
 
 /// Opens /dev/null.
-pub fn nothing() -> io::Result<File> {
-    NOTHING.open(Path::new("/dev/null")).map_err(|error| {
+pub fn open_dev_null() -> io::Result<File> {
+    DEV_NULL.open(Path::new("/dev/null")).map_err(|error| {
         let advice =
             "programs need it as their input or output: mount /dev, or make it with `mknod -m 666 /dev/null c 1 3`";
         io::Error::new(error.kind(), format!("/dev/null cannot be opened: {error}; {advice}"))

@@ -16,10 +16,10 @@ pub enum FindError {
     /// It is in none of the usual places.
     #[error(
         "Claude Code CLI not found: looked for `claude` in {}; \
-         install it with `npm install -g @anthropic-ai/claude-code`, or give its path",
+         install it with `npm install -g @anthropic-ai/claude-code`, or set its path (--claude, or Options::claude in Rust)",
         list(.looked)
     )]
-    NotFound {
+    NotInstalled {
         /// The directories that were searched.
         looked: Vec<PathBuf>,
     },
@@ -41,7 +41,7 @@ pub enum FindError {
         /// The path.
         path: PathBuf,
     },
-    /// The file is not a program of this machine.
+    /// It is not a regular file, or does not begin like a program or a script.
     #[error("{} is not a program; it may be damaged or only half installed, so install it again", .path.display())]
     NotAProgram {
         /// The path.
@@ -93,7 +93,7 @@ impl<'a> Search<'a> {
                 Err(error) => wrong = wrong.or(Some(error)),
             }
         }
-        Err(wrong.unwrap_or_else(|| FindError::NotFound { looked: self.places() }))
+        Err(wrong.unwrap_or_else(|| FindError::NotInstalled { looked: self.places() }))
     }
 
     /// Returns the files to try, in order.
@@ -149,8 +149,8 @@ pub(crate) fn check(path: &Path) -> Result<PathBuf, FindError> {
     std::path::absolute(path).map_err(|source| FindError::Unreadable { path: path.to_owned(), source })
 }
 
-/// Whether a file is certainly not a program. The C library passes a file that the system cannot run to a shell,
-/// which interprets its content. So a file must begin like a script, or have a whole program header.
+/// Whether a file is certainly not a program. If the kernel cannot run a file, the C library runs it as a shell script
+/// instead. To prevent that, a file must begin with `#!` or with the complete header of a binary.
 fn is_surely_no_program(path: &Path) -> bool {
     let mut beginning = Vec::new();
     let read = PROGRAM.open(path).and_then(|file| file.take(HEADER_BYTES).read_to_end(&mut beginning));

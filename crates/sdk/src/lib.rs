@@ -1,32 +1,100 @@
-//! Drives one Claude Code process from Rust: starts it, exchanges prompts, events and answers with it, and
-//! terminates its whole process tree.
+//! Drives Claude Code from Rust: starts the CLI (the program `claude`), exchanges prompts, events and answers with it,
+//! and terminates its whole process tree.
 //!
-//! A single prompt and its answer:
+//! One prompt and its answer:
 //!
 //! ```no_run
-//! use watari_sdk::{Event, Options, query};
+//! use watari_sdk::{Delta, Event, Options, TurnEnding, query};
 //!
-//! # async fn example() -> Result<(), watari_sdk::ConnectError> {
-//! let mut answer = query("What is in this folder?", Options::default()).await?;
-//! while let Some(event) = answer.next().await {
-//!     if let Event::BlockDelta { delta, .. } = event {
-//!         print!("{}", delta.text());
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let mut events = query("What is in this folder?", Options::default()).await?;
+//! while let Some(event) = events.next().await {
+//!     match event {
+//!         // Deltas of other kinds are the model's reasoning and the input of tools.
+//!         Event::BlockDelta { delta: Delta::Text(text), .. } => print!("{text}"),
+//!         Event::TurnFinished { outcome, .. } if outcome.ending != TurnEnding::Completed => {
+//!             return Err(outcome.error_text().into());
+//!         }
+//!         _ => {}
 //!     }
 //! }
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! For a live session with permission requests, see [`Client`] and the programs in `examples/`.
+//! This short form leaves processes behind if the program is killed: see *Orphaned processes* below. The README has a
+//! whole program.
+//!
+//! A session with several turns, in which tools ask for permission:
+//!
+//! ```no_run
+//! use watari_sdk::{Answer, Client, Event, Options, PermissionPrompts};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let permission_prompts = PermissionPrompts::Ask { answer_within: None };
+//! let (client, mut events) = Client::connect(Options { permission_prompts, ..Options::default() }).await?;
+//! for prompt in ["Create notes.txt", "Now delete it"] {
+//!     client.send(prompt).await?;
+//!     while let Some(event) = events.next().await {
+//!         match event {
+//!             Event::AskOpened { ask, .. } => client.answer(ask, Answer::deny("not today")).await?,
+//!             Event::BecameIdle => break,
+//!             _ => {}
+//!         }
+//!     }
+//! }
+//! client.close().await;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # To do something, see
+//!
+//! | to | see |
+//! |---|---|
+//! | ask one question | [`query`] |
+//! | run several turns | [`Client::connect`], [`Client::send`], [`Event::BecameIdle`] |
+//! | decide what tools may do | [`Options::allowed_tools`], [`PermissionPrompts::Ask`], [`Client::answer`] |
+//! | stop a turn | [`Client::interrupt`] |
+//! | resume a conversation | [`SessionInfo::session_id`] in [`Event::SessionOpened`], then [`StartFrom::Resume`] |
+//! | offer the model tools of your own | [`Options::program_tools`], [`AskKind::ToolCall`], [`Answer::ToolResult`] |
+//! | run code at certain points | [`Options::hooks`], [`AskKind::Hook`], [`Answer::Hook`] |
+//! | get the answer as JSON | [`Options::output_schema`], [`TurnOutcome::structured`] |
+//! | send images | [`Prompt::blocks`] |
+//! | change a setting, or ask the CLI something | [`Client::request`] with a [`Request`] |
+//! | restore files | [`Options::checkpoints`], [`Request::Rewind`] |
+//! | know what a turn cost, or why it failed | [`TurnOutcome`] in [`Event::TurnFinished`] |
+//! | know why a session did not start | [`ConnectError`] |
+//!
+//! # Words
+//!
+//! - **CLI**: the program `claude`. Each session starts one.
+//! - **session**: one conversation with one CLI process, from [`Client::connect`] to [`Event::CliExited`].
+//! - **turn**: what the CLI does from a prompt to its result. (The CLI can also start a turn by itself.)
+//! - **event**: something that happened in the session: [`Event`].
+//! - **ask**: a question that the CLI waits on, such as a permission request: [`AskKind`]. It is answered once.
+//! - **command**: something that the program wants, such as a prompt or an answer. The session accepts or refuses it.
+//! - **request**: a command that the CLI answers, such as a change of the model: [`Request`].
+//! - **supervisor**: a small process that terminates the CLI's process tree: [`Supervisor`].
 //!
 //! # Orphaned processes
 //!
-//! Claude Code starts shells and MCP servers, many of them in process sessions of their own. With a
-//! [`Supervisor`] they all terminate with the session, even when the program is killed with SIGKILL. Without a
-//! supervisor they terminate when the session is closed or its client is dropped; they are found by process
-//! group and by a variable in their environment. When the program itself is killed, also by Ctrl-C, no process
-//! is left to terminate them, and the CLI finishes its turn. [`orphans`] finds the processes that such a program
-//! left, and [`terminate_orphans`] terminates them.
+//! The CLI starts shells and MCP servers, many of them detached with `setsid`. With a [`Supervisor`] they all terminate
+//! with the session, even when the program is killed with SIGKILL. The default is none. To have one, set
+//! [`Options::supervisor`] to [`Supervisor::ThisProgram`], and begin `main` with [`Supervisor::run_if_supervisor`].
+//!
+//! Without a supervisor, they terminate when the session is closed or its client is dropped; they are found by process
+//! group and by a variable in their environment. If the program itself is killed, even by Ctrl-C, nobody terminates
+//! them: they stay, and the CLI finishes its turn. [`orphans()`] finds the processes that such a program left, and
+//! [`terminate_orphans`] terminates them.
+//!
+//! # For hosts
+//!
+//! A program needs [`query`] or [`Client`]. The following are for hosts such as `watari socket`, which store each event
+//! before the CLI sees its effect, and for Watari's own tools: [`open`], [`Opening`], [`Orders`], [`Receipt`],
+//! [`Sink`], [`Lines`], [`RawProcess`], [`files`], [`threads`], [`unblock_signals`], [`is_signal_ignored`],
+//! [`bypass_gate`], [`NextProcessRequest`], [`Setting`], [`AskedToolUses`], [`stored_spelling`], [`readable`] and
+//! [`unusable_session`].
 
 mod argv;
 mod client;

@@ -5,10 +5,10 @@
 /// The longest line that is passed on. A longer one is counted and skipped.
 pub const LINE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// How much is read at once.
+/// How much is read in one call.
 const CHUNK_BYTES: usize = 256 * 1024;
 
-/// How much of an overlong line is kept: enough to identify it and the request that waits for it.
+/// How much of an overlong line is stored: enough to identify it and the request that waits for it.
 const BEGINNING_BYTES: usize = 4096;
 
 /// A line splitter.
@@ -20,7 +20,7 @@ pub struct Lines {
     /// The position up to which there is no line end.
     searched: usize,
     limit: usize,
-    /// How much is read at once.
+    /// How much is read in one call.
     chunk: usize,
     /// Set while an overlong line is skipped: its beginning, and how many bytes were skipped.
     skipping: Option<(Vec<u8>, u64)>,
@@ -61,7 +61,7 @@ impl Lines {
         self.space_of(CHUNK_BYTES)
     }
 
-    /// As [`Lines::space`], with room for this many bytes: for streams of which little is read at once.
+    /// As [`Lines::space`], with room for this many bytes: for streams of which each read returns little.
     pub fn space_of(&mut self, bytes: usize) -> &mut Vec<u8> {
         self.chunk = bytes;
         self.drop_taken_lines();
@@ -94,7 +94,8 @@ impl Lines {
     }
 
     /// Returns the next line if it is complete and longer than this many bytes, in the buffer that it was read into, so
-    /// that the caller owns it without a copy. The bytes after it are copied, which are few if little is read at once.
+    /// that the caller owns it without a copy. The bytes after it are copied, which are few if each read returns
+    /// little.
     pub fn take_longer_than(&mut self, bytes: usize) -> Option<Vec<u8>> {
         if self.skipping.is_some() || self.buffer.len() - self.start <= bytes {
             return None;

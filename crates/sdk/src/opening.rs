@@ -24,8 +24,13 @@ use crate::version::is_too_old;
 /// How many commands may wait for the session's task. Further senders wait.
 const COMMANDS_WAITING_MAX: usize = 64;
 
-/// Starts the CLI for a program that handles each event before the lines to the CLI that it causes. The caller runs
-/// the returned future, which is the session itself, to its end; it must not be dropped before.
+/// How long a form of an MCP server may stay unanswered in a program that is not asked for permissions. Such a program
+/// may not expect asks at all, and would wait forever.
+const FORM_ANSWERED_WITHIN: Duration = Duration::from_secs(10 * 60);
+
+/// Starts the CLI with a sink of the caller, for a host. The sink receives each event before the lines that the event
+/// causes are written to the CLI. The returned future is the session itself: poll it to its end, and do not drop it
+/// earlier. Other programs use [`Client::connect`].
 pub async fn open<S: Sink>(
     mut options: Options,
     sink: S,
@@ -67,19 +72,19 @@ impl Opening {
     /// Waits until the CLI is ready, or has exited.
     pub async fn ready(self) -> Result<Client, ConnectError> {
         let ended = || ConnectError::Exited { exit: Exit::default() };
-        self.ready_unless(pending()).await?.ok_or_else(ended)
+        self.ready_or_cancel(pending()).await?.ok_or_else(ended)
     }
 
-    /// As [`Opening::ready`], until `give_up` is ready: then it terminates the session, and returns when no process is
-    /// left.
-    pub(crate) async fn ready_unless(
+    /// Like [`Opening::ready`], but can be cancelled: if `cancel` completes first, the session is terminated, and the
+    /// result is `None` once no process of it is left.
+    pub(crate) async fn ready_or_cancel(
         mut self,
-        give_up: impl Future<Output = ()>,
+        cancel: impl Future<Output = ()>,
     ) -> Result<Option<Client>, ConnectError> {
         let first = tokio::select! {
             biased;
-            // The select runs once, so either may be cancelled: the result of a session that is given up is not needed.
-            () = give_up => {
+            // The select runs once, so either may be dropped: the result of a cancelled session is not needed.
+            () = cancel => {
                 self.abort().await;
                 return Ok(None);
             }
@@ -169,7 +174,9 @@ fn resumed(session: &StartFrom) -> Option<SessionId> {
 fn config(options: &Options, start_within: Duration) -> Config {
     let answer_within = match options.permission_prompts {
         PermissionPrompts::Ask { answer_within } => answer_within,
-        PermissionPrompts::CliDefault | PermissionPrompts::DenyAll | PermissionPrompts::Tool(_) => None,
+        PermissionPrompts::CliDefault | PermissionPrompts::DenyAll | PermissionPrompts::Tool(_) => {
+            Some(FORM_ANSWERED_WITHIN)
+        }
     };
     let cost_so_far_usd = match options.start_from {
         StartFrom::New | StartFrom::NewWithId(_) => Some(0.0),
@@ -231,12 +238,12 @@ impl<S: Sink> Sink for StartWatch<S> {
         self.sink.poll_work(context)
     }
 
-    fn has_stored_all(&mut self) -> bool {
-        self.sink.has_stored_all()
+    fn verify_storage(&mut self) -> bool {
+        self.sink.verify_storage()
     }
 
-    fn waits_for_storage(&self) -> bool {
-        self.sink.waits_for_storage()
+    fn is_storage_blocked(&self) -> bool {
+        self.sink.is_storage_blocked()
     }
 
     fn refusal_of(&self, command: &Command) -> Option<Refusal> {
@@ -284,5 +291,19 @@ async fn explain(exit: Exit, options: &Options, within: Duration, probe: &Claude
                 _ => ConnectError::Exited { exit },
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_form_that_nobody_expects_has_a_time_limit() {
+        let limit = |permission_prompts| {
+            config(&Options { permission_prompts, ..Options::default() }, Duration::ZERO).answer_within
+        };
+        assert_eq!(limit(PermissionPrompts::Ask { answer_within: None }), None);
+        assert_eq!(limit(PermissionPrompts::CliDefault), Some(FORM_ANSWERED_WITHIN));
     }
 }

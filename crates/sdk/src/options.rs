@@ -10,21 +10,27 @@ use watari_protocol::{AskedToolUses, EntryId, Hook, Liveness, PermissionMode, Ra
 
 use crate::supervisor::Supervisor;
 
-/// The options of a session. The default is the CLI as a user starts it, except that requests for permission
-/// are denied.
+/// The options of a session.
+///
+/// The default is the CLI as a user starts it, except that a tool which needs permission is denied. Commands that only
+/// read, such as `ls`, need none. For other tools, set `allowed_tools`, or decide in this program with
+/// [`PermissionPrompts::Ask`].
+///
+/// Some fields have JSON in the CLI's own format. Create it with `RawJson::from(serde_json::json!({…}))`. (From a text
+/// that is not JSON, `RawJson::from` creates a JSON string.) The formats are those of Claude Code's documentation.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     // The process.
-    /// The path of the CLI; `None` searches for it.
+    /// The path of the CLI; `None` searches for `claude` on the PATH and in the usual directories.
     pub claude: Option<PathBuf>,
     /// The working directory; `None` means this program's own.
     pub cwd: Option<PathBuf>,
     /// The environment of the CLI.
     pub environment: Environment,
-    /// The process that terminates the CLI's process tree with the session.
+    /// The process that terminates the CLI's process tree with the session; none by default.
     pub supervisor: Supervisor,
-    /// A lock (`flock`) that the supervisor holds too. It is released only when no process of the session is left,
-    /// even if this program is killed.
+    /// An open file on which this program already holds a lock (`flock`). The supervisor gets it too, so the lock lasts
+    /// until no process of the session is left, even if this program is killed. Not used without a supervisor.
     pub lock: Option<Arc<File>>,
     /// How long the CLI may take to become ready before it is terminated; `None` means a minute.
     pub start_within: Option<Duration>,
@@ -40,9 +46,10 @@ pub struct Options {
     pub start_from: StartFrom,
     /// Do not store the conversation; it cannot be resumed.
     pub no_persistence: bool,
-    /// Make the CLI report the entries that it stores.
+    /// Make the CLI report the entries that it stores, as [`watari_protocol::Event::TranscriptWritten`].
     pub mirror_transcript: bool,
-    /// Back up files before they are changed, so that they can be restored.
+    /// Back up files before they are changed, so that [`watari_protocol::Request::Rewind`] can restore them. Its
+    /// `entry` is in [`watari_protocol::Event::PromptAccepted`].
     pub checkpoints: bool,
     /// The title of a new conversation.
     pub title: Option<String>,
@@ -52,29 +59,32 @@ pub struct Options {
     pub model: Option<String>,
     /// The model to use when the first is overloaded.
     pub fallback_model: Option<String>,
-    /// How much the model thinks.
+    /// How much the model reasons before it answers; `None` means the CLI's default.
     pub thinking: Option<Thinking>,
-    /// How much of the model's thinking is shown.
+    /// How much of the model's reasoning is shown.
     pub thinking_display: Option<ThinkingDisplay>,
-    /// The model's effort.
+    /// How thorough the model is, in its reasoning, its tool uses and its answer; `None` means the CLI's default.
     pub effort: Option<Effort>,
-    /// Beta features of the API.
+    /// Beta features of the API, by their names in the header `anthropic-beta`.
     pub betas: Vec<String>,
-    /// The maximum number of steps per prompt: 1 or more.
+    /// The maximum number of steps per prompt: 1 or more. A step is one call of the model. (The CLI calls it a turn;
+    /// elsewhere here, a turn is everything from a prompt to its result.)
     pub max_turns: Option<u32>,
     /// The maximum cost of the session, in US dollars.
     pub max_budget_usd: Option<f64>,
-    /// The maximum number of tokens per task.
+    /// How many tokens the model should use for a whole task: its reasoning, tool uses and answer. It is sent to the
+    /// API as `output_config.task_budget`.
     pub task_budget: Option<u64>,
-    /// The JSON Schema of the answer.
+    /// The JSON Schema of the answer, which is then in [`watari_protocol::TurnOutcome::structured`].
     pub output_schema: Option<RawJson>,
 
     // Prompt and agents.
     /// The system prompt.
     pub system_prompt: SystemPrompt,
-    /// The agent that runs the conversation.
+    /// The name of the agent that runs the conversation, from `agents` or from the CLI's settings.
     pub agent: Option<String>,
-    /// Agents that it can call, by name, in the CLI's format.
+    /// Subagents that the model can call, by name, in the CLI's format: `{"description": "Reviews code", "prompt": "You
+    /// are a code reviewer"}`.
     pub agents: BTreeMap<String, RawJson>,
 
     // Tools and permissions.
@@ -86,56 +96,63 @@ pub struct Options {
     pub disallowed_tools: Vec<String>,
     /// The permission mode; `None` means the mode from the settings.
     pub permission_mode: Option<PermissionMode>,
-    /// Allow the mode `bypassPermissions`, which asks for nothing. Use it only in a sandbox. Without this option, and
-    /// unless `permission_mode` is that mode, the CLI is configured to refuse the mode wherever it is set.
+    /// Allow a change to the mode `bypassPermissions`, which asks for nothing. Use it only in a sandbox. If this is
+    /// false and `permission_mode` is not that mode, Watari configures the CLI to refuse the mode, even if a settings
+    /// file or a request sets it.
     pub allow_bypass: bool,
     /// Who decides about permissions that no rule decides.
     pub permission_prompts: PermissionPrompts,
     /// The message that the model gets when a permission request expires; `None` means the default message.
     pub timeout_message: Option<String>,
-    /// Hooks that this program runs: each call arrives as an ask of kind `Hook`. Their ids count from 1.
+    /// Hooks that this program runs. Each call arrives as [`watari_protocol::AskKind::Hook`], whose field `hook` is 1
+    /// for the first hook of this list, 2 for the second, and so on. Answer it with [`watari_protocol::Answer::Hook`].
     pub hooks: Vec<Hook>,
-    /// Tools that this program runs: each call arrives as an ask of kind `ToolCall`. The model sees a tool as
-    /// `mcp__client__` followed by its name; allow it by that name, or its calls need permission. A name must not begin
-    /// with `_` or contain `__`.
+    /// Tools that this program runs. Each call arrives as [`watari_protocol::AskKind::ToolCall`]; answer it within ten
+    /// minutes with [`watari_protocol::Answer::ToolResult`]. The model sees the tool NAME as `mcp__client__NAME`: add
+    /// that to `allowed_tools`, or each call needs permission. NAME must not begin with `_` or contain `__`.
     pub program_tools: Vec<Tool>,
-    /// Allow this program to add tools later, with [`watari_protocol::Request::SetTools`].
+    /// Allow this program to add tools later, with [`watari_protocol::Request::SetTools`], even if `program_tools` is
+    /// empty.
     pub tools_can_be_added: bool,
     /// Directories to work in besides the working directory.
     pub additional_directories: Vec<PathBuf>,
 
     // Surroundings.
-    /// MCP servers.
+    /// MCP servers, besides those of the CLI's settings.
     pub mcp_servers: McpServers,
-    /// Use only the MCP servers of [`Options::mcp_servers`].
+    /// Use only the MCP servers of `mcp_servers`, and none of the settings.
     pub strict_mcp_config: bool,
-    /// Prevent the CLI, and the processes it starts, from running git by its name. For a directory that is not trusted:
-    /// the CLI runs git by itself, and git runs programs that the repository's configuration names.
+    /// Make the command `git` fail for the CLI and the processes it starts. (An absolute path of git still works.) For
+    /// a directory that is not trusted: the CLI runs git by itself, and git runs programs that the repository's
+    /// configuration names.
     pub without_git: bool,
     /// Plugins to load.
     pub plugins: Vec<Plugin>,
-    /// Settings that take precedence over the settings files.
+    /// Settings that take precedence over the settings files. (Of those, local settings take precedence over the
+    /// project's, and these over the user's.)
     pub settings: Option<Settings>,
-    /// Settings that nothing can override.
+    /// Settings that take precedence over all others, also over `settings`.
     pub managed_settings: Option<RawJson>,
-    /// The settings files to read; `None` means all. The files in the working directory can run code.
+    /// The settings files to read; `None` means all. Those in the working directory can run code: for a directory that
+    /// you do not trust, use `Some(vec![SettingSource::User])`.
     pub setting_sources: Option<Vec<SettingSource>>,
-    /// The root of the project's configuration, if it is not the working directory.
+    /// The directory whose project settings and `.mcp.json` are read, if it is not the working directory.
     pub project_config_root: Option<PathBuf>,
 
     // Events.
-    /// Ids of prompts, asks, blocks and requests continue after this number, for a program that stores the events of
-    /// several processes of a session together.
+    /// Only for a program that stores the events of several CLI processes of one session together: ids of prompts,
+    /// asks, blocks and requests continue after this number.
     pub ids_after: u64,
-    /// The tool uses that earlier processes of the same session asked about; an ask that repeats one is marked.
+    /// Only for such a program too: the tool uses that earlier processes asked about. An ask that repeats one is marked
+    /// with [`watari_protocol::PermissionAsk::repeated`].
     pub asked_tool_uses: AskedToolUses,
-    /// Emit events for hooks that are commands.
+    /// Emit [`watari_protocol::Event::HookChanged`] for hooks that are shell commands in the CLI's settings.
     pub include_hook_events: bool,
-    /// Repeat prompts in the event stream.
+    /// Make the CLI send each prompt back, as [`watari_protocol::Event::ContextInjected`] with `replayed`.
     pub echo_prompts: bool,
-    /// Forward the text of subagents.
+    /// Also emit the text and the reasoning of subagents, as [`watari_protocol::Event::BlockFinished`] with `parent`.
     pub forward_subagent_text: bool,
-    /// Suggest a next prompt after a turn.
+    /// Make the CLI suggest a next prompt after a turn, as [`watari_protocol::Event::PromptSuggested`].
     pub prompt_suggestions: bool,
     /// Further fields of the `initialize` request, by the CLI's names.
     pub initialize: BTreeMap<String, RawJson>,
@@ -144,7 +161,7 @@ pub struct Options {
 /// The environment of the CLI.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Environment {
-    /// Start from this program's own environment.
+    /// Start from this program's own environment, without the variables that mislead the CLI, such as `CLAUDECODE`.
     pub inherit: bool,
     /// Variables to set, or with `None` to unset. Watari's own variables, such as `CLAUDE_CODE_ENTRYPOINT`, cannot be
     /// changed.
@@ -174,7 +191,8 @@ pub struct ExtraArgument {
     pub value: Option<String>,
 }
 
-/// Which conversation a session starts or resumes.
+/// Which conversation a session starts or resumes. Its id is [`watari_protocol::SessionInfo::session_id`]: the CLI
+/// calls a conversation a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum StartFrom {
     /// A new conversation.
@@ -197,15 +215,17 @@ pub enum StartFrom {
         session: SessionId,
         /// The last entry to keep.
         entry: EntryId,
-        /// The dropped turn, if the CLI is to erase it.
-        erase_turn: Option<EntryId>,
+        /// The prompt of the turn that is dropped, from [`watari_protocol::Event::PromptAccepted`]. With it, the CLI
+        /// refuses to start if it would drop anything else too, such as a later turn. `None` drops everything after
+        /// `entry`.
+        dropped_turn: Option<EntryId>,
     },
     /// The conversation of the working directory that was written to last, or a new one if there is none. Its id is
     /// resolved before the CLI is started; see [`crate::resolve_continue`].
     Continue,
 }
 
-/// How much the model thinks.
+/// How much the model reasons before it answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Thinking {
     /// As much as the model finds useful.
@@ -216,7 +236,7 @@ pub enum Thinking {
     Disabled,
 }
 
-/// How much of the model's thinking is shown.
+/// How much of the model's reasoning is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ThinkingDisplay {
     /// A summary.
@@ -227,25 +247,25 @@ pub enum ThinkingDisplay {
     Omitted,
 }
 
-/// The model's effort.
+/// How thorough the model is. More effort takes more tokens and time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effort {
-    /// Low.
+    /// The CLI's `low`.
     Low,
-    /// Medium.
+    /// The CLI's `medium`.
     Medium,
-    /// High.
+    /// The CLI's `high`.
     High,
-    /// Extra high.
+    /// The CLI's `xhigh`.
     ExtraHigh,
-    /// The maximum.
+    /// The CLI's `max`.
     Max,
 }
 
 /// The tools of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Tools {
-    /// The CLI's default set.
+    /// The CLI's default set, requested explicitly with `--tools=default`.
     Default,
     /// These and no others; an empty list means none.
     Only(Vec<String>),
@@ -254,30 +274,35 @@ pub enum Tools {
 /// Who decides about permissions that no rule decides.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum PermissionPrompts {
-    /// Nobody: a tool that no rule allows is denied.
+    /// Nobody: the CLI denies a tool that needs permission, and reports it as
+    /// [`watari_protocol::Event::PermissionDenied`]. Forms of MCP servers still arrive as asks, and are denied after
+    /// ten minutes.
     #[default]
     CliDefault,
-    /// Nobody, whatever the settings say: a tool that would ask is denied.
+    /// Nobody, and nothing is asked, not even forms: the CLI gets the flag `--permission-prompts=none`, which an old
+    /// CLI does not know.
     DenyAll,
-    /// This program: it receives an event and answers with [`crate::Client::answer`].
+    /// This program: it receives [`watari_protocol::Event::AskOpened`] and answers with [`crate::Client::answer`].
     Ask {
-        /// How long an ask may stay unanswered before it is denied; `None` means forever. The CLI itself has no limit.
+        /// How long a permission request, question, plan or form may stay unanswered before it is denied; `None` means
+        /// forever. (Hooks have [`Hook::answer_within`], and calls of tools ten minutes.)
         answer_within: Option<Duration>,
     },
-    /// A tool of an MCP server, by its name.
+    /// A tool of an MCP server, such as `mcp__server__tool`.
     Tool(String),
 }
 
-/// MCP servers.
+/// MCP servers, besides those of the CLI's settings.
 #[derive(Debug, Clone, Default)]
 pub enum McpServers {
-    /// None besides those of the settings.
+    /// No further ones.
     #[default]
     None,
-    /// Servers by name, each in the CLI's format. They are passed to the CLI in a private file, because they may
-    /// contain secrets.
+    /// Servers by name, each in the CLI's format: `{"command": "my-server", "args": []}`. They are passed to the CLI in
+    /// a private file, because they may contain secrets.
     Inline(BTreeMap<String, RawJson>),
-    /// A file. It is read and checked when the CLI is started, and the CLI gets the checked content.
+    /// A file with `{"mcpServers": {"NAME": {…}}}`. It is read and checked when the CLI is started, and the CLI gets
+    /// the checked content.
     File(PathBuf),
 }
 
@@ -302,10 +327,10 @@ pub enum Settings {
 /// A settings file that the CLI reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SettingSource {
-    /// The user's settings.
+    /// The user's settings: `~/.claude/settings.json`.
     User,
-    /// The project's settings, shared with others.
+    /// The project's settings, shared with others: `.claude/settings.json`.
     Project,
-    /// The project's settings of this user alone.
+    /// The project's settings of this user alone: `.claude/settings.local.json`.
     Local,
 }

@@ -145,7 +145,7 @@ impl ClaudeProbe {
             .envs(&self.environment)
             .env(sweep::mark_variable(&mark), "1")
             .current_dir("/")
-            .stdin(files::nothing()?)
+            .stdin(files::open_dev_null()?)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .kill_on_drop(true)

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 use tokio::net::unix::pipe;
-use watari_protocol::Stop;
+use watari_protocol::{ProcessEnd, Stop};
 
 use crate::argv::{self, BadOption};
 use crate::files::{self, PrivateFolder};
@@ -66,7 +66,7 @@ pub enum StartError {
         source: io::Error,
     },
     /// The supervisor could not be started.
-    #[error("the supervisor {} cannot be started: {source}; check that its main begins with Supervisor::run_if_supervisor", .path.display())]
+    #[error("the supervisor {} cannot be started: {source}; check that its main begins with Supervisor::run_if_supervisor (in a test, use Supervisor::None, or Supervisor::Program with a program of that kind)", .path.display())]
     Supervisor {
         /// The path.
         path: PathBuf,
@@ -75,7 +75,7 @@ pub enum StartError {
     },
     /// This program is its own supervisor, but its `main` does not begin with [`Supervisor::run_if_supervisor`].
     #[error(
-        "this program is its own supervisor, but its main does not begin with Supervisor::run_if_supervisor; add that call, or choose another supervisor"
+        "this program is its own supervisor, but its main does not begin with Supervisor::run_if_supervisor; add that call, or choose another supervisor (in a test, Supervisor::None or Supervisor::Program)"
     )]
     SupervisorNotRun,
     /// The arguments or the environment are too long.
@@ -103,15 +103,6 @@ pub(crate) struct Started {
     pub(crate) environment: BTreeMap<OsString, OsString>,
 }
 
-/// How the CLI exited, as far as is known.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Ending {
-    pub(crate) code: Option<i32>,
-    pub(crate) signal: Option<i32>,
-    /// How many processes could not be killed.
-    pub(crate) left: u32,
-}
-
 /// A session's processes.
 pub(crate) enum Process {
     Supervised(Supervised),
@@ -119,7 +110,7 @@ pub(crate) enum Process {
 }
 
 impl Process {
-    /// Takes a step of the closing ladder. (The driver closes stdin.)
+    /// Takes a step to end the CLI. (The driver closes stdin.)
     pub(crate) fn stop(&mut self, stop: Stop) {
         match self {
             Process::Supervised(supervised) => supervised.stop(stop),
@@ -128,7 +119,7 @@ impl Process {
     }
 
     /// Waits until no process of the session is left. Cancel-safe.
-    pub(crate) async fn exited(&mut self) -> Ending {
+    pub(crate) async fn exited(&mut self) -> ProcessEnd {
         match self {
             Process::Supervised(supervised) => supervised.exited().await,
             Process::Unsupervised(unsupervised) => unsupervised.exited().await,
@@ -136,7 +127,8 @@ impl Process {
     }
 }
 
-/// Classifies the system's error on a start: the program is at fault, or the system.
+/// Turns the error of a failed start into a [`StartError`]: `program` creates it if the executable is missing or
+/// unusable.
 fn start_error(error: io::Error, program: impl FnOnce(io::Error) -> StartError) -> StartError {
     // Missing, not permitted, not a program of this machine.
     let of_program = [Errno::NOENT, Errno::ACCESS, Errno::NOEXEC].map(|errno| Some(errno.raw_os_error()));
@@ -149,8 +141,8 @@ fn start_error(error: io::Error, program: impl FnOnce(io::Error) -> StartError) 
     }
 }
 
-/// Kills every process with this mark until none is left, and returns how many remain. A process in an uninterruptible
-/// wait (on a lost disk, for example) is given up after a while.
+/// Kills the session's processes, found by their mark, repeatedly until none is left or five seconds have passed.
+/// Returns how many are left: a process in an uninterruptible wait (on a lost disk, for example) cannot be killed.
 async fn kill_session_processes(mark: &str) -> u32 {
     let mut left = 0;
     for _ in 0..SWEEPS_MAX {
@@ -185,6 +177,7 @@ struct Plan {
     arguments: Vec<OsString>,
     directory: PathBuf,
     environment: BTreeMap<OsString, OsString>,
+    /// Names the environment variable by which the session's processes are found.
     mark: String,
     folder: PrivateFolder,
     lock: Option<Arc<File>>,

@@ -12,8 +12,9 @@ use crate::driver::{Envelope, WaitsFor};
 use crate::options::Options;
 use crate::sink::Events;
 
-/// Sends one prompt in a session of its own. The stream of events ends when the answer is complete and no process of
-/// the session is left.
+/// Starts a session, sends one prompt, and returns a stream of events: call [`Query::next`] until it returns `None`.
+///
+/// The session closes by itself when the answer is complete. Dropping the [`Query`] terminates the session.
 pub async fn query(prompt: impl Into<Prompt>, options: Options) -> Result<Query, ConnectError> {
     let (client, events) = Client::connect(options).await?;
     let close = client.reserve();
@@ -27,7 +28,7 @@ pub async fn query(prompt: impl Into<Prompt>, options: Options) -> Result<Query,
     }
 }
 
-/// The events of one prompt.
+/// The events of one prompt, and its session.
 #[derive(Debug)]
 pub struct Query {
     client: Client,
@@ -37,17 +38,21 @@ pub struct Query {
 }
 
 impl Query {
-    /// Returns the next event, or `None` when the answer is complete and the session has ended.
+    /// Returns the next event, or `None` when the answer is complete and no process of the session is left.
+    /// Cancel-safe: it can be dropped in `tokio::select!` without losing an event.
     pub async fn next(&mut self) -> Option<Event> {
         std::future::poll_fn(|context| self.poll(context)).await
     }
 
-    /// Answers an ask. Asks arrive only if the options request them.
+    /// Answers an ask. Permissions, questions, plans, hooks and tool calls are asked only if the options request them.
+    /// A form of an MCP server, also one in the user's settings, is asked unless the options have
+    /// [`crate::PermissionPrompts::DenyAll`]; answer it with [`Answer::Decline`] if the program cannot show forms.
     pub async fn answer(&self, ask: AskId, answer: Answer) -> Result<(), CommandError> {
         self.client.answer(ask, answer).await
     }
 
-    /// Interrupts the turn, which ends the query.
+    /// Interrupts the turn, which ends the query. Call it in a branch of `tokio::select!` beside [`Query::next`], and
+    /// then call `next` until it returns `None`.
     pub async fn interrupt(&self) -> Result<InterruptReceipt, RequestError> {
         self.client.interrupt().await
     }

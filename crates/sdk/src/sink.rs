@@ -18,7 +18,7 @@ const LAST_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// How many events an empty queue may have room for: those of one read of the CLI.
 const EMPTY_EVENTS_MAX: usize = 4096;
 
-/// Receives the events of a session. The session calls it and never waits for it.
+/// Receives the events of a session. The session's task calls it and never waits for it.
 pub trait Sink: Send {
     /// Receives an event.
     fn emit(&mut self, event: Event);
@@ -30,19 +30,20 @@ pub trait Sink: Send {
     /// counted.
     fn begin_closing(&mut self);
 
-    /// Does background work; ready when it changed a result of the methods below.
+    /// Does background work. Ready when another method of this trait may now return something else.
     fn poll_work(&mut self, _context: &mut Context<'_>) -> Poll<()> {
         Poll::Pending
     }
 
-    /// Whether every event is stored. Called before a command is handled, so it may check the storage.
-    fn has_stored_all(&mut self) -> bool {
+    /// Checks the storage, may repair it, and returns whether every event is stored. Called before a command is
+    /// handled.
+    fn verify_storage(&mut self) -> bool {
         true
     }
 
-    /// Whether an event still waits to be stored. Called after every event, so it must be cheap. Until then, the lines
-    /// that the event causes are not written to the CLI, and commands are not acknowledged.
-    fn waits_for_storage(&self) -> bool {
+    /// Whether an event still waits to be stored. Called after every event, so it must be cheap. While it does, the
+    /// lines that the event causes are not written to the CLI, and commands are not acknowledged.
+    fn is_storage_blocked(&self) -> bool {
         false
     }
 
@@ -69,12 +70,12 @@ impl<S: Sink> Sink for &mut S {
         S::poll_work(self, context)
     }
 
-    fn has_stored_all(&mut self) -> bool {
-        S::has_stored_all(self)
+    fn verify_storage(&mut self) -> bool {
+        S::verify_storage(self)
     }
 
-    fn waits_for_storage(&self) -> bool {
-        S::waits_for_storage(self)
+    fn is_storage_blocked(&self) -> bool {
+        S::is_storage_blocked(self)
     }
 
     fn refusal_of(&self, command: &Command) -> Option<Refusal> {
@@ -96,8 +97,9 @@ pub(crate) struct EventQueue {
 
 /// The events of a session, in order. The stream ends with the session.
 ///
-/// Keep reading: when more than 2 MiB wait, the CLI is no longer read, and its answers to requests do not arrive
-/// either. (Closing still works.) Dropping this discards the events; the session continues.
+/// Keep reading: when more than 2 MiB wait, Watari no longer reads the CLI's output, so that the CLI's answers to
+/// requests do not arrive either. See [`crate::Client`]. (Closing still works.) Dropping this discards the events; the
+/// session continues.
 #[derive(Debug)]
 pub struct Events {
     shared: Arc<Mutex<Queue>>,
@@ -108,7 +110,7 @@ struct Queue {
     events: VecDeque<(Event, usize)>,
     bytes: usize,
     is_closed: bool,
-    hurries: bool,
+    is_closing: bool,
     dropped: u64,
     has_no_reader: bool,
     reader: Option<Waker>,
@@ -130,7 +132,7 @@ impl Sink for EventQueue {
             return;
         }
         let is_last = matches!(event, Event::CliExited { .. });
-        if queue.hurries && queue.bytes >= LAST_BYTES_MAX && !is_last {
+        if queue.is_closing && queue.bytes >= LAST_BYTES_MAX && !is_last {
             queue.dropped += 1;
             return;
         }
@@ -146,7 +148,7 @@ impl Sink for EventQueue {
 
     fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let mut queue = lock(&self.shared);
-        if queue.bytes < WAITING_BYTES_MAX || queue.hurries {
+        if queue.bytes < WAITING_BYTES_MAX || queue.is_closing {
             return Poll::Ready(());
         }
         queue.writer = Some(context.waker().clone());
@@ -154,7 +156,7 @@ impl Sink for EventQueue {
     }
 
     fn begin_closing(&mut self) {
-        lock(&self.shared).hurries = true;
+        lock(&self.shared).is_closing = true;
     }
 }
 
@@ -169,7 +171,8 @@ impl Drop for EventQueue {
 }
 
 impl Events {
-    /// Returns the next event, or `None` when the session has ended. Cancel-safe.
+    /// Returns the next event, or `None` when the session has ended. Cancel-safe: it can be dropped in `tokio::select!`
+    /// without losing an event.
     pub async fn next(&mut self) -> Option<Event> {
         std::future::poll_fn(|context| self.poll(context)).await
     }

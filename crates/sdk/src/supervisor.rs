@@ -17,16 +17,18 @@ use std::path::PathBuf;
 
 pub(crate) use talk::{Order, Report, Reports, SpawnRequest, send_spawn_request};
 
-/// The program that supervises a session: it terminates the session's process tree.
+/// The program that supervises a session: a second process that terminates the session's process tree, even if this
+/// program is killed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Supervisor {
-    /// None: the session's processes are found and killed when it is closed or dropped, but not when this program is
-    /// killed.
+    /// None: this program itself finds and kills the session's processes when the session is closed or dropped. If this
+    /// program is killed, they stay.
     #[default]
     None,
-    /// This program, started again: its `main` must begin with [`Supervisor::run_if_supervisor`].
+    /// This program, started a second time: its `main` must begin with [`Supervisor::run_if_supervisor`]. A test has no
+    /// `main` of its own: use another variant there.
     ThisProgram,
-    /// Another program that begins with [`Supervisor::run_if_supervisor`], such as `watari`.
+    /// Another program whose `main` begins with [`Supervisor::run_if_supervisor`], such as `watari`.
     Program(PathBuf),
 }
 
@@ -34,12 +36,13 @@ pub enum Supervisor {
 pub(crate) const SUPERVISOR_ARGUMENT: &str = "__supervisor";
 
 impl Supervisor {
-    /// Runs the supervisor and exits the process, if this program was started as a supervisor; otherwise returns
-    /// immediately. Call it first in `main`, before any thread is started.
+    /// Runs the supervisor and exits the process, if Watari started this program as a supervisor; otherwise returns
+    /// immediately. Call it first in `main`, before any thread is started: `#[tokio::main]` starts threads, so it must
+    /// be on another function.
     pub fn run_if_supervisor() {
         let mut arguments = std::env::args_os().skip(1);
         if arguments.next().is_some_and(|argument| argument == SUPERVISOR_ARGUMENT) && arguments.next().is_none() {
-            life::live();
+            life::run_and_exit();
         }
     }
 }

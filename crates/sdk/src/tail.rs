@@ -1,6 +1,6 @@
 //! The last bytes of the CLI's stderr.
 
-/// How many bytes are kept. The CLI can write megabytes; the reason for an exit is at the end.
+/// How many bytes are stored. The CLI can write megabytes; the reason for an exit is at the end.
 const KEPT_BYTES: usize = 8 * 1024;
 
 /// The last bytes of everything that was pushed.
@@ -15,7 +15,7 @@ impl Tail {
         }
     }
 
-    /// Returns the kept bytes as text that a terminal can show: control characters other than line ends are escaped.
+    /// Returns the stored bytes as text that a terminal can show: control characters other than line ends are escaped.
     pub(crate) fn text(&self) -> String {
         let start = self.0.len().saturating_sub(KEPT_BYTES);
         let text = String::from_utf8_lossy(&self.0[start..]);

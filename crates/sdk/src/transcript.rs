@@ -19,7 +19,7 @@ use crate::files::TRANSCRIPT;
 use crate::sink::Sink;
 use crate::threads::{self, Beside};
 
-/// How much of a transcript is read at once. A longer entry is skipped.
+/// How much of a transcript is read in one call. A longer entry is skipped.
 const CHUNK_BYTES: usize = 4 * 1024 * 1024;
 
 /// Passes events on, and reads the transcript after each turn, in another thread.
@@ -211,12 +211,12 @@ impl<S: Sink> Sink for TranscriptWatch<S> {
         self.sink.poll_work(context)
     }
 
-    fn has_stored_all(&mut self) -> bool {
-        self.sink.has_stored_all()
+    fn verify_storage(&mut self) -> bool {
+        self.sink.verify_storage()
     }
 
-    fn waits_for_storage(&self) -> bool {
-        self.sink.waits_for_storage()
+    fn is_storage_blocked(&self) -> bool {
+        self.sink.is_storage_blocked()
     }
 
     fn refusal_of(&self, command: &Command) -> Option<Refusal> {

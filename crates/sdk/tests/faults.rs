@@ -95,7 +95,7 @@ async fn a_cli_that_is_not_found_is_reported_with_the_searched_directories() {
     let fake = Fake::new("");
     let environment = Environment::only([("PATH".to_owned(), format!("{0}/a:{0}/b", fake.path().display()))]);
     let refusal = fake.refusal(Options { claude: None, environment, ..fake.options() }).await;
-    insta::assert_snapshot!(refusal, @"Claude Code CLI not found: looked for `claude` in <folder>/a, <folder>/b, /usr/local/bin, /opt/homebrew/bin; install it with `npm install -g @anthropic-ai/claude-code`, or give its path");
+    insta::assert_snapshot!(refusal, @"Claude Code CLI not found: looked for `claude` in <folder>/a, <folder>/b, /usr/local/bin, /opt/homebrew/bin; install it with `npm install -g @anthropic-ai/claude-code`, or set its path (--claude, or Options::claude in Rust)");
 }
 
 #[tokio::test]

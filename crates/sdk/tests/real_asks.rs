@@ -1,4 +1,4 @@
-//! Asks of the real CLI: several at once, questions, plans, forms, and their withdrawal.
+//! Asks of the real CLI: several at the same time, questions, plans, forms, and their withdrawal.
 
 #![allow(
     clippy::unwrap_used,
@@ -14,7 +14,8 @@ use std::collections::BTreeMap;
 use common::{Room, Talk, summarize};
 use serde_json::json;
 use watari_sdk::{
-    Answer, AskId, AskKind, AskResolution, Event, Hook, HookOutput, McpServers, Options, RawJson, Request, TurnEnding,
+    Answer, AskId, AskKind, AskResolution, Event, Hook, HookOutput, McpServers, Options, PermissionPrompts, RawJson,
+    Request, TurnEnding,
 };
 use watari_testkit::Reply;
 
@@ -186,7 +187,9 @@ while read -r line; do
 done
 "#;
 
-async fn greeted(answer: Answer) -> String {
+/// Answers the form of a server's tool, in a session that decides about permissions like this, and returns the tool's
+/// result.
+async fn greeted(answer: Answer, permission_prompts: PermissionPrompts) -> String {
     let room = Room::with_replies([Reply::tool_use("toolu_1", "mcp__el__greet", json!({})), Reply::text("done")]).await;
     let server = room.sandbox.root().join("server.sh");
     std::fs::write(&server, ASKING_SERVER).unwrap();
@@ -194,7 +197,8 @@ async fn greeted(answer: Answer) -> String {
     let options = Options {
         mcp_servers: McpServers::Inline(BTreeMap::from([("el".to_owned(), RawJson::from(config))])),
         allowed_tools: vec!["mcp__el__greet".into()],
-        ..room.asking_options()
+        permission_prompts,
+        ..room.options()
     };
     let mut talk = Talk::connect(options).await;
     talk.client.send("greet").await.unwrap();
@@ -213,12 +217,19 @@ async fn greeted(answer: Answer) -> String {
 
 #[tokio::test]
 async fn a_form_is_submitted_declined_or_dismissed() {
-    let submitted = greeted(Answer::Submit(RawJson::from(json!({"name": "Ada"})))).await;
+    let asking = || PermissionPrompts::Ask { answer_within: None };
+    let submitted = greeted(Answer::Submit(RawJson::from(json!({"name": "Ada"}))), asking()).await;
     assert!(submitted.contains("accept Ada"), "{submitted}");
-    let declined = greeted(Answer::Decline).await;
+    let declined = greeted(Answer::Decline, asking()).await;
     assert!(declined.contains("decline"), "{declined}");
-    let dismissed = greeted(Answer::Dismiss).await;
+    let dismissed = greeted(Answer::Dismiss, asking()).await;
     assert!(dismissed.contains("cancel"), "{dismissed}");
+}
+
+#[tokio::test]
+async fn a_form_is_asked_even_in_a_session_that_is_not_asked_for_permissions() {
+    let declined = greeted(Answer::Decline, PermissionPrompts::CliDefault).await;
+    assert!(declined.contains("decline"), "{declined}");
 }
 
 /// A request can run a tool too. The CLI runs it immediately, unless the request makes it ask first.

@@ -93,8 +93,8 @@ impl Conversation {
     }
 }
 
-/// The events of each kind, in order. The CLI does several things at once, so the order of different kinds differs from
-/// run to run.
+/// The events of each kind, in order. The CLI does several things at the same time, so the order of different kinds
+/// differs from run to run.
 fn strands(events: &[Event]) -> Vec<String> {
     const OF_SESSION: &[&str] = &["ready", "session", "prompt", "turn", "became", "ended"];
     /// Events whose number differs from run to run.

@@ -159,13 +159,16 @@ async fn flags_that_name_a_stored_session_are_taken() {
     let (user, assistant) = stored_entries(&room, &session);
     for (name, session) in [
         ("resume", StartFrom::Resume(session.clone())),
-        ("resume at", StartFrom::ResumeAt { session: session.clone(), entry: assistant[0].clone(), erase_turn: None }),
+        (
+            "resume at",
+            StartFrom::ResumeAt { session: session.clone(), entry: assistant[0].clone(), dropped_turn: None },
+        ),
         (
             "resume at and drop",
             StartFrom::ResumeAt {
                 session: session.clone(),
                 entry: assistant[0].clone(),
-                erase_turn: Some(user[1].clone()),
+                dropped_turn: Some(user[1].clone()),
             },
         ),
         ("fork", StartFrom::Fork { from: session.clone(), into: None }),

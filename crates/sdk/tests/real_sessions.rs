@@ -125,7 +125,7 @@ async fn an_id_that_is_in_use_is_a_clear_error() {
     let room = Room::with_replies([Reply::text("hello")]).await;
     converse(with(&room, StartFrom::NewWithId(id(ID))), "hi").await;
     let error = Client::connect(with(&room, StartFrom::NewWithId(id(ID)))).await.unwrap_err().to_string();
-    insta::assert_snapshot!(error, @"the session id 0f0e0d0c-0b0a-4908-8706-050403020100 is already in use; resume that session, or choose another id");
+    insta::assert_snapshot!(error, @"the session id 0f0e0d0c-0b0a-4908-8706-050403020100 is already in use; resume that conversation, or choose another id");
     assert_eq!(watari_testkit::processes::marked(room.marker()), []);
 }
 
@@ -133,7 +133,7 @@ async fn an_id_that_is_in_use_is_a_clear_error() {
 async fn an_unknown_id_is_a_clear_error() {
     let room = Room::with_replies([Reply::text("hello")]).await;
     let error = Client::connect(with(&room, StartFrom::Resume(id(ID)))).await.unwrap_err().to_string();
-    insta::assert_snapshot!(error, @"there is no session 0f0e0d0c-0b0a-4908-8706-050403020100 to resume in this working directory; check the id and the directory (a session without messages is not stored: start a new one)");
+    insta::assert_snapshot!(error, @"there is no conversation 0f0e0d0c-0b0a-4908-8706-050403020100 to resume in this working directory; check the id and the directory (a conversation without messages is not stored: start a new one)");
     assert_eq!(watari_testkit::processes::marked(room.marker()), []);
 }
 

@@ -399,7 +399,7 @@ async fn a_conversation_goes_on_from_an_earlier_point() {
     }
     talk.client.close().await;
     // A prompt has the same id in the stored conversation.
-    let at = StartFrom::ResumeAt { session: session.unwrap(), entry: entries[0].clone(), erase_turn: None };
+    let at = StartFrom::ResumeAt { session: session.unwrap(), entry: entries[0].clone(), dropped_turn: None };
     let mut talk = Talk::connect(Options { start_from: at, ..room.options() }).await;
     talk.client.send("a capybara").await.unwrap();
     talk.until_idle().await;

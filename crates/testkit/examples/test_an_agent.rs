@@ -1,9 +1,14 @@
-//! A small agent and its test. The agent has Claude look at a folder and says in one line what is there; in the test a
-//! script answers in place of the model, so it needs no key and no network.
+//! A small agent and its test. The agent has Claude look at a folder and says in one line what is there. In the test, a
+//! script answers in place of the model, so it needs no API key and no network. It does need a Claude Code: the
+//! `claude` on the PATH, or `Options::claude`.
 //!
 //! ```text
 //! cargo run -p watari-testkit --example test_an_agent
 //! ```
+//!
+//! In your own program, add `watari-testkit = { path = "../watari/crates/testkit" }` to the `[dev-dependencies]`, and
+//! write `#[tokio::test]` instead of a `main`. A test has no `main` that could begin with `run_if_supervisor`, so use
+//! `Supervisor::None` there, or `Supervisor::Program` with the path of `watari`.
 
 use std::error::Error;
 use std::io::Write;
@@ -14,21 +19,31 @@ use serde_json::{Value, json};
 use watari_sdk::{Environment, Event, Options, SettingSource, Supervisor, TurnEnding, query};
 use watari_testkit::{Reply, Sandbox, Script, StubApi};
 
+fn main() -> Result<(), Box<dyn Error>> {
+    // Must be the first call. Watari starts this program a second time, as the supervisor: the process that terminates
+    // Claude Code if this one dies. In that second process, this call does not return.
+    Supervisor::run_if_supervisor();
+    test()
+}
+
 /// The agent: what is in this folder, in one line.
 async fn summarize(folder: &Path, options: Options) -> Result<String, Box<dyn Error>> {
     let options = Options { cwd: Some(folder.to_owned()), allowed_tools: vec!["Bash(ls)".to_owned()], ..options };
-    let mut answer = query("Look at this folder and say in one line what is in it.", options).await?;
+    let mut events = query("Look at this folder and say in one line what is in it.", options).await?;
     let mut summary = Err("there was no answer".to_owned());
-    while let Some(event) = answer.next().await {
+    while let Some(event) = events.next().await {
         if let Event::TurnFinished { outcome, .. } = event {
-            let text = outcome.result.unwrap_or(outcome.subtype);
             summary = match outcome.ending {
-                TurnEnding::Completed => Ok(text.lines().next().unwrap_or_default().to_owned()),
-                TurnEnding::Interrupted | TurnEnding::Failed(_) => Err(text),
+                TurnEnding::Completed => Ok(first_line(&outcome.result.unwrap_or_default())),
+                TurnEnding::Interrupted | TurnEnding::Failed(_) => Err(outcome.error_text()),
             };
         }
     }
     Ok(summary?)
+}
+
+fn first_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().to_owned()
 }
 
 /// Its test: what the tool finds must reach the model, and an API that fails must be an error.
@@ -40,7 +55,8 @@ async fn test() -> Result<(), Box<dyn Error>> {
     for name in ["milk.txt", "bread.txt"] {
         std::fs::write(sandbox.cwd().join(name), "two")?;
     }
-    // Nothing of the developer's own: not the environment, not the home folder, nor what stands in the folders above.
+    // The CLI must not see anything of the developer. It gets only the sandbox's environment, so `User` means the
+    // settings in the sandbox's empty home folder. It reads no project settings, also none of the folders above.
     let options = Options {
         setting_sources: Some(vec![SettingSource::User]),
         environment: Environment::only(sandbox.environment()),
@@ -50,6 +66,7 @@ async fn test() -> Result<(), Box<dyn Error>> {
     let limit = Duration::from_secs(60);
     let mut stdout = std::io::stdout().lock();
 
+    // The first `?` is for the time limit, the second for the agent's own error.
     let summary = tokio::time::timeout(limit, summarize(sandbox.cwd(), options.clone())).await??;
     writeln!(stdout, "the agent said: {summary}")?;
     ensure(summary == "Two notes.", "the agent must say the first line of the answer")?;
@@ -67,7 +84,7 @@ async fn test() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What this tool call found, as a request tells it to the model.
+/// Returns the result of a tool use, as a call of the model contains it.
 fn tool_result<'a>(call: &'a Value, id: &str) -> Option<&'a str> {
     let messages = call["messages"].as_array().into_iter().flatten();
     let mut blocks = messages.filter_map(|message| message["content"].as_array()).flatten();
@@ -76,10 +93,4 @@ fn tool_result<'a>(call: &'a Value, id: &str) -> Option<&'a str> {
 
 fn ensure(holds: bool, what: &str) -> Result<(), String> {
     if holds { Ok(()) } else { Err(what.to_owned()) }
-}
-
-fn main() -> Result<(), Box<dyn Error>> {
-    // First of all: this program is also the keeper of its own sessions.
-    Supervisor::run_if_supervisor();
-    test()
 }

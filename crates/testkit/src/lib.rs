@@ -1,5 +1,5 @@
 //! Tools for tests of Watari: a stub of the Messages API, a fake CLI, a sandbox for the real CLI, and queries of the
-//! process table.
+//! process table. `examples/test_an_agent.rs` shows how a program that uses `watari-sdk` is tested with them.
 
 pub mod claude;
 pub mod fake_claude;

@@ -184,7 +184,7 @@ impl Stream {
     }
 }
 
-/// The file of the record. Each line is written at once.
+/// The file of the record. Each line is written immediately.
 #[derive(Debug, Clone)]
 struct Notes {
     start: Instant,

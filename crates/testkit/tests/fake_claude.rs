@@ -237,16 +237,16 @@ fn every_line_and_every_answer_is_logged() {
 
 #[test]
 fn a_malformed_line_ends_it() {
-    let mut told = Vec::new();
+    let mut results = Vec::new();
     for line in [
         "{\"type\":",
         r#"{"type":"user","message":{"role":"assistant"}}"#,
         r#"{"type":"control_request","request_id":"r1"}"#,
     ] {
         let said = play("prompt", &[String::new(), "17".to_owned(), r#"{"type":"new"}"#.to_owned(), line.to_owned()]);
-        told.push(format!("{}\n{}", said.transcript(), said.log.lines().last().unwrap()));
+        results.push(format!("{}\n{}", said.transcript(), said.log.lines().last().unwrap()));
     }
-    insta::assert_snapshot!(told.join("\n"), @r#"
+    insta::assert_snapshot!(results.join("\n"), @r#"
     stderr: fake-claude: a line of 8 bytes on stdin is not JSON: EOF while parsing a value at line 1 column 8
     exit 1
     {"bad":"{\"type\":"}
@@ -371,14 +371,14 @@ fn the_deaf_hear_and_the_mute_do_not_say_hello() {
 
 #[test]
 fn the_session_is_named_by_a_flag_or_a_variable() {
-    let mut told = Vec::new();
+    let mut results = Vec::new();
     for flags in [&[][..], &["--verbose", "--resume=from-resume"], &["--session-id=from-flag"]] {
         let fake =
             Fake::start_with("noise $SESSION", |command| command.args(flags).env("FAKE_CLAUDE_SESSION_ID", "from-env"));
-        told.push(fake.rest().transcript());
+        results.push(fake.rest().transcript());
     }
-    told.push(Fake::start_with("stall", |command| command.arg("--version")).rest().transcript());
-    insta::assert_snapshot!(told.join("\n"), @"
+    results.push(Fake::start_with("stall", |command| command.arg("--version")).rest().transcript());
+    insta::assert_snapshot!(results.join("\n"), @"
     ? from-env
     exit 0
     ? from-resume
@@ -414,12 +414,12 @@ fn a_bad_script_is_told_with_its_line_and_its_word() {
         "exit 256",
         "signal",
     ];
-    let told: Vec<String> = scripts.iter().map(|script| play(script, &[]).transcript()).collect();
+    let results: Vec<String> = scripts.iter().map(|script| play(script, &[]).transcript()).collect();
     let missing = Fake::start_with("", |command| command.env("FAKE_CLAUDE_SCRIPT", "/no/such/script")).rest();
     let unset = Fake::start_with("", |command| command.env_remove("FAKE_CLAUDE_SCRIPT")).rest();
-    let told =
-        format!("{}\n{}\n{}", told.join("\n").replace("\nexit 64", ""), missing.transcript(), unset.transcript());
-    insta::assert_snapshot!(told, @r#"
+    let results =
+        format!("{}\n{}\n{}", results.join("\n").replace("\nexit 64", ""), missing.transcript(), unset.transcript());
+    insta::assert_snapshot!(results, @r#"
     stderr: fake-claude: <folder>/script:4: promt: unknown step
     stderr: fake-claude: <folder>/script:2: mute: it can only be the first step
     stderr: fake-claude: <folder>/script:1: await: no earlier step sends `a`
@@ -449,9 +449,9 @@ fn a_bad_script_is_told_with_its_line_and_its_word() {
 
 #[test]
 fn it_ends_as_it_is_told() {
-    let told = ["exit 7", "text hi\nkill", "wait line", "wait interrupt", "pause 1\nraw 7b\nexit 0"];
-    let told = told.map(|script| play(script, &[]).transcript());
-    insta::assert_snapshot!(told.join("\n"), @r#"
+    let results = ["exit 7", "text hi\nkill", "wait line", "wait interrupt", "pause 1\nraw 7b\nexit 0"];
+    let results = results.map(|script| play(script, &[]).transcript());
+    insta::assert_snapshot!(results.join("\n"), @r#"
     exit 7
     stream_event "message_start"
     stream_event "content_block_start" 0 {"text":"","type":"text"}
@@ -471,14 +471,14 @@ fn it_ends_as_it_is_told() {
 #[test]
 fn a_line_is_waited_for_whatever_it_is() {
     let mut fake = Fake::start("wait line\nnoise one\nwait line\nnoise two\nwait line");
-    let mut told = Vec::new();
+    let mut results = Vec::new();
     for line in [request("r1", "initialize"), prompt("hi")] {
         fake.say(&line);
-        told.push(fake.line());
+        results.push(fake.line());
     }
-    told.push(fake.line());
-    let told = told.iter().map(|line| brief(line)).collect::<Vec<_>>().join("\n");
-    insta::assert_snapshot!(told, @r#"
+    results.push(fake.line());
+    let results = results.iter().map(|line| brief(line)).collect::<Vec<_>>().join("\n");
+    insta::assert_snapshot!(results, @r#"
     control_response "r1" initialized
     ? one
     ? two

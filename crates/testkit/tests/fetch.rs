@@ -24,11 +24,11 @@ async fn fetched_by(npm: &str) -> String {
 }
 
 async fn told_by(npms: &[&str]) -> String {
-    let mut told = Vec::new();
+    let mut results = Vec::new();
     for npm in npms {
-        told.push(fetched_by(npm).await);
+        results.push(fetched_by(npm).await);
     }
-    told.join("\n")
+    results.join("\n")
 }
 
 async fn outcome_in(room: Room) -> String {
@@ -40,11 +40,11 @@ async fn outcome_in(room: Room) -> String {
 #[tokio::test]
 async fn newer_and_older_versions_are_installed_and_found_again_without_npm() {
     let room = Room::new("case $9 in *@2.1.42) package 2.1.42; script true;; *) package 2.1.325; native true;; esac");
-    let mut told = Vec::new();
+    let mut results = Vec::new();
     for word in ["2.1.325", "2.1.42", "2.1.325", "2.1.42"] {
-        told.push(room.fetch(word).await);
+        results.push(room.fetch(word).await);
     }
-    insta::assert_snapshot!(told.join("\n"), @"
+    insta::assert_snapshot!(results.join("\n"), @"
     2.1.325 was installed: <room>/cache/claude-code/2.1.325/claude
     2.1.42 was installed: <room>/cache/claude-code/2.1.42/claude
     2.1.325 was there: <room>/cache/claude-code/2.1.325/claude
@@ -164,7 +164,7 @@ async fn a_program_that_does_not_start_is_not_taken() {
     insta::assert_snapshot!(fetched_by(foreign).await, @"error: Claude Code 2.1.325 was installed and does not start, so it was removed again: No such file or directory (os error 2); an older version needs node on the PATH, and every version needs a supported system");
 }
 
-/// The clock stands still and jumps when there is nothing else to wait for.
+/// The clock is tokio's paused one: it jumps when there is nothing else to wait for.
 #[tokio::test(start_paused = true)]
 async fn a_program_that_says_nothing_for_a_minute_is_not_taken() {
     let room = Room::new("package 2.1.325; native 'sleep 1000'");
@@ -196,9 +196,9 @@ async fn two_at_once_do_not_disturb_one_another() {
         gate.let_go_on(2);
     };
     let (one, other, ()) = tokio::join!(room.fetch("2.1.325"), room.fetch("latest"), both_are_at_work);
-    let mut told = [one, other];
-    told.sort();
-    insta::assert_snapshot!(told.join("\n"), @"
+    let mut results = [one, other];
+    results.sort();
+    insta::assert_snapshot!(results.join("\n"), @"
     2.1.325 was installed: <room>/cache/claude-code/2.1.325/claude
     2.1.325 was there: <room>/cache/claude-code/2.1.325/claude
     ");

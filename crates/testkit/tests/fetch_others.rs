@@ -73,13 +73,13 @@ async fn a_cli_that_another_user_could_have_replaced_is_not_taken_from_the_cache
             chown(file, Some(ANOTHER_USER), None).unwrap();
         }),
     ];
-    let mut told = Vec::new();
+    let mut results = Vec::new();
     for (what, attack) in attacks {
         let (room, version, program) = with_install().await;
         attack(&room, &version, &program);
-        told.push(format!("{what}: {}", room.fetch("2.1.325").await));
+        results.push(format!("{what}: {}", room.fetch("2.1.325").await));
     }
-    insta::assert_snapshot!(told.join("\n"), @"
+    insta::assert_snapshot!(results.join("\n"), @"
     cache of another user: error: cannot run Claude Code from the cache: user 65534 can replace <room>/cache/claude-code/2.1.325: <room>/cache belongs to that user; revoke that permission, remove <room>/cache/claude-code/2.1.325, which may have been changed, and fetch it again, or set WATARI_CACHE to another folder of this user's
     folder of installs of another user: error: cannot run Claude Code from the cache: user 65534 can replace <room>/cache/claude-code/2.1.325: <room>/cache/claude-code belongs to that user; revoke that permission, remove <room>/cache/claude-code/2.1.325, which may have been changed, and fetch it again, or set WATARI_CACHE to another folder of this user's
     folder of installs that a group can write to: error: cannot run Claude Code from the cache: others can replace <room>/cache/claude-code/2.1.325: they can write to <room>/cache/claude-code (mode 775); revoke that permission, remove <room>/cache/claude-code/2.1.325, which may have been changed, and fetch it again, or set WATARI_CACHE to another folder of this user's
@@ -137,16 +137,16 @@ async fn nothing_is_installed_where_another_user_could_replace_it() {
             symlink(&theirs, cache).unwrap();
         }),
     ];
-    let mut told = Vec::new();
+    let mut results = Vec::new();
     for (what, attack) in attacks {
         let room = Room::new(INSTALLS);
         let ours = room.path().join("ours");
         fs::create_dir(&ours).unwrap();
         attack(&room.path().join("cache"), &ours);
-        told.push(format!("{what}: {}", room.fetch("2.1.325").await));
+        results.push(format!("{what}: {}", room.fetch("2.1.325").await));
         assert_eq!((room.calls(), room.installed()), (String::new(), Vec::<String>::new()), "{what}");
     }
-    insta::assert_snapshot!(told.join("\n"), @"
+    insta::assert_snapshot!(results.join("\n"), @"
     cache of another user: error: cannot install Claude Code into the cache: user 65534 can replace <room>/cache/claude-code: <room>/cache belongs to that user; set WATARI_CACHE to a folder of this user's, below folders of this user's or root's
     cache that everybody can write to: error: cannot install Claude Code into the cache: others can replace <room>/cache/claude-code: they can write to <room>/cache (mode 777); run `chmod go-w <room>/cache`, or set WATARI_CACHE to another folder
     link of another user to a folder of ours: error: cannot install Claude Code into the cache: user 65534 can replace <room>/cache/claude-code: <room>/cache belongs to that user; set WATARI_CACHE to a folder of this user's, below folders of this user's or root's

@@ -1,6 +1,6 @@
 //! What the real CLIs, the oldest and the pinned one, make of an API that fails: how often they ask, and what they say.
 //!
-//! In the tables the requests stand before the bar: `s` is for one that streams, `n` for one that does not. Behind it
+//! In the tables, the requests are before the bar: `s` is for one that streams, `n` for one that does not. Behind it
 //! are the messages of the CLI up to the result; a text in quotes is one of the script.
 
 // Nothing in it depends on the system.

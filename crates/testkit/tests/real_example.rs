@@ -33,7 +33,7 @@ async fn run(claude: &Path) -> Result<(Option<i32>, String)> {
 /// Cargo builds examples beside the tests.
 fn example() -> Result<PathBuf> {
     let test = std::env::current_exe()?;
-    let folder = test.parent().and_then(Path::parent).context("a test stands in a folder")?;
+    let folder = test.parent().and_then(Path::parent).context("a test is in a folder")?;
     Ok(folder.join("examples/test_an_agent"))
 }
 

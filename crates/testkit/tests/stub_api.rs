@@ -1,4 +1,4 @@
-//! The stub speaks the Messages API as the real one does, and keeps to its script.
+//! The stub speaks the Messages API as the real one does, and follows its script.
 
 mod http;
 

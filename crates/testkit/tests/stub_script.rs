@@ -23,7 +23,7 @@ async fn stub(text: &str) -> Result<StubApi> {
 }
 
 /// All that comes for one call, also if the connection is cut: the status, and the names of the events in the stream.
-async fn told(stub: &StubApi, streams: bool, prompt: &str) -> Result<String> {
+async fn received(stub: &StubApi, streams: bool, prompt: &str) -> Result<String> {
     let message = json!({"role": "user", "content": prompt});
     let call = json!({"model": "m", "stream": streams, "tools": [{"name": "Bash"}], "messages": [message]});
     let mut connection = send(stub, &request("POST", "/v1/messages", "", &call.to_string())).await?;
@@ -45,7 +45,7 @@ async fn a_fault_happens_at_its_point() -> Result<()> {
         for what in ["drop", "end", "error"] {
             let more = if what == "error" { ", type: overloaded_error" } else { "" };
             let script = format!("replies: [{{text: abcdefgh, fault: {{{what}: {{at: {at}{more}}}}}}}]");
-            seen.push(format!("{at} {what}: {}", told(&stub(&script).await?, true, "").await?));
+            seen.push(format!("{at} {what}: {}", received(&stub(&script).await?, true, "").await?));
         }
     }
     insta::assert_snapshot!(seen.join("\n"), @"
@@ -73,11 +73,11 @@ async fn a_stall_goes_on_and_what_is_put_in_comes_as_it_is() -> Result<()> {
     let mut seen = Vec::new();
     for at in ["before_headers", "before_start", "after_start", "in_block", "after_blocks", "before_stop"] {
         let stall = stub(&format!("replies: [{{text: abcdefgh, fault: {{stall: {{at: {at}, ms: 20}}}}}}]")).await?;
-        seen.push(format!("{at} stall: {}", told(&stall, true, "").await?));
+        seen.push(format!("{at} stall: {}", received(&stall, true, "").await?));
     }
     let insert =
         stub("replies: [{tool: Bash, fault: {insert: {at: in_block, text: \"event: odd\\ndata: {\\n\\n\"}}}]").await?;
-    seen.push(format!("insert: {}", told(&insert, true, "").await?));
+    seen.push(format!("insert: {}", received(&insert, true, "").await?));
     insta::assert_snapshot!(seen.join("\n"), @"
     before_headers stall: 200 message start start delta delta stop message delta message stop
     before_start stall: 200 message start start delta delta stop message delta message stop
@@ -101,7 +101,7 @@ async fn a_client_that_does_not_stream_sees_faults_in_its_own_way() -> Result<()
         "stall: {at: in_block, ms: 20}",
     ] {
         let stub = stub(&format!("replies: [{{text: whole, fault: {{{fault}}}}}]")).await?;
-        seen.push(format!("{fault}: {}", told(&stub, false, "").await?));
+        seen.push(format!("{fault}: {}", received(&stub, false, "").await?));
     }
     insta::assert_snapshot!(seen.join("\n"), @r#"
     error: {at: in_block, type: overloaded_error}: 529 {"error":{"message":"overloaded error","type":"overloaded_error"},"type":"error"}
@@ -173,7 +173,7 @@ side_calls: [{text: a title}]
         ("a2", "You are the scout: go."),
         ("a1", "You are the scout: go."),
         ("a3", "Do something."),
-        // An older CLI does not say who asks; the prompt tells.
+        // An older CLI does not identify a subagent, except in its prompt.
         ("", "You are the scout: go."),
         ("", "Do something."),
         ("", "You are the scout: go."),

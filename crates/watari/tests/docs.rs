@@ -35,12 +35,16 @@ fn the_schema_of_a_dialect_is_what_the_program_prints() {
 #[test]
 fn the_rules_for_files_are_those_by_which_they_are_opened() {
     let mut page = FILES_INTRODUCTION.to_owned();
-    page.push_str("\n## Files\n\n| what | where | mode | opened to | removed |\n|---|---|---|---|---|\n");
+    page.push_str("\n| what | where | mode | opened to | removed |\n|---|---|---|---|---|\n");
     for rule in FILES {
-        let mode = rule.mode.map_or("never created".to_owned(), |mode| format!("{mode:04o}"));
+        let mode = rule.mode.map_or("-".to_owned(), |mode| format!("{mode:04o}"));
         writeln!(page, "| {} | {} | {mode} | {} | {} |", rule.what, rule.place, rule.flags(), rule.removed).unwrap();
     }
-    page.push_str("\n## Folders and sockets\n\n| what | where | mode | checked | removed |\n|---|---|---|---|---|\n");
+    page.push_str(
+        "\n## Folders and sockets\n\nThe path to a folder is *safe* if every folder and link on it, from `/` down, \
+         belongs to this user or to the user root, and no other user can write to these folders, except to sticky ones \
+         such as `/tmp`.\n\n| what | where | mode | checked | removed |\n|---|---|---|---|---|\n",
+    );
     for (rule, mode) in FOLDERS.iter().map(|rule| (rule, FOLDER_MODE)).chain([(&SOCKET, 0o600)]) {
         writeln!(page, "| {} | {} | {mode:04o} | {} | {} |", rule.what, rule.place, rule.checked, rule.removed)
             .unwrap();
@@ -59,8 +63,13 @@ it is complete.
 - RUNTIME is `$XDG_RUNTIME_DIR/watari` or `STATE/run`.
 - CACHE is `$WATARI_CACHE`, `$XDG_CACHE_HOME/watari` or `~/.cache/watari`.
 - CLAUDE is `$CLAUDE_CONFIG_DIR` or `~/.claude`.
-- TMP is `/tmp` or `$TMPDIR`.
+- TMP is `$TMPDIR` or `/tmp`.
 - KEY is Watari's key of a session, SESSION_ID the CLI's id of its conversation, and NAME a generated name.
+
+## Files
+
+Unless the table says otherwise, Watari follows no symbolic link at the end of the path, opens only regular files, and
+opening never blocks. The mode is the one with which Watari creates the file; without a mode, Watari only opens it.
 ";
 
 #[test]

@@ -130,7 +130,7 @@ async fn a_conversation_has_one_driver_whatever_names_the_state_folder_and_the_c
     // What another folder of the CLI's has under this id is another conversation.
     let mut command = room.hosts.command(&["--resume", &id]);
     let (code, stderr) = end_of(&mut command.env("HOME", &elsewhere).spawn().unwrap()).await;
-    assert!(code == Some(1) && stderr.contains("there is no session"), "{code:?} {stderr}");
+    assert!(code == Some(1) && stderr.contains("there is no conversation"), "{code:?} {stderr}");
     host.stop().await;
     room.hosts.is_tidy();
 }

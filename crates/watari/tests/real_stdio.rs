@@ -179,7 +179,7 @@ async fn a_start_that_fails_says_only_why() {
             "Claude Code CLI not found: there is nothing at /nowhere/claude",
         ),
         (vec![], json!({"cwd": "/nowhere"}), "/nowhere does not exist"),
-        (vec![], json!({"resume": unknown}), "there is no session 33333333"),
+        (vec![], json!({"resume": unknown}), "there is no conversation 33333333"),
         (vec![], json!({"resume": "my title"}), "options.resume"),
         (vec![], json!({"permissionMode": "bypassPermissions"}), "--allow-bypass"),
     ] {

@@ -172,6 +172,6 @@ async fn a_call_of_a_clients_tool_never_reaches_another_server_of_its_name() {
     bridge.send(json!({"type": "register_tools", "tools": [{"name": "add"}]})).await;
     bridge.start("add", json!({"mcpServers": {"client": {"command": "true"}}})).await;
     let last = bridge.rest().await.pop().unwrap();
-    let why = "no MCP server may be called \"client\" beside tools of the program: that is the name of their server";
+    let why = "rename the MCP server \"client\": Watari uses that name for the server of the program's own tools";
     assert_eq!(last["message"], why);
 }

@@ -76,6 +76,16 @@ impl TurnOutcome {
     pub fn structured<T: serde::de::DeserializeOwned>(&self) -> Option<Result<T, serde_json::Error>> {
         self.structured_output.as_ref().map(|output| serde_json::from_str(output.as_str()))
     }
+
+    /// Returns why the turn did not complete, as text for a person: the result, else the CLI's errors, else the name of
+    /// the outcome. (Only some failures have a result.)
+    pub fn error_text(&self) -> String {
+        match &self.result {
+            Some(result) if !result.is_empty() => result.clone(),
+            _ if !self.errors.is_empty() => self.errors.join("; "),
+            _ => self.subtype.clone(),
+        }
+    }
 }
 
 /// How a turn ended.
@@ -223,4 +233,35 @@ pub enum Unanswered {
     Interrupt,
     /// A probe: a request that Watari sends after a long silence, to see whether the CLI still reacts.
     Probe,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_of_a_failed_turn_is_its_result_else_its_errors_else_its_subtype() {
+        let text = |result: Option<&str>, errors: &[&str]| {
+            let outcome = TurnOutcome {
+                ending: TurnEnding::Failed(Failure::Execution),
+                subtype: "error_during_execution".to_owned(),
+                terminal_reason: None,
+                result: result.map(str::to_owned),
+                errors: errors.iter().map(|&error| error.to_owned()).collect(),
+                structured_output: None,
+                deferred_tool: None,
+                permission_denials: RawJson::from("[]"),
+                usage: Usage::default(),
+                cost_usd: None,
+                total_cost_usd: 0.0,
+                duration_ms: 0.0,
+                num_turns: 0,
+                detail: RawJson::from("{}"),
+            };
+            outcome.error_text()
+        };
+        assert_eq!(text(Some("API Error: 529"), &["one"]), "API Error: 529");
+        assert_eq!(text(Some(""), &["one", "two"]), "one; two");
+        assert_eq!(text(None, &[]), "error_during_execution");
+    }
 }

@@ -60,7 +60,7 @@ mod tests {
     fn a_limit_of_no_turns_is_refused_because_the_cli_takes_it_for_none() {
         let limited = |turns| check(&Options { max_turns: Some(turns), ..Options::default() });
         assert!(limited(1).is_ok());
-        insta::assert_snapshot!(limited(0).unwrap_err(), @"a limit of 0 turns means no limit to the CLI: use 1 or more, or omit it");
+        insta::assert_snapshot!(limited(0).unwrap_err(), @"max_turns cannot be 0, which the CLI takes for no limit: use 1 or more, or omit it");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use watari_protocol::{DISABLE_BYPASS, RawJson, TOOL_SERVER, names_bypass};
 
 use super::{BadOption, allows_bypass};
-use crate::files::GIVEN;
+use crate::files::USER_CONFIG;
 use crate::options::{McpServers, Options, Settings};
 
 /// How long a file with MCP servers or settings may be.
@@ -151,7 +151,7 @@ fn from_cwd(options: &Options, path: &Path) -> PathBuf {
 }
 
 fn text_of(path: &Path) -> io::Result<String> {
-    let file = GIVEN.open(path)?;
+    let file = USER_CONFIG.open(path)?;
     let mut text = String::new();
     file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text)?;
     match text.len() as u64 > FILE_BYTES_MAX {
@@ -191,7 +191,7 @@ mod tests {
         let options =
             Options { mcp_servers: McpServers::File(path.clone()), tools_can_be_added: true, ..Options::default() };
         for (content, problem) in [
-            (r#"{"mcpServers":{"cl\u0069ent":{"command":"true"}}}"#, "no MCP server may be called \"client\""),
+            (r#"{"mcpServers":{"cl\u0069ent":{"command":"true"}}}"#, "rename the MCP server \"client\""),
             (r#"{"mcpServers":{"a":null}}"#, "the MCP server \"a\" must be an object"),
             ("nonsense", "expected ident"),
         ] {

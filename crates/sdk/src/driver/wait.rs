@@ -94,8 +94,8 @@ pub(super) async fn read_or_work(
     }
 }
 
-/// Reads the CLI's output. An empty pipe is waited for before it is read again, so that readers of events get their
-/// turn in between. When every process has exited, an empty pipe is an error and not waited for.
+/// Reads the CLI's output. Waits while the pipe is empty, which lets the readers of events run. Once every process has
+/// exited, nothing more can arrive: an empty pipe is then an error, which ends the reading.
 async fn read_some(pipe: &mut Option<pipe::Receiver>, lines: &mut Lines, has_exited: bool) -> io::Result<usize> {
     match pipe {
         Some(pipe) if has_exited => pipe.try_read_buf(lines.space()),

@@ -14,8 +14,7 @@ pub struct FolderRule {
 }
 
 /// What is checked of a permanent folder.
-const CHECKED: &str = "owned by this user, closed to others; every folder and link from the root to it is owned by this user or \
-                       root, and no other user can write to these folders (unless they are sticky)";
+const CHECKED: &str = "owned by this user, closed to others; the path to it is safe";
 
 /// Every rule for folders.
 pub const FOLDERS: [FolderRule; 6] = [
@@ -26,7 +25,7 @@ pub const FOLDERS: [FolderRule; 6] = [
         removed: "by the user",
     },
     FolderRule {
-        what: "locks of conversations; STATE/locks if this folder cannot be used",
+        what: "locks of conversations (if this folder cannot be used, they are in STATE/locks)",
         place: "CLAUDE/projects/.watari-locks",
         checked: CHECKED,
         removed: "by the user",
@@ -41,7 +40,7 @@ pub const FOLDERS: [FolderRule; 6] = [
         what: "private files of one CLI process",
         place: "RUNTIME/private/NAME",
         checked: CHECKED,
-        removed: "by the CLI's supervisor or owner when the CLI has exited; if both were killed, by the next start or `watari doctor`",
+        removed: "when the CLI has exited; if everything was killed, by the next start of Watari or by `watari doctor`",
     },
     FolderRule {
         what: "temporary files of `watari check` and of tests",
@@ -52,18 +51,16 @@ pub const FOLDERS: [FolderRule; 6] = [
     FolderRule {
         what: "CLIs fetched for `watari check`",
         place: "CACHE/claude-code",
-        checked: "every folder and link from the root to the program, and every file of its version, is owned by this user or \
-                  root, and no other user can write to it (unless it is a sticky folder); otherwise nothing is installed or run",
+        checked: "the path to the program is safe, and so is every file of its version; otherwise nothing is installed or run",
         removed: "by the user",
     },
 ];
 
 /// How sockets are created.
 pub const SOCKET: FolderRule = FolderRule {
-    what: "sockets of a session",
-    place: "RUNTIME/KEY.sock, RUNTIME/KEY.agent.sock, watari socket --socket PATH",
-    checked: "created with its mode; an existing socket is replaced only if this user owns it and no process listens on it, which is \
-              tested without blocking; its folder is checked like Watari's own, but others may read it and it may be sticky; only \
-              processes of this user can connect (checked with the peer's credentials)",
+    what: "sockets of a session: the native dialect, and that of docs/clients/socket.md (--socket PATH replaces its path)",
+    place: "RUNTIME/KEY.sock, RUNTIME/KEY.agent.sock",
+    checked: "an existing socket is replaced only if this user owns it and no process listens on it; the path to its folder is \
+              safe; only processes of this user can connect",
     removed: "by its host, or replaced by the next host",
 };

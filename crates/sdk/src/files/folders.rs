@@ -10,8 +10,8 @@ use rustix::fs::{Access, access};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
+use super::path_walk::{Require, WayError, walk};
 use super::users::is_this_user;
-use super::way::{Require, WayError, walk};
 
 /// The variable that locates the state folder; it takes precedence over `HOME`.
 pub const STATE_VARIABLE: &str = "XDG_STATE_HOME";

@@ -7,7 +7,7 @@ use rustix::io::Errno;
 
 use super::folders::{Trouble, nearest_existing};
 use super::make_folder;
-use super::way::{Require, WayError, walk};
+use super::path_walk::{Require, WayError, walk};
 
 /// Creates the folder of the installs, if it is missing, where no other user can replace it or its content.
 pub fn make_installs(folder: &Path) -> Result<(), Trouble> {

@@ -23,7 +23,7 @@ mod system {
 
     use rustix::fs::{FsWord, OFlags, fcntl_getfl, fstatfs};
 
-    use crate::files::{FileRule, GIVEN_INPUT, GIVEN_OUTPUT};
+    use crate::files::{FileRule, STANDARD_INPUT, STANDARD_OUTPUT};
 
     /// The file system of unnamed pipes.
     const PIPES: FsWord = 0x5049_5045;
@@ -32,11 +32,11 @@ mod system {
         if fstatfs(end)?.f_type != PIPES {
             return Err(io::ErrorKind::Unsupported.into());
         }
-        reopened(end, &GIVEN_INPUT, OFlags::WRONLY)
+        reopened(end, &STANDARD_INPUT, OFlags::WRONLY)
     }
 
     pub(super) fn reopened_output(end: BorrowedFd<'_>) -> io::Result<OwnedFd> {
-        reopened(end, &GIVEN_OUTPUT, OFlags::RDONLY)
+        reopened(end, &STANDARD_OUTPUT, OFlags::RDONLY)
     }
 
     /// Refuses a descriptor of the other end: the system would open this end through it, which this process was not

@@ -9,9 +9,9 @@ use std::path::Path;
 use rustix::fs::{CWD, Mode, OFlags, RawMode, openat};
 use rustix::io::Errno;
 
-use super::exact::set_mode_of;
+use super::modes::set_mode_of;
+use super::path_walk::{Require, WayError, walk};
 use super::users::is_this_user;
-use super::way::{Require, WayError, walk};
 
 /// How one kind of file is created and opened.
 #[derive(Debug, Clone, Copy)]
@@ -53,7 +53,8 @@ pub(super) enum Link {
     /// Every link on the way must be owned by this user or root, and the file by this user, without another hard link:
     /// other users must not choose the file that is written, or be able to read it.
     FollowedIfOurs,
-    Delivery,
+    /// Links are followed: the user or the system chose the path.
+    Any,
 }
 
 /// What may be at the path. Everything else is refused without blocking.
@@ -76,7 +77,7 @@ impl FileRule {
             return Err(describe(Errno::ISDIR, OFlags::empty()));
         }
         let file = match self.link {
-            Link::Refused | Link::Delivery => self.open_at(CWD, path, self.flags_to_open())?,
+            Link::Refused | Link::Any => self.open_at(CWD, path, self.flags_to_open())?,
             Link::FollowedIfOurs => self.open_walked(path)?,
         };
         self.check(&file).map(|()| file)
@@ -174,7 +175,8 @@ impl FileRule {
         Err(io::Error::other(format!("it is {what}, not a file")))
     }
 
-    /// Describes how it is opened, for the table in the docs.
+    /// Describes how it is opened, for the table in the docs. Most rules follow no symbolic link, accept regular files
+    /// only and never block, so the description names only what differs from that.
     pub fn flags(&self) -> String {
         let access = match self.access {
             Access::Read => "read",
@@ -189,18 +191,18 @@ impl FileRule {
             Create::Emptied => ", create, truncate",
         };
         let link = match self.link {
-            Link::Refused => ", no symbolic link",
+            Link::Refused => "",
             Link::FollowedIfOurs => {
-                ", only a file owned by this user without further hard links, every link on the way owned by this user or root, an existing file keeps its mode"
+                ", follows only links of this user or of root, to a file of this user without further hard links; an existing file keeps its mode"
             }
-            Link::Delivery => "",
+            Link::Any => ", follows links",
         };
         let accepts = match self.accepts {
-            Accepts::RegularFile => ", regular file only, never blocks",
-            Accepts::RegularFileOrDevice => ", regular file or device only, never blocks",
+            Accepts::RegularFile => "",
+            Accepts::RegularFileOrDevice => ", may be a device",
             Accepts::AnythingWithoutWaiting => ", may be a pipe (read for at most ten seconds)",
-            Accepts::Anything => ", may be a pipe and then blocks",
-            Accepts::Pipe => ", pipe only, never blocks",
+            Accepts::Anything => ", may be a pipe, and then blocks",
+            Accepts::Pipe => ", pipes only",
         };
         format!("{access}{create}{link}{accepts}")
     }

@@ -35,7 +35,7 @@ pub const EVENTS_ASIDE: FileRule = FileRule {
 
 /// The record of a session, while it is written.
 pub const RECORD_ASIDE: FileRule = FileRule {
-    what: "record of a session, being written",
+    what: "record of a session (its key, conversation, directory and state), being written",
     place: "STATE/sessions/KEY/record.json~",
     access: Access::ReadWrite,
     create: Create::Emptied,
@@ -45,7 +45,7 @@ pub const RECORD_ASIDE: FileRule = FileRule {
 
 /// The record of a session.
 pub const RECORD: FileRule = FileRule {
-    what: "record of a session",
+    what: "record of a session, after it was written and renamed",
     place: "STATE/sessions/KEY/record.json",
     mode: None,
     removed: "by the user",
@@ -64,7 +64,7 @@ pub const LOCK: FileRule = FileRule {
 
 /// The log of a host.
 pub const HOST_LOG: FileRule = FileRule {
-    what: "log of a host",
+    what: "log of a host: what it did and what went wrong",
     place: "STATE/sessions/KEY/host.log",
     access: Access::Append,
     create: Create::IfMissing,
@@ -74,13 +74,13 @@ pub const HOST_LOG: FileRule = FileRule {
 
 /// The log of a host, at a path that the user named.
 pub const NAMED_LOG: FileRule = FileRule {
-    what: "log of a host, at a path that the user named",
+    what: "the same, at a path that the user named",
     place: "watari socket --log PATH",
     access: Access::Append,
     create: Create::IfMissing,
     link: Link::FollowedIfOurs,
     accepts: Accepts::RegularFileOrDevice,
-    removed: "by the user; renamed to PATH.1 at 1 MiB; if PATH.1 is not a log of a host, logging stops with a line that says so",
+    removed: "by the user; renamed to PATH.1 at 1 MiB. If another file is there, it is not overwritten: logging stops, after a line that says so",
     ..OURS
 };
 
@@ -107,7 +107,7 @@ pub const PROGRAM: FileRule = FileRule {
     what: "Claude Code executable (its first bytes)",
     place: "--claude PATH, or found on the PATH",
     mode: None,
-    link: Link::Delivery,
+    link: Link::Any,
     removed: "never",
     ..OURS
 };
@@ -115,19 +115,19 @@ pub const PROGRAM: FileRule = FileRule {
 /// The transcript of a conversation, which the CLI writes.
 pub const TRANSCRIPT: FileRule = FileRule {
     what: "transcript of a conversation (to find the latest one and to detect other writers)",
-    place: "~/.claude/projects/…/SESSION_ID.jsonl",
+    place: "CLAUDE/projects/…/SESSION_ID.jsonl",
     mode: None,
-    link: Link::Delivery,
+    link: Link::Any,
     removed: "never",
     ..OURS
 };
 
-/// A file with MCP servers or settings for the CLI, named by a user or a client.
-pub const GIVEN: FileRule = FileRule {
+/// A file with MCP servers or settings for the CLI, at a path from a user or a client.
+pub const USER_CONFIG: FileRule = FileRule {
     what: "MCP servers or settings that a user or a client named",
     place: "watari socket --mcp-config FILE, `options.settings` of `start`",
     mode: None,
-    link: Link::Delivery,
+    link: Link::Any,
     removed: "never",
     ..OURS
 };
@@ -135,16 +135,16 @@ pub const GIVEN: FileRule = FileRule {
 /// A script or a scenario that a person wrote.
 pub const HAND_WRITTEN: FileRule = FileRule {
     what: "script or scenario that a user named",
-    place: "watari stub FILE, watari check --scenarios FILE",
+    place: "watari stub FILE, watari check --scenario FILE",
     mode: None,
-    link: Link::Delivery,
+    link: Link::Any,
     accepts: Accepts::AnythingWithoutWaiting,
     removed: "never",
     ..OURS
 };
 
 /// The record of a stub's requests, at a path that the user named.
-pub const WANTED_RECORD: FileRule = FileRule {
+pub const STUB_RECORDING: FileRule = FileRule {
     what: "requests that a stub received",
     place: "watari stub --record PATH",
     access: Access::Append,
@@ -157,7 +157,7 @@ pub const WANTED_RECORD: FileRule = FileRule {
 
 /// A file that a scenario needs, in the check's own temporary folder.
 pub const CHECK_FILE: FileRule = FileRule {
-    what: "file of a scenario",
+    what: "file of a scenario of `watari check`",
     place: "TMP/wt-NAME/…",
     access: Access::ReadWrite,
     create: Create::Emptied,
@@ -167,28 +167,22 @@ pub const CHECK_FILE: FileRule = FileRule {
 
 /// What the fake CLI and the recorder write for tests.
 pub const TEST_LOG: FileRule = FileRule {
-    what: "log of the fake CLI and of the recorder",
+    what: "log of the fake CLI and of the recorder (only in Watari's own tests)",
     place: "named by a variable of the test",
     access: Access::Append,
     create: Create::IfMissing,
-    link: Link::Delivery,
+    link: Link::Any,
     accepts: Accepts::Anything,
     removed: "by the test",
     ..OURS
 };
 
 /// A file of the system.
-pub const SYSTEM: FileRule = FileRule {
-    what: "file of the system",
-    place: "/proc/…",
-    mode: None,
-    link: Link::Delivery,
-    removed: "never",
-    ..OURS
-};
+pub const SYSTEM: FileRule =
+    FileRule { what: "file of the system", place: "/proc/…", mode: None, link: Link::Any, removed: "never", ..OURS };
 
 /// The null device.
-pub const NOTHING: FileRule = FileRule {
+pub const DEV_NULL: FileRule = FileRule {
     what: "null device",
     place: "/dev/null",
     mode: None,
@@ -199,19 +193,22 @@ pub const NOTHING: FileRule = FileRule {
 };
 
 /// A pipe that this process has as its standard input. It is opened again, because other processes share its flags.
-pub const GIVEN_INPUT: FileRule = FileRule {
-    what: "standard input, if it is an unnamed pipe",
+pub const STANDARD_INPUT: FileRule = FileRule {
+    what: "standard input, if it is an unnamed pipe (opened again, because other processes share its flags)",
     place: "/proc/self/fd/N",
     mode: None,
-    link: Link::Delivery,
+    link: Link::Any,
     accepts: Accepts::Pipe,
     removed: "never",
     ..OURS
 };
 
 /// A pipe that this process has as its standard output or error.
-pub const GIVEN_OUTPUT: FileRule =
-    FileRule { what: "standard output or error, if it is a pipe", access: Access::Append, ..GIVEN_INPUT };
+pub const STANDARD_OUTPUT: FileRule = FileRule {
+    what: "standard output or error, if it is a pipe (opened again too)",
+    access: Access::Append,
+    ..STANDARD_INPUT
+};
 
 /// Every rule for files.
 pub const FILES: [&FileRule; 20] = [
@@ -226,13 +223,13 @@ pub const FILES: [&FileRule; 20] = [
     &PRIVATE_PROGRAM,
     &PROGRAM,
     &TRANSCRIPT,
-    &GIVEN,
+    &USER_CONFIG,
     &HAND_WRITTEN,
-    &WANTED_RECORD,
+    &STUB_RECORDING,
     &CHECK_FILE,
     &TEST_LOG,
     &SYSTEM,
-    &NOTHING,
-    &GIVEN_INPUT,
-    &GIVEN_OUTPUT,
+    &DEV_NULL,
+    &STANDARD_INPUT,
+    &STANDARD_OUTPUT,
 ];

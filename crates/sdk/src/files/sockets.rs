@@ -9,7 +9,7 @@ use rustix::fs::{Mode, fchmod};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, bind, connect, listen, socket_with};
 
-use super::exact::set_mode;
+use super::modes::set_mode;
 
 /// How many connections may wait to be accepted. The system refuses further ones until there is room.
 const BACKLOG: i32 = 128;

@@ -19,7 +19,7 @@ use crate::sweep;
 /// How long a supervisor may take at most to terminate a session whose owner was killed.
 const SUPERVISOR_WITHIN: Duration = Duration::from_secs(3);
 
-/// How long processes may take to exit after SIGKILL before they are given up, and before they are searched for again.
+/// How long to wait for processes to exit after SIGKILL, in all and before the next search for them.
 const END_WITHIN: Duration = Duration::from_secs(5);
 const ROUND_WITHIN: Duration = Duration::from_secs(1);
 

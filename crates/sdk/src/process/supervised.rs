@@ -12,9 +12,9 @@ use std::time::Duration;
 use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
 use tokio::time::Instant;
-use watari_protocol::Stop;
+use watari_protocol::{ProcessEnd, Stop};
 
-use super::{Ending, GRACE, Plan, StartError, kill_session_processes, marked_ended_within, start_error};
+use super::{GRACE, Plan, StartError, kill_session_processes, marked_ended_within, start_error};
 use crate::files::{self, PrivateFolder};
 use crate::supervisor::{Order, Report, Reports, SUPERVISOR_ARGUMENT, SpawnRequest, send_spawn_request};
 
@@ -32,7 +32,7 @@ pub(crate) struct Supervised {
     socket: UnixStream,
     supervisor: Child,
     reports: Reports,
-    ending: Ending,
+    process_end: ProcessEnd,
     /// The deadline for the supervisor to kill everything, or to report that it cannot.
     give_up_at: Option<Instant>,
     mark: String,
@@ -47,7 +47,7 @@ impl Supervised {
         supervisor: PathBuf,
     ) -> Result<Supervised, StartError> {
         let (ours, theirs) = StdUnixStream::pair().map_err(StartError::System)?;
-        let nothing = files::nothing().map_err(StartError::NoDevNull)?;
+        let nothing = files::open_dev_null().map_err(StartError::NoDevNull)?;
         let child = Command::new(&supervisor)
             .arg(SUPERVISOR_ARGUMENT)
             .env_clear()
@@ -71,7 +71,7 @@ impl Supervised {
                 socket,
                 supervisor: child,
                 reports,
-                ending: Ending::default(),
+                process_end: ProcessEnd::default(),
                 give_up_at: None,
                 mark: plan.mark,
                 _folder: plan.folder,
@@ -111,8 +111,8 @@ impl Supervised {
         let _sent = self.socket.try_write(&[order.byte()]);
     }
 
-    /// Cancel-safe: received bytes stay in `reports`, and their content in `ending`.
-    pub(super) async fn exited(&mut self) -> Ending {
+    /// Cancel-safe: received bytes stay in `reports`, and their content in `process_end`.
+    pub(super) async fn exited(&mut self) -> ProcessEnd {
         loop {
             let report = next_report(&self.socket, &mut self.reports);
             let report = match self.give_up_at {
@@ -129,11 +129,11 @@ impl Supervised {
                 },
             };
             match report {
-                Ok(Some(Report::Exited(code))) => self.ending.code = Some(code),
-                Ok(Some(Report::Signalled(signal))) => self.ending.signal = Some(signal),
+                Ok(Some(Report::Exited(code))) => self.process_end.code = Some(code),
+                Ok(Some(Report::Signalled(signal))) => self.process_end.signal = Some(signal),
                 Ok(Some(Report::Left(count))) => {
                     // Some processes cannot be killed. The supervisor keeps trying; the owner need not wait.
-                    return Ending { left: count.cast_unsigned(), ..self.ending };
+                    return ProcessEnd { left: count.cast_unsigned(), ..self.process_end };
                 }
                 Ok(Some(Report::Started(_) | Report::Failed(_))) => {}
                 Ok(None) | Err(_) => break,
@@ -145,9 +145,9 @@ impl Supervised {
             // The supervisor was killed. The kernel has sent SIGINT to the CLI, which gets time to store its
             // conversation; the processes left after that are found by their mark.
             marked_ended_within(&self.mark, GRACE).await;
-            self.ending.left = kill_session_processes(&self.mark).await;
+            self.process_end.left = kill_session_processes(&self.mark).await;
         }
-        self.ending
+        self.process_end
     }
 }
 

@@ -6,9 +6,9 @@ use std::process::Stdio;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tokio::process::{Child, Command};
 use tokio::time::Instant;
-use watari_protocol::Stop;
+use watari_protocol::{ProcessEnd, Stop};
 
-use super::{Ending, GRACE, Plan, StartError, kill_session_processes, start_error};
+use super::{GRACE, Plan, StartError, kill_session_processes, start_error};
 use crate::files::PrivateFolder;
 use crate::inherited;
 use crate::sweep;
@@ -18,7 +18,7 @@ pub(crate) struct Unsupervised {
     cli: Child,
     mark: String,
     kill_at: Option<Instant>,
-    ending: Option<Ending>,
+    process_end: Option<ProcessEnd>,
     _folder: PrivateFolder,
 }
 
@@ -37,7 +37,7 @@ impl Unsupervised {
             .stderr(Stdio::from(stderr))
             .spawn()
             .map_err(|error| start_error(error, |source| StartError::NotRunnable { path: plan.program, source }))?;
-        Ok(Unsupervised { cli, mark: plan.mark, kill_at: None, ending: None, _folder: plan.folder })
+        Ok(Unsupervised { cli, mark: plan.mark, kill_at: None, process_end: None, _folder: plan.folder })
     }
 
     pub(super) fn stop(&mut self, stop: Stop) {
@@ -53,16 +53,16 @@ impl Unsupervised {
     }
 
     /// Cancel-safe: the child remembers its exit status, and the search for the rest is repeated.
-    pub(super) async fn exited(&mut self) -> Ending {
-        let ending = match self.ending {
-            Some(ending) => ending,
+    pub(super) async fn exited(&mut self) -> ProcessEnd {
+        let process_end = match self.process_end {
+            Some(process_end) => process_end,
             None => self.cli_ended().await,
         };
-        self.ending = Some(ending);
-        Ending { left: kill_session_processes(&self.mark).await, ..ending }
+        self.process_end = Some(process_end);
+        ProcessEnd { left: kill_session_processes(&self.mark).await, ..process_end }
     }
 
-    async fn cli_ended(&mut self) -> Ending {
+    async fn cli_ended(&mut self) -> ProcessEnd {
         loop {
             let status = match self.kill_at {
                 None => self.cli.wait().await,
@@ -75,7 +75,7 @@ impl Unsupervised {
                     }
                 },
             };
-            return status.map_or_else(|_| Ending::default(), |status| ending_of(&status));
+            return status.map_or_else(|_| ProcessEnd::default(), |status| process_end_of(&status));
         }
     }
 
@@ -101,13 +101,13 @@ impl Unsupervised {
 impl Drop for Unsupervised {
     /// Kills the processes if the runtime was dropped before the session ended.
     fn drop(&mut self) {
-        if self.ending.is_none() {
+        if self.process_end.is_none() {
             self.kill();
         }
     }
 }
 
-fn ending_of(status: &std::process::ExitStatus) -> Ending {
+fn process_end_of(status: &std::process::ExitStatus) -> ProcessEnd {
     use std::os::unix::process::ExitStatusExt;
-    Ending { code: status.code(), signal: status.signal(), left: 0 }
+    ProcessEnd { code: status.code(), signal: status.signal(), left: 0 }
 }

@@ -27,10 +27,10 @@ const LOOK_AGAIN_LATER: Duration = Duration::from_secs(1);
 
 /// Runs the supervisor, and exits the process.
 #[expect(clippy::exit, reason = "a supervisor is a whole process: no other code of its program runs")]
-pub(super) fn live() -> ! {
+pub(super) fn run_and_exit() -> ! {
     // The parent may have blocked signals, and the CLI would inherit the mask.
     inherited::unblock_signals();
-    let code = match keep() {
+    let code = match supervise() {
         Ok(()) => 0,
         // The owner sees the socket end without a report, and returns an error.
         Err(_) => 1,
@@ -38,10 +38,10 @@ pub(super) fn live() -> ! {
     std::process::exit(code)
 }
 
-fn keep() -> io::Result<()> {
+fn supervise() -> io::Result<()> {
     // Not for the CLI: its copy would keep the socket open.
     let owner = UnixStream::from(rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?);
-    let null = files::nothing()?;
+    let null = files::open_dev_null()?;
     rustix::stdio::dup2_stdin(&null)?;
     // The lock is released when this returns, after every process of the session has exited.
     let Handed { request, streams, lock: _lock } = receive_spawn_request(&owner)?;

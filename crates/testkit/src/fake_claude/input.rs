@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// How many bytes are read at once.
+/// How many bytes are read in one call.
 const READ_BYTES: usize = 64 * 1024;
 
 /// Lines from the process that started the fake CLI.

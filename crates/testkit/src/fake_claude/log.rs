@@ -9,7 +9,7 @@ use watari_sdk::files::TEST_LOG;
 use super::fields::{Fields, quoted};
 use super::incoming::Answer;
 
-/// JSON lines, each written at once; nothing if no log was requested.
+/// JSON lines, each written immediately; nothing if no log was requested.
 #[derive(Debug, Default)]
 pub(super) struct Log(Option<File>);
 

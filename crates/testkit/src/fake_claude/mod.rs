@@ -52,7 +52,7 @@
 //! | `emit {json}` | that line, as it is |
 //! | `noise TEXT` | that line, which need not be JSON |
 //! | `line BYTES` | one assistant line of that many bytes, including the newline |
-//! | `raw HEX…` | these bytes without a newline, written at once |
+//! | `raw HEX…` | these bytes without a newline, written immediately |
 //! | `stderr TEXT` | that line on stderr |
 //! | `wait interrupt` | waits for an interrupt, answers it, ends an open message, then the result of an interrupted turn and state `idle` |
 //! | `wait line` | waits for the next unread line of stdin, whatever it is |

@@ -1,7 +1,7 @@
 //! A stub of the Anthropic Messages API on 127.0.0.1, which answers by a script and records its requests.
 
-mod desk;
 mod fault;
+mod handler;
 mod inspect;
 mod message;
 mod request_log;
@@ -23,11 +23,11 @@ use std::thread::JoinHandle;
 use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
-use watari_sdk::files::WANTED_RECORD;
+use watari_sdk::files::STUB_RECORDING;
 
 use crate::hand_written::BadFile;
-use desk::Desk;
 pub use fault::{Fault, Point};
+use handler::RequestHandler;
 use request_log::RequestLog;
 pub use request_log::{Call, RecordedRequest};
 pub use script::{Reply, Script};
@@ -140,9 +140,9 @@ impl StubApi {
             options.record.map(|path| open_record(&path).map_err(|source| StartStubError::Record { path, source }));
         let record = record.transpose()?;
         let request_log = Arc::new(watch::Sender::new(RequestLog::new(options.script)));
-        let desk = Desk::new(Arc::clone(&request_log), record);
+        let handler = RequestHandler::new(Arc::clone(&request_log), record);
         let secret = options.can_be_asked.then(secret);
-        let routes = server::routes(desk, secret.as_deref());
+        let routes = server::routes(handler, secret.as_deref());
         let (stop, stopped) = oneshot::channel();
         let (started, start) = oneshot::channel();
         let thread = std::thread::Builder::new()
@@ -153,7 +153,7 @@ impl StubApi {
         match start.await {
             Ok(Ok(())) => Ok(stub),
             Ok(Err(error)) => Err(StartStubError::Thread(error)),
-            Err(_) => Err(StartStubError::Thread(io::Error::other("it ended at once"))),
+            Err(_) => Err(StartStubError::Thread(io::Error::other("it ended immediately"))),
         }
     }
 
@@ -202,7 +202,7 @@ impl StubApi {
 
 /// The requests may be private: a new file is for this user alone. An existing file keeps its mode.
 fn open_record(path: &Path) -> Result<File, io::Error> {
-    let file = WANTED_RECORD.open(path)?;
+    let file = STUB_RECORDING.open(path)?;
     if file.metadata()?.is_file() {
         file.set_len(0)?;
     }

@@ -17,8 +17,8 @@ use axum::serve::ListenerExt;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-use super::desk::{Desk, Noted};
 use super::fault::{Fault, Point};
+use super::handler::{Noted, RequestHandler};
 use super::inspect;
 use super::message::Message;
 use super::request_log::{Call, RecordedRequest};
@@ -61,7 +61,7 @@ async fn serve(listener: TcpListener, routes: Router) -> Result<(), io::Error> {
 }
 
 /// The routes. The secret gives access to the stub itself.
-pub(super) fn routes(desk: Desk, secret: Option<&str>) -> Router {
+pub(super) fn routes(handler: RequestHandler, secret: Option<&str>) -> Router {
     let routes = match secret {
         Some(secret) => Router::new()
             .route(&format!("/stub/{secret}/requests"), get(inspect::requests))
@@ -69,7 +69,7 @@ pub(super) fn routes(desk: Desk, secret: Option<&str>) -> Router {
         None => Router::new(),
     };
     let routes = routes.fallback(answer).layer(DefaultBodyLimit::max(REQUEST_BYTES_MAX));
-    routes.layer(middleware::from_fn(only_this_machine)).with_state(Arc::new(desk))
+    routes.layer(middleware::from_fn(only_this_machine)).with_state(Arc::new(handler))
 }
 
 /// Refuses requests from pages in a browser.
@@ -93,13 +93,19 @@ fn is_of_this_machine(headers: &HeaderMap) -> bool {
     is_here(HOST) && is_here(ORIGIN)
 }
 
-async fn answer(State(desk): State<Arc<Desk>>, method: Method, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
+async fn answer(
+    State(handler): State<Arc<RequestHandler>>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
     let request = RecordedRequest::new(&method, &uri, &headers, &body);
     let bytes = body.len();
     drop(body);
     let model = request.body["model"].as_str().unwrap_or("stub").to_owned();
     let wants_stream = request.body["stream"] == Value::Bool(true);
-    match desk.note(request, bytes) {
+    match handler.note(request, bytes) {
         Ok(Noted::ForModel { reply, id }) => send(Message { id, model, reply }, wants_stream).await,
         Ok(Noted::Other(call)) => answer_without_model(call),
         Err(error) => {

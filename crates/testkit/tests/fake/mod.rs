@@ -88,10 +88,10 @@ impl Rest {
 
     pub(crate) fn transcript(&self) -> String {
         let said = String::from_utf8_lossy(&self.stdout);
-        let mut told: Vec<String> = said.lines().map(brief).collect();
-        told.extend(self.stderr.lines().map(|line| format!("stderr: {line}")));
-        told.push(self.ending.clone());
-        told.join("\n")
+        let mut results: Vec<String> = said.lines().map(brief).collect();
+        results.extend(self.stderr.lines().map(|line| format!("stderr: {line}")));
+        results.push(self.ending.clone());
+        results.join("\n")
     }
 }
 

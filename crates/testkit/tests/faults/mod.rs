@@ -1,4 +1,4 @@
-//! Plays faults of the API to the real CLIs, and tells in a table what each of them made of it.
+//! Plays faults of the API to the real CLIs, and shows in a table what each of them does.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -71,7 +71,7 @@ pub(crate) async fn table(faults: &[Fault]) -> Result<String> {
     let mut lines = Vec::new();
     for fault in faults {
         let [oldest_gaps_ms, pinned_gaps_ms] = fault.gaps_ms;
-        // Both at once, because most of the time of a retry is a wait.
+        // Both at the same time, because a retry mostly waits.
         let seen = tokio::join!(meet(fault, &oldest, oldest_gaps_ms), meet(fault, &pinned, pinned_gaps_ms));
         lines.push(fault.name.to_owned());
         for (version, seen) in [(OLDEST_CLAUDE_VERSION, seen.0), (PINNED_CLAUDE_VERSION, seen.1)] {
@@ -99,7 +99,7 @@ async fn meet(fault: &Fault, program: &Path, gaps_ms: &[u64]) -> Result<String> 
         Api::Refuses => "replies: []".to_owned(),
     };
     stub.replace_script(load(&sandbox, &script)?);
-    // What stands above the folder of the CLI, which anybody may have put there, is not to be run.
+    // Every user can write to the folder above the CLI's: nothing from there may run.
     std::fs::write(sandbox.root().join(".mcp.json"), r#"{"mcpServers": {"above": {"command": "true"}}}"#)?;
     let messages = with_results_at_their_calls(turn(program.to_owned(), &sandbox).await?);
     let requests = in_short(&stub.requests(), gaps_ms);

@@ -22,7 +22,7 @@ package() { mkdir -p "$packages/claude-code"; echo "{\"version\": \"$1\"}" > "$p
 native() { mkdir -p "$packages/claude-code-some-system"; program "$packages/claude-code-some-system/claude" "$1"; }
 script() { program "$packages/claude-code/cli.js" "$1"; }
 program() { printf '#!/bin/sh\n%s\n' "$2" > "$1"; }
-# Tells the test that npm is at work.
+# Shows the test that npm runs.
 begun() { echo > "$ROOM/begun"; }
 "#;
 
@@ -66,7 +66,7 @@ impl Room {
         fs::write(&draft, text).unwrap();
         fs::set_permissions(&draft, fs::Permissions::from_mode(0o755)).unwrap();
         // Another test of this process may start a child while we write, and as long as that has the file open, the
-        // system does not run it. So the file that is run is written by somebody else.
+        // system does not run it. So the file that is run is written by another process.
         assert!(Command::new("cp").args([&draft, &npm]).status().unwrap().success());
     }
 
@@ -88,7 +88,7 @@ impl Room {
         self.path().join("cache/claude-code")
     }
 
-    /// Fetches what the word says, and tells in one sentence what came of it.
+    /// Fetches this version, and returns the result as one sentence.
     pub(crate) async fn fetch(&self, word: &str) -> String {
         let outcome = fetch_claude_with(&word.parse().unwrap(), &self.environment).await;
         self.plain(&match outcome {

@@ -99,7 +99,7 @@ async fn serve(options: StubOptions, until_eof: bool) -> ExitCode {
 
 /// Closes standard output, so that a test can read it to its end.
 fn close_stdout() {
-    if let Ok(dev_null) = watari_sdk::files::nothing() {
+    if let Ok(dev_null) = watari_sdk::files::open_dev_null() {
         // If this fails, the reader has all lines, but no end of file.
         let _closed = rustix::stdio::dup2_stdout(dev_null);
     }

@@ -52,7 +52,7 @@ pub(super) struct Player {
     pub(super) memory: Memory,
 }
 
-/// What the fake CLI has received and was told to do.
+/// What the fake CLI has received, and what its script has switched on.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     turn: Turn,

@@ -177,7 +177,7 @@ fn pieces(block: &Block) -> Vec<Fields> {
     }
 }
 
-/// How many deltas are due by then: the first at once.
+/// How many deltas are due by then: the first immediately.
 fn due(elapsed: Duration, per_second: u64) -> u64 {
     let due = elapsed.as_nanos() * u128::from(per_second) / 1_000_000_000;
     u64::try_from(due).unwrap_or(u64::MAX).saturating_add(1)

@@ -56,7 +56,7 @@ fn found(program: &Path) -> Finding {
 
 fn not_found(error: &FindError) -> Finding {
     let (found, advice) = match error {
-        FindError::NotFound { .. } => (
+        FindError::NotInstalled { .. } => (
             "there is no executable `claude` in the search path and the usual places".to_owned(),
             "install it with `npm install -g @anthropic-ai/claude-code`, or give its path with --claude".to_owned(),
         ),

@@ -111,7 +111,7 @@ pub(super) fn ready(key: &Key, socket: &Path) -> bool {
     let is_received = print_stdout(format!("{key}\n").as_bytes()).is_ok();
     // Programs read the key; this line is for people.
     crate::command::print_stderr(&format!("watari: listening on {}\n", socket.display()));
-    let released = watari_sdk::files::nothing().and_then(|nothing| {
+    let released = watari_sdk::files::open_dev_null().and_then(|nothing| {
         rustix::stdio::dup2_stdout(&nothing)?;
         Ok(rustix::stdio::dup2_stderr(&nothing)?)
     });

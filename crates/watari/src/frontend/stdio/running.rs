@@ -241,7 +241,7 @@ fn no_client() -> Answer {
 /// The error of an interrupt; none if there was nothing to interrupt, which is no error.
 fn interrupt_error(error: &RequestError) -> Option<String> {
     match error {
-        RequestError::Command(_) => None,
+        RequestError::NotSent(_) => None,
         // The last event reports how the session ended.
         RequestError::Failed(RequestFailure::CliExited) => None,
         RequestError::Failed(failed) => Some(format!("interrupt: {failed}")),

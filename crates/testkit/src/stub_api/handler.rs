@@ -10,9 +10,9 @@ use tokio::sync::watch;
 use super::request_log::{Call, RecordedRequest, RequestLog};
 use super::script::{Reply, Script};
 
-/// What every request needs: the ledger and the record file.
+/// What every request needs: the request log and the record file.
 #[derive(Debug)]
-pub(super) struct Desk {
+pub(super) struct RequestHandler {
     request_log: Arc<watch::Sender<RequestLog>>,
     record: Option<File>,
     started: Instant,
@@ -24,7 +24,7 @@ pub(super) enum Noted {
     Other(Call),
 }
 
-impl Desk {
+impl RequestHandler {
     pub(super) fn new(request_log: Arc<watch::Sender<RequestLog>>, record: Option<File>) -> Self {
         Self { request_log, record, started: Instant::now() }
     }

@@ -4,10 +4,10 @@
 //! the system supports that: so the checked folders are the ones used, whatever another user renames meanwhile.
 
 #[cfg(all(target_os = "linux", not(watari_portable)))]
-#[path = "way/linux.rs"]
+#[path = "path_walk/linux.rs"]
 mod folder;
 #[cfg(not(all(target_os = "linux", not(watari_portable))))]
-#[path = "way/portable.rs"]
+#[path = "path_walk/portable.rs"]
 mod folder;
 
 use std::ffi::OsString;

@@ -36,7 +36,7 @@ pub(super) fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
     Ok(chmod(format!("/proc/self/fd/{}", held.as_raw_fd()), Mode::from_raw_mode(mode))?)
 }
 
-/// The same for systems that can change a mode by path without following links.
+/// Sets the mode by path, without following links, on a system that can do that.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
     use rustix::fs::{AtFlags, CWD, Mode, chmodat};
