@@ -60,8 +60,8 @@ impl Outbox {
         self.unwritten().len() < WAITING_BYTES_MAX
     }
 
-    /// The offset of the first unwritten byte, if the client is not reading at the moment.
-    pub(crate) fn behind(&self) -> Option<usize> {
+    /// The offset of the first unwritten byte; none if everything is written.
+    pub(crate) fn unwritten_offset(&self) -> Option<usize> {
         (!self.is_empty()).then_some(self.start)
     }
 

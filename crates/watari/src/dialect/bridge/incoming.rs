@@ -74,7 +74,7 @@ pub(super) fn message(members: &mut Members<'_>) -> Result<Incoming, String> {
 
 fn ask_id(members: &mut Members<'_>, name: &'static str, before: &str) -> Result<AskId, String> {
     let id: String = members.required(name, "a string")?;
-    content::numbered(before, &id).ok_or_else(|| format!("{name} {id:?} is unknown"))
+    content::parse_ask_name(before, &id).ok_or_else(|| format!("{name} {id:?} is unknown"))
 }
 
 pub(super) fn answer(result: &mut Members<'_>) -> Result<Answer, String> {

@@ -6,8 +6,8 @@ use watari_hub::{HostState, Position};
 
 use crate::dialect::shaped::{Content, Object};
 
-/// The lines that Watari writes, one object per line, with only the fields listed here. After `hello`, the last line of
-/// a durable event also has its `seq`.
+/// The lines that Watari writes, one object per line, with only the fields listed here. One event may be written as
+/// several lines. After `hello`, the last line of a stored event has the event's position, `seq`.
 // These doc comments are the descriptions in the schema.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -45,7 +45,7 @@ pub(crate) enum ServerMessage<'a> {
     /// Extension: discard the end of the received text or thinking, because the CLI discarded the block.
     TextReset {
         /// What to discard: text or thinking.
-        of: Kind,
+        of: TextKind,
         /// The number of characters (Unicode scalar values) to discard.
         characters: u64,
     },
@@ -175,8 +175,9 @@ pub(crate) enum ServerMessage<'a> {
 }
 
 /// The kind of an error. `line`: the client's line is invalid. `refused`: the client's command was refused. `turn`: a
-/// turn failed, and `done` follows. `session`: the CLI or the host ended or could not be started. `storage`: events
-/// cannot be stored.
+/// turn failed or was interrupted, and its `done` follows. `session`: the CLI or the host ended, could not be started or
+/// stalled, or the conversation was lost or is used by another program. `storage`: events cannot be stored or read, or
+/// were lost, or the host has restored its log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ErrorKind {
@@ -190,7 +191,7 @@ pub(crate) enum ErrorKind {
 /// The kind of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Kind {
+pub(crate) enum TextKind {
     Text,
     Thinking,
 }

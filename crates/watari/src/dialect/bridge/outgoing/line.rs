@@ -201,7 +201,7 @@ pub(crate) enum BridgeMessage<'a> {
         /// Extension: the cause of the turn.
         origin: Origin,
     },
-    /// Extension: instead of a result, the message has no turn and will not get one.
+    /// Extension: sent instead of a `turn_result` for a message that will get no result.
     MessageDropped {
         /// The reason.
         reason: DroppedReason,
@@ -255,8 +255,8 @@ pub(crate) enum Origin {
     Task,
 }
 
-/// Why a message has no turn. `cancelled`: an `interrupt` with `cancelQueued` cancelled it. `lost`: the CLI gave no
-/// result for it.
+/// Why a message gets no result. `cancelled`: an `interrupt` cancelled it before it ran. `lost`: the CLI received it and
+/// became idle without a result; send it again.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum DroppedReason {

@@ -204,8 +204,8 @@ fn deltas_that_wait_are_joined_and_those_that_are_taken_are_not() {
     let indices = vec![(one, 0), (two, 1)];
     encoder.streaming = Some(Streaming { message: MessageId("m".to_owned()), indices, content: Vec::new() });
     let mut out = Vec::new();
-    let mut grow = |encoder: &mut Encoder, block, text: &str, behind| {
-        encoder.client_is_at(behind);
+    let mut grow = |encoder: &mut Encoder, block, text: &str, unwritten_offset| {
+        encoder.set_unwritten_offset(unwritten_offset);
         encoder.encode(Event::BlockDelta { block, at: 0, delta: Delta::Text(text.to_owned()) }, &mut out);
         out.len()
     };

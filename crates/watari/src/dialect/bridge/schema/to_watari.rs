@@ -45,7 +45,7 @@ pub(super) enum ToWatari {
         /// Extension: whether queued messages are dropped, too.
         cancel_queued: Option<bool>,
     },
-    /// Extension: changes the model from the next turn on.
+    /// Extension: changes the model from the next API call on.
     SetModel {
         /// Extension: the name of the model. Default: the CLI's choice.
         model: Option<String>,

@@ -9,7 +9,7 @@ use crate::dialect::schema::checks::{
     self, are_taken_as_the_schema_says, asked_for, extensions_of_what_is_described, names_in, refused_in_every_place,
     variations,
 };
-use crate::dialect::socket::asks::OpenAsk;
+use crate::dialect::socket::asks::AskRef;
 use crate::dialect::socket::incoming::{self, read};
 
 /// Every message that a client can write, with every field.
@@ -31,8 +31,8 @@ fn tool() -> Value {
 }
 
 /// The client has one open ask.
-fn ask_of(request_id: &str) -> Option<OpenAsk> {
-    request_id.starts_with("toolu_").then_some(OpenAsk::Tool(AskId(1)))
+fn ask_of(request_id: &str) -> Option<AskRef> {
+    request_id.starts_with("toolu_").then_some(AskRef::Tool(AskId(1)))
 }
 
 #[test]
