@@ -100,7 +100,7 @@ async fn with_every_signal_blocked_a_host_can_be_ended_and_the_cli_has_none_bloc
 /// says what is ignored.
 #[cfg(not(watari_portable))]
 #[tokio::test]
-async fn a_hangup_and_an_interrupt_that_are_ignored_do_not_end_a_host_and_the_cli_does_not_ignore_them() {
+async fn ignored_sighup_and_sigint_do_not_end_a_host_and_the_cli_does_not_ignore_them() {
     let room = Room::fake(TWO_TURNS);
     let (cwd, claude) = (room.sandbox.cwd().to_owned(), room.claude.clone());
     let command = after(LIKE_NOHUP, &["socket", "--cwd", cwd.to_str().unwrap(), "--claude", claude.to_str().unwrap()]);
@@ -121,7 +121,7 @@ async fn a_hangup_and_an_interrupt_that_are_ignored_do_not_end_a_host_and_the_cl
 }
 
 #[tokio::test]
-async fn with_the_end_of_children_ignored_a_host_goes_to_the_background_and_ends_in_good_order() {
+async fn with_sigchld_ignored_a_host_starts_in_the_background_and_ends_cleanly() {
     let room = Room::fake(TWO_TURNS);
     let (cwd, claude) = (room.sandbox.cwd().to_owned(), room.claude.clone());
     let arguments = ["socket", "--cwd", cwd.to_str().unwrap(), "--claude", claude.to_str().unwrap(), "--detach"];
@@ -140,7 +140,7 @@ async fn with_the_end_of_children_ignored_a_host_goes_to_the_background_and_ends
 
 /// A host that cannot start says so with its own exit code, also to a starter that ignores the end of its children.
 #[tokio::test]
-async fn with_the_end_of_children_ignored_a_host_that_cannot_start_has_its_exit_code() {
+async fn with_sigchld_ignored_a_host_that_cannot_start_has_its_exit_code() {
     let room = Room::fake("exit 3\n");
     let (cwd, claude) = (room.sandbox.cwd().to_owned(), room.claude.clone());
     let arguments = ["socket", "--cwd", cwd.to_str().unwrap(), "--claude", claude.to_str().unwrap(), "--detach"];

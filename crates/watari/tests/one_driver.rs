@@ -64,7 +64,7 @@ async fn next_driver_is_alone(room: &Room, before: &[u32]) {
 }
 
 #[tokio::test]
-async fn a_killed_session_on_stdio_frees_its_conversation_when_its_cli_is_gone() {
+async fn a_killed_session_on_stdio_frees_its_conversation_when_its_cli_has_exited() {
     let room = Room::fake(STUBBORN);
     // Known from the start, and known only when the CLI tells it.
     for options in [json!({"resume": ID}), json!({"env": {"FAKE_CLAUDE_SESSION_ID": ID}})] {
@@ -81,7 +81,7 @@ async fn a_killed_session_on_stdio_frees_its_conversation_when_its_cli_is_gone()
 }
 
 #[tokio::test]
-async fn a_session_that_is_aborted_before_it_began_frees_its_conversation_when_its_cli_is_gone() {
+async fn a_session_aborted_during_its_start_frees_its_conversation_when_its_cli_has_exited() {
     let room = Room::fake("mute\nignore INT\nwait line\nstall\n");
     let mut first = bridge(&room);
     first.start("hi", json!({"resume": ID})).await;
@@ -113,7 +113,7 @@ async fn nothing_is_left_of_a_session_that_is_refused_while_it_runs_when_watari_
 }
 
 #[tokio::test]
-async fn a_killed_host_frees_its_conversation_when_its_cli_is_gone() {
+async fn a_killed_host_frees_its_conversation_when_its_cli_has_exited() {
     let room = Room::fake(STUBBORN);
     let host = room.host(&["--resume", ID]).await;
     let mut client = host.client().await;

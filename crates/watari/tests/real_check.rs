@@ -27,7 +27,7 @@ fn numbers(report: &Report, verdict: Verdict) -> Vec<u32> {
 }
 
 #[test]
-fn the_document_is_what_both_versions_say() {
+fn the_document_matches_both_versions() {
     let [old, new] = [oldest_claude(), pinned_claude()].map(|claude| report(&claude));
     assert_eq!((numbers(&new, Verdict::Changed), numbers(&new, Verdict::Gone)), (vec![23, 28], vec![25, 26, 29]));
     assert_eq!((numbers(&old, Verdict::Changed), numbers(&old, Verdict::Gone)), (vec![23], vec![]));
@@ -100,7 +100,7 @@ expected: {2.1.325: changed, 2.1.400: holds}
 ];
 
 #[test]
-fn scenarios_of_ones_own_are_judged_by_what_really_happened() {
+fn scenarios_of_the_user_are_judged_by_what_happened() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_watari"));
     command.arg("check").arg("--claude").arg(pinned_claude());
@@ -111,9 +111,9 @@ fn scenarios_of_ones_own_are_judged_by_what_really_happened() {
     }
     let run = common::output_of(&mut command);
     // The words of the CLI are not ours to keep.
-    let said: Vec<String> =
-        run.said(folder.path()).lines().filter(|line| !line.contains("it said:")).map(str::to_owned).collect();
-    insta::assert_snapshot!(said.join("\n"), @"
+    let output: Vec<String> =
+        run.as_text(folder.path()).lines().filter(|line| !line.contains("it said:")).map(str::to_owned).collect();
+    insta::assert_snapshot!(output.join("\n"), @"
           nothing_of_the_directory_runs  holds
     !     there_in_a_newer_form          changed  Glob had another result; came: system/init → assistant(tool_use:Glob) → user(tool_result) → assistant(text) → result/success (expected: holds)
           a_quoted_text                  holds

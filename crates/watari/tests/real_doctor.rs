@@ -56,7 +56,7 @@ fn with_a_key_there_is_no_problem() {
 }
 
 #[test]
-fn without_a_key_and_a_login_there_is_one() {
+fn without_a_key_and_a_login_there_is_a_problem() {
     for (claude, version) in both() {
         let sandbox = sandbox();
         let mut environment = sandbox.environment();

@@ -55,7 +55,7 @@ impl Room {
 }
 
 #[tokio::test]
-async fn a_conversation_that_a_host_has_is_refused_on_stdio_by_its_id_and_as_the_latest_one() {
+async fn a_conversation_that_a_host_drives_is_refused_on_stdio_by_id_and_as_the_latest() {
     let room = Room::new().await;
     let host = room.hosts.host(&[]).await;
     let mut client = host.client().await;
@@ -156,7 +156,7 @@ async fn a_second_watari_that_does_not_see_the_lock_is_reported() {
 }
 
 #[tokio::test]
-async fn a_fork_is_no_report_whoever_wrote_the_history_that_it_copies() {
+async fn a_fork_is_not_reported_whichever_program_wrote_the_copied_history() {
     let room = Room::new().await;
     let (mut first, id) = room.bridge_with(json!({})).await;
     first.close_input();
@@ -171,7 +171,7 @@ async fn a_fork_is_no_report_whoever_wrote_the_history_that_it_copies() {
 }
 
 #[tokio::test]
-async fn a_conversation_that_stdio_has_is_refused_on_stdio_and_to_a_host() {
+async fn a_conversation_that_stdio_drives_is_refused_on_stdio_and_for_a_host() {
     let room = Room::new().await;
     let (mut bridge, id) = room.bridge_with(json!({})).await;
     let holder = format!("the session {id} is in use by watari stdio, process {}", bridge.pid());

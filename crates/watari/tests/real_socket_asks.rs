@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use watari_testkit::Reply;
 
 #[tokio::test]
-async fn an_approval_that_runs_another_command_is_on_record_for_every_client_and_in_the_log() {
+async fn an_edited_approval_is_reported_to_every_client_and_logged() {
     let bash = Reply::tool_use("toolu_1", "Bash", json!({"command": "touch harmless"}));
     let room = Room::real([bash, Reply::text("Done.")]).await;
     let host = room.host(&[]).await;

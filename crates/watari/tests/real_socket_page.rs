@@ -92,7 +92,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// A run that ended well, and said this.
+    /// A run that ended well and printed this.
     fn well(stdout: impl Into<String>) -> Seen {
         Seen { code: Some(0), stdout: stdout.into(), stderr: String::new() }
     }
@@ -203,12 +203,12 @@ async fn holds_the_flow_of_the_document(language: Language) {
 }
 
 #[tokio::test]
-async fn the_go_program_holds_the_flow_of_the_document() {
+async fn the_go_program_follows_the_flow_of_agent_socket() {
     holds_the_flow_of_the_document(Language::Go).await;
 }
 
 #[tokio::test]
-async fn the_python_program_holds_the_flow_of_the_document() {
+async fn the_python_program_follows_the_flow_of_agent_socket() {
     holds_the_flow_of_the_document(Language::Python).await;
 }
 
@@ -282,17 +282,17 @@ async fn comes_back(language: Language) {
 }
 
 #[tokio::test]
-async fn the_go_program_comes_back_and_prints_everything_once() {
+async fn the_go_program_reconnects_and_prints_everything_once() {
     comes_back(Language::Go).await;
 }
 
 #[tokio::test]
-async fn the_python_program_comes_back_and_prints_everything_once() {
+async fn the_python_program_reconnects_and_prints_everything_once() {
     comes_back(Language::Python).await;
 }
 
 /// A place that is not of this session counts for nothing, and without a host there is no answer.
-async fn knows_its_session(language: Language) {
+async fn recognizes_its_session(language: Language) {
     language.need();
     let room = Room::real([Reply::text("One."), Reply::text("Two."), Reply::text("Three."), touch("toolu_1", "made")]);
     let room = room.await;
@@ -326,13 +326,13 @@ async fn knows_its_session(language: Language) {
 }
 
 #[tokio::test]
-async fn the_go_program_knows_its_session() {
-    knows_its_session(Language::Go).await;
+async fn the_go_program_recognizes_its_session() {
+    recognizes_its_session(Language::Go).await;
 }
 
 #[tokio::test]
-async fn the_python_program_knows_its_session() {
-    knows_its_session(Language::Python).await;
+async fn the_python_program_recognizes_its_session() {
+    recognizes_its_session(Language::Python).await;
 }
 
 /// What a value of the page is in this run.

@@ -32,7 +32,7 @@ fn conversation(seed: u64) -> (usize, Vec<Reply>) {
 }
 
 #[tokio::test]
-async fn a_client_that_is_cut_off_and_comes_back_knows_the_same() {
+async fn a_client_that_is_cut_off_and_reconnects_has_the_same_events() {
     for seed in 0..SEEDS {
         let (prompts, replies) = conversation(seed);
         let room = Room::real(replies).await;

@@ -80,7 +80,7 @@ async fn visit(host: &Host, number: usize) {
 }
 
 #[tokio::test]
-async fn two_hundred_clients_that_come_and_go_leave_no_descriptor_in_the_host() {
+async fn two_hundred_clients_that_disconnect_leave_no_descriptor_in_the_host() {
     let room = Room::fake("prompt\nrepeat 20\ndeltas 500 of 100\nend\nresult\nprompt\ntext Still here\nresult\n");
     let host = room.host(&[]).await;
     let mut client = host.client_with_init().await;

@@ -24,7 +24,7 @@ fn room(events: &str, record: &str) -> Room {
 }
 
 #[tokio::test]
-async fn a_session_of_format_1_is_told_again_and_goes_on() {
+async fn a_session_of_format_1_is_replayed_and_continues() {
     let room = room(include_str!("formats/events-1.jsonl"), include_str!("formats/record-1.json"));
     let host = room.host(&["--resume", SESSION_ID]).await;
     let mut client = host.client_with_init().await;

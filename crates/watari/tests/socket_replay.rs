@@ -58,7 +58,7 @@ async fn play(seed: u64) {
 }
 
 #[tokio::test]
-async fn a_client_that_is_cut_off_and_comes_back_knows_the_same() {
+async fn a_client_that_is_cut_off_and_reconnects_has_the_same_events() {
     let mut playing = tokio::task::JoinSet::new();
     for seed in 0..seeds() {
         if seed >= AT_ONCE {

@@ -105,7 +105,7 @@ fn held_by(hosts: &[Host]) -> (u64, usize) {
 
 #[tokio::test]
 #[ignore = "takes a minute, or as long as WATARI_SOAK_SECONDS says"]
-async fn nothing_grows_and_nothing_is_left() {
+async fn no_resource_grows_and_no_process_is_left() {
     let rooms: Vec<Room> = (0..SESSIONS).map(|_| Room::fake(SCRIPT)).collect();
     let mut hosts = Vec::new();
     for room in &rooms {

@@ -91,9 +91,9 @@ impl Session {
     /// What it still says, one line each. It ends at once, by itself, and nothing of it is left.
     async fn end(mut self) -> String {
         let begun = Instant::now();
-        let mut said = Vec::new();
+        let mut printed = Vec::new();
         while let Some(line) = self.line().await {
-            said.push(line.to_string());
+            printed.push(line.to_string());
         }
         let status = tokio::time::timeout(WITHIN, self.child.wait()).await.unwrap().unwrap();
         assert_eq!(status.code(), Some(0), "{status}");
@@ -101,19 +101,19 @@ impl Session {
         // Now, not soon: who waits for Watari waits for everything.
         none_marked_within(self.room.sandbox.root().to_str().unwrap(), Duration::ZERO).await.unwrap();
         assert_eq!(locks_below(self.room.sandbox.root()), [] as [PathBuf; 0]);
-        said.join("\n")
+        printed.join("\n")
     }
 }
 
 #[tokio::test]
-async fn an_abort_while_the_cli_starts_ends_the_session_at_once() {
+async fn an_abort_while_the_cli_starts_ends_the_session_immediately() {
     let mut session = Session::starting().await;
     session.say("{\"type\":\"abort\"}\n").await;
     assert_eq!(session.end().await, "");
 }
 
 #[tokio::test]
-async fn a_signal_before_start_or_while_the_cli_starts_ends_the_session_at_once() {
+async fn a_signal_before_start_or_while_the_cli_starts_ends_the_session_immediately() {
     for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
         let session = Session::begin(STOPPED).await;
         signal_process(session.child.id().unwrap(), signal);
@@ -160,7 +160,7 @@ async fn an_interrupt_while_the_cli_starts_drops_the_message_that_would_run_firs
 }
 
 #[tokio::test]
-async fn an_interrupt_while_the_cli_starts_drops_everything_if_that_is_wanted_and_later_messages_count() {
+async fn an_interrupt_with_cancel_queued_while_the_cli_starts_drops_all_earlier_messages() {
     let mut session = Session::starting().await;
     session.say(&user_message()).await;
     session.say("{\"type\":\"interrupt\",\"cancelQueued\":true}\n").await;
@@ -181,7 +181,7 @@ async fn an_interrupt_while_the_cli_starts_drops_everything_if_that_is_wanted_an
 }
 
 #[tokio::test]
-async fn a_system_without_dev_null_is_named_with_what_to_do() {
+async fn a_missing_dev_null_is_reported_with_the_remedy() {
     let room = Room::new(STOPPED);
     let outside = room.command();
     let outside = outside.as_std();
@@ -202,16 +202,16 @@ async fn a_system_without_dev_null_is_named_with_what_to_do() {
 
 /// Nothing is wanted of the session any more, so nothing is waited for.
 #[tokio::test]
-async fn a_start_whose_messages_were_all_interrupted_ends_at_once_with_the_input() {
+async fn a_start_without_remaining_messages_ends_immediately_with_the_input() {
     let mut session = Session::starting().await;
     session.say("{\"type\":\"interrupt\"}\n").await;
     session.stdin = None;
     assert_eq!(session.end().await, r#"{"reason":"cancelled","type":"message_dropped"}"#);
 }
 
-/// Such a session can be neither locked nor resumed, and nothing that names it can be told.
+/// Such a session can be neither locked nor resumed, and no line that names it can be sent.
 #[tokio::test]
-async fn a_cli_whose_session_has_no_usable_id_is_a_fatal_error_that_says_so() {
+async fn an_unusable_session_id_of_the_cli_is_a_fatal_error() {
     for id in ["../../x1", "", "my title", &"x".repeat(100_000)] {
         let mut session = Session::begin("prompt\ntext Good evening\nresult\nstall\n").await;
         let options = json!({"env": {"FAKE_CLAUDE_SESSION_ID": id}});

@@ -52,13 +52,13 @@ pub(crate) fn output_of(command: &mut Command) -> Run {
 
 impl Run {
     /// All of it as one text, in which a folder is called FOLDER.
-    pub(crate) fn said(&self, folder: &Path) -> String {
+    pub(crate) fn as_text(&self, folder: &Path) -> String {
         let Run { code, stdout, stderr } = self;
         format!("{stdout}{stderr}exit {code:?}\n").replace(folder.to_str().unwrap(), "FOLDER")
     }
 }
 
-/// Writes a shell script that can be run at once: by another process, so that no fork of this one holds it open.
+/// Writes a shell script that can be run immediately: by another process, so that no fork of this one holds it open.
 pub(crate) fn program(path: &Path, script: &str) -> PathBuf {
     let write = "cat > \"$0\" && chmod +x \"$0\"";
     let mut writer = Command::new("sh").args(["-c", write]).arg(path).stdin(Stdio::piped()).spawn().unwrap();
@@ -122,7 +122,7 @@ impl Programs {
     }
 
     /// Nothing of a folder above that of the CLI was run.
-    pub(crate) fn kept_to_themselves(&self) {
+    pub(crate) fn assert_nothing_above_was_run(&self) {
         assert!(!self.bait.exists());
     }
 }

@@ -57,7 +57,7 @@ async fn with_every_signal_blocked_the_real_cli_has_none_blocked_and_no_pipe_is_
 }
 
 #[tokio::test]
-async fn a_close_while_the_real_cli_starts_ends_the_session_at_once() {
+async fn a_close_while_the_real_cli_starts_ends_the_session_immediately() {
     let room = Room::real([]).await;
     let mut host = room.host(&[]).await;
     // It does not get ready, as on a busy machine.
