@@ -1,5 +1,5 @@
 //! Wrappers for raw JSON of the CLI, which is passed on unchanged. The schema says that such a field is an object, or a
-//! text or blocks. The constructors accept only that, so what Watari writes always matches the schema.
+//! text or blocks. The constructors produce only that, so what Watari writes always matches the schema.
 
 use std::borrow::Cow;
 

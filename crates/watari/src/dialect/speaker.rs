@@ -75,7 +75,12 @@ impl ProtocolError {
 
 impl ClientMessage {
     /// An answer to an ask.
-    pub(crate) fn answer(id: Option<String>, error_prefix: Option<String>, ask: AskId, answer: Answer) -> ClientMessage {
+    pub(crate) fn answer(
+        id: Option<String>,
+        error_prefix: Option<String>,
+        ask: AskId,
+        answer: Answer,
+    ) -> ClientMessage {
         ClientMessage::Command { id, error_prefix, command: Command::Answer { ask, answer, by: None } }
     }
 }

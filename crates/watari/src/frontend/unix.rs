@@ -1,11 +1,11 @@
 //! The sockets of a host. Clients connect and disconnect while the session continues.
 
+mod client_stream;
 mod connection;
 mod input;
 mod long_lines;
 mod names;
 mod work_slice;
-mod client_stream;
 
 use std::io;
 use std::path::Path;
@@ -23,9 +23,9 @@ use watari_sdk::files::{folders, is_this_user};
 use crate::dialect::native::Native;
 use crate::dialect::socket::SocketDialect;
 use crate::dialect::speaker::Speaker;
+use client_stream::ClientStream;
 use connection::Connection;
 use input::LineBudget;
-use client_stream::ClientStream;
 
 /// How many clients a host accepts. Further clients are disconnected immediately.
 const CLIENTS_MAX: usize = 4096;

@@ -54,7 +54,12 @@ const FORM: &str = "form_";
 /// An ask has the same name for every client, whenever the client connects, because the name depends only on the event.
 /// No two asks of a session have the same name. The first ask about a tool use has the tool use's id as its name, unless
 /// that id begins with `ask_` or `form_`. Every other ask is `ask_N` or `form_N`, where N is the number of the ask.
-pub(super) fn dialect_name(ask: AskId, kind: AskTag, tool_use: Option<&str>, repeated: bool) -> Option<(String, AskRef)> {
+pub(super) fn dialect_name(
+    ask: AskId,
+    kind: AskTag,
+    tool_use: Option<&str>,
+    repeated: bool,
+) -> Option<(String, AskRef)> {
     match kind {
         AskTag::Permission | AskTag::Question | AskTag::Plan => {
             let is_free = |id: &&str| !repeated && !id.is_empty() && !id.starts_with(ASK) && !id.starts_with(FORM);

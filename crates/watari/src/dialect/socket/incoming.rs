@@ -80,7 +80,8 @@ fn answer(
     match ask {
         Some(ask) => ClientMessage::answer(id, Some(error_prefix), ask.id(), answer(ask)),
         None => {
-            let message = format!("{error_prefix} is not open: it was answered, cancelled, has expired or never existed");
+            let message =
+                format!("{error_prefix} is not open: it was answered, cancelled, has expired or never existed");
             ClientMessage::Refused { id, message }
         }
     }

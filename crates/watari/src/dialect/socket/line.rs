@@ -175,9 +175,9 @@ pub(crate) enum ServerMessage<'a> {
 }
 
 /// The kind of an error. `line`: the client's line is invalid. `refused`: the client's command was refused. `turn`: a
-/// turn failed or was interrupted, and its `done` follows. `session`: the CLI or the host ended, could not be started or
-/// stalled, or the conversation was lost or is used by another program. `storage`: events cannot be stored or read, or
-/// were lost, or the host has restored its log.
+/// turn failed or was interrupted, or a message was dropped; its `done` follows. `session`: the CLI or the host ended,
+/// could not be started or stalled, or the conversation was lost or is used by another program, too. `storage`: events
+/// cannot be stored or read, or were lost, or the host has restored its log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ErrorKind {

@@ -8,8 +8,8 @@ use serde_json::value::RawValue;
 use watari_hub::{Attachment, HostState, Position};
 use watari_sdk::{AskId, AskTag, RawJson, readable};
 
-use super::asks::{Asks, AskRef, dialect_name};
-use super::line::{CallEnd, Decision, ErrorKind, TextKind, ServerMessage, write, write_error};
+use super::asks::{AskRef, Asks, dialect_name};
+use super::line::{CallEnd, Decision, ErrorKind, ServerMessage, TextKind, write, write_error};
 use super::turns::{describe_end, encode_stop_notice, encode_turn_end, write_done};
 use crate::dialect::liveness::{self, resumed_elsewhere};
 use crate::dialect::native::ParsedEvent;

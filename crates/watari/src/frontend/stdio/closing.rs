@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::running::{Answered, Ending};
 use super::state::State;
-use super::{BACKGROUND_WITHIN, StdioSession, LAST_LINES_AFTER_ABORT};
+use super::{BACKGROUND_WITHIN, LAST_LINES_AFTER_ABORT, StdioSession};
 use crate::dialect::bridge::{self, Fatal};
 
 impl StdioSession {

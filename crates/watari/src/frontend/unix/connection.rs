@@ -13,11 +13,11 @@ use watari_hub::{
 };
 use watari_sdk::Command;
 
+use super::client_stream::ClientStream;
 use super::input::{CHUNK_BYTES, Input, LineBudget, ParsedLine};
 use super::long_lines::{LoadedLine, LongLines};
 use super::names;
 use super::work_slice::{LINE_COST_BYTES, WorkSlice};
-use super::client_stream::ClientStream;
 use crate::dialect::native::Native;
 use crate::dialect::speaker::{ClientMessage, HelloCause, ProtocolError, Speaker};
 use crate::frontend::outbox::Outbox;

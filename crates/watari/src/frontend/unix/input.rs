@@ -10,8 +10,8 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use watari_sdk::{Lines, RawLine, threads};
 
-use super::fingerprint;
 use super::client_stream::ClientStream;
+use super::fingerprint;
 use crate::dialect::speaker::{ClientMessage, ProtocolError, Reader, Speaker};
 
 /// How many bytes are read from a client at once.
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_client_holds_is_given_back_when_it_goes_and_short_lines_always_fit() {
+    fn the_budget_of_a_client_is_released_when_it_disconnects_and_short_lines_always_fit() {
         let budget = LineBudget::new();
         let mut first = Input::new(budget.clone());
         let mut second = Input::new(budget.clone());

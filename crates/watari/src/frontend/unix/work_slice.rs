@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_client_with_endless_work_lets_the_others_have_their_turn_after_64_kib() {
+    async fn a_client_with_endless_work_yields_after_64_kib() {
         let (done, is_over) = (Cell::new(0_usize), Cell::new(false));
         let busy = async {
             let mut slice = WorkSlice::default();
