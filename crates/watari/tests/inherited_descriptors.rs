@@ -81,7 +81,7 @@ impl Shared {
         let hearing = tokio::task::spawn_blocking(move || {
             let (mut received, mut piece) = (String::new(), [0; 4096]);
             while !received.contains(&wanted) {
-                // Only the end of what was heard before may be the beginning of it.
+                // It may begin only with the end of what was read before.
                 received.drain(..received.len().saturating_sub(wanted.len()));
                 let count = stdout.read(&mut piece).unwrap();
                 assert_ne!(count, 0, "it ended without {wanted}");
@@ -202,7 +202,7 @@ async fn a_named_pipe_whose_writer_has_exited_is_read_to_its_end() {
     assert!(text.contains(r#"{"type":"turn_result""#), "{text}");
 }
 
-/// A stub that is to end with its input; nobody has written yet.
+/// A stub that ends with its input, to which nothing was written yet.
 #[tokio::test]
 async fn a_stub_awaits_a_non_blocking_input() {
     let folder = tempfile::tempdir().unwrap();
@@ -248,7 +248,7 @@ async fn a_command_awaits_a_non_blocking_output() {
     assert!(printed.ends_with(&schema));
 }
 
-/// Both ends of a pipe that is full, and that nobody reads.
+/// Both ends of a full pipe without a reader.
 fn full_pipe() -> Ends {
     let (reader, writer) = pipe();
     make_non_blocking(&writer);
@@ -297,7 +297,7 @@ async fn a_host_with_unread_output_and_errors_listens_and_ends() {
 async fn a_signal_before_start_ends_a_session_with_unread_output() {
     let room = Room::new(ONE_TURN);
     let (_reader, full) = full_pipe();
-    // That it has begun to wait is heard of by a line that it has read: nothing is left in its input.
+    // It waits for its output once it has read the line: its input is empty then.
     let (input, mut client) = StdUnixStream::pair().unwrap();
     let child = room.command().stdin(OwnedFd::from(input.try_clone().unwrap())).stdout(full).spawn().unwrap();
     client.write_all(b"\n").unwrap();

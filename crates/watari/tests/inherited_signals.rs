@@ -20,7 +20,7 @@ use watari_testkit::processes::children_of;
 
 const WITHIN: Duration = Duration::from_secs(30);
 
-/// How long an end may take that waits for nobody: half a second for the CLI, and room for a busy machine.
+/// How long an end without waiting may take: half a second for the CLI, and a margin for a busy machine.
 const AT_ONCE: Duration = Duration::from_secs(3);
 
 const TWO_TURNS: &str = "prompt\ntext One\nresult\nprompt\ntext Two\nresult\n";

@@ -20,8 +20,8 @@ use watari_testkit::processes::marked;
 
 const ID: &str = "0f0e0d0c-0b0a-4908-8706-050403020100";
 
-/// A CLI that goes neither by SIGINT nor when its stdin is closed, so that it lives on for half a second when its owner
-/// is gone.
+/// A CLI that exits neither at SIGINT nor when its stdin is closed, so that it still runs for half a second after its
+/// owner has exited.
 const STUBBORN: &str = "ignore INT\nprompt\ntext Hello\nresult\nstall\n";
 const PLAIN: &str = "prompt\ntext Hello\nresult\n";
 

@@ -19,7 +19,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::Command;
 use watari_testkit::Reply;
 
-/// How long an end may take that waits for nobody: half a second for the CLI, and room for a busy machine.
+/// How long an end without waiting may take: half a second for the CLI, and a margin for a busy machine.
 const AT_ONCE: Duration = Duration::from_secs(3);
 
 /// The CLI of a program, which is the child of its supervisor.

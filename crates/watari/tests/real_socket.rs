@@ -117,7 +117,7 @@ async fn a_host_with_idle_exit_waits_for_a_background_command() {
     drop(client);
     assert_eq!(host.end().await, (Some(0), String::new()));
     assert!(room.sandbox.cwd().join("made").exists());
-    // The model heard of its end.
+    // The model has received its end.
     assert_eq!(of_type(&room.events(), "turn_finished").len(), 2);
 }
 
@@ -358,7 +358,7 @@ async fn a_client_that_half_closes_after_its_message_reads_to_the_end_of_the_tur
     native.half_close().await;
     let seen = native.until("accepted").await;
     assert_eq!(of_type(&seen, "block_finished")[0]["content"]["text"], "One.");
-    // The one that was there before hears it too.
+    // The client that was connected before receives it, too.
     assert_eq!(text_of(&socket.until("done").await), "Two.");
     assert_eq!(of_type(&native.until("became_idle").await, "block_finished")[0]["content"]["text"], "Two.");
     host.stop().await;
@@ -415,7 +415,7 @@ async fn a_permission_mode_that_a_client_set_applies_after_a_restart_of_the_cli(
     host.stop().await;
 }
 
-/// The mode is set when there is nobody to tell it to, and the prompt comes in the same breath.
+/// The mode is set while no CLI runs, and the prompt follows immediately.
 #[tokio::test]
 async fn a_permission_mode_set_while_the_cli_is_down_applies_to_the_next_cli() {
     let write = Reply::tool_use("toolu_1", "Write", json!({"file_path": "made", "content": "x"}));

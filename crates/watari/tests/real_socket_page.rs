@@ -242,7 +242,7 @@ impl Proxy {
                 let (from_client, mut to_client) = client.into_split();
                 let (from_host, mut to_host) = UnixStream::connect(&socket).await.unwrap().into_split();
                 let (mut down, mut up) = (from_host.take(cut.to_client), from_client.take(cut.to_host));
-                // Whichever ends first ends both; a client that has gone is an error here, and not one of the test's.
+                // The end of either direction ends both. A client that has disconnected is an error here, but not a failure.
                 tokio::select! {
                     _cut = tokio::io::copy(&mut down, &mut to_client) => {}
                     _cut = tokio::io::copy(&mut up, &mut to_host) => {}

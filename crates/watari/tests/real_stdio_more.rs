@@ -42,7 +42,7 @@ fn results(lines: &[Value]) -> Vec<&str> {
     of_type(lines, "turn_result").into_iter().map(|line| line["result"].as_str().unwrap()).collect()
 }
 
-/// Looks until something is so. For what nobody tells of.
+/// Polls until a condition holds, for conditions that no event reports.
 async fn until_seen(what: &str, mut is_so: impl FnMut() -> bool) {
     let began = Instant::now();
     while !is_so() {

@@ -19,10 +19,10 @@ const CYCLES: usize = 100;
 
 const CLIENTS: usize = 200;
 
-/// How many of them are there at once.
+/// How many of them run at the same time.
 const AT_ONCE: usize = 20;
 
-/// How long it may take until a host has noticed that its clients are gone.
+/// How long it may take until a host has noticed that its clients have disconnected.
 const NOTICED_WITHIN: Duration = Duration::from_secs(10);
 
 #[tokio::test]
@@ -104,7 +104,7 @@ async fn two_hundred_clients_that_disconnect_leave_no_descriptor_in_the_host() {
     host.stop().await;
 }
 
-/// The open files of a host that has noticed of so many clients that they are gone.
+/// The open files of a host that has noticed that this many clients have disconnected.
 async fn settled(host: &Host, room: &Room, gone: usize) -> BTreeMap<String, usize> {
     let noticed = async {
         // Only the log of the host reports it.
@@ -113,6 +113,6 @@ async fn settled(host: &Host, room: &Room, gone: usize) -> BTreeMap<String, usiz
         }
     };
     let noticed = tokio::time::timeout(NOTICED_WITHIN, noticed).await;
-    assert!(noticed.is_ok(), "{} of {gone} have gone", room.log().matches("a client disconnected").count());
+    assert!(noticed.is_ok(), "{} of {gone} have disconnected", room.log().matches("a client disconnected").count());
     open_files(host)
 }

@@ -49,7 +49,7 @@ async fn replay(host: &Host) -> (Vec<Value>, Value) {
     (numbered(client.until("caught_up").await), hello)
 }
 
-/// Every number from the first to the last stands in the file once and in order, or is named as lost.
+/// Asserts that every number from the first to the last is in the file once and in order, or is reported as lost.
 fn is_whole(path: &Path) -> Vec<Value> {
     let text = fs::read_to_string(path).unwrap();
     // A host that runs may be writing the last line, and one that was killed may have been: the next one cuts it off.
@@ -137,7 +137,7 @@ async fn a_foreign_file_at_the_log_s_path_is_left_alone_and_commands_are_refused
     fs::remove_file(&path).unwrap();
     fs::write(&path, "precious").unwrap();
     let (mut client, hello) = host.native_since(seen[1]["seq"].clone()).await;
-    // Clients still get what there was, from the log and not from what stands in its place.
+    // Clients still receive the old events from the log, and nothing from the file at its path.
     assert_eq!(hello["resume"], "ok");
     assert_eq!(numbered(client.until("caught_up").await), seen[2..]);
     let refused = prompt(&mut client, "two").await;

@@ -32,7 +32,7 @@ fn arguments(room: &Room) -> Vec<String> {
     argv.lines().filter(|line| settings.iter().any(|name| line.starts_with(name))).map(ToOwned::to_owned).collect()
 }
 
-/// A host whose CLI is down, and a client in the native dialect that has heard so.
+/// A host whose CLI is down, and a client of the native dialect that has received its exit.
 async fn down(room: &Room, flags: &[&str]) -> (Host, Client) {
     let host = room.host(flags).await;
     let (mut native, _) = host.native_since(json!(0)).await;

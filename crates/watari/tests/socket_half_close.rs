@@ -15,7 +15,7 @@ const TWO_TURNS: &str = "prompt\ntext You said $PROMPT\nresult\nprompt\ntext You
 /// A host that ends when it has no client for this long: so it shows that it has noticed how a client went.
 const ENDS_ALONE: [&str; 2] = ["--idle-exit", "3"];
 
-/// The host ends, because it knows that nobody is there any more.
+/// Asserts that the host ends, because it knows that no client is connected.
 async fn ends_alone(mut host: Host) {
     assert_eq!(host.end().await, (Some(0), String::new()));
 }
@@ -151,7 +151,7 @@ async fn commands_that_a_client_sends_before_it_disconnects_count_although_it_re
     // Whoever watches knows when all of it was done.
     let mut watcher = native(&host).await;
     for number in 0..20 {
-        // It is gone before anything can be written to it.
+        // It disconnects before anything can be written to it.
         let mut client = UnixStream::connect(&host.socket).unwrap();
         let message = |text: &str| json!({"type": "message", "text": format!("{number} {text}")}).to_string();
         client.write_all(format!("{}\n{}", message("first"), message("last, without an end")).as_bytes()).unwrap();

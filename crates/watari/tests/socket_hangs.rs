@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 /// A CLI that is stopped in the middle of a turn.
 const STOPPED: &str = "prompt\ntext One\nstop\n";
 
-/// How long an end may take that waits for nobody: half a second for the CLI, and room for a busy machine.
+/// How long an end without waiting may take: half a second for the CLI, and a margin for a busy machine.
 const AT_ONCE: Duration = Duration::from_secs(3);
 
 async fn in_a_stopped_turn(room: &Room, flags: &[&str]) -> (Host, Client) {

@@ -30,10 +30,10 @@ fn kills() -> u64 {
 /// How often the hosts of one session are killed, one after the other.
 const IN_A_ROW: u64 = 5;
 
-/// How many sessions are played at once.
+/// How many sessions are played at the same time.
 const AT_ONCE: u64 = 2;
 
-/// How many prompts each host gets. They are given at once, so that some wait.
+/// How many prompts each host gets. They are sent together, so that some wait.
 const PROMPTS: usize = 3;
 
 /// How long what a killed host has started may live on.
@@ -103,7 +103,7 @@ impl Witness {
     }
 
     async fn send(&mut self, line: Value) {
-        // The host may be gone already.
+        // The host may have ended already.
         let _gone = self.write.write_all(format!("{line}\n").as_bytes()).await;
     }
 
@@ -156,7 +156,7 @@ impl Witness {
         }
     }
 
-    /// What is still on its way when the host is gone.
+    /// The lines that are still unread when the host has ended.
     async fn rest(&mut self) {
         while self.next().await.is_some() {}
     }
@@ -239,7 +239,7 @@ fn events(room: &Room) -> Vec<Value> {
     stored(room).iter().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// The last host is gone, and everything with it.
+/// Asserts that the last host has ended and left nothing.
 async fn is_over(room: &Room) {
     room.is_empty_within(GONE_WITHIN).await;
     assert_eq!(watari_hub::inspect(&only_session(room)).unwrap().state, State::HostKilled);

@@ -1,5 +1,5 @@
-//! The life of a host on the fake CLI: what its clients receive when the CLI exits, when nobody answers, and when the
-//! host ends.
+//! The lifecycle of a host on the fake CLI: what its clients receive when the CLI exits, when no client answers, and
+//! when the host ends.
 
 #![allow(clippy::unwrap_used, reason = "a test that meets what it does not expect has failed")]
 

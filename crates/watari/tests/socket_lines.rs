@@ -120,7 +120,7 @@ async fn a_long_line_takes_effect_in_order_even_if_its_client_disconnects() {
     for output in ["You said one", "Two", "Three"] {
         assert_eq!(host::text_of(&other.until("done").await), output);
     }
-    // One that closes at once still meant what it sent.
+    // The line of a client that disconnects immediately still counts.
     let (mut gone, _) = host.native_since(serde_json::Value::Null).await;
     let long = format!(r#"{{"type":"prompt","content":"four","pad":"{}"}}"#, "x".repeat(3 * MEBIBYTE));
     gone.write(&format!("{long}\n")).await;

@@ -30,7 +30,7 @@ const PERL: &str = "/usr/bin/perl";
 const ASK: &str = r#"
     $SIG{ALRM} = sub { print "and it stays open"; exit 0 };
     $SIG{PIPE} = "IGNORE";
-    my $s = IO::Socket::UNIX->new(Peer => $ARGV[0]) or do { print "not let in: $!"; exit 0 };
+    my $s = IO::Socket::UNIX->new(Peer => $ARGV[0]) or do { print "refused: $!"; exit 0 };
     syswrite $s, "$ARGV[1]\n";
     alarm 2;
     $| = 1;
@@ -80,7 +80,7 @@ async fn another_user_receives_nothing_even_if_all_modes_are_open() {
     let (socket, native) = (host.socket.clone(), host.native_path());
     for user in [ANOTHER_USER, 0] {
         if user == ANOTHER_USER {
-            assert_eq!(received_by(user, &socket, "").await, "not let in: Permission denied");
+            assert_eq!(received_by(user, &socket, "").await, "refused: Permission denied");
         }
         // Everything that could keep another user out: the sockets, and all folders above them.
         [&socket, &native].into_iter().for_each(|path| open_to_all(path));
@@ -93,7 +93,7 @@ async fn another_user_receives_nothing_even_if_all_modes_are_open() {
         if user == ANOTHER_USER {
             assert_eq!(received, ["and it is closed", "and it is closed"]);
         } else {
-            // So it is not that nobody is let in.
+            // This shows that the socket works for its own user.
             assert!(
                 received[0].starts_with("{\"type\":\"init\"") && received[1].starts_with("{\"type\":\"hello\""),
                 "{received:?}"

@@ -22,7 +22,7 @@ async fn clients(host: &Host) -> Vec<Client> {
     clients
 }
 
-/// Lets every client do the same at once, and gives back what each found.
+/// Lets every client do the same at the same time, and returns what each received.
 async fn all<T: Send + 'static, F: Future<Output = T> + Send + 'static>(
     clients: Vec<Client>,
     act: impl Fn(Client) -> F,

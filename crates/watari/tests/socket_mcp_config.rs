@@ -13,7 +13,7 @@ use rustix::fs::{CWD, Mode, mkfifoat};
 
 const ONE_TURN: &str = "prompt\ntext Hello\nresult\n";
 
-/// How a host ends that is given these servers: its exit code and its words.
+/// The exit code and the standard error of a host that is started with these servers.
 async fn refused(room: &Room, config: &str) -> (Option<i32>, String) {
     end_of(&mut room.command(&["--mcp-config", config]).spawn().unwrap()).await
 }

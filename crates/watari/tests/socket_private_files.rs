@@ -153,7 +153,7 @@ fn no_file_is_removed_through_another_user_s_private_folder() {
         run.stdout
     );
     assert_eq!(names_in(&ours).len(), 2);
-    // What is there and has another name is nothing of Watari's, even where nobody else can write.
+    // A file with another name is not Watari's, even if no other user can write there.
     let private = root.join("runtime/watari/private");
     fs::create_dir_all(private.join("precious")).unwrap();
     for folder in ["runtime", "runtime/watari", "runtime/watari/private"] {

@@ -17,7 +17,7 @@ fn seeds() -> u64 {
     if std::env::var_os("CI").is_some_and(|ci| ci == "true") { 1000 } else { 100 }
 }
 
-/// How many are played at once.
+/// How many are played at the same time.
 const AT_ONCE: u64 = 4;
 
 /// A conversation of chance: how many prompts it has, and what the CLI plays.

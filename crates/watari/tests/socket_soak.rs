@@ -136,7 +136,7 @@ async fn no_resource_grows_and_no_process_is_left() {
     println!("{turns} turns, {connections} connections, {bytes} bytes; memory {warm} and then {memory}");
     assert!(turns > SESSIONS as u64 && connections > SESSIONS as u64 * CLIENTS_EACH, "it was hardly a soak");
     assert!(memory as f64 <= warm as f64 * GROWTH_MAX, "memory has grown from {warm} to {memory}");
-    // Every client is gone, and so are its descriptors, as soon as the hosts have noticed.
+    // Every client has disconnected; its descriptors are closed as soon as the hosts have noticed.
     let limit = Instant::now() + Duration::from_secs(5);
     while held_by(&hosts).1 > files_before {
         assert!(Instant::now() < limit, "{} files were open, and now {}", files_before, held_by(&hosts).1);

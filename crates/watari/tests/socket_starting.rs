@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 /// A CLI that stops before it has answered anything, and then has turns.
 const STOPPED: &str = "stop\nprompt\ntext One\nresult\nprompt\ntext Two\nresult\n";
 
-/// How long an end may take that waits for nobody: half a second for the CLI, and room for a busy machine.
+/// How long an end without waiting may take: half a second for the CLI, and a margin for a busy machine.
 const AT_ONCE: Duration = Duration::from_secs(3);
 
 /// A host whose CLI does not get ready.
@@ -88,7 +88,7 @@ async fn one_signal_while_the_cli_starts_ends_the_session_immediately() {
     ends_immediately(&room, host).await;
 }
 
-/// The message that would run first is the one to stop, as it is when it runs; the next one runs.
+/// The interrupt drops the message that would run first, as it would interrupt it during its turn. The next one runs.
 #[tokio::test]
 async fn an_interrupt_while_the_cli_starts_drops_the_message_that_would_run_first() {
     let room = Room::fake(STOPPED);

@@ -89,7 +89,7 @@ impl SmallDisk {
         }
     }
 
-    /// A path on the disk, as it is seen from outside.
+    /// A path on the disk, as seen from outside the namespace.
     fn path(&self, name: &str) -> PathBuf {
         let state = self.room.sandbox.root().join("state");
         PathBuf::from(format!("/proc/{}/root{}/{name}", self.holder.id().unwrap(), state.display()))
@@ -219,7 +219,7 @@ async fn a_turn_on_a_full_disk_waits_and_is_complete_when_there_is_space_again()
     delivered.extend(native.until("storage_recovered").await);
     assert!(made_room.elapsed() < NOTICED_WITHIN, "{:?}", made_room.elapsed());
     assert!(delivered.last().unwrap()["after"].is_string(), "{:?}", delivered.last());
-    // One that was refused can be given again.
+    // A refused command can be sent again.
     let allowed = answer(&mut giver, "allow", allow).await;
     assert_eq!(allowed["type"], "accepted", "{allowed}");
     delivered.extend(native.until("became_idle").await);
@@ -292,7 +292,7 @@ async fn a_host_on_a_full_disk_can_be_ended_and_the_next_host_reports_lost_event
 async fn a_host_that_cannot_write_its_own_log_continues() {
     let Some(disk) = SmallDisk::new("prompt\ntext Good morning\nresult\n").await else { return };
     let mut host = disk.host(&[]).await;
-    // Whoever started it is gone.
+    // The process that started it has exited.
     drop(host.child.stderr.take());
     disk.fill_up();
     // Each is a line in the log, for which there soon is no room.

@@ -19,7 +19,7 @@ use watari_testkit::processes::none_marked_within;
 /// How long a line may take.
 const WITHIN: Duration = Duration::from_secs(30);
 
-/// How long an end may take that waits for nobody: half a second for the CLI, and room for a busy machine.
+/// How long an end without waiting may take: half a second for the CLI, and a margin for a busy machine.
 const AT_ONCE: Duration = Duration::from_secs(3);
 
 /// A session whose CLI is stopped in the middle of a turn.

@@ -21,7 +21,7 @@ use watari_testkit::processes::none_marked_within;
 /// How long a line may take.
 const WITHIN: Duration = Duration::from_secs(30);
 
-/// How long an end may take that waits for nobody: half a second for the CLI, and room for a busy machine.
+/// How long an end without waiting may take: half a second for the CLI, and a margin for a busy machine.
 const AT_ONCE: Duration = Duration::from_secs(3);
 
 /// A CLI that stops before it has answered anything, and then has one turn.
@@ -88,7 +88,7 @@ impl Session {
         Some(serde_json::from_str(&line).unwrap())
     }
 
-    /// What it still says, one line each. It ends at once, by itself, and nothing of it is left.
+    /// Its last lines. Asserts that it exits immediately and leaves no process.
     async fn end(mut self) -> String {
         let begun = Instant::now();
         let mut printed = Vec::new();
@@ -124,7 +124,7 @@ async fn a_signal_before_start_or_while_the_cli_starts_ends_the_session_immediat
     }
 }
 
-/// A session that was given up while it started is over when nothing of it is left, as one that ran.
+/// A session whose start was cancelled ends when no process of it is left, like a session that ran.
 #[tokio::test]
 async fn whatever_ends_a_start_nothing_of_the_session_and_no_lock_is_left_when_watari_has_exited() {
     let resume = json!({"resume": "0f0e0d0c-0b0a-4908-8706-050403020100"});
@@ -144,7 +144,7 @@ async fn whatever_ends_a_start_nothing_of_the_session_and_no_lock_is_left_when_w
     assert_eq!(session.end().await, "");
 }
 
-/// The prompt that would run first is the one to stop, as it is when it runs.
+/// The interrupt drops the prompt that would run first, as it would interrupt it during its turn.
 #[tokio::test]
 async fn an_interrupt_while_the_cli_starts_drops_the_message_that_would_run_first() {
     let mut session = Session::starting().await;

@@ -93,7 +93,7 @@ fn type_of(line: &str) -> String {
     line["type"].as_str().unwrap().to_owned()
 }
 
-/// How a client can leave; gives back what it still holds, so that nothing but what it did can be heard.
+/// How a client can disconnect. Returns the descriptors that it still holds, so that no other end is closed.
 #[cfg(target_os = "linux")]
 fn ways_to_leave() -> [fn(Peer) -> Option<Peer>; 3] {
     [

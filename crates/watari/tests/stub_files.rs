@@ -102,7 +102,7 @@ fn a_script_that_is_not_a_file_is_named_and_an_endless_one_is_not_read_forever()
     ");
 }
 
-/// Waits until a stub has opened a pipe. One that does not wait for a writer has closed it at once.
+/// Waits until a stub has opened a pipe. A stub that does not wait for a writer closes it immediately.
 fn waits_for_a_writer(stub: &Child, pipe: &Path) {
     let descriptors = Path::new("/proc").join(stub.id().to_string()).join("fd");
     let is_open = || {

@@ -1,4 +1,5 @@
-//! The socket dialect, which clients of agent-socket speak: JSON lines over a UNIX socket, several clients at once.
+//! The socket dialect, which clients of agent-socket speak: JSON lines over a UNIX socket, for
+//! several clients.
 //!
 //! Pure: parses a client's lines into commands, and encodes lines of the session's log for the client. Live and
 //! replayed events take the same path.

@@ -106,7 +106,7 @@ impl Page {
 pub(crate) struct Programs {
     pub(crate) watari: OsString,
     pub(crate) claude: OsString,
-    /// Made by whoever runs what stands in a folder above that of the CLI.
+    /// A file that exists if a program ran something of a folder above that of the CLI.
     pub(crate) bait: PathBuf,
 }
 
@@ -121,7 +121,7 @@ impl Programs {
         Programs { watari: WATARI.into(), claude: claude.into(), bait }
     }
 
-    /// Nothing of a folder above that of the CLI was run.
+    /// Asserts that nothing of a folder above that of the CLI was run.
     pub(crate) fn assert_nothing_above_was_run(&self) {
         assert!(!self.bait.exists());
     }

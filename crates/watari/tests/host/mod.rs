@@ -105,7 +105,7 @@ impl Room {
         Host { child, socket: socket.into(), _lines: lines }
     }
 
-    /// Where what is kept of sessions is.
+    /// The folder with the files of the sessions.
     pub(crate) fn state(&self) -> PathBuf {
         self.sandbox.home().join(".local/state/watari")
     }
@@ -198,7 +198,7 @@ impl Host {
         Client::speaking(&SOCKET, &self.socket).await
     }
 
-    /// A client that has heard the first line.
+    /// A client that has read the first line.
     pub(crate) async fn client_with_init(&self) -> Client {
         let mut client = self.client().await;
         assert_eq!(client.next().await.unwrap()["type"], "init");
@@ -268,7 +268,7 @@ impl Client {
         Client { lines: BufReader::new(read).lines(), write, judge }
     }
 
-    /// Writes a text as it is, such as lines that are not right.
+    /// Writes a text unchanged, such as invalid lines.
     pub(crate) async fn write(&mut self, text: &str) {
         let written = tokio::time::timeout(WITHIN, self.write.write_all(text.as_bytes())).await;
         written.unwrap_or_else(|_| panic!("the text was not taken within {WITHIN:?}")).unwrap();

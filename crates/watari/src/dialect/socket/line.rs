@@ -27,7 +27,7 @@ pub(crate) enum ServerMessage<'a> {
         seq: Position,
         /// The state of the session.
         state: HostState,
-        /// Whether the requested position belongs to this session.
+        /// Whether the replay continues from the requested position.
         resume: Resume,
     },
     /// Extension: the replay is complete; live events follow. Only after `hello`.
@@ -100,7 +100,8 @@ pub(crate) enum ServerMessage<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(with = "Object<'a>")]
         input: Option<Object<'a>>,
-        /// The permission rules that were granted with it, in the CLI's format.
+        /// The permission rules that the answer granted, in the CLI's format. Only clients of the native socket can grant
+        /// them.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(with = "Vec<Object<'a>>")]
         permissions: Option<Vec<Object<'a>>>,
@@ -143,11 +144,12 @@ pub(crate) enum ServerMessage<'a> {
         #[schemars(with = "String")]
         by: Option<&'a str>,
     },
-    /// A message was answered or will not be. An `error` before it is the reason.
+    /// A turn has ended, or a message will not be answered. If an `error` precedes it, that is the reason.
     Done {
         /// The token usage, as counted by the CLI.
         usage: Object<'a>,
-        /// Extension: the number of the message, from its `accepted`. Absent if the CLI began the turn by itself.
+        /// Extension: the number of the message, from its `accepted`. Absent if there is no message: the CLI began the
+        /// turn by itself, or exited while it was idle.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(with = "u64")]
         message_id: Option<u64>,
@@ -156,7 +158,7 @@ pub(crate) enum ServerMessage<'a> {
     Accepted {
         /// The client's id of the command.
         id: &'a str,
-        /// Of a message: its number in the session, which its `done` carries, too.
+        /// Of a message: its number, which its `done` carries, too. Numbers grow, but need not be consecutive.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(with = "u64")]
         message_id: Option<u64>,

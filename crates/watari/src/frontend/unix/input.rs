@@ -14,7 +14,7 @@ use super::client_stream::ClientStream;
 use super::fingerprint;
 use crate::dialect::speaker::{ClientMessage, ProtocolError, Reader, Speaker};
 
-/// How many bytes are read from a client at once.
+/// How many bytes one read of a client returns at most.
 pub(super) const CHUNK_BYTES: usize = 16 * 1024;
 
 /// A line longer than this is parsed by another thread, so that the other clients do not wait for it.
