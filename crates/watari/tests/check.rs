@@ -12,7 +12,7 @@ use common::{Run, output_of};
 use rustix::process::{Pid, Signal, kill_process};
 use watari_testkit::processes::{marked, none_marked_within};
 
-/// Says its version, and then does what the script says.
+/// Prints its version, and then runs the script.
 fn fake(folder: &Path, script: &str) -> PathBuf {
     common::program(
         &folder.join("claude"),
@@ -25,7 +25,7 @@ fn check(arguments: &[&str], claude: &Path) -> Run {
     output_of(command.arg("check").arg("--claude").arg(claude).args(arguments))
 }
 
-/// A CLI that hangs; with a child that tries to get away, where that does not help it.
+/// A CLI that hangs; with a child that tries to escape, on systems where such a child is found.
 const HANGS: &str = if cfg!(all(target_os = "linux", not(watari_portable))) {
     "folder=$(dirname \"$0\")
 (FOLDER=$folder setsid sh -c 'echo \"$FOLDER\" > \"$FOLDER/started\"; exec sleep 1000' &)
@@ -165,7 +165,7 @@ fn the_cli_sees_no_key_home_or_proxy_of_the_user() {
     }
 }
 
-// Elsewhere what has got itself a session of its own is not found.
+// Other systems do not find a process that has created its own session.
 #[cfg(all(target_os = "linux", not(watari_portable)))]
 #[tokio::test]
 async fn processes_that_a_cli_starts_for_its_version_are_terminated() {

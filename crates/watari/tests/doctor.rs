@@ -11,7 +11,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use watari_hub::socket::PATH_BYTES_MAX;
 
-/// A machine with next to nothing on it.
+/// A machine with an empty home.
 struct Machine {
     folder: TempDir,
     /// Variables beside HOME and PATH.
@@ -33,7 +33,7 @@ case "$*" in
     *) exit 9 ;;
 esac"#;
 
-/// A process that no machine has, because numbers end below it.
+/// A process id that no process has, because it is above the highest one.
 const NOBODY: u32 = 4_194_304 + 7;
 
 impl Machine {
@@ -46,14 +46,14 @@ impl Machine {
         Machine { folder, variables: Vec::new(), open_files_max: 512 }
     }
 
-    /// One with a CLI that does this.
+    /// A machine whose CLI runs this script.
     fn with_claude(script: &str) -> Machine {
         let machine = Machine::new();
         machine.write_program("bin/claude", &format!("#!/bin/sh\n{script}\n"));
         machine
     }
 
-    /// One with a CLI that says this when it is asked for its login.
+    /// A machine whose CLI prints this when it is asked for its login.
     fn with_login(answer: &str) -> Machine {
         Machine::with_claude(&format!("if [ \"$1\" = --version ]; then echo 2.1.325; else {answer}; fi"))
     }
@@ -103,7 +103,7 @@ impl Machine {
         DoctorRun { code: output.status.code().unwrap(), stdout }
     }
 
-    /// Everything there is below the home.
+    /// All files below the home.
     fn made_at_home(&self) -> Vec<PathBuf> {
         fs::read_dir(self.path("home")).unwrap().map(|entry| entry.unwrap().path()).collect()
     }
@@ -611,7 +611,7 @@ mod orphans {
         let printed = orphans_of(owner, &machine, &["--terminate-orphans"]).about("orphans");
         insta::assert_snapshot!(without_pid(&printed, &left.0), @"
         exit 0
-        ok       orphans         terminated 1 process of sessions whose program is dead:
+        ok       orphans         terminated 1 process of sessions whose owner was killed:
                                    [pid] sleep 600
         ");
         assert_eq!(left.0.wait().unwrap().signal(), Some(9));

@@ -214,7 +214,7 @@ async fn a_stub_awaits_a_non_blocking_input() {
     let mut printed = String::new();
     tokio::io::AsyncReadExt::read_to_string(&mut child.stdout.take().unwrap(), &mut printed).await.unwrap();
     assert!(printed.contains("WATARI_STUB_URL="), "{printed}");
-    // That it still waits is nothing that could be waited for.
+    // No event shows that it still waits.
     let ended = tokio::time::timeout(Duration::from_millis(500), child.wait()).await;
     assert!(ended.is_err(), "it did not wait: {ended:?}");
     drop(writer);
@@ -234,7 +234,7 @@ async fn a_command_awaits_a_non_blocking_output() {
     let mut command = Command::new(WATARI);
     let mut child = command.args(["schema", "native"]).env_clear().stdout(writer).kill_on_drop(true).spawn().unwrap();
     drop(command);
-    // That it still waits is nothing that could be waited for.
+    // No event shows that it still waits.
     let ended = tokio::time::timeout(Duration::from_millis(500), child.wait()).await;
     assert!(ended.is_err(), "it did not wait: {ended:?}");
     let reading = tokio::task::spawn_blocking(move || {
@@ -302,7 +302,7 @@ async fn a_signal_before_start_ends_a_session_with_unread_output() {
     let child = room.command().stdin(OwnedFd::from(input.try_clone().unwrap())).stdout(full).spawn().unwrap();
     client.write_all(b"\n").unwrap();
     while rustix::io::ioctl_fionread(&input).unwrap() > 0 {
-        // Nothing tells of it but a look.
+        // No event reports it, so it is polled.
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     signal_process(child.id().unwrap(), Signal::TERM);

@@ -28,14 +28,14 @@ const TWO_TURNS: &str = "prompt\ntext One\nresult\nprompt\ntext Two\nresult\n";
 /// Blocks every signal there is.
 const BLOCKING: &str = "signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())";
 
-/// What `nohup` does, and a shell for what it puts into the background; and more that a host relies on.
+/// Ignores the signals that `nohup` and shells ignore, and others that a host relies on.
 #[cfg(not(watari_portable))]
 const LIKE_NOHUP: &str = "[signal.signal(s, signal.SIG_IGN) for s in (1, 2, signal.SIGCHLD, signal.SIGTERM)]";
 
-/// Ignores what a program relies on that waits for its children, and what ends it.
+/// Ignores SIGCHLD and the signals that end a program.
 const IGNORING: &str = "[signal.signal(s, signal.SIG_IGN) for s in (signal.SIGCHLD, signal.SIGPIPE, signal.SIGTERM)]";
 
-/// `watari` as a program starts it that has done this to its signals.
+/// Starts `watari` with such signals.
 fn after(done: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new("python3");
     let script = format!("import os, signal, sys; {done}; os.execv(sys.argv[1], sys.argv[1:])");

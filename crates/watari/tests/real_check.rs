@@ -20,7 +20,7 @@ fn report(claude: &Path) -> Report {
     serde_json::from_str(&run.stdout).unwrap()
 }
 
-/// The numbers of the scenarios that came out so.
+/// The numbers of the scenarios with this verdict.
 fn numbers(report: &Report, verdict: Verdict) -> Vec<u32> {
     let found = report.scenarios.iter().filter(|scenario| scenario.verdict == verdict);
     found.filter_map(|scenario| scenario.number).collect()
@@ -58,7 +58,7 @@ fn a_tool_that_is_missing_is_noticed_and_an_unknown_version_is_compared_with_the
     ");
 }
 
-/// Scenarios of users, each for something that was once judged wrongly.
+/// Scenarios of users, each for a case that was once judged wrongly.
 const OWN: [&str; 5] = [
     r#"
 name: nothing_of_the_directory_runs
@@ -110,7 +110,7 @@ fn scenarios_of_the_user_are_judged_by_what_happened() {
         command.arg("--scenario").arg(path);
     }
     let run = common::output_of(&mut command);
-    // The words of the CLI are not ours to keep.
+    // The text of the CLI is not part of the snapshot.
     let output: Vec<String> =
         run.as_text(folder.path()).lines().filter(|line| !line.contains("it said:")).map(str::to_owned).collect();
     insta::assert_snapshot!(output.join("\n"), @"

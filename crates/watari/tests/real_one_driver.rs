@@ -41,7 +41,7 @@ impl Room {
         (bridge, id)
     }
 
-    /// That a session on stdio is refused.
+    /// Asserts that a session on stdio is refused.
     async fn refused(&self, options: Value) -> String {
         let mut bridge = self.bridge();
         bridge.start("hi", options).await;
@@ -69,7 +69,7 @@ async fn a_conversation_that_a_host_drives_is_refused_on_stdio_by_id_and_as_the_
     assert_eq!(room.refused(json!({"resume": id})).await, refusal);
     assert_eq!(room.refused(json!({"resume": id.to_uppercase()})).await.to_lowercase(), refusal);
     assert_eq!(room.refused(json!({"continue": true})).await, refusal);
-    // A fork reads it, and is another one.
+    // A fork only reads it, and is a conversation of its own.
     let (mut fork, forked) = room.bridge_with(json!({"resume": id, "forkSession": true})).await;
     assert_ne!(forked, id);
     fork.close_input();
@@ -252,7 +252,7 @@ impl Room {
         marked(self.hosts.sandbox.root().to_str().unwrap()).iter().map(|process| process.pid).collect()
     }
 
-    /// Waits until no other processes are left in the room. (Nothing tells of the end of one that is not a child.)
+    /// Waits until no other processes are left in the room. (The exit of a process that is not a child is not reported.)
     async fn has_only(&self, processes: &[u32]) {
         let others = || self.processes().into_iter().filter(|process| !processes.contains(process)).count();
         let gone = async {
@@ -267,7 +267,7 @@ impl Room {
         self.hosts.stub.as_ref().unwrap().model_calls().len()
     }
 
-    /// Somebody resumes a conversation at the same time, with a CLI that is not ours.
+    /// Another program resumes the conversation at the same time.
     async fn resume_without_us(&self, id: &str) {
         let mut claude = tokio::process::Command::new(&self.hosts.claude);
         claude.args(["-p", "--resume", id, "me too"]).env_clear().envs(self.hosts.sandbox.environment());

@@ -1,4 +1,4 @@
-//! `watari socket` on the real CLI: every promise of its document.
+//! `watari socket` on the real CLI: every promise of agent-socket.
 
 #![allow(clippy::unwrap_used, reason = "a test that meets what it does not expect has failed")]
 
@@ -27,14 +27,14 @@ async fn events_of_the_native_dialect_match_its_schema_live_and_stored() {
     client.send(json!({"type": "answer", "id": "a", "ask": ask, "answer": {"type": "allow"}})).await;
     client.send(json!({"type": "request", "id": "r", "request": {"type": "context_usage"}})).await;
     seen.extend(client.until("became_idle").await);
-    // What it was answered is no event, and what is fleeting is not stored.
+    // Replies are not events, and ephemeral events are not stored.
     let durable: Vec<_> = seen.iter().filter(|line| line["seq"].is_string()).collect();
     assert!(durable.len() > 10 && durable.len() < seen.len() - 2, "{seen:#?}");
     assert!(room.events().iter().zip(durable).all(|(stored, received)| stored == received));
     host.stop().await;
 }
 
-/// A hook that blocks every prompt, and a slash command that there is not.
+/// A hook that blocks every prompt, and a slash command that does not exist.
 #[tokio::test]
 async fn a_message_that_is_not_handled_gets_its_reason_before_its_done() {
     for claude in [pinned_claude(), oldest_claude()] {
@@ -128,12 +128,12 @@ async fn a_session_without_a_stored_conversation_is_resumed_with_a_new_one() {
     let mut client = host.client().await;
     let id = client.next().await.unwrap()["session_id"].as_str().unwrap().to_owned();
     host.native_since(json!(0)).await.0.until("ready").await;
-    // It reads nothing any more, so that it is killed before it could store the message.
+    // It is stopped, so that it is killed before it can store the message.
     host.signal_cli(rustix::process::Signal::STOP);
     client.send(json!({"type": "message", "text": "important", "id": "m"})).await;
     let message = client.until("accepted").await.pop().unwrap()["message_id"].clone();
     host.kill().await;
-    // Once, and as often as one likes.
+    // Once, and repeatedly.
     for _ in 0..2 {
         let host = room.host(&["--resume", &id]).await;
         let mut client = host.client().await;
@@ -308,7 +308,7 @@ async fn a_failed_resume_leaves_only_the_files_that_existed_before() {
     assert!(code == Some(1) && stderr.contains("11111111-2222-4333-8444-555555555555"), "{code:?} {stderr}");
     assert_eq!(room.sessions(), Vec::<std::path::PathBuf>::new());
 
-    // The CLI has lost a conversation that Watari has a session of: what Watari has stays, and the session begins anew.
+    // The CLI has lost the conversation of a session: the events stay, and the session begins a new conversation.
     let host = room.host(&[]).await;
     let mut client = host.client_with_init().await;
     client.say("good morning?").await;

@@ -23,7 +23,7 @@ async fn an_edited_approval_is_reported_to_every_client_and_logged() {
     let seen = watcher.until("done").await;
     let made = ["harmless", "other"].map(|name| room.sandbox.cwd().join(name).exists());
     assert_eq!(made, [false, true]);
-    // A client that watches, one that comes when all is over, one of Watari's own dialect, and the log.
+    // A client that is connected, one that connects later, one of the native dialect, and the log.
     let mut late = host.client_with_init().await;
     late.send(json!({"type": "hello", "since": 0})).await;
     let again = late.until("caught_up").await;

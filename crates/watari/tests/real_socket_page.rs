@@ -54,7 +54,7 @@ impl Language {
         }
     }
 
-    /// Takes its program out of the page; says how it is started.
+    /// Writes the program of the page to a file, and returns its command.
     async fn install(self, folder: &Path) -> Vec<OsString> {
         match self {
             Language::Python => {
@@ -102,7 +102,7 @@ impl Seen {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Answers {
     With(&'static str),
-    /// Not: the input ends.
+    /// No answer: the input ends.
     Never,
 }
 
@@ -147,7 +147,7 @@ impl Running {
         }
     }
 
-    /// The rest of what it says; every question is answered when it is there.
+    /// The rest of its output. Every question is answered as soon as it is printed.
     async fn rest(mut self, answers: Answers) -> Seen {
         let mut stdout = String::new();
         while let Some(line) = self.next_line().await {
@@ -166,8 +166,8 @@ fn touch(id: &str, name: &str) -> Reply {
     Reply::text("I will look.").and_tool_use(id, "Bash", json!({"command": format!("touch {name}")}))
 }
 
-/// The document's own flow, with a yes, with a no, at the end of the input, and with an API that fails; every run goes
-/// on where the last was.
+/// The flow of agent-socket with an approval, with a denial, at the end of the input, and with an API that fails. Every
+/// run continues the last one.
 async fn holds_the_flow_of_the_document(language: Language) {
     language.need();
     let room = Room::real([
@@ -291,7 +291,7 @@ async fn the_python_program_reconnects_and_prints_everything_once() {
     comes_back(Language::Python).await;
 }
 
-/// A place that is not of this session counts for nothing, and without a host there is no answer.
+/// A position of another session is not used, and without a host there is no answer.
 async fn recognizes_its_session(language: Language) {
     language.need();
     let room = Room::real([Reply::text("One."), Reply::text("Two."), Reply::text("Three."), touch("toolu_1", "made")]);

@@ -14,7 +14,7 @@ use watari_testkit::Reply;
 /// How many conversations are played.
 const SEEDS: u64 = 20;
 
-/// A conversation of chance: how many prompts it has, and what the model says.
+/// A random conversation: its number of prompts, and the replies of the model.
 fn conversation(seed: u64) -> (usize, Vec<Reply>) {
     let mut dice = Dice::new(seed);
     let prompts = 1 + dice.below(2);

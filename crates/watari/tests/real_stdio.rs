@@ -1,4 +1,4 @@
-//! The bridge on the real CLI: every promise of its document.
+//! The bridge on the real CLI: every promise of its protocol.
 
 #![allow(clippy::unwrap_used, reason = "a test that meets what it does not expect has failed")]
 

@@ -18,26 +18,26 @@ use watari_testkit::claude::{oldest_claude, pinned_claude};
 use watari_testkit::processes::marked;
 use watari_testkit::{Reply, Script};
 
-/// A command that no mode runs unasked.
+/// A command that needs permission in every mode.
 const TOUCH: &str = "sh -c 'touch made && echo made it'";
 
-/// A command that says nothing and does not end, with a child that tries to get away.
+/// A command that prints nothing and does not end, with a child that tries to escape.
 const ENDLESS: &str = "setsid tail -f /dev/null & tail -f /dev/null";
 
-/// How long something may take that is waited for by looking again and again.
+/// The time limit of a polled condition.
 const SEEN_WITHIN: Duration = Duration::from_secs(20);
 
 fn bash(command: &str) -> Reply {
     Reply::tool_use("toolu_1", "Bash", json!({"command": command, "description": "a test"}))
 }
 
-/// What came of tools: the id of each call, its text, and whether it went wrong.
+/// The results of tools: the id of each call, its text, and whether it failed.
 fn tool_results(lines: &[Value]) -> Value {
     let result = |line: &Value| json!([line["toolUseId"], line["content"], line["isError"]]);
     of_type(lines, "tool_result").into_iter().map(result).collect()
 }
 
-/// What the turns came to, in their order.
+/// The results of the turns, in their order.
 fn results(lines: &[Value]) -> Vec<&str> {
     of_type(lines, "turn_result").into_iter().map(|line| line["result"].as_str().unwrap()).collect()
 }

@@ -100,7 +100,11 @@ async fn a_client_that_disconnects_leaves_no_call_open() {
     let seen = bridge.until("turn_result").await;
     assert_eq!(of_type(&seen, "tool_result")[0]["isError"], true);
     assert!(bridge.exit().await.success());
-    assert!(last_input(&room)["content"].to_string().contains("nobody can answer"), "{}", last_input(&room));
+    assert!(
+        last_input(&room)["content"].to_string().contains("disconnected and cannot answer"),
+        "{}",
+        last_input(&room)
+    );
 }
 
 #[tokio::test]

@@ -119,7 +119,7 @@ async fn a_tool_that_takes_long() {
     let (room, mut bridge) =
         session(replies([bash(json!({"command": WAIT})), Reply::text("Done.")]), json!({"allowedTools": ["Bash"]}))
             .await;
-    // The CLI tells of it after half a minute.
+    // The CLI reports it after half a minute.
     bridge.within = Duration::from_secs(60);
     let received = bridge.until("tool_progress").await.pop().unwrap();
     let_end(&room).await;

@@ -16,7 +16,7 @@ fn asks(request_id: &str, tool_use: &str, command: &str) -> String {
     format!("emit {}\n", json!({"type": "control_request", "request_id": request_id, "request": request}))
 }
 
-/// What the CLI was answered: the input that may run, or that it may not.
+/// The answer to the CLI: the input that may run, or a denial.
 fn answered(room: &Room) -> Vec<(String, Value)> {
     let answers = room.lines_sent_to_cli().into_iter().filter(|line| line["type"] == "control_response");
     let read = |mut line: Value| {
@@ -50,7 +50,7 @@ async fn two_open_asks_about_one_tool_use_have_two_names_and_two_answers() {
     {"input":{"command":"one"},"request_id":"t","tool":"Bash","type":"approval_request"}
     {"input":{"command":"two"},"request_id":"ask_3","tool":"Bash","tool_use_id":"t","type":"approval_request"}
     "#);
-    // Whoever comes later, or comes back, knows them by the same names.
+    // They have the same names for a client that connects later or reconnects.
     let mut late = host.client_with_init().await;
     assert_eq!(approval_requests(&mut late, 2).await, shown);
     late.send(json!({"type": "hello", "since": 0})).await;
@@ -108,7 +108,7 @@ async fn the_name_of_an_ask_is_never_reused_by_a_later_process_or_host() {
     assert!(names[1] != "t" && names[2] != "t" && names[1] != names[2], "{names:?}");
 }
 
-/// A tool use may be called what we call an ask, or have no id at all.
+/// The id of a tool use may look like Watari's name of an ask, or be missing.
 #[tokio::test]
 async fn ids_of_the_cli_never_collide_with_names_of_watari() {
     let numbered: Vec<String> = (1..=12).map(|number| format!("ask_{number}")).collect();
@@ -152,7 +152,7 @@ async fn an_edited_approval_is_in_the_event_log_and_in_the_host_log() {
     let answer = json!({"type": "allow", "input": {"command": "safe"}, "permissions": rules});
     native.send(json!({"type": "answer", "ask": opened["ask"], "answer": answer})).await;
     let mut seen = watcher.until("done").await;
-    // One who comes when all is over reads the same.
+    // A client that connects after the turn reads the same.
     watcher.send(json!({"type": "hello", "since": 0})).await;
     let mut again = watcher.until("caught_up").await;
     for lines in [&mut seen, &mut again] {

@@ -64,15 +64,15 @@ fn open_files(host: &Host) -> BTreeMap<String, usize> {
 async fn visit(host: &Host, number: usize) {
     let hello = json!({"type": "hello", "protocol": [1], "since": 0});
     match number % 5 {
-        // Without a word, and without waiting for one.
+        // Without writing or reading a line.
         0 => drop(Client::connect(&host.native_path()).await),
         1 => drop(host.client_with_init().await),
-        // In the middle of what there was.
+        // In the middle of the replay.
         2 => {
             let (mut client, _) = host.native_since(json!(0)).await;
             client.next().await.unwrap();
         }
-        // Before any of it.
+        // Before the replay.
         3 => Client::connect(&host.native_path()).await.send(hello).await,
         // In the middle of a line of its own.
         _ => host.client_with_init().await.write("{\"type\":\"mess").await,

@@ -148,7 +148,7 @@ async fn commands_that_a_client_sends_before_it_disconnects_count_although_it_re
     use std::os::unix::net::UnixStream;
     let room = Room::fake("repeat 40\nprompt\ntext You said $PROMPT\nresult\nend\n");
     let host = room.host(&ENDS_ALONE).await;
-    // Whoever watches knows when all of it was done.
+    // Another client shows when everything has taken effect.
     let mut watcher = native(&host).await;
     for number in 0..20 {
         // It disconnects before anything can be written to it.

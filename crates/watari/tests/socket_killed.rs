@@ -36,13 +36,13 @@ const AT_ONCE: u64 = 2;
 /// How many prompts each host gets. They are sent together, so that some wait.
 const PROMPTS: usize = 3;
 
-/// How long what a killed host has started may live on.
+/// How long the processes of a killed host may continue to run.
 const GONE_WITHIN: Duration = Duration::from_secs(3);
 
 /// How long a line may take.
 const WITHIN: Duration = Duration::from_secs(30);
 
-/// Chance that can be repeated (xorshift).
+/// Random numbers that can be repeated (xorshift).
 struct Dice(u64);
 
 impl Dice {
@@ -71,7 +71,7 @@ fn script() -> String {
     (0..PROMPTS).map(turn).collect()
 }
 
-/// A client of Watari's own dialect that keeps every line, and can meet the end of a host in the middle of one.
+/// A client of the native dialect that stores every line, and handles a host that ends in the middle of a line.
 struct Witness {
     lines: Lines<BufReader<OwnedReadHalf>>,
     write: OwnedWriteHalf,

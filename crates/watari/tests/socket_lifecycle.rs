@@ -56,7 +56,7 @@ async fn the_next_message_restarts_a_cli_that_exited() {
     let started: Vec<String> =
         room.events().iter().filter(|event| event["type"] == "ready").map(|_| "ready".into()).collect();
     assert_eq!(started.len(), 2);
-    // Ids go on: nothing in one log has the same number twice.
+    // Numbers continue: no number occurs twice in a log.
     let mut prompts: Vec<u64> =
         of_type(&room.events(), "prompt_accepted").iter().map(|event| event["prompt"].as_u64().unwrap()).collect();
     let count = prompts.len();
@@ -81,7 +81,7 @@ async fn a_failed_restart_of_the_cli_is_reported_and_tried_again() {
         delivered[0]["message"].as_str().unwrap().contains("exited before it was ready (exit code 64)"),
         "{delivered:?}"
     );
-    // And now it is not even there.
+    // Now the CLI does not even exist.
     let aside = room.claude.with_extension("aside");
     std::fs::rename(&room.claude, &aside).unwrap();
     client.say("go").await;
@@ -399,7 +399,7 @@ async fn a_client_that_stores_only_its_position_receives_open_requests_again() {
     let mut second = host.client_with_init().await;
     second.until("approval_request").await;
     second.send(json!({"type": "hello", "since": place})).await;
-    // It is not news, so it has no place.
+    // It is a repetition, so it has no position.
     insta::assert_snapshot!(transcript(&["key", "session_id"], &second.until("caught_up").await), @r#"
     {"key":"key","resume":"ok","seq":"1:6","session_id":"session_id","state":"running","type":"hello"}
     {"input":{"command":"ls"},"request_id":"t","tool":"Bash","type":"approval_request"}

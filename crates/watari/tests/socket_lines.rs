@@ -155,7 +155,7 @@ async fn the_unfinished_lines_of_all_clients_share_a_budget_that_is_released() {
         }
     }
     assert_eq!((read, skipped), (6, 6));
-    // Whoever was skipped is as good as anybody.
+    // A client whose line was skipped can continue.
     assert!(refused(&mut senders[11], "{\"type\":\"fly\"}\n").await.starts_with("unknown type"));
     let stayed = memory_of(&host).saturating_sub(before);
     assert!(stayed < 8 * MEBIBYTE, "{stayed} bytes stayed");
@@ -185,7 +185,7 @@ async fn clients_that_never_read_long_messages_delay_no_other_client() {
     for _ in 0..100 {
         assert_eq!(refused(&mut other, "{}\n").await, "type is missing; it must be a string");
     }
-    // Those who read get all of it, from the beginning and as what still holds, while the others still do not.
+    // Clients that read receive everything, by replay and by snapshot, while the others still do not read.
     for since in [json!(0), json!(null)] {
         let (mut reader, _) = host.native_since(since.clone()).await;
         let seen = reader.until("caught_up").await;

@@ -21,12 +21,12 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use tokio::process::Command;
 
-/// Nobody in particular.
+/// A user id without an account.
 const ANOTHER_USER: u32 = 65534;
 
 const PERL: &str = "/usr/bin/perl";
 
-/// Says a line to a socket and prints what comes back, for two seconds at most.
+/// Writes a line to a socket and prints the replies of at most two seconds.
 const ASK: &str = r#"
     $SIG{ALRM} = sub { print "and it stays open"; exit 0 };
     $SIG{PIPE} = "IGNORE";
@@ -42,10 +42,10 @@ const ASK: &str = r#"
 const TURNS: &str = "prompt\ntext Good morning\nresult\nprompt\ntext Let me see\nchild\n\
                      tool t1 Bash {\"command\":\"ls\"}\nask! t1 Bash {\"command\":\"ls\"}\nwait interrupt\n";
 
-/// How long what the host started may live on.
+/// How long the processes of the host may continue to run.
 const GONE_WITHIN: Duration = Duration::from_secs(3);
 
-/// What a host that is refused says, in which the room is called ROOM, and its exit code.
+/// The standard error of a refused host, with the room as ROOM, and its exit code.
 async fn refusal(room: &Room, mut command: Command) -> String {
     let (code, stderr) = end_of(&mut command.spawn().unwrap()).await;
     room.is_empty_within(GONE_WITHIN).await;
@@ -245,7 +245,7 @@ async fn a_host_that_was_refused_its_socket_leaves_no_session_behind() {
     let flags = ["--socket", path.to_str().unwrap()];
     refusal(&room, room.command(&flags)).await;
     assert_eq!(room.sessions(), Vec::<PathBuf>::new());
-    // And one that there is, is as it was.
+    // A session that exists is unchanged.
     room.host(&[]).await.stop().await;
     let (record, events) = (room.record(), room.events());
     assert_eq!(record["state"], "ended");
@@ -297,7 +297,7 @@ async fn a_signal_during_a_turn_ends_the_host_with_a_reason_and_leaves_nothing()
     let ends = seen.iter().skip_while(|line| line["type"] != "ask_opened").skip(1);
     insta::assert_snapshot!(transcript(&["seq", "outcome", "request"], ends), @r#"
     {"reason":"the host received a signal to stop","seq":"seq","type":"host_stopping"}
-    {"ask":2,"by":null,"resolution":"cli_exited","kind":"permission","seq":"seq","tool_use":"t1","type":"ask_resolved"}
+    {"ask":2,"by":null,"kind":"permission","resolution":"cli_exited","seq":"seq","tool_use":"t1","type":"ask_resolved"}
     {"cause":{"prompt":3},"outcome":"outcome","seq":"seq","type":"turn_finished"}
     {"exit":{"code":0,"errors":[],"left":0,"reason":"requested","signal":null,"stderr":""},"seq":"seq","type":"cli_exited"}
     "#);

@@ -102,7 +102,7 @@ async fn a_repeated_command_takes_effect_once() {
     let mut first = host.native().await;
     first.send(hello.clone()).await;
     first.until("hello").await;
-    // Twice in one breath, and again by a client that has come back.
+    // Twice in one write, and again by a client that has reconnected.
     first.write(&format!("{prompt}\n{prompt}\n")).await;
     let mut seen = Vec::new();
     while of_type(&seen, "accepted").len() < 2 || of_type(&seen, "became_idle").is_empty() {

@@ -17,7 +17,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 
 const ONE_TURN: &str = "prompt\ntext Hello\nresult\n";
 
-/// The user that a system has for those who may do nothing.
+/// The user `nobody`, who has no rights.
 const ANOTHER_USER: u32 = 65534;
 
 fn give_away(path: &Path) {
@@ -62,7 +62,7 @@ fn let_another_user_write(folder: &Path) -> bool {
     setxattr(folder, "system.posix_acl_access", &list, XattrFlags::empty()).is_ok()
 }
 
-/// What a host says that is refused, and how it ends; the room is called ROOM.
+/// The standard error of a refused host, with the room as ROOM, and its exit code.
 async fn refusal(room: &Room, variable: &str, value: &Path, flags: &[&str]) -> String {
     let mut command = room.command(flags);
     if !variable.is_empty() {

@@ -20,7 +20,7 @@ fn seeds() -> u64 {
 /// How many are played at the same time.
 const AT_ONCE: u64 = 4;
 
-/// A conversation of chance: how many prompts it has, and what the CLI plays.
+/// A random conversation: its number of prompts, and the script of the CLI.
 fn conversation(seed: u64) -> (usize, String) {
     let mut dice = Dice::new(seed);
     let prompts = 1 + dice.below(3);

@@ -15,10 +15,10 @@ use host::{Room, of_type};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::{Value, json};
 
-/// After so long a client that takes nothing may be let go.
+/// A client that reads nothing for this long may be disconnected.
 const SLOW_AFTER: Duration = Duration::from_secs(10);
 
-/// When it must have been at the latest.
+/// After this long it must be disconnected.
 const LET_GO_WITHIN: Duration = Duration::from_secs(20);
 
 const HELLO: &str = "{\"type\":\"hello\",\"protocol\":[1],\"since\":0}\n";
@@ -72,7 +72,7 @@ async fn a_client_that_never_reads_slows_no_other_and_is_disconnected_when_it_co
     let stuck_socket = UnixStream::connect(&host.socket).unwrap();
     let began = Instant::now();
     reader.send(json!({"type": "prompt", "id": "1", "content": "a long story"})).await;
-    // Far more than all buffers hold: if anybody waited for the stuck ones, this would never end.
+    // Far more than all buffers hold: if the host waited for the clients that do not read, this would never end.
     let (delivered, received) = tokio::join!(reader.until("became_idle"), socket.until("done"));
     is_whole(&delivered, blocks);
     assert_eq!(host::text_of(&received).len(), blocks * 100_000);
@@ -140,7 +140,7 @@ async fn a_long_line_of_a_client_and_a_long_event_for_it_do_not_deadlock() {
     let room = Room::fake("prompt\ntext One\nresult\nprompt\ntext Two\nresult\n");
     let host = room.host(&[]).await;
     let client = UnixStream::connect(host.native_path()).unwrap();
-    // Each comes back as an event, which is too long for the buffers between us and too short to let the client go.
+    // Each comes back as an event, which is too long for the buffers and too short to disconnect the client.
     let prompt = |id: &str| format!("{}\n", json!({"type": "prompt", "id": id, "content": id.repeat(3_000_000)}));
     write_only(&client, HELLO.replace('0', "null")).await.unwrap();
     let mut lines = BufReader::new(client.try_clone().unwrap()).lines();

@@ -46,7 +46,7 @@ struct Seen {
     bytes: AtomicU64,
 }
 
-/// Asks again and again, and answers what is asked. It looks at lines only as far as it must, because it reads many.
+/// Sends prompts again and again, and answers asks. It parses lines only as far as necessary, because it reads many.
 async fn drive(path: PathBuf, is_over: Arc<AtomicBool>, seen: Arc<Seen>) {
     let (read, mut write) = UnixStream::connect(&path).await.unwrap().into_split();
     let mut lines = BufReader::new(read).lines();
@@ -65,7 +65,7 @@ async fn drive(path: PathBuf, is_over: Arc<AtomicBool>, seen: Arc<Seen>) {
     }
 }
 
-/// Comes, reads for a while and goes in the middle of anything, again and again.
+/// Connects, reads for a while and disconnects at any moment, again and again.
 async fn wander(path: PathBuf, mut dice: Dice, is_over: Arc<AtomicBool>, seen: Arc<Seen>) {
     while !is_over.load(Ordering::Relaxed) {
         let mut stream = UnixStream::connect(&path).await.unwrap();
@@ -79,7 +79,7 @@ async fn wander(path: PathBuf, mut dice: Dice, is_over: Arc<AtomicBool>, seen: A
         let mut chunk = [0; 4096];
         while left > 0 && !is_over.load(Ordering::Relaxed) {
             let Ok(read) = tokio::time::timeout(Duration::from_secs(5), stream.read(&mut chunk)).await else {
-                // Nobody asks any more, so nothing more comes.
+                // No client sends prompts any more, so no event follows.
                 assert!(is_over.load(Ordering::Relaxed), "a session is silent");
                 return;
             };

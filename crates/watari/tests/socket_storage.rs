@@ -38,7 +38,7 @@ const LONG_BYTES: usize = 5000 * 20;
 /// A room whose session files are on a small disk.
 struct SmallDisk {
     room: Room,
-    /// Has the disk, until it ends.
+    /// The process that holds the mount until it exits.
     holder: Child,
 }
 
@@ -65,7 +65,7 @@ impl SmallDisk {
         Some(SmallDisk { room, holder })
     }
 
-    /// A host whose disk it is.
+    /// A host that uses this disk.
     fn start(&self, flags: &[&str]) -> Child {
         let outside = self.room.command(flags);
         let outside = outside.as_std();
@@ -106,12 +106,12 @@ impl SmallDisk {
         self.room.sandbox.root().join("state/watari/sessions").join(session.file_name().unwrap())
     }
 
-    /// Takes room, so that there is some to make.
+    /// Fills a part of the disk, which can be freed later.
     fn fill(&self) {
         fs::write(self.path("ballast"), vec![b'x'; 150 * 1024]).unwrap();
     }
 
-    /// Takes all the room there is.
+    /// Fills the disk.
     fn fill_up(&self) {
         let mut more = fs::File::create(self.path("more")).unwrap();
         while more.write_all(&[b'x'; 512]).is_ok() {}
@@ -150,7 +150,7 @@ impl SmallHost {
         client
     }
 
-    /// Tells it to end; its exit code and what it says.
+    /// Ends the host with a signal; returns its exit code and its standard error.
     async fn stop(mut self) -> (Option<i32>, String) {
         kill_process(Pid::from_raw(self.child.id().unwrap().cast_signed()).unwrap(), Signal::TERM).unwrap();
         end_of(&mut self.child).await
@@ -233,7 +233,7 @@ async fn a_turn_on_a_full_disk_waits_and_is_complete_when_there_is_space_again()
     assert_eq!(text.len(), LONG_BYTES);
     assert_eq!(finished_texts(&events), ["Let me see", &text, "Done"]);
     assert_eq!(text_of(&received), format!("Let me see{text}Done"));
-    // Who comes back gets the same from the file.
+    // A client that reconnects receives the same from the file.
     let mut again = host.native(json!(0)).await.until("became_idle").await;
     again.retain(|line| line["seq"].is_string());
     assert_eq!(again, events);

@@ -52,7 +52,7 @@ impl Stopped {
         Some(serde_json::from_str(&line).unwrap())
     }
 
-    /// What it still says, what it exits with, and how long both took. Nothing of it is left.
+    /// Its last lines, its exit code, and how long both took. Asserts that no process is left.
     async fn end(mut self) -> (String, Option<i32>, Duration) {
         let begun = Instant::now();
         let mut output = Vec::new();

@@ -98,7 +98,7 @@ impl Session {
         let status = tokio::time::timeout(WITHIN, self.child.wait()).await.unwrap().unwrap();
         assert_eq!(status.code(), Some(0), "{status}");
         assert!(begun.elapsed() < AT_ONCE, "{:?}", begun.elapsed());
-        // Now, not soon: who waits for Watari waits for everything.
+        // Immediately: when Watari has exited, all its processes have.
         none_marked_within(self.room.sandbox.root().to_str().unwrap(), Duration::ZERO).await.unwrap();
         assert_eq!(locks_below(self.room.sandbox.root()), [] as [PathBuf; 0]);
         printed.join("\n")
@@ -137,7 +137,7 @@ async fn whatever_ends_a_start_nothing_of_the_session_and_no_lock_is_left_when_w
         signal_process(session.child.id().unwrap(), Signal::TERM);
         assert_eq!(session.end().await, "", "SIGTERM with {options}");
     }
-    // The client does not listen any more, and there is something to tell it.
+    // The client does not read any more, and there is a line for it.
     let mut session = Session::starting().await;
     session.lines = lines_of(tokio::io::empty());
     session.say("noise\n").await;
@@ -200,7 +200,7 @@ async fn a_missing_dev_null_is_reported_with_the_remedy() {
     insta::assert_snapshot!(error["message"].as_str().unwrap(), @"cannot start a process: /dev/null cannot be opened: No such file or directory (os error 2); programs need it as their input or output: mount /dev, or make it with `mknod -m 666 /dev/null c 1 3`");
 }
 
-/// Nothing is wanted of the session any more, so nothing is waited for.
+/// No prompt is left, so the session does not wait for the CLI.
 #[tokio::test]
 async fn a_start_without_remaining_messages_ends_immediately_with_the_input() {
     let mut session = Session::starting().await;

@@ -44,7 +44,7 @@ impl Room {
         (child, Peer::new(ours))
     }
 
-    /// A file with all that a client says which wants one turn.
+    /// A file with all lines of a client that wants one turn.
     fn conversation(&self) -> PathBuf {
         let path = self.sandbox.root().join("conversation");
         fs::write(&path, start()).unwrap();
@@ -55,7 +55,7 @@ impl Room {
 /// The client's end of a socket.
 struct Peer {
     socket: BufReader<UnixStream>,
-    /// The same, for what the other has no word for.
+    /// The same socket, for calls that the other type does not have.
     end: StdUnixStream,
 }
 

@@ -32,7 +32,7 @@ impl Stub {
         Stub { child, environment }
     }
 
-    /// Where the stub itself is asked.
+    /// The address for requests to the stub itself.
     fn control(&self, what: &str) -> String {
         let url = &self.environment["WATARI_STUB_URL"];
         format!("{}/{what}", url.strip_prefix(&self.environment["ANTHROPIC_BASE_URL"]).unwrap())
@@ -155,7 +155,7 @@ fn a_script_is_replaced_whole_or_not_at_all() {
 #[test]
 fn a_request_without_the_secret_is_refused() {
     let stub = Stub::start(&[]);
-    // Who does not know the secret gets no further than the API.
+    // Without the secret, only the API can be used.
     assert_eq!(stub.ask("PUT", "/stub/script", "", "replies: [{text: evil}]").0, 404);
     assert_eq!(stub.ask("GET", "/stub/0123456789abcdef/requests", "", "").0, 404);
     assert_eq!(stub.model_says(), "Hello!");

@@ -114,7 +114,7 @@ fn waits_for_a_writer(stub: &Child, pipe: &Path) {
     let begun = Instant::now();
     while !is_open() {
         assert!(begun.elapsed() < Duration::from_secs(10), "the pipe is not waited for");
-        // Nothing tells of it but a look.
+        // No event reports it, so it is polled.
         std::thread::sleep(Duration::from_millis(5));
     }
 }

@@ -144,7 +144,7 @@ pub(crate) fn skipped(why: &str) {
     eprintln!("skipped: {why}");
 }
 
-/// Sends a signal to the CLI of a program that runs one: the child of its only child, which is the keeper.
+/// Sends a signal to the CLI of a program that runs one: the child of its only child, which is the supervisor.
 pub(crate) fn signal_cli_of(program: u32, signal: Signal) {
     let supervisors = children_of(program);
     let [supervisor] = supervisors.as_slice() else { panic!("{supervisors:?}") };
@@ -161,7 +161,7 @@ pub(crate) fn signal_process(pid: u32, signal: Signal) {
 pub(crate) async fn cli_has_stopped(program: u32) {
     let clis = || children_of(program).into_iter().flat_map(|supervisor| children_of(supervisor.pid));
     while !clis().any(|cli| cli.state == 'T') {
-        // Nothing tells of it but a look.
+        // No event reports it, so it is polled.
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
@@ -177,7 +177,7 @@ pub(crate) fn without_seconds(text: &str) -> String {
     shown
 }
 
-/// Waits until a program has started others, and gives back their numbers.
+/// Waits until a program has started others, and returns their process ids.
 pub(crate) async fn children_started_by(program: u32) -> Vec<u32> {
     let found = async {
         loop {
@@ -185,7 +185,7 @@ pub(crate) async fn children_started_by(program: u32) -> Vec<u32> {
             if !children.is_empty() {
                 return children.into_iter().map(|child| child.pid).collect();
             }
-            // Nothing tells of it but a look.
+            // No event reports it, so it is polled.
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };

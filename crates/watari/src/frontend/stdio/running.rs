@@ -235,7 +235,7 @@ fn enqueue_request(
 }
 
 fn no_client() -> Answer {
-    Answer::deny("The client disconnected, so nobody can answer")
+    Answer::deny("The client disconnected and cannot answer")
 }
 
 /// The error of an interrupt. A refused interrupt is not reported: no turn was running, or the session has ended.

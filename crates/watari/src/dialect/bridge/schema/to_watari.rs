@@ -116,7 +116,7 @@ pub(super) struct StartOptions {
     resume: Option<String>,
     /// The model. Default: the CLI's choice.
     model: Option<String>,
-    /// The system prompt. Default: none. Claude Code's own system prompt is the preset `claude_code`.
+    /// The system prompt. Default: an empty one. Claude Code's own system prompt is the preset `claude_code`.
     system_prompt: Option<SystemPrompt>,
     /// The permission mode. Default: `default`.
     permission_mode: Option<PermissionMode>,
