@@ -355,7 +355,7 @@ async fn the_next_host_reports_what_a_killed_host_left_open() {
     let seen: Vec<Value> = witness.seen.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
     let until_started: Vec<&Value> = seen.iter().take_while(|line| line["type"] != "host_started").collect();
     insta::assert_snapshot!(transcript(&[], until_started), @r#"
-    {"ask":2,"by":null,"resolution":"cli_exited","kind":"permission","seq":"2:14","tool_use":"t1","type":"ask_resolved"}
+    {"ask":2,"by":null,"kind":"permission","resolution":"cli_exited","seq":"2:14","tool_use":"t1","type":"ask_resolved"}
     {"prompt":2,"reason":"cli_exited","seq":"2:15","type":"prompt_dropped"}
     {"prompt":3,"reason":"cli_exited","seq":"2:16","type":"prompt_dropped"}
     {"exit":{"code":null,"errors":[],"left":0,"reason":"owner_killed","signal":null,"stderr":""},"seq":"2:17","type":"cli_exited"}

@@ -52,7 +52,7 @@ pub(crate) struct Encoder {
     before_session_id: Vec<Event>,
     streaming: Option<Streaming>,
     /// The open asks that were sent to the client.
-    open_asks: Vec<OpenAsk>,
+    open_asks: Vec<SentAsk>,
     /// The deltas of the open block.
     deltas: Option<Deltas>,
     /// The offset of the first unwritten byte of the outbox, if the client is not reading at the moment.
@@ -61,7 +61,7 @@ pub(crate) struct Encoder {
 
 /// An ask that was sent to the client, by its kind in the dialect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum OpenAsk {
+enum SentAsk {
     Permission(AskId),
     Call(AskId),
 }
@@ -277,7 +277,7 @@ impl Encoder {
         let PermissionAsk { tool, input, tool_use, .. } = match kind {
             AskKind::Permission(asked) | AskKind::Question(asked) | AskKind::Plan(asked) => &**asked,
             AskKind::ToolCall(call) => {
-                self.open_asks.push(OpenAsk::Call(ask));
+                self.open_asks.push(SentAsk::Call(ask));
                 let input = object(&call.input);
                 write(&BridgeMessage::ToolCall { call_id: CallId(ask), name: &call.tool, input }, out);
                 return;
@@ -285,14 +285,14 @@ impl Encoder {
             // No hooks are registered, and the front end dismisses forms.
             AskKind::Hook(_) | AskKind::Form(_) => return,
         };
-        self.open_asks.push(OpenAsk::Permission(ask));
+        self.open_asks.push(SentAsk::Permission(ask));
         let tool_use_id = tool_use.as_ref().map(|id| id.0.as_str()).unwrap_or_default();
         let (request_id, tool_input) = (RequestId(ask), object(input));
         write(&BridgeMessage::PermissionRequest { request_id, tool_name: tool, tool_input, tool_use_id }, out);
     }
 
     fn encode_ask_resolved(&mut self, ask: AskId, resolution: AskResolution, out: &mut Vec<u8>) {
-        let matches = |open: &OpenAsk| *open == OpenAsk::Permission(ask) || *open == OpenAsk::Call(ask);
+        let matches = |open: &SentAsk| *open == SentAsk::Permission(ask) || *open == SentAsk::Call(ask);
         let Some(place) = self.open_asks.iter().position(matches) else { return };
         let open = self.open_asks.remove(place);
         let reason = match resolution {
@@ -302,10 +302,10 @@ impl Encoder {
             AskResolution::Allowed | AskResolution::Denied | AskResolution::Answered => return,
         };
         match open {
-            OpenAsk::Permission(ask) => {
+            SentAsk::Permission(ask) => {
                 write(&BridgeMessage::PermissionClosed { request_id: RequestId(ask), reason }, out)
             }
-            OpenAsk::Call(ask) => write(&BridgeMessage::ToolCallClosed { call_id: CallId(ask), reason }, out),
+            SentAsk::Call(ask) => write(&BridgeMessage::ToolCallClosed { call_id: CallId(ask), reason }, out),
         }
     }
 }
