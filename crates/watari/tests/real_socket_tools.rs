@@ -42,7 +42,7 @@ async fn a_call_that_is_interrupted_is_closed_for_every_client_and_a_late_result
     let is_call = |line: &&&Value| line["kind"] == "tool_call";
     let endings: Vec<_> = of_type(&seen, "ask_resolved").into_iter().filter(|line| is_call(&line)).collect();
     assert_eq!(endings.len(), 1, "{seen:#?}");
-    assert_eq!(endings[0]["ending"], "withdrawn");
+    assert_eq!(endings[0]["resolution"], "withdrawn");
     // Too late, and of a call that never was.
     let result = |call: &Value| json!({"type": "tool_call_result", "id": "late", "call_id": call, "content": "5"});
     client.send(result(&call["call_id"])).await;

@@ -195,10 +195,10 @@ async fn a_command_in_the_background() {
     seen.extend(bridge.until("turn_result").await);
     let received: Vec<_> = seen.iter().filter(|line| line["type"] == "task" || line["type"] == "turn_result").collect();
     insta::assert_snapshot!(transcript_without(&["sessionId", "taskId", "detail"], received), @r#"
-    {"detail":"detail","update":"started","sessionId":"sessionId","taskId":"taskId","type":"task"}
+    {"detail":"detail","sessionId":"sessionId","taskId":"taskId","type":"task","update":"started"}
     {"isError":false,"numTurns":2,"origin":"prompt","result":"Started.","sessionId":"sessionId","subtype":"success","totalCostUsd":0.00021,"type":"turn_result","usage":{"cache_creation":{"ephemeral_1h_input_tokens":0,"ephemeral_5m_input_tokens":0},"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"fallback_credit":null,"inference_geo":"","input_tokens":20,"iterations":[],"output_tokens":10,"output_tokens_details":{"thinking_tokens":0},"server_tool_use":{"web_fetch_requests":0,"web_search_requests":0},"service_tier":"standard","speed":"standard"}}
-    {"detail":"detail","update":"updated","sessionId":"sessionId","taskId":"taskId","type":"task"}
-    {"detail":"detail","update":"ended","sessionId":"sessionId","taskId":"taskId","type":"task"}
+    {"detail":"detail","sessionId":"sessionId","taskId":"taskId","type":"task","update":"updated"}
+    {"detail":"detail","sessionId":"sessionId","taskId":"taskId","type":"task","update":"ended"}
     {"isError":false,"numTurns":1,"origin":"task","result":"It is over.","sessionId":"sessionId","subtype":"success","totalCostUsd":0.000315,"type":"turn_result","usage":{"cache_creation":{"ephemeral_1h_input_tokens":0,"ephemeral_5m_input_tokens":0},"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"fallback_credit":null,"inference_geo":"","input_tokens":10,"iterations":[],"output_tokens":5,"output_tokens_details":{"thinking_tokens":0},"server_tool_use":{"web_fetch_requests":0,"web_search_requests":0},"service_tier":"standard","speed":"standard"}}
     "#);
 }
@@ -222,10 +222,10 @@ async fn a_subagent() {
     {"content":[{"text":"It is back.","type":"text"}],"parentToolUseId":null,"sessionId":"sessionId","type":"assistant_message"}
     "#);
     insta::assert_snapshot!(transcript_without(&["sessionId", "taskId", "detail"], of_type(&seen, "task")), @r#"
-    {"detail":"detail","update":"started","sessionId":"sessionId","taskId":"taskId","type":"task"}
-    {"detail":"detail","update":"progressed","sessionId":"sessionId","taskId":"taskId","type":"task"}
-    {"detail":"detail","update":"updated","sessionId":"sessionId","taskId":"taskId","type":"task"}
-    {"detail":"detail","update":"ended","sessionId":"sessionId","taskId":"taskId","type":"task"}
+    {"detail":"detail","sessionId":"sessionId","taskId":"taskId","type":"task","update":"started"}
+    {"detail":"detail","sessionId":"sessionId","taskId":"taskId","type":"task","update":"progressed"}
+    {"detail":"detail","sessionId":"sessionId","taskId":"taskId","type":"task","update":"updated"}
+    {"detail":"detail","sessionId":"sessionId","taskId":"taskId","type":"task","update":"ended"}
     "#);
 }
 

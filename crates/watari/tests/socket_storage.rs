@@ -279,10 +279,10 @@ async fn a_host_on_a_full_disk_can_be_ended_and_the_next_host_reports_lost_event
     assert_eq!(events[..before.len()], before);
     let kinds: Vec<&str> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
     let left =
-        kinds.iter().filter(|kind| ["ask_resolved", "prompt_dropped", "block_discarded", "ended"].contains(kind));
+        kinds.iter().filter(|kind| ["ask_resolved", "prompt_dropped", "block_discarded", "cli_exited"].contains(kind));
     assert_eq!(
         left.collect::<Vec<_>>(),
-        [&"ask_resolved", &"block_discarded", &"prompt_dropped", &"ended"],
+        [&"ask_resolved", &"block_discarded", &"prompt_dropped", &"cli_exited"],
         "{kinds:?}"
     );
     assert_eq!(host.stop().await, (Some(0), String::new()));
