@@ -9,7 +9,7 @@ pub enum Figure {
     FirstDelta,
     /// Memory after the first turn.
     IdleMemory,
-    /// Of that, what is not mapped from files.
+    /// Of that, memory that is not mapped from files.
     IdleOwnMemory,
     /// Memory after a hundred thousand deltas.
     UsedMemory,
@@ -27,17 +27,17 @@ pub enum Figure {
     LatencyMiddle,
     /// The 99th percentile of the same.
     LatencyLate,
-    /// From one permission request to the next, when the client answers at once: the median.
+    /// From one permission request to the next, when the client answers immediately: the median.
     PermissionMiddle,
     /// The 99th percentile of the same.
     PermissionLate,
-    /// Several sessions at once: their total memory.
+    /// Several sessions at the same time: their total memory.
     CrowdMemory(u32),
-    /// Several sessions at once: the 99th percentile of the latency.
+    /// Several sessions at the same time: the 99th percentile of the latency.
     CrowdLate(u32),
-    /// Several sessions at once: the time until all have answered their first prompt.
+    /// Several sessions at the same time: the time until all have answered their first prompt.
     CrowdUp(u32),
-    /// The peak memory while the client does not read and 200 MB wait.
+    /// The peak memory while the client does not read and 200 MB are waiting for it.
     StallPeak,
     /// The time for one line of 50 MB.
     LineTime,
@@ -79,26 +79,26 @@ impl Figure {
     /// Its name in the table.
     pub fn name(self) -> String {
         match self {
-            Figure::Ready => "start → `ready`".to_owned(),
-            Figure::FirstDelta => "start → first delta".to_owned(),
+            Figure::Ready => "start of the program → `ready`".to_owned(),
+            Figure::FirstDelta => "start of the program → first delta".to_owned(),
             Figure::IdleMemory => "idle memory (PSS)".to_owned(),
-            Figure::IdleOwnMemory => "… of that not mapped from files".to_owned(),
+            Figure::IdleOwnMemory => "… of that allocated, not mapped from files".to_owned(),
             Figure::UsedMemory => "memory after 100k deltas (PSS)".to_owned(),
             Figure::ShortRate => "deltas/s, 20 bytes".to_owned(),
             Figure::ShortCpu => "CPU per 1 M deltas, 20 bytes".to_owned(),
             Figure::LongRate => "deltas/s, 2 KB".to_owned(),
             Figure::LongCpu => "CPU per 1 M deltas, 2 KB".to_owned(),
-            Figure::LongPeak => "peak memory in that run".to_owned(),
-            Figure::LatencyMiddle => "latency at 100/s, p50".to_owned(),
-            Figure::LatencyLate => "latency at 100/s, p99".to_owned(),
+            Figure::LongPeak => "peak memory with deltas of 2 KB".to_owned(),
+            Figure::LatencyMiddle => "latency at 100 deltas/s, p50".to_owned(),
+            Figure::LatencyLate => "latency at 100 deltas/s, p99".to_owned(),
             Figure::PermissionMiddle => "permission round trip, p50".to_owned(),
             Figure::PermissionLate => "permission round trip, p99".to_owned(),
-            Figure::CrowdMemory(count) => format!("{}: memory in all (PSS)", sessions(count)),
-            Figure::CrowdLate(count) => format!("{}: latency at 50/s each, p99", sessions(count)),
-            Figure::CrowdUp(count) => format!("{}: time to bring up", sessions(count)),
-            Figure::StallPeak => "reader stalled behind 200 MB, peak".to_owned(),
-            Figure::LineTime => "one line of 50 MB".to_owned(),
-            Figure::LinePeak => "… peak memory".to_owned(),
+            Figure::CrowdMemory(count) => format!("{}: total memory (PSS)", sessions(count)),
+            Figure::CrowdLate(count) => format!("{}: latency at 50 deltas/s each, p99", sessions(count)),
+            Figure::CrowdUp(count) => format!("{}: time until all have answered", sessions(count)),
+            Figure::StallPeak => "peak memory while the client leaves 200 MB unread".to_owned(),
+            Figure::LineTime => "one line of 50 MB: time".to_owned(),
+            Figure::LinePeak => "one line of 50 MB: peak memory".to_owned(),
         }
     }
 

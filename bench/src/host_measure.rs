@@ -137,15 +137,25 @@ fn connect(host: &Host, count: usize) -> Result<Vec<Client>> {
 
 fn start(programs: &Programs, scale: Scale, sheet: &mut HostSheet) -> Result<()> {
     let host = Host::start(programs, "prompt\ntext hello\nresult\n")?;
-    sheet.add("start → listening", Unit::Milliseconds, Goal::AtMost(0.020), host.started().elapsed().as_secs_f64());
+    sheet.add(
+        "start of the program → listening",
+        Unit::Milliseconds,
+        Goal::AtMost(0.020),
+        host.started().elapsed().as_secs_f64(),
+    );
     let mut client = host.client()?;
     client.send_prompt()?;
     client.until("text_delta", |_| {})?;
-    sheet.add("start → first delta", Unit::Milliseconds, Goal::None, host.started().elapsed().as_secs_f64());
+    sheet.add(
+        "start of the program → first delta",
+        Unit::Milliseconds,
+        Goal::None,
+        host.started().elapsed().as_secs_f64(),
+    );
     client.until("done", |_| {})?;
     let usage = host.usage()?;
     sheet.add("idle memory, with supervisor (PSS)", Unit::Megabytes, Goal::AtMost(4e6), usage.memory_bytes as f64);
-    sheet.add("… of that not mapped from files", Unit::Megabytes, Goal::None, usage.own_bytes as f64);
+    sheet.add("… of that allocated, not mapped from files", Unit::Megabytes, Goal::None, usage.own_bytes as f64);
     host.end()?;
     // A hundred thousand deltas and their messages.
     let messages = scale.of(100).max(2);
@@ -236,7 +246,7 @@ fn attach(programs: &Programs, scale: Scale, sheet: &mut HostSheet) -> Result<()
     host.end()
 }
 
-/// The time from one approval request to the next, when the client answers at once.
+/// The time from one approval request to the next, when the client answers immediately.
 fn approval(programs: &Programs, scale: Scale, sheet: &mut HostSheet) -> Result<()> {
     let count = scale.of(2000).max(2);
     let script = format!("prompt\nrepeat {count}\nask t1 Bash {{\"command\":\"ls\"}}\nend\nresult done\n");
@@ -284,7 +294,7 @@ struct Many {
 fn many(programs: &Programs, scale: Scale, sheet: &mut HostSheet, many: Many) -> Result<()> {
     let Many { hosts: count, clients: each, rate, late, cores } = many;
     let deltas = scale.of(10 * rate).max(2);
-    let name_of = |what: &str| format!("{count} sessions × {each} clients × {rate}/s: {what}");
+    let name_of = |what: &str| format!("{count} sessions × {each} clients × {rate} deltas/s: {what}");
     let began = Instant::now();
     let hosts: Vec<Host> = (0..count).map(|_| Host::start(programs, &timed(deltas, rate))).collect::<Result<_>>()?;
     let mut clients = Vec::new();
@@ -296,7 +306,7 @@ fn many(programs: &Programs, scale: Scale, sheet: &mut HostSheet, many: Many) ->
         clients[*speaker].send_prompt()?;
     }
     until_all_done(&mut clients, |_| {})?;
-    sheet.add(name_of("time to bring up"), Unit::Seconds, Goal::None, began.elapsed().as_secs_f64());
+    sheet.add(name_of("time until all have answered"), Unit::Seconds, Goal::None, began.elapsed().as_secs_f64());
     let cpu = |hosts: &[Host]| -> Result<f64> { hosts.iter().map(|host| Ok(host.usage()?.cpu_seconds)).sum() };
     let before = cpu(&hosts)?;
     let started = Instant::now();

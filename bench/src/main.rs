@@ -11,7 +11,7 @@ use watari_bench::subject::{Programs, SPLICE, Subject};
 use watari_bench::table::Sheet;
 use watari_bench::{host_measure, node, page, splice};
 
-/// Measure watari beside a bridge on Node and a plain copy of bytes.
+/// Measure watari, a bridge on Node and a program that only copies bytes.
 #[derive(Debug, Parser)]
 #[command(name = "bench/run", after_help = AFTER_HELP)]
 struct Bench {
@@ -27,7 +27,7 @@ struct Bench {
     /// Measure this watari instead of the one that was built, for comparisons
     #[arg(long, value_name = "PATH")]
     watari: Option<PathBuf>,
-    /// Omit the bridge on Node; nothing is installed then
+    /// Do not install and measure the bridge on Node
     #[arg(long)]
     without_node: bool,
 }
@@ -44,7 +44,7 @@ run nothing else meanwhile. The SDK for Node is installed by npm into the cache,
 
 Examples:
   bench/run                             # everything
-  bench/run --write docs/performance.md # … and write the table
+  bench/run --write docs/performance.md # everything, and write the table into the page
   bench/run short latency --repeats 3   # a quick look
   bench/run host                        # only the hosts of sessions
   bench/run host-lines --watari PATH    # only long lines, with another build: two minutes";
@@ -134,6 +134,6 @@ impl Bench {
 
 /// Prints progress.
 fn print_progress(text: &str) {
-    // If stderr is closed, nobody reads it.
+    // If stderr is closed, the text is lost.
     let _written = writeln!(io::stderr(), "{text}");
 }

@@ -194,7 +194,7 @@ fn sessions(programs: &Programs, subject: Subject, scale: Scale, sheet: &mut She
     counts.iter().try_for_each(|count| crowd(programs, subject, *count, scale.of(250), sheet))
 }
 
-/// Measures several sessions at once, each with so many deltas, 50 per second.
+/// Measures several sessions at the same time, each with this number of deltas, 50 per second.
 fn crowd(programs: &Programs, subject: Subject, count: u32, deltas: u64, sheet: &mut Sheet) -> Result<()> {
     let script = format!("prompt\ntext hello\nresult\nprompt\ndeltas {deltas} at 50/s timed\nresult done\n");
     let started = Instant::now();

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_stands_between_the_lines_is_replaced() {
+    fn only_the_text_between_the_markers_is_replaced() {
         let page = format!("# Title\n{BRIDGES}old\n{END}the rest\n{HOSTS}old\n{END}");
         let expected = format!("# Title\n{BRIDGES}new\n{END}the rest\n{HOSTS}old\n{END}");
         assert_eq!(replaced(&page, BRIDGES, "new\n").unwrap(), expected);

@@ -14,7 +14,7 @@ use crate::subject::{BridgeMessage, Programs, Subject};
 /// The time limit for a bridge that writes nothing.
 const SILENT_AT_MOST: Duration = Duration::from_secs(120);
 
-/// How many bytes are read at once.
+/// How many bytes one read returns at most.
 const CHUNK_BYTES: usize = 256 * 1024;
 
 /// A bridge with a session, or before its start.

@@ -133,9 +133,9 @@ mod tests {
             "\
 | figure | watari | Node | splice | watari : Node | goal | |
 |---|---:|---:|---:|---:|---:|---|
-| start → `ready` | 1.10 ms | 60.0 ms | – | 1/54.5 | ≤ 1/50.0 | ✓ |
+| start of the program → `ready` | 1.10 ms | 60.0 ms | – | 1/54.5 | ≤ 1/50.0 | ✓ |
 | deltas/s, 20 bytes | 0.30 k | 0.06 k | – | 5.00 × | ≥ 6.00 × | **missed** |
-| reader stalled behind 200 MB, peak | 15.9 MB | – | – | – | ≤ 16 MB | ✓ |
+| peak memory while the client leaves 200 MB unread | 15.9 MB | – | – | – | ≤ 16 MB | ✓ |
 "
         );
     }

@@ -56,7 +56,7 @@ fn every_measurement_of_hosts_works() {
 }
 
 #[test]
-fn a_bridge_that_loses_something_is_no_measurement() {
+fn a_bridge_that_loses_events_fails_the_measurement() {
     let folder = tempfile::tempdir().unwrap();
     // A bridge that reports success and sends no text.
     let bridge = write_program(

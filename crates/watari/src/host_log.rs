@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_is_long_enough_is_put_aside_once() {
+    fn a_long_log_is_rotated_once() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("host.log");
         let log = log_at(&path);
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_somebody_elses_is_not_overwritten_when_the_log_is_put_aside() {
+    fn a_foreign_file_is_not_overwritten_when_the_log_is_rotated() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("host.log");
         fs::write(folder.path().join("host.log.1"), "precious").unwrap();
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_cannot_be_put_aside_loses_nothing_and_says_why_it_stops_until_it_can() {
+    fn a_log_that_cannot_be_rotated_loses_nothing_and_reports_why_it_stops() {
         let folder = tempfile::tempdir().unwrap();
         let (path, aside) = (folder.path().join("host.log"), folder.path().join("host.log.1"));
         fs::create_dir(&aside).unwrap();
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_ends_as_a_folder_s_does_is_no_log() {
+    fn a_path_that_ends_with_a_slash_is_refused_as_a_log() {
         let folder = tempfile::tempdir().unwrap();
         for name in ["new/", "new//", "new/."] {
             let path = format!("{}/{name}", folder.path().display());
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_was_deleted_or_moved_is_made_again() {
+    fn a_deleted_or_moved_log_is_created_again() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("host.log");
         let log = log_at(&path);
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_is_no_log_and_is_not_waited_for() {
+    fn a_pipe_is_refused_as_a_log_without_waiting() {
         use rustix::fs::{CWD, Mode, mkfifoat};
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("pipe");

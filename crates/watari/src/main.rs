@@ -24,16 +24,15 @@ struct Watari {
 }
 
 const AFTER_HELP: &str = "\
-A Rust program can drive Claude Code with the crate watari-sdk, which starts this program as the supervisor of its
-sessions. The bridge over HTTP is not in this version yet.
+A Rust program can drive Claude Code with the crate watari-sdk. Access over HTTP is planned and does not exist yet.
 
 Examples:
   watari doctor                     # does this machine have what Watari needs?
-  watari check --fetch              # does the CLI still speak the protocol?
-  watari stub answers.yaml          # test without a key
+  watari check --fetch              # does Claude Code still behave as Watari expects?
+  watari stub answers.yaml          # test without an API key
   watari stdio                      # one session over standard input and output
   watari socket --cwd ~/project     # one session on a UNIX socket, for many clients
-  watari schema bridge              # … and the JSON Schema of its messages
+  watari schema bridge              # the JSON Schema of the messages of watari stdio
   cargo run -p watari-sdk --example ask -- \"What is in this folder?\"
   cargo run -p watari-sdk --example chat";
 

@@ -172,7 +172,7 @@ async fn end_of(socket: &AsyncFd<OwnedFd>) -> io::Result<()> {
         if guard.ready().is_write_closed() {
             return Ok(());
         }
-        // Room to write is awaited elsewhere; here that readiness is cleared until the next change.
+        // The socket is writable but not closed: clear this readiness, and wait for the next change.
         guard.clear_ready();
     }
 }

@@ -12,7 +12,7 @@ use common::{Run, output_of};
 use rustix::process::{Pid, Signal, kill_process};
 use watari_testkit::processes::{marked, none_marked_within};
 
-/// Says its version, and then does what the script says.
+/// Prints its version, and then runs the script.
 fn fake(folder: &Path, script: &str) -> PathBuf {
     common::program(
         &folder.join("claude"),
@@ -25,7 +25,7 @@ fn check(arguments: &[&str], claude: &Path) -> Run {
     output_of(command.arg("check").arg("--claude").arg(claude).args(arguments))
 }
 
-/// A CLI that hangs; with a child that tries to get away, where that does not help it.
+/// A CLI that hangs; with a child that tries to escape, on systems where such a child is found.
 const HANGS: &str = if cfg!(all(target_os = "linux", not(watari_portable))) {
     "folder=$(dirname \"$0\")
 (FOLDER=$folder setsid sh -c 'echo \"$FOLDER\" > \"$FOLDER/started\"; exec sleep 1000' &)
@@ -36,13 +36,13 @@ cat > /dev/null"
 };
 
 #[test]
-fn a_cli_that_is_not_there_or_cannot_be_run_is_told() {
+fn a_missing_cli_or_one_that_cannot_run_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
     let damaged = here.join("damaged");
     std::fs::write(&damaged, "\x7fELF and no more").unwrap();
     std::fs::set_permissions(&damaged, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    let runs = [here.join("missing"), here.to_owned(), damaged].map(|path| check(&[], &path).said(here));
+    let runs = [here.join("missing"), here.to_owned(), damaged].map(|path| check(&[], &path).as_text(here));
     insta::assert_snapshot!(runs.join("\n"), @"
     watari: Claude Code CLI not found: there is nothing at FOLDER/missing; check the path
     exit Some(2)
@@ -56,16 +56,16 @@ fn a_cli_that_is_not_there_or_cannot_be_run_is_told() {
 }
 
 #[test]
-fn a_cli_that_cannot_start_ends_the_check_with_what_it_said() {
+fn a_cli_that_cannot_start_ends_the_check_with_its_output() {
     let folder = tempfile::tempdir().unwrap();
     let claude = fake(folder.path(), "echo 'error: this machine has no soul' >&2\nexit 1");
-    insta::assert_snapshot!(check(&[], &claude).said(folder.path()), @"
+    insta::assert_snapshot!(check(&[], &claude).as_text(folder.path()), @"
     watari: the CLI holds no conversation, so nothing was checked: the CLI ended, or closed its output, without a message; it said:
     error: this machine has no soul
     exit Some(2)
     ");
     let claude = common::program(&folder.path().join("no-version"), "exit 3");
-    insta::assert_snapshot!(check(&[], &claude).said(folder.path()), @"
+    insta::assert_snapshot!(check(&[], &claude).as_text(folder.path()), @"
     watari: cannot determine the version: FOLDER/no-version did not print a readable answer (exit status: 3); see `watari doctor`
     exit Some(2)
     ");
@@ -75,7 +75,7 @@ fn a_cli_that_cannot_start_ends_the_check_with_what_it_said() {
 async fn a_cli_that_hangs_ends_the_check_and_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let claude = fake(folder.path(), HANGS);
-    insta::assert_snapshot!(check(&["--limit", "1"], &claude).said(folder.path()), @"
+    insta::assert_snapshot!(check(&["--limit", "1"], &claude).as_text(folder.path()), @"
     watari: the CLI holds no conversation, so nothing was checked: system/init did not come within 1 s; try the CLI by hand, or raise the time limit
     exit Some(2)
     ");
@@ -83,14 +83,14 @@ async fn a_cli_that_hangs_ends_the_check_and_leaves_nothing() {
 }
 
 #[test]
-fn a_scenario_of_ones_own_that_hangs_does_not_hold() {
+fn a_user_s_scenario_that_hangs_does_not_hold() {
     let folder = tempfile::tempdir().unwrap();
     let claude = fake(folder.path(), HANGS);
     let scenario = folder.path().join("mine.yaml");
     std::fs::write(&scenario, "name: mine\ntitle: Mine\ntranscript:\n  - user: hi\n  - expect: {type: result}\n")
         .unwrap();
     let run = check(&["--limit", "1", "--share-network", "--scenario", scenario.to_str().unwrap()], &claude);
-    insta::assert_snapshot!(run.said(folder.path()), @"
+    insta::assert_snapshot!(run.as_text(folder.path()), @"
     !     mine  changed  result did not come within 1 s (expected: holds)
 
     Claude Code 2.1.325: of 1 scenarios 0 hold, 1 changed, 0 gone. 1 not as expected: see the lines marked with !
@@ -102,13 +102,13 @@ fn a_scenario_of_ones_own_that_hangs_does_not_hold() {
 }
 
 #[test]
-fn a_scenario_that_is_wrong_is_told_with_its_line_before_anything_is_started() {
+fn an_invalid_scenario_is_reported_with_its_line_before_anything_is_started() {
     let folder = tempfile::tempdir().unwrap();
     let claude = fake(folder.path(), HANGS);
     let scenario = folder.path().join("mine.yaml");
     let run = |text: &str| {
         std::fs::write(&scenario, text).unwrap();
-        check(&["--scenario", scenario.to_str().unwrap()], &claude).said(folder.path())
+        check(&["--scenario", scenario.to_str().unwrap()], &claude).as_text(folder.path())
     };
     let mut wrongs = Vec::new();
     insta::assert_snapshot!(run("name: mine\ntitle: Mine\ntranscript:\n  - usr: hi\n"), @"
@@ -129,9 +129,9 @@ fn a_scenario_that_is_wrong_is_told_with_its_line_before_anything_is_started() {
         "name: mine\ntitle: Mine\nexpected: {newest: gone}\ntranscript:\n  - expect: {type: result}\n",
         "name: mine\ntitle: Mine\nflags: [--max-turns, 1]\ntranscript:\n  - expect: {type: result}\n",
     ] {
-        let said = run(wrong);
-        assert!(said.ends_with("exit Some(2)\n"), "{said}");
-        wrongs.push(said.lines().next().unwrap().to_owned());
+        let printed = run(wrong);
+        assert!(printed.ends_with("exit Some(2)\n"), "{printed}");
+        wrongs.push(printed.lines().next().unwrap().to_owned());
     }
     insta::assert_snapshot!(wrongs.join("\n"), @r#"
     watari: FOLDER/mine.yaml:3:8: "../outside" is not a path within the directory; use one such as notes/a.txt
@@ -142,7 +142,7 @@ fn a_scenario_that_is_wrong_is_told_with_its_line_before_anything_is_started() {
     watari: FOLDER/mine.yaml:3:12: "newest" is not a version; write one such as 2.1.325
     watari: FOLDER/mine.yaml:3:22: The string value [1] must be quoted
     "#);
-    insta::assert_snapshot!(check(&["--scenario", "nothing"], &claude).said(folder.path()), @"
+    insta::assert_snapshot!(check(&["--scenario", "nothing"], &claude).as_text(folder.path()), @"
     watari: there is no scenario nothing; use a name or a number from docs/claude-stream-json.md, or a file such as ./nothing.yaml
     exit Some(2)
     ");
@@ -150,7 +150,7 @@ fn a_scenario_that_is_wrong_is_told_with_its_line_before_anything_is_started() {
 }
 
 #[test]
-fn the_cli_sees_no_key_no_home_and_no_proxy_of_the_users() {
+fn the_cli_sees_no_key_home_or_proxy_of_the_user() {
     let folder = tempfile::tempdir().unwrap();
     let claude = common::program(&folder.path().join("claude"), "env >> \"$(dirname \"$0\")/seen\"\necho 2.1.325");
     let mut command = Command::new(env!("CARGO_BIN_EXE_watari"));
@@ -165,10 +165,10 @@ fn the_cli_sees_no_key_no_home_and_no_proxy_of_the_users() {
     }
 }
 
-// Elsewhere what has got itself a session of its own is not found.
+// Other systems do not find a process that has created its own session.
 #[cfg(all(target_os = "linux", not(watari_portable)))]
 #[tokio::test]
-async fn what_a_cli_starts_when_it_is_asked_for_its_version_is_ended_too() {
+async fn processes_that_a_cli_starts_for_its_version_are_terminated() {
     let folder = tempfile::tempdir().unwrap();
     let escapes = "folder=$(dirname \"$0\")\n(FOLDER=$folder setsid sleep 1000 > /dev/null 2>&1 &)\necho 2.1.325";
     let claude = common::program(&folder.path().join("claude"), escapes);
@@ -178,7 +178,7 @@ async fn what_a_cli_starts_when_it_is_asked_for_its_version_is_ended_too() {
 }
 
 #[test]
-fn a_result_that_cannot_be_printed_is_no_result() {
+fn a_report_that_cannot_be_printed_fails_the_check() {
     let folder = tempfile::tempdir().unwrap();
     let scenario = folder.path().join("mine.yaml");
     std::fs::write(&scenario, "name: mine\ntitle: Mine\ntranscript:\n  - expect: {type: result}\n").unwrap();
@@ -193,7 +193,7 @@ fn a_result_that_cannot_be_printed_is_no_result() {
 }
 
 #[test]
-fn whatever_a_cli_says_the_check_ends_in_time_and_in_bounds() {
+fn whatever_a_cli_prints_the_check_ends_in_time_and_in_bounds() {
     let folder = tempfile::tempdir().unwrap();
     let scenario = folder.path().join("mine.yaml");
     std::fs::write(&scenario, "name: mine\ntitle: Mine\ntranscript:\n  - expect: {type: result}\n").unwrap();
@@ -226,14 +226,14 @@ fn whatever_a_cli_says_the_check_ends_in_time_and_in_bounds() {
     !     mine  changed  the CLI ended, or closed its output, without a message (expected: holds)
     "#);
     let claude = fake(folder.path(), "echo Welcome\nsleep 1000");
-    insta::assert_snapshot!(check(&["--limit", "1"], &claude).said(folder.path()), @"
+    insta::assert_snapshot!(check(&["--limit", "1"], &claude).as_text(folder.path()), @"
     watari: the CLI holds no conversation, so nothing was checked: system/init did not come within 1 s; try the CLI by hand, or raise the time limit
     exit Some(2)
     ");
 }
 
 #[tokio::test]
-async fn a_check_that_is_told_to_stop_ends_what_it_started() {
+async fn a_check_that_receives_a_signal_terminates_what_it_started() {
     let folder = tempfile::tempdir().unwrap();
     let claude = fake(folder.path(), HANGS);
     for (signal, code) in [(Signal::INT, Some(130)), (Signal::TERM, Some(130)), (Signal::KILL, None)] {

@@ -11,7 +11,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use watari_hub::socket::PATH_BYTES_MAX;
 
-/// A machine with next to nothing on it.
+/// A machine with an empty home.
 struct Machine {
     folder: TempDir,
     /// Variables beside HOME and PATH.
@@ -33,7 +33,7 @@ case "$*" in
     *) exit 9 ;;
 esac"#;
 
-/// A process that no machine has, because numbers end below it.
+/// A process id that no process has, because it is above the highest one.
 const NOBODY: u32 = 4_194_304 + 7;
 
 impl Machine {
@@ -46,14 +46,14 @@ impl Machine {
         Machine { folder, variables: Vec::new(), open_files_max: 512 }
     }
 
-    /// One with a CLI that does this.
+    /// A machine whose CLI runs this script.
     fn with_claude(script: &str) -> Machine {
         let machine = Machine::new();
         machine.write_program("bin/claude", &format!("#!/bin/sh\n{script}\n"));
         machine
     }
 
-    /// One with a CLI that says this when it is asked for its login.
+    /// A machine whose CLI prints this when it is asked for its login.
     fn with_login(answer: &str) -> Machine {
         Machine::with_claude(&format!("if [ \"$1\" = --version ]; then echo 2.1.325; else {answer}; fi"))
     }
@@ -103,7 +103,7 @@ impl Machine {
         DoctorRun { code: output.status.code().unwrap(), stdout }
     }
 
-    /// Everything there is below the home.
+    /// All files below the home.
     fn made_at_home(&self) -> Vec<PathBuf> {
         fs::read_dir(self.path("home")).unwrap().map(|entry| entry.unwrap().path()).collect()
     }
@@ -147,8 +147,8 @@ fn a_home_on_a_disk_without_room_is_a_warning() {
             .unwrap();
         let stdout =
             String::from_utf8(output.stdout).unwrap().replace(machine.folder.path().to_str().unwrap(), "[machine]");
-        let said = DoctorRun { code: output.status.code().unwrap(), stdout };
-        let finding = said.about("state folder").split_whitespace().collect::<Vec<_>>().join(" ");
+        let printed = DoctorRun { code: output.status.code().unwrap(), stdout };
+        let finding = printed.about("state folder").split_whitespace().collect::<Vec<_>>().join(" ");
         let expected = "exit 0 warning state folder the disk of [machine]/home/.local/state/watari is full free space there, \
                         or set XDG_STATE_HOME to a folder on another disk";
         assert_eq!(finding, expected, "{options}");
@@ -158,10 +158,10 @@ fn a_home_on_a_disk_without_room_is_a_warning() {
 #[test]
 fn a_healthy_machine_has_no_problem_and_nothing_is_left_on_it() {
     let machine = Machine::with_claude(HEALTHY);
-    let said = machine.doctor(&[]);
+    let printed = machine.doctor(&[]);
     let runtime = machine.path("home/.local/state/watari/run");
     let bytes = runtime.as_os_str().len() + "/0123456789ab.sock".len();
-    let (report, _) = said.stdout.split_once("ok       orphans").unwrap();
+    let (report, _) = printed.stdout.split_once("ok       orphans").unwrap();
     let report = report.replace(&format!("{bytes} bytes of at most {PATH_BYTES_MAX}"), "[so many] bytes");
     insta::assert_snapshot!(report, @"
     ok       cli             [machine]/bin/claude
@@ -172,20 +172,20 @@ fn a_healthy_machine_has_no_problem_and_nothing_is_left_on_it() {
     ok       socket path     [so many] bytes
     ok       open files      at most 512
     ");
-    assert!(said.stdout.ends_with("\nno problem, no warning\n"), "{}", said.stdout);
-    assert_eq!((said.code, machine.made_at_home()), (0, Vec::new()));
+    assert!(printed.stdout.ends_with("\nno problem, no warning\n"), "{}", printed.stdout);
+    assert_eq!((printed.code, machine.made_at_home()), (0, Vec::new()));
 }
 
 #[test]
 fn the_same_as_json() {
     let machine = Machine::with_login("exit 1");
-    let said = machine.doctor(&["--json"]);
-    let mut json = said.json();
+    let printed = machine.doctor(&["--json"]);
+    let mut json = printed.json();
     let findings = json["findings"].as_array_mut().unwrap();
     // These depend on the system.
     findings.retain(|finding| !["socket_path", "orphans"].contains(&finding["check"].as_str().unwrap()));
     assert!(json.as_object_mut().unwrap().remove("orphans").is_some());
-    assert_eq!(said.code, 0);
+    assert_eq!(printed.code, 0);
     insta::assert_snapshot!(serde_json::to_string_pretty(&json).unwrap(), @r#"
     {
       "cli": {
@@ -242,14 +242,17 @@ fn the_same_as_json() {
 }
 
 #[test]
-fn without_a_cli_every_place_is_named() {
+fn without_a_cli_every_searched_path_is_named() {
     // Two places are fixed, and this machine may have a CLI there.
     if ["/usr/local/bin/claude", "/opt/homebrew/bin/claude"].iter().any(|path| Path::new(path).exists()) {
         return;
     }
-    let said = Machine::new().doctor(&[]);
-    assert_eq!((said.about("version"), said.about("login")), ("exit 1\nnothing\n".into(), "exit 1\nnothing\n".into()));
-    insta::assert_snapshot!(said.about("cli"), @"
+    let printed = Machine::new().doctor(&[]);
+    assert_eq!(
+        (printed.about("version"), printed.about("login")),
+        ("exit 1\nnothing\n".into(), "exit 1\nnothing\n".into())
+    );
+    insta::assert_snapshot!(printed.about("cli"), @"
     exit 1
     problem  cli             there is no executable `claude` in the search path and the usual places:
                                [machine]/bin/claude
@@ -265,7 +268,7 @@ fn without_a_cli_every_place_is_named() {
 }
 
 #[test]
-fn a_wrong_path_says_what_is_wrong_with_it() {
+fn a_wrong_path_is_reported_with_the_reason() {
     let machine = Machine::new();
     fs::write(machine.path("plain"), "#!/bin/sh\n").unwrap();
     machine.write_program("damaged", "\x7fELF and no more");
@@ -287,15 +290,15 @@ fn a_wrong_path_says_what_is_wrong_with_it() {
 }
 
 #[test]
-fn an_old_cli_is_a_problem_and_is_not_asked_more() {
+fn an_old_cli_is_a_problem_and_gets_no_further_question() {
     let machine = Machine::with_claude("[ \"$*\" = --version ] && echo 2.1.41 || touch \"$HOME/asked\"");
-    let said = machine.doctor(&[]);
-    insta::assert_snapshot!(said.about("version"), @"
+    let printed = machine.doctor(&[]);
+    insta::assert_snapshot!(printed.about("version"), @"
     exit 1
     problem  version         2.1.41 is too old; the oldest supported version is 2.1.42
                              update it with `claude update`
     ");
-    assert_eq!((said.about("login"), machine.made_at_home()), ("exit 1\nnothing\n".into(), Vec::new()));
+    assert_eq!((printed.about("login"), machine.made_at_home()), ("exit 1\nnothing\n".into(), Vec::new()));
 }
 
 #[test]
@@ -309,7 +312,7 @@ fn a_new_cli_is_a_warning() {
 }
 
 #[test]
-fn a_cli_that_cannot_run_says_why() {
+fn a_cli_that_cannot_run_is_reported_with_the_reason() {
     let machine = Machine::new();
     machine.write_program("bin/claude", "#!/nowhere/node\n");
     machine.write_program("broken", "#!/bin/sh\nprintf 'first\\n\\033[31msecond' >&2; exit 3\n");
@@ -329,7 +332,7 @@ fn a_cli_that_cannot_run_says_why() {
 }
 
 #[test]
-fn a_cli_that_hangs_is_given_up_and_leaves_nothing() {
+fn a_cli_that_hangs_is_terminated_and_leaves_nothing() {
     let machine = Machine::with_claude("echo 'waiting for a dog' >&2; sleep 60; echo 2.1.325");
     // With `ps`, by which processes are found where there is nothing better.
     let search_path = format!("{}:/usr/bin:/bin", machine.text("bin"));
@@ -344,15 +347,15 @@ fn a_cli_that_hangs_is_given_up_and_leaves_nothing() {
 }
 
 #[test]
-fn the_login_is_told_without_who_it_is() {
+fn the_login_is_reported_without_the_account() {
     let all = r#"{"loggedIn": true, "authMethod": "claude.ai", "email": "ann@example.com", "orgName": "Acme"}"#;
     let machine = Machine::with_login(&format!("echo '{all}'; echo ann@example.com >&2"));
-    let said = machine.doctor(&[]);
-    insta::assert_snapshot!(said.about("login"), @"
+    let printed = machine.doctor(&[]);
+    insta::assert_snapshot!(printed.about("login"), @"
     exit 0
     ok       login           logged in (claude.ai)
     ");
-    for text in [said.stdout, machine.doctor(&["--json"]).stdout] {
+    for text in [printed.stdout, machine.doctor(&["--json"]).stdout] {
         assert!(!text.contains("ann") && !text.contains("Acme"), "{text}");
     }
 }
@@ -386,9 +389,9 @@ fn nothing_of_the_working_directory_is_asked() {
 #[test]
 fn a_socket_path_that_is_too_long_is_a_problem() {
     let machine = Machine::with_claude(HEALTHY).set("XDG_RUNTIME_DIR", format!("/tmp/{}", "x".repeat(100)));
-    let said = machine.doctor(&[]).about("socket path");
-    let said = said.replace("at most 102", "at most 106").replace("at most 77", "at most 81");
-    insta::assert_snapshot!(said, @"
+    let printed = machine.doctor(&[]).about("socket path");
+    let printed = printed.replace("at most 102", "at most 106").replace("at most 77", "at most 81");
+    insta::assert_snapshot!(printed, @"
     exit 1
     problem  socket path     a socket's path would have 130 bytes, but at most 106 are allowed
                              set XDG_RUNTIME_DIR to a path of at most 81 bytes
@@ -396,15 +399,15 @@ fn a_socket_path_that_is_too_long_is_a_problem() {
 }
 
 #[test]
-fn folders_that_are_open_to_others_are_told() {
+fn folders_that_are_open_to_others_are_reported() {
     let machine = Machine::with_claude(HEALTHY);
     machine.make_folder("home/.local/state/watari", 0o750);
     machine.make_folder("run/watari", 0o711);
     let machine = machine.set("XDG_STATE_HOME", "not/absolute");
     let runtime = machine.text("run");
     let machine = machine.set("XDG_RUNTIME_DIR", runtime);
-    let said = machine.doctor(&[]);
-    insta::assert_snapshot!(format!("{}\n{}", said.about("state folder"), said.about("runtime folder")), @"
+    let printed = machine.doctor(&[]);
+    insta::assert_snapshot!(format!("{}\n{}", printed.about("state folder"), printed.about("runtime folder")), @"
     exit 1
     warning  state folder    [machine]/home/.local/state/watari is open to others (mode 750)
                              run `chmod 700 [machine]/home/.local/state/watari`
@@ -414,8 +417,8 @@ fn folders_that_are_open_to_others_are_told() {
     ");
     machine.make_folder("home/.local/state/watari", 0o700);
     machine.make_folder("run/watari", 0o700);
-    let said = machine.doctor(&[]);
-    insta::assert_snapshot!(format!("{}\n{}", said.about("state folder"), said.about("runtime folder")), @"
+    let printed = machine.doctor(&[]);
+    insta::assert_snapshot!(format!("{}\n{}", printed.about("state folder"), printed.about("runtime folder")), @"
     exit 0
     ok       state folder    [machine]/home/.local/state/watari
 
@@ -425,7 +428,7 @@ fn folders_that_are_open_to_others_are_told() {
 }
 
 #[test]
-fn the_folders_of_locks_and_of_private_files_are_looked_at_and_orphans_in_them_removed() {
+fn the_folders_of_locks_and_private_files_are_checked_and_orphans_removed() {
     let machine = Machine::with_claude(HEALTHY);
     let (state, run) = ("home/.local/state/watari", "home/.local/state/watari/run");
     let (locks, private) = (format!("{state}/locks"), format!("{run}/private"));
@@ -436,8 +439,9 @@ fn the_folders_of_locks_and_of_private_files_are_looked_at_and_orphans_in_them_r
     machine.make_folder(&locks, 0o770);
     machine.make_folder(&private, 0o755);
     fs::write(&orphan, "watari stdio, process 17").unwrap();
-    let about =
-        |said: &DoctorRun| ["locks folder", "private folder", "lock files"].map(|check| said.about(check)).join("\n");
+    let about = |printed: &DoctorRun| {
+        ["locks folder", "private folder", "lock files"].map(|check| printed.about(check)).join("\n")
+    };
     insta::assert_snapshot!(about(&machine.doctor(&[])), @"
     exit 1
     problem  locks folder    [machine]/home/.local/state/watari/locks is open to others (mode 770)
@@ -473,14 +477,14 @@ fn the_folders_of_locks_and_of_private_files_are_looked_at_and_orphans_in_them_r
 }
 
 #[test]
-fn folders_that_cannot_be_made_are_told() {
+fn folders_that_cannot_be_created_are_reported() {
     let machine = Machine::with_claude(HEALTHY);
     fs::write(machine.path("file"), "").unwrap();
     std::os::unix::fs::symlink(machine.path("missing"), machine.path("link")).unwrap();
     let (state, runtime) = (machine.text("file/state"), machine.text("link"));
     let machine = machine.set("XDG_STATE_HOME", state).set("XDG_RUNTIME_DIR", runtime);
-    let said = machine.doctor(&[]);
-    insta::assert_snapshot!(format!("{}\n{}", said.about("state folder"), said.about("runtime folder")), @"
+    let printed = machine.doctor(&[]);
+    insta::assert_snapshot!(format!("{}\n{}", printed.about("state folder"), printed.about("runtime folder")), @"
     exit 1
     problem  state folder    [machine]/file/state/watari cannot be used: [machine]/file is not a folder
                              move it away, or set XDG_STATE_HOME to another folder
@@ -495,11 +499,11 @@ fn a_cli_that_another_user_could_replace_is_a_warning() {
     let machine = Machine::with_claude(HEALTHY);
     let bin = machine.path("bin");
     fs::set_permissions(&bin, fs::Permissions::from_mode(0o777)).unwrap();
-    let mut told = vec![machine.doctor(&[]).about("cli")];
+    let mut received = vec![machine.doctor(&[]).about("cli")];
     fs::set_permissions(&bin, fs::Permissions::from_mode(0o755)).unwrap();
     fs::set_permissions(bin.join("claude"), fs::Permissions::from_mode(0o775)).unwrap();
-    told.push(machine.doctor(&[]).about("cli"));
-    insta::assert_snapshot!(told.join("\n"), @"
+    received.push(machine.doctor(&[]).about("cli"));
+    insta::assert_snapshot!(received.join("\n"), @"
     exit 0
     warning  cli             others can replace [machine]/bin/claude: they can write to [machine]/bin (mode 777)
                              remove that permission, or use a Claude Code that only this user or root can change
@@ -510,12 +514,12 @@ fn a_cli_that_another_user_could_replace_is_a_warning() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_used_is_told_with_the_variable_that_decides_where_it_is() {
+fn an_unusable_folder_is_reported_with_the_variable_that_sets_its_path() {
     let machine = Machine::with_claude(HEALTHY);
     fs::write(machine.path("file"), "").unwrap();
     let state = machine.text("file/state");
-    let said = machine.set("XDG_STATE_HOME", state).doctor(&[]);
-    insta::assert_snapshot!(format!("{}\n{}", said.about("state folder"), said.about("runtime folder")), @"
+    let printed = machine.set("XDG_STATE_HOME", state).doctor(&[]);
+    insta::assert_snapshot!(format!("{}\n{}", printed.about("state folder"), printed.about("runtime folder")), @"
     exit 1
     problem  state folder    [machine]/file/state/watari cannot be used: [machine]/file is not a folder
                              move it away, or set XDG_STATE_HOME to another folder
@@ -528,8 +532,8 @@ fn a_folder_that_cannot_be_used_is_told_with_the_variable_that_decides_where_it_
 #[test]
 fn without_a_home_there_is_no_folder() {
     let machine = Machine::with_claude(HEALTHY).set("HOME", "");
-    let said = machine.doctor(&[]);
-    insta::assert_snapshot!(format!("{}\n{}", said.about("state folder"), said.about("runtime folder")), @"
+    let printed = machine.doctor(&[]);
+    insta::assert_snapshot!(format!("{}\n{}", printed.about("state folder"), printed.about("runtime folder")), @"
     exit 1
     problem  state folder    neither XDG_STATE_HOME nor HOME is an absolute path
                              set HOME to an absolute path
@@ -581,33 +585,33 @@ mod orphans {
         machine.doctor(&[&["--orphans-of", &owner.to_string()], arguments].concat())
     }
 
-    fn without_pid(said: &str, process: &Child) -> String {
-        said.replace(&format!(" {} ", process.id()), " [pid] ")
+    fn without_pid(printed: &str, process: &Child) -> String {
+        printed.replace(&format!(" {} ", process.id()), " [pid] ")
     }
 
     #[test]
-    fn what_a_dead_session_left_is_listed_and_ended_when_it_is_asked_for() {
+    fn orphans_of_a_killed_session_are_listed_and_terminated_on_request() {
         let machine = Machine::with_claude(HEALTHY);
         let owner = NOBODY + 1;
         let mut left = Marked::start(&[owner]);
 
-        let said = orphans_of(owner, &machine, &[]).about("orphans");
-        insta::assert_snapshot!(without_pid(&said, &left.0), @"
+        let printed = orphans_of(owner, &machine, &[]).about("orphans");
+        insta::assert_snapshot!(without_pid(&printed, &left.0), @"
         exit 0
-        warning  orphans         1 process of sessions whose program is dead:
+        warning  orphans         1 process of sessions whose owner was killed:
                                    [pid] sleep 600
                                  terminate them with `watari doctor --terminate-orphans`
         ");
         assert!(left.is_alive());
 
-        let said = orphans_of(owner, &machine, &["--json"]).json();
-        assert_eq!(said["orphans"][0]["owners"], serde_json::json!([owner]));
-        assert_eq!(said["orphans"][0]["ended"], false);
+        let printed = orphans_of(owner, &machine, &["--json"]).json();
+        assert_eq!(printed["orphans"][0]["owners"], serde_json::json!([owner]));
+        assert_eq!(printed["orphans"][0]["ended"], false);
 
-        let said = orphans_of(owner, &machine, &["--terminate-orphans"]).about("orphans");
-        insta::assert_snapshot!(without_pid(&said, &left.0), @"
+        let printed = orphans_of(owner, &machine, &["--terminate-orphans"]).about("orphans");
+        insta::assert_snapshot!(without_pid(&printed, &left.0), @"
         exit 0
-        ok       orphans         terminated 1 process of sessions whose program is dead:
+        ok       orphans         terminated 1 process of sessions whose owner was killed:
                                    [pid] sleep 600
         ");
         assert_eq!(left.0.wait().unwrap().signal(), Some(9));
@@ -624,44 +628,44 @@ mod orphans {
             .stdin(Stdio::piped())
             .spawn()
             .unwrap();
-        let said = orphans_of(owner, &machine, &[]).about("orphans");
+        let printed = orphans_of(owner, &machine, &[]).about("orphans");
         drop(left.stdin.take());
         left.wait().unwrap();
-        insta::assert_snapshot!(without_pid(&said, &left), @"
+        insta::assert_snapshot!(without_pid(&printed, &left), @"
         exit 0
-        warning  orphans         1 process of sessions whose program is dead:
+        warning  orphans         1 process of sessions whose owner was killed:
                                    [pid] /bin/sh -c read -r line # �]0;gotcha� � xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…
                                  terminate them with `watari doctor --terminate-orphans`
         ");
     }
 
     #[test]
-    fn what_a_living_session_needs_is_left_alone() {
+    fn processes_of_a_live_session_are_not_orphans() {
         let machine = Machine::with_claude(HEALTHY);
         let owner = Marked::start(&[]);
         let (alive, dead) = (owner.0.id(), NOBODY + 3);
         let mut kept = [Marked::start(&[alive]), Marked::start(&[alive, dead]), Marked::start(&[dead, alive])];
         for owner in [alive, dead] {
-            let said = orphans_of(owner, &machine, &["--terminate-orphans"]).about("orphans");
-            assert_eq!(said, "exit 0\nok       orphans         none\n");
+            let printed = orphans_of(owner, &machine, &["--terminate-orphans"]).about("orphans");
+            assert_eq!(printed, "exit 0\nok       orphans         none\n");
         }
         assert!(kept.iter_mut().all(Marked::is_alive));
     }
 
     #[test]
-    fn the_session_that_the_doctor_sits_in_is_left_alone() {
+    fn the_session_that_runs_the_doctor_has_no_orphans() {
         let owner = NOBODY + 4;
         let mut kept = Marked::start(&[owner]);
         let machine = Machine::with_claude(HEALTHY).set(format!("WATARI_SESSION_{owner}_ab"), "1");
-        let said = orphans_of(owner, &machine, &["--terminate-orphans"]).about("orphans");
-        assert_eq!(said, "exit 0\nok       orphans         none\n");
+        let printed = orphans_of(owner, &machine, &["--terminate-orphans"]).about("orphans");
+        assert_eq!(printed, "exit 0\nok       orphans         none\n");
         assert!(kept.is_alive());
     }
 }
 
 #[cfg(not(all(target_os = "linux", not(watari_portable))))]
 #[test]
-fn where_marks_cannot_be_read_that_is_said() {
+fn unreadable_marks_of_processes_are_reported() {
     let machine = Machine::with_claude(HEALTHY);
     insta::assert_snapshot!(machine.doctor(&["--terminate-orphans"]).about("orphans"), @"
     exit 0

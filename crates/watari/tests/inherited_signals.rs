@@ -20,7 +20,7 @@ use watari_testkit::processes::children_of;
 
 const WITHIN: Duration = Duration::from_secs(30);
 
-/// How long an end may take that waits for nobody: half a second for the CLI, and room for a busy machine.
+/// How long an end without waiting may take: half a second for the CLI, and a margin for a busy machine.
 const AT_ONCE: Duration = Duration::from_secs(3);
 
 const TWO_TURNS: &str = "prompt\ntext One\nresult\nprompt\ntext Two\nresult\n";
@@ -28,14 +28,14 @@ const TWO_TURNS: &str = "prompt\ntext One\nresult\nprompt\ntext Two\nresult\n";
 /// Blocks every signal there is.
 const BLOCKING: &str = "signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())";
 
-/// What `nohup` does, and a shell for what it puts into the background; and more that a host relies on.
+/// Ignores the signals that `nohup` and shells ignore, and others that a host relies on.
 #[cfg(not(watari_portable))]
 const LIKE_NOHUP: &str = "[signal.signal(s, signal.SIG_IGN) for s in (1, 2, signal.SIGCHLD, signal.SIGTERM)]";
 
-/// Ignores what a program relies on that waits for its children, and what ends it.
+/// Ignores SIGCHLD and the signals that end a program.
 const IGNORING: &str = "[signal.signal(s, signal.SIG_IGN) for s in (signal.SIGCHLD, signal.SIGPIPE, signal.SIGTERM)]";
 
-/// `watari` as a program starts it that has done this to its signals.
+/// Starts `watari` with such signals.
 fn after(done: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new("python3");
     let script = format!("import os, signal, sys; {done}; os.execv(sys.argv[1], sys.argv[1:])");
@@ -100,7 +100,7 @@ async fn with_every_signal_blocked_a_host_can_be_ended_and_the_cli_has_none_bloc
 /// says what is ignored.
 #[cfg(not(watari_portable))]
 #[tokio::test]
-async fn a_hangup_and_an_interrupt_that_are_ignored_do_not_end_a_host_and_the_cli_does_not_ignore_them() {
+async fn ignored_sighup_and_sigint_do_not_end_a_host_and_the_cli_does_not_ignore_them() {
     let room = Room::fake(TWO_TURNS);
     let (cwd, claude) = (room.sandbox.cwd().to_owned(), room.claude.clone());
     let command = after(LIKE_NOHUP, &["socket", "--cwd", cwd.to_str().unwrap(), "--claude", claude.to_str().unwrap()]);
@@ -121,7 +121,7 @@ async fn a_hangup_and_an_interrupt_that_are_ignored_do_not_end_a_host_and_the_cl
 }
 
 #[tokio::test]
-async fn with_the_end_of_children_ignored_a_host_goes_to_the_background_and_ends_in_good_order() {
+async fn with_sigchld_ignored_a_host_starts_in_the_background_and_ends_cleanly() {
     let room = Room::fake(TWO_TURNS);
     let (cwd, claude) = (room.sandbox.cwd().to_owned(), room.claude.clone());
     let arguments = ["socket", "--cwd", cwd.to_str().unwrap(), "--claude", claude.to_str().unwrap(), "--detach"];
@@ -140,7 +140,7 @@ async fn with_the_end_of_children_ignored_a_host_goes_to_the_background_and_ends
 
 /// A host that cannot start says so with its own exit code, also to a starter that ignores the end of its children.
 #[tokio::test]
-async fn with_the_end_of_children_ignored_a_host_that_cannot_start_has_its_exit_code() {
+async fn with_sigchld_ignored_a_host_that_cannot_start_has_its_exit_code() {
     let room = Room::fake("exit 3\n");
     let (cwd, claude) = (room.sandbox.cwd().to_owned(), room.claude.clone());
     let arguments = ["socket", "--cwd", cwd.to_str().unwrap(), "--claude", claude.to_str().unwrap(), "--detach"];

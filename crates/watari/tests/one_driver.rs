@@ -20,8 +20,8 @@ use watari_testkit::processes::marked;
 
 const ID: &str = "0f0e0d0c-0b0a-4908-8706-050403020100";
 
-/// A CLI that goes neither by SIGINT nor when its stdin is closed, so that it lives on for half a second when its owner
-/// is gone.
+/// A CLI that exits neither at SIGINT nor when its stdin is closed, so that it still runs for half a second after its
+/// owner has exited.
 const STUBBORN: &str = "ignore INT\nprompt\ntext Hello\nresult\nstall\n";
 const PLAIN: &str = "prompt\ntext Hello\nresult\n";
 
@@ -35,12 +35,12 @@ fn clis(room: &Room) -> Vec<u32> {
     processes.iter().filter(|process| process.command.contains("__fake-claude")).map(|process| process.pid).collect()
 }
 
-/// Waits for a CLI that says nothing to have read its first line.
+/// Waits until a silent CLI has read its first line.
 async fn silent_cli(room: &Room) -> Vec<u32> {
     let log = room.sandbox.root().join("fake.log");
     let has_read = async {
         while !fs::read_to_string(&log).is_ok_and(|log| log.contains("initialize")) {
-            // Nothing else tells of it.
+            // No event reports it, so it is polled.
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
@@ -48,7 +48,7 @@ async fn silent_cli(room: &Room) -> Vec<u32> {
     clis(room)
 }
 
-/// Drives the conversation next, and finds nothing left of those before.
+/// Drives the conversation next, and asserts that nothing of the earlier drivers is left.
 async fn next_driver_is_alone(room: &Room, before: &[u32]) {
     room.rewrite(PLAIN);
     let mut next = bridge(room);
@@ -64,9 +64,9 @@ async fn next_driver_is_alone(room: &Room, before: &[u32]) {
 }
 
 #[tokio::test]
-async fn a_killed_session_on_stdio_frees_its_conversation_when_its_cli_is_gone() {
+async fn a_killed_session_on_stdio_frees_its_conversation_when_its_cli_has_exited() {
     let room = Room::fake(STUBBORN);
-    // Known from the start, and known only when the CLI tells it.
+    // An id that is known from the start, and one that only the CLI reports.
     for options in [json!({"resume": ID}), json!({"env": {"FAKE_CLAUDE_SESSION_ID": ID}})] {
         room.rewrite(STUBBORN);
         let mut first = bridge(&room);
@@ -81,7 +81,7 @@ async fn a_killed_session_on_stdio_frees_its_conversation_when_its_cli_is_gone()
 }
 
 #[tokio::test]
-async fn a_session_that_is_aborted_before_it_began_frees_its_conversation_when_its_cli_is_gone() {
+async fn a_session_aborted_during_its_start_frees_its_conversation_when_its_cli_has_exited() {
     let room = Room::fake("mute\nignore INT\nwait line\nstall\n");
     let mut first = bridge(&room);
     first.start("hi", json!({"resume": ID})).await;
@@ -91,7 +91,7 @@ async fn a_session_that_is_aborted_before_it_began_frees_its_conversation_when_i
     next_driver_is_alone(&room, &before).await;
 }
 
-/// Its CLI says only when it runs that it has a conversation of another's.
+/// Its CLI reports the conversation of another driver only after its start.
 #[tokio::test]
 async fn nothing_is_left_of_a_session_that_is_refused_while_it_runs_when_watari_has_exited() {
     let room = Room::fake(STUBBORN);
@@ -113,7 +113,7 @@ async fn nothing_is_left_of_a_session_that_is_refused_while_it_runs_when_watari_
 }
 
 #[tokio::test]
-async fn a_killed_host_frees_its_conversation_when_its_cli_is_gone() {
+async fn a_killed_host_frees_its_conversation_when_its_cli_has_exited() {
     let room = Room::fake(STUBBORN);
     let host = room.host(&["--resume", ID]).await;
     let mut client = host.client().await;

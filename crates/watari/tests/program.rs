@@ -23,9 +23,9 @@ fn without_arguments_it_prints_its_help() {
     Commands:
       stdio   Serve one session over standard input and output, one JSON object per line
       socket  Serve one session on a UNIX socket, one JSON object per line; it continues when clients disconnect
-      schema  Print the JSON Schema of a dialect's messages, for example to generate code
-      stub    Serve a stub of the Anthropic Messages API, to test programs without a key
-      check   Run the protocol's scenarios against a Claude Code, and report which of them hold
+      schema  Print the JSON Schema of the messages that clients write and read, for example to generate code
+      stub    Serve a stub of the Anthropic Messages API, to test programs without an API key
+      check   Run test conversations with a Claude Code, and report which still work as Watari expects
       doctor  Check whether Claude Code and Watari work on this machine, and advise what to do if not
       help    Print this message or the help of the given subcommand(s)
 
@@ -33,16 +33,15 @@ fn without_arguments_it_prints_its_help() {
       -h, --help     Print help
       -V, --version  Print version
 
-    A Rust program can drive Claude Code with the crate watari-sdk, which starts this program as the supervisor of its
-    sessions. The bridge over HTTP is not in this version yet.
+    A Rust program can drive Claude Code with the crate watari-sdk. Access over HTTP is planned and does not exist yet.
 
     Examples:
       watari doctor                     # does this machine have what Watari needs?
-      watari check --fetch              # does the CLI still speak the protocol?
-      watari stub answers.yaml          # test without a key
+      watari check --fetch              # does Claude Code still behave as Watari expects?
+      watari stub answers.yaml          # test without an API key
       watari stdio                      # one session over standard input and output
       watari socket --cwd ~/project     # one session on a UNIX socket, for many clients
-      watari schema bridge              # … and the JSON Schema of its messages
+      watari schema bridge              # the JSON Schema of the messages of watari stdio
       cargo run -p watari-sdk --example ask -- "What is in this folder?"
       cargo run -p watari-sdk --example chat
     "#);
@@ -56,7 +55,7 @@ fn an_unknown_argument_is_an_error() {
 }
 
 #[test]
-fn whatever_prints_reports_a_standard_output_that_is_open_for_reading_only() {
+fn every_command_reports_a_standard_output_that_is_open_for_reading_only() {
     let commands: [&[&str]; 10] = [
         &["--help"],
         &["--version"],
@@ -81,7 +80,7 @@ fn whatever_prints_reports_a_standard_output_that_is_open_for_reading_only() {
 }
 
 #[test]
-fn it_stands_in_for_the_cli_when_it_is_asked_to() {
+fn the_hidden_argument_makes_it_the_fake_cli() {
     let folder = tempfile::tempdir().unwrap();
     let script = folder.path().join("script");
     std::fs::write(&script, "noise hello from a script\nexit 7\n").unwrap();

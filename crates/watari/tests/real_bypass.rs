@@ -18,7 +18,7 @@ use watari_testkit::claude::{oldest_claude, pinned_claude};
 const WHY: &str = "bypassPermissions runs everything without asking, so it must be allowed when the session is started: \
                    start it with --allow-bypass";
 
-/// A model that wants to make two files, each with a tool that must be asked for.
+/// A model that creates two files, each with a tool that needs permission.
 async fn room() -> Room {
     let touch = |id: &str, name: &str| Reply::tool_use(id, "Bash", json!({"command": format!("touch {name}")}));
     Room::with_replies([touch("toolu_1", "one"), touch("toolu_2", "two"), Reply::text("Done.")]).await
@@ -74,7 +74,7 @@ async fn no_option_of_a_client_opens_the_bypass_of_permissions() {
     }
 }
 
-/// A folder whose own settings, shared or not, and the settings of the user, want everything to run without a question.
+/// A folder whose own settings, shared or not, and the settings of the user, request bypassPermissions.
 #[tokio::test]
 async fn no_settings_file_opens_the_bypass_of_permissions() {
     let settings = json!({"permissions": {"defaultMode": "bypassPermissions"}}).to_string();

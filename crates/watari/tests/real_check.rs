@@ -20,14 +20,14 @@ fn report(claude: &Path) -> Report {
     serde_json::from_str(&run.stdout).unwrap()
 }
 
-/// The numbers of the scenarios that came out so.
+/// The numbers of the scenarios with this verdict.
 fn numbers(report: &Report, verdict: Verdict) -> Vec<u32> {
     let found = report.scenarios.iter().filter(|scenario| scenario.verdict == verdict);
     found.filter_map(|scenario| scenario.number).collect()
 }
 
 #[test]
-fn the_document_is_what_both_versions_say() {
+fn the_document_matches_both_versions() {
     let [old, new] = [oldest_claude(), pinned_claude()].map(|claude| report(&claude));
     assert_eq!((numbers(&new, Verdict::Changed), numbers(&new, Verdict::Gone)), (vec![23, 28], vec![25, 26, 29]));
     assert_eq!((numbers(&old, Verdict::Changed), numbers(&old, Verdict::Gone)), (vec![23], vec![]));
@@ -58,11 +58,11 @@ fn a_tool_that_is_missing_is_noticed_and_an_unknown_version_is_compared_with_the
     ");
 }
 
-/// Scenarios of users, each for something that was once judged wrongly.
+/// Scenarios of users, each for a case that was once judged wrongly.
 const OWN: [&str; 5] = [
     r#"
 name: nothing_of_the_directory_runs
-title: What stands in the directory is not run
+title: Files in the directory are not run
 files:
   .mcp.json: '{"mcpServers": {"evil": {"command": "/bin/sh", "args": ["-c", "touch ${cwd}/ran; cat"]}}}'
 script: {replies: [{tool: Bash, input: {command: "sleep 1; test -e ran && echo it-ran || echo nothing-ran"}}, {text: Done.}]}
@@ -71,7 +71,7 @@ tools: [{name: Bash, result: nothing-ran}]
 "#,
     r#"
 name: there_in_a_newer_form
-title: A tool that is there in the newer form is not gone
+title: A tool that exists in the newer form is not gone
 script: {replies: [{tool: Glob, input: {pattern: "*"}}, {text: Done.}]}
 transcript: [{user: Go.}, {expect: {type: result}}]
 tools: [{name: Glob, result: never-there}]
@@ -100,7 +100,7 @@ expected: {2.1.325: changed, 2.1.400: holds}
 ];
 
 #[test]
-fn scenarios_of_ones_own_are_judged_by_what_really_happened() {
+fn scenarios_of_the_user_are_judged_by_what_happened() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_watari"));
     command.arg("check").arg("--claude").arg(pinned_claude());
@@ -110,10 +110,10 @@ fn scenarios_of_ones_own_are_judged_by_what_really_happened() {
         command.arg("--scenario").arg(path);
     }
     let run = common::output_of(&mut command);
-    // The words of the CLI are not ours to keep.
-    let said: Vec<String> =
-        run.said(folder.path()).lines().filter(|line| !line.contains("it said:")).map(str::to_owned).collect();
-    insta::assert_snapshot!(said.join("\n"), @"
+    // The text of the CLI is not part of the snapshot.
+    let output: Vec<String> =
+        run.as_text(folder.path()).lines().filter(|line| !line.contains("it said:")).map(str::to_owned).collect();
+    insta::assert_snapshot!(output.join("\n"), @"
           nothing_of_the_directory_runs  holds
     !     there_in_a_newer_form          changed  Glob had another result; came: system/init → assistant(tool_use:Glob) → user(tool_result) → assistant(text) → result/success (expected: holds)
           a_quoted_text                  holds

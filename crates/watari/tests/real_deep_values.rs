@@ -14,7 +14,7 @@ fn deep() -> String {
     format!("{}1{}", "{\"a\":".repeat(100_000), "}".repeat(100_000))
 }
 
-/// What is said to a line of which something is wrong.
+/// The error for a line with a mistake.
 async fn refused(client: &mut Client, line: &str) -> String {
     client.write(&format!("{line}\n")).await;
     client.until("error").await.pop().unwrap()["message"].as_str().unwrap().to_owned()
@@ -27,7 +27,7 @@ async fn a_value_nested_too_deep_is_refused_by_its_name_and_later_turns_work() {
     let host = room.host(&[]).await;
     let mut client = host.client_with_init().await;
     let deep = deep();
-    let mut said = vec![
+    let mut output = vec![
         refused(&mut client, &format!(r#"{{"type":"message","text":"see","images":[{deep}]}}"#)).await,
         refused(
             &mut client,
@@ -39,18 +39,18 @@ async fn a_value_nested_too_deep_is_refused_by_its_name_and_later_turns_work() {
     ];
     for schema in [json!([]), json!({"type": "string"}), json!({})] {
         let tools = json!({"type": "register_tools", "tools": [{"name": "a", "input_schema": schema}]});
-        said.push(refused(&mut client, &tools.to_string()).await);
+        output.push(refused(&mut client, &tools.to_string()).await);
     }
     client.say("one").await;
     assert_eq!(text_of(&client.until("done").await), "One.");
     client.say("two").await;
     client.until("approval_request").await;
-    said.push(refused(&mut client, &format!(r#"{{"type":"approve","request_id":"toolu_1","input":{deep}}}"#)).await);
+    output.push(refused(&mut client, &format!(r#"{{"type":"approve","request_id":"toolu_1","input":{deep}}}"#)).await);
     // It is still open, and the CLI still there.
     client.send(json!({"type": "approve", "request_id": "toolu_1"})).await;
     assert_eq!(text_of(&client.until("done").await), "Two.");
     assert!(room.sandbox.cwd().join("made").exists());
-    insta::assert_snapshot!(said.join("\n"), @r#"
+    insta::assert_snapshot!(output.join("\n"), @r#"
     images is nested too deep: the limit is 128 levels per line
     tools[].input_schema is nested too deep: the limit is 128 levels per line
     tools[].input_schema must be an object

@@ -10,7 +10,7 @@ use serde_json::Value;
 use watari_testkit::Sandbox;
 use watari_testkit::claude::{OLDEST_CLAUDE_VERSION, PINNED_CLAUDE_VERSION, oldest_claude, pinned_claude};
 
-/// A process that no machine has: what other tests leave behind is none of ours.
+/// A process id that no process has, so that orphans of other tests are not found.
 const NOBODY: &str = "4194399";
 
 /// The exit code and the report.
@@ -39,7 +39,7 @@ fn both() -> [(PathBuf, &'static str); 2] {
     [(pinned_claude(), PINNED_CLAUDE_VERSION), (oldest_claude(), OLDEST_CLAUDE_VERSION)]
 }
 
-/// Nothing listens there, and nothing is to be asked of it.
+/// No server listens there, and none is needed.
 fn sandbox() -> Sandbox {
     Sandbox::new("http://127.0.0.1:9").unwrap().with_env("ANTHROPIC_API_KEY", "sk-not-a-key")
 }
@@ -56,7 +56,7 @@ fn with_a_key_there_is_no_problem() {
 }
 
 #[test]
-fn without_a_key_and_a_login_there_is_one() {
+fn without_a_key_and_a_login_there_is_a_problem() {
     for (claude, version) in both() {
         let sandbox = sandbox();
         let mut environment = sandbox.environment();

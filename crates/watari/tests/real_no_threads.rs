@@ -62,7 +62,7 @@ async fn a_host_parses_stores_and_replays_long_lines_without_a_thread() {
 }
 
 #[tokio::test]
-async fn an_output_that_needs_a_thread_is_refused_in_plain_words_where_there_is_none() {
+async fn an_output_that_needs_a_thread_is_refused_with_the_reason_if_there_is_none() {
     let room = host::Room::fake(TWO_TURNS);
     let output = room.sandbox.root().join("output");
     let mut command = Command::new(common::WATARI);

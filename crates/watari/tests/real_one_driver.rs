@@ -41,7 +41,7 @@ impl Room {
         (bridge, id)
     }
 
-    /// That a session on stdio is refused.
+    /// Asserts that a session on stdio is refused.
     async fn refused(&self, options: Value) -> String {
         let mut bridge = self.bridge();
         bridge.start("hi", options).await;
@@ -55,7 +55,7 @@ impl Room {
 }
 
 #[tokio::test]
-async fn a_conversation_that_a_host_has_is_refused_on_stdio_by_its_id_and_as_the_latest_one() {
+async fn a_conversation_that_a_host_drives_is_refused_on_stdio_by_id_and_as_the_latest() {
     let room = Room::new().await;
     let host = room.hosts.host(&[]).await;
     let mut client = host.client().await;
@@ -69,7 +69,7 @@ async fn a_conversation_that_a_host_has_is_refused_on_stdio_by_its_id_and_as_the
     assert_eq!(room.refused(json!({"resume": id})).await, refusal);
     assert_eq!(room.refused(json!({"resume": id.to_uppercase()})).await.to_lowercase(), refusal);
     assert_eq!(room.refused(json!({"continue": true})).await, refusal);
-    // A fork reads it, and is another one.
+    // A fork only reads it, and is a conversation of its own.
     let (mut fork, forked) = room.bridge_with(json!({"resume": id, "forkSession": true})).await;
     assert_ne!(forked, id);
     fork.close_input();
@@ -156,7 +156,7 @@ async fn a_second_watari_that_does_not_see_the_lock_is_reported() {
 }
 
 #[tokio::test]
-async fn a_fork_is_no_report_whoever_wrote_the_history_that_it_copies() {
+async fn a_fork_is_not_reported_whichever_program_wrote_the_copied_history() {
     let room = Room::new().await;
     let (mut first, id) = room.bridge_with(json!({})).await;
     first.close_input();
@@ -171,7 +171,7 @@ async fn a_fork_is_no_report_whoever_wrote_the_history_that_it_copies() {
 }
 
 #[tokio::test]
-async fn a_conversation_that_stdio_has_is_refused_on_stdio_and_to_a_host() {
+async fn a_conversation_that_stdio_drives_is_refused_on_stdio_and_for_a_host() {
     let room = Room::new().await;
     let (mut bridge, id) = room.bridge_with(json!({})).await;
     let holder = format!("the session {id} is in use by watari stdio, process {}", bridge.pid());
@@ -252,7 +252,7 @@ impl Room {
         marked(self.hosts.sandbox.root().to_str().unwrap()).iter().map(|process| process.pid).collect()
     }
 
-    /// Waits until no other processes are left in the room. (Nothing tells of the end of one that is not a child.)
+    /// Waits until no other processes are left in the room. (The exit of a process that is not a child is not reported.)
     async fn has_only(&self, processes: &[u32]) {
         let others = || self.processes().into_iter().filter(|process| !processes.contains(process)).count();
         let gone = async {
@@ -267,7 +267,7 @@ impl Room {
         self.hosts.stub.as_ref().unwrap().model_calls().len()
     }
 
-    /// Somebody resumes a conversation at the same time, with a CLI that is not ours.
+    /// Another program resumes the conversation at the same time.
     async fn resume_without_us(&self, id: &str) {
         let mut claude = tokio::process::Command::new(&self.hosts.claude);
         claude.args(["-p", "--resume", id, "me too"]).env_clear().envs(self.hosts.sandbox.environment());

@@ -1,4 +1,4 @@
-//! `watari socket` on the real CLI: every promise of its document.
+//! `watari socket` on the real CLI: every promise of agent-socket.
 
 #![allow(clippy::unwrap_used, reason = "a test that meets what it does not expect has failed")]
 
@@ -17,7 +17,7 @@ fn bash(command: &str) -> Reply {
 }
 
 #[tokio::test]
-async fn what_is_told_in_watari_s_own_dialect_fits_its_schema_and_so_does_what_is_stored() {
+async fn events_of_the_native_dialect_match_its_schema_live_and_stored() {
     let room = Room::real([bash("touch made; echo seen"), Reply::text("Fixed.")]).await;
     let host = room.host(&[]).await;
     let (mut client, _) = host.native_since(json!(0)).await;
@@ -27,16 +27,16 @@ async fn what_is_told_in_watari_s_own_dialect_fits_its_schema_and_so_does_what_i
     client.send(json!({"type": "answer", "id": "a", "ask": ask, "answer": {"type": "allow"}})).await;
     client.send(json!({"type": "request", "id": "r", "request": {"type": "context_usage"}})).await;
     seen.extend(client.until("became_idle").await);
-    // What it was answered is no event, and what is fleeting is not stored.
+    // Replies are not events, and ephemeral events are not stored.
     let durable: Vec<_> = seen.iter().filter(|line| line["seq"].is_string()).collect();
     assert!(durable.len() > 10 && durable.len() < seen.len() - 2, "{seen:#?}");
     assert!(room.events().iter().zip(durable).all(|(stored, received)| stored == received));
     host.stop().await;
 }
 
-/// A hook that blocks every prompt, and a slash command that there is not.
+/// A hook that blocks every prompt, and a slash command that does not exist.
 #[tokio::test]
-async fn a_message_for_which_nothing_is_done_says_why_before_its_done() {
+async fn a_message_that_is_not_handled_gets_its_reason_before_its_done() {
     for claude in [pinned_claude(), oldest_claude()] {
         let room = Room { claude: claude.clone(), ..Room::real([Reply::text("Hello.")]).await };
         let host = room.host(&[]).await;
@@ -67,7 +67,7 @@ async fn a_message_for_which_nothing_is_done_says_why_before_its_done() {
 }
 
 #[tokio::test]
-async fn the_flow_of_the_document() {
+async fn the_flow_of_agent_socket_works() {
     let room = Room::real([bash("touch made; echo seen"), Reply::text("Fixed.")]).await;
     let host = room.host(&[]).await;
     let mut client = host.client().await;
@@ -104,7 +104,7 @@ async fn the_flow_of_the_document() {
 }
 
 #[tokio::test]
-async fn a_host_that_may_end_by_itself_waits_for_a_command_in_the_background() {
+async fn a_host_with_idle_exit_waits_for_a_background_command() {
     let input = json!({"command": "sleep 4; touch made", "description": "d", "run_in_background": true});
     let started = Reply::text("I will.").and_tool_use("toolu_1", "Bash", input);
     let room = Room::real([started, Reply::text("Started."), Reply::text("It ended.")]).await;
@@ -117,23 +117,23 @@ async fn a_host_that_may_end_by_itself_waits_for_a_command_in_the_background() {
     drop(client);
     assert_eq!(host.end().await, (Some(0), String::new()));
     assert!(room.sandbox.cwd().join("made").exists());
-    // The model heard of its end.
+    // The model has received its end.
     assert_eq!(of_type(&room.events(), "turn_finished").len(), 2);
 }
 
 #[tokio::test]
-async fn a_session_of_which_the_cli_has_stored_nothing_is_resumed_and_begins_anew() {
+async fn a_session_without_a_stored_conversation_is_resumed_with_a_new_one() {
     let room = Room::real([Reply::text("Heard.")]).await;
     let host = room.host(&[]).await;
     let mut client = host.client().await;
     let id = client.next().await.unwrap()["session_id"].as_str().unwrap().to_owned();
     host.native_since(json!(0)).await.0.until("ready").await;
-    // It reads nothing any more, so that it is killed before it could store the message.
+    // It is stopped, so that it is killed before it can store the message.
     host.signal_cli(rustix::process::Signal::STOP);
     client.send(json!({"type": "message", "text": "important", "id": "m"})).await;
     let message = client.until("accepted").await.pop().unwrap()["message_id"].clone();
     host.kill().await;
-    // Once, and as often as one likes.
+    // Once, and repeatedly.
     for _ in 0..2 {
         let host = room.host(&["--resume", &id]).await;
         let mut client = host.client().await;
@@ -239,15 +239,18 @@ async fn a_host_that_was_ended_or_killed_is_resumed_with_its_conversation_and_it
 }
 
 #[tokio::test]
-async fn a_cli_that_was_killed_comes_back_with_its_conversation() {
+async fn a_killed_cli_is_restarted_with_its_conversation() {
     let room = Room::real([Reply::text("one"), Reply::text("two")]).await;
     let host = room.host(&[]).await;
     let mut client = host.client_with_init().await;
     client.say("my first words").await;
     client.until("done").await;
     host.kill_cli();
-    let told = client.until("done").await;
-    assert!(told[0]["message"].as_str().unwrap().starts_with("Claude Code was terminated by signal 9"), "{told:?}");
+    let delivered = client.until("done").await;
+    assert!(
+        delivered[0]["message"].as_str().unwrap().starts_with("Claude Code was terminated by signal 9"),
+        "{delivered:?}"
+    );
     client.say("and now?").await;
     assert_eq!(text_of(&client.until("done").await), "two");
     let asked = room.stub.as_ref().unwrap().requests();
@@ -256,7 +259,7 @@ async fn a_cli_that_was_killed_comes_back_with_its_conversation() {
 }
 
 #[tokio::test]
-async fn a_conversation_of_which_nothing_was_stored_is_begun_anew() {
+async fn a_conversation_that_was_never_stored_begins_again() {
     let room = Room::real([Reply::text("one")]).await;
     let host = room.host(&[]).await;
     let (mut native, _) = host.native_since(json!(0)).await;
@@ -265,10 +268,10 @@ async fn a_conversation_of_which_nothing_was_stored_is_begun_anew() {
     host.kill_cli();
     client.until("done").await;
     client.say("hello?").await;
-    let told = client.until("done").await;
-    let errors: Vec<_> = of_type(&told, "error").into_iter().map(|line| line["message"].clone()).collect();
+    let delivered = client.until("done").await;
+    let errors: Vec<_> = of_type(&delivered, "error").into_iter().map(|line| line["message"].clone()).collect();
     assert_eq!(errors, ["context lost: Claude Code does not have this conversation, so it starts a new one"]);
-    assert_eq!(text_of(&told), "one");
+    assert_eq!(text_of(&delivered), "one");
     host.stop().await;
 }
 
@@ -301,14 +304,14 @@ async fn a_tool_of_a_client_is_offered_called_and_answered_by_any_client() {
 }
 
 #[tokio::test]
-async fn a_resume_that_fails_leaves_nothing_unless_there_was_something_before() {
+async fn a_failed_resume_leaves_only_the_files_that_existed_before() {
     let room = Room::real([Reply::text("Good morning.")]).await;
     let unknown = ["--resume", "11111111-2222-4333-8444-555555555555"];
     let (code, stderr) = host::end_of(&mut room.command(&unknown).spawn().unwrap()).await;
     assert!(code == Some(1) && stderr.contains("11111111-2222-4333-8444-555555555555"), "{code:?} {stderr}");
     assert_eq!(room.sessions(), Vec::<std::path::PathBuf>::new());
 
-    // The CLI has lost a conversation that Watari has a session of: what Watari has stays, and the session begins anew.
+    // The CLI has lost the conversation of a session: the events stay, and the session begins a new conversation.
     let host = room.host(&[]).await;
     let mut client = host.client_with_init().await;
     client.say("good morning?").await;
@@ -325,7 +328,7 @@ async fn a_resume_that_fails_leaves_nothing_unless_there_was_something_before() 
 
 /// An empty transcript, as a full disk leaves it, is no conversation for the CLI, and yet its id is in use.
 #[tokio::test]
-async fn a_session_whose_transcript_is_empty_begins_anew_under_another_id() {
+async fn a_session_with_an_empty_transcript_begins_again_under_another_id() {
     let room = Room::real(["Good morning.", "Good evening."].map(Reply::text)).await;
     let host = room.host(&[]).await;
     let mut client = host.client_with_init().await;
@@ -358,7 +361,7 @@ async fn a_client_that_half_closes_after_its_message_reads_to_the_end_of_the_tur
     native.half_close().await;
     let seen = native.until("accepted").await;
     assert_eq!(of_type(&seen, "block_finished")[0]["content"]["text"], "One.");
-    // The one that was there before hears it too.
+    // The client that was connected before receives it, too.
     assert_eq!(text_of(&socket.until("done").await), "Two.");
     assert_eq!(of_type(&native.until("became_idle").await, "block_finished")[0]["content"]["text"], "Two.");
     host.stop().await;
@@ -392,7 +395,7 @@ async fn servers_that_one_client_sets_leave_the_tools_of_another_alone() {
 }
 
 #[tokio::test]
-async fn a_permission_mode_that_a_client_set_holds_when_the_cli_is_started_again() {
+async fn a_permission_mode_that_a_client_set_applies_after_a_restart_of_the_cli() {
     let write = Reply::tool_use("toolu_1", "Write", json!({"file_path": "made", "content": "x"}));
     let room = Room::real([Reply::text("Ready."), write, Reply::text("Done.")]).await;
     let host = room.host(&["--permission-mode", "acceptEdits"]).await;
@@ -415,9 +418,9 @@ async fn a_permission_mode_that_a_client_set_holds_when_the_cli_is_started_again
     host.stop().await;
 }
 
-/// The mode is set when there is nobody to tell it to, and the prompt comes in the same breath.
+/// The mode is set while no CLI runs, and the prompt follows immediately.
 #[tokio::test]
-async fn a_permission_mode_that_a_client_sets_while_the_cli_is_down_holds_for_the_next_one() {
+async fn a_permission_mode_set_while_the_cli_is_down_applies_to_the_next_cli() {
     let write = Reply::tool_use("toolu_1", "Write", json!({"file_path": "made", "content": "x"}));
     let room = Room::real([write, Reply::text("Done.")]).await;
     let host = room.host(&["--permission-mode", "acceptEdits"]).await;

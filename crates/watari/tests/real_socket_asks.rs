@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use watari_testkit::Reply;
 
 #[tokio::test]
-async fn an_approval_that_runs_another_command_is_on_record_for_every_client_and_in_the_log() {
+async fn an_edited_approval_is_reported_to_every_client_and_logged() {
     let bash = Reply::tool_use("toolu_1", "Bash", json!({"command": "touch harmless"}));
     let room = Room::real([bash, Reply::text("Done.")]).await;
     let host = room.host(&[]).await;
@@ -23,7 +23,7 @@ async fn an_approval_that_runs_another_command_is_on_record_for_every_client_and
     let seen = watcher.until("done").await;
     let made = ["harmless", "other"].map(|name| room.sandbox.cwd().join(name).exists());
     assert_eq!(made, [false, true]);
-    // A client that watches, one that comes when all is over, one of Watari's own dialect, and the log.
+    // A client that is connected, one that connects later, one of the native dialect, and the log.
     let mut late = host.client_with_init().await;
     late.send(json!({"type": "hello", "since": 0})).await;
     let again = late.until("caught_up").await;

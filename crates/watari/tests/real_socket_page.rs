@@ -54,7 +54,7 @@ impl Language {
         }
     }
 
-    /// Takes its program out of the page; says how it is started.
+    /// Writes the program of the page to a file, and returns its command.
     async fn install(self, folder: &Path) -> Vec<OsString> {
         match self {
             Language::Python => {
@@ -92,7 +92,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// A run that ended well, and said this.
+    /// A run that ended well and printed this.
     fn well(stdout: impl Into<String>) -> Seen {
         Seen { code: Some(0), stdout: stdout.into(), stderr: String::new() }
     }
@@ -102,7 +102,7 @@ impl Seen {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Answers {
     With(&'static str),
-    /// Not: the input ends.
+    /// No answer: the input ends.
     Never,
 }
 
@@ -147,7 +147,7 @@ impl Running {
         }
     }
 
-    /// The rest of what it says; every question is answered when it is there.
+    /// The rest of its output. Every question is answered as soon as it is printed.
     async fn rest(mut self, answers: Answers) -> Seen {
         let mut stdout = String::new();
         while let Some(line) = self.next_line().await {
@@ -166,8 +166,8 @@ fn touch(id: &str, name: &str) -> Reply {
     Reply::text("I will look.").and_tool_use(id, "Bash", json!({"command": format!("touch {name}")}))
 }
 
-/// The document's own flow, with a yes, with a no, at the end of the input, and with an API that fails; every run goes
-/// on where the last was.
+/// The flow of agent-socket with an approval, with a denial, at the end of the input, and with an API that fails. Every
+/// run continues the last one.
 async fn holds_the_flow_of_the_document(language: Language) {
     language.need();
     let room = Room::real([
@@ -203,12 +203,12 @@ async fn holds_the_flow_of_the_document(language: Language) {
 }
 
 #[tokio::test]
-async fn the_go_program_holds_the_flow_of_the_document() {
+async fn the_go_program_follows_the_flow_of_agent_socket() {
     holds_the_flow_of_the_document(Language::Go).await;
 }
 
 #[tokio::test]
-async fn the_python_program_holds_the_flow_of_the_document() {
+async fn the_python_program_follows_the_flow_of_agent_socket() {
     holds_the_flow_of_the_document(Language::Python).await;
 }
 
@@ -242,7 +242,7 @@ impl Proxy {
                 let (from_client, mut to_client) = client.into_split();
                 let (from_host, mut to_host) = UnixStream::connect(&socket).await.unwrap().into_split();
                 let (mut down, mut up) = (from_host.take(cut.to_client), from_client.take(cut.to_host));
-                // Whichever ends first ends both; a client that has gone is an error here, and not one of the test's.
+                // The end of either direction ends both. A client that has disconnected is an error here, but not a failure.
                 tokio::select! {
                     _cut = tokio::io::copy(&mut down, &mut to_client) => {}
                     _cut = tokio::io::copy(&mut up, &mut to_host) => {}
@@ -282,17 +282,17 @@ async fn comes_back(language: Language) {
 }
 
 #[tokio::test]
-async fn the_go_program_comes_back_and_prints_everything_once() {
+async fn the_go_program_reconnects_and_prints_everything_once() {
     comes_back(Language::Go).await;
 }
 
 #[tokio::test]
-async fn the_python_program_comes_back_and_prints_everything_once() {
+async fn the_python_program_reconnects_and_prints_everything_once() {
     comes_back(Language::Python).await;
 }
 
-/// A place that is not of this session counts for nothing, and without a host there is no answer.
-async fn knows_its_session(language: Language) {
+/// A position of another session is not used, and without a host there is no answer.
+async fn recognizes_its_session(language: Language) {
     language.need();
     let room = Room::real([Reply::text("One."), Reply::text("Two."), Reply::text("Three."), touch("toolu_1", "made")]);
     let room = room.await;
@@ -326,13 +326,13 @@ async fn knows_its_session(language: Language) {
 }
 
 #[tokio::test]
-async fn the_go_program_knows_its_session() {
-    knows_its_session(Language::Go).await;
+async fn the_go_program_recognizes_its_session() {
+    recognizes_its_session(Language::Go).await;
 }
 
 #[tokio::test]
-async fn the_python_program_knows_its_session() {
-    knows_its_session(Language::Python).await;
+async fn the_python_program_recognizes_its_session() {
+    recognizes_its_session(Language::Python).await;
 }
 
 /// What a value of the page is in this run.

@@ -14,7 +14,7 @@ use watari_testkit::Reply;
 /// How many conversations are played.
 const SEEDS: u64 = 20;
 
-/// A conversation of chance: how many prompts it has, and what the model says.
+/// A random conversation: its number of prompts, and the replies of the model.
 fn conversation(seed: u64) -> (usize, Vec<Reply>) {
     let mut dice = Dice::new(seed);
     let prompts = 1 + dice.below(2);
@@ -32,7 +32,7 @@ fn conversation(seed: u64) -> (usize, Vec<Reply>) {
 }
 
 #[tokio::test]
-async fn a_client_that_is_cut_off_and_comes_back_knows_the_same() {
+async fn a_client_that_is_cut_off_and_reconnects_has_the_same_events() {
     for seed in 0..SEEDS {
         let (prompts, replies) = conversation(seed);
         let room = Room::real(replies).await;

@@ -61,7 +61,7 @@ async fn a_call_that_is_interrupted_is_closed_for_every_client_and_a_late_result
 }
 
 #[tokio::test]
-async fn the_first_message_beside_a_server_of_the_tools_name_is_told_the_real_reason() {
+async fn a_conflict_of_server_names_is_reported_for_the_first_message_with_the_real_reason() {
     for claude in [pinned_claude(), oldest_claude()] {
         let room = room_of(claude).await;
         let servers = json!({"mcpServers": {"client": {"command": "cat"}}});
@@ -70,9 +70,13 @@ async fn the_first_message_beside_a_server_of_the_tools_name_is_told_the_real_re
         client.say("go").await;
         let seen = client.until("done").await;
         let errors = of_type(&seen, "error");
-        let said: Vec<_> = errors.iter().map(|line| line["message"].as_str().unwrap()).collect();
-        assert_eq!(said.len(), 1, "{} {said:?}", room.claude.display());
-        assert!(said[0].starts_with("another MCP server is called \"client\""), "{} {said:?}", room.claude.display());
+        let output: Vec<_> = errors.iter().map(|line| line["message"].as_str().unwrap()).collect();
+        assert_eq!(output.len(), 1, "{} {output:?}", room.claude.display());
+        assert!(
+            output[0].starts_with("another MCP server is called \"client\""),
+            "{} {output:?}",
+            room.claude.display()
+        );
         assert!(of_type(&seen, "tool_call").is_empty());
         host.stop().await;
     }

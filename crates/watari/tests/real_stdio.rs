@@ -1,4 +1,4 @@
-//! The bridge on the real CLI: every promise of its document.
+//! The bridge on the real CLI: every promise of its protocol.
 
 #![allow(clippy::unwrap_used, reason = "a test that meets what it does not expect has failed")]
 
@@ -17,7 +17,7 @@ fn bash(command: &str) -> Reply {
 }
 
 #[tokio::test]
-async fn a_conversation_with_a_tool_that_asks() {
+async fn a_conversation_with_a_permission_request() {
     let first = Reply::thinking("hm").and_text("I will look.").and_tool_use(
         "toolu_1",
         "Bash",
@@ -93,7 +93,7 @@ async fn two_lines_in_one_write_are_two_turns_and_the_end_of_the_input_finishes_
 }
 
 #[tokio::test]
-async fn abort_ends_everything_without_an_error_whenever_it_comes() {
+async fn abort_ends_the_session_without_an_error_at_any_time() {
     // Before the start, and with the end of the input.
     let room = Room::with_replies([Reply::hold()]).await;
     for line in ["{\"type\":\"abort\"}\n", ""] {
@@ -108,12 +108,12 @@ async fn abort_ends_everything_without_an_error_whenever_it_comes() {
     let mut bridge = room.bridge();
     bridge.start("go", json!({})).await;
     bridge.until("stream_content_delta").await;
-    let told = Instant::now();
+    let received = Instant::now();
     bridge.write("{\"type\":\"abort\"}\n{\"type\":\"abort\"}\n").await;
     let rest = bridge.rest().await;
     assert!(["", "turn_result"].contains(&types(&rest).as_str()), "{rest:?}");
     assert_eq!(bridge.exit().await.code(), Some(0));
-    assert!(told.elapsed() < Duration::from_secs(3));
+    assert!(received.elapsed() < Duration::from_secs(3));
     room.is_empty_within(Duration::from_secs(1)).await;
     // With a permission open, by a signal.
     let room = Room::with_replies([bash("touch made")]).await;
@@ -129,7 +129,7 @@ async fn abort_ends_everything_without_an_error_whenever_it_comes() {
 }
 
 #[tokio::test]
-async fn a_permission_that_nobody_answers_is_denied_and_a_late_answer_is_an_error() {
+async fn an_unanswered_permission_request_is_denied_and_a_late_answer_is_an_error() {
     let room = Room::with_replies([bash("touch made"), Reply::text("Well."), Reply::text("Fresh.")]).await;
     let mut bridge = room.bridge();
     bridge.start("go", json!({"permissionTimeoutMs": 300, "model": null, "systemPrompt": null})).await;
@@ -139,8 +139,8 @@ async fn a_permission_that_nobody_answers_is_denied_and_a_late_answer_is_an_erro
     bridge.send(json!({"type": "user_message", "text": "and?"})).await;
     seen.extend(bridge.until("turn_result").await);
     let kept = |kind: &str| seen.iter().filter(|line| line["type"] == kind).cloned().collect::<Vec<_>>();
-    let told = [kept("permission_closed"), kept("error"), kept("tool_result")].concat();
-    insta::assert_snapshot!(transcript(&told), @r#"
+    let received = [kept("permission_closed"), kept("error"), kept("tool_result")].concat();
+    insta::assert_snapshot!(transcript(&received), @r#"
     {"reason":"expired","requestId":"req_1","type":"permission_closed"}
     {"fatal":false,"message":"requestId req_1: ask 1 is not open: it was answered, withdrawn, expired, or never existed","type":"error"}
     {"content":"Permission request timed out","isError":true,"toolUseId":"toolu_1","type":"tool_result"}
@@ -150,7 +150,7 @@ async fn a_permission_that_nobody_answers_is_denied_and_a_late_answer_is_an_erro
 }
 
 #[tokio::test]
-async fn without_streaming_only_whole_messages_come_and_a_session_can_be_resumed() {
+async fn without_streaming_only_complete_messages_are_sent_and_a_session_can_be_resumed() {
     let room = Room::with_replies([Reply::text("one"), Reply::text("two")]).await;
     let mut bridge = room.bridge();
     bridge.start("first question", json!({"includePartialMessages": false})).await;
@@ -169,7 +169,7 @@ async fn without_streaming_only_whole_messages_come_and_a_session_can_be_resumed
 }
 
 #[tokio::test]
-async fn a_start_that_fails_says_only_why() {
+async fn a_start_that_fails_sends_only_the_reason() {
     let room = Room::with_replies([]).await;
     let unknown = "33333333-3333-4333-8333-333333333333";
     for (flags, options, why) in [
@@ -238,7 +238,7 @@ async fn bad_lines_get_an_error_each_and_change_nothing() {
 }
 
 #[tokio::test]
-async fn an_interrupt_ends_the_turn_and_the_session_lives() {
+async fn an_interrupt_ends_the_turn_and_the_session_continues() {
     let room = Room::with_replies([Reply::hold(), Reply::text("Fresh.")]).await;
     let mut bridge = room.bridge();
     bridge.start("go", json!({})).await;

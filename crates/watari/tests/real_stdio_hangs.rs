@@ -30,7 +30,7 @@ async fn an_interrupt_of_a_stopped_cli_on_stdio_is_a_fatal_error_and_leaves_noth
 }
 
 #[tokio::test]
-async fn a_real_cli_that_is_given_up_while_it_starts_is_gone_when_watari_has_exited() {
+async fn a_real_cli_whose_start_is_cancelled_has_exited_when_watari_exits() {
     let room = Room::with_replies([]).await;
     for claude in [pinned_claude(), oldest_claude()] {
         for is_signal in [false, true] {

@@ -18,31 +18,31 @@ use watari_testkit::claude::{oldest_claude, pinned_claude};
 use watari_testkit::processes::marked;
 use watari_testkit::{Reply, Script};
 
-/// A command that no mode runs unasked.
+/// A command that needs permission in every mode.
 const TOUCH: &str = "sh -c 'touch made && echo made it'";
 
-/// A command that says nothing and does not end, with a child that tries to get away.
+/// A command that prints nothing and does not end, with a child that tries to escape.
 const ENDLESS: &str = "setsid tail -f /dev/null & tail -f /dev/null";
 
-/// How long something may take that is waited for by looking again and again.
+/// The time limit of a polled condition.
 const SEEN_WITHIN: Duration = Duration::from_secs(20);
 
 fn bash(command: &str) -> Reply {
     Reply::tool_use("toolu_1", "Bash", json!({"command": command, "description": "a test"}))
 }
 
-/// What came of tools: the id of each call, its text, and whether it went wrong.
+/// The results of tools: the id of each call, its text, and whether it failed.
 fn tool_results(lines: &[Value]) -> Value {
     let result = |line: &Value| json!([line["toolUseId"], line["content"], line["isError"]]);
     of_type(lines, "tool_result").into_iter().map(result).collect()
 }
 
-/// What the turns came to, in their order.
+/// The results of the turns, in their order.
 fn results(lines: &[Value]) -> Vec<&str> {
     of_type(lines, "turn_result").into_iter().map(|line| line["result"].as_str().unwrap()).collect()
 }
 
-/// Looks until something is so. For what nobody tells of.
+/// Polls until a condition holds, for conditions that no event reports.
 async fn until_seen(what: &str, mut is_so: impl FnMut() -> bool) {
     let began = Instant::now();
     while !is_so() {
@@ -77,7 +77,7 @@ async fn claude_alone(room: &Room, arguments: &[&str]) -> Value {
 }
 
 #[tokio::test]
-async fn every_mode_that_asks_asks_the_client() {
+async fn every_mode_with_permission_requests_sends_them_to_the_client() {
     for mode in ["default", "acceptEdits", "plan"] {
         let Room { stub, sandbox } = Room::with_replies([]).await;
         let made = sandbox.cwd().join("made");
@@ -104,7 +104,7 @@ async fn every_mode_that_asks_asks_the_client() {
 }
 
 #[tokio::test]
-async fn the_mode_that_never_asks_runs_only_what_was_allowed_before() {
+async fn the_mode_dont_ask_runs_only_tools_that_were_allowed_before() {
     let room = Room::with_replies([bash(TOUCH), Reply::text("Well.")]).await;
     let mut bridge = room.bridge();
     bridge.start("go", json!({"permissionMode": "dontAsk"})).await;
@@ -116,7 +116,7 @@ async fn the_mode_that_never_asks_runs_only_what_was_allowed_before() {
 }
 
 #[tokio::test]
-async fn the_mode_for_sandboxes_asks_nothing_when_the_flag_allows_it() {
+async fn bypass_permissions_needs_the_flag_and_sends_no_request() {
     let room = Room::with_replies([bash(TOUCH), Reply::text("Done.")]).await;
     let mut bridge = room.bridge_with(&["--allow-bypass", "--claude", pinned_claude().to_str().unwrap()]);
     bridge.start("go", json!({"permissionMode": "bypassPermissions"})).await;
@@ -126,7 +126,7 @@ async fn the_mode_for_sandboxes_asks_nothing_when_the_flag_allows_it() {
 }
 
 #[tokio::test]
-async fn variables_are_added_to_what_is_inherited_and_null_takes_one_away() {
+async fn variables_are_added_to_the_inherited_ones_and_null_removes_one() {
     let print = r#"sh -c 'echo "$OURS_KEPT/$OURS_CHANGED/$OURS_ADDED/${OURS_GONE-unset}/${OURS_EMPTY-unset}"'"#;
     let Room { stub, sandbox } = Room::with_replies([bash(print), Reply::text("Done.")]).await;
     let sandbox = sandbox.with_env("OURS_KEPT", "kept").with_env("OURS_CHANGED", "old").with_env("OURS_GONE", "there");
@@ -139,7 +139,7 @@ async fn variables_are_added_to_what_is_inherited_and_null_takes_one_away() {
 }
 
 #[tokio::test]
-async fn a_text_with_images_and_documents_reaches_the_model_as_one_block_and_them_after_it() {
+async fn a_text_with_images_and_documents_reaches_the_model_with_the_text_first() {
     // One pixel.
     let png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
     let image = json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": png}});
@@ -165,7 +165,7 @@ async fn a_text_with_images_and_documents_reaches_the_model_as_one_block_and_the
 }
 
 #[tokio::test]
-async fn two_permissions_open_at_once_are_answered_in_the_other_order() {
+async fn two_open_permission_requests_are_answered_in_the_other_order() {
     let outside = tempfile::tempdir().unwrap();
     let read = |name: &str| {
         std::fs::write(outside.path().join(name), format!("the heron of {name}")).unwrap();
@@ -183,10 +183,10 @@ async fn two_permissions_open_at_once_are_answered_in_the_other_order() {
     bridge.answer("req_2", json!({"behavior": "deny", "message": "not this one"})).await;
     bridge.allow("req_1").await;
     let rest = bridge.until("turn_result").await;
-    let mut told: Vec<_> = of_type(&rest, "tool_result");
-    told.sort_by_key(|line| line["toolUseId"].to_string());
-    assert!(told[0]["content"].to_string().contains("the heron of a.txt"), "{told:#?}");
-    assert_eq!((&told[1]["content"], &told[1]["isError"]), (&json!("not this one"), &json!(true)));
+    let mut events: Vec<_> = of_type(&rest, "tool_result");
+    events.sort_by_key(|line| line["toolUseId"].to_string());
+    assert!(events[0]["content"].to_string().contains("the heron of a.txt"), "{events:#?}");
+    assert_eq!((&events[1]["content"], &events[1]["isError"]), (&json!("not this one"), &json!(true)));
     assert!(of_type(&rest, "permission_closed").is_empty() && of_type(&rest, "error").is_empty());
 }
 
@@ -230,7 +230,7 @@ async fn a_message_sent_between_two_tools_of_a_turn_is_not_part_of_it() {
 }
 
 #[tokio::test]
-async fn what_a_subagent_says_and_asks_comes_with_its_parent_and_is_not_streamed() {
+async fn messages_and_requests_of_a_subagent_name_its_parent_and_are_not_streamed() {
     let agent = json!({
         "description": "look", "prompt": "look around", "subagent_type": "general-purpose", "run_in_background": false,
     });
@@ -246,7 +246,7 @@ async fn what_a_subagent_says_and_asks_comes_with_its_parent_and_is_not_streamed
     assert_eq!(seen.last().unwrap()["toolUseId"], "toolu_below");
     bridge.allow("req_1").await;
     seen.extend(bridge.until("turn_result").await);
-    let said: Vec<String> = of_type(&seen, "assistant_message")
+    let printed: Vec<String> = of_type(&seen, "assistant_message")
         .iter()
         .map(|line| {
             let blocks = line["content"].as_array().unwrap();
@@ -255,7 +255,7 @@ async fn what_a_subagent_says_and_asks_comes_with_its_parent_and_is_not_streamed
             format!("{}: {}", line["parentToolUseId"].as_str().unwrap_or("main"), texts.join(", "))
         })
         .collect();
-    insta::assert_snapshot!(said.join("\n"), @"
+    insta::assert_snapshot!(printed.join("\n"), @"
     main: toolu_agent
     toolu_agent: I am below.
     toolu_agent: toolu_below
@@ -286,15 +286,15 @@ async fn a_question_to_the_user_is_a_permission_request_that_is_allowed_with_the
     input["answers"] = json!({"Which bird?": "Egret"});
     bridge.answer("req_1", json!({"behavior": "allow", "updatedInput": input})).await;
     let seen = bridge.until("turn_result").await;
-    let told = of_type(&seen, "tool_result")[0];
-    assert_eq!(told["isError"], false);
-    let content = told["content"].to_string();
-    assert!(content.contains("Egret") && !content.contains("Heron"), "{told}");
+    let events = of_type(&seen, "tool_result")[0];
+    assert_eq!(events["isError"], false);
+    let content = events["content"].to_string();
+    assert!(content.contains("Egret") && !content.contains("Heron"), "{events}");
     assert_eq!(results(&seen), ["Good."]);
 }
 
 #[tokio::test]
-async fn a_no_reaches_the_model_with_its_words_and_an_edited_yes_runs_what_was_edited() {
+async fn a_denial_reaches_the_model_with_its_reason_and_an_edited_input_runs() {
     let second = Reply::tool_use("toolu_2", "Bash", json!({"command": TOUCH, "description": "a test"}));
     let third = Reply::tool_use("toolu_3", "Bash", json!({"command": TOUCH, "description": "a test"}));
     let room = Room::with_replies([bash(TOUCH), second, third, Reply::text("Done.")]).await;
@@ -317,7 +317,7 @@ async fn a_no_reaches_the_model_with_its_words_and_an_edited_yes_runs_what_was_e
 }
 
 #[tokio::test]
-async fn a_no_that_interrupts_ends_the_turn_and_the_session_lives() {
+async fn a_denial_with_interrupt_ends_the_turn_and_the_session_continues() {
     let room = Room::with_replies([bash(TOUCH), Reply::text("Fresh.")]).await;
     let mut bridge = room.bridge();
     bridge.start("go", json!({})).await;
@@ -331,7 +331,7 @@ async fn a_no_that_interrupts_ends_the_turn_and_the_session_lives() {
 }
 
 #[tokio::test]
-async fn an_answer_with_a_wrong_field_is_an_error_and_the_permission_stays_open() {
+async fn an_answer_with_a_wrong_field_is_an_error_and_the_request_stays_open() {
     let room = Room::with_replies([bash(TOUCH), Reply::text("Done.")]).await;
     let mut bridge = room.bridge();
     bridge.start("go", json!({})).await;
@@ -344,8 +344,8 @@ async fn an_answer_with_a_wrong_field_is_an_error_and_the_permission_stays_open(
     ] {
         let answer = json!({"type": "permission_response", "requestId": "req_1", "result": result});
         bridge.write(&format!("{answer}\n")).await;
-        let told = bridge.until("error").await.pop().unwrap();
-        assert_eq!(told["fatal"], false, "{result}: {told}");
+        let events = bridge.until("error").await.pop().unwrap();
+        assert_eq!(events["fatal"], false, "{result}: {events}");
     }
     bridge.allow("req_1").await;
     let seen = bridge.until("turn_result").await;
@@ -354,7 +354,7 @@ async fn an_answer_with_a_wrong_field_is_an_error_and_the_permission_stays_open(
 }
 
 #[tokio::test]
-async fn permissions_that_are_no_list_are_an_error_and_the_permission_stays_open() {
+async fn permissions_that_are_not_a_list_are_an_error_and_the_request_stays_open() {
     let room = Room::with_replies([bash(TOUCH), Reply::text("Done.")]).await;
     let mut bridge = room.bridge();
     bridge.start("go", json!({})).await;
@@ -370,7 +370,7 @@ async fn permissions_that_are_no_list_are_an_error_and_the_permission_stays_open
 }
 
 #[tokio::test]
-async fn a_permission_that_an_interrupt_takes_back_is_told() {
+async fn a_permission_request_that_an_interrupt_withdraws_is_reported_as_closed() {
     let room = Room::with_replies([bash(TOUCH), Reply::text("Fresh.")]).await;
     let mut bridge = room.bridge();
     bridge.start("go", json!({})).await;
@@ -383,7 +383,7 @@ async fn a_permission_that_an_interrupt_takes_back_is_told() {
 }
 
 #[tokio::test]
-async fn a_session_of_the_cli_is_continued_here_and_one_of_ours_by_the_cli() {
+async fn watari_continues_a_session_of_the_cli_and_the_cli_one_of_watari() {
     let room = Room::with_replies([Reply::text("one"), Reply::text("two"), Reply::text("three")]).await;
     let first = claude_alone(&room, &["a stork"]).await;
     let id = first["session_id"].as_str().unwrap();
@@ -428,7 +428,7 @@ async fn output_is_not_cut_at_the_end_however_late_the_client_reads() {
 }
 
 #[tokio::test]
-async fn a_client_that_closes_its_end_of_the_output_ends_everything_while_text_comes() {
+async fn a_client_that_closes_the_output_during_text_ends_the_session() {
     let text = Reply::text("x".repeat(10_000)).paced(Duration::from_millis(20));
     let room = Room::with_replies([text]).await;
     let mut bridge = room.bridge();
@@ -440,7 +440,7 @@ async fn a_client_that_closes_its_end_of_the_output_ends_everything_while_text_c
 }
 
 #[tokio::test]
-async fn a_client_that_closes_its_end_of_the_output_ends_everything_while_nothing_comes() {
+async fn a_client_that_closes_the_output_during_silence_ends_the_session() {
     let room = Room::with_replies([bash(ENDLESS)]).await;
     let mut bridge = in_an_endless_command(&room).await;
     bridge.until("assistant_message").await;
@@ -450,7 +450,7 @@ async fn a_client_that_closes_its_end_of_the_output_ends_everything_while_nothin
 }
 
 #[tokio::test]
-async fn a_client_that_is_gone_ends_everything_in_the_middle_of_a_silent_tool() {
+async fn a_client_that_disconnects_during_a_silent_tool_ends_the_session() {
     let room = Room::with_replies([bash(ENDLESS)]).await;
     let mut bridge = in_an_endless_command(&room).await;
     bridge.until("assistant_message").await;
@@ -471,7 +471,7 @@ async fn a_killed_bridge_leaves_nothing_behind() {
 }
 
 #[tokio::test]
-async fn the_end_of_the_input_denies_what_is_asked_then_and_later_and_finishes_the_turn() {
+async fn the_end_of_the_input_denies_open_and_later_requests_and_finishes_the_turn() {
     let again = Reply::tool_use("toolu_2", "Bash", json!({"command": TOUCH, "description": "a test"}));
     let room = Room::with_replies([bash(TOUCH), again, Reply::text("Well.")]).await;
     let mut bridge = room.bridge();
@@ -491,7 +491,7 @@ async fn the_end_of_the_input_denies_what_is_asked_then_and_later_and_finishes_t
 }
 
 #[tokio::test]
-async fn a_permission_that_the_end_of_the_input_denies_is_told_as_closed() {
+async fn a_permission_request_that_the_end_of_the_input_denies_is_reported_as_closed() {
     let again = Reply::tool_use("toolu_2", "Bash", json!({"command": TOUCH, "description": "a test"}));
     let room = Room::with_replies([bash(TOUCH), again, Reply::text("Well.")]).await;
     let mut bridge = room.bridge();
@@ -505,7 +505,7 @@ async fn a_permission_that_the_end_of_the_input_denies_is_told_as_closed() {
 }
 
 #[tokio::test]
-async fn the_end_of_the_input_while_nothing_runs_ends_everything_quickly() {
+async fn the_end_of_the_input_while_nothing_runs_ends_the_session_quickly() {
     let room = Room::with_replies([Reply::text("one")]).await;
     let mut bridge = room.bridge();
     bridge.start("go", json!({})).await;
@@ -518,7 +518,7 @@ async fn the_end_of_the_input_while_nothing_runs_ends_everything_quickly() {
 }
 
 #[tokio::test]
-async fn a_session_whose_id_changes_is_told_again() {
+async fn a_changed_session_id_is_reported_again() {
     let room = Room::with_replies([Reply::text("one"), Reply::text("two")]).await;
     let mut bridge = room.bridge();
     bridge.start("a stork", json!({})).await;
@@ -538,8 +538,8 @@ async fn a_session_whose_id_changes_is_told_again() {
     assert!(!room.stub.model_calls().pop().unwrap().to_string().contains("a stork"));
 }
 
-/// What a change between two turns is told as, and which model answers the message right after it.
-async fn told_after(change: Value) -> (Value, Value) {
+/// The status that reports a change between two turns, and the model that answers the next message.
+async fn changed_by(change: Value) -> (Value, Value) {
     let room = Room::with_replies([Reply::text("one"), Reply::text("two")]).await;
     let mut bridge = room.bridge();
     bridge.start("a stork", json!({})).await;
@@ -548,30 +548,30 @@ async fn told_after(change: Value) -> (Value, Value) {
     bridge.send(json!({"type": "user_message", "text": "a crane"})).await;
     let seen = bridge.until("turn_result").await;
     assert!(of_type(&seen, "session_init").is_empty() && of_type(&seen, "error").is_empty(), "{}", transcript(&seen));
-    let mut told = of_type(&seen, "status").into_iter().filter(|line| line["status"].is_null()).cloned();
-    (told.next().unwrap_or_default(), room.stub.model_calls().pop().unwrap()["model"].clone())
+    let mut events = of_type(&seen, "status").into_iter().filter(|line| line["status"].is_null()).cloned();
+    (events.next().unwrap_or_default(), room.stub.model_calls().pop().unwrap()["model"].clone())
 }
 
 #[tokio::test]
-async fn a_mode_that_changes_between_turns_is_told_as_a_status() {
-    let (told, _) = told_after(json!({"type": "set_permission_mode", "mode": "plan"})).await;
-    assert_eq!(told["permissionMode"], "plan");
+async fn a_changed_permission_mode_is_reported_as_a_status() {
+    let (events, _) = changed_by(json!({"type": "set_permission_mode", "mode": "plan"})).await;
+    assert_eq!(events["permissionMode"], "plan");
 }
 
 #[tokio::test]
-async fn a_model_that_changes_between_turns_is_told_as_a_status() {
-    let (told, _) = told_after(json!({"type": "set_model", "model": "claude-sonnet-4-5"})).await;
-    assert_eq!(told["model"], "claude-sonnet-4-5");
+async fn a_changed_model_is_reported_as_a_status() {
+    let (events, _) = changed_by(json!({"type": "set_model", "model": "claude-sonnet-4-5"})).await;
+    assert_eq!(events["model"], "claude-sonnet-4-5");
 }
 
 #[tokio::test]
 async fn a_model_that_is_set_before_a_message_answers_it() {
-    let (_, model) = told_after(json!({"type": "set_model", "model": "claude-sonnet-4-5"})).await;
+    let (_, model) = changed_by(json!({"type": "set_model", "model": "claude-sonnet-4-5"})).await;
     assert_eq!(model, "claude-sonnet-4-5");
 }
 
 #[tokio::test]
-async fn a_conversation_that_is_compacted_says_so_by_a_status() {
+async fn compacting_is_reported_as_a_status() {
     let room = Room::with_replies([Reply::text("one"), Reply::text("a summary of birds"), Reply::text("two")]).await;
     let mut bridge = room.bridge();
     bridge.start("a stork", json!({})).await;
@@ -626,7 +626,7 @@ async fn bad_lines_in_a_turn_get_an_error_each_and_never_reach_the_cli() {
 }
 
 #[tokio::test]
-async fn the_oldest_cli_holds_a_conversation_with_a_permission() {
+async fn the_oldest_cli_has_a_conversation_with_a_permission_request() {
     let room = Room::with_replies([bash(TOUCH), Reply::text("Done."), Reply::text("Again.")]).await;
     let mut bridge = room.bridge_with(&["--claude", oldest_claude().to_str().unwrap()]);
     bridge.start("go", json!({})).await;
@@ -651,7 +651,7 @@ async fn the_oldest_cli_holds_a_conversation_with_a_permission() {
 }
 
 #[tokio::test]
-async fn what_runs_in_the_background_is_waited_for_when_the_input_has_ended() {
+async fn background_work_is_awaited_after_the_end_of_the_input() {
     let command = json!({"command": "sleep 2; touch made", "run_in_background": true});
     let room = Room::with_replies([
         Reply::tool_use("toolu_1", "Bash", command),
@@ -670,8 +670,8 @@ async fn what_runs_in_the_background_is_waited_for_when_the_input_has_ended() {
 }
 
 #[tokio::test]
-async fn abort_ends_everything_though_nobody_reads() {
-    // One kind after the other, so that the lines cannot be joined; the tool runs when all of it was said.
+async fn abort_ends_the_session_of_a_client_that_does_not_read() {
+    // One kind after the other, so that the lines cannot be joined; the tool runs when all of it was written.
     let thought = |reply: Reply, _| reply.and_thinking("y".repeat(30_000)).and_text("x".repeat(30_000));
     let long = (0..60).fold(Reply::message().chunks_of(10_000), thought);
     let long = long.and_tool_use("toolu_1", "Bash", json!({"command": "touch made; tail -f /dev/null"}));

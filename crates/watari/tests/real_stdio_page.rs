@@ -82,7 +82,7 @@ impl Reader {
             !name.starts_with("claude-") && name != "cc-socks" && !name.starts_with("hsperfdata_")
         });
         assert_eq!(left.collect::<Vec<_>>(), Vec::<OsString>::new());
-        self.programs.kept_to_themselves();
+        self.programs.assert_nothing_above_was_run();
     }
 }
 
@@ -115,7 +115,7 @@ fn python_with(part: &str, replacement: &str) -> String {
 const PYTHON: [&str; 4] = ["python3", "-W", "error", "stdio_client.py"];
 
 #[tokio::test]
-async fn the_python_program_prints_what_the_page_says() {
+async fn the_python_program_prints_the_output_of_the_page() {
     need("python3");
     let reader = Reader::new().await;
     reader.save("stdio_client.py", &PAGE.block("python"));
@@ -128,9 +128,9 @@ async fn a_python_program_that_fails_in_the_middle_does_not_hang_and_leaves_noth
     let cases = [
         // In a turn, with a session that waits for an answer.
         ("show(session.messages())\n        show(session.ask(\"Now", "assert False\n        show(session.ask(\"Now"),
-        // While the story is told.
+        // While the story is streamed.
         ("on_text=session.interrupt", "on_text=lambda: [][0]"),
-        // A client that does not interrupt: the story is told to its end.
+        // A client that does not interrupt: the story is streamed to its end.
         ("on_text=session.interrupt", "on_text=lambda: None"),
     ];
     for (part, replacement) in cases {
@@ -146,7 +146,7 @@ async fn a_python_program_that_fails_in_the_middle_does_not_hang_and_leaves_noth
 
 /// Needs Gson, where Debian's package has it or where `WATARI_TEST_GSON` says.
 #[tokio::test]
-async fn the_kotlin_program_prints_the_same() {
+async fn the_kotlin_program_prints_the_output_of_the_page() {
     need("kotlinc");
     let gson = std::env::var("WATARI_TEST_GSON").unwrap_or_else(|_| "/usr/share/java/gson.jar".to_owned());
     let jars = format!("client.jar:{gson}");

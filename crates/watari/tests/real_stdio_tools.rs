@@ -28,8 +28,8 @@ async fn give(bridge: &mut Bridge, content: Value, is_error: bool) {
     bridge.send(json!({"type": "tool_call_result", "callId": "call_1", "content": content, "isError": is_error})).await;
 }
 
-/// What the model was told by the last request.
-fn told(room: &Room) -> Value {
+/// The last content that the model received.
+fn last_input(room: &Room) -> Value {
     room.stub.model_calls().last().unwrap()["messages"].as_array().unwrap().last().unwrap()["content"][0].clone()
 }
 
@@ -48,7 +48,7 @@ async fn a_tool_of_the_client_is_offered_called_and_answered() {
     let offered = calls[0]["tools"].as_array().unwrap().iter().find(|tool| tool["name"] == "mcp__client__add").unwrap();
     assert_eq!(offered["description"], "Adds two numbers.");
     assert_eq!(offered["input_schema"]["properties"]["a"]["type"], "number");
-    assert_eq!(told(&room)["content"], json!([{"type": "text", "text": "5"}]));
+    assert_eq!(last_input(&room)["content"], json!([{"type": "text", "text": "5"}]));
     // A second answer is one too many, and tools cannot be changed any more.
     give(&mut bridge, json!("6"), false).await;
     bridge.send(json!({"type": "register_tools", "tools": []})).await;
@@ -62,7 +62,7 @@ async fn a_tool_of_the_client_is_offered_called_and_answered() {
 }
 
 #[tokio::test]
-async fn a_tool_of_the_client_that_is_not_allowed_is_asked_about_and_may_fail() {
+async fn a_client_tool_that_is_not_allowed_needs_permission_and_may_fail() {
     let room = room().await;
     let mut bridge = session(&room, json!({})).await;
     let seen = bridge.until("permission_request").await;
@@ -75,12 +75,12 @@ async fn a_tool_of_the_client_that_is_not_allowed_is_asked_about_and_may_fail() 
     bridge.send(json!({"type": "tool_call_result", "callId": id, "content": blocks, "isError": true})).await;
     let seen = bridge.until("turn_result").await;
     assert_eq!(of_type(&seen, "tool_result")[0]["isError"], true);
-    assert_eq!(told(&room)["is_error"], true);
-    assert!(told(&room)["content"].to_string().contains("the heron"), "{}", told(&room));
+    assert_eq!(last_input(&room)["is_error"], true);
+    assert!(last_input(&room)["content"].to_string().contains("the heron"), "{}", last_input(&room));
 }
 
 #[tokio::test]
-async fn the_oldest_version_calls_them_too() {
+async fn the_oldest_version_calls_client_tools_too() {
     let room = room().await;
     let mut bridge = room.bridge_with(&["--claude", oldest_claude().to_str().unwrap()]);
     bridge.send(json!({"type": "register_tools", "tools": [{"name": "add"}]})).await;
@@ -88,11 +88,11 @@ async fn the_oldest_version_calls_them_too() {
     bridge.until("tool_call").await;
     give(&mut bridge, json!("5"), false).await;
     bridge.until("turn_result").await;
-    assert_eq!(told(&room)["content"], json!([{"type": "text", "text": "5"}]));
+    assert_eq!(last_input(&room)["content"], json!([{"type": "text", "text": "5"}]));
 }
 
 #[tokio::test]
-async fn a_client_that_goes_leaves_no_call_open() {
+async fn a_client_that_disconnects_leaves_no_call_open() {
     let room = room().await;
     let mut bridge = session(&room, json!({"allowedTools": ["mcp__client__add"]})).await;
     bridge.until("tool_call").await;
@@ -100,7 +100,11 @@ async fn a_client_that_goes_leaves_no_call_open() {
     let seen = bridge.until("turn_result").await;
     assert_eq!(of_type(&seen, "tool_result")[0]["isError"], true);
     assert!(bridge.exit().await.success());
-    assert!(told(&room)["content"].to_string().contains("nobody can answer"), "{}", told(&room));
+    assert!(
+        last_input(&room)["content"].to_string().contains("disconnected and cannot answer"),
+        "{}",
+        last_input(&room)
+    );
 }
 
 #[tokio::test]
@@ -147,7 +151,7 @@ for line in sys.stdin:
 "#;
 
 #[tokio::test]
-async fn a_call_of_a_clients_tool_never_reaches_another_server_of_its_name() {
+async fn a_call_of_a_client_tool_never_reaches_another_server_of_that_name() {
     for claude in [pinned_claude(), oldest_claude()] {
         let add = Reply::tool_use("toolu_1", "mcp__client__add", json!({}));
         let room = Room::with_replies([add, Reply::text("Done.")]).await;

@@ -50,7 +50,7 @@ async fn let_end(room: &Room) {
 }
 
 #[tokio::test]
-async fn a_turn_with_a_tool_that_asks() {
+async fn a_turn_with_a_permission_request() {
     let first =
         Reply::thinking("hm").and_text("Look.").and_tool_use("toolu_1", "Bash", json!({"command": "touch made"}));
     let options = json!({"mcpServers": {"birds": {"command": "false"}}});
@@ -91,7 +91,7 @@ async fn a_turn_with_a_tool_that_asks() {
 }
 
 #[tokio::test]
-async fn turns_that_go_wrong() {
+async fn turns_that_fail() {
     let tool = || bash(json!({"command": "echo seen"}));
     let mut ends = Vec::new();
     for (script, options) in [
@@ -119,19 +119,19 @@ async fn a_tool_that_takes_long() {
     let (room, mut bridge) =
         session(replies([bash(json!({"command": WAIT})), Reply::text("Done.")]), json!({"allowedTools": ["Bash"]}))
             .await;
-    // The CLI tells of it after half a minute.
+    // The CLI reports it after half a minute.
     bridge.within = Duration::from_secs(60);
-    let told = bridge.until("tool_progress").await.pop().unwrap();
+    let received = bridge.until("tool_progress").await.pop().unwrap();
     let_end(&room).await;
     let rest = bridge.until("turn_result").await;
-    insta::assert_snapshot!(transcript_without(&["sessionId", "elapsedSeconds"], [&told]), @r#"{"elapsedSeconds":"elapsedSeconds","sessionId":"sessionId","toolName":"Bash","toolUseId":"toolu_1","type":"tool_progress"}"#);
-    let elapsed = told["elapsedSeconds"].as_f64().unwrap();
+    insta::assert_snapshot!(transcript_without(&["sessionId", "elapsedSeconds"], [&received]), @r#"{"elapsedSeconds":"elapsedSeconds","sessionId":"sessionId","toolName":"Bash","toolUseId":"toolu_1","type":"tool_progress"}"#);
+    let elapsed = received["elapsedSeconds"].as_f64().unwrap();
     assert!((29.0..60.0).contains(&elapsed), "{elapsed}");
     insta::assert_snapshot!(transcript_without(&[], of_type(&rest, "tool_result")), @r#"{"content":"opened","isError":false,"toolUseId":"toolu_1","type":"tool_result"}"#);
 }
 
 #[tokio::test]
-async fn requests_that_nobody_answers() {
+async fn requests_without_an_answer() {
     let tool = || bash(json!({"command": "touch made"}));
     let (_room, mut bridge) =
         session(replies([tool(), Reply::text("Well.")]), json!({"permissionTimeoutMs": 300})).await;
@@ -142,8 +142,8 @@ async fn requests_that_nobody_answers() {
     bridge.until("permission_request").await;
     bridge.send(json!({"type": "interrupt"})).await;
     seen.extend(bridge.until("permission_closed").await);
-    let told = [of_type(&seen, "permission_closed"), of_type(&seen, "error")].concat();
-    insta::assert_snapshot!(transcript_without(&[], told), @r#"
+    let received = [of_type(&seen, "permission_closed"), of_type(&seen, "error")].concat();
+    insta::assert_snapshot!(transcript_without(&[], received), @r#"
     {"reason":"expired","requestId":"req_1","type":"permission_closed"}
     {"reason":"cancelled","requestId":"req_1","type":"permission_closed"}
     {"fatal":false,"message":"requestId req_1: ask 1 is not open: it was answered, withdrawn, expired, or never existed","type":"error"}
@@ -151,7 +151,7 @@ async fn requests_that_nobody_answers() {
 }
 
 #[tokio::test]
-async fn messages_that_are_taken_back() {
+async fn messages_that_are_dropped() {
     let (_room, mut bridge) = session(replies([Reply::hold()]), json!({})).await;
     bridge.until("stream_content_delta").await;
     bridge.send(json!({"type": "user_message", "text": "later"})).await;
@@ -161,7 +161,7 @@ async fn messages_that_are_taken_back() {
 }
 
 #[tokio::test]
-async fn what_the_cli_does_and_settings_that_change() {
+async fn statuses_of_the_cli_and_changed_settings() {
     let (_room, mut bridge) = session(replies([Reply::text("one"), Reply::text("a summary")]), json!({})).await;
     let mut seen = bridge.until("turn_result").await;
     bridge.send(json!({"type": "user_message", "text": "/compact"})).await;
@@ -193,8 +193,8 @@ async fn a_command_in_the_background() {
     let mut seen = bridge.until("turn_result").await;
     let_end(&room).await;
     seen.extend(bridge.until("turn_result").await);
-    let told: Vec<_> = seen.iter().filter(|line| line["type"] == "task" || line["type"] == "turn_result").collect();
-    insta::assert_snapshot!(transcript_without(&["sessionId", "taskId", "detail"], told), @r#"
+    let received: Vec<_> = seen.iter().filter(|line| line["type"] == "task" || line["type"] == "turn_result").collect();
+    insta::assert_snapshot!(transcript_without(&["sessionId", "taskId", "detail"], received), @r#"
     {"detail":"detail","sessionId":"sessionId","taskId":"taskId","type":"task","update":"started"}
     {"isError":false,"numTurns":2,"origin":"prompt","result":"Started.","sessionId":"sessionId","subtype":"success","totalCostUsd":0.00021,"type":"turn_result","usage":{"cache_creation":{"ephemeral_1h_input_tokens":0,"ephemeral_5m_input_tokens":0},"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"fallback_credit":null,"inference_geo":"","input_tokens":20,"iterations":[],"output_tokens":10,"output_tokens_details":{"thinking_tokens":0},"server_tool_use":{"web_fetch_requests":0,"web_search_requests":0},"service_tier":"standard","speed":"standard"}}
     {"detail":"detail","sessionId":"sessionId","taskId":"taskId","type":"task","update":"updated"}
@@ -213,8 +213,8 @@ async fn a_subagent() {
         .for_agents([looks, Reply::text("A heron.")]);
     let (_room, mut bridge) = session(script, json!({"allowedTools": ["Bash"]})).await;
     let seen = bridge.until("turn_result").await;
-    let said = of_type(&seen, "assistant_message");
-    insta::assert_snapshot!(transcript_without(&["sessionId"], said), @r#"
+    let output = of_type(&seen, "assistant_message");
+    insta::assert_snapshot!(transcript_without(&["sessionId"], output), @r#"
     {"content":[{"id":"toolu_agent","input":{"description":"look","prompt":"look around","run_in_background":false,"subagent_type":"general-purpose"},"name":"Agent","type":"tool_use"}],"parentToolUseId":null,"sessionId":"sessionId","type":"assistant_message"}
     {"content":[{"text":"I am below.","type":"text"}],"parentToolUseId":"toolu_agent","sessionId":"sessionId","type":"assistant_message"}
     {"content":[{"id":"toolu_below","input":{"command":"echo seen"},"name":"Bash","type":"tool_use"}],"parentToolUseId":"toolu_agent","sessionId":"sessionId","type":"assistant_message"}
@@ -230,7 +230,7 @@ async fn a_subagent() {
 }
 
 #[tokio::test]
-async fn a_session_that_breaks_off_and_one_that_cannot_start() {
+async fn a_session_whose_cli_exits_and_one_that_cannot_start() {
     let (room, mut bridge) = session(replies([Reply::hold()]), json!({})).await;
     bridge.until("stream_content_delta").await;
     let processes = marked(room.sandbox.root().to_str().unwrap());

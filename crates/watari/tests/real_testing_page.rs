@@ -86,12 +86,12 @@ impl Reader {
     async fn is_left_alone(&self) {
         none_marked_within(self.root.path().to_str().unwrap(), Duration::from_secs(5)).await.unwrap();
         assert_eq!(names_in(&self.folder("own")), Vec::<OsString>::new());
-        self.programs.kept_to_themselves();
+        self.programs.assert_nothing_above_was_run();
     }
 }
 
 #[test]
-fn every_script_of_the_page_is_one() {
+fn every_script_of_the_page_is_valid() {
     let scripts = PAGE.blocks("yaml");
     assert!(scripts.len() > 5, "only {} scripts were found", scripts.len());
     let folder = tempfile::tempdir().unwrap();

@@ -16,9 +16,9 @@ fn asks(request_id: &str, tool_use: &str, command: &str) -> String {
     format!("emit {}\n", json!({"type": "control_request", "request_id": request_id, "request": request}))
 }
 
-/// What the CLI was answered: the input that may run, or that it may not.
+/// The answer to the CLI: the input that may run, or a denial.
 fn answered(room: &Room) -> Vec<(String, Value)> {
-    let answers = room.told_to_cli().into_iter().filter(|line| line["type"] == "control_response");
+    let answers = room.lines_sent_to_cli().into_iter().filter(|line| line["type"] == "control_response");
     let read = |mut line: Value| {
         let response = line["response"].take();
         let verdict = &response["response"];
@@ -38,7 +38,7 @@ async fn approval_requests(client: &mut Client, count: usize) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn two_open_asks_about_one_tool_use_have_two_names_and_each_gets_its_own_answer() {
+async fn two_open_asks_about_one_tool_use_have_two_names_and_two_answers() {
     let script =
         format!("prompt\n{}{}wait line\nwait line\nresult Done.\n", asks("r1", "t", "one"), asks("r2", "t", "two"));
     let room = Room::fake(&script);
@@ -50,7 +50,7 @@ async fn two_open_asks_about_one_tool_use_have_two_names_and_each_gets_its_own_a
     {"input":{"command":"one"},"request_id":"t","tool":"Bash","type":"approval_request"}
     {"input":{"command":"two"},"request_id":"ask_3","tool":"Bash","tool_use_id":"t","type":"approval_request"}
     "#);
-    // Whoever comes later, or comes back, knows them by the same names.
+    // They have the same names for a client that connects later or reconnects.
     let mut late = host.client_with_init().await;
     assert_eq!(approval_requests(&mut late, 2).await, shown);
     late.send(json!({"type": "hello", "since": 0})).await;
@@ -65,7 +65,7 @@ async fn two_open_asks_about_one_tool_use_have_two_names_and_each_gets_its_own_a
 }
 
 #[tokio::test]
-async fn a_late_answer_to_a_closed_ask_never_reaches_a_new_one_about_the_same_tool_use() {
+async fn a_late_answer_never_reaches_a_newer_ask_about_the_same_tool_use() {
     let script =
         format!("prompt\n{}wait line\n{}wait line\nresult Done.\n", asks("r1", "t", "one"), asks("r2", "t", "two"));
     let room = Room::fake(&script);
@@ -87,7 +87,7 @@ async fn a_late_answer_to_a_closed_ask_never_reaches_a_new_one_about_the_same_to
 
 /// The CLI dies with an ask, is started again, and asks about the same tool use; and so once more for another host.
 #[tokio::test]
-async fn a_name_is_never_used_again_by_another_process_or_another_host_of_the_session() {
+async fn the_name_of_an_ask_is_never_reused_by_a_later_process_or_host() {
     let room = Room::fake(&format!("prompt\n{}wait line\nexit 3\n", asks("r1", "t", "one")));
     let host = room.host(&[]).await;
     let mut client = host.client_with_init().await;
@@ -108,9 +108,9 @@ async fn a_name_is_never_used_again_by_another_process_or_another_host_of_the_se
     assert!(names[1] != "t" && names[2] != "t" && names[1] != names[2], "{names:?}");
 }
 
-/// A tool use may be called what we call an ask, or have no id at all.
+/// The id of a tool use may look like Watari's name of an ask, or be missing.
 #[tokio::test]
-async fn ids_of_the_cli_and_names_of_ours_never_meet() {
+async fn ids_of_the_cli_never_collide_with_names_of_watari() {
     let numbered: Vec<String> = (1..=12).map(|number| format!("ask_{number}")).collect();
     let ids: Vec<&str> = numbered.iter().map(String::as_str).chain(["form_5", "call_7", ""]).collect();
     let asked: String = ids.iter().enumerate().map(|(place, id)| asks(&format!("r{place}"), id, id)).collect();
@@ -135,7 +135,7 @@ async fn ids_of_the_cli_and_names_of_ours_never_meet() {
 }
 
 #[tokio::test]
-async fn an_edited_approval_is_on_record_for_every_client_in_the_log_and_in_the_hosts_log() {
+async fn an_edited_approval_is_in_the_event_log_and_in_the_host_log() {
     let script =
         format!("prompt\n{}wait line\n{}wait line\nresult Done.\n", asks("r1", "t", "safe"), asks("r2", "u", "safe"));
     let room = Room::fake(&script);
@@ -152,7 +152,7 @@ async fn an_edited_approval_is_on_record_for_every_client_in_the_log_and_in_the_
     let answer = json!({"type": "allow", "input": {"command": "safe"}, "permissions": rules});
     native.send(json!({"type": "answer", "ask": opened["ask"], "answer": answer})).await;
     let mut seen = watcher.until("done").await;
-    // One who comes when all is over reads the same.
+    // A client that connects after the turn reads the same.
     watcher.send(json!({"type": "hello", "since": 0})).await;
     let mut again = watcher.until("caught_up").await;
     for lines in [&mut seen, &mut again] {
@@ -180,7 +180,7 @@ async fn an_edited_approval_is_on_record_for_every_client_in_the_log_and_in_the_
 }
 
 #[tokio::test]
-async fn a_request_that_changes_what_runs_is_on_record_with_whose_it_was() {
+async fn a_request_that_changes_what_runs_is_logged_with_its_client() {
     let room = Room::fake("prompt\ntext Hello\nresult\n");
     let host = room.host(&[]).await;
     let mut client = host.native().await;

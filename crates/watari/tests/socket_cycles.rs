@@ -19,10 +19,10 @@ const CYCLES: usize = 100;
 
 const CLIENTS: usize = 200;
 
-/// How many of them are there at once.
+/// How many of them run at the same time.
 const AT_ONCE: usize = 20;
 
-/// How long it may take until a host has noticed that its clients are gone.
+/// How long it may take until a host has noticed that its clients have disconnected.
 const NOTICED_WITHIN: Duration = Duration::from_secs(10);
 
 #[tokio::test]
@@ -64,15 +64,15 @@ fn open_files(host: &Host) -> BTreeMap<String, usize> {
 async fn visit(host: &Host, number: usize) {
     let hello = json!({"type": "hello", "protocol": [1], "since": 0});
     match number % 5 {
-        // Without a word, and without waiting for one.
+        // Without writing or reading a line.
         0 => drop(Client::connect(&host.native_path()).await),
         1 => drop(host.client_with_init().await),
-        // In the middle of what there was.
+        // In the middle of the replay.
         2 => {
             let (mut client, _) = host.native_since(json!(0)).await;
             client.next().await.unwrap();
         }
-        // Before any of it.
+        // Before the replay.
         3 => Client::connect(&host.native_path()).await.send(hello).await,
         // In the middle of a line of its own.
         _ => host.client_with_init().await.write("{\"type\":\"mess").await,
@@ -80,7 +80,7 @@ async fn visit(host: &Host, number: usize) {
 }
 
 #[tokio::test]
-async fn two_hundred_clients_that_come_and_go_leave_no_descriptor_in_the_host() {
+async fn two_hundred_clients_that_disconnect_leave_no_descriptor_in_the_host() {
     let room = Room::fake("prompt\nrepeat 20\ndeltas 500 of 100\nend\nresult\nprompt\ntext Still here\nresult\n");
     let host = room.host(&[]).await;
     let mut client = host.client_with_init().await;
@@ -104,7 +104,7 @@ async fn two_hundred_clients_that_come_and_go_leave_no_descriptor_in_the_host() 
     host.stop().await;
 }
 
-/// The open files of a host that has noticed of so many clients that they are gone.
+/// The open files of a host that has noticed that this many clients have disconnected.
 async fn settled(host: &Host, room: &Room, gone: usize) -> BTreeMap<String, usize> {
     let noticed = async {
         // Only the log of the host reports it.
@@ -113,6 +113,6 @@ async fn settled(host: &Host, room: &Room, gone: usize) -> BTreeMap<String, usiz
         }
     };
     let noticed = tokio::time::timeout(NOTICED_WITHIN, noticed).await;
-    assert!(noticed.is_ok(), "{} of {gone} have gone", room.log().matches("a client disconnected").count());
+    assert!(noticed.is_ok(), "{} of {gone} have disconnected", room.log().matches("a client disconnected").count());
     open_files(host)
 }

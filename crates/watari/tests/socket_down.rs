@@ -32,7 +32,7 @@ fn arguments(room: &Room) -> Vec<String> {
     argv.lines().filter(|line| settings.iter().any(|name| line.starts_with(name))).map(ToOwned::to_owned).collect()
 }
 
-/// A host whose CLI is down, and a client in the native dialect that has heard so.
+/// A host whose CLI is down, and a client of the native dialect that has received its exit.
 async fn down(room: &Room, flags: &[&str]) -> (Host, Client) {
     let host = room.host(flags).await;
     let (mut native, _) = host.native_since(json!(0)).await;
@@ -56,13 +56,13 @@ async fn requested(native: &mut Client, request: Value) -> String {
 }
 
 /// Starts the CLI again.
-async fn goes_on(native: &mut Client) {
+async fn continues(native: &mut Client) {
     native.send(json!({"type": "prompt", "content": "go on"})).await;
     native.until("turn_finished").await;
 }
 
 #[tokio::test]
-async fn settings_that_clients_change_while_the_cli_is_down_hold_for_the_next_one_and_are_on_record() {
+async fn settings_changed_while_the_cli_is_down_apply_to_the_next_cli_and_are_logged() {
     let room = room();
     let (host, mut native) = down(&room, &["--permission-mode", "acceptEdits", "--model", "before"]).await;
     insta::assert_snapshot!(requested(&mut native, json!({"type": "set_permission_mode", "mode": "default"})).await, @r#"
@@ -80,7 +80,7 @@ async fn settings_that_clients_change_while_the_cli_is_down_hold_for_the_next_on
     {"reply":{"done":null},"request":"request","seq":"seq","type":"request_answered"}
     {"body":{"max_thinking_tokens":2048,"subtype":"set_max_thinking_tokens"},"by":"client 1","request":"request","seq":"seq","type":"request_sent"}
     "#);
-    goes_on(&mut native).await;
+    continues(&mut native).await;
     assert_eq!(arguments(&room), ["--model=after", "--max-thinking-tokens=2048", "--permission-mode=default"]);
     host.stop().await;
     // No number of a request comes twice in a log.
@@ -92,7 +92,7 @@ async fn settings_that_clients_change_while_the_cli_is_down_hold_for_the_next_on
 }
 
 #[tokio::test]
-async fn a_request_while_the_cli_is_down_passes_the_same_gates_as_while_it_runs() {
+async fn a_request_while_the_cli_is_down_passes_the_same_checks_as_while_it_runs() {
     let room = room();
     let (host, mut native) = down(&room, &["--permission-mode", "acceptEdits"]).await;
     let bypass = json!({"mode": "bypassPermissions"});
@@ -105,26 +105,26 @@ async fn a_request_while_the_cli_is_down_passes_the_same_gates_as_while_it_runs(
     }
     insta::assert_snapshot!(requested(&mut native, json!({"type": "set_model", "model": "a\nb"})).await, @r#"{"id":"id","message":"a model name has 1 to 256 bytes and no control characters","type":"refused"}"#);
     insta::assert_snapshot!(requested(&mut native, json!({"type": "mcp_status"})).await, @r#"{"id":"id","message":"cannot send a request while Claude Code is not running: send a prompt first","type":"refused"}"#);
-    goes_on(&mut native).await;
+    continues(&mut native).await;
     assert_eq!(arguments(&room), ["--permission-mode=acceptEdits"]);
     host.stop().await;
     assert_eq!(of_type(&room.events(), "request_sent").len(), 0);
 }
 
 #[tokio::test]
-async fn a_mode_by_the_cli_s_own_name_holds_for_the_next_one_too_and_the_last_one_counts() {
+async fn a_mode_in_the_cli_s_own_spelling_applies_to_the_next_cli_and_the_last_one_counts() {
     let room = room();
     let (host, mut native) = down(&room, &["--permission-mode", "acceptEdits"]).await;
     requested(&mut native, json!({"type": "set_permission_mode", "mode": "default"})).await;
     let plan = json!({"type": "other", "subtype": "set_permission_mode", "fields": {"mode": "plan"}});
     requested(&mut native, plan).await;
-    goes_on(&mut native).await;
+    continues(&mut native).await;
     assert_eq!(arguments(&room), ["--permission-mode=plan"]);
     host.stop().await;
 }
 
 #[tokio::test]
-async fn tools_that_a_client_registers_while_the_cli_is_down_are_on_record_too() {
+async fn tools_registered_while_the_cli_is_down_are_logged() {
     let room = room();
     let (host, mut native) = down(&room, &[]).await;
     let tools = json!([{"name": "ping", "description": "", "input_schema": {"type": "object"}}]);
@@ -137,7 +137,7 @@ async fn tools_that_a_client_registers_while_the_cli_is_down_are_on_record_too()
 }
 
 #[tokio::test]
-async fn an_answer_while_the_cli_is_down_is_told_that_its_ask_is_closed() {
+async fn an_answer_while_the_cli_is_down_is_refused_because_its_ask_is_closed() {
     let room = room();
     let (host, mut native) = down(&room, &[]).await;
     native.send(json!({"type": "answer", "id": "a", "ask": 7, "answer": {"type": "deny"}})).await;

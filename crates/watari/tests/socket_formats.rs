@@ -24,7 +24,7 @@ fn room(events: &str, record: &str) -> Room {
 }
 
 #[tokio::test]
-async fn a_session_of_format_1_is_told_again_and_goes_on() {
+async fn a_session_of_format_1_is_replayed_and_continues() {
     let room = room(include_str!("formats/events-1.jsonl"), include_str!("formats/record-1.json"));
     let host = room.host(&["--resume", SESSION_ID]).await;
     let mut client = host.client_with_init().await;
@@ -48,7 +48,7 @@ async fn a_session_of_format_1_is_told_again_and_goes_on() {
     {"seq":"2:30","text":"","type":"text_delta"}
     {"message_id":24,"seq":"2:32","type":"done","usage":"usage"}
     "#);
-    // One who was there then has a place in it.
+    // A client from that time has a position in it.
     let (mut native, hello) = host.native_since(json!("1:20")).await;
     assert_eq!(hello["resume"], "ok");
     assert_eq!(native.next().await.unwrap()["seq"], "1:21");

@@ -15,7 +15,7 @@ const TWO_TURNS: &str = "prompt\ntext You said $PROMPT\nresult\nprompt\ntext You
 /// A host that ends when it has no client for this long: so it shows that it has noticed how a client went.
 const ENDS_ALONE: [&str; 2] = ["--idle-exit", "3"];
 
-/// The host ends, because it knows that nobody is there any more.
+/// Asserts that the host ends, because it knows that no client is connected.
 async fn ends_alone(mut host: Host) {
     assert_eq!(host.end().await, (Some(0), String::new()));
 }
@@ -62,7 +62,7 @@ async fn a_native_client_that_half_closes_after_its_command_is_answered_and_read
 }
 
 #[tokio::test]
-async fn a_last_line_without_its_end_counts_when_the_client_half_closes() {
+async fn a_last_line_without_a_newline_counts_when_the_client_half_closes() {
     let room = Room::fake(TWO_TURNS);
     let host = room.host(&[]).await;
     let mut client = host.client_with_init().await;
@@ -73,7 +73,7 @@ async fn a_last_line_without_its_end_counts_when_the_client_half_closes() {
 }
 
 #[tokio::test]
-async fn a_client_that_half_closes_without_a_word_listens_and_one_that_goes_is_noticed() {
+async fn a_client_that_half_closes_without_a_line_stays_and_a_disconnect_is_noticed() {
     let room = Room::fake(TWO_TURNS);
     let host = room.host(&ENDS_ALONE).await;
     let (mut silent, mut native) = (host.client().await, host.native().await);
@@ -89,7 +89,7 @@ async fn a_client_that_half_closes_without_a_word_listens_and_one_that_goes_is_n
 }
 
 #[tokio::test]
-async fn a_client_that_half_closes_while_much_waits_for_it_gets_all_of_it() {
+async fn a_client_that_half_closes_while_much_is_unread_receives_all_of_it() {
     let blocks = 6;
     let room = Room::fake(&format!("prompt\nrepeat {blocks}\ndeltas 1000 of 100\nend\nresult\n{TWO_TURNS}"));
     let host = room.host(&[]).await;
@@ -115,7 +115,7 @@ async fn a_client_that_half_closes_while_much_waits_for_it_gets_all_of_it() {
 }
 
 #[tokio::test]
-async fn a_client_that_takes_nothing_any_more_is_let_go_when_there_is_something_for_it() {
+async fn a_client_that_closed_both_halves_is_disconnected_at_the_next_event() {
     let room = Room::fake(TWO_TURNS);
     let host = room.host(&ENDS_ALONE).await;
     let deaf = std::os::unix::net::UnixStream::connect(&host.socket).unwrap();
@@ -143,15 +143,15 @@ async fn a_half_closed_client_reads_how_the_session_ends() {
 }
 
 #[tokio::test]
-async fn what_a_client_sends_before_it_closes_counts_though_it_reads_nothing() {
+async fn commands_that_a_client_sends_before_it_disconnects_count_although_it_reads_nothing() {
     use std::io::Write;
     use std::os::unix::net::UnixStream;
     let room = Room::fake("repeat 40\nprompt\ntext You said $PROMPT\nresult\nend\n");
     let host = room.host(&ENDS_ALONE).await;
-    // Whoever watches knows when all of it was done.
+    // Another client shows when everything has taken effect.
     let mut watcher = native(&host).await;
     for number in 0..20 {
-        // It is gone before anything can be written to it.
+        // It disconnects before anything can be written to it.
         let mut client = UnixStream::connect(&host.socket).unwrap();
         let message = |text: &str| json!({"type": "message", "text": format!("{number} {text}")}).to_string();
         client.write_all(format!("{}\n{}", message("first"), message("last, without an end")).as_bytes()).unwrap();

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 /// A CLI that is stopped in the middle of a turn.
 const STOPPED: &str = "prompt\ntext One\nstop\n";
 
-/// How long an end may take that waits for nobody: half a second for the CLI, and room for a busy machine.
+/// How long an end without waiting may take: half a second for the CLI, and a margin for a busy machine.
 const AT_ONCE: Duration = Duration::from_secs(3);
 
 async fn in_a_stopped_turn(room: &Room, flags: &[&str]) -> (Host, Client) {
@@ -28,7 +28,7 @@ async fn in_a_stopped_turn(room: &Room, flags: &[&str]) -> (Host, Client) {
 }
 
 /// The host ends by what was done last.
-async fn ends_at_once(room: &Room, mut host: Host) {
+async fn ends_immediately(room: &Room, mut host: Host) {
     let begun = Instant::now();
     assert_eq!(host.end().await, (Some(0), String::new()));
     assert!(begun.elapsed() < AT_ONCE, "{:?}", begun.elapsed());
@@ -83,7 +83,7 @@ async fn a_second_signal_waits_for_no_cli() {
     host.signal(Signal::TERM);
     client.until("error").await;
     host.signal(Signal::TERM);
-    ends_at_once(&room, host).await;
+    ends_immediately(&room, host).await;
 }
 
 #[tokio::test]
@@ -93,7 +93,7 @@ async fn a_signal_after_a_close_waits_for_no_cli() {
     client.send(json!({"type": "close"})).await;
     client.until("error").await;
     host.signal(Signal::INT);
-    ends_at_once(&room, host).await;
+    ends_immediately(&room, host).await;
 }
 
 #[tokio::test]
@@ -104,7 +104,7 @@ async fn an_abort_of_the_session_after_a_close_waits_for_no_cli() {
     native.send(json!({"type": "close", "id": "c"})).await;
     native.until("host_stopping").await;
     native.send(json!({"type": "abort", "id": "a"})).await;
-    ends_at_once(&room, host).await;
+    ends_immediately(&room, host).await;
 }
 
 #[tokio::test]
@@ -116,7 +116,7 @@ async fn a_second_signal_while_the_cli_starts_waits_for_no_cli() {
     host.signal(Signal::TERM);
     client.until("error").await;
     host.signal(Signal::TERM);
-    ends_at_once(&room, host).await;
+    ends_immediately(&room, host).await;
 }
 
 #[tokio::test]
@@ -131,7 +131,7 @@ async fn a_cli_that_stalls_is_reported_and_stays() {
 }
 
 #[tokio::test]
-async fn a_cli_that_stalls_is_replaced_where_that_is_wanted() {
+async fn a_cli_that_stalls_is_replaced_with_the_flag() {
     let room = Room::fake(STOPPED);
     let (host, mut client) = in_a_stopped_turn(&room, &["--stalled-after", "1", "--end-stalled"]).await;
     insta::assert_snapshot!(without_seconds(&transcript(&["usage"], &client.until("done").await)), @r#"
@@ -171,7 +171,7 @@ async fn requests_to_a_cli_that_does_not_read_are_bounded_in_number() {
 }
 
 #[tokio::test]
-async fn requests_to_a_cli_that_does_not_read_are_bounded_in_bytes_and_what_ends_its_turn_is_not_refused() {
+async fn requests_to_a_cli_that_does_not_read_are_bounded_in_bytes_except_interrupts() {
     let room = Room::fake(STOPPED);
     let (host, mut client) = in_a_stopped_turn(&room, &[]).await;
     let fields = json!({"pad": "x".repeat(4_000_000)});

@@ -30,19 +30,19 @@ fn kills() -> u64 {
 /// How often the hosts of one session are killed, one after the other.
 const IN_A_ROW: u64 = 5;
 
-/// How many sessions are played at once.
+/// How many sessions are played at the same time.
 const AT_ONCE: u64 = 2;
 
-/// How many prompts each host gets. They are given at once, so that some wait.
+/// How many prompts each host gets. They are sent together, so that some wait.
 const PROMPTS: usize = 3;
 
-/// How long what a killed host has started may live on.
+/// How long the processes of a killed host may continue to run.
 const GONE_WITHIN: Duration = Duration::from_secs(3);
 
 /// How long a line may take.
 const WITHIN: Duration = Duration::from_secs(30);
 
-/// Chance that can be repeated (xorshift).
+/// Random numbers that can be repeated (xorshift).
 struct Dice(u64);
 
 impl Dice {
@@ -71,14 +71,14 @@ fn script() -> String {
     (0..PROMPTS).map(turn).collect()
 }
 
-/// A client of Watari's own dialect that keeps every line, and can meet the end of a host in the middle of one.
+/// A client of the native dialect that stores every line, and handles a host that ends in the middle of a line.
 struct Witness {
     lines: Lines<BufReader<OwnedReadHalf>>,
     write: OwnedWriteHalf,
     hello: Value,
-    /// The numbered lines it was told, as they came.
-    told: Vec<String>,
-    /// The prompts and the asks of commands that it was told were accepted.
+    /// The numbered lines that it received, in their order.
+    seen: Vec<String>,
+    /// The prompts and the asks whose commands were accepted.
     prompts: Vec<u64>,
     asks: Vec<u64>,
     turns: usize,
@@ -86,7 +86,7 @@ struct Witness {
 
 impl fmt::Display for Witness {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "greeted with {}, told {:#?}", self.hello, self.told)
+        write!(formatter, "received the hello {} and the lines {:#?}", self.hello, self.seen)
     }
 }
 
@@ -94,8 +94,8 @@ impl Witness {
     async fn connect(path: &Path, since: Value) -> Witness {
         let (read, write) = UnixStream::connect(path).await.unwrap().into_split();
         let lines = BufReader::new(read).lines();
-        let (told, prompts, asks, turns) = (Vec::new(), Vec::new(), Vec::new(), 0);
-        let mut witness = Witness { lines, write, hello: Value::Null, told, prompts, asks, turns };
+        let (seen, prompts, asks, turns) = (Vec::new(), Vec::new(), Vec::new(), 0);
+        let mut witness = Witness { lines, write, hello: Value::Null, seen, prompts, asks, turns };
         witness.send(json!({"type": "hello", "protocol": [1], "since": since, "client": "witness"})).await;
         witness.hello = witness.next().await.unwrap();
         assert_eq!(witness.hello["type"], "hello", "{}", witness.hello);
@@ -103,11 +103,11 @@ impl Witness {
     }
 
     async fn send(&mut self, line: Value) {
-        // The host may be gone already.
+        // The host may have ended already.
         let _gone = self.write.write_all(format!("{line}\n").as_bytes()).await;
     }
 
-    /// The next line; none when the host is gone. A line that was broken off was not told.
+    /// The next line; none when the host has ended. An incomplete line does not count.
     async fn next(&mut self) -> Option<Value> {
         let line = tokio::time::timeout(WITHIN, self.lines.next_line()).await;
         let text = line.unwrap_or_else(|_| panic!("no line came within {WITHIN:?}; {self}")).ok().flatten()?;
@@ -123,7 +123,7 @@ impl Witness {
             _ => {}
         }
         if line["seq"].is_string() && line["type"] != "hello" {
-            self.told.push(text);
+            self.seen.push(text);
         }
         Some(line)
     }
@@ -156,7 +156,7 @@ impl Witness {
         }
     }
 
-    /// What is still on its way when the host is gone.
+    /// The lines that are still unread when the host has ended.
     async fn rest(&mut self) {
         while self.next().await.is_some() {}
     }
@@ -180,13 +180,13 @@ fn number_of(line: &str) -> (u64, usize) {
     (epoch.parse().unwrap(), number.parse().unwrap())
 }
 
-/// Everything that the witness was told stands in the log, in its place.
+/// Asserts that every line that the witness received is in the log, in its place.
 fn is_stored(room: &Room, witness: &Witness) {
     let stored = stored(room);
     for (line, place) in stored.iter().zip(1..) {
         assert_eq!(number_of(line).1, place, "{line}");
     }
-    for line in &witness.told {
+    for line in &witness.seen {
         assert_eq!(stored.get(number_of(line).1 - 1), Some(line));
     }
     let has = |kind: &str, name: &str, id: u64| {
@@ -239,7 +239,7 @@ fn events(room: &Room) -> Vec<Value> {
     stored(room).iter().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// The last host is gone, and everything with it.
+/// Asserts that the last host has ended and left nothing.
 async fn is_over(room: &Room) {
     room.is_empty_within(GONE_WITHIN).await;
     assert_eq!(watari_hub::read_and_mark_killed(&only_session(room)).unwrap().state, State::HostKilled);
@@ -253,8 +253,8 @@ async fn resume(room: &Room, last: &str) -> (Host, Witness) {
     assert_eq!(witness.hello["resume"], "ok", "since {last}: {}", witness.hello);
     witness.until("ready").await;
     let (epoch, number) = last.split_once(':').unwrap();
-    let (first, now) = (number_of(&witness.told[0]), number_of(witness.told.last().unwrap()));
-    assert_eq!(first.1, number.parse::<usize>().unwrap() + 1, "{}", witness.told[0]);
+    let (first, now) = (number_of(&witness.seen[0]), number_of(witness.seen.last().unwrap()));
+    assert_eq!(first.1, number.parse::<usize>().unwrap() + 1, "{}", witness.seen[0]);
     assert!(now.0 > epoch.parse().unwrap(), "{now:?} after {epoch}");
     (host, witness)
 }
@@ -286,7 +286,7 @@ async fn play(seed: u64) {
         witness.rest().await;
         is_over(&room).await;
         is_stored(&room, &witness);
-        let last = witness.told.last().map_or_else(
+        let last = witness.seen.last().map_or_else(
             || last_of(&room),
             |line| {
                 let (epoch, number) = number_of(line);
@@ -313,7 +313,7 @@ async fn play(seed: u64) {
 }
 
 #[tokio::test]
-async fn a_host_that_is_killed_anywhere_loses_nothing_it_has_told_and_the_next_one_goes_on() {
+async fn a_host_killed_at_any_moment_loses_no_published_event_and_the_next_host_continues() {
     let mut playing = tokio::task::JoinSet::new();
     for seed in 0..kills() / IN_A_ROW {
         if seed >= AT_ONCE {
@@ -348,12 +348,12 @@ const ASKS: &str = "prompt\nmessage\ntext Let me see\ntool t1 Bash {\"command\":
                     ask! t1 Bash {\"command\":\"ls\"}\nwait interrupt\n";
 
 #[tokio::test]
-async fn the_next_host_says_what_a_killed_one_has_left() {
+async fn the_next_host_reports_what_a_killed_host_left_open() {
     let room = Room::fake(ASKS);
     let last = killed_in_a_turn(&room).await;
     let (host, witness) = resume(&room, &last).await;
-    let told: Vec<Value> = witness.told.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let until_started: Vec<&Value> = told.iter().take_while(|line| line["type"] != "host_started").collect();
+    let seen: Vec<Value> = witness.seen.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let until_started: Vec<&Value> = seen.iter().take_while(|line| line["type"] != "host_started").collect();
     insta::assert_snapshot!(transcript(&[], until_started), @r#"
     {"ask":2,"by":null,"kind":"permission","resolution":"cli_exited","seq":"2:14","tool_use":"t1","type":"ask_resolved"}
     {"prompt":2,"reason":"cli_exited","seq":"2:15","type":"prompt_dropped"}
@@ -364,7 +364,7 @@ async fn the_next_host_says_what_a_killed_one_has_left() {
 }
 
 #[tokio::test]
-async fn a_host_that_is_refused_its_socket_leaves_what_was_left_to_the_next() {
+async fn a_host_without_a_socket_leaves_the_cleanup_to_the_next_host() {
     let room = Room::fake(ASKS);
     let last = killed_in_a_turn(&room).await;
     let id = room.record()["session_id"].as_str().unwrap().to_owned();
@@ -375,12 +375,12 @@ async fn a_host_that_is_refused_its_socket_leaves_what_was_left_to_the_next() {
     is_over(&room).await;
     let (host, witness) = resume(&room, &last).await;
     is_settled(&events(&room));
-    assert!(witness.told.iter().any(|line| line.contains("owner_killed")), "{:#?}", witness.told);
+    assert!(witness.seen.iter().any(|line| line.contains("owner_killed")), "{:#?}", witness.seen);
     host.stop().await;
 }
 
 #[tokio::test]
-async fn half_a_line_at_the_end_of_the_log_is_cut_and_the_log_goes_on() {
+async fn an_incomplete_line_at_the_end_of_the_log_is_removed_and_the_log_continues() {
     let room = Room::fake(ASKS);
     let last = killed_in_a_turn(&room).await;
     let before = stored(&room);

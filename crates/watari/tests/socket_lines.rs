@@ -27,7 +27,7 @@ fn memory_of(host: &Host) -> usize {
     line.trim().strip_suffix(" kB").unwrap().parse::<usize>().unwrap() * 1024
 }
 
-/// What is said to a line of which something is wrong.
+/// The error for a line with a mistake.
 async fn refused(client: &mut Client, line: &str) -> String {
     client.write(line).await;
     client.until("error").await.pop().unwrap()["message"].as_str().unwrap().to_owned()
@@ -63,7 +63,7 @@ async fn raw_until(path: &Path, hello: &'static str, end: &'static str) -> Vec<S
 }
 
 #[tokio::test]
-async fn what_the_cli_nests_100_000_levels_deep_is_passed_on_and_harms_nobody() {
+async fn a_value_of_the_cli_with_100_000_levels_is_passed_on_without_harm() {
     let deep = format!("{}1{}", "{\"a\":".repeat(100_000), "}".repeat(100_000));
     let use_of_tool = format!(
         r#"{{"type":"assistant","message":{{"id":"m","type":"message","role":"assistant","model":"x","content":[{{"type":"tool_use","id":"t","name":"Bash","input":{deep}}}]}},"session_id":"s","uuid":"33333333-3333-4333-8333-333333333333"}}"#
@@ -87,7 +87,7 @@ async fn what_the_cli_nests_100_000_levels_deep_is_passed_on_and_harms_nobody() 
 }
 
 #[tokio::test]
-async fn a_line_of_millions_of_keys_holds_up_its_own_client_and_no_other() {
+async fn a_line_with_millions_of_keys_delays_only_its_own_client() {
     let room = Room::fake("prompt\ntext Well.\nresult\n");
     let host = room.host(&[]).await;
     let (mut other, mut sender) = (host.client_with_init().await, host.client_with_init().await);
@@ -108,7 +108,7 @@ async fn a_line_of_millions_of_keys_holds_up_its_own_client_and_no_other() {
 }
 
 #[tokio::test]
-async fn a_long_line_is_carried_out_like_a_short_one_in_its_place_also_when_the_client_goes() {
+async fn a_long_line_takes_effect_in_order_even_if_its_client_disconnects() {
     let room = Room::fake(
         "prompt\ntext You said $PROMPT\nresult\nprompt\ntext Two\nresult\nprompt\ntext Three\nresult\nprompt\ntext Four\nresult\n",
     );
@@ -117,10 +117,10 @@ async fn a_long_line_is_carried_out_like_a_short_one_in_its_place_also_when_the_
     let long = format!(r#"{{"type":"message","text":"one","pad":"{}"}}"#, "x".repeat(3 * MEBIBYTE));
     sender.write(&format!("{long}\n{{\"type\":\"message\",\"text\":\"two\"}}\n{long}")).await;
     sender.half_close().await;
-    for said in ["You said one", "Two", "Three"] {
-        assert_eq!(host::text_of(&other.until("done").await), said);
+    for output in ["You said one", "Two", "Three"] {
+        assert_eq!(host::text_of(&other.until("done").await), output);
     }
-    // One that closes at once still meant what it sent.
+    // The line of a client that disconnects immediately still counts.
     let (mut gone, _) = host.native_since(serde_json::Value::Null).await;
     let long = format!(r#"{{"type":"prompt","content":"four","pad":"{}"}}"#, "x".repeat(3 * MEBIBYTE));
     gone.write(&format!("{long}\n")).await;
@@ -130,7 +130,7 @@ async fn a_long_line_is_carried_out_like_a_short_one_in_its_place_also_when_the_
 }
 
 #[tokio::test]
-async fn the_unfinished_lines_of_all_clients_together_are_bounded_and_given_back() {
+async fn the_unfinished_lines_of_all_clients_share_a_budget_that_is_released() {
     let room = Room::fake("prompt\ntext Well.\nresult\n");
     let host = room.host(&[]).await;
     let mut other = host.client_with_init().await;
@@ -148,14 +148,14 @@ async fn the_unfinished_lines_of_all_clients_together_are_bounded_and_given_back
     assert!(held < HELD_BYTES_MAX + 8 * MEBIBYTE, "{held} bytes are held");
     let (mut read, mut skipped) = (0, 0);
     for sender in &mut senders {
-        let said = refused(sender, "\"}\n").await;
-        match said.contains("was skipped: the unfinished lines of all clients would exceed 128 MiB") {
+        let output = refused(sender, "\"}\n").await;
+        match output.contains("was skipped: the unfinished lines of all clients would exceed 128 MiB") {
             true => skipped += 1,
-            false => read += usize::from(said.starts_with("unknown type \"fly\"")),
+            false => read += usize::from(output.starts_with("unknown type \"fly\"")),
         }
     }
     assert_eq!((read, skipped), (6, 6));
-    // Whoever was skipped is as good as anybody.
+    // A client whose line was skipped can continue.
     assert!(refused(&mut senders[11], "{\"type\":\"fly\"}\n").await.starts_with("unknown type"));
     let stayed = memory_of(&host).saturating_sub(before);
     assert!(stayed < 8 * MEBIBYTE, "{stayed} bytes stayed");
@@ -163,7 +163,7 @@ async fn the_unfinished_lines_of_all_clients_together_are_bounded_and_given_back
 }
 
 #[tokio::test]
-async fn clients_that_attach_to_long_messages_and_never_read_keep_nobody_waiting_and_who_reads_gets_them_whole() {
+async fn clients_that_never_read_long_messages_delay_no_other_client() {
     let room = Room::fake("prompt\ntext One\npause 600000\nresult\n");
     let host = room.host(&[]).await;
     let (mut other, mut sender) = (host.client_with_init().await, host.client_with_init().await);
@@ -185,7 +185,7 @@ async fn clients_that_attach_to_long_messages_and_never_read_keep_nobody_waiting
     for _ in 0..100 {
         assert_eq!(refused(&mut other, "{}\n").await, "type is missing; it must be a string");
     }
-    // Those who read get all of it, from the beginning and as what still holds, while the others still do not.
+    // Clients that read receive everything, by replay and by snapshot, while the others still do not read.
     for since in [json!(0), json!(null)] {
         let (mut reader, _) = host.native_since(since.clone()).await;
         let seen = reader.until("caught_up").await;

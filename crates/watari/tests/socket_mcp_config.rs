@@ -13,13 +13,13 @@ use rustix::fs::{CWD, Mode, mkfifoat};
 
 const ONE_TURN: &str = "prompt\ntext Hello\nresult\n";
 
-/// How a host ends that is given these servers: its exit code and its words.
+/// The exit code and the standard error of a host that is started with these servers.
 async fn refused(room: &Room, config: &str) -> (Option<i32>, String) {
     end_of(&mut room.command(&["--mcp-config", config]).spawn().unwrap()).await
 }
 
 #[tokio::test]
-async fn servers_in_a_file_are_refused_as_those_on_the_command_line() {
+async fn servers_in_a_file_are_refused_like_those_on_the_command_line() {
     let room = Room::fake(ONE_TURN);
     let file = room.sandbox.root().join("mcp.json");
     for (config, why) in [
@@ -31,15 +31,15 @@ async fn servers_in_a_file_are_refused_as_those_on_the_command_line() {
     ] {
         fs::write(&file, config).unwrap();
         for given in [config, file.to_str().unwrap()] {
-            let (code, said) = refused(&room, given).await;
-            assert!(said.contains("--mcp-config: ") && said.contains(why), "{given}: {said}");
-            assert_eq!(code, Some(1), "{given}: {said}");
+            let (code, output) = refused(&room, given).await;
+            assert!(output.contains("--mcp-config: ") && output.contains(why), "{given}: {output}");
+            assert_eq!(code, Some(1), "{given}: {output}");
         }
     }
 }
 
 #[tokio::test]
-async fn a_path_that_is_no_file_is_refused_at_once_and_never_waited_for() {
+async fn a_path_that_is_not_a_file_is_refused_immediately() {
     let room = Room::fake(ONE_TURN);
     let pipe = room.sandbox.root().join("pipe");
     mkfifoat(CWD, &pipe, Mode::from(0o600)).unwrap();
@@ -53,9 +53,9 @@ async fn a_path_that_is_no_file_is_refused_at_once_and_never_waited_for() {
         (&long, "it has more than 4194304 bytes"),
     ] {
         let began = Instant::now();
-        let (code, said) = refused(&room, path.to_str().unwrap()).await;
-        assert!(said.contains(why), "{said}");
-        assert_eq!(code, Some(1), "{said}");
+        let (code, output) = refused(&room, path.to_str().unwrap()).await;
+        assert!(output.contains(why), "{output}");
+        assert_eq!(code, Some(1), "{output}");
         assert!(began.elapsed() < Duration::from_secs(10));
     }
 }

@@ -22,7 +22,7 @@ const ONE_TURN: &str = "prompt\ntext Hello\nresult\n";
 const OVERFLOW_USER: u32 = 65534;
 
 /// What `watari` says in a new user namespace with this map, and how it ends. None where there can be no namespace.
-async fn said_in_namespace(room: &Room, map: &str, runtime: Option<&PathBuf>, arguments: &[&str]) -> Option<String> {
+async fn output_in_namespace(room: &Room, map: &str, runtime: Option<&PathBuf>, arguments: &[&str]) -> Option<String> {
     let mut command = Command::new("unshare");
     // The shell is in the namespace, and waits until its users have numbers.
     command.args(["--user", "sh", "-c", "echo entered; read -r mapped; exec \"$@\"", "sh", WATARI]).args(arguments);
@@ -49,7 +49,7 @@ async fn said_in_namespace(room: &Room, map: &str, runtime: Option<&PathBuf>, ar
 }
 
 #[tokio::test]
-async fn a_folder_of_the_overflow_user_is_trusted_only_where_nobody_has_that_number() {
+async fn a_folder_of_the_overflow_user_is_trusted_only_if_no_user_has_that_id() {
     if !rustix::process::geteuid().is_root() {
         return common::skipped("only root can make folders of another user's");
     }
@@ -60,16 +60,16 @@ async fn a_folder_of_the_overflow_user_is_trusted_only_where_nobody_has_that_num
     fs::set_permissions(&runtime, Permissions::from_mode(0o700)).unwrap();
     lchown(&above, Some(OVERFLOW_USER), Some(OVERFLOW_USER)).unwrap();
     let claude = room.claude.to_str().unwrap().to_owned();
-    let mut said = Vec::new();
+    let mut output = Vec::new();
     // As rootless podman and Docker's userns-remap map: there the number is an ordinary user's.
     for map in ["0 0 65536", "0 0 1"] {
         let arguments = ["socket", "--claude", &claude];
-        let Some(told) = said_in_namespace(&room, map, Some(&runtime), &arguments).await else {
+        let Some(received) = output_in_namespace(&room, map, Some(&runtime), &arguments).await else {
             return common::skipped("no user namespace can be made here");
         };
-        said.push(format!("{map}: {told}"));
+        output.push(format!("{map}: {received}"));
     }
-    insta::assert_snapshot!(said.join("\n"), @"
+    insta::assert_snapshot!(output.join("\n"), @"
     0 0 65536: watari: user 65534 can replace ROOM/above/runtime/watari: ROOM/above belongs to that user: set XDG_RUNTIME_DIR to a folder of this user's, below folders of this user's or root's
     exit Some(1)
     0 0 1: it has started
@@ -77,17 +77,17 @@ async fn a_folder_of_the_overflow_user_is_trusted_only_where_nobody_has_that_num
 }
 
 #[tokio::test]
-async fn a_user_without_a_number_of_its_own_is_refused_because_every_other_looks_the_same() {
+async fn a_user_without_an_own_id_is_refused() {
     let room = Room::fake(ONE_TURN);
     let claude = room.claude.to_str().unwrap().to_owned();
-    let mut said = Vec::new();
+    let mut output = Vec::new();
     for arguments in [["socket", "--claude", &claude], ["stdio", "--claude", &claude]] {
-        let Some(told) = said_in_namespace(&room, "", None, &arguments).await else {
+        let Some(received) = output_in_namespace(&room, "", None, &arguments).await else {
             return common::skipped("no user namespace can be made here");
         };
-        said.push(format!("{}: {told}", arguments[0]));
+        output.push(format!("{}: {received}", arguments[0]));
     }
-    insta::assert_snapshot!(said.join("\n"), @"
+    insta::assert_snapshot!(output.join("\n"), @"
     socket: watari: this user namespace does not map the user of this process: the system shows every unmapped user as 65534, so that files and clients of other users look like this user's; start watari as a mapped user, for example with `unshare --user --map-root-user`
     exit Some(1)
     stdio: watari: this user namespace does not map the user of this process: the system shows every unmapped user as 65534, so that files and clients of other users look like this user's; start watari as a mapped user, for example with `unshare --user --map-root-user`

@@ -17,10 +17,10 @@ fn seeds() -> u64 {
     if std::env::var_os("CI").is_some_and(|ci| ci == "true") { 1000 } else { 100 }
 }
 
-/// How many are played at once.
+/// How many are played at the same time.
 const AT_ONCE: u64 = 4;
 
-/// A conversation of chance: how many prompts it has, and what the CLI plays.
+/// A random conversation: its number of prompts, and the script of the CLI.
 fn conversation(seed: u64) -> (usize, String) {
     let mut dice = Dice::new(seed);
     let prompts = 1 + dice.below(3);
@@ -58,7 +58,7 @@ async fn play(seed: u64) {
 }
 
 #[tokio::test]
-async fn a_client_that_is_cut_off_and_comes_back_knows_the_same() {
+async fn a_client_that_is_cut_off_and_reconnects_has_the_same_events() {
     let mut playing = tokio::task::JoinSet::new();
     for seed in 0..seeds() {
         if seed >= AT_ONCE {

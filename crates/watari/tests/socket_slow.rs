@@ -15,10 +15,10 @@ use host::{Room, of_type};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::{Value, json};
 
-/// After so long a client that takes nothing may be let go.
+/// A client that reads nothing for this long may be disconnected.
 const SLOW_AFTER: Duration = Duration::from_secs(10);
 
-/// When it must have been at the latest.
+/// After this long it must be disconnected.
 const LET_GO_WITHIN: Duration = Duration::from_secs(20);
 
 const HELLO: &str = "{\"type\":\"hello\",\"protocol\":[1],\"since\":0}\n";
@@ -61,7 +61,7 @@ fn is_whole(lines: &[Value], blocks: usize) {
 }
 
 #[tokio::test]
-async fn a_client_that_never_reads_slows_nobody_and_is_let_go_when_it_costs_too_much() {
+async fn a_client_that_never_reads_slows_no_other_and_is_disconnected_when_it_costs_too_much() {
     let blocks = 60;
     let room = Room::fake(&script(blocks));
     let host = room.host(&[]).await;
@@ -72,9 +72,9 @@ async fn a_client_that_never_reads_slows_nobody_and_is_let_go_when_it_costs_too_
     let stuck_socket = UnixStream::connect(&host.socket).unwrap();
     let began = Instant::now();
     reader.send(json!({"type": "prompt", "id": "1", "content": "a long story"})).await;
-    // Far more than all buffers hold: if anybody waited for the stuck ones, this would never end.
-    let (told, received) = tokio::join!(reader.until("became_idle"), socket.until("done"));
-    is_whole(&told, blocks);
+    // Far more than all buffers hold: if the host waited for the clients that do not read, this would never end.
+    let (delivered, received) = tokio::join!(reader.until("became_idle"), socket.until("done"));
+    is_whole(&delivered, blocks);
     assert_eq!(host::text_of(&received).len(), blocks * 100_000);
 
     for stuck in [&stuck_native, &stuck_socket] {
@@ -92,14 +92,14 @@ async fn a_client_that_never_reads_slows_nobody_and_is_let_go_when_it_costs_too_
 }
 
 #[tokio::test]
-async fn a_client_that_never_reads_and_costs_little_is_waited_for_and_then_gets_everything() {
+async fn a_client_that_pauses_and_costs_little_stays_and_receives_everything() {
     let blocks = 6;
     let room = Room::fake(&script(blocks));
     let host = room.host(&[]).await;
     let (mut reader, _) = host.native_since(json!(0)).await;
     let stuck = stuck(&host.native_path());
     reader.send(json!({"type": "prompt", "id": "1", "content": "a story"})).await;
-    let told = reader.until("became_idle").await;
+    let delivered = reader.until("became_idle").await;
     assert!(!hung_up(&stuck, SLOW_AFTER + Duration::from_secs(2)).await, "{}", room.log());
     let late = tokio::task::spawn_blocking(move || {
         let lines = BufReader::new(stuck).lines().map(|line| serde_json::from_str(&line.unwrap()).unwrap());
@@ -113,13 +113,13 @@ async fn a_client_that_never_reads_and_costs_little_is_waited_for_and_then_gets_
         seen
     });
     let late = late.await.unwrap();
-    is_whole(&told, blocks);
+    is_whole(&delivered, blocks);
     is_whole(&late, blocks);
     host.stop().await;
 }
 
 /// Waits, without reading, until something is there to be read.
-async fn is_told_something(stream: &UnixStream) {
+async fn receives_something(stream: &UnixStream) {
     let stream = stream.try_clone().unwrap();
     let waiting = move || {
         let limit = Timespec::try_from(LET_GO_WITHIN).unwrap();
@@ -136,17 +136,17 @@ async fn write_only(stream: &UnixStream, text: String) -> std::io::Result<()> {
 }
 
 #[tokio::test]
-async fn a_long_line_of_a_client_and_a_long_event_for_it_pass_each_other() {
+async fn a_long_line_of_a_client_and_a_long_event_for_it_do_not_deadlock() {
     let room = Room::fake("prompt\ntext One\nresult\nprompt\ntext Two\nresult\n");
     let host = room.host(&[]).await;
     let client = UnixStream::connect(host.native_path()).unwrap();
-    // Each comes back as an event, which is too long for the buffers between us and too short to let the client go.
+    // Each comes back as an event, which is too long for the buffers and too short to disconnect the client.
     let prompt = |id: &str| format!("{}\n", json!({"type": "prompt", "id": id, "content": id.repeat(3_000_000)}));
     write_only(&client, HELLO.replace('0', "null")).await.unwrap();
     let mut lines = BufReader::new(client.try_clone().unwrap()).lines();
     assert!(lines.next().unwrap().unwrap().contains("hello"));
     write_only(&client, prompt("1")).await.unwrap();
-    is_told_something(&client).await;
+    receives_something(&client).await;
     write_only(&client, prompt("2")).await.unwrap();
     let became_idle = tokio::task::spawn_blocking(move || {
         let lines = lines.map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
@@ -157,7 +157,7 @@ async fn a_long_line_of_a_client_and_a_long_event_for_it_pass_each_other() {
 }
 
 #[tokio::test]
-async fn a_client_that_reads_no_reply_to_its_own_lines_is_read_no_more_and_let_go() {
+async fn a_client_that_reads_no_replies_to_its_lines_is_disconnected() {
     let room = Room::fake("prompt\ntext One\nresult\n");
     let host = room.host(&[]).await;
     let client = UnixStream::connect(host.native_path()).unwrap();

@@ -46,7 +46,7 @@ struct Seen {
     bytes: AtomicU64,
 }
 
-/// Asks again and again, and answers what is asked. It looks at lines only as far as it must, because it reads many.
+/// Sends prompts again and again, and answers asks. It parses lines only as far as necessary, because it reads many.
 async fn drive(path: PathBuf, is_over: Arc<AtomicBool>, seen: Arc<Seen>) {
     let (read, mut write) = UnixStream::connect(&path).await.unwrap().into_split();
     let mut lines = BufReader::new(read).lines();
@@ -65,7 +65,7 @@ async fn drive(path: PathBuf, is_over: Arc<AtomicBool>, seen: Arc<Seen>) {
     }
 }
 
-/// Comes, reads for a while and goes in the middle of anything, again and again.
+/// Connects, reads for a while and disconnects at any moment, again and again.
 async fn wander(path: PathBuf, mut dice: Dice, is_over: Arc<AtomicBool>, seen: Arc<Seen>) {
     while !is_over.load(Ordering::Relaxed) {
         let mut stream = UnixStream::connect(&path).await.unwrap();
@@ -79,7 +79,7 @@ async fn wander(path: PathBuf, mut dice: Dice, is_over: Arc<AtomicBool>, seen: A
         let mut chunk = [0; 4096];
         while left > 0 && !is_over.load(Ordering::Relaxed) {
             let Ok(read) = tokio::time::timeout(Duration::from_secs(5), stream.read(&mut chunk)).await else {
-                // Nobody asks any more, so nothing more comes.
+                // No client sends prompts any more, so no event follows.
                 assert!(is_over.load(Ordering::Relaxed), "a session is silent");
                 return;
             };
@@ -105,7 +105,7 @@ fn held_by(hosts: &[Host]) -> (u64, usize) {
 
 #[tokio::test]
 #[ignore = "takes a minute, or as long as WATARI_SOAK_SECONDS says"]
-async fn nothing_grows_and_nothing_is_left() {
+async fn no_resource_grows_and_no_process_is_left() {
     let rooms: Vec<Room> = (0..SESSIONS).map(|_| Room::fake(SCRIPT)).collect();
     let mut hosts = Vec::new();
     for room in &rooms {
@@ -136,7 +136,7 @@ async fn nothing_grows_and_nothing_is_left() {
     println!("{turns} turns, {connections} connections, {bytes} bytes; memory {warm} and then {memory}");
     assert!(turns > SESSIONS as u64 && connections > SESSIONS as u64 * CLIENTS_EACH, "it was hardly a soak");
     assert!(memory as f64 <= warm as f64 * GROWTH_MAX, "memory has grown from {warm} to {memory}");
-    // Every client is gone, and so are its descriptors, as soon as the hosts have noticed.
+    // Every client has disconnected; its descriptors are closed as soon as the hosts have noticed.
     let limit = Instant::now() + Duration::from_secs(5);
     while held_by(&hosts).1 > files_before {
         assert!(Instant::now() < limit, "{} files were open, and now {}", files_before, held_by(&hosts).1);

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 /// A CLI that stops before it has answered anything, and then has turns.
 const STOPPED: &str = "stop\nprompt\ntext One\nresult\nprompt\ntext Two\nresult\n";
 
-/// How long an end may take that waits for nobody: half a second for the CLI, and room for a busy machine.
+/// How long an end without waiting may take: half a second for the CLI, and a margin for a busy machine.
 const AT_ONCE: Duration = Duration::from_secs(3);
 
 /// A host whose CLI does not get ready.
@@ -42,7 +42,7 @@ async fn starting_again(room: &Room) -> (Host, Client) {
 }
 
 /// The host ends by what was done last.
-async fn ends_at_once(room: &Room, mut host: Host) {
+async fn ends_immediately(room: &Room, mut host: Host) {
     let begun = Instant::now();
     assert_eq!(host.end().await, (Some(0), String::new()));
     assert!(begun.elapsed() < AT_ONCE, "{:?}", begun.elapsed());
@@ -51,44 +51,44 @@ async fn ends_at_once(room: &Room, mut host: Host) {
 }
 
 #[tokio::test]
-async fn a_close_while_the_cli_starts_ends_the_session_at_once_also_behind_messages() {
+async fn a_close_while_the_cli_starts_ends_the_session_immediately_even_after_messages() {
     let room = Room::fake(STOPPED);
     let (host, mut client) = starting(&room).await;
     client.say("one").await;
     client.say("two").await;
     client.send(json!({"type": "close"})).await;
-    ends_at_once(&room, host).await;
+    ends_immediately(&room, host).await;
 }
 
 #[tokio::test]
-async fn a_close_while_the_cli_is_started_again_ends_the_session_at_once() {
+async fn a_close_while_the_cli_restarts_ends_the_session_immediately() {
     let room = Room::fake(STOPPED);
     let (host, mut client) = starting_again(&room).await;
     client.send(json!({"type": "close"})).await;
     let seen = client.rest().await;
     // The message that it was started for has an end too.
     assert!(seen.iter().any(|line| line["id"] == "again"), "{seen:#?}");
-    ends_at_once(&room, host).await;
+    ends_immediately(&room, host).await;
 }
 
 #[tokio::test]
-async fn an_abort_of_the_session_while_the_cli_starts_ends_it_at_once() {
+async fn a_native_abort_while_the_cli_starts_ends_the_session_immediately() {
     let room = Room::fake(STOPPED);
     let (host, _client) = starting(&room).await;
     let (mut native, _) = host.native_since(Value::Null).await;
     native.send(json!({"type": "abort", "id": "a"})).await;
-    ends_at_once(&room, host).await;
+    ends_immediately(&room, host).await;
 }
 
 #[tokio::test]
-async fn one_signal_while_the_cli_starts_ends_the_session_at_once() {
+async fn one_signal_while_the_cli_starts_ends_the_session_immediately() {
     let room = Room::fake(STOPPED);
     let (host, _client) = starting(&room).await;
     host.signal(Signal::TERM);
-    ends_at_once(&room, host).await;
+    ends_immediately(&room, host).await;
 }
 
-/// The message that would run first is the one to stop, as it is when it runs; the next one runs.
+/// The interrupt drops the message that would run first, as it would interrupt it during its turn. The next one runs.
 #[tokio::test]
 async fn an_interrupt_while_the_cli_starts_drops_the_message_that_would_run_first() {
     let room = Room::fake(STOPPED);
@@ -110,7 +110,7 @@ async fn an_interrupt_while_the_cli_starts_drops_the_message_that_would_run_firs
 }
 
 #[tokio::test]
-async fn an_interrupt_while_the_cli_is_started_again_drops_the_message_it_is_started_for() {
+async fn an_interrupt_while_the_cli_restarts_drops_the_message_that_restarted_it() {
     let room = Room::fake(STOPPED);
     let (host, mut client) = starting_again(&room).await;
     client.send(json!({"type": "abort", "id": "stop"})).await;
@@ -128,7 +128,7 @@ async fn an_interrupt_while_the_cli_is_started_again_drops_the_message_it_is_sta
 }
 
 #[tokio::test]
-async fn a_host_in_the_background_ends_when_its_starter_is_killed_before_it_is_ready() {
+async fn a_background_host_ends_if_its_starter_is_killed_before_it_is_ready() {
     let room = Room::fake(STOPPED);
     let mut starter = room.command(&["--detach"]).spawn().unwrap();
     // The host is the starter's child, and its CLI does not get ready.

@@ -38,7 +38,7 @@ const LONG_BYTES: usize = 5000 * 20;
 /// A room whose session files are on a small disk.
 struct SmallDisk {
     room: Room,
-    /// Has the disk, until it ends.
+    /// The process that holds the mount until it exits.
     holder: Child,
 }
 
@@ -55,8 +55,8 @@ impl SmallDisk {
         holder.args(["-m", "sh", "-c", &format!("{mount} && echo mounted && exec cat")]).env("HOME", "/");
         holder.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
         let mut holder = holder.spawn().ok()?;
-        let said = BufReader::new(holder.stdout.as_mut().unwrap()).lines().next_line().await.unwrap();
-        if said.is_none() {
+        let output = BufReader::new(holder.stdout.as_mut().unwrap()).lines().next_line().await.unwrap();
+        if output.is_none() {
             println!("skipped: a small disk cannot be mounted here");
             return None;
         }
@@ -65,7 +65,7 @@ impl SmallDisk {
         Some(SmallDisk { room, holder })
     }
 
-    /// A host whose disk it is.
+    /// A host that uses this disk.
     fn start(&self, flags: &[&str]) -> Child {
         let outside = self.room.command(flags);
         let outside = outside.as_std();
@@ -89,7 +89,7 @@ impl SmallDisk {
         }
     }
 
-    /// A path on the disk, as it is seen from outside.
+    /// A path on the disk, as seen from outside the namespace.
     fn path(&self, name: &str) -> PathBuf {
         let state = self.room.sandbox.root().join("state");
         PathBuf::from(format!("/proc/{}/root{}/{name}", self.holder.id().unwrap(), state.display()))
@@ -106,12 +106,12 @@ impl SmallDisk {
         self.room.sandbox.root().join("state/watari/sessions").join(session.file_name().unwrap())
     }
 
-    /// Takes room, so that there is some to make.
+    /// Fills a part of the disk, which can be freed later.
     fn fill(&self) {
         fs::write(self.path("ballast"), vec![b'x'; 150 * 1024]).unwrap();
     }
 
-    /// Takes all the room there is.
+    /// Fills the disk.
     fn fill_up(&self) {
         let mut more = fs::File::create(self.path("more")).unwrap();
         while more.write_all(&[b'x'; 512]).is_ok() {}
@@ -150,7 +150,7 @@ impl SmallHost {
         client
     }
 
-    /// Tells it to end; its exit code and what it says.
+    /// Ends the host with a signal; returns its exit code and its standard error.
     async fn stop(mut self) -> (Option<i32>, String) {
         kill_process(Pid::from_raw(self.child.id().unwrap().cast_signed()).unwrap(), Signal::TERM).unwrap();
         end_of(&mut self.child).await
@@ -181,7 +181,7 @@ async fn answer(client: &mut Client, name: &str, mut command: Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_turn_on_a_full_disk_waits_and_is_whole_when_there_is_room_again() {
+async fn a_turn_on_a_full_disk_waits_and_is_complete_when_there_is_space_again() {
     let Some(disk) = SmallDisk::new(SCRIPT).await else { return };
     let host = disk.host(&[]).await;
     let (mut native, mut socket) = (host.native(json!(0)).await, host.client().await);
@@ -189,8 +189,8 @@ async fn a_turn_on_a_full_disk_waits_and_is_whole_when_there_is_room_again() {
     disk.fill();
     socket.say("go").await;
 
-    let mut told = native.until("storage_failed").await;
-    let full = told.last().unwrap().clone();
+    let mut delivered = native.until("storage_failed").await;
+    let full = delivered.last().unwrap().clone();
     assert!(full["after"].is_string() && full["seq"].is_null(), "{full}");
     let why = full["message"].as_str().unwrap();
     assert!(why.starts_with("no space left for the log ") && why.contains("free some space"), "{why}");
@@ -200,7 +200,7 @@ async fn a_turn_on_a_full_disk_waits_and_is_whole_when_there_is_room_again() {
     let mut late = host.client().await;
     assert_eq!(late.until("error").await.last().unwrap()["message"], why);
 
-    let ask = of_type(&told, "ask_opened")[0]["ask"].clone();
+    let ask = of_type(&delivered, "ask_opened")[0]["ask"].clone();
     let allow = json!({"type": "answer", "ask": ask, "answer": {"type": "allow"}});
     for (name, command) in [("prompt", json!({"type": "prompt", "content": "more"})), ("allow", allow.clone())] {
         let refused = answer(&mut giver, name, command).await;
@@ -209,31 +209,31 @@ async fn a_turn_on_a_full_disk_waits_and_is_whole_when_there_is_room_again() {
     }
     let interrupted = answer(&mut giver, "interrupt", json!({"type": "interrupt"})).await;
     assert_eq!(interrupted["type"], "accepted", "{interrupted}");
-    // Nothing was told that is not stored.
-    assert_eq!(of_type(&told, "block_finished").len(), of_type(&disk.events(), "block_finished").len());
+    // Every event that a client received is stored.
+    assert_eq!(of_type(&delivered, "block_finished").len(), of_type(&disk.events(), "block_finished").len());
 
     // The host retries in vain, without informing the clients.
     tokio::time::sleep(TRIED_EVERY + TRIED_EVERY / 2).await;
     disk.make_room();
     let made_room = Instant::now();
-    told.extend(native.until("storage_recovered").await);
+    delivered.extend(native.until("storage_recovered").await);
     assert!(made_room.elapsed() < NOTICED_WITHIN, "{:?}", made_room.elapsed());
-    assert!(told.last().unwrap()["after"].is_string(), "{:?}", told.last());
-    // One that was refused can be given again.
+    assert!(delivered.last().unwrap()["after"].is_string(), "{:?}", delivered.last());
+    // A refused command can be sent again.
     let allowed = answer(&mut giver, "allow", allow).await;
     assert_eq!(allowed["type"], "accepted", "{allowed}");
-    told.extend(native.until("became_idle").await);
+    delivered.extend(native.until("became_idle").await);
     received.extend(socket.until("done").await);
 
     let events = disk.events();
     is_whole(&events);
-    let numbered: Vec<Value> = told.iter().filter(|line| line["seq"].is_string()).cloned().collect();
+    let numbered: Vec<Value> = delivered.iter().filter(|line| line["seq"].is_string()).cloned().collect();
     assert_eq!(numbered, events);
     let text: String = (0..5000).map(|number| format!("{number:019} ")).collect();
     assert_eq!(text.len(), LONG_BYTES);
     assert_eq!(finished_texts(&events), ["Let me see", &text, "Done"]);
     assert_eq!(text_of(&received), format!("Let me see{text}Done"));
-    // Who comes back gets the same from the file.
+    // A client that reconnects receives the same from the file.
     let mut again = host.native(json!(0)).await.until("became_idle").await;
     again.retain(|line| line["seq"].is_string());
     assert_eq!(again, events);
@@ -241,7 +241,7 @@ async fn a_turn_on_a_full_disk_waits_and_is_whole_when_there_is_room_again() {
 }
 
 #[tokio::test]
-async fn a_host_on_a_full_disk_can_be_ended_and_the_next_one_says_what_was_lost() {
+async fn a_host_on_a_full_disk_can_be_ended_and_the_next_host_reports_lost_events() {
     let Some(disk) = SmallDisk::new(SCRIPT).await else { return };
     let host = disk.host(&[]).await;
     let mut socket = host.client().await;
@@ -252,9 +252,9 @@ async fn a_host_on_a_full_disk_can_be_ended_and_the_next_one_says_what_was_lost(
     let id = serde_json::from_slice::<Value>(&id).unwrap()["session_id"].as_str().unwrap().to_owned();
     disk.fill_up();
     let (code, stderr) = host.stop().await;
-    let said = stderr.replace(disk.session_inside().to_str().unwrap(), "SESSION");
+    let output = stderr.replace(disk.session_inside().to_str().unwrap(), "SESSION");
     // It could not note its end, which is not as it should be.
-    insta::assert_snapshot!(format!("{said}exit {}", code.unwrap()), @"
+    insta::assert_snapshot!(format!("{output}exit {}", code.unwrap()), @"
     watari: some events could not be stored: no space left for the log SESSION/events.jsonl: No space left on device (os error 28)
     exit 1
     ");
@@ -289,10 +289,10 @@ async fn a_host_on_a_full_disk_can_be_ended_and_the_next_one_says_what_was_lost(
 }
 
 #[tokio::test]
-async fn a_host_that_cannot_even_write_its_log_and_has_nobody_to_complain_to_goes_on() {
+async fn a_host_that_cannot_write_its_own_log_continues() {
     let Some(disk) = SmallDisk::new("prompt\ntext Good morning\nresult\n").await else { return };
     let mut host = disk.host(&[]).await;
-    // Whoever started it is gone.
+    // The process that started it has exited.
     drop(host.child.stderr.take());
     disk.fill_up();
     // Each is a line in the log, for which there soon is no room.
@@ -307,7 +307,7 @@ async fn a_host_that_cannot_even_write_its_log_and_has_nobody_to_complain_to_goe
 }
 
 #[tokio::test]
-async fn a_limit_for_the_size_of_files_is_a_full_disk_and_not_the_end_of_the_host() {
+async fn a_file_size_limit_counts_as_a_full_disk_and_does_not_end_the_host() {
     let room = Room::fake("repeat 20\nprompt\ntext Hello\nresult\nend\n");
     let mut command = tokio::process::Command::new("sh");
     // In blocks of 512 bytes, or of 1024.
@@ -331,7 +331,7 @@ async fn a_limit_for_the_size_of_files_is_a_full_disk_and_not_the_end_of_the_hos
 
 /// What a client wants reaches the CLI only after it is stored: a host that is killed in between has neither.
 #[tokio::test]
-async fn what_cannot_be_stored_does_not_reach_the_cli_and_does_when_there_is_room() {
+async fn a_command_reaches_the_cli_only_if_it_can_be_stored() {
     let Some(disk) = SmallDisk::new("prompt\nask t1 Bash {\"command\":\"ls\"}\nresult\nprompt\nresult\n").await else {
         return;
     };
@@ -345,7 +345,8 @@ async fn what_cannot_be_stored_does_not_reach_the_cli_and_does_when_there_is_roo
     let answer = json!({"type": "allow", "input": {"command": command}});
     client.send(json!({"type": "answer", "id": "2", "ask": asked["ask"], "answer": answer})).await;
     client.until("storage_failed").await;
-    let reached = |room: &Room| room.told_to_cli().iter().filter(|line| line["type"] == "control_response").count();
+    let reached =
+        |room: &Room| room.lines_sent_to_cli().iter().filter(|line| line["type"] == "control_response").count();
     assert_eq!(reached(&disk.room), 0);
     disk.make_room();
     // Now it is stored, and then the CLI has it, and the client knows.
@@ -358,7 +359,7 @@ async fn what_cannot_be_stored_does_not_reach_the_cli_and_does_when_there_is_roo
 
 /// No command was acknowledged yet, and the waiting process sees neither the socket nor the log.
 #[tokio::test]
-async fn a_start_in_the_background_that_cannot_be_stored_ends_and_says_why() {
+async fn a_background_start_that_cannot_be_stored_ends_with_the_reason() {
     // More than what is left of the last page of the file, before the CLI is ready.
     let long = "x".repeat(8000);
     let script = format!("stop\nemit {{\"type\":\"novelty\",\"text\":\"{long}\"}}\nprompt\nresult\n");
@@ -369,8 +370,8 @@ async fn a_start_in_the_background_that_cannot_be_stored_ends_and_says_why() {
     disk.fill_up();
     common::signal_cli_of(host, Signal::CONT);
     let (code, stderr) = end_of(&mut starter).await;
-    let said = stderr.replace(disk.session_inside().to_str().unwrap(), "SESSION");
-    insta::assert_snapshot!(format!("{said}exit {code:?}"), @"
+    let output = stderr.replace(disk.session_inside().to_str().unwrap(), "SESSION");
+    insta::assert_snapshot!(format!("{output}exit {code:?}"), @"
     watari: the session was not started, because its events cannot be stored: no space left for the log SESSION/events.jsonl: No space left on device (os error 28); fix that and start it again
     exit Some(1)
     ");

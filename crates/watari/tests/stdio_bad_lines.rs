@@ -21,7 +21,7 @@ const ABORT: &[u8] = b"{\"type\":\"abort\"}";
 
 /// Writes lines to a `watari stdio` that has no session, then `abort`; returns the replies.
 /// There is no CLI where it looks, so one that were started could only fail.
-async fn told_of(lines: &[Vec<u8>]) -> Vec<Value> {
+async fn replies_to(lines: &[Vec<u8>]) -> Vec<Value> {
     let mut child = Command::new(env!("CARGO_BIN_EXE_watari"))
         .args(["stdio", "--claude", "/nowhere/claude"])
         .stdin(Stdio::piped())
@@ -43,9 +43,9 @@ async fn told_of(lines: &[Vec<u8>]) -> Vec<Value> {
     let (_open, output) = tokio::time::timeout(WITHIN, talk).await.unwrap();
     let output = output.unwrap();
     assert_eq!(output.status.code(), Some(0));
-    let mut told = output.stdout.strip_suffix(b"\n").unwrap().split(|byte| *byte == b'\n');
-    assert_eq!(told.next(), Some(b"{\"type\":\"ready\"}".as_slice()));
-    told.map(|line| serde_json::from_slice(line).unwrap()).collect()
+    let mut received = output.stdout.strip_suffix(b"\n").unwrap().split(|byte| *byte == b'\n');
+    assert_eq!(received.next(), Some(b"{\"type\":\"ready\"}".as_slice()));
+    received.map(|line| serde_json::from_slice(line).unwrap()).collect()
 }
 
 /// Whether something is an error line of the document that does not end the session.
@@ -59,9 +59,9 @@ fn is_small_error(line: &Value) -> bool {
 /// Every line except blank ones gets one error, and nothing else is sent.
 async fn each_gets_one_error(lines: &[Vec<u8>]) {
     let bad = lines.iter().filter(|line| !line.trim_ascii().is_empty()).count();
-    let told = told_of(lines).await;
-    assert!(told.iter().all(is_small_error), "{told:#?}");
-    assert_eq!(told.len(), bad, "{told:#?}");
+    let received = replies_to(lines).await;
+    assert!(received.iter().all(is_small_error), "{received:#?}");
+    assert_eq!(received.len(), bad, "{received:#?}");
 }
 
 /// Messages that would be understood, each with everything it can have.
@@ -213,9 +213,9 @@ async fn a_line_over_the_limit_gets_one_error_and_one_below_it_is_read() {
     };
     let deep = vec![b'['; 63 * MIB];
     let lines = [message(65 * MIB), vec![b'['; 65 * MIB], message(63 * MIB), deep, b"short".to_vec()];
-    let told = told_of(&lines).await;
-    assert!(told.iter().all(is_small_error), "{told:#?}");
+    let received = replies_to(&lines).await;
+    assert!(received.iter().all(is_small_error), "{received:#?}");
     let is_early: Vec<bool> =
-        told.iter().map(|line| line["message"].as_str().unwrap().contains("send start first")).collect();
-    assert_eq!(is_early, [false, false, true, false, false], "{told:#?}");
+        received.iter().map(|line| line["message"].as_str().unwrap().contains("send start first")).collect();
+    assert_eq!(is_early, [false, false, true, false, false], "{received:#?}");
 }

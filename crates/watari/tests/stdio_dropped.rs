@@ -60,12 +60,12 @@ impl Talk {
     }
 
     /// As many of these lines as there are wanted.
-    async fn told<const COUNT: usize>(&mut self) -> String {
-        let mut told = Vec::new();
-        while told.len() < COUNT {
-            told.push(self.next().await.unwrap());
+    async fn received<const COUNT: usize>(&mut self) -> String {
+        let mut received = Vec::new();
+        while received.len() < COUNT {
+            received.push(self.next().await.unwrap());
         }
-        told.join("\n")
+        received.join("\n")
     }
 }
 
@@ -73,13 +73,13 @@ impl Talk {
 const TWO_TURNS: &str = "prompt\ntext Once upon a time\nwait interrupt\nprompt\ntext Good morning\nresult\n";
 
 #[tokio::test]
-async fn messages_that_an_interrupt_takes_back_are_told_one_by_one() {
+async fn messages_that_an_interrupt_cancels_are_reported_one_by_one() {
     let room = Room::new(TWO_TURNS);
     let mut talk = Talk::begin(&room);
     talk.say(&[start(), user_message(), user_message()].concat()).await;
     talk.receive("assistant_message").await;
     talk.say(&[INTERRUPT_ALL.to_owned(), user_message()].concat()).await;
-    insta::assert_snapshot!(talk.told::<4>().await, @r#"
+    insta::assert_snapshot!(talk.received::<4>().await, @r#"
     {"reason":"cancelled","type":"message_dropped"}
     {"reason":"cancelled","type":"message_dropped"}
     turn_result error_during_execution
@@ -90,11 +90,11 @@ async fn messages_that_an_interrupt_takes_back_are_told_one_by_one() {
 }
 
 #[tokio::test]
-async fn a_message_that_the_cli_loses_is_told_and_the_next_has_its_turn() {
+async fn a_message_that_the_cli_loses_is_reported_and_the_next_message_runs() {
     let room = Room::new("prompt\nstate idle\nprompt\ntext Good morning\nresult\n");
     let mut talk = Talk::begin(&room);
     talk.say(&[start(), user_message()].concat()).await;
-    insta::assert_snapshot!(talk.told::<3>().await, @r#"
+    insta::assert_snapshot!(talk.received::<3>().await, @r#"
     {"fatal":false,"message":"the CLI lost a message: it gave no result; send it again","type":"error"}
     {"reason":"lost","type":"message_dropped"}
     turn_result success
@@ -104,7 +104,7 @@ async fn a_message_that_the_cli_loses_is_told_and_the_next_has_its_turn() {
 }
 
 #[tokio::test]
-async fn messages_that_wait_when_the_session_is_aborted_are_not_told() {
+async fn waiting_messages_of_an_aborted_session_are_not_reported() {
     let room = Room::new(TWO_TURNS);
     let mut talk = Talk::begin(&room);
     talk.say(&[start(), user_message(), user_message()].concat()).await;

@@ -19,7 +19,7 @@ use watari_testkit::processes::none_marked_within;
 /// How long a line may take.
 const WITHIN: Duration = Duration::from_secs(30);
 
-/// How long an end may take that waits for nobody: half a second for the CLI, and room for a busy machine.
+/// How long an end without waiting may take: half a second for the CLI, and a margin for a busy machine.
 const AT_ONCE: Duration = Duration::from_secs(3);
 
 /// A session whose CLI is stopped in the middle of a turn.
@@ -52,17 +52,17 @@ impl Stopped {
         Some(serde_json::from_str(&line).unwrap())
     }
 
-    /// What it still says, what it exits with, and how long both took. Nothing of it is left.
+    /// Its last lines, its exit code, and how long both took. Asserts that no process is left.
     async fn end(mut self) -> (String, Option<i32>, Duration) {
         let begun = Instant::now();
-        let mut said = Vec::new();
+        let mut output = Vec::new();
         while let Some(line) = self.line().await {
-            said.push(line.to_string());
+            output.push(line.to_string());
         }
         let status = tokio::time::timeout(WITHIN, self.child.wait()).await.unwrap().unwrap();
         let took = begun.elapsed();
         none_marked_within(self.room.sandbox.root().to_str().unwrap(), Duration::from_secs(1)).await.unwrap();
-        (said.join("\n"), status.code(), took)
+        (output.join("\n"), status.code(), took)
     }
 }
 
@@ -70,8 +70,8 @@ impl Stopped {
 async fn an_interrupt_that_the_cli_does_not_react_to_is_a_fatal_error() {
     let mut session = Stopped::begin(&[]).await;
     session.say("{\"type\":\"interrupt\"}\n").await;
-    let (said, code, took) = session.end().await;
-    insta::assert_snapshot!(said, @r#"{"fatal":true,"message":"Claude Code did not react to an interrupt within 5 s and was terminated","type":"error"}"#);
+    let (output, code, took) = session.end().await;
+    insta::assert_snapshot!(output, @r#"{"fatal":true,"message":"Claude Code did not react to an interrupt within 5 s and was terminated","type":"error"}"#);
     assert_eq!(code, Some(1));
     assert!(took < Duration::from_secs(10), "{took:?}");
 }
@@ -80,8 +80,8 @@ async fn an_interrupt_that_the_cli_does_not_react_to_is_a_fatal_error() {
 async fn an_abort_waits_for_no_cli() {
     let mut session = Stopped::begin(&[]).await;
     session.say("{\"type\":\"abort\"}\n").await;
-    let (said, code, took) = session.end().await;
-    assert_eq!((said.as_str(), code), ("", Some(0)));
+    let (output, code, took) = session.end().await;
+    assert_eq!((output.as_str(), code), ("", Some(0)));
     assert!(took < AT_ONCE, "{took:?}");
 }
 
@@ -90,17 +90,17 @@ async fn a_signal_after_the_end_of_the_input_waits_for_no_cli() {
     let mut session = Stopped::begin(&[]).await;
     session.stdin = None;
     signal_process(session.child.id().unwrap(), Signal::TERM);
-    let (said, code, took) = session.end().await;
-    assert_eq!((said.as_str(), code), ("", Some(0)));
+    let (output, code, took) = session.end().await;
+    assert_eq!((output.as_str(), code), ("", Some(0)));
     assert!(took < AT_ONCE, "{took:?}");
 }
 
 #[tokio::test]
-async fn a_cli_that_stalls_when_no_client_is_left_is_ended() {
+async fn a_cli_that_stalls_after_the_end_of_the_input_is_terminated() {
     let mut session = Stopped::begin(&["--stalled-after", "1"]).await;
     session.stdin = None;
-    let (said, code, _) = session.end().await;
-    insta::assert_snapshot!(without_seconds(&said), @r#"
+    let (output, code, _) = session.end().await;
+    insta::assert_snapshot!(without_seconds(&output), @r#"
     {"fatal":false,"message":"Claude Code stalled: it has written nothing for N s and does not answer; wait, or send interrupt: it ends the turn, and Claude Code if necessary","type":"error"}
     {"fatal":true,"message":"Claude Code did not react to an interrupt within 5 s and was terminated","type":"error"}
     "#);
@@ -108,10 +108,10 @@ async fn a_cli_that_stalls_when_no_client_is_left_is_ended() {
 }
 
 #[tokio::test]
-async fn a_cli_that_stalls_is_a_fatal_error_where_that_is_wanted() {
+async fn a_cli_that_stalls_is_a_fatal_error_with_the_flag() {
     let session = Stopped::begin(&["--stalled-after", "1", "--end-stalled"]).await;
-    let (said, code, _) = session.end().await;
-    insta::assert_snapshot!(without_seconds(&said), @r#"
+    let (output, code, _) = session.end().await;
+    insta::assert_snapshot!(without_seconds(&output), @r#"
     {"fatal":false,"message":"Claude Code stalled: it has written nothing for N s and does not answer; wait, or send interrupt: it ends the turn, and Claude Code if necessary","type":"error"}
     {"fatal":true,"message":"Claude Code stalled: it wrote nothing for N s and was terminated","type":"error"}
     "#);

@@ -14,14 +14,14 @@ use tokio::io::AsyncWriteExt;
 
 const CLOSED: &str = r#"{"permissions":{"disableBypassPermissionsMode":"disable"}}"#;
 
-/// The settings that a CLI is given by `watari stdio` with these flags and this runtime folder.
-async fn given(flags: &[&str], runtime: &str) -> Option<String> {
+/// The settings that `watari stdio` passes to a CLI with these flags and this runtime folder.
+async fn settings_passed(flags: &[&str], runtime: &str) -> Option<String> {
     let room = Room::new("prompt\ntext Hello\nresult\n");
-    let said = room.sandbox.root().join("said");
+    let settings = room.sandbox.root().join("settings");
     let script = format!(
         "for argument; do case $argument in --settings=/*) cat \"${{argument#--settings=}}\" > '{0}';;\n\
          --settings=*) printf %s \"${{argument#--settings=}}\" > '{0}';; esac; done\nexec '{1}' \"$@\"",
-        said.display(),
+        settings.display(),
         room.claude.display(),
     );
     let claude = common::program(&room.sandbox.root().join("looking"), &script);
@@ -32,15 +32,15 @@ async fn given(flags: &[&str], runtime: &str) -> Option<String> {
     // The end of its input ends the session after the turn.
     child.stdin.take().unwrap().write_all(start().as_bytes()).await.unwrap();
     room.ends(child).await;
-    fs::read_to_string(said).ok()
+    fs::read_to_string(settings).ok()
 }
 
 #[tokio::test]
-async fn the_gate_is_closed_in_the_cli_too_even_where_no_private_file_can_be_made() {
+async fn bypass_permissions_is_disabled_in_the_cli_even_without_private_files() {
     let folder = tempfile::tempdir().unwrap();
     let runtime = folder.path().to_str().unwrap();
-    assert_eq!(given(&[], runtime).await.as_deref(), Some(CLOSED));
+    assert_eq!(settings_passed(&[], runtime).await.as_deref(), Some(CLOSED));
     // A runtime folder that cannot be: the session starts all the same.
-    assert_eq!(given(&[], "/dev/null").await.as_deref(), Some(CLOSED));
-    assert_eq!(given(&["--allow-bypass"], runtime).await, None);
+    assert_eq!(settings_passed(&[], "/dev/null").await.as_deref(), Some(CLOSED));
+    assert_eq!(settings_passed(&["--allow-bypass"], runtime).await, None);
 }

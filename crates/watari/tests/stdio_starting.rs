@@ -21,7 +21,7 @@ use watari_testkit::processes::none_marked_within;
 /// How long a line may take.
 const WITHIN: Duration = Duration::from_secs(30);
 
-/// How long an end may take that waits for nobody: half a second for the CLI, and room for a busy machine.
+/// How long an end without waiting may take: half a second for the CLI, and a margin for a busy machine.
 const AT_ONCE: Duration = Duration::from_secs(3);
 
 /// A CLI that stops before it has answered anything, and then has one turn.
@@ -88,32 +88,32 @@ impl Session {
         Some(serde_json::from_str(&line).unwrap())
     }
 
-    /// What it still says, one line each. It ends at once, by itself, and nothing of it is left.
+    /// Its last lines. Asserts that it exits immediately and leaves no process.
     async fn end(mut self) -> String {
         let begun = Instant::now();
-        let mut said = Vec::new();
+        let mut printed = Vec::new();
         while let Some(line) = self.line().await {
-            said.push(line.to_string());
+            printed.push(line.to_string());
         }
         let status = tokio::time::timeout(WITHIN, self.child.wait()).await.unwrap().unwrap();
         assert_eq!(status.code(), Some(0), "{status}");
         assert!(begun.elapsed() < AT_ONCE, "{:?}", begun.elapsed());
-        // Now, not soon: who waits for Watari waits for everything.
+        // Immediately: when Watari has exited, all its processes have.
         none_marked_within(self.room.sandbox.root().to_str().unwrap(), Duration::ZERO).await.unwrap();
         assert_eq!(locks_below(self.room.sandbox.root()), [] as [PathBuf; 0]);
-        said.join("\n")
+        printed.join("\n")
     }
 }
 
 #[tokio::test]
-async fn an_abort_while_the_cli_starts_ends_the_session_at_once() {
+async fn an_abort_while_the_cli_starts_ends_the_session_immediately() {
     let mut session = Session::starting().await;
     session.say("{\"type\":\"abort\"}\n").await;
     assert_eq!(session.end().await, "");
 }
 
 #[tokio::test]
-async fn a_signal_before_start_or_while_the_cli_starts_ends_the_session_at_once() {
+async fn a_signal_before_start_or_while_the_cli_starts_ends_the_session_immediately() {
     for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
         let session = Session::begin(STOPPED).await;
         signal_process(session.child.id().unwrap(), signal);
@@ -124,7 +124,7 @@ async fn a_signal_before_start_or_while_the_cli_starts_ends_the_session_at_once(
     }
 }
 
-/// A session that was given up while it started is over when nothing of it is left, as one that ran.
+/// A session whose start was cancelled ends when no process of it is left, like a session that ran.
 #[tokio::test]
 async fn whatever_ends_a_start_nothing_of_the_session_and_no_lock_is_left_when_watari_has_exited() {
     let resume = json!({"resume": "0f0e0d0c-0b0a-4908-8706-050403020100"});
@@ -137,14 +137,14 @@ async fn whatever_ends_a_start_nothing_of_the_session_and_no_lock_is_left_when_w
         signal_process(session.child.id().unwrap(), Signal::TERM);
         assert_eq!(session.end().await, "", "SIGTERM with {options}");
     }
-    // The client does not listen any more, and there is something to tell it.
+    // The client does not read any more, and there is a line for it.
     let mut session = Session::starting().await;
     session.lines = lines_of(tokio::io::empty());
     session.say("noise\n").await;
     assert_eq!(session.end().await, "");
 }
 
-/// The prompt that would run first is the one to stop, as it is when it runs.
+/// The interrupt drops the prompt that would run first, as it would interrupt it during its turn.
 #[tokio::test]
 async fn an_interrupt_while_the_cli_starts_drops_the_message_that_would_run_first() {
     let mut session = Session::starting().await;
@@ -160,7 +160,7 @@ async fn an_interrupt_while_the_cli_starts_drops_the_message_that_would_run_firs
 }
 
 #[tokio::test]
-async fn an_interrupt_while_the_cli_starts_drops_everything_if_that_is_wanted_and_later_messages_count() {
+async fn an_interrupt_with_cancel_queued_while_the_cli_starts_drops_all_earlier_messages() {
     let mut session = Session::starting().await;
     session.say(&user_message()).await;
     session.say("{\"type\":\"interrupt\",\"cancelQueued\":true}\n").await;
@@ -181,7 +181,7 @@ async fn an_interrupt_while_the_cli_starts_drops_everything_if_that_is_wanted_an
 }
 
 #[tokio::test]
-async fn a_system_without_dev_null_is_named_with_what_to_do() {
+async fn a_missing_dev_null_is_reported_with_the_remedy() {
     let room = Room::new(STOPPED);
     let outside = room.command();
     let outside = outside.as_std();
@@ -200,18 +200,18 @@ async fn a_system_without_dev_null_is_named_with_what_to_do() {
     insta::assert_snapshot!(error["message"].as_str().unwrap(), @"cannot start a process: /dev/null cannot be opened: No such file or directory (os error 2); programs need it as their input or output: mount /dev, or make it with `mknod -m 666 /dev/null c 1 3`");
 }
 
-/// Nothing is wanted of the session any more, so nothing is waited for.
+/// No prompt is left, so the session does not wait for the CLI.
 #[tokio::test]
-async fn a_start_whose_messages_were_all_interrupted_ends_at_once_with_the_input() {
+async fn a_start_without_remaining_messages_ends_immediately_with_the_input() {
     let mut session = Session::starting().await;
     session.say("{\"type\":\"interrupt\"}\n").await;
     session.stdin = None;
     assert_eq!(session.end().await, r#"{"reason":"cancelled","type":"message_dropped"}"#);
 }
 
-/// Such a session can be neither locked nor resumed, and nothing that names it can be told.
+/// Such a session can be neither locked nor resumed, and no line that names it can be sent.
 #[tokio::test]
-async fn a_cli_whose_session_has_no_usable_id_is_a_fatal_error_that_says_so() {
+async fn an_unusable_session_id_of_the_cli_is_a_fatal_error() {
     for id in ["../../x1", "", "my title", &"x".repeat(100_000)] {
         let mut session = Session::begin("prompt\ntext Good evening\nresult\nstall\n").await;
         let options = json!({"env": {"FAKE_CLAUDE_SESSION_ID": id}});

@@ -25,14 +25,14 @@ impl Stub {
         let mut command = Command::new(env!("CARGO_BIN_EXE_watari"));
         let command = command.arg("stub").args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        // It closes its output when it has said everything.
+        // It closes its output when it has printed everything.
         let lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
         let environment = lines.map(|line| line.split_once('=').map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap());
         let environment = environment.collect();
         Stub { child, environment }
     }
 
-    /// Where the stub itself is asked.
+    /// The address for requests to the stub itself.
     fn control(&self, what: &str) -> String {
         let url = &self.environment["WATARI_STUB_URL"];
         format!("{}/{what}", url.strip_prefix(&self.environment["ANTHROPIC_BASE_URL"]).unwrap())
@@ -76,7 +76,7 @@ fn write(folder: &Path, name: &str, text: &str) -> String {
 }
 
 #[test]
-fn it_prints_the_environment_and_answers_by_its_scripts_one_after_the_other() {
+fn it_prints_the_environment_and_answers_from_its_scripts_in_order() {
     let folder = tempfile::tempdir().unwrap();
     let first = write(folder.path(), "first.yaml", "replies: [{text: one}, {text: two}]");
     let second = write(folder.path(), "second.json", r#"{"replies": [{"text": "three"}]}"#);
@@ -84,8 +84,8 @@ fn it_prints_the_environment_and_answers_by_its_scripts_one_after_the_other() {
     let names: Vec<&str> = stub.environment.keys().map(String::as_str).collect();
     insta::assert_snapshot!(names.join(" "), @"ANTHROPIC_API_KEY ANTHROPIC_BASE_URL CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC CLAUDE_CODE_MAX_RETRIES DISABLE_TELEMETRY NO_PROXY WATARI_STUB_URL no_proxy");
     assert_eq!(stub.environment["ANTHROPIC_API_KEY"], "stub");
-    let said: Vec<String> = (0..4).map(|_| stub.model_says()).collect();
-    assert_eq!(said, ["one", "two", "three", "three"]);
+    let printed: Vec<String> = (0..4).map(|_| stub.model_says()).collect();
+    assert_eq!(printed, ["one", "two", "three", "three"]);
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn no_value_of_a_header_or_parameter_is_recorded_unless_it_is_known_to_hold_no_k
 }
 
 #[test]
-fn what_it_was_asked_is_in_the_record_and_over_http_without_keys() {
+fn requests_are_recorded_and_served_over_http_without_keys() {
     let folder = tempfile::tempdir().unwrap();
     let record = folder.path().join("requests.jsonl");
     let stub = Stub::start(&["--record", record.to_str().unwrap()]);
@@ -153,9 +153,9 @@ fn a_script_is_replaced_whole_or_not_at_all() {
 }
 
 #[test]
-fn nobody_else_can_ask_it_anything() {
+fn a_request_without_the_secret_is_refused() {
     let stub = Stub::start(&[]);
-    // Who does not know the secret gets no further than the API.
+    // Without the secret, only the API can be used.
     assert_eq!(stub.ask("PUT", "/stub/script", "", "replies: [{text: evil}]").0, 404);
     assert_eq!(stub.ask("GET", "/stub/0123456789abcdef/requests", "", "").0, 404);
     assert_eq!(stub.model_says(), "Hello!");
@@ -203,13 +203,13 @@ fn it_stops_by_a_signal_or_with_its_input() {
 }
 
 #[test]
-fn each_thing_that_is_wrong_is_said_with_what_to_do() {
+fn each_mistake_is_reported_with_the_remedy() {
     let folder = tempfile::tempdir().unwrap();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
     let run = |arguments: &[&str]| {
         let run = output_of(Command::new(env!("CARGO_BIN_EXE_watari")).arg("stub").args(arguments));
-        run.said(folder.path()).replace(&port, "PORT")
+        run.as_text(folder.path()).replace(&port, "PORT")
     };
     let wrong = write(folder.path(), "wrong.yaml", "replies:\n  - text: fine\n  - txet: wrong\n");
     let both = write(folder.path(), "both.yaml", "replies:\n  - status: 500\n    text: and a text\n");
@@ -264,7 +264,7 @@ fn named_pipe() -> (tempfile::TempDir, std::path::PathBuf) {
 }
 
 #[test]
-fn a_script_can_come_through_a_pipe_whose_writer_comes_later() {
+fn a_script_is_read_from_a_pipe_whose_writer_opens_it_later() {
     let (_folder, path) = named_pipe();
     let writer = {
         let path = path.clone();
@@ -277,18 +277,18 @@ fn a_script_can_come_through_a_pipe_whose_writer_comes_later() {
 }
 
 #[test]
-fn a_script_that_never_comes_through_its_pipe_is_an_error_and_not_an_empty_script() {
+fn a_pipe_without_a_script_is_an_error_and_not_an_empty_script() {
     let (folder, path) = named_pipe();
     let mut command = Command::new(env!("CARGO_BIN_EXE_watari"));
     let run = output_of(command.arg("stub").arg(&path));
-    insta::assert_snapshot!(run.said(folder.path()), @r"
+    insta::assert_snapshot!(run.as_text(folder.path()), @r"
     watari: invalid script: cannot read FOLDER/pipe: nothing came through the pipe for 10s; check the path
     exit Some(2)
     ");
 }
 
 #[test]
-fn a_pipe_as_record_is_refused_at_once_whether_or_not_somebody_reads_it() {
+fn a_pipe_as_record_is_refused_immediately() {
     let (folder, path) = named_pipe();
     for is_read in [false, true] {
         let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::NONBLOCK;
@@ -296,7 +296,7 @@ fn a_pipe_as_record_is_refused_at_once_whether_or_not_somebody_reads_it() {
         let mut command = Command::new(env!("CARGO_BIN_EXE_watari"));
         let run = output_of(command.args(["stub", "--record"]).arg(&path));
         let what = if is_read { "a pipe" } else { "a pipe or a socket" };
-        let said = run.said(folder.path());
-        assert!(said.contains(&format!("it is {what}, not a file")) && run.code == Some(2), "{said}");
+        let printed = run.as_text(folder.path());
+        assert!(printed.contains(&format!("it is {what}, not a file")) && run.code == Some(2), "{printed}");
     }
 }

@@ -32,12 +32,12 @@ fn answers(mut stub: Child) {
     assert!(line.contains('='), "{line:?}");
 }
 
-fn said(folder: &Path, arguments: &[&str]) -> String {
-    output_of(Command::new(WATARI).arg("stub").args(arguments)).said(folder)
+fn output(folder: &Path, arguments: &[&str]) -> String {
+    output_of(Command::new(WATARI).arg("stub").args(arguments)).as_text(folder)
 }
 
 #[test]
-fn a_record_that_the_user_already_has_keeps_its_mode_and_a_new_one_is_closed_to_others() {
+fn an_existing_record_keeps_its_mode_and_a_new_one_is_closed_to_others() {
     let folder = tempfile::tempdir().unwrap();
     for (name, before, after) in [("old", Some(0o644), 0o644), ("shared", Some(0o660), 0o660), ("new", None, 0o600)] {
         let path = folder.path().join(name);
@@ -52,7 +52,7 @@ fn a_record_that_the_user_already_has_keeps_its_mode_and_a_new_one_is_closed_to_
 }
 
 #[test]
-fn what_cannot_be_a_record_is_refused_at_once_and_left_as_it_is() {
+fn a_path_that_cannot_be_a_record_is_refused_immediately_and_left_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     mkfifoat(CWD, path("pipe"), Mode::from(0o600)).unwrap();
@@ -67,8 +67,8 @@ fn what_cannot_be_a_record_is_refused_at_once_and_left_as_it_is() {
     } else {
         common::skipped("only root can make links of another user's");
     }
-    let told: Vec<_> =
-        names.iter().map(|name| said(folder.path(), &["--record", path(name).to_str().unwrap()])).collect();
+    let received: Vec<_> =
+        names.iter().map(|name| output(folder.path(), &["--record", path(name).to_str().unwrap()])).collect();
     assert_eq!(fs::read_to_string(path("precious")).unwrap(), "precious");
     let expected = "\
 watari: cannot write to FOLDER/pipe: it is a pipe or a socket, not a file; give another file
@@ -82,15 +82,15 @@ exit Some(2)
 watari: cannot write to FOLDER/chain: it leads through FOLDER/theirs, a symbolic link of user 65534; choose the file itself; give another file
 exit Some(2)
 ";
-    assert!(expected.starts_with(&told.concat()), "{}", told.concat());
+    assert!(expected.starts_with(&received.concat()), "{}", received.concat());
 }
 
 #[test]
-fn a_script_that_is_no_file_is_named_and_one_without_end_is_not_read_for_ever() {
+fn a_script_that_is_not_a_file_is_named_and_an_endless_one_is_not_read_forever() {
     let folder = tempfile::tempdir().unwrap();
-    let told = [folder.path().to_str().unwrap(), "/dev/zero", "/proc/self/fd/77", "/dev/null/x"]
-        .map(|path| said(folder.path(), &[path]));
-    insta::assert_snapshot!(told.concat(), @"
+    let received = [folder.path().to_str().unwrap(), "/dev/zero", "/proc/self/fd/77", "/dev/null/x"]
+        .map(|path| output(folder.path(), &[path]));
+    insta::assert_snapshot!(received.concat(), @"
     watari: invalid script: cannot read FOLDER: Is a directory (os error 21); check the path
     exit Some(2)
     watari: invalid script: cannot read /dev/zero: it has more than 64 MiB; check the path
@@ -102,7 +102,7 @@ fn a_script_that_is_no_file_is_named_and_one_without_end_is_not_read_for_ever() 
     ");
 }
 
-/// Waits until a stub has opened a pipe. One that does not wait for a writer has closed it at once.
+/// Waits until a stub has opened a pipe. A stub that does not wait for a writer closes it immediately.
 fn waits_for_a_writer(stub: &Child, pipe: &Path) {
     let descriptors = Path::new("/proc").join(stub.id().to_string()).join("fd");
     let is_open = || {
@@ -114,13 +114,13 @@ fn waits_for_a_writer(stub: &Child, pipe: &Path) {
     let begun = Instant::now();
     while !is_open() {
         assert!(begun.elapsed() < Duration::from_secs(10), "the pipe is not waited for");
-        // Nothing tells of it but a look.
+        // No event reports it, so it is polled.
         std::thread::sleep(Duration::from_millis(5));
     }
 }
 
 #[test]
-fn a_script_comes_through_a_pipe_whose_writer_opens_it_later_and_through_the_input() {
+fn a_script_is_read_from_a_late_pipe_and_from_standard_input() {
     let folder = tempfile::tempdir().unwrap();
     let pipe = folder.path().join("pipe");
     mkfifoat(CWD, &pipe, Mode::from(0o600)).unwrap();

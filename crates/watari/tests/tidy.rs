@@ -114,7 +114,7 @@ fn what_the_architecture_and_the_promises_name_exists() {
 }
 
 #[test]
-fn links_in_documents_lead_somewhere() {
+fn links_in_documents_have_a_target() {
     for file in files().into_iter().filter(|path| has_extension(path, "md")) {
         let text = fs::read_to_string(&file).unwrap();
         for link in text.split("](").skip(1).map(|rest| rest.split(')').next().unwrap()) {
@@ -126,7 +126,7 @@ fn links_in_documents_lead_somewhere() {
 }
 
 #[test]
-fn nothing_of_the_machine_it_was_written_on_is_committed() {
+fn no_path_of_a_developer_s_machine_is_committed() {
     // Put together here, so that this file does not hold what it looks for.
     let forbidden = ["/wo|rk/", "/ro|ot/", "registry.npm|js.org", "static.crates|.io", "index.crates|.io"];
     let forbidden = forbidden.map(|word| word.replace('|', ""));
@@ -139,7 +139,7 @@ fn nothing_of_the_machine_it_was_written_on_is_committed() {
 }
 
 #[test]
-fn unsafe_code_stands_in_one_place() {
+fn unsafe_code_is_in_one_place() {
     let block = ["unsafe", " {"].concat();
     let places = rust_files().into_iter().filter(|(_, text)| text.contains(&block)).map(|(path, _)| path);
     assert_eq!(places.collect::<Vec<_>>(), [root().join("crates/sdk/src/inherited.rs")]);

@@ -1,4 +1,4 @@
-//! `agent-socket`: the name of `watari socket` in its document.
+//! `agent-socket`: another name of `watari socket`, after the protocol agent-socket.
 
 #![allow(clippy::print_stderr, reason = "it has no other way to report why it cannot start")]
 
@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
 fn main() -> ExitCode {
-    // The two programs are installed side by side; otherwise the search path finds `watari`.
+    // The two programs are usually installed in the same folder. If they are not, `watari` is searched in PATH.
     let beside = std::env::current_exe().ok().map(|program| program.with_file_name("watari"));
     let watari = beside.filter(|program| program.is_file()).unwrap_or_else(|| "watari".into());
     let error = Command::new(&watari).arg("socket").args(std::env::args_os().skip(1)).exec();

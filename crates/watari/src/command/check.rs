@@ -1,4 +1,4 @@
-//! `watari check`: which parts of the CLI's protocol hold with the installed version.
+//! `watari check`: which parts of the CLI's protocol still work with the installed version.
 
 mod namespace;
 
@@ -18,27 +18,27 @@ use watari_testkit::scenario::{self, CheckError, Cli, Scenario, scenario_schema,
 
 use super::{StopSignals, fail, print};
 
-/// Run the protocol's scenarios against a Claude Code, and report which of them hold.
+/// Run test conversations with a Claude Code, and report which still work as Watari expects.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct Check {
-    /// Path of the Claude Code to check [default: the first one found]
+    /// Path of the Claude Code to check [default: the first `claude` in PATH or in the usual install folders]
     #[arg(long, value_name = "PATH", conflicts_with = "fetch")]
     claude: Option<PathBuf>,
-    /// Check this version, which npm fetches into the cache if necessary: a version, a tag such as latest, or nothing
-    /// for the newest tested version
+    /// Fetch a version with npm, unless it is cached, and check it. VERSION is a number or a tag such as latest
+    /// [default: the newest version that Watari was tested with]
     #[arg(long, value_name = "VERSION", num_args = 0..=1, default_missing_value = PINNED_CLAUDE_VERSION)]
     fetch: Option<WantedVersion>,
-    /// Run only this scenario: a name, a number or a file; can be repeated
+    /// Run only this scenario: a name or a number from the report, or a file; can be repeated
     #[arg(long = "scenario", value_name = "SCENARIO")]
     scenarios: Vec<String>,
-    /// Time limit of a scenario
+    /// Time limit for each scenario
     #[arg(long, value_name = "SECONDS", default_value_t = scenario::SCENARIO_LIMIT.as_secs(), value_parser = clap::value_parser!(u64).range(1..=86_400))]
     limit: u64,
     /// Print the report as JSON
     #[arg(long)]
     json: bool,
-    /// Use this machine's network instead of a namespace that has only a loopback
+    /// Do not cut the CLI off from the network (by default it can reach only the stub, if the system allows that)
     #[arg(long)]
     share_network: bool,
     /// Print the JSON Schema of scenario files and exit
@@ -53,15 +53,19 @@ pub(crate) struct Check {
 }
 
 const AFTER_HELP: &str = "\
-The CLI runs with a stub of the API on the loopback and with its own home and directory. It sees neither your login nor
-your settings. Where the system allows it, it runs in a network namespace that has only a loopback.
+A scenario is one test conversation. The CLI talks to a stub of the API on this machine and has its own home and working
+directory. It sees neither your login nor your settings, and needs no key.
 
-Exit codes: 0 every scenario has its expected result, 1 at least one has not, 2 nothing could be checked.
+Each scenario holds (the CLI behaves as described), changed (the CLI behaves differently) or is gone (the CLI no longer
+has the tool). In some versions, some scenarios are expected to be changed or gone. An untested version is compared with
+the nearest tested one. The report marks each result that is worse than expected with !.
+
+Exit codes: 0 no result is worse than expected, 1 at least one is, 2 nothing could be checked.
 
 Examples:
   watari check
-  watari check --fetch            # the newest tested version
-  watari check --fetch latest     # what did the newest version change?
+  watari check --fetch            # check the newest tested version
+  watari check --fetch latest     # see what the newest version changed
   watari check --claude ./claude --scenario bash_single --json
   watari check --scenario my-scenario.yaml";
 
@@ -213,8 +217,8 @@ fn failure(why: impl ToString) -> CheckFailure {
 /// The shell's conventional exit code for an interrupted program.
 const STOPPED: u8 = 130;
 
-/// How many scenarios run at once. A starting CLI keeps one core busy for half a second; one CLI more than there are
-/// cores keeps all of them busy.
+/// How many scenarios run at the same time. A starting CLI keeps one core busy for half a second; one CLI more than
+/// there are cores keeps all of them busy.
 fn at_once() -> usize {
     std::thread::available_parallelism().map_or(1, NonZero::get).min(7) + 1
 }

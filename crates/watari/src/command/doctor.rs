@@ -25,33 +25,37 @@ use crate::standard_streams::{wait_for_input, write_all};
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct Doctor {
-    /// Path of the Claude Code to check [default: the first one found]
+    /// Path of the Claude Code to check [default: the first `claude` in PATH or in the usual install folders]
     #[arg(long, value_name = "PATH")]
     claude: Option<PathBuf>,
     /// Print one JSON object instead of text
     #[arg(long)]
     json: bool,
-    /// Terminate orphaned processes: those of sessions whose program is dead
+    /// Terminate orphaned processes
     #[arg(long)]
     terminate_orphans: bool,
-    /// Look only for orphans of the program with this process id
+    /// Look only for orphans of the former process PID
     #[arg(long, value_name = "PID")]
     orphans_of: Option<u32>,
 }
 
 const AFTER_HELP: &str = "\
 Checks the Claude Code CLI, its version and its login; the folders for session files and for sockets; the limits for the
-path of a socket and for open files; and orphaned processes, whose session's program is dead.
+path of a socket and for open files; and orphaned processes. An orphan belongs to a session whose process (watari, or a
+program with the SDK) no longer exists. There can be orphans if that process was killed together with its supervisor, or
+had no supervisor.
 
 Exit codes: 0 there is no problem (there may be warnings), 1 there is a problem, 2 the command line is wrong.
 
 With --json:
   findings   [{check, level, found, advice}]: check is cli, version, login, state_folder, runtime_folder,
              locks_folder, private_folder, socket_path, open_files, private_files, lock_files or orphans (a check that
-             does not apply is left out); level is ok, warning or problem; advice is absent if the level is ok
+             does not apply is left out; docs/files.md describes the folders and files); level is ok, warning or
+             problem; advice is absent if the level is ok
   cli        {path, version, oldest_supported, newest_tested, looked}: path and version may be null; looked lists the
              files that are tried, in order
-  orphans    [{pid, command, owners, ended}], or null where the system does not show them
+  orphans    [{pid, command, owners, ended}]: owners lists the process ids of the dead processes that owned its
+             sessions; ended is true if the orphan was terminated. Null if the system does not show orphans
 
 Examples:
   watari doctor

@@ -5,28 +5,28 @@ use std::process::ExitCode;
 use super::print;
 use crate::dialect::{bridge, native, socket};
 
-/// Print the JSON Schema of a dialect's messages, for example to generate code.
+/// Print the JSON Schema of the messages that clients write and read, for example to generate code.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct Schema {
-    /// Dialect whose messages to print
+    /// Dialect: the kind of messages
     dialect: Dialect,
 }
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum Dialect {
-    /// The dialect of `watari stdio`
+    /// The messages of `watari stdio`
     Bridge,
-    /// The dialect of the socket of `watari socket`
+    /// The messages on the socket of `watari socket`
     Socket,
-    /// Watari's own dialect: the events as they are stored, and every command
+    /// The messages on the second socket of `watari socket`: all events as they are stored, and all commands
     Native,
 }
 
 const AFTER_HELP: &str = "\
-The schema uses draft 2020-12 and has one definition per message. to_watari covers everything that a client writes,
-from_watari everything that it reads. A type that both sides write has two definitions, such as hello and
-hello_from_watari.
+The schema uses draft 2020-12 and has one definition per message. The definition to_watari covers all messages that a
+client writes, from_watari all that it reads. A type that exists in both directions has two definitions, such as hello
+and hello_from_watari.
 
 Examples:
   watari schema bridge > bridge.json

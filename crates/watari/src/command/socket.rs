@@ -26,19 +26,20 @@ pub(crate) struct Socket {
     /// Working directory of Claude Code
     #[arg(long, value_name = "DIR", default_value = ".")]
     cwd: PathBuf,
-    /// Path of the socket [default: chosen and printed]
+    /// Path of the socket [default: RUNTIME/KEY.agent.sock, which is printed]
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
-    /// Resume this conversation
+    /// Resume the conversation with this id
     #[arg(long, value_name = "SESSION_ID")]
     resume: Option<SessionId>,
-    /// Path of the Claude Code to start [default: the first one found]
+    /// Path of the Claude Code to start [default: the first `claude` in PATH or in the usual install folders]
     #[arg(long, value_name = "PATH")]
     claude: Option<PathBuf>,
-    /// Model [default: from settings]
+    /// Model [default: from Claude Code's settings]
     #[arg(long)]
     model: Option<String>,
-    /// Permission mode: default, acceptEdits, plan, dontAsk, auto or bypassPermissions [default: from settings]
+    /// Permission mode: default, acceptEdits, plan, dontAsk, auto or bypassPermissions [default: from Claude Code's
+    /// settings]
     #[arg(long, value_name = "MODE")]
     permission_mode: Option<PermissionMode>,
     /// Allow bypassPermissions, the mode that runs everything without asking; only in a sandbox
@@ -50,26 +51,27 @@ pub(crate) struct Socket {
     /// MCP servers: a file, or JSON such as {"mcpServers": {…}}
     #[arg(long, value_name = "FILE|JSON")]
     mcp_config: Option<String>,
-    /// Run nothing that the directory configures: read no settings, start no MCP servers except those of --mcp-config,
-    /// and run no git
+    /// Run nothing that the directory configures: read no settings, start no MCP servers except those of --mcp-config
+    /// and of the clients, and run no git
     #[arg(long)]
     untrusted: bool,
     /// Exit after SECONDS without a connected client, a running turn or background work [default: never]
     #[arg(long, value_name = "SECONDS")]
     idle_exit: Option<u32>,
-    /// Stop the session when its event log reaches this many MiB, until it is resumed with a higher limit (0 = no
-    /// limit)
+    /// When the event log reaches this many MiB, pause the session and refuse messages and answers; to continue, end
+    /// the session and resume it with a higher limit (0 = no limit)
     #[arg(long, value_name = "MIB", default_value_t = 4096)]
     event_log_limit: u32,
     #[command(flatten)]
     stalls: StallOptions,
-    /// Path of the host's log file [default: host.log beside the session's events]
+    /// Path of the host's log file [default: STATE/sessions/KEY/host.log]
     #[arg(long, value_name = "PATH")]
     log: Option<PathBuf>,
     /// Log level: error, warn, info or debug
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     log_level: LevelFilter,
-    /// Run the host in the background: print the session's key when it is ready, and return
+    /// Run in the background: when the session is ready, print its key, and the socket's path on standard error, and
+    /// return
     #[arg(long)]
     detach: bool,
     /// Marks the host that --detach starts
@@ -82,18 +84,19 @@ Several clients can connect at any time. Each first reads
   {\"type\":\"init\",\"session_id\":\"…\"}
 To send a prompt, write {\"type\":\"message\",\"text\":\"What is in this folder?\"}. To answer an approval_request, write
 {\"type\":\"approve\",\"request_id\":\"…\"} or {\"type\":\"deny\",…}; the first answer counts. To replay missed events after
-a reconnect, write {\"type\":\"hello\",\"since\":\"3:17\"}. SIGTERM ends the session; --resume continues it. A second socket
-speaks Watari's own events: see watari schema native.
+a reconnect, write {\"type\":\"hello\",\"since\":\"3:17\"}, where since is the seq of the last line that you have; lines have
+a seq after the first hello. SIGTERM ends the session; --resume continues it.
 
-Events are stored in $XDG_STATE_HOME/watari/sessions/KEY (or ~/.local/state/watari/sessions/KEY), readable only by this
-user.
+KEY is Watari's name of the session. STATE is $XDG_STATE_HOME/watari or ~/.local/state/watari. RUNTIME is
+$XDG_RUNTIME_DIR/watari or STATE/run. Events are stored in STATE/sessions/KEY, readable only by this user. A second
+socket, RUNTIME/KEY.sock, has other messages: see `watari schema native`.
 
 Exit codes: 0 the session was ended, 1 it could not start or failed (standard error says why), 2 the command line is
 wrong.
 
 Examples:
   watari socket --cwd ~/project --socket /tmp/agent-socket-1.sock
-  watari socket --cwd ~/project --detach          # prints the key and returns
+  watari socket --cwd ~/project --detach    # run in the background
   watari socket --cwd ~/project --resume 3447b64d-2090-41fe-b1dc-65114ad62db4";
 
 impl Socket {

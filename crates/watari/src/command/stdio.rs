@@ -11,7 +11,7 @@ use crate::frontend::stdio::{self, Settings};
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct Stdio {
-    /// Path of the Claude Code to start [default: the first one found]
+    /// Path of the Claude Code to start [default: the first `claude` in PATH or in the usual install folders]
     #[arg(long, value_name = "PATH")]
     claude: Option<PathBuf>,
     /// Let the client use bypassPermissions, the mode that runs everything without asking; only in a sandbox
@@ -28,11 +28,11 @@ pub(crate) struct Stdio {
 const AFTER_HELP: &str = "\
 Watari prints {\"type\":\"ready\"} first. The client then sends a line such as
   {\"type\":\"start\",\"prompt\":\"What is in this folder?\",\"options\":{\"cwd\":\"/path\"}}
-and reads the events. When its input ends, Watari finishes what the client asked for and ends the session;
-{\"type\":\"abort\"} ends it at once.
+and reads the events. When the client closes the input, Watari finishes the running turn and the waiting messages and
+ends the session; {\"type\":\"abort\"} ends it immediately.
 
-Exit codes: 0 the client ended the session, 1 the session could not start or failed (the last line says why), 2 the
-command line is wrong.
+Exit codes: 0 the client or a signal ended the session, 1 the session could not start or failed (the last line says
+why), 2 the command line is wrong.
 
 Example:
   echo '{\"type\":\"start\",\"prompt\":\"Say hello\"}' | watari stdio";

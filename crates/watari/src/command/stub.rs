@@ -9,12 +9,12 @@ use watari_testkit::{Script, StubApi, StubOptions};
 use super::{CANNOT, StopSignals, fail, print};
 use crate::standard_streams::Input;
 
-/// Serve a stub of the Anthropic Messages API, to test programs without a key.
+/// Serve a stub of the Anthropic Messages API, to test programs without an API key.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct Stub {
-    /// Scripts with the replies, one per model call; several scripts are played one after the other. Without a script,
-    /// every reply is "Hello!"
+    /// Script with the replies, one per model call; several scripts count as one. The last reply is repeated. Without a
+    /// script, every reply is "Hello!"
     #[arg(value_name = "SCRIPT")]
     scripts: Vec<PathBuf>,
     /// Write every request to this file, one JSON object per line
@@ -50,7 +50,8 @@ any time. The address contains a secret, so that other users of this machine can
 Examples:
   watari stub
   watari stub answers.yaml --record requests.jsonl
-  env $(cat stub.env) claude -p 'Say hello' # stub.env holds what the stub printed";
+  watari stub answers.yaml > stub.env &
+  until [ -s stub.env ]; do sleep 0.1; done; env $(cat stub.env) claude -p 'Say hello'";
 
 impl Stub {
     pub(crate) fn run(self) -> ExitCode {

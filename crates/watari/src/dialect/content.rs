@@ -117,7 +117,7 @@ fn schema_problem(schema: &RawJson) -> Option<&'static str> {
 const TOOL_NAME_MAX: usize = 64 - "mcp__client__".len();
 
 /// The ask that a client names by its number, such as `call_7`.
-pub(crate) fn numbered(before: &str, name: &str) -> Option<AskId> {
+pub(crate) fn parse_ask_name(before: &str, name: &str) -> Option<AskId> {
     let number = name.strip_prefix(before)?;
     let is_number =
         (1..=NUMBER_DIGITS_MAX).contains(&number.len()) && number.bytes().all(|digit| digit.is_ascii_digit());

@@ -1,5 +1,5 @@
-//! Whatever shape a member of a CLI's frame has, every line that a client reads fits the schema of its dialect, and
-//! every ask that is open is shown.
+//! Tests that every line that a client reads matches the schema of its dialect, and that every open ask is sent to
+//! clients, whatever shape a member of a CLI's frame has.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -246,7 +246,7 @@ fn no_shape_of_a_member_of_a_frame_breaks_a_schema_or_hides_an_ask() {
     let streamed: Vec<&String> = texts.iter().filter(|text| is_streamed(text)).collect();
     let mut played = 0;
     for (frame, text) in frames.iter().zip(&texts) {
-        // A part of a message needs the other parts; all other frames stand alone.
+        // A frame of a streamed message needs the other frames of that message; all others are played alone.
         let around = if is_streamed(text) { streamed.clone() } else { vec![text] };
         for variation in variations(frame) {
             let varied = around.iter().map(|other| if *other == text { &variation } else { *other });

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_are_counted_and_brackets_in_strings_are_none() {
+    fn levels_are_counted_without_brackets_in_strings() {
         assert_eq!(check(&nested(LEVELS_MAX - 1), 1, FIELD_BYTES_MAX), Ok(()));
         assert_eq!(check(&nested(LEVELS_MAX), 1, FIELD_BYTES_MAX), Err(Excess::Levels));
         assert_eq!(check(&nested(1_000_000), 1, FIELD_BYTES_MAX), Err(Excess::Levels));

@@ -8,7 +8,7 @@ mod outgoing;
 mod schema;
 
 pub(super) use incoming::since;
-pub(crate) use line::StoredLine;
+pub(crate) use line::ParsedEvent;
 pub(crate) use schema::schema;
 
 use watari_hub::{Attachment, CommandOutcome, Since};
@@ -30,7 +30,7 @@ const HELLO_FIRST: &str =
     "send hello first, such as {\"type\":\"hello\",\"protocol\":[1]}: commands before it are refused";
 
 impl Speaker for Native {
-    fn begins_with(&self) -> Option<Since> {
+    fn attach_on_connect(&self) -> Option<Since> {
         None
     }
 
@@ -38,7 +38,7 @@ impl Speaker for Native {
         read(line, self.has_hello)
     }
 
-    fn reader(&self) -> Reader {
+    fn detached_parser(&self) -> Reader {
         let has_hello = self.has_hello;
         Box::new(move |line| read(line, has_hello))
     }

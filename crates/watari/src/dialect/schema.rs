@@ -72,8 +72,9 @@ impl Messages {
     }
 }
 
-/// One document: a definition for each message by its type, `to_watari` for all messages that a client writes, and
-/// `from_watari` for all that it reads. If both directions have a type, the definition of the latter has that suffix.
+/// One document. It has a definition for each message, named by the message's type, a definition `to_watari` for all
+/// messages that a client writes, and a definition `from_watari` for all that it reads. If a type exists in both
+/// directions, the definition of the message that a client reads is named `TYPE_from_watari`.
 pub(super) fn document(title: &str, description: &str, to_watari: Messages, from_watari: Messages) -> Value {
     let mut definitions = Map::new();
     for (name, messages) in [("to_watari", to_watari), ("from_watari", from_watari)] {

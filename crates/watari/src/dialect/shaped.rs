@@ -1,5 +1,5 @@
-//! Values of the CLI that are passed on unchanged, in fields whose schema promises a shape. The type of the field
-//! guarantees it: it cannot be made of a value of another shape.
+//! Wrappers for raw JSON of the CLI, which is passed on unchanged. The schema says that such a field is an object, or a
+//! text or blocks. The constructors produce only that, so what Watari writes always matches the schema.
 
 use std::borrow::Cow;
 

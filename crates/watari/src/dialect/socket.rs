@@ -1,4 +1,5 @@
-//! The socket dialect, which clients of agent-socket speak: JSON lines over a UNIX socket, several clients at once.
+//! The socket dialect, which clients of agent-socket speak: JSON lines over a UNIX socket, for
+//! several clients.
 //!
 //! Pure: parses a client's lines into commands, and encodes lines of the session's log for the client. Live and
 //! replayed events take the same path.
@@ -26,7 +27,7 @@ pub(crate) struct SocketDialect {
 }
 
 impl Speaker for SocketDialect {
-    fn begins_with(&self) -> Option<Since> {
+    fn attach_on_connect(&self) -> Option<Since> {
         Some(Since::Now)
     }
 
@@ -34,7 +35,7 @@ impl Speaker for SocketDialect {
         incoming::read(line, |request_id| self.encoder.asks.of(request_id))
     }
 
-    fn reader(&self) -> Reader {
+    fn detached_parser(&self) -> Reader {
         let asks = self.encoder.asks.clone();
         Box::new(move |line| incoming::read(line, |request_id| asks.of(request_id)))
     }
@@ -66,7 +67,7 @@ impl Speaker for SocketDialect {
 
     fn answer(&mut self, id: Option<&str>, outcome: &CommandOutcome, out: &mut Vec<u8>) {
         match outcome {
-            // A command without an id gets no reply, as in the document.
+            // A command without an id gets no reply, as agent-socket specifies.
             Ok(accepted) => {
                 let message_id = match accepted {
                     Accepted::Prompt(prompt) => Some(prompt.0),
@@ -80,7 +81,7 @@ impl Speaker for SocketDialect {
 
     fn protocol_error(&mut self, problem: &ProtocolError, out: &mut Vec<u8>) {
         let (id, message) = (problem.id.as_deref(), problem.message.as_str());
-        let kind = if problem.is_of_storage { ErrorKind::Storage } else { ErrorKind::Line };
+        let kind = if problem.is_about_log { ErrorKind::Storage } else { ErrorKind::Line };
         write(&ServerMessage::Error { id, kind, message }, None, out);
     }
 }

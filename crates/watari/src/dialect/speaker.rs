@@ -5,16 +5,16 @@ use watari_sdk::{Answer, AskId, Command};
 
 /// The dialect of one client: decodes its lines and encodes lines for it. Pure.
 pub(crate) trait Speaker: Send {
-    /// The position from which a client receives events when it connects; none if it has to send `hello` first.
-    fn begins_with(&self) -> Option<Since>;
+    /// The position at which a client is attached when it connects; none if the client has to send `hello` first.
+    fn attach_on_connect(&self) -> Option<Since>;
 
     /// Parses a line that is not blank.
     fn read(&mut self, line: &str) -> Result<ClientMessage, ProtocolError>;
 
-    /// A function that parses a line like `read`, but on another thread: for long lines.
-    fn reader(&self) -> Reader;
+    /// Returns a function that parses one line like `read`, but on another thread: for a long line.
+    fn detached_parser(&self) -> Reader;
 
-    /// Writes the greeting of an attached client.
+    /// Writes the first line for a client that was attached.
     fn hello(&mut self, attached: &Attachment, cause: HelloCause, out: &mut Vec<u8>);
 
     /// Encodes an event: a line of the log, or an ephemeral line of the same form.
@@ -47,8 +47,8 @@ pub(crate) enum HelloCause {
 pub(crate) enum ClientMessage {
     /// The client's name, and the session and position from which it wants events.
     Hello { since: Since, key: Option<String>, client: Option<String> },
-    /// A command. A refusal begins with `about`.
-    Command { id: Option<String>, about: Option<String>, command: Command },
+    /// A command. If it is refused, the error text begins with `error_prefix`, such as `request_id "x"`.
+    Command { id: Option<String>, error_prefix: Option<String>, command: Command },
     /// A command that is refused without asking the session.
     Refused { id: Option<String>, message: String },
 }
@@ -60,22 +60,27 @@ pub(crate) struct ProtocolError {
     pub(crate) id: Option<String>,
     pub(crate) message: String,
     /// Whether the error is about the log and not about the client's line.
-    pub(crate) is_of_storage: bool,
+    pub(crate) is_about_log: bool,
 }
 
 impl ProtocolError {
     pub(crate) fn new(message: impl Into<String>) -> ProtocolError {
-        ProtocolError { id: None, message: message.into(), is_of_storage: false }
+        ProtocolError { id: None, message: message.into(), is_about_log: false }
     }
 
-    pub(crate) fn of_storage(message: impl Into<String>) -> ProtocolError {
-        ProtocolError { is_of_storage: true, ..ProtocolError::new(message) }
+    pub(crate) fn about_log(message: impl Into<String>) -> ProtocolError {
+        ProtocolError { is_about_log: true, ..ProtocolError::new(message) }
     }
 }
 
 impl ClientMessage {
-    /// An answer to an ask; `about` is the client's name of the ask.
-    pub(crate) fn answer(id: Option<String>, about: Option<String>, ask: AskId, answer: Answer) -> ClientMessage {
-        ClientMessage::Command { id, about, command: Command::Answer { ask, answer, by: None } }
+    /// An answer to an ask.
+    pub(crate) fn answer(
+        id: Option<String>,
+        error_prefix: Option<String>,
+        ask: AskId,
+        answer: Answer,
+    ) -> ClientMessage {
+        ClientMessage::Command { id, error_prefix, command: Command::Answer { ask, answer, by: None } }
     }
 }

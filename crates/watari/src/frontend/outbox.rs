@@ -60,8 +60,8 @@ impl Outbox {
         self.unwritten().len() < WAITING_BYTES_MAX
     }
 
-    /// The offset of the first unwritten byte, if the client is not reading at the moment.
-    pub(crate) fn behind(&self) -> Option<usize> {
+    /// The offset of the first unwritten byte; none if everything is written.
+    pub(crate) fn unwritten_offset(&self) -> Option<usize> {
         (!self.is_empty()).then_some(self.start)
     }
 
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_replies_keep_a_client_from_being_read_until_it_has_taken_them() {
+    fn only_unread_replies_stop_the_reading_of_a_client() {
         let mut outbox = Outbox::default();
         outbox.lines().extend_from_slice(&vec![b'e'; 5 * REPLY_BYTES_MAX]);
         assert!(outbox.has_room_for_replies());

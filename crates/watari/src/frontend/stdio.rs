@@ -1,6 +1,6 @@
 //! One session on standard input and output, in the bridge dialect.
 
-mod leaving;
+mod closing;
 mod lock;
 mod running;
 mod state;
@@ -15,7 +15,7 @@ use running::{Answered, EMPTY_PROMPT, Ending, Running, STARTED, TOOLS_TOO_LATE, 
 use state::{Connected, Connecting, State, connect};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
-use wait::{StdioEvent, next_of, poll_once, read_more, write_more};
+use wait::{StdioEvent, next_from_session, poll_once, read_more, write_more};
 use watari_sdk::{
     Event, Exit, Lines, Liveness, PermissionMode, PermissionPrompts, Prompt, RawLine, Supervisor, Tool,
     unusable_session,
@@ -54,7 +54,7 @@ pub(crate) async fn serve(settings: Settings, signals: StopSignals) -> ExitCode 
             return crate::command::fail(&format!("cannot use standard input and output: {error}"));
         }
     };
-    let mut bridge = Bridge {
+    let mut bridge = StdioSession {
         settings,
         input: Some(input),
         lines: Lines::new(),
@@ -74,7 +74,7 @@ pub(crate) async fn serve(settings: Settings, signals: StopSignals) -> ExitCode 
 }
 
 /// A client and its session.
-struct Bridge {
+struct StdioSession {
     settings: Settings,
     /// None once the client has closed it.
     input: Option<Input>,
@@ -98,7 +98,7 @@ struct Bridge {
     last_lines_within: Duration,
 }
 
-impl Bridge {
+impl StdioSession {
     async fn run(&mut self) -> ExitCode {
         bridge::ready(self.outbox.lines());
         loop {
@@ -106,8 +106,8 @@ impl Bridge {
                 self.write_last_lines().await;
                 return ExitCode::from(if self.has_lost_output { 1 } else { code });
             }
-            // Immediately, so that the events of one read of the CLI leave in one write, and a single delta is not
-            // delayed.
+            // Write what is buffered before waiting: the events of one read of the CLI leave in one write, and a single
+            // delta is not delayed.
             while let Some(written) = self.try_write() {
                 self.wrote(written);
             }
@@ -132,13 +132,13 @@ impl Bridge {
     /// Waits for the next thing to do. Every arm may be dropped half-way: a dropped read or write has transferred
     /// nothing, an event or a signal that was not received stays pending, and a start or a request continues.
     async fn wait(&mut self) -> StdioEvent {
-        let Bridge { input, lines, output, outbox, signals, state, requests, .. } = self;
+        let StdioSession { input, lines, output, outbox, signals, state, requests, .. } = self;
         let has_room = outbox.has_room() || state.is_aborting();
         let reads = outbox.has_room_for_replies();
         tokio::select! {
             written = write_more(output, outbox.unwritten()) => StdioEvent::Wrote(written),
             read = read_more(input, lines), if reads => StdioEvent::Read(read),
-            event = next_of(state, has_room) => event,
+            event = next_from_session(state, has_room) => event,
             Some(answered) = requests.join_next() => StdioEvent::Answered(answered.unwrap_or(Answered::Succeeded)),
             () = signals.received() => StdioEvent::Signal,
         }
@@ -207,7 +207,7 @@ impl Bridge {
                 | Incoming::Abort => self.send_error(Some("there is no session yet: send start first".to_owned())),
             },
             // After a cancelled start, messages are ignored.
-            State::Starting { give_up: None, .. } => {}
+            State::Starting { start_guard: None, .. } => {}
             State::Starting { prompts, .. } => match incoming {
                 Incoming::UserMessage(prompt) if prompts.len() < EARLY_PROMPTS_MAX => prompts.push(prompt),
                 Incoming::Start { .. } => self.send_error(Some(STARTED.to_owned())),
@@ -258,10 +258,10 @@ impl Bridge {
             session.permission_prompts =
                 PermissionPrompts::Ask { answer_within: Some(limit).filter(|limit| !limit.is_zero()) };
         }
-        let (give_up, given_up) = oneshot::channel();
-        let connecting: Connecting = Box::pin(connect(session, given_up));
+        let (start_guard, cancelled) = oneshot::channel();
+        let connecting: Connecting = Box::pin(connect(session, cancelled));
         let encoder = Box::new(Encoder::new(streams));
-        self.state = State::Starting { connecting, give_up: Some(give_up), prompts: vec![prompt], encoder };
+        self.state = State::Starting { connecting, start_guard: Some(start_guard), prompts: vec![prompt], encoder };
     }
 
     async fn connected(&mut self, connected: Result<Option<Connected>, String>) {
@@ -269,9 +269,9 @@ impl Bridge {
         let State::Starting { prompts, encoder, .. } = std::mem::replace(&mut self.state, State::Over) else { return };
         let Connected { client, events, lock } = match connected {
             Ok(Some(connected)) => connected,
-            Ok(None) => return self.over(),
+            Ok(None) => return self.finish(),
             // The reason does not matter to a client that has cancelled the start.
-            Err(_) if is_cancelled => return self.over(),
+            Err(_) if is_cancelled => return self.finish(),
             Err(why) => return self.fail_ended_session(&why),
         };
         self.lock = lock;
@@ -288,9 +288,9 @@ impl Bridge {
 
     /// Takes an event and all further available events, so that they leave in one write.
     async fn take_events(&mut self, first: Event) {
-        let behind = self.outbox.behind();
+        let unwritten_offset = self.outbox.unwritten_offset();
         if let State::Running(running) = &mut self.state {
-            running.encoder.client_is_at(behind);
+            running.encoder.set_unwritten_offset(unwritten_offset);
         }
         let mut next = Some(first);
         while let Some(event) = next {
@@ -344,7 +344,7 @@ impl Bridge {
             Ending::Aborting if !self.has_failed => LAST_LINES_AFTER_ABORT,
             Ending::No | Ending::Draining | Ending::Closing | Ending::Aborting => LAST_LINES_WITHIN,
         };
-        self.over();
+        self.finish();
     }
 
     async fn input_ended(&mut self) {
@@ -354,9 +354,9 @@ impl Bridge {
             self.take_line(line).await;
         }
         match self.state {
-            State::Waiting => self.over(),
+            State::Waiting => self.finish(),
             // The client has interrupted all its prompts.
-            State::Starting { ref prompts, .. } if prompts.is_empty() => self.give_up(),
+            State::Starting { ref prompts, .. } if prompts.is_empty() => self.cancel_start(),
             // The queued prompts run when the session has started.
             State::Starting { .. } | State::Over => {}
             State::Running(_) => self.drain().await,

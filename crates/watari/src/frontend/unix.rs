@@ -1,11 +1,11 @@
 //! The sockets of a host. Clients connect and disconnect while the session continues.
 
+mod client_stream;
 mod connection;
 mod input;
 mod long_lines;
 mod names;
-mod turn;
-mod wire;
+mod work_slice;
 
 use std::io;
 use std::path::Path;
@@ -23,9 +23,9 @@ use watari_sdk::files::{folders, is_this_user};
 use crate::dialect::native::Native;
 use crate::dialect::socket::SocketDialect;
 use crate::dialect::speaker::Speaker;
+use client_stream::ClientStream;
 use connection::Connection;
 use input::LineBudget;
-use wire::Wire;
 
 /// How many clients a host accepts. Further clients are disconnected immediately.
 const CLIENTS_MAX: usize = 4096;
@@ -51,7 +51,7 @@ enum DialectName {
 
 /// A listening socket.
 struct Listener {
-    spoken: DialectName,
+    dialect: DialectName,
     bound: BoundSocket,
     listener: UnixListener,
     _lock: Option<Lock>,
@@ -80,8 +80,8 @@ pub(crate) struct Listeners {
 }
 
 impl Listeners {
-    /// Listens on the native socket and on the socket of the document. The caller holds the lock of the latter, so that
-    /// no other host listens there.
+    /// Listens on the socket of the native dialect and on the socket of the socket dialect. The caller holds the lock of
+    /// the latter, so that no other host listens there.
     pub(crate) fn open(
         home: &SessionDirs,
         key: &Key,
@@ -109,7 +109,7 @@ impl Listeners {
             idle_since = if is_idle { idle_since.or_else(|| Some(Instant::now())) } else { None };
             let deadline = self.idle_exit.zip(idle_since).map(|(limit, since)| since + limit);
             let [native, socket] = &mut self.listeners;
-            let (accepted, spoken) = tokio::select! {
+            let (accepted, dialect) = tokio::select! {
                 // Each may be dropped half-way: a client that was not accepted waits, and a change stays visible.
                 accepted = native.listener.accept() => (accepted, DialectName::Native),
                 accepted = socket.listener.accept() => (accepted, DialectName::Socket),
@@ -134,7 +134,7 @@ impl Listeners {
             match accepted {
                 Ok((stream, _)) if clients.len() < clients_max => {
                     number += 1;
-                    if let Some(client) = accept_client(stream, spoken, number, &handle, &budget) {
+                    if let Some(client) = accept_client(stream, dialect, number, &handle, &budget) {
                         clients.spawn(client);
                     }
                 }
@@ -177,7 +177,7 @@ async fn until(deadline: Option<Instant>) {
 /// Begins to serve a client, if it belongs to this user.
 fn accept_client(
     stream: UnixStream,
-    spoken: DialectName,
+    dialect: DialectName,
     number: u64,
     handle: &Handle,
     budget: &LineBudget,
@@ -188,19 +188,19 @@ fn accept_client(
         tracing::warn!("rejected a client of another user");
         return None;
     };
-    tracing::info!(client = number, process = peer.pid(), ?spoken, "a client connected");
-    let speaker: Box<dyn Speaker> = match spoken {
+    tracing::info!(client = number, process = peer.pid(), ?dialect, "a client connected");
+    let speaker: Box<dyn Speaker> = match dialect {
         DialectName::Native => Box::new(Native::default()),
         DialectName::Socket => Box::new(SocketDialect::default()),
     };
-    let wire = match Wire::new(stream) {
-        Ok(wire) => wire,
+    let client_stream = match ClientStream::new(stream) {
+        Ok(client_stream) => client_stream,
         Err(error) => {
             tracing::warn!(client = number, "cannot serve a client: {error}");
             return None;
         }
     };
-    let connection = Connection::new(wire, speaker, number, handle.clone(), budget.clone());
+    let connection = Connection::new(client_stream, speaker, number, handle.clone(), budget.clone());
     Some(async move {
         let why = connection.serve().await;
         tracing::info!(client = number, "a client disconnected: {why}");
@@ -208,9 +208,9 @@ fn accept_client(
 }
 
 impl Listener {
-    fn open(spoken: DialectName, path: &Path, lock: Option<Lock>) -> Result<Listener, ListenerError> {
+    fn open(dialect: DialectName, path: &Path, lock: Option<Lock>) -> Result<Listener, ListenerError> {
         let (bound, listener) = listen(path)?;
-        Ok(Listener { spoken, bound, listener, _lock: lock })
+        Ok(Listener { dialect, bound, listener, _lock: lock })
     }
 
     /// Creates the socket again if it was removed. Nothing here may block: the same task serves the clients.
@@ -223,7 +223,7 @@ impl Listener {
             && let Err(trouble) = folders::make(&home.runtime)
         {
             let (what, remedy) = trouble.describe(&home.runtime, home.runtime_variable());
-            tracing::error!(spoken = ?self.spoken, "the socket was removed and cannot be created again: {what}; {remedy}");
+            tracing::error!(dialect = ?self.dialect, "the socket was removed and cannot be created again: {what}; {remedy}");
             return;
         }
         match listen(&path) {
@@ -232,7 +232,7 @@ impl Listener {
                 (self.bound, self.listener) = (bound, listener);
             }
             Err(error) => {
-                tracing::error!(spoken = ?self.spoken, "the socket was removed and cannot be created again: {error}");
+                tracing::error!(dialect = ?self.dialect, "the socket was removed and cannot be created again: {error}");
             }
         }
     }

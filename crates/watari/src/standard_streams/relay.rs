@@ -11,7 +11,7 @@ use watari_sdk::threads::{self, Beside};
 
 use super::patient;
 
-/// How much is copied at once: the capacity of a pipe.
+/// How many bytes are copied in one step: the capacity of a pipe.
 const CHUNK_BYTES: usize = 64 * 1024;
 
 /// The copying thread.

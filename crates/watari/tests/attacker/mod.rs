@@ -10,14 +10,14 @@ use tokio::process::Command;
 use crate::common::{self, WATARI};
 use crate::host::Room;
 
-/// The user that a system has for those who may do nothing.
+/// The user `nobody`, who has no rights.
 const ANOTHER_USER: u32 = 65534;
 
-/// Every way to replace a file: in its place, with its folder, with the folder above.
+/// Every way to replace a file: the file itself, its folder, or the folder above.
 const ATTACK: &str = r#"folder=$(dirname "$1"); rm -f "$1"; echo "$2" > "$1"; mv "$folder" "$folder-moved"; mkdir "$folder";
     echo "$2" > "$1"; mv "$(dirname "$folder")" "$folder-moved"; mkdir -p "$folder"; echo "$2" > "$1""#;
 
-/// `watari socket` with nothing to keep others out but its own care.
+/// `watari socket` in folders that others may use: only its own checks exclude them.
 pub(crate) fn with_open_umask(room: &Room, flags: &[&str]) -> Command {
     with_umask("000", room, flags)
 }
@@ -46,7 +46,7 @@ pub(crate) fn attacked(room: Room, then: &str, evil: &str) -> Room {
         room.claude.display(),
     );
     let claude = common::program(&room.sandbox.root().join("attacked"), &script);
-    // As far as it is not Watari's own, the way to the file is open.
+    // Every folder on the path that is not Watari's own is open to others.
     for (folder, mode) in [("", 0o755), ("home", 0o755), ("tmp", 0o1777)] {
         fs::set_permissions(room.sandbox.root().join(folder), fs::Permissions::from_mode(mode)).unwrap();
     }

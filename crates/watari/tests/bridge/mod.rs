@@ -85,7 +85,7 @@ impl Bridge {
         self.child.id().unwrap()
     }
 
-    /// Writes a text as it is, such as lines that are not right.
+    /// Writes a text unchanged, such as invalid lines.
     pub(crate) async fn write(&mut self, text: &str) {
         self.stdin.as_mut().unwrap().write_all(text.as_bytes()).await.unwrap();
     }

@@ -52,13 +52,13 @@ pub(crate) fn output_of(command: &mut Command) -> Run {
 
 impl Run {
     /// All of it as one text, in which a folder is called FOLDER.
-    pub(crate) fn said(&self, folder: &Path) -> String {
+    pub(crate) fn as_text(&self, folder: &Path) -> String {
         let Run { code, stdout, stderr } = self;
         format!("{stdout}{stderr}exit {code:?}\n").replace(folder.to_str().unwrap(), "FOLDER")
     }
 }
 
-/// Writes a shell script that can be run at once: by another process, so that no fork of this one holds it open.
+/// Writes a shell script that can be run immediately: by another process, so that no fork of this one holds it open.
 pub(crate) fn program(path: &Path, script: &str) -> PathBuf {
     let write = "cat > \"$0\" && chmod +x \"$0\"";
     let mut writer = Command::new("sh").args(["-c", write]).arg(path).stdin(Stdio::piped()).spawn().unwrap();
@@ -106,7 +106,7 @@ impl Page {
 pub(crate) struct Programs {
     pub(crate) watari: OsString,
     pub(crate) claude: OsString,
-    /// Made by whoever runs what stands in a folder above that of the CLI.
+    /// A file that exists if a program ran something of a folder above that of the CLI.
     pub(crate) bait: PathBuf,
 }
 
@@ -121,8 +121,8 @@ impl Programs {
         Programs { watari: WATARI.into(), claude: claude.into(), bait }
     }
 
-    /// Nothing of a folder above that of the CLI was run.
-    pub(crate) fn kept_to_themselves(&self) {
+    /// Asserts that nothing of a folder above that of the CLI was run.
+    pub(crate) fn assert_nothing_above_was_run(&self) {
         assert!(!self.bait.exists());
     }
 }
@@ -144,7 +144,7 @@ pub(crate) fn skipped(why: &str) {
     eprintln!("skipped: {why}");
 }
 
-/// Sends a signal to the CLI of a program that runs one: the child of its only child, which is the keeper.
+/// Sends a signal to the CLI of a program that runs one: the child of its only child, which is the supervisor.
 pub(crate) fn signal_cli_of(program: u32, signal: Signal) {
     let supervisors = children_of(program);
     let [supervisor] = supervisors.as_slice() else { panic!("{supervisors:?}") };
@@ -161,7 +161,7 @@ pub(crate) fn signal_process(pid: u32, signal: Signal) {
 pub(crate) async fn cli_has_stopped(program: u32) {
     let clis = || children_of(program).into_iter().flat_map(|supervisor| children_of(supervisor.pid));
     while !clis().any(|cli| cli.state == 'T') {
-        // Nothing tells of it but a look.
+        // No event reports it, so it is polled.
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
@@ -177,7 +177,7 @@ pub(crate) fn without_seconds(text: &str) -> String {
     shown
 }
 
-/// Waits until a program has started others, and gives back their numbers.
+/// Waits until a program has started others, and returns their process ids.
 pub(crate) async fn children_started_by(program: u32) -> Vec<u32> {
     let found = async {
         loop {
@@ -185,7 +185,7 @@ pub(crate) async fn children_started_by(program: u32) -> Vec<u32> {
             if !children.is_empty() {
                 return children.into_iter().map(|child| child.pid).collect();
             }
-            // Nothing tells of it but a look.
+            // No event reports it, so it is polled.
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };

@@ -41,7 +41,7 @@ impl Room {
         command
     }
 
-    /// It ends by itself, in good order, and so has everything that it started.
+    /// Asserts that it exits by itself with code 0 and leaves no process.
     pub(crate) async fn ends(&self, mut child: Child) {
         let ended = tokio::time::timeout(GONE_WITHIN, child.wait()).await;
         let status = ended.unwrap_or_else(|_| panic!("it still runs after {GONE_WITHIN:?}")).unwrap();

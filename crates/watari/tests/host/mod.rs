@@ -61,8 +61,8 @@ impl Room {
         Room { sandbox, stub: None, claude }
     }
 
-    /// What the fake CLI was told, line by line.
-    pub(crate) fn told_to_cli(&self) -> Vec<Value> {
+    /// The lines that Watari wrote to the fake CLI.
+    pub(crate) fn lines_sent_to_cli(&self) -> Vec<Value> {
         let log = fs::read_to_string(self.sandbox.root().join("fake.log")).unwrap();
         let entries = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
         entries.filter_map(|mut entry| entry.get_mut("in").map(Value::take)).collect()
@@ -97,15 +97,15 @@ impl Room {
         self.prepare(&mut command);
         let mut child = command.spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let said = tokio::time::timeout(WITHIN, lines.next_line()).await.unwrap().unwrap();
-        let Some(socket) = said else {
+        let output = tokio::time::timeout(WITHIN, lines.next_line()).await.unwrap().unwrap();
+        let Some(socket) = output else {
             let (code, stderr) = end_of(&mut child).await;
             panic!("there is no host: exit {code:?}, {stderr}");
         };
         Host { child, socket: socket.into(), _lines: lines }
     }
 
-    /// Where what is kept of sessions is.
+    /// The folder with the files of the sessions.
     pub(crate) fn state(&self) -> PathBuf {
         self.sandbox.home().join(".local/state/watari")
     }
@@ -159,7 +159,7 @@ impl Room {
     }
 }
 
-/// A program that ended: its exit code, and what it said on standard error.
+/// A program that ended: its exit code, and its standard error.
 pub(crate) async fn end_of(child: &mut Child) -> (Option<i32>, String) {
     let mut stderr = String::new();
     if let Some(mut out) = child.stderr.take() {
@@ -198,7 +198,7 @@ impl Host {
         Client::speaking(&SOCKET, &self.socket).await
     }
 
-    /// A client that has heard the first line.
+    /// A client that has read the first line.
     pub(crate) async fn client_with_init(&self) -> Client {
         let mut client = self.client().await;
         assert_eq!(client.next().await.unwrap()["type"], "init");
@@ -211,7 +211,7 @@ impl Host {
         self.socket.with_file_name(name.replace(".agent.sock", ".sock"))
     }
 
-    /// A client in Watari's own dialect that has said nothing.
+    /// A client of the native dialect that has sent nothing.
     pub(crate) async fn native(&self) -> Client {
         Client::speaking(&NATIVE, &self.native_path()).await
     }
@@ -225,7 +225,7 @@ impl Host {
         (client, hello)
     }
 
-    /// Its end in good order, when it is told to.
+    /// Ends the host with a signal, and asserts that it ends cleanly.
     pub(crate) async fn stop(mut self) {
         self.signal(Signal::TERM);
         let (code, stderr) = self.end().await;
@@ -268,7 +268,7 @@ impl Client {
         Client { lines: BufReader::new(read).lines(), write, judge }
     }
 
-    /// Writes a text as it is, such as lines that are not right.
+    /// Writes a text unchanged, such as invalid lines.
     pub(crate) async fn write(&mut self, text: &str) {
         let written = tokio::time::timeout(WITHIN, self.write.write_all(text.as_bytes())).await;
         written.unwrap_or_else(|_| panic!("the text was not taken within {WITHIN:?}")).unwrap();

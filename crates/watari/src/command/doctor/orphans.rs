@@ -1,4 +1,4 @@
-//! Orphaned processes: those of sessions whose program is dead.
+//! Orphaned processes: they belong to sessions whose process (watari, or a program with the SDK) no longer exists.
 
 use watari_sdk::{Orphan, OrphansUnknown, orphans, terminate_orphans};
 
@@ -17,7 +17,7 @@ pub(super) struct Orphans {
 }
 
 impl Orphans {
-    /// Looks for the orphans of the program with this process id, or of any program.
+    /// Looks for the orphans of the former process with this id, or of any process.
     pub(super) async fn find(owner: Option<u32>) -> Orphans {
         let is_wanted = |orphan: &Orphan| owner.is_none_or(|owner| orphan.owners().contains(&owner));
         let found = orphans().await.map(|found| found.into_iter().filter(is_wanted).collect());
@@ -42,15 +42,16 @@ impl Orphans {
         match &self.after {
             None if found.is_empty() => Finding::ok(Check::Orphans, "none"),
             None => {
-                let found = format!("{} of sessions whose program is dead", counted(found.len(), "process"));
+                let found = format!("{} of sessions whose owner was killed", counted(found.len(), "process"));
                 Finding::warning(Check::Orphans, found, "terminate them with `watari doctor --terminate-orphans`")
             }
             Some(after) if after.is_empty() => {
-                let found = format!("terminated {} of sessions whose program is dead", counted(found.len(), "process"));
+                let found =
+                    format!("terminated {} of sessions whose owner was killed", counted(found.len(), "process"));
                 Finding::ok(Check::Orphans, found)
             }
             Some(after) => {
-                let found = format!("{} of dead sessions cannot be terminated", counted(after.len(), "process"));
+                let found = format!("{} of killed sessions cannot be terminated", counted(after.len(), "process"));
                 let pids: Vec<String> = after.iter().map(|left| left.pid.to_string()).collect();
                 Finding::warning(Check::Orphans, found, format!("try `kill -9 {}`", pids.join(" ")))
             }

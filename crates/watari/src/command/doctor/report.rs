@@ -70,7 +70,7 @@ pub(super) struct Cli {
 pub(super) struct OrphanEntry {
     pub(super) pid: u32,
     pub(super) command: String,
-    /// The process ids of the dead programs that owned its sessions.
+    /// The process ids of the dead processes that owned its sessions.
     pub(super) owners: Vec<u32>,
     pub(super) ended: bool,
 }

@@ -74,7 +74,7 @@ pub(super) fn message(members: &mut Members<'_>) -> Result<Incoming, String> {
 
 fn ask_id(members: &mut Members<'_>, name: &'static str, before: &str) -> Result<AskId, String> {
     let id: String = members.required(name, "a string")?;
-    content::numbered(before, &id).ok_or_else(|| format!("{name} {id:?} is unknown"))
+    content::parse_ask_name(before, &id).ok_or_else(|| format!("{name} {id:?} is unknown"))
 }
 
 pub(super) fn answer(result: &mut Members<'_>) -> Result<Answer, String> {
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn each_message_of_the_document_is_read() {
+    fn each_message_of_the_dialect_is_parsed() {
         insta::assert_snapshot!(all(&[
             r#"{"type":"start","prompt":"Refactor","options":{"cwd":"/p","resume":null,"model":"sonnet","systemPrompt":"You","permissionMode":"default","disallowedTools":[],"maxTurns":10,"maxThinkingTokens":16000,"maxBudgetUsd":5.0,"settingSources":["user","project","local"],"env":{}}}"#,
             r#"{"type":"start","prompt":"go"}"#,
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_character_is_named_with_its_field_wherever_it_stands() {
+    fn an_unpaired_surrogate_is_reported_with_its_field() {
         insta::assert_snapshot!(all(&[
             r#"{"type":"user_message","text":"a \ud800 b"}"#,
             r#"{"type":"user_message","text":"\ude00\ud83d"}"#,
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn only_texts_images_and_documents_are_a_prompt() {
+    fn only_texts_images_and_documents_are_accepted_in_a_prompt() {
         insta::assert_snapshot!(all(&[
             r#"{"type":"user_message","text":"a","images":[{"type":"tool_result","tool_use_id":"toolu_1","content":"yes"}]}"#,
             r#"{"type":"user_message","text":"a","documents":[{"type":"document"},{"type":"tool_use","id":"toolu_1"}]}"#,
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn every_error_names_the_field() {
         insta::assert_snapshot!(all(&[
             "nonsense",
             "[1]",

@@ -40,7 +40,7 @@ pub(crate) fn message_cancelled(out: &mut Vec<u8>) {
 
 /// How many events are buffered until the id of the session is known. The CLI reports it first; without it, the session
 /// cannot be shown to the client anyway.
-const UNNAMED_MAX: usize = 1024;
+const BEFORE_SESSION_ID_MAX: usize = 1024;
 
 /// The state between two events.
 #[derive(Debug)]
@@ -49,19 +49,19 @@ pub(crate) struct Encoder {
     streams: bool,
     session_id: Option<String>,
     /// Events whose lines contain the session's id, from before it was known.
-    unnamed: Vec<Event>,
+    before_session_id: Vec<Event>,
     streaming: Option<Streaming>,
     /// The open asks that were sent to the client.
-    open_asks: Vec<OpenAsk>,
+    open_asks: Vec<SentAsk>,
     /// The deltas of the open block.
     deltas: Option<Deltas>,
     /// The offset of the first unwritten byte of the outbox, if the client is not reading at the moment.
-    behind: Option<usize>,
+    unwritten_offset: Option<usize>,
 }
 
 /// An ask that was sent to the client, by its kind in the dialect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum OpenAsk {
+enum SentAsk {
     Permission(AskId),
     Call(AskId),
 }
@@ -78,15 +78,15 @@ struct Streaming {
 
 impl Encoder {
     pub(crate) fn new(streams: bool) -> Encoder {
-        let (session_id, streaming, deltas, behind) = (None, None, None, None);
-        let (unnamed, open_asks) = (Vec::new(), Vec::new());
-        Encoder { streams, session_id, unnamed, streaming, open_asks, deltas, behind }
+        let (session_id, streaming, deltas, unwritten_offset) = (None, None, None, None);
+        let (before_session_id, open_asks) = (Vec::new(), Vec::new());
+        Encoder { streams, session_id, before_session_id, streaming, open_asks, deltas, unwritten_offset }
     }
 
     /// Sets the offset of the first unwritten byte, if the client is not reading at the moment: later deltas are
     /// joined.
-    pub(crate) fn client_is_at(&mut self, behind: Option<usize>) {
-        self.behind = behind;
+    pub(crate) fn set_unwritten_offset(&mut self, unwritten_offset: Option<usize>) {
+        self.unwritten_offset = unwritten_offset;
     }
 
     /// Closes an ask that was answered on behalf of the client.
@@ -112,13 +112,13 @@ impl Encoder {
             write_session(session, out);
             self.session_id = Some(session.session_id.to_string());
             self.deltas = None;
-            for event in std::mem::take(&mut self.unnamed) {
+            for event in std::mem::take(&mut self.before_session_id) {
                 self.encode_now(event, out);
             }
         } else if self.session_id.is_some() || !carries_session_id(&event) {
             self.encode_now(event, out);
-        } else if self.unnamed.len() < UNNAMED_MAX {
-            self.unnamed.push(event);
+        } else if self.before_session_id.len() < BEFORE_SESSION_ID_MAX {
+            self.before_session_id.push(event);
         }
     }
 
@@ -135,7 +135,7 @@ impl Encoder {
                     };
                     let known = self.deltas.take().filter(|deltas| deltas.are_of(block, delta_type));
                     let mut deltas = known.unwrap_or_else(|| Deltas::of(block, session_id, index, delta_type));
-                    deltas.write(text, self.behind, out);
+                    deltas.write(text, self.unwritten_offset, out);
                     self.deltas = Some(deltas);
                 }
             }
@@ -277,7 +277,7 @@ impl Encoder {
         let PermissionAsk { tool, input, tool_use, .. } = match kind {
             AskKind::Permission(asked) | AskKind::Question(asked) | AskKind::Plan(asked) => &**asked,
             AskKind::ToolCall(call) => {
-                self.open_asks.push(OpenAsk::Call(ask));
+                self.open_asks.push(SentAsk::Call(ask));
                 let input = object(&call.input);
                 write(&BridgeMessage::ToolCall { call_id: CallId(ask), name: &call.tool, input }, out);
                 return;
@@ -285,14 +285,14 @@ impl Encoder {
             // No hooks are registered, and the front end dismisses forms.
             AskKind::Hook(_) | AskKind::Form(_) => return,
         };
-        self.open_asks.push(OpenAsk::Permission(ask));
+        self.open_asks.push(SentAsk::Permission(ask));
         let tool_use_id = tool_use.as_ref().map(|id| id.0.as_str()).unwrap_or_default();
         let (request_id, tool_input) = (RequestId(ask), object(input));
         write(&BridgeMessage::PermissionRequest { request_id, tool_name: tool, tool_input, tool_use_id }, out);
     }
 
     fn encode_ask_resolved(&mut self, ask: AskId, resolution: AskResolution, out: &mut Vec<u8>) {
-        let matches = |open: &OpenAsk| *open == OpenAsk::Permission(ask) || *open == OpenAsk::Call(ask);
+        let matches = |open: &SentAsk| *open == SentAsk::Permission(ask) || *open == SentAsk::Call(ask);
         let Some(place) = self.open_asks.iter().position(matches) else { return };
         let open = self.open_asks.remove(place);
         let reason = match resolution {
@@ -302,10 +302,10 @@ impl Encoder {
             AskResolution::Allowed | AskResolution::Denied | AskResolution::Answered => return,
         };
         match open {
-            OpenAsk::Permission(ask) => {
+            SentAsk::Permission(ask) => {
                 write(&BridgeMessage::PermissionClosed { request_id: RequestId(ask), reason }, out)
             }
-            OpenAsk::Call(ask) => write(&BridgeMessage::ToolCallClosed { call_id: CallId(ask), reason }, out),
+            SentAsk::Call(ask) => write(&BridgeMessage::ToolCallClosed { call_id: CallId(ask), reason }, out),
         }
     }
 }

@@ -11,7 +11,8 @@ use to_watari::ToWatari;
 pub(crate) fn schema() -> Value {
     let description = "The lines that a client of `watari stdio` writes and reads, one JSON object per line. Watari \
                        ignores unknown fields and writes only the fields listed here; a newer version may write more. \
-                       Extensions are additions to the Node bridge.";
+                       The messages come from a bridge that was written for Node; extensions are additions of \
+                       Watari.";
     let (to_watari, from_watari) = (Messages::to_watari::<ToWatari>(), Messages::from_watari::<BridgeMessage<'_>>());
     document("The bridge of watari stdio", description, to_watari, from_watari)
 }

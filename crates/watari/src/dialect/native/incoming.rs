@@ -48,7 +48,7 @@ pub(super) fn message(members: &mut Members<'_>, id: Option<String>) -> Result<C
             return Err(format!("unknown type {beginning:?}; it must be one of {TYPES}"));
         }
     };
-    Ok(ClientMessage::Command { id, about: None, command })
+    Ok(ClientMessage::Command { id, error_prefix: None, command })
 }
 
 fn hello(members: &mut Members<'_>) -> Result<ClientMessage, String> {

@@ -1,4 +1,4 @@
-//! A line of the log as other dialects read it: one flat object of borrowed members for all events.
+//! A line of the log, parsed for other dialects: one flat object of borrowed members for all events.
 
 use std::borrow::Cow;
 
@@ -6,9 +6,9 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use watari_sdk::AskTag;
 
-/// A stored event. Members that an event does not have are none.
+/// A parsed event. Members that the event does not have are none.
 #[derive(Debug, Deserialize)]
-pub(crate) struct StoredLine<'a> {
+pub(crate) struct ParsedEvent<'a> {
     #[serde(borrow)]
     pub(crate) seq: Option<&'a str>,
     #[serde(borrow)]
@@ -84,9 +84,9 @@ pub(crate) struct Delta<'a> {
     pub(crate) text: Cow<'a, str>,
 }
 
-impl<'a> StoredLine<'a> {
+impl<'a> ParsedEvent<'a> {
     /// Parses a line; none if it is malformed, which only another program can have caused.
-    pub(crate) fn read(line: &'a [u8]) -> Option<StoredLine<'a>> {
+    pub(crate) fn read(line: &'a [u8]) -> Option<ParsedEvent<'a>> {
         serde_json::from_slice(line).ok()
     }
 

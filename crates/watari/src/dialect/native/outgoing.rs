@@ -23,7 +23,7 @@ pub(crate) enum ServerMessage<'a> {
         seq: Position,
         /// The state of the session.
         state: HostState,
-        /// Whether the requested position belongs to this log.
+        /// Whether the replay continues from the requested position.
         resume: Resume,
     },
     /// A command took effect.

@@ -4,40 +4,40 @@ use std::collections::{BTreeMap, VecDeque};
 
 use watari_sdk::{Answer, AskId, AskSummary, AskTag, RawJson};
 
-/// The asks that were sent to a client.
+/// The asks that were sent to a client: all open ones, and the last resolved ones.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Asks {
-    named: BTreeMap<String, OpenAsk>,
+    by_name: BTreeMap<String, AskRef>,
     /// The names of the resolved asks, oldest first.
     closed: VecDeque<String>,
 }
 
-/// An ask, by the kind of its answer.
+/// A reference to an open or resolved ask, by the kind of its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum OpenAsk {
+pub(super) enum AskRef {
     /// A permission request for a tool.
     Tool(AskId),
     /// A form.
     Form(AskId),
 }
 
-impl OpenAsk {
+impl AskRef {
     pub(super) fn id(self) -> AskId {
-        let (OpenAsk::Tool(ask) | OpenAsk::Form(ask)) = self;
+        let (AskRef::Tool(ask) | AskRef::Form(ask)) = self;
         ask
     }
 
     pub(super) fn approve(self, input: Option<RawJson>) -> Answer {
         match self {
-            OpenAsk::Tool(_) => Answer::Allow { input, permissions: None },
-            OpenAsk::Form(_) => Answer::Submit(input.unwrap_or_else(|| RawJson::from("{}"))),
+            AskRef::Tool(_) => Answer::Allow { input, permissions: None },
+            AskRef::Form(_) => Answer::Submit(input.unwrap_or_else(|| RawJson::from("{}"))),
         }
     }
 
     pub(super) fn deny(self, reason: String) -> Answer {
         match self {
-            OpenAsk::Tool(_) => Answer::deny(reason),
-            OpenAsk::Form(_) => Answer::Decline,
+            AskRef::Tool(_) => Answer::deny(reason),
+            AskRef::Form(_) => Answer::Decline,
         }
     }
 }
@@ -51,17 +51,22 @@ const FORM: &str = "form_";
 
 /// The name and kind of an ask in this dialect; none if this dialect does not show it.
 ///
-/// A name is unique and stable in the whole session, for every client and whenever it connects: it depends only on the
-/// event. The id of a tool use names only the first ask about it, and only if it does not look like a name with a
-/// number. Every other ask is named by its number.
-pub(super) fn named(ask: AskId, kind: AskTag, tool_use: Option<&str>, repeated: bool) -> Option<(String, OpenAsk)> {
+/// An ask has the same name for every client, whenever the client connects, because the name depends only on the event.
+/// No two asks of a session have the same name. The first ask about a tool use has the tool use's id as its name, unless
+/// that id begins with `ask_` or `form_`. Every other ask is `ask_N` or `form_N`, where N is the number of the ask.
+pub(super) fn dialect_name(
+    ask: AskId,
+    kind: AskTag,
+    tool_use: Option<&str>,
+    repeated: bool,
+) -> Option<(String, AskRef)> {
     match kind {
         AskTag::Permission | AskTag::Question | AskTag::Plan => {
             let is_free = |id: &&str| !repeated && !id.is_empty() && !id.starts_with(ASK) && !id.starts_with(FORM);
             let name = tool_use.filter(is_free).map_or_else(|| format!("{ASK}{ask}"), str::to_owned);
-            Some((name, OpenAsk::Tool(ask)))
+            Some((name, AskRef::Tool(ask)))
         }
-        AskTag::Form => Some((format!("{FORM}{ask}"), OpenAsk::Form(ask))),
+        AskTag::Form => Some((format!("{FORM}{ask}"), AskRef::Form(ask))),
         AskTag::Hook | AskTag::ToolCall => None,
     }
 }
@@ -71,26 +76,26 @@ impl Asks {
     pub(super) fn add_open(&mut self, open: &[(AskId, AskSummary)]) {
         for (ask, about) in open {
             let tool_use = about.tool_use.as_ref().map(|id| id.0.as_str());
-            self.named.extend(named(*ask, about.kind, tool_use, about.repeated));
+            self.by_name.extend(dialect_name(*ask, about.kind, tool_use, about.repeated));
         }
     }
 
     /// The ask with this `request_id`.
-    pub(super) fn of(&self, request_id: &str) -> Option<OpenAsk> {
-        self.named.get(request_id).copied()
+    pub(super) fn of(&self, request_id: &str) -> Option<AskRef> {
+        self.by_name.get(request_id).copied()
     }
 
-    pub(super) fn open(&mut self, request_id: String, ask: OpenAsk) {
-        self.named.insert(request_id, ask);
+    pub(super) fn open(&mut self, request_id: String, ask: AskRef) {
+        self.by_name.insert(request_id, ask);
     }
 
-    /// Marks an ask as resolved. It is remembered for a while, so that the session can reply to a late answer with the
-    /// name of the client that was faster.
-    pub(super) fn close(&mut self, request_id: String, ask: OpenAsk) {
-        self.named.entry(request_id.clone()).or_insert(ask);
+    /// Marks an ask as resolved. It is remembered for a while, so that a client that answers too late learns which
+    /// client answered first.
+    pub(super) fn close(&mut self, request_id: String, ask: AskRef) {
+        self.by_name.entry(request_id.clone()).or_insert(ask);
         self.closed.push_back(request_id);
         if self.closed.len() > CLOSED_MAX {
-            self.closed.pop_front().map(|oldest| self.named.remove(&oldest));
+            self.closed.pop_front().map(|oldest| self.by_name.remove(&oldest));
         }
     }
 }

@@ -3,7 +3,7 @@
 use watari_hub::Since;
 use watari_sdk::{Answer, Command, Request};
 
-use super::asks::OpenAsk;
+use super::asks::AskRef;
 use crate::dialect::content;
 use crate::dialect::limits;
 use crate::dialect::members::Members;
@@ -13,7 +13,7 @@ use crate::dialect::speaker::{ClientMessage, ProtocolError};
 const TYPES: &str = "message, approve, deny, abort, hello, register_tools, tool_call_result, close";
 
 /// Parses a line. `ask_of` finds the client's ask by its `request_id`.
-pub(super) fn read(line: &str, ask_of: impl Fn(&str) -> Option<OpenAsk>) -> Result<ClientMessage, ProtocolError> {
+pub(super) fn read(line: &str, ask_of: impl Fn(&str) -> Option<AskRef>) -> Result<ClientMessage, ProtocolError> {
     let mut members = Members::of_line(line).map_err(ProtocolError::new)?;
     let id = members.name("id").map_err(ProtocolError::new)?;
     message(&mut members, id.clone(), ask_of)
@@ -23,7 +23,7 @@ pub(super) fn read(line: &str, ask_of: impl Fn(&str) -> Option<OpenAsk>) -> Resu
 pub(super) fn message(
     members: &mut Members<'_>,
     id: Option<String>,
-    ask_of: impl Fn(&str) -> Option<OpenAsk>,
+    ask_of: impl Fn(&str) -> Option<AskRef>,
 ) -> Result<ClientMessage, String> {
     let kind: String = members.required("type", "a string")?;
     let command = match kind.as_str() {
@@ -53,6 +53,7 @@ pub(super) fn message(
             let is_error = members.switch("is_error")?.unwrap_or(false);
             return Ok(result_of_call(id, &call_id, Answer::ToolResult { content, is_error }));
         }
+        // In agent-socket, `abort` interrupts only the turn. `close` ends the session.
         "abort" => Command::Interrupt { cancel_queued: false },
         "close" => Command::Close,
         _ => {
@@ -60,7 +61,7 @@ pub(super) fn message(
             return Err(format!("unknown type {beginning:?}; it must be one of {TYPES}"));
         }
     };
-    Ok(ClientMessage::Command { id, about: None, command })
+    Ok(ClientMessage::Command { id, error_prefix: None, command })
 }
 
 fn request_id(members: &mut Members<'_>) -> Result<String, String> {
@@ -71,15 +72,16 @@ fn request_id(members: &mut Members<'_>) -> Result<String, String> {
 fn answer(
     id: Option<String>,
     request_id: &str,
-    ask: Option<OpenAsk>,
-    answer: impl FnOnce(OpenAsk) -> Answer,
+    ask: Option<AskRef>,
+    answer: impl FnOnce(AskRef) -> Answer,
 ) -> ClientMessage {
     let beginning: String = request_id.chars().take(60).collect();
-    let about = format!("request_id {beginning:?}");
+    let error_prefix = format!("request_id {beginning:?}");
     match ask {
-        Some(ask) => ClientMessage::answer(id, Some(about), ask.id(), answer(ask)),
+        Some(ask) => ClientMessage::answer(id, Some(error_prefix), ask.id(), answer(ask)),
         None => {
-            let message = format!("{about} is not open: it was answered, cancelled, has expired or never existed");
+            let message =
+                format!("{error_prefix} is not open: it was answered, cancelled, has expired or never existed");
             ClientMessage::Refused { id, message }
         }
     }
@@ -88,9 +90,9 @@ fn answer(
 /// The result of a tool call; the result of an unknown call is refused.
 fn result_of_call(id: Option<String>, call_id: &str, result: Answer) -> ClientMessage {
     let beginning: String = call_id.chars().take(60).collect();
-    let about = format!("call_id {beginning:?}");
-    match content::numbered("call_", call_id) {
-        Some(ask) => ClientMessage::answer(id, Some(about), ask, result),
-        None => ClientMessage::Refused { id, message: format!("{about} is not open: no call has this name") },
+    let error_prefix = format!("call_id {beginning:?}");
+    match content::parse_ask_name("call_", call_id) {
+        Some(ask) => ClientMessage::answer(id, Some(error_prefix), ask, result),
+        None => ClientMessage::Refused { id, message: format!("{error_prefix} is not open: no call has this name") },
     }
 }

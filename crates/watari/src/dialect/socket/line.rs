@@ -6,8 +6,8 @@ use watari_hub::{HostState, Position};
 
 use crate::dialect::shaped::{Content, Object};
 
-/// The lines that Watari writes, one object per line, with only the fields listed here. After `hello`, the last line of
-/// a durable event also has its `seq`.
+/// The lines that Watari writes, one object per line, with only the fields listed here. One event may be written as
+/// several lines. After `hello`, the last line of a stored event has the event's position, `seq`.
 // These doc comments are the descriptions in the schema.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -27,7 +27,7 @@ pub(crate) enum ServerMessage<'a> {
         seq: Position,
         /// The state of the session.
         state: HostState,
-        /// Whether the requested position belongs to this session.
+        /// Whether the replay continues from the requested position.
         resume: Resume,
     },
     /// Extension: the replay is complete; live events follow. Only after `hello`.
@@ -45,7 +45,7 @@ pub(crate) enum ServerMessage<'a> {
     /// Extension: discard the end of the received text or thinking, because the CLI discarded the block.
     TextReset {
         /// What to discard: text or thinking.
-        of: Kind,
+        of: TextKind,
         /// The number of characters (Unicode scalar values) to discard.
         characters: u64,
     },
@@ -100,7 +100,8 @@ pub(crate) enum ServerMessage<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(with = "Object<'a>")]
         input: Option<Object<'a>>,
-        /// The permission rules that were granted with it, in the CLI's format.
+        /// The permission rules that the answer granted, in the CLI's format. Only clients of the native socket can grant
+        /// them.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(with = "Vec<Object<'a>>")]
         permissions: Option<Vec<Object<'a>>>,
@@ -143,11 +144,12 @@ pub(crate) enum ServerMessage<'a> {
         #[schemars(with = "String")]
         by: Option<&'a str>,
     },
-    /// A message was answered or will not be. An `error` before it is the reason.
+    /// A turn has ended, or a message will not be answered. If an `error` precedes it, that is the reason.
     Done {
         /// The token usage, as counted by the CLI.
         usage: Object<'a>,
-        /// Extension: the number of the message, from its `accepted`. Absent if the CLI began the turn by itself.
+        /// Extension: the number of the message, from its `accepted`. Absent if there is no message: the CLI began the
+        /// turn by itself, or exited while it was idle.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(with = "u64")]
         message_id: Option<u64>,
@@ -156,7 +158,7 @@ pub(crate) enum ServerMessage<'a> {
     Accepted {
         /// The client's id of the command.
         id: &'a str,
-        /// Of a message: its number in the session, which its `done` carries, too.
+        /// Of a message: its number, which its `done` carries, too. Numbers grow, but need not be consecutive.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(with = "u64")]
         message_id: Option<u64>,
@@ -175,8 +177,9 @@ pub(crate) enum ServerMessage<'a> {
 }
 
 /// The kind of an error. `line`: the client's line is invalid. `refused`: the client's command was refused. `turn`: a
-/// turn failed, and `done` follows. `session`: the CLI or the host ended or could not be started. `storage`: events
-/// cannot be stored.
+/// turn failed or was interrupted, or a message was dropped; its `done` follows. `session`: the CLI or the host ended,
+/// could not be started or stalled, or the conversation was lost or is used by another program, too. `storage`: events
+/// cannot be stored or read, or were lost, or the host has restored its log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ErrorKind {
@@ -190,7 +193,7 @@ pub(crate) enum ErrorKind {
 /// The kind of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Kind {
+pub(crate) enum TextKind {
     Text,
     Thinking,
 }

@@ -8,11 +8,11 @@ use serde_json::value::RawValue;
 use watari_hub::{Attachment, HostState, Position};
 use watari_sdk::{AskId, AskTag, RawJson, readable};
 
-use super::asks::{Asks, OpenAsk, named};
-use super::line::{CallEnd, Decision, ErrorKind, Kind, ServerMessage, write, write_error};
-use super::turns::{describe_end, stopped, turn_finished, write_done};
+use super::asks::{AskRef, Asks, dialect_name};
+use super::line::{CallEnd, Decision, ErrorKind, ServerMessage, TextKind, write, write_error};
+use super::turns::{describe_end, encode_stop_notice, encode_turn_end, write_done};
 use crate::dialect::liveness::{self, resumed_elsewhere};
-use crate::dialect::native::StoredLine;
+use crate::dialect::native::ParsedEvent;
 use crate::dialect::shaped::{Content, Object};
 
 /// The state between two events.
@@ -24,12 +24,12 @@ pub(crate) struct Encoder {
     /// Events up to this position are repeated, without a position.
     known: Position,
     /// How many characters of each open block the client has.
-    blocks: BTreeMap<u64, (Kind, u64)>,
+    blocks: BTreeMap<u64, (TextKind, u64)>,
     pub(super) asks: Asks,
     /// Whether the CLI became ready since its last exit.
     is_up: bool,
     /// Messages that were dropped because the CLI exited. The exit will report the reason.
-    dropped: Vec<u64>,
+    dropped_by_exit: Vec<u64>,
 }
 
 /// The events that the dialect does not encode. A test asserts that every other event is encoded.
@@ -79,30 +79,30 @@ impl Encoder {
     /// Appends the lines for an event.
     pub(super) fn encode(&mut self, line: &[u8], out: &mut Vec<u8>) {
         // A malformed line was written by another program and is ignored.
-        let Some(line) = StoredLine::read(line) else { return };
+        let Some(line) = ParsedEvent::read(line) else { return };
         let is_new = |seq: &&str| seq.parse::<Position>().is_ok_and(|place| place.seq > self.known.seq);
         let seq = line.seq.filter(|_| self.has_positions).filter(is_new);
         match line.r#type {
-            "block_delta" => self.grew(&line, out),
-            "block_finished" => self.finished(&line, seq, out),
+            "block_delta" => self.encode_delta(&line, out),
+            "block_finished" => self.encode_block(&line, seq, out),
             "block_discarded" => {
                 let discarded = line.block.and_then(|block| self.blocks.remove(&block));
                 if let Some((of, characters @ 1..)) = discarded {
                     write(&ServerMessage::TextReset { of, characters }, seq, out);
                 }
             }
-            "tool_returned" => returned(&line, seq, out),
-            "ask_opened" => self.asked(&line, seq, out),
-            "ask_resolved" => self.closed(&line, seq, out),
-            "turn_finished" => turn_finished(&line, seq, out),
-            "prompt_dropped" => self.dropped(&line, seq, out),
+            "tool_returned" => encode_tool_result(&line, seq, out),
+            "ask_opened" => self.encode_ask(&line, seq, out),
+            "ask_resolved" => self.encode_resolution(&line, seq, out),
+            "turn_finished" => encode_turn_end(&line, seq, out),
+            "prompt_dropped" => self.encode_dropped_prompt(&line, seq, out),
             "ready" => self.is_up = true,
-            "cli_exited" => self.ended(&line, seq, out),
-            "session_opened" | "host_started" => self.opened(&line, seq, out),
+            "cli_exited" => self.encode_exit(&line, seq, out),
+            "session_opened" | "host_started" => self.encode_session_id(&line, seq, out),
             "caught_up" if self.has_positions => write(&ServerMessage::CaughtUp, None, out),
             "start_failed" => write_error(ErrorKind::Session, line.message.as_deref().unwrap_or_default(), seq, out),
             "log_restored" => write_error(ErrorKind::Storage, line.message.as_deref().unwrap_or_default(), seq, out),
-            "notice_reported" => stopped(&line, seq, out),
+            "notice_reported" => encode_stop_notice(&line, seq, out),
             "events_lost" => {
                 let message = "events are lost here: another program removed them from the log";
                 write_error(ErrorKind::Storage, message, seq, out);
@@ -137,11 +137,11 @@ impl Encoder {
     }
 
     /// Sends the part of a block that the client does not have.
-    fn grew(&mut self, line: &StoredLine<'_>, out: &mut Vec<u8>) {
+    fn encode_delta(&mut self, line: &ParsedEvent<'_>, out: &mut Vec<u8>) {
         let (Some(block), Some(at), Some(delta)) = (line.block, line.at, &line.delta) else { return };
         let kind = match delta.r#type {
-            "text" => Kind::Text,
-            "thinking" => Kind::Thinking,
+            "text" => TextKind::Text,
+            "thinking" => TextKind::Thinking,
             _ => return,
         };
         let (_, has) = self.blocks.entry(block).or_insert((kind, 0));
@@ -152,7 +152,7 @@ impl Encoder {
         write_delta(kind, update, None, out);
     }
 
-    fn finished(&mut self, line: &StoredLine<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
+    fn encode_block(&mut self, line: &ParsedEvent<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
         #[derive(Deserialize)]
         struct Block<'a> {
             #[serde(borrow)]
@@ -175,10 +175,10 @@ impl Encoder {
         let parent = line.parent.as_deref();
         match (&*block.r#type, parent) {
             ("text", None) => {
-                write_delta(Kind::Text, without_beginning(&block.text.unwrap_or_default(), has), seq, out);
+                write_delta(TextKind::Text, without_beginning(&block.text.unwrap_or_default(), has), seq, out);
             }
             ("thinking", None) => {
-                write_delta(Kind::Thinking, without_beginning(&block.thinking.unwrap_or_default(), has), seq, out);
+                write_delta(TextKind::Thinking, without_beginning(&block.thinking.unwrap_or_default(), has), seq, out);
             }
             ("text", Some(parent_request_id)) => {
                 let text = &block.text.unwrap_or_default();
@@ -193,18 +193,18 @@ impl Encoder {
         }
     }
 
-    fn asked(&mut self, line: &StoredLine<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
+    fn encode_ask(&mut self, line: &ParsedEvent<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
         let (Some(ask), Some(kind)) = (line.ask.map(AskId), line.ask_kind()) else { return };
         let tool = line.tool.as_deref().unwrap_or_default();
         // An ask whose input is not an object was stored by an older host, which has ended with its asks.
         let input = line.input.and_then(Object::of).unwrap_or(Object::empty());
         let tool_use = line.tool_use.as_deref();
-        match named(ask, kind, tool_use, line.repeated.unwrap_or(false)) {
+        match dialect_name(ask, kind, tool_use, line.repeated.unwrap_or(false)) {
             Some((request_id, open)) => {
                 let (form, tool_use_id) = (form_of(line), tool_use.filter(|id| *id != request_id));
                 let (tool, input) = match open {
-                    OpenAsk::Tool(_) => (tool, input),
-                    OpenAsk::Form(_) => ("Form", Object::of(form.as_ref()).unwrap_or(Object::empty())),
+                    AskRef::Tool(_) => (tool, input),
+                    AskRef::Form(_) => ("Form", Object::of(form.as_ref()).unwrap_or(Object::empty())),
                 };
                 write(&ServerMessage::ApprovalRequest { request_id: &request_id, tool_use_id, tool, input }, seq, out);
                 self.asks.open(request_id, open);
@@ -217,12 +217,12 @@ impl Encoder {
         }
     }
 
-    fn closed(&mut self, line: &StoredLine<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
+    fn encode_resolution(&mut self, line: &ParsedEvent<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
         let (Some(ask), Some(kind)) = (line.ask.map(AskId), line.ask_kind()) else { return };
         let repeated = line.repeated.unwrap_or(false);
-        let Some((request_id, open)) = named(ask, kind, line.tool_use.as_deref(), repeated) else {
+        let Some((request_id, open)) = dialect_name(ask, kind, line.tool_use.as_deref(), repeated) else {
             if kind == AskTag::ToolCall {
-                call_closed(ask, line, seq, out);
+                encode_call_closed(ask, line, seq, out);
             }
             return;
         };
@@ -245,10 +245,10 @@ impl Encoder {
     }
 
     /// A message will not be answered. If the CLI exited, its exit reports that.
-    fn dropped(&mut self, line: &StoredLine<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
+    fn encode_dropped_prompt(&mut self, line: &ParsedEvent<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
         let message = match line.reason.as_deref() {
             Some("cli_exited") => {
-                self.dropped.extend(line.prompt);
+                self.dropped_by_exit.extend(line.prompt);
                 return;
             }
             Some("cancelled") => "a queued message was cancelled",
@@ -258,8 +258,8 @@ impl Encoder {
         write_done(None, line.prompt, seq, out);
     }
 
-    fn ended(&mut self, line: &StoredLine<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
-        let (was_up, mut dropped) = (std::mem::take(&mut self.is_up), std::mem::take(&mut self.dropped));
+    fn encode_exit(&mut self, line: &ParsedEvent<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
+        let (was_up, mut dropped) = (std::mem::take(&mut self.is_up), std::mem::take(&mut self.dropped_by_exit));
         // In the order of their arrival: queued messages are dropped before the running one.
         dropped.sort_unstable();
         self.blocks.clear();
@@ -283,7 +283,7 @@ impl Encoder {
         }
     }
 
-    fn opened(&mut self, line: &StoredLine<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
+    fn encode_session_id(&mut self, line: &ParsedEvent<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
         #[derive(Deserialize)]
         struct Session {
             session_id: String,
@@ -309,7 +309,7 @@ pub(super) fn encodes(head: &[u8]) -> bool {
     !rest.split_once('"').is_some_and(|(name, _)| UNTOLD.contains(&name))
 }
 
-fn call_closed(ask: AskId, line: &StoredLine<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
+fn encode_call_closed(ask: AskId, line: &ParsedEvent<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
     let reason = match line.resolution {
         Some("answered" | "allowed" | "denied") => CallEnd::Answered,
         Some("expired") => CallEnd::Expired,
@@ -320,7 +320,7 @@ fn call_closed(ask: AskId, line: &StoredLine<'_>, seq: Option<&str>, out: &mut V
 }
 
 /// The form of an MCP server, as the input of an approval request.
-fn form_of(line: &StoredLine<'_>) -> RawJson {
+fn form_of(line: &ParsedEvent<'_>) -> RawJson {
     #[derive(serde::Serialize)]
     struct Form<'a> {
         message: Option<&'a str>,
@@ -346,18 +346,19 @@ fn without_beginning(text: &str, characters: u64) -> &str {
     place.map_or("", |(place, _)| &text[place..])
 }
 
-/// Writes a delta. With a position it is written even if it is empty, so that the text is not replayed to the client.
-fn write_delta(kind: Kind, text: &str, seq: Option<&str>, out: &mut Vec<u8>) {
+/// Writes a delta. An empty delta with a position is written, too: the client must learn that it has this event, or a
+/// later replay would repeat the text of the block.
+fn write_delta(kind: TextKind, text: &str, seq: Option<&str>, out: &mut Vec<u8>) {
     if text.is_empty() && seq.is_none() {
         return;
     }
     match kind {
-        Kind::Text => write(&ServerMessage::TextDelta { text }, seq, out),
-        Kind::Thinking => write(&ServerMessage::ThinkingDelta { text }, seq, out),
+        TextKind::Text => write(&ServerMessage::TextDelta { text }, seq, out),
+        TextKind::Thinking => write(&ServerMessage::ThinkingDelta { text }, seq, out),
     }
 }
 
-fn returned(line: &StoredLine<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
+fn encode_tool_result(line: &ParsedEvent<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
     let Some(request_id) = line.tool_use.as_deref() else { return };
     let content = line.content.and_then(Content::of);
     let output = match content {

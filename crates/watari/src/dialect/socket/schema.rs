@@ -12,7 +12,8 @@ use to_watari::ToWatari;
 
 const DESCRIPTION: &str = "The lines that a client of the socket of `watari socket` writes and reads, one JSON object \
                            per line. Watari ignores unknown fields and writes only the fields listed here; a newer \
-                           version may write more. Extensions are additions to the document of agent-socket.";
+                           version may write more. The messages come from the protocol agent-socket; extensions are \
+                           additions of Watari.";
 
 const ID: &str = "Extension: the client's id of this command. The reply carries the same id: an `accepted` if the \
                   command took effect, otherwise an `error`. A command with a repeated id has no second effect.";

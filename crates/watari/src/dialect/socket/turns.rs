@@ -9,13 +9,13 @@ use watari_sdk::{RawJson, TOOL_SERVER_TAKEN, Unanswered};
 
 use super::line::{ErrorKind, ServerMessage, write, write_error};
 use crate::dialect::liveness;
-use crate::dialect::native::StoredLine;
+use crate::dialect::native::ParsedEvent;
 use crate::dialect::shaped::Object;
 
 /// The tokens of a message that was never answered.
 const NO_USAGE: &str = r#"{"input_tokens":0,"output_tokens":0}"#;
 
-pub(super) fn turn_finished(line: &StoredLine<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
+pub(super) fn encode_turn_end(line: &ParsedEvent<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
     #[derive(Deserialize)]
     struct Outcome<'a> {
         #[serde(borrow)]
@@ -47,7 +47,7 @@ pub(super) fn turn_finished(line: &StoredLine<'_>, seq: Option<&str>, out: &mut 
 }
 
 /// Reports why the CLI does not handle a message or stops handling it. Other notices are not encoded.
-pub(super) fn stopped(line: &StoredLine<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
+pub(super) fn encode_stop_notice(line: &ParsedEvent<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
     if line.about == Some("stopped") {
         write_error(
             ErrorKind::Turn,

@@ -1,4 +1,4 @@
-//! The lock of the conversation. Every front end takes the same lock, so that only one drives a conversation.
+//! The lock of the conversation. Every front end takes the same lock, so that only one process drives a conversation.
 
 use watari_hub::lock::{ConversationLocks, Lock, LockError};
 use watari_sdk::files::folders;
@@ -15,9 +15,9 @@ pub(super) struct ConversationLock {
 }
 
 impl ConversationLock {
-    /// Takes the lock before anything is started, so that nothing of a refused session reaches the CLI, and shares it
-    /// with the supervisor. A fork only reads the original conversation. The id that the CLI gives a new conversation
-    /// is unique.
+    /// Takes the lock before the CLI is started, so that nothing of a refused session reaches the CLI, and shares it
+    /// with the supervisor. Only the conversation that will be written is locked: for a fork the copy, not the original.
+    /// A conversation whose id is not known yet gets a provisional lock.
     pub(super) async fn take_before(options: &mut Options) -> Result<ConversationLock, String> {
         resolve_continue(options).await.map_err(|error| error.to_string())?;
         let id = match &options.start_from {

@@ -29,7 +29,7 @@ pub(super) struct Running {
     pub(super) has_tasks: bool,
     pub(super) ending: Ending,
     /// The deadline of background work.
-    pub(super) give_up_at: Option<Instant>,
+    pub(super) background_deadline: Option<Instant>,
 }
 
 /// Whether and how the session is ending.
@@ -86,7 +86,7 @@ impl Running {
             is_idle: true,
             has_tasks: false,
             ending: Ending::No,
-            give_up_at: None,
+            background_deadline: None,
         }
     }
 
@@ -122,17 +122,17 @@ impl Running {
                 let answered = client.answer(ask, answer).await;
                 answered.err().map(|error| format!("requestId req_{ask}: {error}"))
             }
-            Incoming::Interrupt { cancel_queued } => in_order(requests, async move {
+            Incoming::Interrupt { cancel_queued } => enqueue_request(requests, async move {
                 let receipt = if cancel_queued { client.interrupt_all().await } else { client.interrupt().await };
                 receipt.err().and_then(|error| interrupt_error(&error)).map_or(Answered::Succeeded, Answered::Failed)
             }),
-            Incoming::SetModel(model) => in_order(requests, async move {
+            Incoming::SetModel(model) => enqueue_request(requests, async move {
                 match client.request(Request::SetModel(model.clone())).await {
                     Ok(_) => Answered::ModelChanged(model),
                     Err(error) => Answered::Failed(format!("set_model: {error}")),
                 }
             }),
-            Incoming::SetPermissionMode(mode) => in_order(requests, async move {
+            Incoming::SetPermissionMode(mode) => enqueue_request(requests, async move {
                 match client.request(Request::SetPermissionMode(mode)).await {
                     Ok(_) => Answered::Succeeded,
                     Err(error) => Answered::Failed(format!("set_permission_mode: {error}")),
@@ -214,7 +214,7 @@ impl Running {
 }
 
 /// Sends a request to the CLI before any later message of the client, without waiting for the answer.
-fn in_order(
+fn enqueue_request(
     requests: &mut JoinSet<Answered>,
     request: impl Future<Output = Answered> + Send + 'static,
 ) -> Option<String> {
@@ -235,10 +235,10 @@ fn in_order(
 }
 
 fn no_client() -> Answer {
-    Answer::deny("The client disconnected, so nobody can answer")
+    Answer::deny("The client disconnected and cannot answer")
 }
 
-/// The error of an interrupt; none if there was nothing to interrupt, which is no error.
+/// The error of an interrupt. A refused interrupt is not reported: no turn was running, or the session has ended.
 fn interrupt_error(error: &RequestError) -> Option<String> {
     match error {
         RequestError::NotSent(_) => None,

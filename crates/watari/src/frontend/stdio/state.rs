@@ -12,8 +12,9 @@ use super::lock::ConversationLock;
 use super::running::{Ending, Running};
 use crate::dialect::bridge::Encoder;
 
-/// How long an abort waits for a lock that is being taken, so that its file is removed. Only the lock of another
-/// session that is ending takes longer, and nothing of this session exists yet.
+/// How long an abort waits until a pending lock is taken, so that the file of the lock can be removed. Taking the lock
+/// takes longer only while another session that is ending holds it. Then the abort stops waiting, because nothing of this
+/// session exists yet.
 const LOCK_WITHIN: Duration = Duration::from_millis(500);
 
 /// The start of the CLI; `Ok(None)` when the start was cancelled and its processes have exited.
@@ -26,18 +27,18 @@ pub(super) struct Connected {
     pub(super) lock: ConversationLock,
 }
 
-/// Locks the conversation and then starts the CLI, unless the sender of `given_up` is dropped. An error is the reason
+/// Locks the conversation and then starts the CLI, unless the sender of `cancelled` is dropped. An error is the reason
 /// for the client.
 pub(super) async fn connect(
     mut options: Options,
-    mut given_up: oneshot::Receiver<Infallible>,
+    mut cancelled: oneshot::Receiver<Infallible>,
 ) -> Result<Option<Connected>, String> {
     let lock = {
         let mut taking = pin!(ConversationLock::take_before(&mut options));
         tokio::select! {
             biased;
             // May be dropped half-way: it is awaited again below.
-            _ = &mut given_up => {
+            _ = &mut cancelled => {
                 // Whatever the result, the lock is released.
                 let _lock = tokio::time::timeout(LOCK_WITHIN, taking).await;
                 return Ok(None);
@@ -46,8 +47,8 @@ pub(super) async fn connect(
             lock = &mut taking => lock?,
         }
     };
-    let give_up = async { drop(given_up.await) };
-    let connected = Client::connect_or_cancel(options, give_up).await.map_err(|error| error.to_string())?;
+    let cancel = async { drop(cancelled.await) };
+    let connected = Client::connect_or_cancel(options, cancel).await.map_err(|error| error.to_string())?;
     Ok(connected.map(|(client, events)| Connected { client, events, lock }))
 }
 
@@ -58,8 +59,8 @@ pub(super) enum State {
     /// The CLI is being started; later prompts are queued.
     Starting {
         connecting: Connecting,
-        /// Dropped to cancel the start. The starting CLI is then terminated, and its exit is awaited.
-        give_up: Option<oneshot::Sender<Infallible>>,
+        /// Dropping it cancels the start: the starting CLI is terminated, and its exit is awaited. None after that.
+        start_guard: Option<oneshot::Sender<Infallible>>,
         prompts: Vec<Prompt>,
         encoder: Box<Encoder>,
     },
@@ -72,7 +73,7 @@ impl State {
     /// Whether events are no longer sent, so that they need no room in the outbox.
     pub(super) fn is_aborting(&self) -> bool {
         match self {
-            State::Starting { give_up, .. } => give_up.is_none(),
+            State::Starting { start_guard, .. } => start_guard.is_none(),
             State::Running(running) => running.ending == Ending::Aborting,
             State::Waiting | State::Over => false,
         }

@@ -22,18 +22,19 @@ pub(super) enum StdioEvent {
     Time,
 }
 
-/// The next event of the session; none while the outbox has no room.
-pub(super) async fn next_of(state: &mut State, has_room: bool) -> StdioEvent {
+/// Waits for the next thing from the session: the end of its start, an event (only if `has_room`), or the deadline of its
+/// background work.
+pub(super) async fn next_from_session(state: &mut State, has_room: bool) -> StdioEvent {
     match state {
         State::Waiting | State::Over => pending().await,
         State::Starting { connecting, .. } => StdioEvent::Connected(Box::new(connecting.await)),
         State::Running(running) => {
-            let give_up_at = running.give_up_at;
+            let background_deadline = running.background_deadline;
             tokio::select! {
                 // Both may be dropped half-way: an event that was not taken stays queued, and the timer is created
                 // again.
                 event = running.events.next(), if has_room => StdioEvent::Event(event.map(Box::new)),
-                () = sleep_until(give_up_at) => StdioEvent::Time,
+                () = sleep_until(background_deadline) => StdioEvent::Time,
             }
         }
     }
@@ -53,7 +54,7 @@ pub(super) async fn read_more(input: &mut Option<Input>, lines: &mut Lines) -> s
     }
 }
 
-/// Writes, or waits until the client disconnects.
+/// Writes some of the bytes. Without bytes it waits until the client disconnects; without an output it waits forever.
 pub(super) async fn write_more(output: &mut Option<Output>, bytes: &[u8]) -> std::io::Result<usize> {
     match output {
         Some(output) => output.write(bytes).await,

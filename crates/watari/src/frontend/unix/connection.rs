@@ -13,11 +13,11 @@ use watari_hub::{
 };
 use watari_sdk::Command;
 
+use super::client_stream::ClientStream;
 use super::input::{CHUNK_BYTES, Input, LineBudget, ParsedLine};
 use super::long_lines::{LoadedLine, LongLines};
 use super::names;
-use super::turn::{LINE_COST_BYTES, Turn};
-use super::wire::Wire;
+use super::work_slice::{LINE_COST_BYTES, WorkSlice};
 use crate::dialect::native::Native;
 use crate::dialect::speaker::{ClientMessage, HelloCause, ProtocolError, Speaker};
 use crate::frontend::outbox::Outbox;
@@ -30,7 +30,7 @@ const UNANSWERED_MAX: usize = 64;
 
 /// One client.
 pub(super) struct Connection {
-    wire: Wire,
+    stream: ClientStream,
     speaker: Box<dyn Speaker>,
     handle: Handle,
     /// The number of this connection.
@@ -43,7 +43,7 @@ pub(super) struct Connection {
     outbox: Outbox,
     subscription: Option<Subscription>,
     long_lines: LongLines,
-    turn: Turn,
+    slice: WorkSlice,
     state: watch::Receiver<HostState>,
     /// The position of the last durable event that was sent to it.
     position: Position,
@@ -72,21 +72,21 @@ struct Disconnect(String);
 
 impl Connection {
     pub(super) fn new(
-        wire: Wire,
+        stream: ClientStream,
         speaker: Box<dyn Speaker>,
         number: u64,
         handle: Handle,
         budget: LineBudget,
     ) -> Connection {
         Connection {
-            wire,
+            stream,
             speaker,
             number,
             name: names::display_name(&ClientIdentity::Connection(number), number),
             identity: ClientIdentity::Connection(number),
-            long_lines: LongLines::new(budget.long_lines()),
+            long_lines: LongLines::new(budget.long_line_permits()),
             input: Input::new(budget),
-            turn: Turn::default(),
+            slice: WorkSlice::default(),
             outbox: Outbox::default(),
             subscription: None,
             state: handle.state(),
@@ -116,13 +116,13 @@ impl Connection {
     }
 
     async fn exchange(&mut self) -> Result<(), Disconnect> {
-        if let Some(since) = self.speaker.begins_with()
+        if let Some(since) = self.speaker.attach_on_connect()
             && !self.attach(since, Some(HelloCause::Connected)).await
         {
             return Ok(());
         }
         loop {
-            self.turn.yield_if_over().await;
+            self.slice.yield_if_over().await;
             self.try_write();
             self.drain_and_disconnect().await?;
             if self.outbox.is_empty() {
@@ -138,7 +138,7 @@ impl Connection {
                 ConnectionEvent::Writable => {}
                 ConnectionEvent::Closed => return Err(Disconnect("it closed the connection".to_owned())),
                 ConnectionEvent::Delivery(Ok(Delivery::Delivered { cost_bytes })) => {
-                    self.turn.spend(cost_bytes);
+                    self.slice.spend(cost_bytes);
                     self.delivered();
                 }
                 ConnectionEvent::Delivery(Ok(Delivery::Long(line))) => {
@@ -156,7 +156,7 @@ impl Connection {
                 }
                 ConnectionEvent::Delivery(Ok(Delivery::Ended)) => return Ok(()),
                 ConnectionEvent::Delivery(Err(error)) | ConnectionEvent::Loaded(Err(error)) => {
-                    return Err(self.unreadable(error).await);
+                    return Err(self.disconnect_unreadable_log(error).await);
                 }
                 ConnectionEvent::Answered(id, outcome) => self.send_outcome(id.as_deref(), outcome),
                 ConnectionEvent::Slow => self.disconnect_if_slow()?,
@@ -165,9 +165,9 @@ impl Connection {
     }
 
     /// The log cannot be read: the host restores what it can before the client reconnects.
-    async fn unreadable(&mut self, error: String) -> Disconnect {
+    async fn disconnect_unreadable_log(&mut self, error: String) -> Disconnect {
         let why = format!("{error}; the host restores it: connect again");
-        self.speaker.protocol_error(&ProtocolError::of_storage(why.clone()), self.outbox.lines());
+        self.speaker.protocol_error(&ProtocolError::about_log(why.clone()), self.outbox.lines());
         self.handle.restore().await;
         self.write_last_lines().await;
         Disconnect(why)
@@ -190,8 +190,8 @@ impl Connection {
     /// parsed or loaded stays until it is taken, a subscription consumes nothing before it delivers, an answer stays
     /// until it is taken, and the timers are created again.
     async fn wait(&mut self) -> ConnectionEvent {
-        let Connection { wire, speaker, input, outbox, subscription, long_lines, state, answers, .. } = self;
-        let follows = outbox.unwritten().len() < WAITING_BYTES_MAX && long_lines.is_empty();
+        let Connection { stream, speaker, input, outbox, subscription, long_lines, state, answers, .. } = self;
+        let delivers = outbox.unwritten().len() < WAITING_BYTES_MAX && long_lines.is_empty();
         let waiting = outbox.unwritten().len();
         // After a client has disconnected, only the parsing of its last line is awaited.
         let is_disconnected = self.unwritable.is_some();
@@ -199,10 +199,10 @@ impl Connection {
             input.wants_more() && outbox.has_room_for_replies() && answers.len() < UNANSWERED_MAX && !is_disconnected;
         let writes = waiting > 0 && !is_disconnected;
         // A client that disconnects while its last line is parsed is noticed later, so that the line takes effect.
-        let watches = reads || writes || (!input.is_parsing() && !is_disconnected);
+        let awaits_socket = reads || writes || (!input.is_parsing() && !is_disconnected);
         let (slow_at, stalled_at) = (self.stuck_since.map(|since| since + writing::SLOW_AFTER), input.stalled_at());
         tokio::select! {
-            event = ready(wire, reads, writes), if watches => event,
+            event = ready(stream, reads, writes), if awaits_socket => event,
             parsed = input.parsed() => ConnectionEvent::Parsed(parsed),
             () = super::until(stalled_at) => ConnectionEvent::LineStalled,
             Some(answered) = answers.join_next() => match answered {
@@ -210,7 +210,7 @@ impl Connection {
                 // A task that waits for an answer does not panic.
                 Err(_) => ConnectionEvent::Answered(None, None),
             },
-            delivery = follow(subscription, state, speaker.as_mut(), outbox), if follows => ConnectionEvent::Delivery(delivery),
+            delivery = next_delivery(subscription, state, speaker.as_mut(), outbox), if delivers => ConnectionEvent::Delivery(delivery),
             loaded = long_lines.loaded() => ConnectionEvent::Loaded(loaded),
             () = super::until(slow_at) => ConnectionEvent::Slow,
         }
@@ -240,9 +240,9 @@ impl Connection {
     }
 
     async fn read(&mut self) -> Result<(), Disconnect> {
-        match self.input.read(&self.wire) {
+        match self.input.read(&self.stream) {
             Ok(count) => {
-                self.turn.spend(count);
+                self.slice.spend(count);
                 self.take_lines().await;
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -254,8 +254,8 @@ impl Connection {
     async fn take_lines(&mut self) {
         while let Some(parsed) = self.input.next(self.speaker.as_mut()) {
             self.take(parsed).await;
-            self.turn.spend(LINE_COST_BYTES);
-            self.turn.yield_if_over().await;
+            self.slice.spend(LINE_COST_BYTES);
+            self.slice.yield_if_over().await;
         }
     }
 
@@ -273,8 +273,8 @@ impl Connection {
             Ok((ClientMessage::Refused { id, message }, _)) => {
                 self.outbox.reply(|lines| self.speaker.answer(id.as_deref(), &Err(message), lines));
             }
-            Ok((ClientMessage::Command { id, about, command }, fingerprint)) => {
-                self.submit(id, about, command, fingerprint).await;
+            Ok((ClientMessage::Command { id, error_prefix, command }, fingerprint)) => {
+                self.submit(id, error_prefix, command, fingerprint).await;
             }
             Err(problem) => {
                 tracing::debug!(client = self.name, "cannot parse a line: {}", problem.message);
@@ -283,18 +283,18 @@ impl Connection {
         }
     }
 
-    async fn submit(&mut self, id: Option<String>, about: Option<String>, command: Command, fingerprint: u64) {
+    async fn submit(&mut self, id: Option<String>, error_prefix: Option<String>, command: Command, fingerprint: u64) {
         let verb = command.verb();
         tracing::debug!(client = self.name, id, "received a command to {verb}");
         let idempotency_key = id.clone().map(|id| IdempotencyKey { client: self.identity.clone(), id, fingerprint });
         let answered = self.handle.submit(CommandOrigin { name: self.name.clone(), idempotency_key }, command).await;
         self.answers.spawn(async move {
             let outcome = answered.await.ok();
-            let named = |message: String| match about {
-                Some(about) => format!("{about}: {message}"),
+            let prefixed = |message: String| match error_prefix {
+                Some(prefix) => format!("{prefix}: {message}"),
                 None => message,
             };
-            (id, outcome.map(|outcome| outcome.map_err(named)))
+            (id, outcome.map(|outcome| outcome.map_err(prefixed)))
         });
     }
 
@@ -303,11 +303,11 @@ impl Connection {
     async fn drain_and_disconnect(&mut self) -> Result<(), Disconnect> {
         let Some(why) = self.unwritable.clone() else { return Ok(()) };
         while !self.input.is_parsing() {
-            if !self.input.read_rest(&self.wire) {
+            if !self.input.read_rest(&self.stream) {
                 return Err(Disconnect(why));
             }
-            self.turn.spend(CHUNK_BYTES);
-            self.turn.yield_if_over().await;
+            self.slice.spend(CHUNK_BYTES);
+            self.slice.yield_if_over().await;
             self.take_lines().await;
         }
         Ok(())
@@ -315,20 +315,20 @@ impl Connection {
 }
 
 /// Waits until the connection is readable or writable, or until the client has disconnected.
-async fn ready(wire: &mut Wire, reads: bool, writes: bool) -> ConnectionEvent {
+async fn ready(stream: &mut ClientStream, reads: bool, writes: bool) -> ConnectionEvent {
     let ready = match (reads, writes) {
-        (true, false) => wire.readable().await.map(|()| ConnectionEvent::Readable),
-        (false, true) => wire.writable().await.map(|()| ConnectionEvent::Writable),
-        (true, true) => wire
+        (true, false) => stream.readable().await.map(|()| ConnectionEvent::Readable),
+        (false, true) => stream.writable().await.map(|()| ConnectionEvent::Writable),
+        (true, true) => stream
             .either()
             .await
             .map(|can_read| if can_read { ConnectionEvent::Readable } else { ConnectionEvent::Writable }),
-        (false, false) => wire.closed().await.map(|()| ConnectionEvent::Closed),
+        (false, false) => stream.closed().await.map(|()| ConnectionEvent::Closed),
     };
     ready.unwrap_or(ConnectionEvent::Closed)
 }
 
-async fn follow(
+async fn next_delivery(
     subscription: &mut Option<Subscription>,
     state: &mut watch::Receiver<HostState>,
     speaker: &mut dyn Speaker,

@@ -10,11 +10,11 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use watari_sdk::{Lines, RawLine, threads};
 
+use super::client_stream::ClientStream;
 use super::fingerprint;
-use super::wire::Wire;
 use crate::dialect::speaker::{ClientMessage, ProtocolError, Reader, Speaker};
 
-/// How many bytes are read from a client at once.
+/// How many bytes one read of a client returns at most.
 pub(super) const CHUNK_BYTES: usize = 16 * 1024;
 
 /// A line longer than this is parsed by another thread, so that the other clients do not wait for it.
@@ -41,17 +41,17 @@ pub(super) type ParsedLine = Option<Result<(ClientMessage, u64), ProtocolError>>
 #[derive(Debug, Clone)]
 pub(super) struct LineBudget {
     held: Arc<AtomicUsize>,
-    parsers: Arc<Semaphore>,
+    long_line_permits: Arc<Semaphore>,
 }
 
 impl LineBudget {
     pub(super) fn new() -> LineBudget {
-        LineBudget { held: Arc::default(), parsers: Arc::new(Semaphore::new(LONG_LINES_AT_ONCE)) }
+        LineBudget { held: Arc::default(), long_line_permits: Arc::new(Semaphore::new(LONG_LINES_AT_ONCE)) }
     }
 
-    /// The semaphore for long lines in both directions.
-    pub(super) fn long_lines(&self) -> Arc<Semaphore> {
-        Arc::clone(&self.parsers)
+    /// The permits to parse or encode a long line, for both directions.
+    pub(super) fn long_line_permits(&self) -> Arc<Semaphore> {
+        Arc::clone(&self.long_line_permits)
     }
 }
 
@@ -123,8 +123,8 @@ impl Input {
     }
 
     /// Reads at most a chunk, and returns the number of bytes. The caller takes the lines next.
-    pub(super) fn read(&mut self, wire: &Wire) -> io::Result<usize> {
-        let count = wire.try_read(self.lines.space_of(CHUNK_BYTES))?;
+    pub(super) fn read(&mut self, stream: &ClientStream) -> io::Result<usize> {
+        let count = stream.try_read(self.lines.space_of(CHUNK_BYTES))?;
         if count == 0 {
             self.has_ended = true;
             self.lines.end();
@@ -133,12 +133,12 @@ impl Input {
     }
 
     /// Reads the remaining input of a client that has disconnected; false if there is nothing more.
-    pub(super) fn read_rest(&mut self, wire: &Wire) -> bool {
+    pub(super) fn read_rest(&mut self, stream: &ClientStream) -> bool {
         if self.has_ended {
             return false;
         }
         // An error means that there is nothing at the moment, and so nothing more.
-        self.has_ended = !matches!(wire.read_rest(self.lines.space_of(CHUNK_BYTES)), Ok(1..));
+        self.has_ended = !matches!(stream.read_rest(self.lines.space_of(CHUNK_BYTES)), Ok(1..));
         if self.has_ended {
             self.lines.end();
         }
@@ -152,7 +152,7 @@ impl Input {
             return None;
         }
         if let Some(line) = self.lines.take_longer_than(LONG_LINE_BYTES) {
-            self.parse_in_thread(line, speaker.reader());
+            self.parse_in_thread(line, speaker.detached_parser());
             return None;
         }
         match self.lines.next() {
@@ -192,10 +192,10 @@ impl Input {
         // It was held before as an unfinished line, so there is room for it.
         let _held = self.held.hold(line.len());
         self.grew_at = None;
-        let parsers = Arc::clone(&self.held.budget.parsers);
+        let long_line_permits = Arc::clone(&self.held.budget.long_line_permits);
         self.parsing.spawn(async move {
             // The semaphore is never closed.
-            let permit = parsers.acquire_owned().await;
+            let permit = long_line_permits.acquire_owned().await;
             // The thread holds the permit, because it cannot be stopped when the client disconnects.
             let parsed = threads::run(move || {
                 let _permit = permit;
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_client_holds_is_given_back_when_it_goes_and_short_lines_always_fit() {
+    fn the_budget_of_a_client_is_released_when_it_disconnects_and_short_lines_always_fit() {
         let budget = LineBudget::new();
         let mut first = Input::new(budget.clone());
         let mut second = Input::new(budget.clone());

@@ -21,7 +21,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_never_passes_for_another_client() {
+    fn no_client_name_looks_like_another_client() {
         let named = |name: &str| display_name(&ClientIdentity::Named(name.to_owned()), 5);
         assert_eq!(display_name(&ClientIdentity::Connection(5), 5), "client 5");
         assert_eq!(named("web-1"), "web-1 (client 5)");

@@ -38,9 +38,11 @@ impl Deltas {
     }
 
     /// Appends a text: to the last line, if nothing follows it and the client has not begun to read it, otherwise as a
-    /// separate line. `behind` is the offset of the first unwritten byte, if the client is not reading at the moment.
-    pub(super) fn write(&mut self, text: &str, behind: Option<usize>, out: &mut Vec<u8>) {
-        let open = self.last.filter(|(start, end)| *end == out.len() && behind.is_some_and(|client| client <= *start));
+    /// separate line. `unwritten_offset` is the offset of the first unwritten byte, if the client is not reading at the moment.
+    pub(super) fn write(&mut self, text: &str, unwritten_offset: Option<usize>, out: &mut Vec<u8>) {
+        let open = self
+            .last
+            .filter(|(start, end)| *end == out.len() && unwritten_offset.is_some_and(|client| client <= *start));
         let start = match open {
             Some((start, end)) => {
                 out.truncate(end - LINE_END.len());

@@ -61,7 +61,7 @@ pub(crate) enum BridgeMessage<'a> {
         index: u64,
         /// The type of the delta.
         delta_type: DeltaType,
-        /// The text to append to the block.
+        /// The text to append to the block; of an `input_json_delta`, a fragment of JSON.
         text: &'a str,
     },
     /// A block is complete, or will not be completed.
@@ -76,7 +76,8 @@ pub(crate) enum BridgeMessage<'a> {
         /// The id of the session.
         session_id: &'a str,
     },
-    /// A complete message, after it was streamed. A subagent's message is not streamed and is sent one block at a time.
+    /// A complete message of the model, after it was streamed. A message of a subagent is not streamed; each of its
+    /// blocks is a separate `assistant_message`.
     AssistantMessage {
         /// The id of the session.
         session_id: &'a str,
@@ -98,7 +99,7 @@ pub(crate) enum BridgeMessage<'a> {
         /// The id of the tool use.
         tool_use_id: &'a str,
     },
-    /// Extension: an unanswered request no longer needs an answer.
+    /// Extension: a request that the client has not answered no longer needs an answer.
     PermissionClosed {
         /// The id of the request.
         #[schemars(with = "String")]
@@ -127,7 +128,7 @@ pub(crate) enum BridgeMessage<'a> {
         /// Extension: the input of the tool, as the model wrote it, not validated.
         input: Object<'a>,
     },
-    /// Extension: an unanswered tool call no longer needs a result.
+    /// Extension: a tool call that the client has not answered no longer needs a result.
     ToolCallClosed {
         /// Extension: the id of the call.
         #[schemars(with = "String")]
@@ -152,7 +153,7 @@ pub(crate) enum BridgeMessage<'a> {
         task_id: &'a str,
         /// What has happened to the task.
         update: TaskStatus,
-        /// The complete report of the CLI.
+        /// The CLI's own report; its fields vary.
         detail: Object<'a>,
     },
     /// The status of the CLI, or a changed setting.
@@ -201,7 +202,7 @@ pub(crate) enum BridgeMessage<'a> {
         /// Extension: the cause of the turn.
         origin: Origin,
     },
-    /// Extension: instead of a result, the message has no turn and will not get one.
+    /// Extension: sent instead of a `turn_result` for a message that will get no result.
     MessageDropped {
         /// The reason.
         reason: DroppedReason,
@@ -255,8 +256,8 @@ pub(crate) enum Origin {
     Task,
 }
 
-/// Why a message has no turn. `cancelled`: an `interrupt` with `cancelQueued` cancelled it. `lost`: the CLI gave no
-/// result for it.
+/// Why a message gets no result. `cancelled`: an `interrupt` cancelled it before it ran. `lost`: the CLI received it and
+/// became idle without a result; send it again.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum DroppedReason {

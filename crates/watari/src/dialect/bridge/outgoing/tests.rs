@@ -89,7 +89,7 @@ const MESSAGE: &str = r#"
 "#;
 
 #[test]
-fn a_message_is_streamed_and_then_told_whole() {
+fn a_message_is_streamed_and_then_sent_complete() {
     insta::assert_snapshot!(play(true, MESSAGE), @r#"
     {"type":"session_init","sessionId":"S","model":"m","claudeCodeVersion":"2.1.325","tools":["Bash"],"mcpServers":[{"name":"a","status":"connected"}],"permissionMode":"default"}
     {"type":"stream_message_start","sessionId":"S"}
@@ -110,7 +110,7 @@ fn a_message_is_streamed_and_then_told_whole() {
 }
 
 #[test]
-fn without_streaming_the_same_messages_come() {
+fn without_streaming_the_same_messages_are_sent() {
     let without_stream = |lines: &str| {
         lines.lines().filter(|line| !line.contains(r#""type":"stream_"#)).map(str::to_owned).collect::<Vec<_>>()
     };
@@ -120,7 +120,7 @@ fn without_streaming_the_same_messages_come() {
 }
 
 #[test]
-fn what_is_not_streamed_is_told_as_it_comes() {
+fn blocks_that_are_not_streamed_are_sent_as_they_arrive() {
     insta::assert_snapshot!(play(true, r#"
         ready
         prompt
@@ -137,7 +137,7 @@ fn what_is_not_streamed_is_told_as_it_comes() {
 }
 
 #[test]
-fn an_abandoned_message_has_its_stops_and_no_whole() {
+fn an_abandoned_message_has_its_stops_and_is_not_sent_complete() {
     insta::assert_snapshot!(play(true, r#"
         ready
         prompt
@@ -158,7 +158,7 @@ fn an_abandoned_message_has_its_stops_and_no_whole() {
 }
 
 #[test]
-fn asks_are_numbered_and_told_when_they_end_without_the_client() {
+fn asks_are_numbered_and_reported_if_they_end_without_the_client() {
     let ask = |id: &str| {
         format!(
             r#"{{"type":"control_request","request_id":"{id}","request":{{"subtype":"can_use_tool","tool_name":"Bash","input":{{"command":"ls"}},"tool_use_id":"toolu_{id}"}}}}"#
@@ -180,7 +180,7 @@ fn asks_are_numbered_and_told_when_they_end_without_the_client() {
 }
 
 #[test]
-fn what_names_the_session_waits_for_its_name() {
+fn lines_with_a_session_id_wait_until_it_is_known() {
     insta::assert_snapshot!(play(true, r#"
         ready
         prompt
@@ -197,15 +197,15 @@ fn what_names_the_session_waits_for_its_name() {
 }
 
 #[test]
-fn deltas_that_wait_are_joined_and_those_that_are_taken_are_not() {
+fn unread_deltas_are_joined_and_deltas_that_were_read_are_not() {
     let (one, two) = (BlockId(1), BlockId(2));
     let mut encoder = Encoder::new(true);
     encoder.session_id = Some("S".to_owned());
     let indices = vec![(one, 0), (two, 1)];
     encoder.streaming = Some(Streaming { message: MessageId("m".to_owned()), indices, content: Vec::new() });
     let mut out = Vec::new();
-    let mut grow = |encoder: &mut Encoder, block, text: &str, behind| {
-        encoder.client_is_at(behind);
+    let mut grow = |encoder: &mut Encoder, block, text: &str, unwritten_offset| {
+        encoder.set_unwritten_offset(unwritten_offset);
         encoder.encode(Event::BlockDelta { block, at: 0, delta: Delta::Text(text.to_owned()) }, &mut out);
         out.len()
     };

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-/// How many bytes are examined at once, so that the compiler can use vector instructions.
+/// How many bytes are examined in one step, so that the compiler can use vector instructions.
 const STRIDE: usize = 32;
 
 /// Appends a text without quotes, escaped as `serde_json` does, which examines every byte separately.

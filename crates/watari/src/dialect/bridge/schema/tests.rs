@@ -80,7 +80,7 @@ fn values(schema: &Value) -> Vec<Value> {
 }
 
 #[test]
-fn the_schema_names_what_the_reader_asks_for_and_nothing_else() {
+fn the_schema_has_exactly_the_members_that_the_parser_reads() {
     let schema = schema();
     let definitions = &schema["$defs"];
     let mut read = Vec::new();
@@ -103,7 +103,7 @@ fn the_schema_names_what_the_reader_asks_for_and_nothing_else() {
 }
 
 #[test]
-fn the_reader_takes_a_line_exactly_if_the_schema_does() {
+fn the_parser_accepts_a_line_exactly_if_the_schema_does() {
     let document = schema();
     let values = values(&document);
     let mut lines: Vec<Value> =
@@ -192,7 +192,7 @@ fn lines() -> Vec<Value> {
 }
 
 #[test]
-fn nothing_nested_too_deep_reaches_the_cli_wherever_it_stands() {
+fn no_value_that_is_nested_too_deep_reaches_the_cli() {
     let read = |line: &str| read(line.as_bytes()).map(|received| format!("{received:?}"));
     insta::assert_snapshot!(refused_in_every_place(&lines(), &checks::deep(), read).join("\n"), @"
     callId

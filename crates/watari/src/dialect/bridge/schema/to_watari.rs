@@ -45,7 +45,7 @@ pub(super) enum ToWatari {
         /// Extension: whether queued messages are dropped, too.
         cancel_queued: Option<bool>,
     },
-    /// Extension: changes the model from the next turn on.
+    /// Extension: changes the model from the next API call on.
     SetModel {
         /// Extension: the name of the model. Default: the CLI's choice.
         model: Option<String>,
@@ -96,7 +96,7 @@ pub(super) enum PermissionResult {
         /// Permission rules to add, in the CLI's format.
         updated_permissions: Option<Vec<Value>>,
     },
-    /// Denies it.
+    /// Does not allow the tool to run.
     Deny {
         /// The reason for the model. Default: `User denied`.
         message: Option<String>,
@@ -116,7 +116,7 @@ pub(super) struct StartOptions {
     resume: Option<String>,
     /// The model. Default: the CLI's choice.
     model: Option<String>,
-    /// The system prompt. Default: empty.
+    /// The system prompt. Default: an empty one. Claude Code's own system prompt is the preset `claude_code`.
     system_prompt: Option<SystemPrompt>,
     /// The permission mode. Default: `default`.
     permission_mode: Option<PermissionMode>,
@@ -163,7 +163,10 @@ pub(super) struct StartOptions {
     output_format: Option<OutputFormat>,
 }
 
-/// The permission mode. `bypassPermissions` needs `watari stdio --allow-bypass`.
+/// The permission mode. `default`: asks for what no rule allows. `acceptEdits`: edits files in the working directory
+/// without asking. `plan`: reads and plans, changes nothing. `dontAsk`: denies what no rule allows, without asking.
+/// `auto`: a classifier decides. `bypassPermissions`: runs everything without asking; it needs `watari stdio
+/// --allow-bypass`.
 #[derive(JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum PermissionMode {
@@ -175,7 +178,8 @@ pub(super) enum PermissionMode {
     BypassPermissions,
 }
 
-/// A settings file.
+/// A settings file of Claude Code. `user`: `~/.claude/settings.json`. `project`: `.claude/settings.json` in the working
+/// directory. `local`: `.claude/settings.local.json` in the working directory.
 #[derive(JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum SettingSource {

@@ -81,7 +81,7 @@ fn types(examples: &[Value]) -> Vec<&Value> {
 }
 
 #[test]
-fn the_schema_names_what_the_reader_asks_for_and_nothing_else() {
+fn the_schema_has_exactly_the_members_that_the_parser_reads() {
     let schema = schema();
     let definitions = &schema["$defs"];
     let mut read = Vec::new();
@@ -113,7 +113,7 @@ fn the_schema_names_what_the_reader_asks_for_and_nothing_else() {
 }
 
 #[test]
-fn the_reader_takes_a_line_exactly_if_the_schema_does() {
+fn the_parser_accepts_a_line_exactly_if_the_schema_does() {
     let schema = schema();
     // The constants of events are too many, and irrelevant here.
     let written = ["hello", "abort", "AnswerInput", "HookOutput", "RequestMade", "PermissionMode", "Since"];
@@ -148,7 +148,7 @@ fn every_message_and_every_field_is_described() {
 }
 
 #[test]
-fn every_event_has_a_place_of_its_own_or_that_of_another() {
+fn every_event_has_its_own_position_or_the_position_before_it() {
     let schema = schema();
     let messages = schema["$defs"]["from_watari"]["oneOf"].as_array().unwrap();
     let mut ephemeral = Vec::new();
@@ -186,7 +186,7 @@ fn lines() -> Vec<Value> {
 }
 
 #[test]
-fn nothing_nested_too_deep_reaches_the_cli_wherever_it_stands() {
+fn no_value_that_is_nested_too_deep_reaches_the_cli() {
     let read = |line: &str| read(line).map(|received| format!("{received:?}")).map_err(|problem| problem.message);
     insta::assert_snapshot!(refused_in_every_place(&lines(), &checks::deep(), read).join("\n"), @"
     answer.choices

@@ -97,7 +97,7 @@ pub(super) enum AnswerInput {
         /// Permission rules to add, in the CLI's format.
         permissions: Option<Vec<Value>>,
     },
-    /// Denies it.
+    /// Denies the ask.
     Deny {
         /// The reason for the model. Default: `User denied`.
         message: Option<String>,
@@ -181,7 +181,7 @@ pub(super) enum HookOutput {
 #[derive(JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum RequestMade {
-    /// Changes the model.
+    /// Changes the model from the next API call on.
     SetModel {
         /// The name of the model. Default: the CLI's choice.
         model: Option<String>,
@@ -259,7 +259,10 @@ pub(super) enum RequestMade {
     },
 }
 
-/// The permission mode.
+/// The permission mode. `default`: asks for what no rule allows. `acceptEdits`: edits files in the working directory
+/// without asking. `plan`: reads and plans, changes nothing. `dontAsk`: denies what no rule allows, without asking.
+/// `auto`: a classifier decides. `bypassPermissions`: runs everything without asking; it needs `watari socket
+/// --allow-bypass`.
 #[derive(JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum PermissionMode {

@@ -28,7 +28,7 @@ const STREAMED: [&str; 6] = [
 ];
 
 #[test]
-fn text_is_told_once_whatever_of_it_comes_again() {
+fn text_is_sent_once_even_if_parts_are_repeated() {
     insta::assert_snapshot!(received(false, &STREAMED), @r#"
     {"type":"text_delta","text":"渡り"}
     {"type":"text_delta","text":" \"x\""}
@@ -57,7 +57,7 @@ fn text_is_told_once_whatever_of_it_comes_again() {
 }
 
 #[test]
-fn what_was_given_up_is_taken_back() {
+fn discarded_text_is_withdrawn() {
     let discarded = r#"{"seq":"1:5","type":"block_discarded","block":3}"#;
     insta::assert_snapshot!(received(true, &[STREAMED[1], discarded, discarded]), @r#"
     {"type":"text_delta","text":"渡り"}
@@ -66,7 +66,7 @@ fn what_was_given_up_is_taken_back() {
 }
 
 #[test]
-fn asks_are_opened_and_closed_by_the_name_of_the_tools_use() {
+fn asks_are_named_after_their_tool_use() {
     insta::assert_snapshot!(received(true, &[
         r#"{"seq":"1:8","type":"ask_opened","ask":5,"kind":"permission","tool":"Bash","input":{"command":"ls"},"tool_use":"t","agent":null,"suggestions":null,"needs_person":false,"detail":{}}"#,
         r#"{"seq":"1:9","type":"ask_resolved","ask":5,"kind":"permission","tool_use":"t","resolution":"denied","by":"client 2"}"#,
@@ -93,7 +93,7 @@ fn asks_are_opened_and_closed_by_the_name_of_the_tools_use() {
 
 /// A server may write JSON that no Rust value holds.
 #[test]
-fn a_form_is_shown_as_its_server_wrote_it_whatever_that_is() {
+fn a_form_is_sent_as_its_server_wrote_it() {
     let deep = format!("{}1e400{}", "[".repeat(1000), "]".repeat(1000));
     let line = format!(
         r#"{{"seq":"1:1","type":"ask_opened","ask":7,"kind":"form","server":"s","message":"Who?","schema":{deep},"url":null,"detail":{{}}}}"#
@@ -119,7 +119,7 @@ fn a_subagent_is_not_part_of_the_text() {
 }
 
 #[test]
-fn every_message_has_one_done_and_what_went_wrong_stands_before_it() {
+fn every_message_has_one_done_and_errors_precede_it() {
     let failed = |ending: &str, rest: &str| {
         format!(
             r#"{{"seq":"1:7","type":"turn_finished","cause":"cli","outcome":{{"ending":{ending},{rest}"detail":{{}}}}}}"#
@@ -171,7 +171,7 @@ fn every_message_has_one_done_and_what_went_wrong_stands_before_it() {
 }
 
 #[test]
-fn the_host_speaks_too() {
+fn events_of_the_host_are_sent() {
     insta::assert_snapshot!(received(true, &[
         r#"{"seq":"1:1","type":"host_started","key":"k","session_id":"s1","cwd":"/","version":"0"}"#,
         r#"{"seq":"1:2","type":"session_opened","session":{"session_id":"s2","model":"m"}}"#,
@@ -201,7 +201,7 @@ fn the_host_speaks_too() {
 
 /// Every event of the session and of the host is encoded, or listed as one that is not.
 #[test]
-fn every_event_is_told_or_is_known_not_to_be() {
+fn every_event_is_encoded_or_listed_as_not_encoded() {
     let page = include_str!("../../../../../../docs/events.md");
     let names: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix("## `")?.split('`').next()).collect();
     assert!(names.len() > 30, "{names:?}");

@@ -9,7 +9,7 @@ use crate::dialect::schema::checks::{
     self, are_taken_as_the_schema_says, asked_for, extensions_of_what_is_described, names_in, refused_in_every_place,
     variations,
 };
-use crate::dialect::socket::asks::OpenAsk;
+use crate::dialect::socket::asks::AskRef;
 use crate::dialect::socket::incoming::{self, read};
 
 /// Every message that a client can write, with every field.
@@ -31,12 +31,12 @@ fn tool() -> Value {
 }
 
 /// The client has one open ask.
-fn ask_of(request_id: &str) -> Option<OpenAsk> {
-    request_id.starts_with("toolu_").then_some(OpenAsk::Tool(AskId(1)))
+fn ask_of(request_id: &str) -> Option<AskRef> {
+    request_id.starts_with("toolu_").then_some(AskRef::Tool(AskId(1)))
 }
 
 #[test]
-fn the_schema_names_what_the_reader_asks_for_and_nothing_else() {
+fn the_schema_has_exactly_the_members_that_the_parser_reads() {
     let schema = schema();
     let mut read = Vec::new();
     for message in messages() {
@@ -54,7 +54,7 @@ fn the_schema_names_what_the_reader_asks_for_and_nothing_else() {
 }
 
 #[test]
-fn the_reader_takes_a_line_exactly_if_the_schema_does() {
+fn the_parser_accepts_a_line_exactly_if_the_schema_does() {
     let schema = schema();
     let mut values = checks::values(&schema);
     values.extend([json!("toolu_7"), json!("call_7"), json!("3:17"), json!("3:"), json!("3:17:1"), json!("0:0")]);
@@ -107,7 +107,7 @@ fn every_message_and_every_field_is_described() {
 }
 
 #[test]
-fn nothing_nested_too_deep_reaches_the_cli_wherever_it_stands() {
+fn no_value_that_is_nested_too_deep_reaches_the_cli() {
     let read =
         |line: &str| read(line, ask_of).map(|received| format!("{received:?}")).map_err(|problem| problem.message);
     insta::assert_snapshot!(refused_in_every_place(&messages(), &checks::deep(), read).join("\n"), @"

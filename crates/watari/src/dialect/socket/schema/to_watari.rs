@@ -40,7 +40,7 @@ pub(super) enum ToWatari {
     /// Extension: requests a replay and the positions of events. The reply is a `hello`, too; discard everything that
     /// was received before it.
     Hello {
-        /// Where the replay begins. Default: no replay, only live events.
+        /// Where the replay begins. Default: no replay, only the snapshot and live events.
         since: Option<Since>,
         /// The `key` of the session that the client expects. If the host serves another session, it replays all events,
         /// with `resume` `gap`.

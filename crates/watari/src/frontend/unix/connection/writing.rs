@@ -1,4 +1,4 @@
-//! Writes to a client, as much as it reads and as its turn allows.
+//! Writes to a client, as much as it reads and as its slice of work allows.
 
 use std::io;
 use std::time::Duration;
@@ -14,18 +14,18 @@ pub(super) const SLOW_AFTER: Duration = Duration::from_secs(10);
 const SLOW_BYTES: u64 = 4 * 1024 * 1024;
 
 impl Connection {
-    /// Writes as much as the client reads and its turn allows, without waiting.
+    /// Writes as much as the client reads and its slice of work allows, without waiting.
     pub(super) fn try_write(&mut self) {
         if self.unwritable.is_some() {
             self.outbox = Outbox::default();
         }
         while !self.outbox.is_empty() {
-            if self.turn.is_over() {
+            if self.slice.is_over() {
                 return;
             }
-            match self.wire.try_write(self.outbox.unwritten()) {
+            match self.stream.try_write(self.outbox.unwritten()) {
                 Ok(count) => {
-                    self.turn.spend(count);
+                    self.slice.spend(count);
                     self.outbox.written(count);
                     self.stuck_since = None;
                 }
@@ -42,7 +42,7 @@ impl Connection {
                 }
             }
         }
-        self.wire.all_is_written();
+        self.stream.all_is_written();
     }
 
     /// Disconnects a client that reads nothing, if it costs too much.
@@ -61,13 +61,13 @@ impl Connection {
 
     pub(super) async fn write_last_lines(&mut self) {
         while !self.outbox.is_empty() {
-            self.turn.yield_if_over().await;
+            self.slice.yield_if_over().await;
             self.try_write();
             if self.outbox.is_empty() {
                 return;
             }
             // The caller has a time limit.
-            let _ready = self.wire.writable().await;
+            let _ready = self.stream.writable().await;
         }
     }
 }

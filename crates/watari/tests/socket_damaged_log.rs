@@ -49,7 +49,7 @@ async fn replay(host: &Host) -> (Vec<Value>, Value) {
     (numbered(client.until("caught_up").await), hello)
 }
 
-/// Every number from the first to the last stands in the file once and in order, or is named as lost.
+/// Asserts that every number from the first to the last is in the file once and in order, or is reported as lost.
 fn is_whole(path: &Path) -> Vec<Value> {
     let text = fs::read_to_string(path).unwrap();
     // A host that runs may be writing the last line, and one that was killed may have been: the next one cuts it off.
@@ -69,15 +69,15 @@ fn shorten(path: &Path, bytes: u64) {
 }
 
 #[tokio::test]
-async fn a_log_that_was_shortened_under_the_host_is_written_again_from_memory() {
+async fn a_log_shortened_by_another_program_is_restored_from_memory() {
     let room = Room::fake(SCRIPT);
-    let (host, told) = after_a_turn(&room).await;
+    let (host, seen) = after_a_turn(&room).await;
     let path = events_file(&room);
     shorten(&path, fs::metadata(&path).unwrap().len() / 2);
-    let (mut client, hello) = host.native_since(told[1]["seq"].clone()).await;
+    let (mut client, hello) = host.native_since(seen[1]["seq"].clone()).await;
     let received = numbered(client.until("caught_up").await);
     assert_eq!(hello["resume"], "ok");
-    assert_eq!(received[..told.len() - 2], told[2..]);
+    assert_eq!(received[..seen.len() - 2], seen[2..]);
     assert_eq!(prompt(&mut client, "two").await["type"], "accepted");
     client.until("became_idle").await;
     let events = is_whole(&path);
@@ -87,14 +87,14 @@ async fn a_log_that_was_shortened_under_the_host_is_written_again_from_memory() 
 }
 
 #[tokio::test]
-async fn what_a_shortened_log_has_lost_for_good_is_a_gap_and_not_passed_over() {
+async fn lost_events_of_a_shortened_log_are_reported_as_lost() {
     // More than the host has in memory.
     let frame = format!("emit {{\"type\":\"newer\",\"text\":\"{}\"}}", "x".repeat(5000));
     let room = Room::fake(&format!("prompt\ntext One\nrepeat 400\n{frame}\nend\nresult\nprompt\nresult\n"));
-    let (host, told) = after_a_turn(&room).await;
+    let (host, seen) = after_a_turn(&room).await;
     let path = events_file(&room);
     shorten(&path, 1500);
-    let (mut client, hello) = host.native_since(told[1]["seq"].clone()).await;
+    let (mut client, hello) = host.native_since(seen[1]["seq"].clone()).await;
     assert_eq!(hello["resume"], "gap");
     let received = numbered(client.until("caught_up").await);
     let events = is_whole(&path);
@@ -106,7 +106,7 @@ async fn what_a_shortened_log_has_lost_for_good_is_a_gap_and_not_passed_over() {
     assert_eq!(hello["resume"], "ok");
     assert_eq!(
         numbered(client.until("caught_up").await),
-        events[events.len() - (told.len() + 1 - lost["through"].as_u64().unwrap() as usize)..]
+        events[events.len() - (seen.len() + 1 - lost["through"].as_u64().unwrap() as usize)..]
     );
     assert_eq!(prompt(&mut client, "two").await["type"], "accepted");
     client.until("became_idle").await;
@@ -115,9 +115,9 @@ async fn what_a_shortened_log_has_lost_for_good_is_a_gap_and_not_passed_over() {
 }
 
 #[tokio::test]
-async fn a_log_that_was_deleted_under_the_host_is_written_again_before_anything_is_accepted() {
+async fn a_deleted_log_is_restored_before_a_command_is_accepted() {
     let room = Room::fake(SCRIPT);
-    let (host, told) = after_a_turn(&room).await;
+    let (host, seen) = after_a_turn(&room).await;
     let path = events_file(&room);
     fs::remove_file(&path).unwrap();
     let (mut client, _) = host.native_since(Value::Null).await;
@@ -125,21 +125,21 @@ async fn a_log_that_was_deleted_under_the_host_is_written_again_before_anything_
     // What was accepted is there when the host is killed.
     host.kill().await;
     let events = is_whole(&path);
-    assert_eq!(events[..told.len()], told);
+    assert_eq!(events[..seen.len()], seen);
     assert_eq!(of_type(&events, "prompt_accepted").len(), 2, "{events:#?}");
 }
 
 #[tokio::test]
-async fn a_file_in_the_place_of_the_log_is_left_alone_and_nothing_is_accepted_until_it_is_gone() {
+async fn a_foreign_file_at_the_log_s_path_is_left_alone_and_commands_are_refused_until_it_is_removed() {
     let room = Room::fake(SCRIPT);
-    let (host, told) = after_a_turn(&room).await;
+    let (host, seen) = after_a_turn(&room).await;
     let path = events_file(&room);
     fs::remove_file(&path).unwrap();
     fs::write(&path, "precious").unwrap();
-    let (mut client, hello) = host.native_since(told[1]["seq"].clone()).await;
-    // Clients still get what there was, from the log and not from what stands in its place.
+    let (mut client, hello) = host.native_since(seen[1]["seq"].clone()).await;
+    // Clients still receive the old events from the log, and nothing from the file at its path.
     assert_eq!(hello["resume"], "ok");
-    assert_eq!(numbered(client.until("caught_up").await), told[2..]);
+    assert_eq!(numbered(client.until("caught_up").await), seen[2..]);
     let refused = prompt(&mut client, "two").await;
     assert_eq!(refused["type"], "refused", "{refused}");
     assert!(refused["message"].as_str().unwrap().contains("another file has replaced the log"), "{refused}");
@@ -149,14 +149,14 @@ async fn a_file_in_the_place_of_the_log_is_left_alone_and_nothing_is_accepted_un
     client.until("storage_recovered").await;
     assert_eq!(prompt(&mut client, "two").await["type"], "accepted");
     client.until("became_idle").await;
-    assert_eq!(is_whole(&path)[..told.len()], told);
+    assert_eq!(is_whole(&path)[..seen.len()], seen);
     host.stop().await;
 }
 
 #[tokio::test]
-async fn a_state_folder_that_was_removed_under_the_host_is_made_again_before_anything_is_accepted() {
+async fn a_removed_state_folder_is_created_again_before_a_command_is_accepted() {
     let room = Room::fake(SCRIPT);
-    let (host, told) = after_a_turn(&room).await;
+    let (host, seen) = after_a_turn(&room).await;
     let path = events_file(&room);
     let (mut client, _) = host.native_since(Value::Null).await;
     let session_id = room.record()["session_id"].as_str().unwrap().to_owned();
@@ -165,7 +165,7 @@ async fn a_state_folder_that_was_removed_under_the_host_is_made_again_before_any
     fs::rename(room.state().join("sessions"), &away).unwrap();
     fs::remove_dir_all(room.state().join("locks")).unwrap();
     assert_eq!(prompt(&mut client, "two").await["type"], "accepted");
-    assert_eq!(is_whole(&path)[..told.len()], told);
+    assert_eq!(is_whole(&path)[..seen.len()], seen);
     client.until("became_idle").await;
 
     // When it cannot be made again, nothing is accepted.
@@ -182,38 +182,38 @@ async fn a_state_folder_that_was_removed_under_the_host_is_made_again_before_any
     // The next host finds it by its record, and continues.
     let host = room.host(&["--resume", &session_id]).await;
     let (events, hello) = replay(&host).await;
-    assert_eq!((&hello["resume"], &events[..told.len()]), (&json!("ok"), &told[..]));
+    assert_eq!((&hello["resume"], &events[..seen.len()]), (&json!("ok"), &seen[..]));
     host.stop().await;
 }
 
 #[tokio::test]
-async fn a_cli_that_writes_nothing_but_noise_does_not_fill_the_disk() {
+async fn a_cli_that_writes_only_unparsable_lines_does_not_fill_the_disk() {
     let room = Room::fake("prompt\nrepeat 20_000\nnoise a warning that is no message\nend\ntext Done\nresult\n");
     let host = room.host(&[]).await;
     let (mut client, _) = host.native_since(json!(0)).await;
     client.send(json!({"type": "prompt", "content": "go"})).await;
-    let told = client.until("became_idle").await;
-    let noise = of_type(&told, "unparsed_line_skipped").len();
+    let seen = client.until("became_idle").await;
+    let noise = of_type(&seen, "unparsed_line_skipped").len();
     assert!(
         noise <= 100,
         "{noise} events for noise were stored, {} bytes",
         fs::metadata(events_file(&room)).unwrap().len()
     );
-    let omitted = of_type(&told, "unparsed_lines_omitted");
+    let omitted = of_type(&seen, "unparsed_lines_omitted");
     assert_eq!(omitted.len(), 1, "{omitted:?}");
     assert_eq!(omitted[0]["lines"], 20_000 - noise);
     host.stop().await;
 }
 
 #[tokio::test]
-async fn unknown_messages_without_end_stop_at_the_limit_of_the_log_and_are_whole_up_to_it() {
+async fn endless_unknown_messages_stop_at_the_limit_of_the_log() {
     let frame = format!("emit {{\"type\":\"newer\",\"text\":\"{}\"}}", "x".repeat(5000));
     let room = Room::fake(&format!("prompt\nrepeat 1000\n{frame}\nend\nresult\n"));
     let host = room.host(&["--event-log-limit", "1"]).await;
     let (mut client, _) = host.native_since(json!(0)).await;
     client.send(json!({"type": "prompt", "content": "go"})).await;
-    let told = client.until("storage_failed").await;
-    let why = told.last().unwrap()["message"].as_str().unwrap();
+    let seen = client.until("storage_failed").await;
+    let why = seen.last().unwrap()["message"].as_str().unwrap();
     assert!(why.contains("has reached its limit of 1048576 bytes; retrying every second: end the session"), "{why}");
     assert!(fs::metadata(events_file(&room)).unwrap().len() < 1_100_000);
     let refused = prompt(&mut client, "more").await;
@@ -224,7 +224,7 @@ async fn unknown_messages_without_end_stop_at_the_limit_of_the_log_and_are_whole
 }
 
 #[tokio::test]
-async fn a_record_that_cannot_be_read_is_made_again_from_the_log() {
+async fn an_unreadable_record_is_restored_from_the_log() {
     for damaged in ["", "not JSON", r#"{"version":1,"key":"aaaaaaaaaaaa"}"#] {
         let room = Room::fake(SCRIPT);
         let (host, before) = after_a_turn(&room).await;
@@ -232,16 +232,16 @@ async fn a_record_that_cannot_be_read_is_made_again_from_the_log() {
         host.stop().await;
         fs::write(room.sessions()[0].join("record.json"), damaged).unwrap();
         let host = room.host(&["--resume", &id]).await;
-        let (told, hello) = replay(&host).await;
-        assert_eq!((&hello["key"], &told[..before.len()]), (&key, &before[..]), "{damaged:?}");
-        assert!(told.iter().any(|event| event["type"] == "log_restored"), "{told:#?}");
+        let (seen, hello) = replay(&host).await;
+        assert_eq!((&hello["key"], &seen[..before.len()]), (&key, &before[..]), "{damaged:?}");
+        assert!(seen.iter().any(|event| event["type"] == "log_restored"), "{seen:#?}");
         host.stop().await;
         assert_eq!(room.sessions().len(), 1);
     }
 }
 
 #[tokio::test]
-async fn a_log_that_was_damaged_in_its_middle_is_never_told_on_as_it_is() {
+async fn a_log_damaged_in_its_middle_is_repaired_before_it_is_replayed() {
     let removed = |lines: &mut Vec<Vec<u8>>| drop(lines.remove(4));
     let doubled = |lines: &mut Vec<Vec<u8>>| lines.insert(4, lines[4].clone());
     let garbage = |lines: &mut Vec<Vec<u8>>| lines[4] = b"garbage \xff".to_vec();
@@ -263,10 +263,10 @@ async fn a_log_that_was_damaged_in_its_middle_is_never_told_on_as_it_is() {
         fs::write(events_file(&room), lines.join(&b'\n')).unwrap();
         let host = room.host(&["--resume", &id]).await;
         // Every line is one by the schema, and what is lost is named.
-        let (told, _) = replay(&host).await;
-        let is_lost = told.iter().any(|event| event["type"] == "events_lost");
-        assert_eq!(is_lost, name != "doubled", "{name}: {told:#?}");
-        assert_eq!(told.iter().filter(|event| **event == before[5]).count(), 1, "{name}");
+        let (seen, _) = replay(&host).await;
+        let is_lost = seen.iter().any(|event| event["type"] == "events_lost");
+        assert_eq!(is_lost, name != "doubled", "{name}: {seen:#?}");
+        assert_eq!(seen.iter().filter(|event| **event == before[5]).count(), 1, "{name}");
         is_whole(&events_file(&room));
         host.stop().await;
     }

@@ -10,7 +10,7 @@ use std::process::Command;
 
 use common::{WATARI, output_of, skipped};
 
-/// Puts a program in the place of the CLI that says that it was run, and is a CLI otherwise.
+/// Replaces the CLI by a program that records that it was run and then acts as a CLI.
 const ATTACK: &str = r#"rm -rf "$0/claude" && printf '#!/bin/sh\ntouch "%s"\necho "2.1.325 (Claude Code)"\n' "$1" > "$0/claude" &&
     chmod 755 "$0/claude""#;
 

@@ -19,7 +19,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::Command;
 use watari_testkit::Reply;
 
-/// How long an end may take that waits for nobody: half a second for the CLI, and room for a busy machine.
+/// How long an end without waiting may take: half a second for the CLI, and a margin for a busy machine.
 const AT_ONCE: Duration = Duration::from_secs(3);
 
 /// The CLI of a program, which is the child of its supervisor.
@@ -57,7 +57,7 @@ async fn with_every_signal_blocked_the_real_cli_has_none_blocked_and_no_pipe_is_
 }
 
 #[tokio::test]
-async fn a_close_while_the_real_cli_starts_ends_the_session_at_once() {
+async fn a_close_while_the_real_cli_starts_ends_the_session_immediately() {
     let room = Room::real([]).await;
     let mut host = room.host(&[]).await;
     // It does not get ready, as on a busy machine.

@@ -7,10 +7,10 @@ use tokio::time::Instant;
 
 use super::running::{Answered, Ending};
 use super::state::State;
-use super::{BACKGROUND_WITHIN, Bridge, LAST_LINES_AFTER_ABORT};
+use super::{BACKGROUND_WITHIN, LAST_LINES_AFTER_ABORT, StdioSession};
 use crate::dialect::bridge::{self, Fatal};
 
-impl Bridge {
+impl StdioSession {
     /// Closes the session of a client that has closed its input, once its prompts and background work are done.
     pub(super) fn close_if_drained(&mut self) {
         let State::Running(running) = &mut self.state else { return };
@@ -20,13 +20,13 @@ impl Bridge {
         if running.is_idle && !running.has_tasks {
             self.close();
         } else {
-            running.give_up_at.get_or_insert_with(|| Instant::now() + BACKGROUND_WITHIN);
+            running.background_deadline.get_or_insert_with(|| Instant::now() + BACKGROUND_WITHIN);
         }
     }
 
     pub(super) fn close(&mut self) {
         let State::Running(running) = &mut self.state else { return };
-        running.give_up_at = None;
+        running.background_deadline = None;
         running.ending = Ending::Closing;
         let client = Arc::clone(&running.client);
         self.requests.spawn(async move {
@@ -61,22 +61,22 @@ impl Bridge {
             State::Running(_) => {}
             State::Starting { .. } | State::Waiting | State::Over => {
                 self.last_lines_within = LAST_LINES_AFTER_ABORT;
-                self.give_up();
+                self.cancel_start();
             }
         }
     }
 
     /// Ends a session that is not running yet. A session that is starting is over when its processes have exited.
-    pub(super) fn give_up(&mut self) {
+    pub(super) fn cancel_start(&mut self) {
         match &mut self.state {
-            State::Starting { give_up, .. } => *give_up = None,
-            State::Waiting | State::Over => self.over(),
+            State::Starting { start_guard, .. } => *start_guard = None,
+            State::Waiting | State::Over => self.finish(),
             State::Running(_) => {}
         }
     }
 
     /// The session is over, or was never started.
-    pub(super) fn over(&mut self) {
+    pub(super) fn finish(&mut self) {
         self.state = State::Over;
         self.code = Some(u8::from(self.has_failed));
     }
@@ -89,14 +89,14 @@ impl Bridge {
                 running.ending = Ending::Aborting;
                 self.abort_session();
             }
-            State::Waiting | State::Starting { .. } | State::Over => self.give_up(),
+            State::Waiting | State::Starting { .. } | State::Over => self.cancel_start(),
         }
     }
 
-    /// Like [`Bridge::fail`], for a session that is already over.
+    /// Like [`StdioSession::fail`], for a session that is already over.
     pub(super) fn fail_ended_session(&mut self, why: &str) {
         self.send_fatal_error(why);
-        self.over();
+        self.finish();
     }
 
     fn send_fatal_error(&mut self, why: &str) {

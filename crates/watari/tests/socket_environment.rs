@@ -38,7 +38,7 @@ async fn logged(room: &Room, text: &str) {
 }
 
 #[tokio::test]
-async fn a_runtime_folder_that_was_removed_is_made_again_with_both_sockets() {
+async fn a_removed_runtime_folder_is_created_again_with_both_sockets() {
     let room = Room::fake(TURNS);
     let host = room.host(&[]).await;
     let mut stays = host.client_with_init().await;
@@ -55,7 +55,7 @@ async fn a_runtime_folder_that_was_removed_is_made_again_with_both_sockets() {
 }
 
 #[tokio::test]
-async fn a_listener_with_a_full_queue_in_the_place_of_its_socket_does_not_stop_a_host() {
+async fn a_foreign_listener_with_a_full_queue_at_the_socket_s_path_does_not_block_a_host() {
     let room = Room::fake(TURNS);
     let path = room.sandbox.root().join("s.sock");
     let host = room.host(&["--socket", path.to_str().unwrap()]).await;
@@ -77,7 +77,7 @@ async fn a_listener_with_a_full_queue_in_the_place_of_its_socket_does_not_stop_a
 }
 
 #[tokio::test]
-async fn a_pipe_as_log_is_refused_at_once_whether_or_not_somebody_reads_it() {
+async fn a_pipe_as_host_log_is_refused_immediately() {
     let room = Room::fake(TURNS);
     let pipe = room.sandbox.root().join("pipe");
     mkfifoat(CWD, &pipe, Mode::from(0o600)).unwrap();
@@ -98,7 +98,7 @@ async fn a_pipe_as_log_is_refused_at_once_whether_or_not_somebody_reads_it() {
 }
 
 #[tokio::test]
-async fn a_log_that_was_deleted_is_made_again() {
+async fn a_deleted_host_log_is_created_again() {
     let room = Room::fake(TURNS);
     let host = room.host(&[]).await;
     host.client_with_init().await;
@@ -109,7 +109,7 @@ async fn a_log_that_was_deleted_is_made_again() {
 }
 
 #[tokio::test]
-async fn folders_and_sockets_whose_names_are_no_text_work() {
+async fn folders_and_sockets_with_names_that_are_not_utf_8_work() {
     let room = Room::fake(TURNS);
     let odd = |name: &[u8]| room.sandbox.root().join(OsString::from_vec(name.to_vec()));
     let (cwd, path) = (odd(b"not \xff text"), odd(b"\xfe.sock"));
@@ -118,10 +118,10 @@ async fn folders_and_sockets_whose_names_are_no_text_work() {
     command.args(["socket", "--claude"]).arg(&room.claude).arg("--socket").arg(&path).arg("--cwd").arg(&cwd);
     room.prepare(&mut command);
     let mut child = command.spawn().unwrap();
-    let mut said = Vec::new();
+    let mut output = Vec::new();
     let mut out = BufReader::new(child.stdout.take().unwrap());
-    tokio::time::timeout(WITHIN, out.read_until(b'\n', &mut said)).await.unwrap().unwrap();
-    assert_eq!(said.strip_suffix(b"\n").unwrap(), path.as_os_str().as_bytes());
+    tokio::time::timeout(WITHIN, out.read_until(b'\n', &mut output)).await.unwrap().unwrap();
+    assert_eq!(output.strip_suffix(b"\n").unwrap(), path.as_os_str().as_bytes());
     let mut client = Client::at(&path).await;
     assert_eq!(client.next().await.unwrap()["type"], "init");
     talks(client).await;
@@ -129,7 +129,7 @@ async fn folders_and_sockets_whose_names_are_no_text_work() {
 }
 
 #[tokio::test]
-async fn a_host_in_the_background_whose_key_cannot_be_printed_is_ended() {
+async fn a_background_host_whose_key_cannot_be_printed_ends() {
     let room = Room::fake(TURNS);
     let mut command = room.command(&["--detach"]);
     // No rule of ours: the test itself opens it.
@@ -144,7 +144,7 @@ async fn a_host_in_the_background_whose_key_cannot_be_printed_is_ended() {
 
 /// A limit that any step of the start can meet.
 #[tokio::test]
-async fn a_host_with_too_few_descriptors_says_so_and_what_to_raise() {
+async fn a_host_with_too_few_descriptors_reports_the_limit_to_raise() {
     let room = Room::fake("prompt\nresult\n");
     for limit in [12, 16, 20] {
         let mut command = Command::new("sh");

@@ -22,7 +22,7 @@ async fn clients(host: &Host) -> Vec<Client> {
     clients
 }
 
-/// Lets every client do the same at once, and gives back what each found.
+/// Lets every client do the same at the same time, and returns what each received.
 async fn all<T: Send + 'static, F: Future<Output = T> + Send + 'static>(
     clients: Vec<Client>,
     act: impl Fn(Client) -> F,
@@ -36,7 +36,7 @@ async fn all<T: Send + 'static, F: Future<Output = T> + Send + 'static>(
 }
 
 #[tokio::test]
-async fn sixty_four_clients_see_the_same_in_the_same_order() {
+async fn sixty_four_clients_receive_the_same_events_in_the_same_order() {
     let room = Room::fake(
         "prompt\nthinking hm\ndeltas 500\ntool t Bash {\"command\":\"ls\"}\ntool_result t x\ntext The end.\nresult\n",
     );
@@ -53,7 +53,7 @@ async fn sixty_four_clients_see_the_same_in_the_same_order() {
 }
 
 #[tokio::test]
-async fn of_sixty_four_answers_one_counts_and_the_others_are_told_whose() {
+async fn of_sixty_four_answers_one_counts_and_the_refusals_name_its_client() {
     let room = Room::fake("prompt\nask t Bash {\"command\":\"ls\"}\ntext Done.\nresult\n");
     let host = room.host(&[]).await;
     let mut clients = clients(&host).await;
@@ -88,13 +88,13 @@ async fn of_sixty_four_answers_one_counts_and_the_others_are_told_whose() {
         assert!(message.ends_with(&format!("is already resolved: {winner} allowed it")), "{message}");
     }
     host.stop().await;
-    let answers = room.told_to_cli();
+    let answers = room.lines_sent_to_cli();
     let answers: Vec<_> = of_type(&answers, "control_response").into_iter().cloned().collect();
     assert_eq!(answers.len(), 1, "{answers:?}");
 }
 
 #[tokio::test]
-async fn a_command_that_is_given_twice_is_carried_out_once() {
+async fn a_repeated_command_takes_effect_once() {
     let room = Room::fake("prompt\ntext One.\nresult\nprompt\ntext Two.\nresult\n");
     let host = room.host(&[]).await;
     let hello = json!({"type": "hello", "protocol": [1], "client": "editor"});
@@ -102,7 +102,7 @@ async fn a_command_that_is_given_twice_is_carried_out_once() {
     let mut first = host.native().await;
     first.send(hello.clone()).await;
     first.until("hello").await;
-    // Twice in one breath, and again by a client that has come back.
+    // Twice in one write, and again by a client that has reconnected.
     first.write(&format!("{prompt}\n{prompt}\n")).await;
     let mut seen = Vec::new();
     while of_type(&seen, "accepted").len() < 2 || of_type(&seen, "became_idle").is_empty() {
@@ -125,11 +125,11 @@ async fn a_command_that_is_given_twice_is_carried_out_once() {
     other.until("became_idle").await;
     host.stop().await;
     assert_eq!(of_type(&room.events(), "prompt_accepted").len(), 2);
-    assert_eq!(of_type(&room.told_to_cli(), "user").len(), 2);
+    assert_eq!(of_type(&room.lines_sent_to_cli(), "user").len(), 2);
 }
 
 #[tokio::test]
-async fn no_name_of_a_client_makes_it_another_client_neither_in_its_commands_nor_in_by() {
+async fn no_client_can_impersonate_another_by_its_name() {
     let room = Room::fake(
         "prompt\ntext One.\nresult\nprompt\ntext Two.\nask toolu_1 Bash {}\nresult\n\
          prompt\nask toolu_2 Bash {}\nresult\nprompt\nask toolu_3 Bash {}\nresult\n",

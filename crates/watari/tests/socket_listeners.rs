@@ -21,16 +21,16 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use tokio::process::Command;
 
-/// Nobody in particular.
+/// A user id without an account.
 const ANOTHER_USER: u32 = 65534;
 
 const PERL: &str = "/usr/bin/perl";
 
-/// Says a line to a socket and prints what comes back, for two seconds at most.
+/// Writes a line to a socket and prints the replies of at most two seconds.
 const ASK: &str = r#"
     $SIG{ALRM} = sub { print "and it stays open"; exit 0 };
     $SIG{PIPE} = "IGNORE";
-    my $s = IO::Socket::UNIX->new(Peer => $ARGV[0]) or do { print "not let in: $!"; exit 0 };
+    my $s = IO::Socket::UNIX->new(Peer => $ARGV[0]) or do { print "refused: $!"; exit 0 };
     syswrite $s, "$ARGV[1]\n";
     alarm 2;
     $| = 1;
@@ -42,10 +42,10 @@ const ASK: &str = r#"
 const TURNS: &str = "prompt\ntext Good morning\nresult\nprompt\ntext Let me see\nchild\n\
                      tool t1 Bash {\"command\":\"ls\"}\nask! t1 Bash {\"command\":\"ls\"}\nwait interrupt\n";
 
-/// How long what the host started may live on.
+/// How long the processes of the host may continue to run.
 const GONE_WITHIN: Duration = Duration::from_secs(3);
 
-/// What a host that is refused says, in which the room is called ROOM, and its exit code.
+/// The standard error of a refused host, with the room as ROOM, and its exit code.
 async fn refusal(room: &Room, mut command: Command) -> String {
     let (code, stderr) = end_of(&mut command.spawn().unwrap()).await;
     room.is_empty_within(GONE_WITHIN).await;
@@ -70,7 +70,7 @@ async fn received_by(user: u32, socket: &Path, line: &str) -> String {
 }
 
 #[tokio::test]
-async fn another_user_hears_nothing_even_when_every_mode_was_loosened() {
+async fn another_user_receives_nothing_even_if_all_modes_are_open() {
     if !rustix::process::geteuid().is_root() || !Path::new(PERL).exists() {
         println!("skipped: only root can be another user, and it takes {PERL}");
         return;
@@ -80,7 +80,7 @@ async fn another_user_hears_nothing_even_when_every_mode_was_loosened() {
     let (socket, native) = (host.socket.clone(), host.native_path());
     for user in [ANOTHER_USER, 0] {
         if user == ANOTHER_USER {
-            assert_eq!(received_by(user, &socket, "").await, "not let in: Permission denied");
+            assert_eq!(received_by(user, &socket, "").await, "refused: Permission denied");
         }
         // Everything that could keep another user out: the sockets, and all folders above them.
         [&socket, &native].into_iter().for_each(|path| open_to_all(path));
@@ -93,7 +93,7 @@ async fn another_user_hears_nothing_even_when_every_mode_was_loosened() {
         if user == ANOTHER_USER {
             assert_eq!(received, ["and it is closed", "and it is closed"]);
         } else {
-            // So it is not that nobody is let in.
+            // This shows that the socket works for its own user.
             assert!(
                 received[0].starts_with("{\"type\":\"init\"") && received[1].starts_with("{\"type\":\"hello\""),
                 "{received:?}"
@@ -104,12 +104,12 @@ async fn another_user_hears_nothing_even_when_every_mode_was_loosened() {
     let log = room.log();
     assert_eq!(log.matches("rejected a client of another user").count(), 2, "{log}");
     host.stop().await;
-    // What the other user said was not heard either: the only turn is root's.
+    // Nothing that the other user wrote had an effect either: the only turn is root's.
     assert_eq!(room.events().iter().filter(|event| event["type"] == "prompt_accepted").count(), 1);
 }
 
 #[tokio::test]
-async fn a_folder_for_sockets_that_is_not_ours_alone_is_refused_and_left_as_it_is() {
+async fn a_socket_folder_that_others_can_use_is_refused_and_left_unchanged() {
     let room = Room::fake(TURNS);
     let runtime = room.sandbox.root().join("runtime");
     let folder = runtime.join("watari");
@@ -145,7 +145,7 @@ async fn a_folder_for_sockets_that_is_not_ours_alone_is_refused_and_left_as_it_i
 }
 
 #[tokio::test]
-async fn what_stands_in_the_place_of_a_socket_is_left_alone_and_nothing_is_left_of_the_refused() {
+async fn a_foreign_file_at_the_socket_s_path_is_left_alone_and_the_refused_host_leaves_nothing() {
     let room = Room::fake(TURNS);
     let root = room.sandbox.root();
     let start = |path: PathBuf| refusal(&room, room.command(&["--socket", path.to_str().unwrap()]));
@@ -155,17 +155,17 @@ async fn what_stands_in_the_place_of_a_socket_is_left_alone_and_nothing_is_left_
     let listener = UnixListener::bind(root.join("listened.sock")).unwrap();
     let foreign = root.join("foreign.sock");
     drop(UnixListener::bind(&foreign).unwrap());
-    let mut said = Vec::new();
+    let mut printed = Vec::new();
     for name in ["file", "link", "folder", "listened.sock", "nowhere/s.sock"] {
-        said.push(start(root.join(name)).await);
+        printed.push(start(root.join(name)).await);
     }
     if rustix::process::geteuid().is_root() {
         chown(&foreign, Some(ANOTHER_USER), Some(ANOTHER_USER)).unwrap();
-        said.push(start(foreign.clone()).await);
+        printed.push(start(foreign.clone()).await);
         assert!(fs::metadata(&foreign).unwrap().file_type().is_socket());
     }
-    said.push(start(root.join("x".repeat(107))).await);
-    insta::assert_snapshot!(said.join("\n").replace(&"x".repeat(107), "xxx…"), @"
+    printed.push(start(root.join("x".repeat(107))).await);
+    insta::assert_snapshot!(printed.join("\n").replace(&"x".repeat(107), "xxx…"), @"
     watari: ROOM/file is a file and is not replaced: remove it, or choose another path
     exit 1
     watari: ROOM/link is a symbolic link and is not replaced: remove it, or choose another path
@@ -188,7 +188,7 @@ async fn what_stands_in_the_place_of_a_socket_is_left_alone_and_nothing_is_left_
 }
 
 #[tokio::test]
-async fn a_socket_that_a_killed_host_left_is_replaced() {
+async fn the_socket_of_a_killed_host_is_replaced() {
     let room = Room::fake(TURNS);
     let path = room.sandbox.root().join("agent.sock");
     let flags = ["--socket", path.to_str().unwrap()];
@@ -202,7 +202,7 @@ async fn a_socket_that_a_killed_host_left_is_replaced() {
 }
 
 #[tokio::test]
-async fn two_hosts_for_one_socket_or_one_session_are_one_too_many_and_the_first_goes_on() {
+async fn a_second_host_for_a_socket_or_session_is_refused_and_the_first_continues() {
     let room = Room::fake(TURNS);
     let path = room.sandbox.root().join("agent.sock");
     let host = room.host(&["--socket", path.to_str().unwrap()]).await;
@@ -245,7 +245,7 @@ async fn a_host_that_was_refused_its_socket_leaves_no_session_behind() {
     let flags = ["--socket", path.to_str().unwrap()];
     refusal(&room, room.command(&flags)).await;
     assert_eq!(room.sessions(), Vec::<PathBuf>::new());
-    // And one that there is, is as it was.
+    // A session that exists is unchanged.
     room.host(&[]).await.stop().await;
     let (record, events) = (room.record(), room.events());
     assert_eq!(record["state"], "ended");
@@ -255,7 +255,7 @@ async fn a_host_that_was_refused_its_socket_leaves_no_session_behind() {
 }
 
 #[tokio::test]
-async fn sockets_that_were_deleted_under_a_host_are_made_again_and_who_is_connected_stays() {
+async fn deleted_sockets_are_created_again_and_connected_clients_stay() {
     let room = Room::fake(TURNS);
     let host = room.host(&[]).await;
     let mut early = host.client_with_init().await;
@@ -276,7 +276,7 @@ async fn sockets_that_were_deleted_under_a_host_are_made_again_and_who_is_connec
 }
 
 #[tokio::test]
-async fn a_host_that_is_told_to_end_in_a_turn_says_why_and_leaves_nothing() {
+async fn a_signal_during_a_turn_ends_the_host_with_a_reason_and_leaves_nothing() {
     let room = Room::fake(TURNS);
     let mut host = room.host(&[]).await;
     let mut client = host.client_with_init().await;
@@ -293,8 +293,8 @@ async fn a_host_that_is_told_to_end_in_a_turn_says_why_and_leaves_nothing() {
     {"kind":"turn","message":"the turn was interrupted","type":"error"}
     {"message_id":3,"type":"done","usage":"usage"}
     "#);
-    let told = native.rest().await;
-    let ends = told.iter().skip_while(|line| line["type"] != "ask_opened").skip(1);
+    let seen = native.rest().await;
+    let ends = seen.iter().skip_while(|line| line["type"] != "ask_opened").skip(1);
     insta::assert_snapshot!(transcript(&["seq", "outcome", "request"], ends), @r#"
     {"reason":"the host received a signal to stop","seq":"seq","type":"host_stopping"}
     {"ask":2,"by":null,"kind":"permission","resolution":"cli_exited","seq":"seq","tool_use":"t1","type":"ask_resolved"}
@@ -306,19 +306,19 @@ async fn a_host_that_is_told_to_end_in_a_turn_says_why_and_leaves_nothing() {
     room.is_tidy();
     assert_eq!(room.record()["state"], "ended");
     // Everything that was sent is stored.
-    assert_eq!(room.events().last(), told.last());
+    assert_eq!(room.events().last(), seen.last());
 }
 
 #[tokio::test]
-async fn a_host_that_is_told_to_end_while_it_is_idle_does() {
+async fn a_signal_ends_an_idle_host() {
     let room = Room::fake(TURNS);
     for signal in [Signal::TERM, Signal::INT] {
         let mut host = room.host(&[]).await;
         let mut client = host.client_with_init().await;
         host.signal(signal);
-        let said = transcript(&[], &client.rest().await);
+        let printed = transcript(&[], &client.rest().await);
         insta::allow_duplicates! {
-            insta::assert_snapshot!(said, @r#"{"kind":"session","message":"the session ends: the host received a signal to stop","type":"error"}"#);
+            insta::assert_snapshot!(printed, @r#"{"kind":"session","message":"the session ends: the host received a signal to stop","type":"error"}"#);
         }
         assert_eq!(host.end().await, (Some(0), String::new()));
         room.is_empty_within(GONE_WITHIN).await;
@@ -330,7 +330,7 @@ async fn a_host_that_is_told_to_end_while_it_is_idle_does() {
 }
 
 #[tokio::test]
-async fn a_host_that_is_told_to_end_while_its_cli_starts_does() {
+async fn a_signal_ends_a_host_whose_cli_starts() {
     // It never answers, so it never is ready.
     let room = Room::fake("mute\nprompt\n");
     let mut host = room.host(&[]).await;
@@ -357,7 +357,7 @@ impl Drop for Ended {
 }
 
 #[tokio::test]
-async fn a_host_in_the_background_outlives_its_starter_and_ends_when_it_is_told_to() {
+async fn a_background_host_outlives_its_starter_and_ends_at_a_signal() {
     let room = Room::fake(TURNS);
     let starter = room.command(&["--detach"]).output().await.unwrap();
     let [out, err] = [starter.stdout, starter.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
@@ -382,7 +382,7 @@ async fn a_host_in_the_background_outlives_its_starter_and_ends_when_it_is_told_
 }
 
 #[tokio::test]
-async fn a_host_in_the_background_that_cannot_start_says_why() {
+async fn a_background_host_that_cannot_start_reports_the_reason() {
     let room = Room::fake(TURNS);
     let mut command = Command::new(WATARI);
     command.args(["socket", "--detach", "--claude", "/nowhere/claude", "--cwd"]).arg(room.sandbox.cwd());

@@ -43,7 +43,7 @@ fn private_folders(room: &Room) -> Vec<PathBuf> {
 }
 
 #[tokio::test]
-async fn with_an_open_umask_nothing_that_a_host_makes_is_open_to_others() {
+async fn with_an_open_umask_no_file_of_a_host_is_open_to_others() {
     let room = Room::fake(ONE_TURN);
     let host = room.start(with_open_umask(&room, &["--mcp-config", SERVERS])).await;
     let mut client = host.client_with_init().await;
@@ -63,7 +63,7 @@ async fn with_an_open_umask_nothing_that_a_host_makes_is_open_to_others() {
 }
 
 #[tokio::test]
-async fn with_a_umask_that_closes_files_to_their_owner_everything_that_a_host_makes_has_the_mode_of_its_rule() {
+async fn with_a_closed_umask_every_file_of_a_host_has_the_mode_of_its_rule() {
     for umask in ["177", "777"] {
         let room = Room::fake(ONE_TURN);
         let log = room.sandbox.root().join("named.log");
@@ -82,7 +82,7 @@ async fn with_a_umask_that_closes_files_to_their_owner_everything_that_a_host_ma
 }
 
 #[tokio::test]
-async fn what_the_cli_is_given_in_files_cannot_be_replaced_by_another_user() {
+async fn another_user_cannot_replace_files_for_the_cli() {
     if !rustix::process::geteuid().is_root() {
         return common::skipped("only root can be another user");
     }
@@ -126,7 +126,7 @@ async fn private_files_of_a_host_that_was_killed_with_its_supervisor_are_removed
 }
 
 #[test]
-fn nothing_is_removed_through_a_folder_that_another_user_has_put_in_the_place_of_private_files() {
+fn no_file_is_removed_through_another_user_s_private_folder() {
     if !rustix::process::geteuid().is_root() {
         return common::skipped("only root can be another user");
     }
@@ -153,7 +153,7 @@ fn nothing_is_removed_through_a_folder_that_another_user_has_put_in_the_place_of
         run.stdout
     );
     assert_eq!(names_in(&ours).len(), 2);
-    // What is there and has another name is nothing of Watari's, even where nobody else can write.
+    // A file with another name is not Watari's, even if no other user can write there.
     let private = root.join("runtime/watari/private");
     fs::create_dir_all(private.join("precious")).unwrap();
     for folder in ["runtime", "runtime/watari", "runtime/watari/private"] {
@@ -164,7 +164,7 @@ fn nothing_is_removed_through_a_folder_that_another_user_has_put_in_the_place_of
 }
 
 #[tokio::test]
-async fn private_files_that_a_living_session_has_are_no_orphans() {
+async fn private_files_of_a_live_session_are_not_orphans() {
     let room = Room::fake(ONE_TURN);
     let first = room.host(&["--mcp-config", SERVERS]).await;
     first.client_with_init().await;

@@ -44,7 +44,7 @@ impl Room {
         (child, Peer::new(ours))
     }
 
-    /// A file with all that a client says which wants one turn.
+    /// A file with all lines of a client that wants one turn.
     fn conversation(&self) -> PathBuf {
         let path = self.sandbox.root().join("conversation");
         fs::write(&path, start()).unwrap();
@@ -55,7 +55,7 @@ impl Room {
 /// The client's end of a socket.
 struct Peer {
     socket: BufReader<UnixStream>,
-    /// The same, for what the other has no word for.
+    /// The same socket, for calls that the other type does not have.
     end: StdUnixStream,
 }
 
@@ -93,7 +93,7 @@ fn type_of(line: &str) -> String {
     line["type"].as_str().unwrap().to_owned()
 }
 
-/// How a client can leave; gives back what it still holds, so that nothing but what it did can be heard.
+/// How a client can disconnect. Returns the descriptors that it still holds, so that no other end is closed.
 #[cfg(target_os = "linux")]
 fn ways_to_leave() -> [fn(Peer) -> Option<Peer>; 3] {
     [
@@ -112,7 +112,7 @@ fn ways_to_leave() -> [fn(Peer) -> Option<Peer>; 3] {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_socket_that_nobody_reads_any_more_ends_the_session_at_once() {
+async fn an_output_socket_whose_reader_closed_it_ends_the_session_immediately() {
     for leave in ways_to_leave() {
         // Before there is a session.
         let room = Room::new(ONE_TURN);
@@ -139,7 +139,7 @@ async fn a_socket_that_nobody_reads_any_more_ends_the_session_at_once() {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn one_socket_for_both_that_is_closed_ends_the_session_at_once() {
+async fn a_closed_socket_for_input_and_output_ends_the_session_immediately() {
     for leave in ways_to_leave() {
         for (script, last) in [(ONE_TURN, "turn_result"), (LONG_TURN, "assistant_message")] {
             let room = Room::new(script);
@@ -154,7 +154,7 @@ async fn one_socket_for_both_that_is_closed_ends_the_session_at_once() {
 }
 
 #[tokio::test]
-async fn one_socket_for_both_whose_client_says_no_more_is_read_to_the_end() {
+async fn a_half_closed_socket_for_input_and_output_receives_all_lines() {
     let room = Room::new(&ONE_TURN.repeat(2).replace("text", "pause 200\ntext"));
     let (child, mut peer) = room.on_one_socket();
     peer.receive("ready").await;
@@ -167,7 +167,7 @@ async fn one_socket_for_both_whose_client_says_no_more_is_read_to_the_end() {
 }
 
 #[tokio::test]
-async fn a_socket_for_the_output_on_which_nobody_writes_is_still_read() {
+async fn an_output_socket_without_a_writer_still_receives_lines() {
     let room = Room::new(&ONE_TURN.repeat(2));
     let (mut child, mut peer) = room.on_a_socket();
     let mut stdin = child.stdin.take().unwrap();
@@ -182,7 +182,7 @@ async fn a_socket_for_the_output_on_which_nobody_writes_is_still_read() {
 }
 
 #[tokio::test]
-async fn a_file_gets_all_lines_and_so_does_nobody() {
+async fn a_file_and_dev_null_receive_all_lines() {
     let room = Room::new(ONE_TURN);
     let file = room.sandbox.root().join("lines");
     for path in [file.as_path(), Path::new("/dev/null")] {
@@ -197,7 +197,7 @@ async fn a_file_gets_all_lines_and_so_does_nobody() {
 /// The terminal is one of util-linux's `script`.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_terminal_can_be_either_end() {
+async fn a_terminal_can_be_input_or_output() {
     let room = Room::new(ONE_TURN);
     let (claude, conversation) = (room.claude.display(), room.conversation());
     let with_input = format!("'{WATARI}' stdio --claude '{claude}' < '{}'", conversation.display());
@@ -218,7 +218,7 @@ async fn a_terminal_can_be_either_end() {
 /// A device that is always full, which only Linux has.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn an_output_that_cannot_be_written_is_an_error_and_not_a_client_that_went_away() {
+async fn a_write_error_is_an_error_and_not_a_disconnect() {
     let room = Room::new(ONE_TURN);
     let (input, full) =
         (File::open(room.conversation()).unwrap(), File::options().write(true).open("/dev/full").unwrap());

@@ -17,7 +17,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 
 const ONE_TURN: &str = "prompt\ntext Hello\nresult\n";
 
-/// The user that a system has for those who may do nothing.
+/// The user `nobody`, who has no rights.
 const ANOTHER_USER: u32 = 65534;
 
 fn give_away(path: &Path) {
@@ -62,16 +62,16 @@ fn let_another_user_write(folder: &Path) -> bool {
     setxattr(folder, "system.posix_acl_access", &list, XattrFlags::empty()).is_ok()
 }
 
-/// What a host says that is refused, and how it ends; the room is called ROOM.
+/// The standard error of a refused host, with the room as ROOM, and its exit code.
 async fn refusal(room: &Room, variable: &str, value: &Path, flags: &[&str]) -> String {
     let mut command = room.command(flags);
     if !variable.is_empty() {
         command.env(variable, value);
     }
     let mut child = command.spawn().unwrap();
-    let mut said = String::new();
+    let mut output = String::new();
     let mut out = BufReader::new(child.stdout.take().unwrap());
-    if tokio::time::timeout(WITHIN, out.read_line(&mut said)).await.unwrap().unwrap() > 0 {
+    if tokio::time::timeout(WITHIN, out.read_line(&mut output)).await.unwrap().unwrap() > 0 {
         common::signal_process(child.id().unwrap(), Signal::TERM);
         end_of(&mut child).await;
         return "the host started".to_owned();
@@ -81,7 +81,7 @@ async fn refusal(room: &Room, variable: &str, value: &Path, flags: &[&str]) -> S
 }
 
 #[tokio::test]
-async fn a_runtime_or_state_folder_is_refused_if_any_link_or_folder_on_its_way_is_another_users() {
+async fn a_runtime_or_state_folder_is_refused_if_another_user_owns_a_part_of_its_path() {
     if !is_root() {
         return;
     }
@@ -102,13 +102,13 @@ async fn a_runtime_or_state_folder_is_refused_if_any_link_or_folder_on_its_way_i
     give_away(&link(sticky.join("watari"), &ours.join("target")));
     // A folder on the way back up.
     let back = theirs.join("../ours");
-    let mut told = Vec::new();
+    let mut received = Vec::new();
     for variable in ["XDG_RUNTIME_DIR", "XDG_STATE_HOME"] {
         for value in [&chain, &through, &sticky, &back] {
-            told.push(refusal(&room, variable, value, &[]).await);
+            received.push(refusal(&room, variable, value, &[]).await);
         }
     }
-    insta::assert_snapshot!(told.join("\n"), @"
+    insta::assert_snapshot!(received.join("\n"), @"
     watari: user 65534 can replace ROOM/chain/watari: ROOM/sticky/middle belongs to that user: set XDG_RUNTIME_DIR to a folder of this user's, below folders of this user's or root's
     exit Some(1)
     watari: user 65534 can replace ROOM/through/watari: ROOM/theirs belongs to that user: set XDG_RUNTIME_DIR to a folder of this user's, below folders of this user's or root's
@@ -139,11 +139,11 @@ async fn a_runtime_folder_that_an_access_list_or_a_group_opens_to_others_is_refu
         return common::skipped("this file system has no access lists");
     }
     let group = folder(root.join("group"), 0o770);
-    let mut told = Vec::new();
+    let mut received = Vec::new();
     for value in [&above, &listed, &group] {
-        told.push(refusal(&room, "XDG_RUNTIME_DIR", value, &[]).await);
+        received.push(refusal(&room, "XDG_RUNTIME_DIR", value, &[]).await);
     }
-    insta::assert_snapshot!(told.join("\n"), @"
+    insta::assert_snapshot!(received.join("\n"), @"
     watari: others can replace ROOM/above/watari: they can write to ROOM/above (mode 770): run `chmod go-w ROOM/above`, or set XDG_RUNTIME_DIR to another folder
     exit Some(1)
     watari: ROOM/listed/watari is open to others (mode 770): run `chmod 700 ROOM/listed/watari`
@@ -154,7 +154,7 @@ async fn a_runtime_folder_that_an_access_list_or_a_group_opens_to_others_is_refu
 }
 
 #[tokio::test]
-async fn a_runtime_folder_through_links_of_ours_in_a_sticky_folder_works() {
+async fn a_runtime_folder_through_own_links_in_a_sticky_folder_works() {
     let room = Room::fake(ONE_TURN);
     let root = room.sandbox.root().to_owned();
     let ours = folder(root.join("ours"), 0o700);
@@ -167,7 +167,7 @@ async fn a_runtime_folder_through_links_of_ours_in_a_sticky_folder_works() {
 }
 
 #[tokio::test]
-async fn a_log_is_refused_if_its_file_or_any_link_on_its_way_is_another_users() {
+async fn a_log_is_refused_if_another_user_owns_its_file_or_a_link_in_its_path() {
     if !is_root() {
         return;
     }
@@ -189,11 +189,11 @@ async fn a_log_is_refused_if_its_file_or_any_link_on_its_way_is_another_users() 
     give_away(&folder_link);
     let second_name = sticky.join("second-name");
     fs::hard_link(&precious, &second_name).unwrap();
-    let mut told = Vec::new();
+    let mut received = Vec::new();
     for path in [&file, &direct, &chain, &to_new, &folder_link.join("new"), &second_name] {
-        told.push(refusal(&room, "", path, &["--log", path.to_str().unwrap()]).await);
+        received.push(refusal(&room, "", path, &["--log", path.to_str().unwrap()]).await);
     }
-    insta::assert_snapshot!(told.join("\n"), @"
+    insta::assert_snapshot!(received.join("\n"), @"
     watari: cannot log to ROOM/sticky/file: user 65534 owns it; choose a file of this user
     exit Some(1)
     watari: cannot log to ROOM/sticky/direct: it is a symbolic link of user 65534; choose a file
@@ -213,7 +213,7 @@ async fn a_log_is_refused_if_its_file_or_any_link_on_its_way_is_another_users() 
 }
 
 #[tokio::test]
-async fn a_log_through_links_of_ours_works_and_what_is_no_file_is_named() {
+async fn a_log_through_own_links_works_and_a_path_that_is_not_a_file_is_named() {
     let room = Room::fake(ONE_TURN);
     let root = room.sandbox.root();
     let chain = link(root.join("chain"), &link(root.join("middle"), Path::new("new.log")));
@@ -225,14 +225,14 @@ async fn a_log_through_links_of_ours_works_and_what_is_no_file_is_named() {
     let pipe = root.join("pipe");
     mkfifoat(CWD, &pipe, Mode::from(0o600)).unwrap();
     let looped = link(root.join("loop"), &root.join("loop"));
-    let mut told = Vec::new();
+    let mut received = Vec::new();
     for path in [root, &pipe, &looped, &root.join("new.log/x"), &root.join("nowhere/x"), Path::new("/dev/stdin")] {
-        told.push(refusal(&room, "", path, &["--log", path.to_str().unwrap()]).await);
+        received.push(refusal(&room, "", path, &["--log", path.to_str().unwrap()]).await);
     }
     for path in ["/dev/stderr", "/proc/self/fd/1", "/dev/fd/77"] {
-        told.push(refusal(&room, "", Path::new(""), &["--log", path]).await);
+        received.push(refusal(&room, "", Path::new(""), &["--log", path]).await);
     }
-    insta::assert_snapshot!(told.join("\n"), @"
+    insta::assert_snapshot!(received.join("\n"), @"
     watari: cannot log to ROOM: it is a folder, not a file
     exit Some(1)
     watari: cannot log to ROOM/pipe: it is a pipe or a socket, not a file
@@ -254,7 +254,7 @@ async fn a_log_through_links_of_ours_works_and_what_is_no_file_is_named() {
 }
 
 #[tokio::test]
-async fn a_socket_in_a_folder_in_which_others_could_replace_it_is_refused() {
+async fn a_socket_in_a_folder_where_others_could_replace_it_is_refused() {
     if !is_root() {
         return;
     }
@@ -267,13 +267,13 @@ async fn a_socket_in_a_folder_in_which_others_could_replace_it_is_refused() {
     let sticky = folder(root.join("sticky"), 0o1777);
     let through = link(sticky.join("link"), &ours);
     give_away(&through);
-    let mut told = Vec::new();
+    let mut received = Vec::new();
     for folder in [&theirs, &shared, &through] {
         let path = folder.join("s.sock");
-        told.push(refusal(&room, "", folder, &["--socket", path.to_str().unwrap()]).await);
+        received.push(refusal(&room, "", folder, &["--socket", path.to_str().unwrap()]).await);
         assert_eq!(common::names_in(folder).len(), 0);
     }
-    insta::assert_snapshot!(told.join("\n"), @"
+    insta::assert_snapshot!(received.join("\n"), @"
     watari: user 65534 can replace ROOM/theirs/s.sock: ROOM/theirs belongs to that user: choose a path in a folder of this user's, to which no other user can write unless it is sticky
     exit Some(1)
     watari: others can replace ROOM/shared/s.sock: they can write to ROOM/shared (mode 777): choose a path in a folder of this user's, to which no other user can write unless it is sticky

@@ -1,5 +1,5 @@
-//! The life of a host on the fake CLI: what its clients receive when the CLI exits, when nobody answers, and when the
-//! host ends.
+//! The lifecycle of a host on the fake CLI: what its clients receive when the CLI exits, when no client answers, and
+//! when the host ends.
 
 #![allow(clippy::unwrap_used, reason = "a test that meets what it does not expect has failed")]
 
@@ -18,7 +18,7 @@ async fn received(client: &mut Client, until: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_cli_that_dies_is_started_again_by_the_next_message() {
+async fn the_next_message_restarts_a_cli_that_exited() {
     let room = Room::fake("prompt\ntext One\nstderr boom\nexit 3\n");
     let host = room.host(&[]).await;
     let mut client = host.client_with_init().await;
@@ -56,7 +56,7 @@ async fn a_cli_that_dies_is_started_again_by_the_next_message() {
     let started: Vec<String> =
         room.events().iter().filter(|event| event["type"] == "ready").map(|_| "ready".into()).collect();
     assert_eq!(started.len(), 2);
-    // Ids go on: nothing in one log has the same number twice.
+    // Numbers continue: no number occurs twice in a log.
     let mut prompts: Vec<u64> =
         of_type(&room.events(), "prompt_accepted").iter().map(|event| event["prompt"].as_u64().unwrap()).collect();
     let count = prompts.len();
@@ -66,7 +66,7 @@ async fn a_cli_that_dies_is_started_again_by_the_next_message() {
 }
 
 #[tokio::test]
-async fn a_cli_that_cannot_be_started_again_is_told_and_tried_anew() {
+async fn a_failed_restart_of_the_cli_is_reported_and_tried_again() {
     let room = Room::fake("prompt\nexit 3\n");
     let host = room.host(&[]).await;
     let mut client = host.client_with_init().await;
@@ -74,11 +74,14 @@ async fn a_cli_that_cannot_be_started_again_is_told_and_tried_anew() {
     client.until("done").await;
     room.rewrite("this is no script\n");
     client.send(json!({"type": "message", "text": "go", "id": "m"})).await;
-    let told = [client.next().await.unwrap(), client.next().await.unwrap()];
-    assert!(told.iter().all(|line| line["type"] == "error"), "{told:?}");
-    assert!(told.iter().any(|line| line["id"] == "m"), "{told:?}");
-    assert!(told[0]["message"].as_str().unwrap().contains("exited before it was ready (exit code 64)"), "{told:?}");
-    // And now it is not even there.
+    let delivered = [client.next().await.unwrap(), client.next().await.unwrap()];
+    assert!(delivered.iter().all(|line| line["type"] == "error"), "{delivered:?}");
+    assert!(delivered.iter().any(|line| line["id"] == "m"), "{delivered:?}");
+    assert!(
+        delivered[0]["message"].as_str().unwrap().contains("exited before it was ready (exit code 64)"),
+        "{delivered:?}"
+    );
+    // Now the CLI does not even exist.
     let aside = room.claude.with_extension("aside");
     std::fs::rename(&room.claude, &aside).unwrap();
     client.say("go").await;
@@ -93,7 +96,7 @@ async fn a_cli_that_cannot_be_started_again_is_told_and_tried_anew() {
 }
 
 #[tokio::test]
-async fn a_cli_that_cannot_be_started_at_all_is_no_host() {
+async fn a_host_whose_cli_cannot_start_ends() {
     let room = Room::fake("prompt\n");
     std::fs::remove_file(&room.claude).unwrap();
     let mut child = room.command(&[]).spawn().unwrap();
@@ -105,7 +108,7 @@ async fn a_cli_that_cannot_be_started_at_all_is_no_host() {
 }
 
 #[tokio::test]
-async fn what_nobody_answers_is_a_no_and_everybody_is_told() {
+async fn an_unanswered_request_is_denied_and_reported_to_every_client() {
     let room = Room::fake("prompt\nask t Bash {\"command\":\"ls\"}\ntext Well.\nresult\n");
     let host = room.host(&["--permission-timeout", "1"]).await;
     let mut client = host.client_with_init().await;
@@ -124,7 +127,7 @@ async fn what_nobody_answers_is_a_no_and_everybody_is_told() {
 }
 
 #[tokio::test]
-async fn a_client_that_comes_late_gets_what_holds() {
+async fn a_client_that_connects_late_receives_the_snapshot() {
     let room = Room::fake(
         "prompt\nmessage\nthinking hm\ndeltas 3\ntool t Bash {\"command\":\"ls\"}\nend\nask t Bash {\"command\":\"ls\"}\ntext Well.\nresult\n",
     );
@@ -132,7 +135,7 @@ async fn a_client_that_comes_late_gets_what_holds() {
     let mut first = host.client_with_init().await;
     first.say("go").await;
     first.until("approval_request").await;
-    // The request that is open; the text is complete, and was told.
+    // The open request. The text is complete and was sent before.
     let mut late = host.client().await;
     insta::assert_snapshot!(received(&mut late, "approval_request").await, @r#"
     {"session_id":"session_id","type":"init"}
@@ -145,7 +148,7 @@ async fn a_client_that_comes_late_gets_what_holds() {
     {"text":"Well.","type":"text_delta"}
     {"message_id":2,"type":"done","usage":"usage"}
     "#);
-    // The other client was told the same, and so is one that asks for all of it.
+    // The other client received the same, and so does a client that requests everything.
     insta::assert_snapshot!(received(&mut first, "done").await, @r#"
     {"by":"client 2","decision":"denied","request_id":"t","type":"approval_resolved"}
     {"content":"denied not now","is_error":true,"output":"denied not now","request_id":"t","type":"tool_result"}
@@ -168,7 +171,7 @@ async fn a_client_that_comes_late_gets_what_holds() {
 }
 
 #[tokio::test]
-async fn the_text_so_far_of_an_open_block_comes_first() {
+async fn a_new_client_first_receives_the_text_of_the_open_block() {
     let room = Room::fake("prompt\nmessage\ndeltas 40 of 10 at 20/s\nend\nresult\n");
     let host = room.host(&[]).await;
     let mut first = host.client_with_init().await;
@@ -188,7 +191,7 @@ async fn the_text_so_far_of_an_open_block_comes_first() {
 }
 
 #[tokio::test]
-async fn a_position_that_is_not_of_this_log_is_a_gap_and_all_is_told() {
+async fn a_position_of_another_log_is_a_gap_and_everything_is_replayed() {
     let room = Room::fake("prompt\ntext One.\nresult\n");
     let host = room.host(&[]).await;
     let mut client = host.client_with_init().await;
@@ -230,13 +233,13 @@ async fn a_bad_line_gets_one_error_and_changes_nothing() {
         r#"{"type":"hello","since":"1:10000000000000000000"}"#,
     ];
     let long = format!(r#"{{"type":"message","text":"hello","id":"{}"}}"#, "x".repeat(257));
-    let mut told = Vec::new();
+    let mut delivered = Vec::new();
     for line in lines.into_iter().chain([long.as_str()]) {
         client.write(&format!("{line}\n")).await;
-        told.push(client.next().await.unwrap());
+        delivered.push(client.next().await.unwrap());
     }
     client.write("\r\n  \n").await;
-    insta::assert_snapshot!(transcript(&[], &told), @r#"
+    insta::assert_snapshot!(transcript(&[], &delivered), @r#"
     {"kind":"line","message":"the line is not a JSON object","type":"error"}
     {"kind":"line","message":"the line is not a JSON object","type":"error"}
     {"kind":"line","message":"type is missing; it must be a string","type":"error"}
@@ -269,12 +272,12 @@ async fn a_bad_line_gets_one_error_and_changes_nothing() {
         r#"{"type":"request","request":{"type":"fly"}}"#,
         r#"{"type":"request","request":{"type":"rename"}}"#,
     ];
-    let mut told = Vec::new();
+    let mut delivered = Vec::new();
     for line in lines {
         native.write(&format!("{line}\n")).await;
-        told.push(native.next().await.unwrap());
+        delivered.push(native.next().await.unwrap());
     }
-    insta::assert_snapshot!(transcript(&[], &told), @r#"
+    insta::assert_snapshot!(transcript(&[], &delivered), @r#"
     {"message":"the line is not a JSON object","type":"error"}
     {"id":"x","message":"unknown type \"fly\"; it must be one of hello, prompt, interrupt, answer, request, close, abort","type":"error"}
     {"message":"protocol is missing; it must be a list of versions such as [1]","type":"error"}
@@ -294,7 +297,7 @@ async fn a_bad_line_gets_one_error_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn abort_ends_the_turn_and_what_waits_runs() {
+async fn abort_ends_the_turn_and_the_waiting_message_runs() {
     let room = Room::fake("prompt\nmessage\ndeltas 2\nwait interrupt\nend\nprompt\ntext Second.\nresult\n");
     let host = room.host(&[]).await;
     let mut client = host.client_with_init().await;
@@ -311,7 +314,7 @@ async fn abort_ends_the_turn_and_what_waits_runs() {
 }
 
 #[tokio::test]
-async fn close_ends_the_host_and_everybody_is_told_why() {
+async fn close_ends_the_host_and_every_client_receives_the_reason() {
     let room = Room::fake("prompt\nmessage\ndeltas 2\nwait interrupt\nend\n");
     let mut host = room.host(&[]).await;
     let (mut first, mut second) = (host.client_with_init().await, host.client_with_init().await);
@@ -319,10 +322,11 @@ async fn close_ends_the_host_and_everybody_is_told_why() {
     first.until("text_delta").await;
     first.send(json!({"type": "close"})).await;
     for client in [&mut first, &mut second] {
-        let told: Vec<Value> = client.rest().await;
-        let errors: Vec<&str> = of_type(&told, "error").iter().map(|line| line["message"].as_str().unwrap()).collect();
-        assert!(errors.contains(&"the session ends: a client has closed the session"), "{told:?}");
-        assert_eq!(of_type(&told, "done").len(), 1, "{told:?}");
+        let delivered: Vec<Value> = client.rest().await;
+        let errors: Vec<&str> =
+            of_type(&delivered, "error").iter().map(|line| line["message"].as_str().unwrap()).collect();
+        assert!(errors.contains(&"the session ends: a client has closed the session"), "{delivered:?}");
+        assert_eq!(of_type(&delivered, "done").len(), 1, "{delivered:?}");
     }
     assert_eq!(host.end().await, (Some(0), String::new()));
     room.is_empty_within(Duration::from_secs(1)).await;
@@ -330,7 +334,7 @@ async fn close_ends_the_host_and_everybody_is_told_why() {
 }
 
 #[tokio::test]
-async fn a_host_that_nobody_needs_ends_by_itself_if_it_may() {
+async fn an_idle_host_without_clients_ends_with_idle_exit() {
     let room = Room::fake("prompt\ntext One.\nresult\n");
     let mut host = room.host(&["--idle-exit", "1"]).await;
     let mut client = host.client_with_init().await;
@@ -343,7 +347,7 @@ async fn a_host_that_nobody_needs_ends_by_itself_if_it_may() {
 }
 
 #[tokio::test]
-async fn background_work_counts_as_running_for_a_host_that_may_end_by_itself() {
+async fn background_work_counts_as_running_for_idle_exit() {
     let listed = |tasks: &str| {
         format!("emit {{\"type\":\"system\",\"subtype\":\"background_tasks_changed\",\"tasks\":{tasks}}}\n")
     };
@@ -360,32 +364,32 @@ async fn background_work_counts_as_running_for_a_host_that_may_end_by_itself() {
         drop(client);
         assert_eq!(host.end().await, (Some(0), String::new()));
         let events = room.events();
-        let told = events.iter().filter(|event| {
+        let delivered = events.iter().filter(|event| {
             let is_of_a_task = event["type"].as_str().is_some_and(|name| name.starts_with("task"));
             is_of_a_task || event["type"] == "host_stopping"
         });
-        let told: Vec<&str> = told.map(|event| event["type"].as_str().unwrap()).collect();
-        assert!(told[0] == told[1] && told[2..] == ["host_stopping"], "{told:?}");
+        let delivered: Vec<&str> = delivered.map(|event| event["type"].as_str().unwrap()).collect();
+        assert!(delivered[0] == delivered[1] && delivered[2..] == ["host_stopping"], "{delivered:?}");
     }
 }
 
 #[tokio::test]
-async fn a_line_that_is_longer_than_the_ring_keeps_comes_from_the_file() {
+async fn a_line_longer_than_the_ring_is_read_from_the_file() {
     let room = Room::fake("prompt\nmessage\ndeltas 2000 of 200\nend\nresult\n");
     let host = room.host(&[]).await;
     let (mut native, _) = host.native_since(json!(0)).await;
     let mut client = host.client_with_init().await;
     client.say("go").await;
-    let told = text_of(&client.until("done").await);
+    let delivered = text_of(&client.until("done").await);
     let seen = native.until("became_idle").await;
     let whole = of_type(&seen, "block_finished")[0]["content"]["text"].as_str().unwrap().to_owned();
     assert_eq!(whole.len(), 400_000);
-    assert_eq!(told, whole);
+    assert_eq!(delivered, whole);
     host.stop().await;
 }
 
 #[tokio::test]
-async fn a_client_that_keeps_only_its_place_is_asked_again_what_is_open() {
+async fn a_client_that_stores_only_its_position_receives_open_requests_again() {
     let room = Room::fake("prompt\nask t Bash {\"command\":\"ls\"}\ntext Well.\nresult\n");
     let host = room.host(&[]).await;
     let mut first = host.client_with_init().await;
@@ -395,7 +399,7 @@ async fn a_client_that_keeps_only_its_place_is_asked_again_what_is_open() {
     let mut second = host.client_with_init().await;
     second.until("approval_request").await;
     second.send(json!({"type": "hello", "since": place})).await;
-    // It is not news, so it has no place.
+    // It is a repetition, so it has no position.
     insta::assert_snapshot!(transcript(&["key", "session_id"], &second.until("caught_up").await), @r#"
     {"key":"key","resume":"ok","seq":"1:6","session_id":"session_id","state":"running","type":"hello"}
     {"input":{"command":"ls"},"request_id":"t","tool":"Bash","type":"approval_request"}
@@ -405,13 +409,13 @@ async fn a_client_that_keeps_only_its_place_is_asked_again_what_is_open() {
     second.until("done").await;
     // The native dialect sends every event once: its clients know which asks are open.
     let (mut native, _) = host.native_since(place).await;
-    let told = native.until("caught_up").await;
-    assert_eq!(of_type(&told, "ask_opened"), Vec::<&Value>::new());
+    let delivered = native.until("caught_up").await;
+    assert_eq!(of_type(&delivered, "ask_opened"), Vec::<&Value>::new());
     host.stop().await;
 }
 
 #[tokio::test]
-async fn a_client_that_came_back_is_told_when_an_idle_cli_dies() {
+async fn a_reconnected_client_receives_the_exit_of_an_idle_cli() {
     let room = Room::fake("prompt\ntext One.\nresult\nwait line\nexit 3\n");
     let host = room.host(&[]).await;
     let mut client = host.client_with_init().await;
@@ -431,7 +435,7 @@ async fn a_client_that_came_back_is_told_when_an_idle_cli_dies() {
 }
 
 #[tokio::test]
-async fn agent_socket_takes_the_command_line_of_its_document() {
+async fn agent_socket_accepts_the_command_line_of_its_specification() {
     let room = Room::fake("prompt\ntext One.\nresult\n");
     let socket = room.sandbox.root().join("agent-socket-1.sock");
     // The document's own, but for the CLI, which is found on the PATH there.
@@ -448,7 +452,7 @@ async fn agent_socket_takes_the_command_line_of_its_document() {
 }
 
 #[tokio::test]
-async fn what_the_cli_says_moves_no_cursor_and_colours_nothing_neither_on_stderr_nor_in_the_log() {
+async fn text_of_the_cli_is_escaped_on_stderr_and_in_the_log() {
     let error = r#"\u001b[2J\u001b]0;mine\u0007boom\u009b31m\u202e\nwatari: all is well"#;
     // It answers what it is asked first with an error that clears the screen, sets a title and turns the text around.
     let answer = format!(
@@ -467,7 +471,7 @@ async fn what_the_cli_says_moves_no_cursor_and_colours_nothing_neither_on_stderr
 
 /// Every message has a `done` of its own, in the order in which they came, however the session ends.
 #[tokio::test]
-async fn messages_that_wait_when_the_session_ends_have_an_error_and_a_done_each() {
+async fn each_waiting_message_gets_an_error_and_a_done_when_the_session_ends() {
     for how in ["close", "signal", "two signals", "kill"] {
         let room = Room::fake("prompt\ntext Once\nwait interrupt\n");
         let host = room.host(&[]).await;
@@ -502,7 +506,7 @@ async fn messages_that_wait_when_the_session_ends_have_an_error_and_a_done_each(
 }
 
 #[tokio::test]
-async fn no_command_is_carried_out_before_hello_in_watari_s_own_dialect() {
+async fn in_the_native_dialect_no_command_takes_effect_before_hello() {
     let room = Room::fake("prompt\ntext Hello\nresult\n");
     let host = room.host(&[]).await;
     let mut early = host.native().await;
@@ -515,9 +519,12 @@ async fn no_command_is_carried_out_before_hello_in_watari_s_own_dialect() {
     for command in commands.into_iter().chain([close, abort, long]) {
         let id = command["id"].clone();
         early.send(command).await;
-        let told = early.next().await.unwrap();
+        let delivered = early.next().await.unwrap();
         let why = "send hello first, such as {\"type\":\"hello\",\"protocol\":[1]}: commands before it are refused";
-        assert_eq!((&told["type"], &told["id"], &told["message"]), (&json!("refused"), &id, &json!(why)));
+        assert_eq!(
+            (&delivered["type"], &delivered["id"], &delivered["message"]),
+            (&json!("refused"), &id, &json!(why))
+        );
     }
     // After it they are, in the same connection.
     early.send(json!({"type": "hello", "protocol": [1]})).await;

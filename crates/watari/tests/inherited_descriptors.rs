@@ -81,7 +81,7 @@ impl Shared {
         let hearing = tokio::task::spawn_blocking(move || {
             let (mut received, mut piece) = (String::new(), [0; 4096]);
             while !received.contains(&wanted) {
-                // Only the end of what was heard before may be the beginning of it.
+                // It may begin only with the end of what was read before.
                 received.drain(..received.len().saturating_sub(wanted.len()));
                 let count = stdout.read(&mut piece).unwrap();
                 assert_ne!(count, 0, "it ended without {wanted}");
@@ -103,7 +103,7 @@ impl Shared {
 }
 
 #[tokio::test]
-async fn no_descriptor_that_others_share_is_ever_made_non_blocking() {
+async fn no_shared_descriptor_is_made_non_blocking() {
     for kind in ["pipes", "sockets", "named pipes"] {
         let room = Room::new(ONE_TURN);
         let ends = match kind {
@@ -125,7 +125,7 @@ async fn no_descriptor_that_others_share_is_ever_made_non_blocking() {
 }
 
 #[tokio::test]
-async fn an_output_that_is_non_blocking_already_is_waited_for_and_gets_everything() {
+async fn a_non_blocking_output_is_awaited_and_receives_everything() {
     for make in [pipe as fn() -> Ends, socket] {
         let room = Room::new(LONG_ANSWER);
         let (output, input) = (make(), pipe());
@@ -140,7 +140,7 @@ async fn an_output_that_is_non_blocking_already_is_waited_for_and_gets_everythin
 }
 
 #[tokio::test]
-async fn an_input_that_is_non_blocking_already_is_waited_for() {
+async fn a_non_blocking_input_is_awaited() {
     for make in [pipe as fn() -> Ends, socket] {
         let room = Room::new(ONE_TURN);
         let input = make();
@@ -158,7 +158,7 @@ async fn an_input_that_is_non_blocking_already_is_waited_for() {
 /// The terminal is one of util-linux's `script`; a program before this one has made it non-blocking.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_terminal_that_is_non_blocking_already_is_waited_for() {
+async fn a_non_blocking_terminal_is_awaited() {
     let room = Room::new(LONG_ANSWER);
     let make = "import fcntl,os; [fcntl.fcntl(n, fcntl.F_SETFL, fcntl.fcntl(n, fcntl.F_GETFL) | os.O_NONBLOCK) for n in (0, 1)]";
     let command = format!("python3 -c '{make}'; '{WATARI}' stdio --claude '{}'", room.claude.display());
@@ -190,21 +190,21 @@ async fn a_terminal_that_is_non_blocking_already_is_waited_for() {
 }
 
 #[tokio::test]
-async fn a_named_pipe_whose_writer_has_gone_is_read_to_its_end() {
+async fn a_named_pipe_whose_writer_has_exited_is_read_to_its_end() {
     let room = Room::new(ONE_TURN);
     let (reader, writer) = fifo(&room, "conversation");
     File::from(writer).write_all(start().as_bytes()).unwrap();
     let (stdout, lines) = pipe();
     let child = room.command().stdin(reader).stdout(lines).spawn().unwrap();
     room.ends(child).await;
-    let mut said = String::new();
-    File::from(stdout).read_to_string(&mut said).unwrap();
-    assert!(said.contains(r#"{"type":"turn_result""#), "{said}");
+    let mut text = String::new();
+    File::from(stdout).read_to_string(&mut text).unwrap();
+    assert!(text.contains(r#"{"type":"turn_result""#), "{text}");
 }
 
-/// A stub that is to end with its input; nobody has written yet.
+/// A stub that ends with its input, to which nothing was written yet.
 #[tokio::test]
-async fn a_stub_waits_for_an_input_that_is_non_blocking_already() {
+async fn a_stub_awaits_a_non_blocking_input() {
     let folder = tempfile::tempdir().unwrap();
     let (reader, writer) = pipe();
     make_non_blocking(&reader);
@@ -214,7 +214,7 @@ async fn a_stub_waits_for_an_input_that_is_non_blocking_already() {
     let mut printed = String::new();
     tokio::io::AsyncReadExt::read_to_string(&mut child.stdout.take().unwrap(), &mut printed).await.unwrap();
     assert!(printed.contains("WATARI_STUB_URL="), "{printed}");
-    // That it still waits is nothing that could be waited for.
+    // No event shows that it still waits.
     let ended = tokio::time::timeout(Duration::from_millis(500), child.wait()).await;
     assert!(ended.is_err(), "it did not wait: {ended:?}");
     drop(writer);
@@ -223,7 +223,7 @@ async fn a_stub_waits_for_an_input_that_is_non_blocking_already() {
 }
 
 #[tokio::test]
-async fn what_a_command_prints_waits_for_an_output_that_is_non_blocking_already() {
+async fn a_command_awaits_a_non_blocking_output() {
     let (reader, writer) = pipe();
     make_non_blocking(&writer);
     // Full, as another program would leave it.
@@ -234,7 +234,7 @@ async fn what_a_command_prints_waits_for_an_output_that_is_non_blocking_already(
     let mut command = Command::new(WATARI);
     let mut child = command.args(["schema", "native"]).env_clear().stdout(writer).kill_on_drop(true).spawn().unwrap();
     drop(command);
-    // That it still waits is nothing that could be waited for.
+    // No event shows that it still waits.
     let ended = tokio::time::timeout(Duration::from_millis(500), child.wait()).await;
     assert!(ended.is_err(), "it did not wait: {ended:?}");
     let reading = tokio::task::spawn_blocking(move || {
@@ -248,7 +248,7 @@ async fn what_a_command_prints_waits_for_an_output_that_is_non_blocking_already(
     assert!(printed.ends_with(&schema));
 }
 
-/// Both ends of a pipe that is full, and that nobody reads.
+/// Both ends of a full pipe without a reader.
 fn full_pipe() -> Ends {
     let (reader, writer) = pipe();
     make_non_blocking(&writer);
@@ -261,7 +261,7 @@ fn full_pipe() -> Ends {
 const SOON: Duration = Duration::from_secs(5);
 
 #[tokio::test]
-async fn an_error_on_a_standard_error_that_nobody_reads_holds_nobody_up() {
+async fn an_unread_standard_error_does_not_block_a_command() {
     let (_reader, full) = full_pipe();
     let folder = tempfile::tempdir().unwrap();
     for arguments in [&["socket", "--cwd", "/nowhere"][..], &["stub", "/nowhere"], &["check", "--claude", "/nowhere"]] {
@@ -275,7 +275,7 @@ async fn an_error_on_a_standard_error_that_nobody_reads_holds_nobody_up() {
 }
 
 #[tokio::test]
-async fn a_host_whose_output_and_errors_nobody_reads_listens_and_ends() {
+async fn a_host_with_unread_output_and_errors_listens_and_ends() {
     let room = Room::new(ONE_TURN);
     let (_reader, full) = full_pipe();
     let socket = room.sandbox.root().join("socket");
@@ -294,15 +294,15 @@ async fn a_host_whose_output_and_errors_nobody_reads_listens_and_ends() {
 }
 
 #[tokio::test]
-async fn a_signal_before_start_ends_a_session_whose_output_nobody_reads() {
+async fn a_signal_before_start_ends_a_session_with_unread_output() {
     let room = Room::new(ONE_TURN);
     let (_reader, full) = full_pipe();
-    // That it has begun to wait is heard of by a line that it has read: nothing is left in its input.
+    // It waits for its output once it has read the line: its input is empty then.
     let (input, mut client) = StdUnixStream::pair().unwrap();
     let child = room.command().stdin(OwnedFd::from(input.try_clone().unwrap())).stdout(full).spawn().unwrap();
     client.write_all(b"\n").unwrap();
     while rustix::io::ioctl_fionread(&input).unwrap() > 0 {
-        // Nothing tells of it but a look.
+        // No event reports it, so it is polled.
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     signal_process(child.id().unwrap(), Signal::TERM);

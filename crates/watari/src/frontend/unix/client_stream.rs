@@ -1,8 +1,7 @@
-//! The connection to a client. Each kind of readiness has one owner, which waits for it and clears it: `socket` for
-//! reading, `room` for writing. The readiness that reports a closed connection is only observed and never cleared.
+//! The connection to a client.
 //!
-//! Room to write is watched only while bytes are unwritten: otherwise the host would wake up each time the client
-//! reads.
+//! `socket` is registered for READABLE and `write_readiness` for WRITABLE. Each clears only its own readiness.
+//! `write_readiness` exists only while bytes are unwritten: otherwise the host would wake up each time the client reads.
 
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -14,16 +13,16 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 /// A connection that never blocks.
-pub(super) struct Wire {
-    /// Watched for readability, and so for the end of the connection.
+pub(super) struct ClientStream {
+    /// Registered for READABLE, and so also for the end of the connection.
     socket: AsyncFd<UnixStream>,
-    /// The same connection, watched for room to write while bytes are unwritten.
-    room: Option<AsyncFd<UnixStream>>,
+    /// A duplicate of the socket, registered for WRITABLE. None if every byte is written.
+    write_readiness: Option<AsyncFd<UnixStream>>,
 }
 
-impl Wire {
-    pub(super) fn new(stream: tokio::net::UnixStream) -> io::Result<Wire> {
-        Ok(Wire { socket: watched_for(Interest::READABLE, stream.into_std()?)?, room: None })
+impl ClientStream {
+    pub(super) fn new(stream: tokio::net::UnixStream) -> io::Result<ClientStream> {
+        Ok(ClientStream { socket: watched_for(Interest::READABLE, stream.into_std()?)?, write_readiness: None })
     }
 
     /// Reads the available bytes, up to the capacity of the buffer; zero means the end of the client's input.
@@ -36,24 +35,24 @@ impl Wire {
         read(self.socket.get_ref(), buffer)
     }
 
-    /// Writes without blocking. If the buffer is full, room to write is watched from now on.
+    /// Writes without blocking. If the socket's buffer is full, later calls wait for WRITABLE.
     pub(super) fn try_write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let write = |socket: &UnixStream| Ok(send(socket, bytes, SendFlags::NOSIGNAL)?);
-        match &self.room {
-            Some(room) => room.try_io(Interest::WRITABLE, write),
+        match &self.write_readiness {
+            Some(write_readiness) => write_readiness.try_io(Interest::WRITABLE, write),
             None => {
                 let written = write(self.socket.get_ref());
                 if written.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
-                    self.watch_room()?;
+                    self.watch_writability()?;
                 }
                 written
             }
         }
     }
 
-    /// Stops watching for room to write, because everything is written.
+    /// Everything is written, so the host no longer waits for WRITABLE.
     pub(super) fn all_is_written(&mut self) {
-        self.room = None;
+        self.write_readiness = None;
     }
 
     /// Waits until there are bytes to read, or the end of the input.
@@ -61,31 +60,31 @@ impl Wire {
         self.socket.readable().await.map(drop)
     }
 
-    /// Waits until there may be room to write.
+    /// Waits until more bytes can probably be written.
     pub(super) async fn writable(&mut self) -> io::Result<()> {
-        match self.watch_room()? {
-            Some(room) => room.writable().await.map(drop),
+        match self.watch_writability()? {
+            Some(write_readiness) => write_readiness.writable().await.map(drop),
             None => std::future::pending().await,
         }
     }
 
-    /// Waits until there are bytes to read (true) or room to write (false).
+    /// Waits until bytes can be read (true) or written (false).
     pub(super) async fn either(&mut self) -> io::Result<bool> {
-        self.watch_room()?;
-        let Wire { socket, room } = self;
-        let Some(room) = room else { return socket.readable().await.map(|_| true) };
+        self.watch_writability()?;
+        let ClientStream { socket, write_readiness } = self;
+        let Some(write_readiness) = write_readiness else { return socket.readable().await.map(|_| true) };
         tokio::select! {
             // Both may be dropped half-way: readiness is only observed.
             ready = socket.readable() => ready.map(|_| true),
-            ready = room.writable() => ready.map(|_| false),
+            ready = write_readiness.writable() => ready.map(|_| false),
         }
     }
 
     /// Waits until the client has closed the connection in both directions; a client that has only ended its input may
     /// still read.
     ///
-    /// The socket is registered for reading only, so the only thing it reports about writing is that nothing more can
-    /// be written. Room to write is not reported here, and nothing is cleared.
+    /// `socket` is registered only for READABLE. Therefore tokio reports it as WRITABLE only when the connection is
+    /// closed in both directions. The readiness is not cleared.
     #[cfg(target_os = "linux")]
     pub(super) async fn closed(&self) -> io::Result<()> {
         self.socket.ready(Interest::WRITABLE).await.map(drop)
@@ -98,12 +97,12 @@ impl Wire {
         std::future::pending().await
     }
 
-    fn watch_room(&mut self) -> io::Result<Option<&AsyncFd<UnixStream>>> {
-        if self.room.is_none() {
+    fn watch_writability(&mut self) -> io::Result<Option<&AsyncFd<UnixStream>>> {
+        if self.write_readiness.is_none() {
             let same = self.socket.get_ref().try_clone()?;
-            self.room = Some(watched_for(Interest::WRITABLE, same)?);
+            self.write_readiness = Some(watched_for(Interest::WRITABLE, same)?);
         }
-        Ok(self.room.as_ref())
+        Ok(self.write_readiness.as_ref())
     }
 }
 
@@ -117,7 +116,7 @@ fn read(socket: &UnixStream, buffer: &mut Vec<u8>) -> io::Result<usize> {
 
 #[expect(
     deprecated,
-    reason = "the one in its place is unsafe, because a type might change its descriptor; a stream never does"
+    reason = "its replacement is unsafe, because a type might change its descriptor; a stream never does"
 )]
 fn watched_for(interest: Interest, stream: UnixStream) -> io::Result<AsyncFd<UnixStream>> {
     AsyncFd::with_interest(stream, interest)
