@@ -52,12 +52,8 @@ fn check(name: &str) -> Option<String> {
 }
 
 #[test]
-fn every_capture_is_played_as_its_snapshot_says() {
+fn every_capture_is_played_as_its_snapshot_says_needs_captures() {
     let captures = captures();
-    if !captures.is_dir() {
-        eprintln!("{} is not there: no capture was played", captures.display());
-        return;
-    }
     let names_of_cli: BTreeSet<String> =
         names(&captures, ".jsonl").into_iter().filter(|name| is_of_cli(name)).collect();
     let wrong: Vec<String> = names_of_cli.iter().filter_map(|name| check(name)).collect();

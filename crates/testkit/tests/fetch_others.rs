@@ -18,16 +18,6 @@ const ANOTHER_USER: u32 = 65534;
 /// An npm that installs a version which starts.
 const INSTALLS: &str = "package 2.1.325; native true";
 
-/// Whether this test can be another user; says so if not.
-#[expect(clippy::print_stderr, reason = "who runs the tests should know what was not tested")]
-fn can_be_another_user() -> bool {
-    let can = rustix::process::geteuid().is_root();
-    if !can {
-        eprintln!("skipped: only root can be another user");
-    }
-    can
-}
-
 fn mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
@@ -54,10 +44,7 @@ async fn with_install() -> (Room, PathBuf, PathBuf) {
 }
 
 #[tokio::test]
-async fn a_cli_that_another_user_could_have_replaced_is_not_taken_from_the_cache() {
-    if !can_be_another_user() {
-        return;
-    }
+async fn a_cli_that_another_user_could_have_replaced_is_not_taken_from_the_cache_needs_root() {
     type Attack = fn(&Room, &Path, &Path);
     let attacks: [(&str, Attack); 9] = [
         ("cache of another user", |room, _, _| give_away(&room.path().join("cache"))),
@@ -93,10 +80,7 @@ async fn a_cli_that_another_user_could_have_replaced_is_not_taken_from_the_cache
 }
 
 #[tokio::test]
-async fn a_program_that_another_user_has_put_into_the_cache_is_not_run() {
-    if !can_be_another_user() {
-        return;
-    }
+async fn a_program_that_another_user_has_put_into_the_cache_is_not_run_needs_root() {
     let (room, version, _) = with_install().await;
     // As a umask of 000 leaves it, and an extraction by hand.
     for folder in [&room.path().join("cache"), &room.installs()] {
@@ -112,10 +96,7 @@ async fn a_program_that_another_user_has_put_into_the_cache_is_not_run() {
 }
 
 #[tokio::test]
-async fn nothing_is_installed_where_another_user_could_replace_it() {
-    if !can_be_another_user() {
-        return;
-    }
+async fn nothing_is_installed_where_another_user_could_replace_it_needs_root() {
     type Attack = fn(&Path, &Path);
     let attacks: [(&str, Attack); 4] = [
         ("cache of another user", |cache, _| {

@@ -8,17 +8,14 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-use common::{WATARI, output_of, skipped};
+use common::{WATARI, output_of};
 
 /// Replaces the CLI by a program that records that it was run and then acts as a CLI.
 const ATTACK: &str = r#"rm -rf "$0/claude" && printf '#!/bin/sh\ntouch "%s"\necho "2.1.325 (Claude Code)"\n' "$1" > "$0/claude" &&
     chmod 755 "$0/claude""#;
 
 #[test]
-fn a_cli_that_another_user_has_put_into_the_cache_is_not_run_by_a_check() {
-    if !rustix::process::geteuid().is_root() {
-        return skipped("only root can be another user");
-    }
+fn a_cli_that_another_user_has_put_into_the_cache_is_not_run_by_a_check_needs_root() {
     let folder = tempfile::tempdir().unwrap();
     let (version, ran) = (folder.path().join("cache/claude-code/2.1.325"), folder.path().join("tmp/ran"));
     for (path, mode) in [(version.as_path(), 0o777), (ran.parent().unwrap(), 0o1777), (folder.path(), 0o755)] {

@@ -12,10 +12,7 @@ use serde_json::json;
 use watari_testkit::Reply;
 
 #[tokio::test]
-async fn no_program_of_another_user_runs_as_an_mcp_server_of_the_real_cli() {
-    if !rustix::process::geteuid().is_root() {
-        return common::skipped("only root can be another user");
-    }
+async fn no_program_of_another_user_runs_as_an_mcp_server_of_the_real_cli_needs_root() {
     let room = Room::real([Reply::text("Hello")]).await;
     let [good, evil] = ["good", "evil"].map(|name| room.sandbox.root().join("tmp").join(name));
     let servers = |made| json!({"mcpServers": {"mine": {"command": "touch", "args": [made]}}}).to_string();

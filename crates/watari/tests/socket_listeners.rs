@@ -70,11 +70,7 @@ async fn received_by(user: u32, socket: &Path, line: &str) -> String {
 }
 
 #[tokio::test]
-async fn another_user_receives_nothing_even_if_all_modes_are_open() {
-    if !rustix::process::geteuid().is_root() || !Path::new(PERL).exists() {
-        println!("skipped: only root can be another user, and it takes {PERL}");
-        return;
-    }
+async fn another_user_receives_nothing_even_if_all_modes_are_open_needs_root() {
     let room = Room::fake(TURNS);
     let host = room.host(&[]).await;
     let (socket, native) = (host.socket.clone(), host.native_path());
@@ -109,7 +105,7 @@ async fn another_user_receives_nothing_even_if_all_modes_are_open() {
 }
 
 #[tokio::test]
-async fn a_socket_folder_that_others_can_use_is_refused_and_left_unchanged() {
+async fn a_socket_folder_that_others_can_use_is_refused_and_left_unchanged_needs_root() {
     let room = Room::fake(TURNS);
     let runtime = room.sandbox.root().join("runtime");
     let folder = runtime.join("watari");
@@ -126,14 +122,12 @@ async fn a_socket_folder_that_others_can_use_is_refused_and_left_unchanged() {
     ");
     assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o750);
     fs::set_permissions(&folder, Permissions::from_mode(0o700)).unwrap();
-    if rustix::process::geteuid().is_root() {
-        chown(&folder, Some(ANOTHER_USER), Some(ANOTHER_USER)).unwrap();
-        insta::assert_snapshot!(start().await, @"
-        watari: ROOM/runtime/watari is owned by user 65534, not by this one (0): set XDG_RUNTIME_DIR to a folder of this user's
-        exit 1
-        ");
-        chown(&folder, Some(0), Some(0)).unwrap();
-    }
+    chown(&folder, Some(ANOTHER_USER), Some(ANOTHER_USER)).unwrap();
+    insta::assert_snapshot!(start().await, @"
+    watari: ROOM/runtime/watari is owned by user 65534, not by this one (0): set XDG_RUNTIME_DIR to a folder of this user's
+    exit 1
+    ");
+    chown(&folder, Some(0), Some(0)).unwrap();
     assert_eq!(common::names_in(&folder), Vec::<std::ffi::OsString>::new());
     fs::remove_dir(&folder).unwrap();
     fs::write(&folder, "precious").unwrap();
@@ -145,7 +139,7 @@ async fn a_socket_folder_that_others_can_use_is_refused_and_left_unchanged() {
 }
 
 #[tokio::test]
-async fn a_foreign_file_at_the_socket_s_path_is_left_alone_and_the_refused_host_leaves_nothing() {
+async fn a_foreign_file_at_the_socket_s_path_is_left_alone_and_the_refused_host_leaves_nothing_needs_root() {
     let room = Room::fake(TURNS);
     let root = room.sandbox.root();
     let start = |path: PathBuf| refusal(&room, room.command(&["--socket", path.to_str().unwrap()]));
@@ -159,11 +153,9 @@ async fn a_foreign_file_at_the_socket_s_path_is_left_alone_and_the_refused_host_
     for name in ["file", "link", "folder", "listened.sock", "nowhere/s.sock"] {
         printed.push(start(root.join(name)).await);
     }
-    if rustix::process::geteuid().is_root() {
-        chown(&foreign, Some(ANOTHER_USER), Some(ANOTHER_USER)).unwrap();
-        printed.push(start(foreign.clone()).await);
-        assert!(fs::metadata(&foreign).unwrap().file_type().is_socket());
-    }
+    chown(&foreign, Some(ANOTHER_USER), Some(ANOTHER_USER)).unwrap();
+    printed.push(start(foreign.clone()).await);
+    assert!(fs::metadata(&foreign).unwrap().file_type().is_socket());
     printed.push(start(root.join("x".repeat(107))).await);
     insta::assert_snapshot!(printed.join("\n").replace(&"x".repeat(107), "xxx…"), @"
     watari: ROOM/file is a file and is not replaced: remove it, or choose another path

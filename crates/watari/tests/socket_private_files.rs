@@ -82,10 +82,7 @@ async fn with_a_closed_umask_every_file_of_a_host_has_the_mode_of_its_rule() {
 }
 
 #[tokio::test]
-async fn another_user_cannot_replace_files_for_the_cli() {
-    if !rustix::process::geteuid().is_root() {
-        return common::skipped("only root can be another user");
-    }
+async fn another_user_cannot_replace_files_for_the_cli_needs_root() {
     let room = Room::fake(ONE_TURN);
     let seen = room.sandbox.root().join("seen");
     let room = attacked(room, &format!("cp \"$file\" '{}'", seen.display()), "evil");
@@ -126,10 +123,7 @@ async fn private_files_of_a_host_that_was_killed_with_its_supervisor_are_removed
 }
 
 #[test]
-fn no_file_is_removed_through_another_user_s_private_folder() {
-    if !rustix::process::geteuid().is_root() {
-        return common::skipped("only root can be another user");
-    }
+fn no_file_is_removed_through_another_user_s_private_folder_needs_root() {
     let room = Room::fake(ONE_TURN);
     let root = room.sandbox.root();
     let (sticky, ours) = (root.join("sticky"), root.join("ours"));
@@ -177,10 +171,7 @@ async fn private_files_of_a_live_session_are_not_orphans() {
 }
 
 #[tokio::test]
-async fn a_runtime_folder_below_one_of_another_user_is_refused() {
-    if !rustix::process::geteuid().is_root() {
-        return common::skipped("only root can make a folder of another user's");
-    }
+async fn a_runtime_folder_below_one_of_another_user_is_refused_needs_root() {
     let room = Room::fake(ONE_TURN);
     for is_link in [false, true] {
         let theirs = room.sandbox.root().join(format!("theirs{is_link}"));

@@ -5,11 +5,13 @@
 mod common;
 mod fake;
 
+use std::fs;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use common::{cli_has_stopped, signal_process, without_seconds};
-use fake::{Room, start};
+use common::{cli_has_stopped, cli_of, signal_cli_of, signal_process, without_seconds};
+use fake::{Room, start, user_message};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
@@ -116,4 +118,42 @@ async fn a_cli_that_stalls_is_a_fatal_error_with_the_flag() {
     {"fatal":true,"message":"Claude Code stalled: it wrote nothing for N s and was terminated","type":"error"}
     "#);
     assert_eq!(code, Some(1));
+}
+
+/// Waits until something was written to the stdin of a process that does not read.
+fn has_unread_input(pid: u32) {
+    let stdin = fs::File::open(format!("/proc/{pid}/fd/0")).unwrap();
+    let mut polled = [PollFd::new(&stdin, PollFlags::IN)];
+    let within = Timespec::try_from(WITHIN).unwrap();
+    assert_eq!(poll(&mut polled, Some(&within)).unwrap(), 1);
+}
+
+/// A pause of Watari counts against no time limit: neither if the CLI has reacted meanwhile, nor if it was paused too.
+#[tokio::test]
+async fn a_pause_of_watari_after_an_interrupt_does_not_end_the_session() {
+    for is_cli_paused in [false, true] {
+        let room = Room::new("prompt\ntext One\nwait interrupt\nprompt\ntext Two\nresult\n");
+        let mut child = room.command().stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let (stdin, stdout) = (child.stdin.take(), child.stdout.take().unwrap());
+        let mut session = Stopped { room, child, stdin, lines: BufReader::new(stdout).lines() };
+        session.say(&start()).await;
+        while session.line().await.unwrap()["type"] != "assistant_message" {}
+        let watari = session.child.id().unwrap();
+        signal_cli_of(watari, Signal::STOP);
+        session.say("{\"type\":\"interrupt\"}\n").await;
+        has_unread_input(cli_of(watari));
+        signal_process(watari, Signal::STOP);
+        if !is_cli_paused {
+            signal_cli_of(watari, Signal::CONT);
+        }
+        // Longer than the time that the CLI has to react.
+        tokio::time::sleep(Duration::from_millis(6500)).await;
+        signal_process(watari, Signal::CONT);
+        signal_cli_of(watari, Signal::CONT);
+        session.say(&user_message()).await;
+        session.stdin = None;
+        let (output, code, _) = session.end().await;
+        let results = output.lines().filter(|line| line.contains("turn_result")).count();
+        assert_eq!((results, code), (2, Some(0)), "{output}");
+    }
 }

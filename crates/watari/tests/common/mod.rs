@@ -138,19 +138,17 @@ pub(crate) fn need(program: &str) {
     assert!(is_installed, "this test needs {program} on the PATH");
 }
 
-/// Says that a test could not run here.
-#[expect(clippy::print_stderr, reason = "who runs the tests should know what was not tested")]
-pub(crate) fn skipped(why: &str) {
-    eprintln!("skipped: {why}");
-}
-
-/// Sends a signal to the CLI of a program that runs one: the child of its only child, which is the supervisor.
-pub(crate) fn signal_cli_of(program: u32, signal: Signal) {
+/// The CLI of a program that runs one: the child of its only child, which is the supervisor.
+pub(crate) fn cli_of(program: u32) -> u32 {
     let supervisors = children_of(program);
     let [supervisor] = supervisors.as_slice() else { panic!("{supervisors:?}") };
     let clis = children_of(supervisor.pid);
     let [cli] = clis.as_slice() else { panic!("{clis:?}") };
-    signal_process(cli.pid, signal);
+    cli.pid
+}
+
+pub(crate) fn signal_cli_of(program: u32, signal: Signal) {
+    signal_process(cli_of(program), signal);
 }
 
 pub(crate) fn signal_process(pid: u32, signal: Signal) {
