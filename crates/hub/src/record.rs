@@ -46,7 +46,6 @@ pub enum State {
     /// It ended normally, and can be resumed.
     Ended,
     /// Its host was killed.
-    #[serde(alias = "interrupted")]
     HostKilled,
 }
 

@@ -32,7 +32,11 @@ pub struct HostSocket {
 #[derive(Debug, thiserror::Error)]
 pub enum SocketError {
     /// The path is too long for the system.
-    #[error("the socket path {} has {bytes} bytes (maximum {PATH_BYTES_MAX}): choose a shorter one", .path.display())]
+    #[error(
+        "the socket path {} has {bytes} bytes (maximum {PATH_BYTES_MAX}): choose a shorter one with --socket, or a \
+         shorter XDG_RUNTIME_DIR",
+        .path.display()
+    )]
     TooLong {
         /// The path.
         path: PathBuf,

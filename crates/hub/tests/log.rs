@@ -159,15 +159,10 @@ fn what_a_killed_writer_reported_as_stored_is_there() {
 
 /// On a disk of its own that is too small, in a namespace of its own, which needs root.
 #[test]
-fn a_full_disk_loses_nothing_and_goes_on_when_there_is_room() {
+fn a_full_disk_loses_nothing_and_storing_continues_when_there_is_space_needs_mounts() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("events.jsonl");
     let mount = format!("mount -t tmpfs -o size=64k,mode=700 none '{}'", folder.path().display());
-    let may_mount = Command::new("unshare").args(["-m", "sh", "-c", &mount]).stderr(Stdio::null()).status();
-    if !may_mount.is_ok_and(|status| status.success()) {
-        println!("not run: a small disk cannot be mounted here");
-        return;
-    }
     let shell = format!("exec unshare -m sh -c \"{mount} && exec \\\"\\$@\\\"\" sh \"$@\"");
     let mut writer = start_writer(&path, &shell);
     let mut output = BufReader::new(writer.stdout.take().unwrap()).lines().map(Result::unwrap);

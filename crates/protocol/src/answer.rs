@@ -13,7 +13,7 @@ pub enum Answer {
     Allow {
         /// Run it with this input instead: the complete input, not a change to it.
         input: Option<RawJson>,
-        /// Permission rules to add, in the CLI's shape; usually the ask's suggestions.
+        /// Permission rules to add, in the CLI's format; usually the ask's suggestions.
         permissions: Option<RawJson>,
     },
     /// Do not run the tool.
@@ -35,7 +35,7 @@ pub enum Answer {
     Dismiss,
     /// The result of a tool that this program runs.
     ToolResult {
-        /// Blocks in MCP's shape, such as `[{"type": "text", "text": "5"}]`.
+        /// Blocks in MCP's format, such as `[{"type": "text", "text": "5"}]`.
         content: RawJson,
         /// Whether the tool failed; the blocks then say why.
         is_error: bool,
@@ -98,6 +98,6 @@ pub enum HookOutput {
         /// The reason.
         reason: String,
     },
-    /// Any other output, in the CLI's shape.
+    /// Any other output, in the CLI's format.
     Other(RawJson),
 }

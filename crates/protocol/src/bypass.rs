@@ -49,9 +49,9 @@ fn runs_unasked(request: &Request) -> Result<(), Refusal> {
 pub(crate) fn remedy(ask_first_field: Option<&str>) -> String {
     match ask_first_field {
         Some(field) => format!(
-            "send it with {field:?}: true, so that Claude Code asks first, or start the session with --allow-bypass"
+            "send it with {field:?}: true, so that Claude Code asks first, or start the session with --allow-bypass (in Rust, Options::allow_bypass)"
         ),
-        None => "start it with --allow-bypass".to_owned(),
+        None => "start it with --allow-bypass (in Rust, Options::allow_bypass)".to_owned(),
     }
 }
 
@@ -268,8 +268,8 @@ mod tests {
             assert_eq!(check(&request("mcp_call", fields.clone())).is_ok(), is_allowed, "{fields}");
         }
         let refused = check(&request("start_shell_task", json!({"command": "sh", "check_permissions": true})));
-        insta::assert_snapshot!(refused.unwrap_err(), @"start_shell_task runs without asking, so it must be allowed when the session is started: start it with --allow-bypass");
+        insta::assert_snapshot!(refused.unwrap_err(), @"start_shell_task runs without asking, so it must be allowed when the session is started: start it with --allow-bypass (in Rust, Options::allow_bypass)");
         let refused = check(&request("mcp_call", json!({"tool": "a"})));
-        insta::assert_snapshot!(refused.unwrap_err(), @r#"mcp_call runs without asking, so it must be allowed when the session is started: send it with "check_permissions": true, so that Claude Code asks first, or start the session with --allow-bypass"#);
+        insta::assert_snapshot!(refused.unwrap_err(), @r#"mcp_call runs without asking, so it must be allowed when the session is started: send it with "check_permissions": true, so that Claude Code asks first, or start the session with --allow-bypass (in Rust, Options::allow_bypass)"#);
     }
 }

@@ -43,7 +43,7 @@ pub enum Command {
     Abort,
 }
 
-/// A prompt: text, or blocks in the API's shape (text, images, documents).
+/// A prompt: text, or blocks in the API's format (text, images, documents).
 #[derive(Debug, Clone)]
 pub struct Prompt {
     /// The content.
@@ -72,7 +72,7 @@ impl Prompt {
         }
     }
 
-    /// Creates a prompt from blocks in the API's shape: a JSON array of texts, images and documents.
+    /// Creates a prompt from blocks in the API's format: a JSON array of texts, images and documents.
     pub fn blocks(blocks: impl Into<RawJson>) -> Prompt {
         Prompt { content: PromptContent::Blocks(blocks.into()) }
     }
@@ -102,7 +102,7 @@ impl<T: Into<String>> From<T> for Prompt {
 }
 
 /// A request to the CLI: a question, or a change of a setting. The SDK's `Client::request` sends it and returns the
-/// CLI's answer. An answer is JSON in the CLI's shape; unless stated otherwise, it has no content of interest.
+/// CLI's answer. An answer is JSON in the CLI's format; unless stated otherwise, it has no content of interest.
 #[derive(Debug, Clone)]
 pub enum Request {
     /// Change the model, from the next API call on; none means the CLI's default. Any name is accepted: the CLI detects
@@ -117,7 +117,7 @@ pub enum Request {
     SetTools(Vec<Tool>),
     /// List the MCP servers. The answer has `mcpServers`: a list of objects with `name`, `status` and more.
     McpStatus,
-    /// Replace the MCP servers that earlier requests of this kind added. They are given by name, in the CLI's shape.
+    /// Replace the MCP servers that earlier requests of this kind added. They are given by name, in the CLI's format.
     /// The answer has the names of the `added` and the `removed` servers, and `errors` by name.
     SetMcpServers(BTreeMap<String, RawJson>),
     /// Reconnect to an MCP server.

@@ -8,7 +8,7 @@ mod session;
 mod weight;
 
 pub use ask::{AskKind, AskResolution, AskSummary, AskTag, FormAsk, Grant, HookAsk, PermissionAsk, ToolCallAsk};
-pub use block::{Block, BlockKind, BlockSource, Delta, Writer};
+pub use block::{Author, Block, BlockKind, BlockSource, Delta};
 pub use notice::NoticeKind;
 pub use outcome::{
     DropReason, Exit, ExitReason, Failure, InterruptReceipt, RequestFailure, RequestReply, TurnCause, TurnEnding,
@@ -43,7 +43,7 @@ pub enum Event {
         prompt: PromptId,
         /// The prompt's id in the stored conversation; a `rewind` request takes it.
         entry: EntryId,
-        /// The prompt's content: text, or blocks in the API's shape.
+        /// The prompt's content: text, or blocks in the API's format.
         content: RawJson,
     },
     /// A turn started: a prompt was sent to the CLI, or the CLI started a turn on its own.
@@ -68,7 +68,7 @@ pub enum Event {
         index: u64,
         /// The kind of block.
         kind: BlockKind,
-        /// The block at its start, in the API's shape: usually without text.
+        /// The block at its start, in the API's format: usually without text.
         content: RawJson,
     },
     /// Content was added to a streaming block.
@@ -122,7 +122,7 @@ pub enum Event {
         parent: Option<ToolUseId>,
         /// True when the tool failed or was denied.
         is_error: bool,
-        /// The result that the model receives, in the API's shape.
+        /// The result that the model receives, in the API's format.
         content: RawJson,
         /// The tool's own result, in the tool's shape, if it returned one.
         result: Option<RawJson>,
@@ -137,7 +137,7 @@ pub enum Event {
         synthetic: bool,
         /// True if the CLI marks it as a repetition, such as the output of a slash command or an earlier prompt.
         repeated: bool,
-        /// The added content, in the API's shape.
+        /// The added content, in the API's format.
         content: RawJson,
     },
     /// A tool is still running.
@@ -223,7 +223,7 @@ pub enum Event {
     },
     /// The complete list of background tasks; it replaces the previous list.
     TasksListed {
-        /// The tasks, in the CLI's shape.
+        /// The tasks, in the CLI's format.
         tasks: RawJson,
     },
     /// A command hook started, progressed or ended. A command hook is a shell command in the CLI's settings; a hook
@@ -274,7 +274,7 @@ pub enum Event {
     },
     /// The complete list of slash commands; it replaces the previous list.
     CommandsListed {
-        /// The commands, in the CLI's shape.
+        /// The commands, in the CLI's format.
         commands: RawJson,
     },
     /// The CLI suggests a next prompt.

@@ -13,7 +13,7 @@ pub struct Initialize {
     pub system_prompt: SystemPrompt,
     /// A JSON Schema that the final answer must fit.
     pub json_schema: Option<RawJson>,
-    /// Subagents by name, in the CLI's shape.
+    /// Subagents by name, in the CLI's format.
     pub agents: BTreeMap<String, RawJson>,
     /// Hooks that this program runs. The first has the id 1, and so on.
     pub hooks: Vec<Hook>,

@@ -33,10 +33,10 @@ pub use command::{
     Accepted, Command, PROMPT_BLOCKS, PermissionMode, Prompt, PromptContent, Request, UnknownPermissionMode,
 };
 pub use event::{
-    AskKind, AskResolution, AskSummary, AskTag, Block, BlockKind, BlockSource, CliInfo, Delta, DropReason, Event, Exit,
-    ExitReason, Failure, FormAsk, Grant, HookAsk, HookUpdate, InterruptReceipt, NoticeKind, PermissionAsk,
+    AskKind, AskResolution, AskSummary, AskTag, Author, Block, BlockKind, BlockSource, CliInfo, Delta, DropReason,
+    Event, Exit, ExitReason, Failure, FormAsk, Grant, HookAsk, HookUpdate, InterruptReceipt, NoticeKind, PermissionAsk,
     RequestFailure, RequestReply, SessionInfo, TaskUpdate, ToolCallAsk, TurnCause, TurnEnding, TurnOutcome, Unanswered,
-    Usage, Writer,
+    Usage,
 };
 pub use id::{AskId, BadId, BlockId, EntryId, HookId, MessageId, PromptId, RequestId, SessionId, ToolUseId};
 pub use initialize::{

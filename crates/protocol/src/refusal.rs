@@ -61,7 +61,7 @@ pub enum Refusal {
     /// The prompt has no content.
     #[error("the prompt has no content: give it text or at least one block")]
     EmptyPrompt,
-    /// The prompt's blocks do not have the API's shape.
+    /// The prompt's blocks do not have the API's format.
     #[error("the prompt's blocks must be a JSON array of objects with a type, and text blocks must have a text")]
     MalformedBlocks,
     /// A block of the prompt is of a type that a user cannot write, such as a tool result or the model's thinking.
@@ -98,7 +98,7 @@ pub enum Refusal {
     /// it.
     #[error(
         "bypassPermissions runs everything without asking, so it must be allowed when the session is started: start it \
-         with --allow-bypass"
+         with --allow-bypass (in Rust, Options::allow_bypass)"
     )]
     BypassNotAllowed,
     /// The request would run a tool or a program without asking, in a session that was not started for it.
@@ -141,6 +141,6 @@ pub enum Refusal {
         bytes: usize,
     },
     /// The tool result is not a list.
-    #[error("the tool result must be a list of blocks in MCP's shape")]
+    #[error("the tool result must be a list of blocks in MCP's format")]
     BadToolResult,
 }

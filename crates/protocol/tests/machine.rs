@@ -71,7 +71,7 @@ fn the_events_of_one_plain_turn_come_in_this_order() {
     * block_delta {"at":0,"block":1,"delta":{"text":"hell","type":"text"}}
     * block_delta {"at":4,"block":1,"delta":{"text":"o wo","type":"text"}}
     * block_delta {"at":8,"block":1,"delta":{"text":"rld","type":"text"}}
-    * block_finished {"block":1,"content":{"text":"hello world","type":"text"},"message":"msg_1","source":{"cut_short":false,"writer":"model"},"streamed":true}
+    * block_finished {"block":1,"content":{"text":"hello world","type":"text"},"message":"msg_1","source":{"author":"model","cut_short":false},"streamed":true}
     * message_finished {"blocks":[1],"message":"msg_1","stop_reason":"end_turn"}
     * turn_finished {"cause":{"prompt":1},"outcome":{"ending":"completed","result":"done","subtype":"success","terminal_reason":"completed"}}
     * became_idle
@@ -105,7 +105,7 @@ fn a_prompt_waits_for_the_cli_and_is_reported_from_its_start_to_its_result() {
     * block_started {"block":1,"content":{"type":"text"},"index":0,"kind":{"type":"text"},"message":"msg_1"}
     * block_delta {"at":0,"block":1,"delta":{"text":"añ","type":"text"}}
     * block_delta {"at":2,"block":1,"delta":{"text":"b","type":"text"}}
-    * block_finished {"block":1,"content":{"text":"añb","type":"text"},"message":"msg_1","source":{"cut_short":false,"writer":"model"},"streamed":true}
+    * block_finished {"block":1,"content":{"text":"añb","type":"text"},"message":"msg_1","source":{"author":"model","cut_short":false},"streamed":true}
     * message_finished {"blocks":[1],"message":"msg_1","stop_reason":"end_turn"}
     * turn_finished {"cause":{"prompt":1},"outcome":{"ending":"completed","result":"done","subtype":"success","terminal_reason":"completed"}}
     * became_idle
@@ -137,7 +137,7 @@ fn what_only_the_result_says_is_emitted_and_a_prompt_for_which_nothing_was_done_
     * prompt_accepted {"content":"/unknown","entry":"00000000-0000-4000-8000-000000000001","prompt":1}
     * turn_started {"cause":{"prompt":1}}
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"/unknown","type":"text"}]},"parent_tool_use_id":null}
-    * block_finished {"block":1,"content":{"text":"Unknown skill: unknown","type":"text"},"message":"result_1","source":{"cut_short":false,"writer":"command"},"streamed":false}
+    * block_finished {"block":1,"content":{"text":"Unknown skill: unknown","type":"text"},"message":"result_1","source":{"author":"command","cut_short":false},"streamed":false}
     * turn_finished {"cause":{"prompt":1},"outcome":{"ending":"completed","result":"Unknown skill: unknown","subtype":"success"}}
     * became_idle
     * prompt_accepted {"content":"blocked without a word","entry":"00000000-0000-4000-8000-000000000002","prompt":2}
@@ -155,7 +155,7 @@ fn what_only_the_result_says_is_emitted_and_a_prompt_for_which_nothing_was_done_
     * prompt_accepted {"content":"/cost","entry":"00000000-0000-4000-8000-000000000004","prompt":4}
     * turn_started {"cause":{"prompt":4}}
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000004","session_id":"","message":{"role":"user","content":[{"text":"/cost","type":"text"}]},"parent_tool_use_id":null}
-    * block_finished {"block":2,"content":{"text":"$0","type":"text"},"message":"msg_1","source":{"cut_short":false,"writer":"model"},"streamed":false}
+    * block_finished {"block":2,"content":{"text":"$0","type":"text"},"message":"msg_1","source":{"author":"model","cut_short":false},"streamed":false}
     * turn_finished {"cause":{"prompt":4},"outcome":{"ending":"completed","result":"$0","subtype":"success"}}
     * became_idle
     * prompt_accepted {"content":"/compact","entry":"00000000-0000-4000-8000-000000000005","prompt":5}
@@ -194,13 +194,13 @@ fn a_stream_that_breaks_off_is_given_up_before_the_answer_in_its_place() {
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"hello","type":"text"}]},"parent_tool_use_id":null}
     * message_started {"message":"msg_1","model":"m"}
     * block_started {"block":1,"content":{"type":"text"},"index":0,"kind":{"type":"text"},"message":"msg_1"}
-    * block_finished {"block":1,"content":{"text":"whole","type":"text"},"message":"msg_1","source":{"cut_short":false,"writer":"model"},"streamed":true}
+    * block_finished {"block":1,"content":{"text":"whole","type":"text"},"message":"msg_1","source":{"author":"model","cut_short":false},"streamed":true}
     * block_started {"block":2,"content":{"type":"text"},"index":1,"kind":{"type":"text"},"message":"msg_1"}
     * block_delta {"at":0,"block":2,"delta":{"text":"half","type":"text"}}
-    * block_finished {"block":3,"content":{"text":"a subagent gives up nothing","type":"text"},"message":"msg_sub","parent":"toolu_1","source":{"cut_short":false,"writer":"model"},"streamed":false}
+    * block_finished {"block":3,"content":{"text":"a subagent gives up nothing","type":"text"},"message":"msg_sub","parent":"toolu_1","source":{"author":"model","cut_short":false},"streamed":false}
     * block_discarded {"block":2}
     * message_finished {"blocks":[1],"message":"msg_1"}
-    * block_finished {"block":4,"content":{"text":"instead","type":"text"},"message":"msg_2","source":{"cut_short":false,"writer":"model"},"streamed":false}
+    * block_finished {"block":4,"content":{"text":"instead","type":"text"},"message":"msg_2","source":{"author":"model","cut_short":false},"streamed":false}
     * turn_finished {"cause":{"prompt":1},"outcome":{"ending":"completed","result":"done","subtype":"success","terminal_reason":"completed"}}
     "#);
 }
@@ -1041,7 +1041,7 @@ fn a_message_that_is_abandoned_is_balanced_and_its_blocks_do_not_count() {
     * block_delta {"at":0,"block":1,"delta":{"text":"lost","type":"text"}}
     * block_discarded {"block":1}
     * message_finished {"message":"msg_1"}
-    * block_finished {"block":2,"content":{"text":"not streamed","type":"text"},"message":"msg_2","source":{"cut_short":false,"writer":"model"},"streamed":false}
+    * block_finished {"block":2,"content":{"text":"not streamed","type":"text"},"message":"msg_2","source":{"author":"model","cut_short":false},"streamed":false}
     * message_started {"message":"msg_3","model":"m"}
     * block_started {"block":3,"content":{"id":"toolu_1","name":"Bash","type":"tool_use"},"index":0,"kind":{"id":"toolu_1","name":"Bash","type":"tool_use"},"message":"msg_3"}
     * block_discarded {"block":3}
@@ -1069,9 +1069,9 @@ fn a_subagents_message_is_never_mixed_into_the_main_one() {
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"go","type":"text"}]},"parent_tool_use_id":null}
     * message_started {"message":"msg_1","model":"m"}
     * block_started {"block":1,"content":{"type":"text"},"index":0,"kind":{"type":"text"},"message":"msg_1"}
-    * block_finished {"block":2,"content":{"text":"from below","type":"text"},"message":"msg_s","parent":"toolu_9","source":{"cut_short":false,"writer":"model"},"streamed":false}
+    * block_finished {"block":2,"content":{"text":"from below","type":"text"},"message":"msg_s","parent":"toolu_9","source":{"author":"model","cut_short":false},"streamed":false}
     * tool_returned {"content":"ok","is_error":false,"parent":"toolu_9","tool_use":"toolu_s"}
-    * block_finished {"block":1,"content":{"text":"from above","type":"text"},"message":"msg_1","source":{"cut_short":false,"writer":"model"},"streamed":true}
+    * block_finished {"block":1,"content":{"text":"from above","type":"text"},"message":"msg_1","source":{"author":"model","cut_short":false},"streamed":true}
     * message_finished {"blocks":[1],"message":"msg_1"}
     "#);
 }
@@ -1341,7 +1341,7 @@ fn type_may_come_late_and_surrogates_may_be_lone() {
     * block_started {"block":1,"content":{"type":"text"},"index":0,"kind":{"type":"text"},"message":"msg_1"}
     * block_delta {"at":0,"block":1,"delta":{"text":"half ","type":"text"}}
     * block_delta {"at":5,"block":1,"delta":{"text":"😀 joined","type":"text"}}
-    * {"type":"block_finished","block":1,"message":"msg_1","parent":null,"streamed":true,"source":{"entry":null,"agent":null,"cut_short":false,"writer":"model"},"content":{"text":"half \ud83d","type":"text"}}
+    * {"type":"block_finished","block":1,"message":"msg_1","parent":null,"streamed":true,"source":{"entry":null,"agent":null,"cut_short":false,"author":"model"},"content":{"text":"half \ud83d","type":"text"}}
     * message_finished {"blocks":[1],"message":"msg_1"}
     * {"type":"turn_finished","cause":{"prompt":1},"outcome":{"ending":"completed","subtype":"success","terminal_reason":null,"result":"half �","errors":[],"structured_output":null,"deferred_tool":null,"permission_denials":[],"usage":{"input_tokens":0,"output_tokens":0,"cache_creation_input_tokens":0,"cache_read_input_tokens":0},"cost_usd":0.0,"total_cost_usd":0.0,"duration_ms":0.0,"num_turns":0,"detail":{"is_error":false,"result":"half \ud83d","subtype":"success","type":"result"}}}
     * became_idle
@@ -1493,10 +1493,10 @@ fn a_block_is_completed_by_one_of_its_kind() {
     * message_started {"message":"msg_1","model":"m"}
     * block_started {"block":1,"content":{"type":"text"},"index":0,"kind":{"type":"text"},"message":"msg_1"}
     * block_started {"block":2,"content":{"type":"text"},"index":1,"kind":{"type":"text"},"message":"msg_1"}
-    * block_finished {"block":2,"content":{"text":"second","type":"text"},"message":"msg_1","source":{"cut_short":false,"writer":"model"},"streamed":true}
+    * block_finished {"block":2,"content":{"text":"second","type":"text"},"message":"msg_1","source":{"author":"model","cut_short":false},"streamed":true}
     * block_started {"block":3,"content":{"id":"toolu_1","name":"Bash","type":"tool_use"},"index":2,"kind":{"id":"toolu_1","name":"Bash","type":"tool_use"},"message":"msg_1"}
-    * block_finished {"block":3,"content":{"id":"toolu_1","name":"Bash","type":"tool_use"},"message":"msg_1","source":{"cut_short":false,"writer":"model"},"streamed":true}
-    * block_finished {"block":4,"content":{"id":"toolu_9","name":"Read","type":"tool_use"},"message":"msg_1","source":{"cut_short":false,"writer":"model"},"streamed":false}
+    * block_finished {"block":3,"content":{"id":"toolu_1","name":"Bash","type":"tool_use"},"message":"msg_1","source":{"author":"model","cut_short":false},"streamed":true}
+    * block_finished {"block":4,"content":{"id":"toolu_9","name":"Read","type":"tool_use"},"message":"msg_1","source":{"author":"model","cut_short":false},"streamed":false}
     * block_discarded {"block":1}
     * message_finished {"blocks":[2,3],"message":"msg_1"}
     "#);
@@ -1892,7 +1892,7 @@ fn what_a_future_cli_says_breaks_nothing() {
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000001","session_id":"","message":{"role":"user","content":[{"text":"go","type":"text"}]},"parent_tool_use_id":null}
     * unknown {"frame":{"state":"dreaming","subtype":"session_state_changed","type":"system"}}
     * status_changed {"status":"levitating"}
-    * block_finished {"block":1,"content":{"depth":3,"type":"hologram"},"message":"m","source":{"cut_short":false,"writer":"model"},"streamed":false}
+    * block_finished {"block":1,"content":{"depth":3,"type":"hologram"},"message":"m","source":{"author":"model","cut_short":false},"streamed":false}
     * message_started {"message":"m2","model":"m"}
     * block_started {"block":2,"content":{"type":"hologram"},"index":0,"kind":{"name":"hologram","type":"other"},"message":"m2"}
     * unknown {"frame":{"event":{"index":0,"type":"content_block_wobble"},"type":"stream_event"}}
@@ -2058,7 +2058,7 @@ fn tools_of_the_program_are_served_and_each_call_is_an_ask() {
     * ready {"cli":{"version":"2.1.325"}}
     * {"type":"ask_opened","ask":1,"kind":"tool_call","tool":"add","input":{"a":1e400},"tool_use":"toolu_1"}
     x ask 1 is a tool call and does not accept this answer: answer it with a tool result or deny
-    x the tool result must be a list of blocks in MCP's shape
+    x the tool result must be a list of blocks in MCP's format
     * ask_resolved {"ask":1,"kind":"tool_call","resolution":"answered","tool_use":"toolu_1"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"e","response":{"mcp_response":{"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"5"}],"isError":false}}}}}
     * ask_opened {"ask":2,"kind":"tool_call","tool":"add"}

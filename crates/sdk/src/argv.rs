@@ -92,7 +92,7 @@ pub enum BadOption {
     /// `watari`).
     #[error(
         "{option}: bypassPermissions runs everything without asking, so it must be allowed when the session is started: \
-         start it with --allow-bypass"
+         start it with --allow-bypass (in Rust, Options::allow_bypass)"
     )]
     Bypass {
         /// The option.

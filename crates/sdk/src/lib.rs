@@ -142,13 +142,13 @@ pub use sink::{Events, Sink};
 pub use supervisor::Supervisor;
 pub use version::CliVersion;
 pub use watari_protocol::{
-    AMBIGUOUS_TOOL_NAME, Accepted, Answer, AskId, AskKind, AskResolution, AskSummary, AskTag, AskedToolUses, BadId,
-    Block, BlockId, BlockKind, BlockSource, BypassGate, CliInfo, Command, Delta, DropReason, EntryId, Event, Exit,
-    ExitReason, Failure, FormAsk, Grant, Hook, HookAsk, HookId, HookOutput, HookUpdate, InterruptReceipt, Liveness,
-    Login, MessageId, NextProcessRequest, NoticeKind, PROMPT_BLOCKS, PermissionAsk, PermissionMode, Phase, Prompt,
-    PromptContent, PromptId, RawJson, Refusal, Request, RequestFailure, RequestId, RequestReply, SessionId,
+    AMBIGUOUS_TOOL_NAME, Accepted, Answer, AskId, AskKind, AskResolution, AskSummary, AskTag, AskedToolUses, Author,
+    BadId, Block, BlockId, BlockKind, BlockSource, BypassGate, CliInfo, Command, Delta, DropReason, EntryId, Event,
+    Exit, ExitReason, Failure, FormAsk, Grant, Hook, HookAsk, HookId, HookOutput, HookUpdate, InterruptReceipt,
+    Liveness, Login, MessageId, NextProcessRequest, NoticeKind, PROMPT_BLOCKS, PermissionAsk, PermissionMode, Phase,
+    Prompt, PromptContent, PromptId, RawJson, Refusal, Request, RequestFailure, RequestId, RequestReply, SessionId,
     SessionInfo, Setting, SystemPrompt, TOOL_SERVER, TOOL_SERVER_TAKEN, TaskUpdate, Tool, ToolCallAsk, ToolUseId,
-    TurnCause, TurnEnding, TurnOutcome, Unanswered, UnknownPermissionMode, Usage, Writer, readable, unusable_session,
+    TurnCause, TurnEnding, TurnOutcome, Unanswered, UnknownPermissionMode, Usage, readable, unusable_session,
 };
 
 /// Compiles the program in the README.

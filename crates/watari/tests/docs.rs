@@ -212,7 +212,7 @@ const TYPES: [(&str, &str); 30] = [
     ("event/block.rs", "BlockKind"),
     ("event/block.rs", "Delta"),
     ("event/block.rs", "BlockSource"),
-    ("event/block.rs", "Writer"),
+    ("event/block.rs", "Author"),
     ("event/ask.rs", "AskKind"),
     ("event/ask.rs", "PermissionAsk"),
     ("event/ask.rs", "HookAsk"),

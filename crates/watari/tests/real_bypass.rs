@@ -16,7 +16,7 @@ use watari_testkit::Reply;
 use watari_testkit::claude::{oldest_claude, pinned_claude};
 
 const WHY: &str = "bypassPermissions runs everything without asking, so it must be allowed when the session is started: \
-                   start it with --allow-bypass";
+                   start it with --allow-bypass (in Rust, Options::allow_bypass)";
 
 /// A model that creates two files, each with a tool that needs permission.
 async fn room() -> Room {

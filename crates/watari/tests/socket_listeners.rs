@@ -170,7 +170,7 @@ async fn a_foreign_file_at_the_socket_s_path_is_left_alone_and_the_refused_host_
     exit 1
     watari: ROOM/foreign.sock is another user's socket and is not replaced: remove it, or choose another path
     exit 1
-    watari: the socket path ROOM/xxx… has 122 bytes (maximum 106): choose a shorter one
+    watari: the socket path ROOM/xxx… has 122 bytes (maximum 106): choose a shorter one with --socket, or a shorter XDG_RUNTIME_DIR
     exit 1
     ");
     assert_eq!(fs::read_to_string(root.join("file")).unwrap(), "precious");

@@ -57,7 +57,7 @@ pub struct HookAsk {
     pub event: String,
     /// The tool use that it is about.
     pub tool_use: Option<ToolUseId>,
-    /// The hook's input, in the CLI's shape.
+    /// The hook's input, in the CLI's format.
     pub input: RawJson,
 }
 
@@ -118,7 +118,7 @@ pub struct Grant {
     /// The complete input that the tool ran with, if it was edited; for a form, the submitted content.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input: Option<RawJson>,
-    /// The permission rules that the answer granted, in the CLI's shape.
+    /// The permission rules that the answer granted, in the CLI's format.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub permissions: Option<RawJson>,
 }

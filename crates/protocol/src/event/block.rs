@@ -65,14 +65,14 @@ pub struct BlockSource {
     /// True when the block was interrupted before it was complete.
     pub cut_short: bool,
     /// Who wrote the block.
-    pub writer: Writer,
+    pub author: Author,
 }
 
 /// Who wrote a block.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum Writer {
+pub enum Author {
     /// The model.
     #[default]
     Model,
@@ -87,7 +87,7 @@ pub enum Writer {
 pub struct Block {
     /// The kind of block.
     pub kind: BlockKind,
-    /// The block in the API's shape, unchanged.
+    /// The block in the API's format, unchanged.
     pub raw: RawJson,
 }
 
@@ -126,14 +126,14 @@ impl Block {
     }
 }
 
-/// A block is serialized in the API's shape.
+/// A block is serialized in the API's format.
 impl Serialize for Block {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.raw.serialize(serializer)
     }
 }
 
-/// The schema of the serialized form: an object in the API's shape.
+/// The schema of the serialized form: an object in the API's format.
 #[cfg(feature = "schema")]
 impl schemars::JsonSchema for Block {
     fn schema_name() -> Cow<'static, str> {
@@ -142,7 +142,7 @@ impl schemars::JsonSchema for Block {
 
     fn json_schema(_generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
         schemars::json_schema!({
-            "description": "A complete block in the API's shape, unchanged.",
+            "description": "A complete block in the API's format, unchanged.",
             "type": "object",
             "additionalProperties": true,
         })

@@ -46,9 +46,9 @@ pub struct TurnOutcome {
     pub errors: Vec<String>,
     /// The model's structured output. None when no schema was requested, or when the model did not write any.
     pub structured_output: Option<RawJson>,
-    /// The tool use that a hook deferred until the conversation is resumed, in the CLI's shape.
+    /// The tool use that a hook deferred until the conversation is resumed, in the CLI's format.
     pub deferred_tool: Option<RawJson>,
-    /// The tool uses that were denied, in the CLI's shape.
+    /// The tool uses that were denied, in the CLI's format.
     pub permission_denials: RawJson,
     /// This turn's tokens.
     pub usage: Usage,
@@ -139,7 +139,7 @@ pub struct Usage {
 pub enum RequestReply {
     /// The request was an interrupt, and it was answered.
     Interrupted(InterruptReceipt),
-    /// Any other request succeeded. Holds what the CLI returned, in the CLI's shape, or null.
+    /// Any other request succeeded. Holds what the CLI returned, in the CLI's format, or null.
     Done(RawJson),
     /// The CLI refused the request or never answered it.
     Failed(RequestFailure),

@@ -7,7 +7,7 @@
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::event::{Block, BlockKind, BlockSource, Delta, Event, NoticeKind, TurnCause, TurnEnding, Writer};
+use crate::event::{Author, Block, BlockKind, BlockSource, Delta, Event, NoticeKind, TurnCause, TurnEnding};
 use crate::id::{BlockId, Counter, MessageId};
 use crate::json::RawJson;
 use crate::wire::Text;
@@ -112,7 +112,7 @@ impl Messages {
                     message: MessageId(format!("result_{block}")),
                     parent: None,
                     streamed: false,
-                    source: Box::new(BlockSource { writer: Writer::Command, ..BlockSource::default() }),
+                    source: Box::new(BlockSource { author: Author::Command, ..BlockSource::default() }),
                     content: Block { kind: BlockKind::Text, raw: RawJson::of(&json!({"type": "text", "text": text})) },
                 });
             }

@@ -4,7 +4,7 @@ use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use super::{Incoming, Lenient, Members, Text};
-use crate::event::{Block, BlockKind, BlockSource, Writer};
+use crate::event::{Author, Block, BlockKind, BlockSource};
 use crate::id::{EntryId, MessageId, ToolUseId};
 use crate::json::{RawJson, object};
 
@@ -136,18 +136,18 @@ pub(super) fn read_assistant(line: &str) -> Option<AssistantFrame<'_>> {
     let line: Line<'_> = serde_json::from_str(line).ok()?;
     let error = line.error.into_option();
     let is_command = line.local_command_source.into_option().or(line.local_command_run.into_option()).is_some();
-    let writer = if line.is_api_error_message.or_default() || error.is_some() {
-        Writer::ApiError(error.unwrap_or_default())
+    let author = if line.is_api_error_message.or_default() || error.is_some() {
+        Author::ApiError(error.unwrap_or_default())
     } else if is_command {
-        Writer::Command
+        Author::Command
     } else {
-        Writer::Model
+        Author::Model
     };
     let source = BlockSource {
         entry: line.uuid.into_option().and_then(|uuid| EntryId::parse(&uuid).ok()),
         agent: line.agent_id.into_option(),
         cut_short: line.aborted.or_default(),
-        writer,
+        author,
     };
     Some(AssistantFrame {
         message_id: line.message.0.id,
@@ -238,12 +238,12 @@ pub(super) fn read_mirror(line: &str) -> Option<Incoming<'_>> {
     Some(Incoming::Mirror { path: members.path, entries: members.entries })
 }
 
-/// Reads a block in the API's shape; a block that cannot be read has an unknown kind.
+/// Reads a block in the API's format; a block that cannot be read has an unknown kind.
 pub(crate) fn read_block(raw: &RawValue) -> Block {
     Block { kind: read_kind(raw), raw: RawJson::copied(raw) }
 }
 
-/// Returns the kind of a block in the API's shape.
+/// Returns the kind of a block in the API's format.
 pub(crate) fn read_kind(raw: &RawValue) -> BlockKind {
     #[derive(serde::Deserialize)]
     struct Head<'a> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::{AskKind, Event, MAY_BE_UNKNOWN, RequestId};
-use watari_protocol::{BlockKind, Delta, RequestFailure, RequestReply, TurnCause, Writer};
+use watari_protocol::{Author, BlockKind, Delta, RequestFailure, RequestReply, TurnCause};
 
 /// Describes events as lines, with each remark of a replay before its event.
 pub(crate) fn lines(events: &[Event], remarks: &[(usize, String)]) -> Vec<String> {
@@ -39,13 +39,13 @@ pub(crate) fn line(event: &Event) -> String {
         Event::BlockFinished { block, parent, streamed, content, source, .. } => {
             let how = if *streamed { "" } else { ", not streamed" };
             let cut = if source.cut_short { ", cut short" } else { "" };
-            let writer = match source.writer {
-                Writer::Model => "",
-                Writer::Command => ", by a command",
-                Writer::ApiError(_) => ", an API error",
+            let author = match source.author {
+                Author::Model => "",
+                Author::Command => ", by a command",
+                Author::ApiError(_) => ", an API error",
             };
             let whose = whose(parent.is_some());
-            format!("block {block} finished: {}{how}{cut}{writer}{whose}", block_word(&content.kind))
+            format!("block {block} finished: {}{how}{cut}{author}{whose}", block_word(&content.kind))
         }
         Event::BlockDiscarded { block } => format!("block {block} discarded"),
         Event::MessageRetracted { .. } => "message retracted".to_owned(),
