@@ -53,6 +53,13 @@ pub(crate) const IDENTIFIERS: &[(&str, &str)] = &[
     ("Loose", "Lenient"),
     ("chance", "random"),
     ("spell", "encode_answer"),
+    ("SessionEnded", "CliExited"),
+    ("Noticed", "NoticeReported"),
+    ("ApiRetried", "ApiRetryScheduled"),
+    ("with_cli", "in_flight"),
+    ("Rung", "ClosingStep"),
+    ("connect_unless", "connect_or_cancel"),
+    ("offers_tools", "tools_can_be_added"),
 ];
 
 /// Words of the wire, of the log and of the schemas.
@@ -64,4 +71,10 @@ pub(crate) const WIRE_WORDS: &[(&str, &str)] = &[
     ("noise_omitted", "unparsed_lines_omitted"),
     ("permission_refused", "permission_denied"),
     ("news", "update"),
+    ("noticed", "notice_reported"),
+    ("api_retried", "api_retry_scheduled"),
+    ("session_ended", "cli_exited"),
+    ("storage_full", "storage_failed"),
+    ("tool_server_taken", "server_name_conflict"),
+    ("writer", "author"),
 ];
