@@ -262,7 +262,7 @@ pub enum Event {
         /// The complete report.
         detail: RawJson,
     },
-    /// The conversation was cleared, for example by `/clear`. The next turn has a new session id.
+    /// The conversation was cleared, for example by `/clear`. A `session_opened` reports the new session id.
     ConversationCleared {
         /// The complete report.
         detail: RawJson,
@@ -282,7 +282,8 @@ pub enum Event {
         /// The suggestion.
         suggestion: String,
     },
-    /// The CLI stored entries of the conversation. Only a session that mirrors the transcript has this event.
+    /// The CLI stored entries of the conversation. Only a Rust program that sets `Options::mirror_transcript` receives
+    /// this event.
     TranscriptWritten {
         /// The transcript file.
         path: String,

@@ -62,9 +62,12 @@ it is complete.
 - STATE is `$XDG_STATE_HOME/watari` or `~/.local/state/watari`.
 - RUNTIME is `$XDG_RUNTIME_DIR/watari` or `STATE/run`.
 - CACHE is `$WATARI_CACHE`, `$XDG_CACHE_HOME/watari` or `~/.cache/watari`.
-- CLAUDE is `$CLAUDE_CONFIG_DIR` or `~/.claude`.
+- CLAUDE_CONFIG is `$CLAUDE_CONFIG_DIR` or `~/.claude`.
 - TMP is `$TMPDIR` or `/tmp`.
 - KEY is Watari's key of a session, SESSION_ID the CLI's id of its conversation, and NAME a generated name.
+
+To remove an old session of `watari socket`, delete STATE/sessions/KEY while no host runs it. The CLI still has the
+conversation, so it can be resumed, but its earlier events cannot be replayed.
 
 ## Files
 
@@ -148,7 +151,7 @@ const EVENTS_INTRODUCTION: &str = "\
 These are the events of Watari's own dialect, called *native*. There are two ways to receive them:
 
 - `watari socket` has two sockets. The second one, `RUNTIME/KEY.sock` (see [files.md](files.md)), speaks this dialect: one
-  event per line, as in `{\"type\":\"ask_opened\",\"ask\":1,...}`.
+  event per line, as in `{\"seq\":\"1:12\",\"type\":\"ask_opened\",\"ask\":1,...}`.
 - The Rust crate `watari-sdk` emits the same events as values: `ask_opened` is `Event::AskOpened { ask, kind }`.
 
 You do not need this page for `watari stdio` and for the first socket of `watari socket`. They use other messages, which

@@ -12,8 +12,8 @@ use crate::json::{RawJson, member, object};
 pub enum TurnCause {
     /// A prompt, by its id.
     Prompt(PromptId),
-    /// The CLI itself: a background task ended, a timer fired, or a resumed conversation continued with a tool use that
-    /// a hook had deferred.
+    /// The CLI itself: a background task ended, a timer fired, or a resumed conversation continued with the tool use
+    /// that it had put off (`deferred_tool`).
     Cli,
 }
 

@@ -12,7 +12,7 @@ use crate::command::Command;
 pub enum Phase {
     /// The CLI was started and has not answered the `initialize` request yet.
     Starting,
-    /// No turn is running and no prompt is waiting.
+    /// No turn is running. A prompt that waited during the start begins its turn immediately.
     Idle,
     /// A turn is running, of a prompt or of the CLI itself.
     Running,

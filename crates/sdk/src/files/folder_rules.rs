@@ -26,7 +26,7 @@ pub const FOLDERS: [FolderRule; 6] = [
     },
     FolderRule {
         what: "locks of conversations (if this folder cannot be used, they are in STATE/locks)",
-        place: "CLAUDE/projects/.watari-locks",
+        place: "CLAUDE_CONFIG/projects/.watari-locks",
         checked: CHECKED,
         removed: "by the user",
     },

@@ -55,7 +55,7 @@ pub const RECORD: FileRule = FileRule {
 /// A lock.
 pub const LOCK: FileRule = FileRule {
     what: "lock of a session, a conversation or a socket's path",
-    place: "STATE/sessions/KEY/lock, STATE/locks/NAME, CLAUDE/projects/.watari-locks/SESSION_ID",
+    place: "STATE/sessions/KEY/lock, STATE/locks/NAME, CLAUDE_CONFIG/projects/.watari-locks/SESSION_ID",
     access: Access::ReadWrite,
     create: Create::IfMissing,
     removed: "by its holder, or by the next one",
@@ -115,7 +115,7 @@ pub const PROGRAM: FileRule = FileRule {
 /// The transcript of a conversation, which the CLI writes.
 pub const TRANSCRIPT: FileRule = FileRule {
     what: "transcript of a conversation (to find the latest one and to detect other writers)",
-    place: "CLAUDE/projects/…/SESSION_ID.jsonl",
+    place: "CLAUDE_CONFIG/projects/…/SESSION_ID.jsonl",
     mode: None,
     link: Link::Any,
     removed: "never",
@@ -194,7 +194,8 @@ pub const DEV_NULL: FileRule = FileRule {
 
 /// A pipe that this process has as its standard input. It is opened again, because other processes share its flags.
 pub const STANDARD_INPUT: FileRule = FileRule {
-    what: "standard input, if it is an unnamed pipe (opened again, because other processes share its flags)",
+    what: "standard input, if it is an unnamed pipe (opened again, so that making it non-blocking does not affect other \
+           processes)",
     place: "/proc/self/fd/N",
     mode: None,
     link: Link::Any,

@@ -34,7 +34,7 @@ pub(crate) struct Doctor {
     /// Terminate orphaned processes
     #[arg(long)]
     terminate_orphans: bool,
-    /// Look only for orphans of the former process PID
+    /// Look only for orphans whose session belonged to the process PID, which no longer exists
     #[arg(long, value_name = "PID")]
     orphans_of: Option<u32>,
 }
@@ -53,7 +53,7 @@ With --json:
              does not apply is left out; docs/files.md describes the folders and files); level is ok, warning or
              problem; advice is absent if the level is ok
   cli        {path, version, oldest_supported, newest_tested, looked}: path and version may be null; looked lists the
-             files that are tried, in order
+             files that Watari tries, in order
   orphans    [{pid, command, owners, ended}]: owners lists the process ids of the dead processes that owned its
              sessions; ended is true if the orphan was terminated. Null if the system does not show orphans
 

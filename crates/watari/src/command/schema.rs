@@ -28,6 +28,8 @@ The schema uses draft 2020-12 and has one definition per message. The definition
 client writes, from_watari all that it reads. A type that exists in both directions has two definitions, such as hello
 and hello_from_watari.
 
+The schemas of files: `watari stub --schema` (scripts) and `watari check --schema` (scenarios).
+
 Examples:
   watari schema bridge > bridge.json
   watari schema native > native.json";

@@ -28,8 +28,8 @@ pub(crate) struct Stdio {
 const AFTER_HELP: &str = "\
 Watari prints {\"type\":\"ready\"} first. The client then sends a line such as
   {\"type\":\"start\",\"prompt\":\"What is in this folder?\",\"options\":{\"cwd\":\"/path\"}}
-and reads the events. When the client closes the input, Watari finishes the running turn and the waiting messages and
-ends the session; {\"type\":\"abort\"} ends it immediately.
+and reads the messages that follow. When the client closes the input, Watari finishes the running turn and the waiting
+messages and ends the session; {\"type\":\"abort\"} ends it immediately.
 
 Exit codes: 0 the client or a signal ended the session, 1 the session could not start or failed (the last line says
 why), 2 the command line is wrong.
