@@ -228,7 +228,7 @@ async fn a_form_is_submitted_declined_or_dismissed() {
 
 #[tokio::test]
 async fn a_form_is_asked_even_in_a_session_that_is_not_asked_for_permissions() {
-    let declined = greeted(Answer::Decline, PermissionPrompts::CliDefault).await;
+    let declined = greeted(Answer::Decline, PermissionPrompts::Deny).await;
     assert!(declined.contains("decline"), "{declined}");
 }
 
