@@ -26,7 +26,7 @@ use crate::json::RawJson;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Event {
-    /// The CLI has started and answered the `initialize` request; prompts can run.
+    /// The CLI has started and answered the `initialize` request, which sets up the session; prompts can run.
     Ready {
         /// What the CLI reports about itself.
         cli: CliInfo,
