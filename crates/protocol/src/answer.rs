@@ -85,8 +85,8 @@ pub enum HookOutput {
     /// for it, before any prompt. Use it only when no other tool of the same message is waiting: of several deferred
     /// tool uses the CLI stores only the last.
     Defer,
-    /// All events except `PreToolUse` and `PermissionRequest`: block. `UserPromptSubmit` then does not send the prompt,
-    /// `Stop` does not stop yet, and for others see Claude Code's documentation.
+    /// All events except `PreToolUse` and `PermissionRequest`: for `UserPromptSubmit`, the CLI does not send the
+    /// prompt; for `Stop`, it does not stop yet; for the others, see Claude Code's documentation.
     Block {
         /// The reason, or what to do instead.
         reason: String,

@@ -188,7 +188,7 @@ pub enum Event {
         reason: DropReason,
     },
     /// The session became idle: no turn is running and no prompt is waiting. It comes after `turn_finished`, unless
-    /// another prompt is waiting. It does not come after `ready`.
+    /// another prompt is waiting; so the first one does not come before the first turn.
     BecameIdle,
     /// The CLI reported what it is doing, or a changed setting.
     StatusChanged {

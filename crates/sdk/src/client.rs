@@ -31,9 +31,9 @@ pub use crate::version::MINIMUM_CLI_VERSION;
 ///
 /// [`Client::send`] and [`Client::answer`] do not wait for the CLI. [`Client::request`], [`Client::set_model`],
 /// [`Client::set_permission_mode`], [`Client::interrupt`] and [`Client::interrupt_all`] wait for its answer. Keep
-/// reading the events meanwhile: do not await these five in the loop that reads the events, but in another task, or beside
-/// that loop with `tokio::join!`. When 2 MiB of events wait to be read, Watari no longer reads the CLI's output, so the CLI's answer
-/// arrives only when you read on. The call then fails after a minute.
+/// reading the events meanwhile: do not await these five in the loop that reads the events, but in another task, or
+/// beside that loop with `tokio::join!`. When 2 MiB of events wait to be read, Watari no longer reads the CLI's output,
+/// so the CLI's answer arrives only when you read on. The call then fails after a minute.
 #[derive(Debug)]
 pub struct Client {
     commands: mpsc::Sender<Envelope>,
@@ -97,7 +97,7 @@ pub enum ConnectError {
     /// The prompt was refused. Only [`crate::query()`] returns this.
     #[error("the prompt was refused: {0}")]
     Prompt(Refusal),
-    /// The CLI refused the `initialize` request, the first one, which sets up the session.
+    /// The CLI refused the `initialize` request, which sets up the session.
     #[error("the Claude Code CLI refused to set up the session: {0}")]
     SetupRefused(RequestFailure),
 }
@@ -173,15 +173,15 @@ impl Client {
         }
     }
 
-    /// Interrupts the running turn. Returns the prompts that will still run ([`InterruptReceipt::still_queued`]) as soon
-    /// as the CLI has confirmed the interrupt; the turn's [`watari_protocol::Event::TurnFinished`] may come later. Does
-    /// nothing if no turn is running.
+    /// Interrupts the running turn. Returns the prompts that will still run ([`InterruptReceipt::still_queued`]) as
+    /// soon as the CLI has confirmed the interrupt; the turn's [`watari_protocol::Event::TurnFinished`] may come later.
+    /// Does nothing if no turn is running.
     pub async fn interrupt(&self) -> Result<InterruptReceipt, RequestError> {
         self.interrupt_with(Command::Interrupt { cancel_queued: false }).await
     }
 
-    /// Interrupts the running turn as [`Client::interrupt`] does, and drops the waiting prompts, which
-    /// it returns ([`InterruptReceipt::cancelled`]).
+    /// Interrupts the running turn as [`Client::interrupt`] does, and drops the waiting prompts. Returns
+    /// the dropped prompts ([`InterruptReceipt::cancelled`]).
     pub async fn interrupt_all(&self) -> Result<InterruptReceipt, RequestError> {
         self.interrupt_with(Command::Interrupt { cancel_queued: true }).await
     }

@@ -23,8 +23,8 @@
 //! # }
 //! ```
 //!
-//! This short form leaves processes behind if the program is killed (see *Orphaned processes* below), and does not answer
-//! the forms of MCP servers. The README has a whole program.
+//! This short form leaves processes behind if the program is killed (see *Orphaned processes* below), and does not
+//! answer the forms of MCP servers. The README has a whole program.
 //!
 //! A session with several turns, in which tools ask for permission:
 //!
@@ -67,7 +67,7 @@
 //! | run several turns | [`Client::connect`], [`Client::send`], [`Event::BecameIdle`] |
 //! | decide what tools may do | [`Options::allowed_tools`], [`PermissionPrompts::Ask`], [`Client::answer`] |
 //! | stop a turn | [`Client::interrupt`] |
-//! | resume a conversation | the id in [`Event::SessionOpened`], which comes in the first turn, then [`StartFrom::Resume`] |
+//! | resume a conversation | the id in [`Event::SessionOpened`] (in the first turn), then [`StartFrom::Resume`] |
 //! | offer the model tools of your own | [`Options::program_tools`], [`AskKind::ToolCall`], [`Answer::ToolResult`] |
 //! | run code at certain points | [`Options::hooks`], [`AskKind::Hook`], [`Answer::Hook`] |
 //! | get the answer as JSON | [`Options::output_schema`], [`TurnOutcome::structured`] |

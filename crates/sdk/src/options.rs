@@ -13,8 +13,8 @@ use crate::supervisor::Supervisor;
 /// The options of a session.
 ///
 /// The default is the CLI as a user starts it, with two exceptions. A tool that needs permission is denied, and the CLI
-/// refuses the mode `bypassPermissions` (see `allow_bypass`). Commands that only read, such as `ls`, need no permission.
-/// For other tools, set `allowed_tools`, or decide in this program with [`PermissionPrompts::Ask`].
+/// refuses the mode `bypassPermissions` (see `allow_bypass`). Commands that only read, such as `ls`, need no
+/// permission. For other tools, set `allowed_tools`, or decide in this program with [`PermissionPrompts::Ask`].
 ///
 /// Some fields have JSON in the CLI's own format. Create it with `RawJson::from(serde_json::json!({…}))`, or with
 /// `RawJson::from(text)`: a text that is not JSON becomes a JSON string. The formats are those of Claude Code's
@@ -36,8 +36,8 @@ pub struct Options {
     /// How long the CLI may take to become ready before it is terminated; `None` means a minute.
     pub start_within: Option<Duration>,
     /// How long the CLI may take to react during a turn. By default, a CLI that is silent for 40 seconds is reported as
-    /// stalled ([`watari_protocol::Event::CliStalled`]), and one that does not react to an interrupt is terminated after
-    /// 5 seconds, or after 10 if it answers but its turn still runs.
+    /// stalled ([`watari_protocol::Event::CliStalled`]), and one that does not react to an interrupt is terminated
+    /// after 5 seconds, or after 10 if it answers but its turn still runs.
     pub liveness: Liveness,
     /// The file that the CLI writes its debug log to.
     pub debug_file: Option<PathBuf>,
@@ -158,8 +158,7 @@ pub struct Options {
     pub forward_subagent_text: bool,
     /// Make the CLI suggest a next prompt after a turn, as [`watari_protocol::Event::PromptSuggested`].
     pub prompt_suggestions: bool,
-    /// Further fields of the `initialize` request, the first request to the CLI, by the CLI's names. It sets up the
-    /// session.
+    /// Further fields of the `initialize` request, which sets up the session, by the CLI's names.
     pub extra_initialize_fields: BTreeMap<String, RawJson>,
 }
 
@@ -283,8 +282,8 @@ pub enum PermissionPrompts {
     /// ten minutes without an answer.
     #[default]
     Deny,
-    /// Nobody, and forms are not asked either: the CLI gets the flag `--permission-prompts=none`. 2.1.325 has that flag;
-    /// 2.1.42 does not, and the session does not start.
+    /// Nobody, and forms are not asked either: the CLI gets the flag `--permission-prompts=none`. CLI 2.1.325 has that
+    /// flag; 2.1.42 does not have it, and exits.
     DenyAlsoForms,
     /// This program: it receives [`watari_protocol::Event::AskOpened`] and answers with [`crate::Client::answer`].
     Ask {

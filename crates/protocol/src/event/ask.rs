@@ -108,8 +108,7 @@ pub struct AskSummary {
     pub tool: Option<String>,
 }
 
-/// What an answer granted beyond what was asked. It is empty if the tool ran as asked or did not run; JSON then has none
-/// of these fields.
+/// What an answer granted beyond what was asked. If that is nothing, the JSON has none of these fields.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Grant {
