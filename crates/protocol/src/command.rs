@@ -113,8 +113,8 @@ pub enum Request {
     /// Change the limit on thinking, in tokens; none means the CLI's default.
     SetThinking(Option<u32>),
     /// Replace the tools that this program runs. The session must have been started with `Options::program_tools` or
-    /// with `Options::tools_can_be_added`. The model has the new tools from its next request on. (With CLI 2.1.42 it
-    /// never gets them.)
+    /// with `Options::tools_can_be_added`. The model has the new tools from its next request on; after the first turn,
+    /// the CLI may still offer it the old ones too. (CLI 2.1.42 ignores new tools after the first turn.)
     SetTools(Vec<Tool>),
     /// List the MCP servers. The answer has `mcpServers`: a list of objects with `name`, `status` and more.
     McpStatus,
