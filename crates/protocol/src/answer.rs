@@ -23,7 +23,8 @@ pub enum Answer {
         /// Also end the turn.
         interrupt: bool,
     },
-    /// The user's choices, by the text of each question.
+    /// The user's choices, by the text of each question: the label of an option, labels joined with `, `, or the
+    /// user's own text.
     Choose(BTreeMap<String, String>),
     /// A hook's output.
     Hook(HookOutput),
@@ -59,7 +60,8 @@ impl Answer {
     }
 }
 
-/// The output of a hook.
+/// The output of a hook. The hook events that accept an output are named before the colon; without a name, all accept
+/// it.
 #[derive(Debug, Clone)]
 pub enum HookOutput {
     /// Continue as if there were no hook.
@@ -83,7 +85,8 @@ pub enum HookOutput {
     /// for it, before any prompt. Use it only when no other tool of the same message is waiting: of several deferred
     /// tool uses the CLI stores only the last.
     Defer,
-    /// `UserPromptSubmit`: do not send the prompt. `Stop`: do not stop yet.
+    /// All events except `PreToolUse` and `PermissionRequest`: for `UserPromptSubmit`, the CLI does not send the
+    /// prompt; for `Stop`, it does not stop yet; for the others, see Claude Code's documentation.
     Block {
         /// The reason, or what to do instead.
         reason: String,

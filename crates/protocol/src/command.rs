@@ -113,7 +113,8 @@ pub enum Request {
     /// Change the limit on thinking, in tokens; none means the CLI's default.
     SetThinking(Option<u32>),
     /// Replace the tools that this program runs. The session must have been started with `Options::program_tools` or
-    /// with `Options::tools_can_be_added`. (The CLI then lists the tools again, but version 2.1.42 does not.)
+    /// with `Options::tools_can_be_added`. The model has the new tools from its next request on; after the first turn,
+    /// the CLI may still offer it the old ones too. (CLI 2.1.42 ignores new tools after the first turn.)
     SetTools(Vec<Tool>),
     /// List the MCP servers. The answer has `mcpServers`: a list of objects with `name`, `status` and more.
     McpStatus,
@@ -147,7 +148,8 @@ pub enum Request {
         /// The CLI's id of the task.
         task: String,
     },
-    /// Read a file with the CLI's permissions. The answer has `contents` and, if it is not complete, `truncated`.
+    /// Read a file, if the session's permission rules allow that without asking, as for a file in the working
+    /// directory. The answer has `contents` and, if it is not complete, `truncated`. CLI 2.1.42 refuses the request.
     ReadFile {
         /// The path.
         path: String,
@@ -159,7 +161,8 @@ pub enum Request {
         /// The title.
         title: String,
     },
-    /// Send the `initialize` request again, which registers the session's hooks again.
+    /// Send the `initialize` request again, to get current values of what [`crate::CliInfo::detail`] had when the CLI
+    /// started: commands, models, account and more. CLI 2.1.42 refuses the request.
     Reinitialize,
     /// Any other request, by the CLI's name and fields.
     Other {

@@ -26,7 +26,7 @@ use crate::json::RawJson;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Event {
-    /// The CLI has started and answered the `initialize` request; prompts can run.
+    /// The CLI has started and answered the `initialize` request, which sets up the session; prompts can run.
     Ready {
         /// What the CLI reports about itself.
         cli: CliInfo,
@@ -128,14 +128,15 @@ pub enum Event {
         result: Option<RawJson>,
     },
     /// The CLI added something to the model's context that is neither a prompt nor a tool result: a note about an
-    /// interrupt, an instruction of its own, the feedback of a hook, or the output of a slash command.
+    /// interrupt, an instruction of its own, the feedback of a hook, or the output of a slash command. (With
+    /// `Options::echo_prompts` of the crate, the CLI also reports each prompt this way.)
     ContextInjected {
         /// Set when it was added to a subagent's context: the tool use that started the subagent.
         parent: Option<ToolUseId>,
         /// True if the CLI marks it as an instruction of its own or as a hook's feedback. (It does not mark a note
         /// about an interrupt.)
         synthetic: bool,
-        /// True if the CLI marks it as a repetition, such as the output of a slash command or an earlier prompt.
+        /// True if the CLI marks it as a repetition, such as the output of a slash command or a prompt.
         repeated: bool,
         /// The added content, in the API's format.
         content: RawJson,
@@ -187,7 +188,7 @@ pub enum Event {
         reason: DropReason,
     },
     /// The session became idle: no turn is running and no prompt is waiting. It comes after `turn_finished`, unless
-    /// another prompt is waiting.
+    /// another prompt is waiting; so the first one does not come before the first turn.
     BecameIdle,
     /// The CLI reported what it is doing, or a changed setting.
     StatusChanged {
@@ -343,12 +344,13 @@ pub enum Event {
         silent_seconds: u64,
     },
     /// Another program has resumed this session's conversation: it wrote to the transcript. Neither of the two sees the
-    /// other's turns; end one of them. (Watari refuses a second driver of a conversation, but cannot stop another
-    /// program.)
+    /// other's turns; end one of them. (`watari stdio` and `watari socket` do not resume a conversation that one of
+    /// them already drives, but they cannot stop other programs.)
     ResumedElsewhere {
         /// The conversation.
         session_id: SessionId,
-        /// How that program started its CLI, by the CLI's name for it: `cli` on a terminal, `watari` by another Watari.
+        /// How that program started its CLI, by the CLI's name for it: `cli` on a terminal, `watari` by another
+        /// program that uses Watari's crate.
         entrypoint: String,
     },
     /// Events were dropped while the session was closing: the program did not read them, or the host could not store

@@ -49,8 +49,8 @@ impl AsRef<RawValue> for RawJson {
     }
 }
 
-/// Returns JSON text that Rust strings can hold: lone surrogates, which JSON allows, become U+FFFD.
-pub fn readable(json: &str) -> Cow<'_, str> {
+/// Replaces lone surrogates in JSON text by U+FFFD, because Rust strings cannot hold them.
+pub fn replace_lone_surrogates(json: &str) -> Cow<'_, str> {
     lone_surrogates(json, LoneSurrogate::Replaced).map_or(Cow::Borrowed(json), Cow::Owned)
 }
 

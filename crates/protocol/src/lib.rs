@@ -42,11 +42,11 @@ pub use id::{AskId, BadId, BlockId, EntryId, HookId, MessageId, PromptId, Reques
 pub use initialize::{
     AMBIGUOUS_TOOL_NAME, HOOK_EVENTS, Hook, Initialize, SystemPrompt, TOOL_SERVER, TOOL_SERVER_TAKEN, Tool,
 };
-pub use json::{RawJson, readable};
+pub use json::{RawJson, replace_lone_surrogates};
 pub use next_process::{BypassGate, NextProcessRequest};
 pub use refusal::Refusal;
 pub use session::{Config, Liveness, Machine, Output, Phase, ProcessEnd, STEPS, Stop, Trigger, prompt_entry_prefix};
 pub use wire::login::{Login, read_login};
 pub use wire::request_record::Setting;
 pub use wire::start_failure::{StartFailure, start_failure};
-pub use wire::system::unusable_session;
+pub use wire::system::why_session_is_unusable;

@@ -12,7 +12,7 @@
 use std::error::Error;
 use std::io::Write;
 
-use watari_sdk::{BlockKind, Delta, Event, Options, Supervisor, TurnCause, TurnEnding, query};
+use watari_sdk::{Answer, BlockKind, Delta, Event, Options, Supervisor, TurnCause, TurnEnding, query};
 
 fn main() -> Result<(), Box<dyn Error>> {
     // Must be the first call. Watari starts this program a second time, as the supervisor: the process that terminates
@@ -34,8 +34,11 @@ async fn ask(prompt: String) -> Result<(), Box<dyn Error>> {
                 print!("{text}");
                 std::io::stdout().flush()?;
             }
-            // The end of a text that was printed above. (A block that was not streamed, such as a subagent's, was not.)
+            // Ends the line of a text that the deltas above printed. A block that was not streamed was not printed.
             Event::BlockFinished { streamed: true, content, .. } if content.kind == BlockKind::Text => println!(),
+            // A form of an MCP server in the user's settings, which this program cannot show. (Other asks do not occur,
+            // because the options do not request them.) An error means that the CLI has withdrawn the form.
+            Event::AskOpened { ask, .. } => drop(events.answer(ask, Answer::Decline).await),
             // The CLI can also start turns by itself, for example when a background task has ended.
             Event::TurnFinished { cause: TurnCause::Prompt(_), outcome } => {
                 ending = match outcome.ending {

@@ -2,7 +2,7 @@
 //!
 //! A flag and its value are one argument (`--flag=value`), so that a value is never parsed as a flag. Arguments contain
 //! nothing secret and nothing long, because every user of the machine can read them and their length is limited. Such
-//! values are passed in private files or over stdin.
+//! values are passed in private files or over stdin. (The one exception is `--managed-settings`.)
 
 mod check;
 mod documents;
@@ -157,7 +157,7 @@ pub(crate) fn arguments(
 
 /// Returns the options that are passed over stdin, not on the command line.
 pub(crate) fn initialize(options: &Options) -> Initialize {
-    let mut more = options.initialize.clone();
+    let mut more = options.extra_initialize_fields.clone();
     if let Some(title) = &options.title {
         more.insert("title".to_owned(), RawJson::of(title));
     }
@@ -269,8 +269,8 @@ fn permissions(options: &Options, flags: &mut Flags) -> Result<(), BadOption> {
     flags.set_some("permission-mode", options.permission_mode.map(|mode| mode.as_str()));
     flags.switch("allow-dangerously-skip-permissions", options.allow_bypass);
     match &options.permission_prompts {
-        PermissionPrompts::CliDefault => {}
-        PermissionPrompts::DenyAll => flags.set("permission-prompts", "none"),
+        PermissionPrompts::Deny => {}
+        PermissionPrompts::DenyAlsoForms => flags.set("permission-prompts", "none"),
         PermissionPrompts::Ask { .. } => flags.set("permission-prompt-tool", "stdio"),
         PermissionPrompts::Tool(name) => flags.set("permission-prompt-tool", name),
     }

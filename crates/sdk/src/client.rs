@@ -19,20 +19,21 @@ use crate::sink::{Events, event_queue};
 pub use crate::version::MINIMUM_CLI_VERSION;
 
 /// A live session with Claude Code. Its events arrive in [`Events`]. Several tasks can call its methods at the same
-/// time.
+/// time: share it in an [`Arc`](std::sync::Arc).
 ///
 /// There are three ways to end it:
 ///
-/// | | the running turn | the CLI has | waits until no process is left |
+/// | | the running turn | time for the CLI to exit | waits until no process is left |
 /// |---|---|---|---|
 /// | [`Client::close`] | is interrupted | at most ten seconds, then it is killed | yes |
 /// | [`Client::abort`] | is cut off | half a second, to store the conversation | yes |
 /// | dropping the client | is cut off | half a second, to store the conversation | no |
 ///
-/// Keep reading the events while you wait for [`Client::request`] or [`Client::interrupt`]: do not await them in the
-/// loop that reads the events, but in another task, or with `tokio::join!` or `tokio::select!`. When 2 MiB of events
-/// wait to be read, Watari no longer reads the CLI's output, so the CLI's answer arrives only when you read on. The
-/// call then fails after a minute. The other methods do not wait for the CLI, except to end it.
+/// [`Client::send`] and [`Client::answer`] do not wait for the CLI. [`Client::request`], [`Client::set_model`],
+/// [`Client::set_permission_mode`], [`Client::interrupt`] and [`Client::interrupt_all`] wait for its answer. Keep
+/// reading the events meanwhile: do not await these five in the loop that reads the events, but in another task, or
+/// beside that loop with `tokio::join!`. When 2 MiB of events wait to be read, Watari no longer reads the CLI's output,
+/// so the CLI's answer arrives only when you read on. The call then fails after a minute.
 #[derive(Debug)]
 pub struct Client {
     commands: mpsc::Sender<Envelope>,
@@ -96,7 +97,7 @@ pub enum ConnectError {
     /// The prompt was refused. Only [`crate::query()`] returns this.
     #[error("the prompt was refused: {0}")]
     Prompt(Refusal),
-    /// The CLI refused the `initialize` request.
+    /// The CLI refused the `initialize` request, which sets up the session.
     #[error("the Claude Code CLI refused to set up the session: {0}")]
     SetupRefused(RequestFailure),
 }
@@ -172,14 +173,15 @@ impl Client {
         }
     }
 
-    /// Interrupts the running turn; waiting prompts still run. Returns which ones, when the CLI has confirmed the
-    /// interrupt; the turn's [`watari_protocol::Event::TurnFinished`] may come later. Does nothing if no turn is
-    /// running.
+    /// Interrupts the running turn. Returns the prompts that will still run ([`InterruptReceipt::still_queued`]) as
+    /// soon as the CLI has confirmed the interrupt; the turn's [`watari_protocol::Event::TurnFinished`] may come later.
+    /// Does nothing if no turn is running.
     pub async fn interrupt(&self) -> Result<InterruptReceipt, RequestError> {
         self.interrupt_with(Command::Interrupt { cancel_queued: false }).await
     }
 
-    /// Interrupts the running turn as [`Client::interrupt`] does, and drops the waiting prompts. Returns which ones.
+    /// Interrupts the running turn as [`Client::interrupt`] does, and drops the waiting prompts. Returns
+    /// the dropped prompts ([`InterruptReceipt::cancelled`]).
     pub async fn interrupt_all(&self) -> Result<InterruptReceipt, RequestError> {
         self.interrupt_with(Command::Interrupt { cancel_queued: true }).await
     }

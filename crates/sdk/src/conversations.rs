@@ -18,7 +18,7 @@ pub fn conversations_folder(options: &Options) -> Option<PathBuf> {
 
 /// Returns the id of a conversation as it is stored: the CLI distinguishes upper and lower case. An id without a stored
 /// conversation becomes lower case, as the CLI creates ids. The disk is read only for an id with upper-case letters.
-pub fn stored_spelling(options: &Options, id: &SessionId) -> SessionId {
+pub fn session_id_as_stored(options: &Options, id: &SessionId) -> SessionId {
     let small = id.as_str().to_ascii_lowercase();
     let is_stored = || place(options).is_some_and(|place| place.find(id).is_some());
     if small == id.as_str() || is_stored() {
@@ -49,11 +49,11 @@ mod tests {
         options.environment.set.insert(argv::CONFIG_VARIABLE.into(), Some(config.path().to_str().unwrap().into()));
         let small = "0f0e0d0c-0b0a-4908-8706-050403020100";
         let capitals = SessionId::parse(&small.to_ascii_uppercase()).unwrap();
-        assert_eq!(stored_spelling(&options, &capitals).as_str(), small);
+        assert_eq!(session_id_as_stored(&options, &capitals).as_str(), small);
         let folder = config.path().join("projects/-a");
         fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join(format!("{capitals}.jsonl")), "").unwrap();
-        assert_eq!(stored_spelling(&options, &capitals), capitals);
+        assert_eq!(session_id_as_stored(&options, &capitals), capitals);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use watari_protocol::SessionId;
 
 use crate::argv::{self, TranscriptPlace};
-use crate::conversations::stored_spelling;
+use crate::conversations::session_id_as_stored;
 use crate::files::TRANSCRIPT;
 use crate::options::{Options, StartFrom};
 use crate::process::{self, StartError};
@@ -30,14 +30,14 @@ const BEGINNING_BYTES_MAX: u64 = 4 * 1024 * 1024;
 const SDK_ENTRYPOINTS: [&str; 3] = ["sdk-cli", "sdk-ts", "sdk-py"];
 
 /// Replaces [`StartFrom::Continue`] by the latest conversation of the working directory, or by a new one if there is
-/// none. A given id is replaced by its stored spelling ([`stored_spelling`]). Call it to know the id before the CLI is
-/// started; a session also calls it when it starts.
+/// none. A given id is replaced by its stored spelling ([`session_id_as_stored`]). Call it to know the id before the
+/// CLI is started; a session also calls it when it starts.
 pub async fn resolve_continue(options: &mut Options) -> Result<(), StartError> {
     match options.start_from.clone() {
         StartFrom::Continue => {}
         StartFrom::New | StartFrom::NewWithId(_) => return Ok(()),
         StartFrom::Resume(named) | StartFrom::Fork { from: named, .. } | StartFrom::ResumeAt { session: named, .. } => {
-            let stored = stored_spelling(options, &named);
+            let stored = session_id_as_stored(options, &named);
             if let StartFrom::Resume(id) | StartFrom::Fork { from: id, .. } | StartFrom::ResumeAt { session: id, .. } =
                 &mut options.start_from
             {

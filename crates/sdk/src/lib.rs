@@ -4,7 +4,7 @@
 //! One prompt and its answer:
 //!
 //! ```no_run
-//! use watari_sdk::{Delta, Event, Options, TurnEnding, query};
+//! use watari_sdk::{Delta, Event, Options, TurnCause, TurnEnding, query};
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let mut events = query("What is in this folder?", Options::default()).await?;
@@ -12,7 +12,8 @@
 //!     match event {
 //!         // Deltas of other kinds are the model's reasoning and the input of tools.
 //!         Event::BlockDelta { delta: Delta::Text(text), .. } => print!("{text}"),
-//!         Event::TurnFinished { outcome, .. } if outcome.ending != TurnEnding::Completed => {
+//!         // The CLI can also start turns by itself: `TurnCause::Cli`.
+//!         Event::TurnFinished { cause: TurnCause::Prompt(_), outcome } if outcome.ending != TurnEnding::Completed => {
 //!             return Err(outcome.error_text().into());
 //!         }
 //!         _ => {}
@@ -22,13 +23,13 @@
 //! # }
 //! ```
 //!
-//! This short form leaves processes behind if the program is killed: see *Orphaned processes* below. The README has a
-//! whole program.
+//! This short form leaves processes behind if the program is killed (see *Orphaned processes* below), and does not
+//! answer the forms of MCP servers. The README has a whole program.
 //!
 //! A session with several turns, in which tools ask for permission:
 //!
 //! ```no_run
-//! use watari_sdk::{Answer, Client, Event, Options, PermissionPrompts};
+//! use watari_sdk::{Answer, AskKind, Client, Event, Options, PermissionPrompts};
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let permission_prompts = PermissionPrompts::Ask { answer_within: None };
@@ -37,7 +38,17 @@
 //!     client.send(prompt).await?;
 //!     while let Some(event) = events.next().await {
 //!         match event {
-//!             Event::AskOpened { ask, .. } => client.answer(ask, Answer::deny("not today")).await?,
+//!             Event::AskOpened { ask, kind } => {
+//!                 let answer = match kind {
+//!                     AskKind::Form(_) => Answer::Decline,
+//!                     _ => Answer::deny("not today"),
+//!                 };
+//!                 if let Err(error) = client.answer(ask, answer).await {
+//!                     // The CLI may have withdrawn the ask just before.
+//!                     eprintln!("{error}");
+//!                 }
+//!             }
+//!             // It comes only after a turn, so not before the first one.
 //!             Event::BecameIdle => break,
 //!             _ => {}
 //!         }
@@ -56,7 +67,7 @@
 //! | run several turns | [`Client::connect`], [`Client::send`], [`Event::BecameIdle`] |
 //! | decide what tools may do | [`Options::allowed_tools`], [`PermissionPrompts::Ask`], [`Client::answer`] |
 //! | stop a turn | [`Client::interrupt`] |
-//! | resume a conversation | [`SessionInfo::session_id`] in [`Event::SessionOpened`], then [`StartFrom::Resume`] |
+//! | resume a conversation | the id in [`Event::SessionOpened`] (in the first turn), then [`StartFrom::Resume`] |
 //! | offer the model tools of your own | [`Options::program_tools`], [`AskKind::ToolCall`], [`Answer::ToolResult`] |
 //! | run code at certain points | [`Options::hooks`], [`AskKind::Hook`], [`Answer::Hook`] |
 //! | get the answer as JSON | [`Options::output_schema`], [`TurnOutcome::structured`] |
@@ -90,11 +101,11 @@
 //!
 //! # For hosts
 //!
-//! A program needs [`query`] or [`Client`]. The following are for hosts such as `watari socket`, which store each event
-//! before the CLI sees its effect, and for Watari's own tools: [`open`], [`Opening`], [`Orders`], [`Receipt`],
-//! [`Sink`], [`Lines`], [`RawProcess`], [`files`], [`threads`], [`unblock_signals`], [`is_signal_ignored`],
-//! [`bypass_gate`], [`NextProcessRequest`], [`Setting`], [`AskedToolUses`], [`stored_spelling`], [`readable`] and
-//! [`unusable_session`].
+//! A program needs [`query`] or [`Client`]. The following are for hosts such as `watari socket`, which must store an
+//! event before the lines that it causes are written to the CLI, and for Watari's own tools: [`open`], [`Opening`],
+//! [`Orders`], [`Receipt`], [`Sink`], [`Lines`], [`RawProcess`], [`files`], [`threads`], [`unblock_signals`],
+//! [`is_signal_ignored`], [`bypass_gate`], [`NextProcessRequest`], [`Setting`], [`AskedToolUses`],
+//! [`session_id_as_stored`], [`replace_lone_surrogates`] and [`why_session_is_unusable`].
 
 mod argv;
 mod client;
@@ -123,7 +134,7 @@ mod without_git;
 
 pub use argv::{BadOption, BadServers, CONFIG_VARIABLE, bypass_gate, read_mcp_servers, read_mcp_servers_file};
 pub use client::{Client, CommandError, ConnectError, MINIMUM_CLI_VERSION, RequestError};
-pub use conversations::{conversations_folder, stored_spelling};
+pub use conversations::{conversations_folder, session_id_as_stored};
 pub use find::FindError;
 pub use inherited::{is_signal_ignored, unblock_signals};
 pub use latest::resolve_continue;
@@ -148,7 +159,8 @@ pub use watari_protocol::{
     Liveness, Login, MessageId, NextProcessRequest, NoticeKind, PROMPT_BLOCKS, PermissionAsk, PermissionMode, Phase,
     Prompt, PromptContent, PromptId, RawJson, Refusal, Request, RequestFailure, RequestId, RequestReply, SessionId,
     SessionInfo, Setting, SystemPrompt, TOOL_SERVER, TOOL_SERVER_TAKEN, TaskUpdate, Tool, ToolCallAsk, ToolUseId,
-    TurnCause, TurnEnding, TurnOutcome, Unanswered, UnknownPermissionMode, Usage, readable, unusable_session,
+    TurnCause, TurnEnding, TurnOutcome, Unanswered, UnknownPermissionMode, Usage, replace_lone_surrogates,
+    why_session_is_unusable,
 };
 
 /// Compiles the program in the README.

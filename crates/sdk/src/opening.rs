@@ -21,7 +21,7 @@ use crate::sink::Sink;
 use crate::transcript::TranscriptWatch;
 use crate::version::is_too_old;
 
-/// How many commands may wait for the session's task. Further senders wait.
+/// How many commands may wait for the session's task. After that, a [`Client`] waits, and [`Orders`] are refused.
 const COMMANDS_WAITING_MAX: usize = 64;
 
 /// How long a form of an MCP server may stay unanswered in a program that is not asked for permissions. Such a program
@@ -174,7 +174,7 @@ fn resumed(session: &StartFrom) -> Option<SessionId> {
 fn config(options: &Options, start_within: Duration) -> Config {
     let answer_within = match options.permission_prompts {
         PermissionPrompts::Ask { answer_within } => answer_within,
-        PermissionPrompts::CliDefault | PermissionPrompts::DenyAll | PermissionPrompts::Tool(_) => {
+        PermissionPrompts::Deny | PermissionPrompts::DenyAlsoForms | PermissionPrompts::Tool(_) => {
             Some(FORM_ANSWERED_WITHIN)
         }
     };
@@ -304,6 +304,6 @@ mod tests {
             config(&Options { permission_prompts, ..Options::default() }, Duration::ZERO).answer_within
         };
         assert_eq!(limit(PermissionPrompts::Ask { answer_within: None }), None);
-        assert_eq!(limit(PermissionPrompts::CliDefault), Some(FORM_ANSWERED_WITHIN));
+        assert_eq!(limit(PermissionPrompts::Deny), Some(FORM_ANSWERED_WITHIN));
     }
 }

@@ -12,16 +12,17 @@ use crate::supervisor::Supervisor;
 
 /// The options of a session.
 ///
-/// The default is the CLI as a user starts it, except that a tool which needs permission is denied. Commands that only
-/// read, such as `ls`, need none. For other tools, set `allowed_tools`, or decide in this program with
-/// [`PermissionPrompts::Ask`].
+/// The default is the CLI as a user starts it, with two exceptions. A tool that needs permission is denied, and the CLI
+/// refuses the mode `bypassPermissions` (see `allow_bypass`). Commands that only read, such as `ls`, need no
+/// permission. For other tools, set `allowed_tools`, or decide in this program with [`PermissionPrompts::Ask`].
 ///
-/// Some fields have JSON in the CLI's own format. Create it with `RawJson::from(serde_json::json!({…}))`. (From a text
-/// that is not JSON, `RawJson::from` creates a JSON string.) The formats are those of Claude Code's documentation.
+/// Some fields have JSON in the CLI's own format. Create it with `RawJson::from(serde_json::json!({…}))`, or with
+/// `RawJson::from(text)`: a text that is not JSON becomes a JSON string. The formats are those of Claude Code's
+/// documentation.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     // The process.
-    /// The path of the CLI; `None` searches for `claude` on the PATH and in the usual directories.
+    /// The path of the CLI; `None` searches for `claude` on the PATH of `environment` and in the usual directories.
     pub claude: Option<PathBuf>,
     /// The working directory; `None` means this program's own.
     pub cwd: Option<PathBuf>,
@@ -34,7 +35,9 @@ pub struct Options {
     pub lock: Option<Arc<File>>,
     /// How long the CLI may take to become ready before it is terminated; `None` means a minute.
     pub start_within: Option<Duration>,
-    /// How long the CLI may take to react during a turn, and what happens after that.
+    /// How long the CLI may take to react during a turn. By default, a CLI that is silent for 40 seconds is reported as
+    /// stalled ([`watari_protocol::Event::CliStalled`]), and one that does not react to an interrupt is terminated
+    /// after 5 seconds, or after 10 if it answers but its turn still runs.
     pub liveness: Liveness,
     /// The file that the CLI writes its debug log to.
     pub debug_file: Option<PathBuf>,
@@ -67,15 +70,15 @@ pub struct Options {
     pub effort: Option<Effort>,
     /// Beta features of the API, by their names in the header `anthropic-beta`.
     pub betas: Vec<String>,
-    /// The maximum number of steps per prompt: 1 or more. A step is one call of the model. (The CLI calls it a turn;
-    /// elsewhere here, a turn is everything from a prompt to its result.)
+    /// The maximum number of steps per prompt: 1 or more. A step is one request to the model. (The CLI calls it a
+    /// turn; elsewhere here, a turn is everything from a prompt to its result.)
     pub max_turns: Option<u32>,
     /// The maximum cost of the session, in US dollars.
     pub max_budget_usd: Option<f64>,
     /// How many tokens the model should use for a whole task: its reasoning, tool uses and answer. It is sent to the
     /// API as `output_config.task_budget`.
     pub task_budget: Option<u64>,
-    /// The JSON Schema of the answer, which is then in [`watari_protocol::TurnOutcome::structured`].
+    /// The JSON Schema that the answer must fit. Read the answer with [`watari_protocol::TurnOutcome::structured`].
     pub output_schema: Option<RawJson>,
 
     // Prompt and agents.
@@ -131,7 +134,8 @@ pub struct Options {
     /// Settings that take precedence over the settings files. (Of those, local settings take precedence over the
     /// project's, and these over the user's.)
     pub settings: Option<Settings>,
-    /// Settings that take precedence over all others, also over `settings`.
+    /// Settings that take precedence over all others, also over `settings`. Put no secret into them: they are an
+    /// argument of the CLI, which every user of the machine can read.
     pub managed_settings: Option<RawJson>,
     /// The settings files to read; `None` means all. Those in the working directory can run code: for a directory that
     /// you do not trust, use `Some(vec![SettingSource::User])`.
@@ -140,22 +144,22 @@ pub struct Options {
     pub project_config_root: Option<PathBuf>,
 
     // Events.
-    /// Only for a program that stores the events of several CLI processes of one session together: ids of prompts,
-    /// asks, blocks and requests continue after this number.
+    /// Only for a host, whose session continues with a new CLI process when the CLI has exited: ids of prompts, asks,
+    /// blocks and requests continue after this number.
     pub ids_after: u64,
-    /// Only for such a program too: the tool uses that earlier processes asked about. An ask that repeats one is marked
+    /// Only for a host too: the tool uses that earlier processes asked about. An ask that repeats one is marked
     /// with [`watari_protocol::PermissionAsk::repeated`].
     pub asked_tool_uses: AskedToolUses,
     /// Emit [`watari_protocol::Event::HookChanged`] for hooks that are shell commands in the CLI's settings.
     pub include_hook_events: bool,
-    /// Make the CLI send each prompt back, as [`watari_protocol::Event::ContextInjected`] with `replayed`.
+    /// Make the CLI send each prompt back, as [`watari_protocol::Event::ContextInjected`] with `repeated`.
     pub echo_prompts: bool,
     /// Also emit the text and the reasoning of subagents, as [`watari_protocol::Event::BlockFinished`] with `parent`.
     pub forward_subagent_text: bool,
     /// Make the CLI suggest a next prompt after a turn, as [`watari_protocol::Event::PromptSuggested`].
     pub prompt_suggestions: bool,
-    /// Further fields of the `initialize` request, by the CLI's names.
-    pub initialize: BTreeMap<String, RawJson>,
+    /// Further fields of the `initialize` request, which sets up the session, by the CLI's names.
+    pub extra_initialize_fields: BTreeMap<String, RawJson>,
 }
 
 /// The environment of the CLI.
@@ -213,11 +217,10 @@ pub enum StartFrom {
     ResumeAt {
         /// The conversation.
         session: SessionId,
-        /// The last entry to keep.
+        /// The last entry that stays, from [`watari_protocol::BlockSource::entry`].
         entry: EntryId,
-        /// The prompt of the turn that is dropped, from [`watari_protocol::Event::PromptAccepted`]. With it, the CLI
-        /// refuses to start if it would drop anything else too, such as a later turn. `None` drops everything after
-        /// `entry`.
+        /// A safeguard: the `entry`, from [`watari_protocol::Event::PromptAccepted`], of the only turn that may be
+        /// dropped. If more would be dropped, the CLI does not start. `None` drops everything after the last entry.
         dropped_turn: Option<EntryId>,
     },
     /// The conversation of the working directory that was written to last, or a new one if there is none. Its id is
@@ -265,7 +268,7 @@ pub enum Effort {
 /// The tools of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Tools {
-    /// The CLI's default set, requested explicitly with `--tools=default`.
+    /// The CLI's default set, as without this option, but passed to the CLI as `--tools=default`.
     Default,
     /// These and no others; an empty list means none.
     Only(Vec<String>),
@@ -275,17 +278,17 @@ pub enum Tools {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum PermissionPrompts {
     /// Nobody: the CLI denies a tool that needs permission, and reports it as
-    /// [`watari_protocol::Event::PermissionDenied`]. Forms of MCP servers still arrive as asks, and are denied after
-    /// ten minutes.
+    /// [`watari_protocol::Event::PermissionDenied`]. Forms of MCP servers still arrive as asks, and are dismissed after
+    /// ten minutes without an answer.
     #[default]
-    CliDefault,
-    /// Nobody, and nothing is asked, not even forms: the CLI gets the flag `--permission-prompts=none`, which an old
-    /// CLI does not know.
-    DenyAll,
+    Deny,
+    /// Nobody, and forms are not asked either: the CLI gets the flag `--permission-prompts=none`. CLI 2.1.325 has that
+    /// flag; 2.1.42 does not have it, and exits.
+    DenyAlsoForms,
     /// This program: it receives [`watari_protocol::Event::AskOpened`] and answers with [`crate::Client::answer`].
     Ask {
-        /// How long a permission request, question, plan or form may stay unanswered before it is denied; `None` means
-        /// forever. (Hooks have [`Hook::answer_within`], and calls of tools ten minutes.)
+        /// How long a permission request, question or plan may stay unanswered before it is denied, and a form before
+        /// it is dismissed; `None` means forever. (Hooks have [`Hook::answer_within`], and calls of tools ten minutes.)
         answer_within: Option<Duration>,
     },
     /// A tool of an MCP server, such as `mcp__server__tool`.

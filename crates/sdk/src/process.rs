@@ -81,11 +81,11 @@ pub enum StartError {
     /// The arguments or the environment are too long.
     #[error(
         "cannot start Claude Code: its arguments or its environment are longer than the system allows ({0}); shorten an \
-         option, such as the system prompt, or the environment"
+         option, such as the allowed tools or the managed settings, or the environment"
     )]
     TooLong(io::Error),
-    /// The system has no `/dev/null`.
-    #[error("cannot start a process: {0}")]
+    /// `/dev/null` cannot be opened.
+    #[error("cannot start a process, because /dev/null cannot be opened: {0}; check that it exists and is a device")]
     NoDevNull(io::Error),
     /// The system could not start a process.
     #[error("cannot start a process: {0}; the machine may be short of processes, memory or open files")]

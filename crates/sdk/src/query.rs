@@ -45,14 +45,16 @@ impl Query {
     }
 
     /// Answers an ask. Permissions, questions, plans, hooks and tool calls are asked only if the options request them.
-    /// A form of an MCP server, also one in the user's settings, is asked unless the options have
-    /// [`crate::PermissionPrompts::DenyAll`]; answer it with [`Answer::Decline`] if the program cannot show forms.
+    /// A form is asked unless the options have [`crate::PermissionPrompts::DenyAlsoForms`]. It can come from any MCP
+    /// server, also from one in the user's settings. If the program cannot show forms, answer it with
+    /// [`Answer::Decline`]; otherwise the model waits up to ten minutes.
     pub async fn answer(&self, ask: AskId, answer: Answer) -> Result<(), CommandError> {
         self.client.answer(ask, answer).await
     }
 
-    /// Interrupts the turn, which ends the query. Call it in a branch of `tokio::select!` beside [`Query::next`], and
-    /// then call `next` until it returns `None`.
+    /// Interrupts the turn, which ends the query. Call it between two calls of [`Query::next`], such as in the handler
+    /// of another branch of `tokio::select!` (after its `=>`), and then call `next` until it returns `None`. To read
+    /// events while the CLI answers the interrupt, use a [`Client`].
     pub async fn interrupt(&self) -> Result<InterruptReceipt, RequestError> {
         self.client.interrupt().await
     }

@@ -11,7 +11,7 @@ mod common;
 
 use std::collections::BTreeMap;
 
-use common::{Room, Talk, summarize};
+use common::{ASKING_SERVER, Room, Talk, summarize};
 use serde_json::json;
 use watari_sdk::{
     Answer, AskId, AskKind, AskResolution, Event, Hook, HookOutput, McpServers, Options, PermissionPrompts, RawJson,
@@ -170,26 +170,8 @@ async fn a_callback_that_is_faster_than_the_hook_decides() {
     assert!(made);
 }
 
-/// A small MCP server that asks for a name when its tool is called, and returns the name.
-const ASKING_SERVER: &str = r#"
-while read -r line; do
-    id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
-    case "$line" in
-    *'"method":"initialize"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"el","version":"1"}}}\n' "$id" ;;
-    *'"method":"tools/list"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"greet","description":"greets","inputSchema":{"type":"object"}}]}}\n' "$id" ;;
-    *'"method":"tools/call"'*)
-        printf '{"jsonrpc":"2.0","id":900,"method":"elicitation/create","params":{"message":"Your name?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}}}\n'
-        read -r answer
-        action=$(printf '%s' "$answer" | sed -n 's/.*"action":"\([a-z]*\)".*/\1/p')
-        name=$(printf '%s' "$answer" | sed -n 's/.*"name":"\([a-zA-Z]*\)".*/\1/p')
-        printf '{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"%s %s"}]}}\n' "$id" "$action" "$name" ;;
-    esac
-done
-"#;
-
-/// Answers the form of a server's tool, in a session that decides about permissions like this, and returns the tool's
-/// result.
-async fn greeted(answer: Answer, permission_prompts: PermissionPrompts) -> String {
+/// Starts a session that decides about permissions like this, with a prompt whose tool shows a form.
+async fn greeting(permission_prompts: PermissionPrompts) -> (Room, Talk) {
     let room = Room::with_replies([Reply::tool_use("toolu_1", "mcp__el__greet", json!({})), Reply::text("done")]).await;
     let server = room.sandbox.root().join("server.sh");
     std::fs::write(&server, ASKING_SERVER).unwrap();
@@ -200,8 +182,14 @@ async fn greeted(answer: Answer, permission_prompts: PermissionPrompts) -> Strin
         permission_prompts,
         ..room.options()
     };
-    let mut talk = Talk::connect(options).await;
+    let talk = Talk::connect(options).await;
     talk.client.send("greet").await.unwrap();
+    (room, talk)
+}
+
+/// Answers the form, and returns the tool's result.
+async fn greeted(answer: Answer, permission_prompts: PermissionPrompts) -> String {
+    let (_room, mut talk) = greeting(permission_prompts).await;
     let asked = talk.until_asked().await;
     let Some(Event::AskOpened { ask, kind: AskKind::Form(form) }) = asked.last() else { panic!("{asked:#?}") };
     assert_eq!((form.server.as_str(), form.message.as_str()), ("el", "Your name?"));
@@ -228,8 +216,17 @@ async fn a_form_is_submitted_declined_or_dismissed() {
 
 #[tokio::test]
 async fn a_form_is_asked_even_in_a_session_that_is_not_asked_for_permissions() {
-    let declined = greeted(Answer::Decline, PermissionPrompts::CliDefault).await;
+    let declined = greeted(Answer::Decline, PermissionPrompts::Deny).await;
     assert!(declined.contains("decline"), "{declined}");
+}
+
+#[tokio::test]
+async fn a_form_is_not_asked_in_a_session_that_denies_forms_too() {
+    let (_room, mut talk) = greeting(PermissionPrompts::DenyAlsoForms).await;
+    let events = talk.until_idle().await;
+    assert!(!events.iter().any(|event| matches!(event, Event::AskOpened { .. })), "{events:#?}");
+    assert!(events.iter().any(|event| matches!(event, Event::ToolReturned { .. })), "{events:#?}");
+    talk.client.close().await;
 }
 
 /// A request can run a tool too. The CLI runs it immediately, unless the request makes it ask first.

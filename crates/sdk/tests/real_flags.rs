@@ -58,7 +58,7 @@ fn table(room: &Room) -> Vec<(&'static str, Options)> {
         ("allowed", Options { allowed_tools: vec!["Read".into(), "Bash(ls:*)".into()], ..base() }),
         ("disallowed", Options { disallowed_tools: vec!["WebFetch".into()], ..base() }),
         ("allow bypass", Options { allow_bypass: true, ..base() }),
-        ("never ask", Options { permission_prompts: PermissionPrompts::DenyAll, ..base() }),
+        ("never ask", Options { permission_prompts: PermissionPrompts::DenyAlsoForms, ..base() }),
         ("ask", room.asking_options()),
         ("ask a tool", Options { permission_prompts: PermissionPrompts::Tool("mcp__a__b".into()), ..base() }),
         ("directories", Options { additional_directories: vec!["/usr".into(), "/tmp".into()], ..base() }),

@@ -12,13 +12,16 @@ mod common;
 
 use std::process::Output;
 
-use common::{Room, example};
+use common::{ASKING_SERVER, Room, example};
 use serde_json::json;
 use watari_testkit::Reply;
 
 /// Runs the program in a folder with one file. Returns its exit code, its stdout and stderr, and the model's last call.
 async fn run(replies: impl IntoIterator<Item = Reply>) -> (Option<i32>, String, String, String) {
-    let room = Room::with_replies(replies).await;
+    run_in(&Room::with_replies(replies).await).await
+}
+
+async fn run_in(room: &Room) -> (Option<i32>, String, String, String) {
     std::fs::write(room.sandbox.cwd().join("milk.txt"), "two").unwrap();
     let Output { status, stdout, stderr } = tokio::process::Command::new(example("ask"))
         .arg("What is in this folder?")
@@ -57,4 +60,20 @@ async fn the_readmes_program_exits_with_1_and_says_why_when_the_turn_fails() {
     let (code, stdout, stderr, _) = run([Reply::status(400, "the stub refuses")]).await;
     assert_eq!((code, stdout.as_str()), (Some(1), ""));
     assert!(stderr.starts_with("Error: ") && stderr.contains("the stub refuses"), "{stderr}");
+}
+
+#[tokio::test]
+async fn the_readmes_program_declines_a_form_of_a_server_in_the_users_settings() {
+    let room =
+        Room::with_replies([Reply::tool_use("toolu_1", "mcp__el__greet", json!({})), Reply::text("Done.")]).await;
+    let (home, server) = (room.sandbox.home(), room.sandbox.root().join("server.sh"));
+    std::fs::write(&server, ASKING_SERVER).unwrap();
+    let servers = json!({"mcpServers": {"el": {"command": "/bin/sh", "args": [server]}}});
+    std::fs::write(home.join(".claude.json"), servers.to_string()).unwrap();
+    std::fs::create_dir_all(home.join(".claude")).unwrap();
+    let settings = json!({"permissions": {"allow": ["mcp__el__greet"]}});
+    std::fs::write(home.join(".claude/settings.json"), settings.to_string()).unwrap();
+    let (code, stdout, _, last_call) = run_in(&room).await;
+    assert_eq!((code, stdout.as_str()), (Some(0), "Done.\n"));
+    assert!(last_call.contains(r#":"decline ""#), "{last_call}");
 }

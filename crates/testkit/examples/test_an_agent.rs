@@ -10,13 +10,15 @@
 //! write `#[tokio::test]` instead of a `main`. A test has no `main` that could begin with `run_if_supervisor`, so use
 //! `Supervisor::None` there, or `Supervisor::Program` with the path of `watari`.
 
+#![expect(clippy::wildcard_enum_match_arm, reason = "a short program that looks for a few events")]
+
 use std::error::Error;
 use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use watari_sdk::{Environment, Event, Options, SettingSource, Supervisor, TurnEnding, query};
+use watari_sdk::{Answer, Environment, Event, Options, SettingSource, Supervisor, TurnCause, TurnEnding, query};
 use watari_testkit::{Reply, Sandbox, Script, StubApi};
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -32,11 +34,18 @@ async fn summarize(folder: &Path, options: Options) -> Result<String, Box<dyn Er
     let mut events = query("Look at this folder and say in one line what is in it.", options).await?;
     let mut summary = Err("there was no answer".to_owned());
     while let Some(event) = events.next().await {
-        if let Event::TurnFinished { outcome, .. } = event {
-            summary = match outcome.ending {
-                TurnEnding::Completed => Ok(first_line(&outcome.result.unwrap_or_default())),
-                TurnEnding::Interrupted | TurnEnding::Failed(_) => Err(outcome.error_text()),
-            };
+        match event {
+            // A form of an MCP server in the user's settings: nobody is there to fill it in. An error means that the
+            // CLI has withdrawn it.
+            Event::AskOpened { ask, .. } => drop(events.answer(ask, Answer::Decline).await),
+            // The CLI can also start turns by itself, for example when a background task has ended.
+            Event::TurnFinished { cause: TurnCause::Prompt(_), outcome } => {
+                summary = match outcome.ending {
+                    TurnEnding::Completed => Ok(first_line(&outcome.result.unwrap_or_default())),
+                    TurnEnding::Interrupted | TurnEnding::Failed(_) => Err(outcome.error_text()),
+                };
+            }
+            _ => {}
         }
     }
     Ok(summary?)
@@ -56,7 +65,8 @@ async fn test() -> Result<(), Box<dyn Error>> {
         std::fs::write(sandbox.cwd().join(name), "two")?;
     }
     // The CLI must not see anything of the developer. It gets only the sandbox's environment, so `User` means the
-    // settings in the sandbox's empty home folder. It reads no project settings, also none of the folders above.
+    // settings in the sandbox's empty home folder. It reads no project settings, neither of this folder nor of its
+    // parents.
     let options = Options {
         setting_sources: Some(vec![SettingSource::User]),
         environment: Environment::only(sandbox.environment()),
@@ -77,6 +87,7 @@ async fn test() -> Result<(), Box<dyn Error>> {
     writeln!(stdout, "the tool found: {found:?}")?;
     ensure(found == "bread.txt\nmilk.txt", "what the tool found must reach the model")?;
 
+    // This also forgets the calls so far.
     stub.replace_script(Script::new().reply(Reply::status(529, "Overloaded")));
     let failed = tokio::time::timeout(limit, summarize(sandbox.cwd(), options)).await?;
     ensure(failed.is_err() && !stub.model_calls().is_empty(), "an API that fails must be an error")?;
@@ -84,7 +95,7 @@ async fn test() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Returns the result of a tool use, as a call of the model contains it.
+/// Finds the result of a tool use in a request that the CLI sent to the API.
 fn tool_result<'a>(call: &'a Value, id: &str) -> Option<&'a str> {
     let messages = call["messages"].as_array().into_iter().flatten();
     let mut blocks = messages.filter_map(|message| message["content"].as_array()).flatten();

@@ -108,7 +108,7 @@ pub struct AskSummary {
     pub tool: Option<String>,
 }
 
-/// What an answer granted beyond what was asked. Every member is absent when the tool ran as asked, or did not run.
+/// What an answer granted beyond what was asked. If that is nothing, the JSON has none of these fields.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Grant {
@@ -196,12 +196,13 @@ impl AskKind {
 pub enum AskResolution {
     /// A client allowed it.
     Allowed,
-    /// A client denied it.
+    /// A client denied it; for a form, declined or dismissed it.
     Denied,
-    /// A client gave an answer that neither allows nor denies: a hook's output, a form, a tool's result.
+    /// A client gave another answer: the choices for a question, the output of a hook (also one that allows or denies),
+    /// the content of a form, or the result of a tool.
     Answered,
-    /// No client answered in time. Watari denied permissions, questions and plans, hooks of `PreToolUse` and
-    /// `UserPromptSubmit`, and tool calls; it cancelled a form, and answered any other hook with no opinion.
+    /// No client answered in time. Watari denied permissions, questions, plans, and hooks of `PreToolUse` and
+    /// `UserPromptSubmit`; a tool call failed, a form was dismissed, and any other hook had no opinion.
     Expired,
     /// The CLI withdrew the ask.
     Withdrawn,

@@ -58,7 +58,8 @@ impl Delta {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BlockSource {
-    /// The block's id in the stored conversation; a session can be resumed at it.
+    /// The block's id in the stored conversation; a conversation can be resumed at it (in Rust,
+    /// `StartFrom::ResumeAt`).
     pub entry: Option<EntryId>,
     /// The CLI's id of the subagent, if a subagent wrote the block.
     pub agent: Option<String>,

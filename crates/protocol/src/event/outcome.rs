@@ -187,7 +187,7 @@ pub struct Exit {
     pub code: Option<i32>,
     /// The number of the signal that terminated it.
     pub signal: Option<i32>,
-    /// How many processes that the CLI started could not be terminated; nearly always 0.
+    /// How many processes of the CLI still run, because even SIGKILL did not end them; nearly always 0.
     pub left: u32,
     /// The last part of its stderr.
     pub stderr: String,

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use super::outgoing::{Fields, members, set};
 use crate::command::{PermissionMode, Request};
-use crate::json::{RawJson, readable};
+use crate::json::{RawJson, replace_lone_surrogates};
 
 /// The paths of secrets, by the CLI's name for the request. Only values at these paths are omitted. `*` is each member
 /// of an object, `[]` each element of a list; of an address, marked with `@`, only login and query are omitted. A name
@@ -110,7 +110,7 @@ fn names_only(value: &RawJson) -> RawJson {
 /// Returns the members of an object; none for anything else. Of members with the same name the last one counts, as for
 /// the CLI. Dialects refuse lone surrogates; if a program sends one, it is recorded as U+FFFD.
 fn members_of(value: &RawJson) -> Option<Fields> {
-    let text = readable(value.as_str());
+    let text = replace_lone_surrogates(value.as_str());
     let members: BTreeMap<String, &RawValue> = serde_json::from_str(&text).ok()?;
     Some(members.into_iter().map(|(name, member)| (name, RawJson::copied(member))).collect())
 }

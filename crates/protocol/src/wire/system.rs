@@ -166,7 +166,7 @@ fn read_init(line: &str) -> Option<SystemFrame<'_>> {
 
 /// Returns why a session's description arrived as [`crate::Event::Unknown`]: its id is invalid, so the session cannot
 /// be used. Returns none if the frame is not a session's description.
-pub fn unusable_session(frame: &RawJson) -> Option<String> {
+pub fn why_session_is_unusable(frame: &RawJson) -> Option<String> {
     #[derive(serde::Deserialize)]
     struct Members {
         #[serde(default)]
@@ -310,7 +310,7 @@ mod tests {
 
     #[test]
     fn a_description_of_a_session_without_a_usable_id_is_told_apart_from_other_unknown_frames() {
-        let why = |frame: &str| unusable_session(&RawJson::from(frame));
+        let why = |frame: &str| why_session_is_unusable(&RawJson::from(frame));
         for id in [r#""../x""#, r#""""#, "5", "null", "{}"] {
             let why = why(&format!(r#"{{"type":"system","subtype":"init","session_id":{id}}}"#)).unwrap();
             assert!(why.contains("is not a session id"), "{why}");

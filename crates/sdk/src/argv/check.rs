@@ -44,7 +44,7 @@ fn option_that_bypasses(options: &Options) -> Option<&'static str> {
     [
         ("agents", options.agents.values().any(agent_names_bypass)),
         ("managed settings", options.managed_settings.as_ref().is_some_and(names_bypass)),
-        ("initialize", options.initialize.values().any(names_bypass)),
+        ("extra_initialize_fields", options.extra_initialize_fields.values().any(names_bypass)),
     ]
     .into_iter()
     .find_map(|(name, bypasses)| bypasses.then_some(name))

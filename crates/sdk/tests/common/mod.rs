@@ -341,3 +341,20 @@ pub(crate) fn kill_cli(room: &Room) {
     assert_eq!(cli.len(), 1, "{processes:#?}");
     assert!(std::process::Command::new("kill").args(["-KILL", &cli[0].pid.to_string()]).status().unwrap().success());
 }
+
+/// A small MCP server that asks for a name when its tool is called, and returns the name.
+pub(crate) const ASKING_SERVER: &str = r#"
+while read -r line; do
+    id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+    case "$line" in
+    *'"method":"initialize"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"el","version":"1"}}}\n' "$id" ;;
+    *'"method":"tools/list"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"greet","description":"greets","inputSchema":{"type":"object"}}]}}\n' "$id" ;;
+    *'"method":"tools/call"'*)
+        printf '{"jsonrpc":"2.0","id":900,"method":"elicitation/create","params":{"message":"Your name?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}}}\n'
+        read -r answer
+        action=$(printf '%s' "$answer" | sed -n 's/.*"action":"\([a-z]*\)".*/\1/p')
+        name=$(printf '%s' "$answer" | sed -n 's/.*"name":"\([a-zA-Z]*\)".*/\1/p')
+        printf '{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"%s %s"}]}}\n' "$id" "$action" "$name" ;;
+    esac
+done
+"#;

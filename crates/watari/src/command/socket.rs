@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tracing::level_filters::LevelFilter;
 use watari_hub::{Conversation, SessionDirs, SessionFiles, host};
-use watari_sdk::{Options, PermissionMode, SessionId, stored_spelling};
+use watari_sdk::{Options, PermissionMode, SessionId, session_id_as_stored};
 
 use super::{StallOptions, StopSignals, fail, print_error, print_stdout};
 use crate::frontend::unix::{self, Listeners};
@@ -134,7 +134,7 @@ impl Socket {
         let options = options::session(&mut self, cwd.clone())?;
         let home = home(&options)?;
         let conversation = match self.resume.take() {
-            Some(id) => Conversation::Resumed(stored_spelling(&options, &id)),
+            Some(id) => Conversation::Resumed(session_id_as_stored(&options, &id)),
             None => Conversation::New(new_session_id()?),
         };
         let holder = format!("watari socket, process {}", std::process::id());

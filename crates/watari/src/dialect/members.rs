@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Number;
 use serde_json::value::RawValue;
-use watari_sdk::{RawJson, readable};
+use watari_sdk::{RawJson, replace_lone_surrogates};
 
 use super::limits::{self, CONTENT_BYTES_MAX, Excess, FIELD_BYTES_MAX, MEMBERS_MAX, NAME_CHARACTERS_MAX, WHOLE_MAX};
 
@@ -41,7 +41,7 @@ impl<'a> Members<'a> {
     /// The members of a line, or an error that describes what is wrong.
     pub(crate) fn of_line(line: &'a str) -> Result<Members<'a>, String> {
         let object = serde_json::from_str(line).map_err(|_| match line.starts_with('{') {
-            true if serde_json::from_str::<Object<'_>>(&readable(line)).is_ok() => {
+            true if serde_json::from_str::<Object<'_>>(&replace_lone_surrogates(line)).is_ok() => {
                 format!("the name of a member {UNPAIRED_SURROGATE}")
             }
             true => "the line is not JSON".to_owned(),
@@ -261,7 +261,7 @@ const UNPAIRED_SURROGATE: &str =
     "contains an unpaired surrogate: an escape such as \\ud800 without its other half; send whole characters";
 
 fn has_unpaired_surrogate(json: &str) -> bool {
-    matches!(readable(json), Cow::Owned(_))
+    matches!(replace_lone_surrogates(json), Cow::Owned(_))
 }
 
 fn is_object(value: &RawValue) -> bool {

@@ -18,7 +18,7 @@ use tokio::task::JoinSet;
 use wait::{StdioEvent, next_from_session, poll_once, read_more, write_more};
 use watari_sdk::{
     Event, Exit, Lines, Liveness, PermissionMode, PermissionPrompts, Prompt, RawLine, Supervisor, Tool,
-    unusable_session,
+    why_session_is_unusable,
 };
 
 use crate::command::StopSignals;
@@ -310,7 +310,7 @@ impl StdioSession {
             }
             // A session without a usable id can be neither locked nor named to the client.
             if let Event::Unknown { frame } = &event
-                && let Some(why) = unusable_session(frame)
+                && let Some(why) = why_session_is_unusable(frame)
             {
                 return self.fail(&unusable(&why));
             }

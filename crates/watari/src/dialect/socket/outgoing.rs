@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use watari_hub::{Attachment, HostState, Position};
-use watari_sdk::{AskId, AskTag, RawJson, readable};
+use watari_sdk::{AskId, AskTag, RawJson, replace_lone_surrogates};
 
 use super::asks::{AskRef, Asks, dialect_name};
 use super::line::{CallEnd, Decision, ErrorKind, ServerMessage, TextKind, write, write_error};
@@ -170,7 +170,7 @@ impl Encoder {
         }
         let has = line.block.and_then(|block| self.blocks.remove(&block)).map_or(0, |(_, has)| has);
         let content = line.content.map(|content| Cow::Borrowed(content.get())).unwrap_or_default();
-        let content = readable(&content);
+        let content = replace_lone_surrogates(&content);
         let Ok(block) = serde_json::from_str::<Block<'_>>(&content) else { return };
         let parent = line.parent.as_deref();
         match (&*block.r#type, parent) {
@@ -380,7 +380,7 @@ fn as_text(content: &str) -> String {
         #[serde(borrow)]
         text: Option<Cow<'a, str>>,
     }
-    let content = readable(content);
+    let content = replace_lone_surrogates(content);
     if let Ok(text) = serde_json::from_str::<String>(&content) {
         return text;
     }
