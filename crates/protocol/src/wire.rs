@@ -28,7 +28,7 @@ use serde_json::value::RawValue;
 
 use crate::event::NoticeKind;
 use crate::json::keep_last_of_duplicate_keys;
-use control::{AskRequest, Gate, Response};
+use control::{AskRequest, DefaultAnswer, Response};
 use message::{AssistantFrame, PromptUpdate, ToolProgressFrame, UserFrame};
 use repair::LoneSurrogate;
 use result::ResultFrame;
@@ -152,7 +152,7 @@ fn read_by_frame(line: &str) -> Option<Incoming<'_>> {
 #[derive(Debug, PartialEq)]
 pub(crate) enum Overlong {
     /// An ask: the CLI waits for an answer.
-    Ask { request_id: String, gate: Gate },
+    Ask { request_id: String, default_answer: DefaultAnswer },
     /// The answer to one of our requests.
     Reply { request_id: String },
     /// Any other line.
@@ -166,12 +166,12 @@ pub(crate) fn overlong(beginning: &str) -> Overlong {
     };
     match (member("type").as_deref(), member("request_id")) {
         (Some("control_request"), Some(request_id)) => {
-            let gate = match member("subtype").as_deref() {
-                Some("hook_callback") => Gate::Hook { event: member("hook_event_name").unwrap_or_default() },
-                Some("elicitation") => Gate::Form,
-                Some(_) | None => Gate::Permission,
+            let default_answer = match member("subtype").as_deref() {
+                Some("hook_callback") => DefaultAnswer::Hook { event: member("hook_event_name").unwrap_or_default() },
+                Some("elicitation") => DefaultAnswer::Form,
+                Some(_) | None => DefaultAnswer::Permission,
             };
-            Overlong::Ask { request_id, gate }
+            Overlong::Ask { request_id, default_answer }
         }
         (Some("control_response"), Some(request_id)) => Overlong::Reply { request_id },
         _ => Overlong::Other,

@@ -3,7 +3,9 @@
 
 use std::future::poll_fn;
 
-use watari_sdk::{Accepted, Command, Event, NextProcessRequest, Request, RequestId, RequestReply, Sink, bypass_gate};
+use watari_sdk::{
+    Accepted, Command, Event, NextProcessRequest, Request, RequestId, RequestReply, Sink, bypass_permission,
+};
 
 use super::carrier::register;
 use super::stopping::{CLOSED, stop_requested};
@@ -60,7 +62,7 @@ impl Host {
     /// then its reply.
     fn take_request(&mut self, request: &Request, by: String) -> CommandOutcome {
         let checked =
-            NextProcessRequest::of(request, bypass_gate(&self.options)).map_err(|refused| refused.to_string())?;
+            NextProcessRequest::of(request, bypass_permission(&self.options)).map_err(|refused| refused.to_string())?;
         let Some(NextProcessRequest { body, reply }) = checked else {
             return Err("cannot send a request while Claude Code is not running: send a prompt first".to_owned());
         };

@@ -200,12 +200,13 @@ pub enum AskResolution {
     Denied,
     /// A client gave an answer that neither allows nor denies: a hook's output, a form, a tool's result.
     Answered,
-    /// No client answered in time. Watari denied permissions, questions and plans, hooks of `PreToolUse` and
-    /// `UserPromptSubmit`, and tool calls; it cancelled a form, and answered any other hook with no opinion.
+    /// No client answered in time. Watari denied a permission, a question, a plan, or a hook of `PreToolUse` or
+    /// `UserPromptSubmit`; it dismissed a form, failed a tool call, and answered any other hook with no opinion.
     Expired,
     /// The CLI withdrew the ask.
     Withdrawn,
-    /// The session closed or the CLI exited before an answer. What was asked does not run.
+    /// The session was closed, or the CLI exited, before an answer. (At a close, this comes before the exit.) What was
+    /// asked does not run.
     CliExited,
 }
 

@@ -6,7 +6,7 @@ use super::Machine;
 use super::state::Phase;
 use crate::event::{AskKind, AskResolution, Event};
 use crate::wire::answers;
-use crate::wire::control::{AskBody, AskRequest, Gate};
+use crate::wire::control::{AskBody, AskRequest, DefaultAnswer};
 use crate::wire::mcp;
 
 /// How long a tool of the program or of a client may take. The client that runs it may have disconnected for good, and
@@ -31,20 +31,26 @@ impl Machine {
         }
         match request.body {
             AskBody::Known(AskKind::Hook(ask)) if self.config.initialize.hook(ask.hook).is_none() => {
-                self.write(answers::safe(id, &Gate::Hook { event: ask.event }, "No hook with this id is registered"));
+                self.write(answers::by_default(
+                    id,
+                    &DefaultAnswer::Hook { event: ask.event },
+                    "No hook with this id is registered",
+                ));
             }
             AskBody::Known(kind) if self.phase != Phase::Closing => {
-                let gate = Gate::of(&kind);
+                let default_answer = DefaultAnswer::of(&kind);
                 let deadline = self.deadline_of(&kind, now);
                 match self.asks.open(id, kind, deadline) {
                     Some(opened) => self.emit(opened),
-                    None => self.write(answers::safe(id, &gate, "Too many requests are open")),
+                    None => self.write(answers::by_default(id, &default_answer, "Too many requests are open")),
                 }
             }
-            AskBody::Known(kind) => self.write(answers::safe(id, &Gate::of(&kind), "The session is closing")),
-            AskBody::Unreadable { gate, frame } => {
+            AskBody::Known(kind) => {
+                self.write(answers::by_default(id, &DefaultAnswer::of(&kind), "The session is closing"))
+            }
+            AskBody::Unreadable { default_answer, frame } => {
                 self.emit(Event::Unknown { frame });
-                self.write(answers::safe(id, &gate, "The request could not be read"));
+                self.write(answers::by_default(id, &default_answer, "The request could not be read"));
             }
             AskBody::OfToolServer(question) => {
                 self.write(mcp::answer(id, &question, &self.config.initialize.tools));

@@ -231,8 +231,8 @@ impl Machine {
         self.watchdog.silence = Silence::ProbedUntil(after(now, self.watchdog.limits.probe_answered_within));
     }
 
-    /// Ends a CLI that does not react. A CLI that only ignores its stdin can still store its conversation; a stopped
-    /// one is killed half a second later.
+    /// Aborts a CLI that does not react. After the SIGINT it may still store its conversation; a CLI that does not react
+    /// to that either, such as a frozen one, is killed half a second later.
     fn end_unresponsive(&mut self, to: Unanswered, within: Duration, now: Instant) {
         let reason = ExitReason::Unresponsive { to, seconds: within.as_secs() };
         self.end_for(Trigger::Unresponsive, reason, now);

@@ -1,4 +1,4 @@
-//! Control frames: the CLI's asks, and its answers to our requests.
+//! Control frames: the CLI's requests, most of which are asks, and its answers to our requests.
 
 use serde_json::value::RawValue;
 
@@ -19,9 +19,9 @@ pub(crate) struct AskRequest<'a> {
 #[derive(Debug)]
 pub(crate) enum AskBody<'a> {
     Known(AskKind),
-    /// An ask that could not be read and must be denied.
+    /// An ask that could not be read, and gets its default answer.
     Unreadable {
-        gate: Gate,
+        default_answer: DefaultAnswer,
         frame: RawJson,
     },
     /// A message to the server of this program's tools that is not a call.
@@ -38,22 +38,22 @@ pub(crate) enum AskBody<'a> {
     },
 }
 
-/// Which form the denial of an ask has.
+/// Which form the default answer to an ask has: the answer that Watari sends if no client answers.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Gate {
+pub(crate) enum DefaultAnswer {
     Permission,
     Hook { event: String },
     Form,
     ToolCall { call: RawJson },
 }
 
-impl Gate {
-    pub(crate) fn of(kind: &AskKind) -> Gate {
+impl DefaultAnswer {
+    pub(crate) fn of(kind: &AskKind) -> DefaultAnswer {
         match kind {
-            AskKind::Permission(_) | AskKind::Question(_) | AskKind::Plan(_) => Gate::Permission,
-            AskKind::Hook(ask) => Gate::Hook { event: ask.event.clone() },
-            AskKind::Form(_) => Gate::Form,
-            AskKind::ToolCall(ask) => Gate::ToolCall { call: ask.call.clone() },
+            AskKind::Permission(_) | AskKind::Question(_) | AskKind::Plan(_) => DefaultAnswer::Permission,
+            AskKind::Hook(ask) => DefaultAnswer::Hook { event: ask.event.clone() },
+            AskKind::Form(_) => DefaultAnswer::Form,
+            AskKind::ToolCall(ask) => DefaultAnswer::ToolCall { call: ask.call.clone() },
         }
     }
 }
@@ -85,17 +85,17 @@ pub(super) fn read_request<'a>(frame: &Frame<'a>, line: &str) -> Option<AskReque
         let body = AskBody::Unsupported { subtype: Text("?".into()), frame: RawJson::from(line) };
         return Some(AskRequest { request_id, body });
     };
-    let known = |ask: Option<AskKind>, gate| match ask {
+    let known = |ask: Option<AskKind>, default_answer| match ask {
         Some(ask) => AskBody::Known(ask),
-        None => AskBody::Unreadable { gate, frame: RawJson::from(line) },
+        None => AskBody::Unreadable { default_answer, frame: RawJson::from(line) },
     };
     let body = match &*head.subtype {
-        "can_use_tool" => known(read_permission(request), Gate::Permission),
-        "hook_callback" => known(read_hook(request), Gate::Hook { event: read_hook_event(request) }),
-        "elicitation" => known(read_form(request), Gate::Form),
+        "can_use_tool" => known(read_permission(request), DefaultAnswer::Permission),
+        "hook_callback" => known(read_hook(request), DefaultAnswer::Hook { event: read_hook_event(request) }),
+        "elicitation" => known(read_form(request), DefaultAnswer::Form),
         "mcp_message" if let Some(message) = mcp::read(request) => match message {
             Message::Call(call) => AskBody::Known(AskKind::ToolCall(Box::new(call))),
-            Message::UnreadableCall { call } => known(None, Gate::ToolCall { call }),
+            Message::UnreadableCall { call } => known(None, DefaultAnswer::ToolCall { call }),
             Message::Cancelled { call, notice } => AskBody::CallCancelled { call, notice },
             Message::Question(question) => AskBody::OfToolServer(question),
         },
