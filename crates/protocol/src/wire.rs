@@ -1,4 +1,7 @@
-//! The CLI's wire format: its keys occur in this folder and nowhere else.
+//! The CLI's wire format: the names of its frames and requests, and their keys, are spelled in this folder.
+//!
+//! Other code may spell two kinds of names of the CLI. Content blocks have the format of the Messages API, which clients
+//! use too. And `bypass.rs` lists the requests that a client may not send. (The test `tidy` checks the names of frames.)
 //!
 //! Reading is tolerant. A frequent type of frame is recognized by the beginning of its line and read directly. Any
 //! other line is first read as a flat [`Frame`], which shows its type. A frame that cannot be read is `Unknown` and

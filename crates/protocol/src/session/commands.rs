@@ -17,7 +17,7 @@ use crate::id::{AskId, PromptId, RequestId};
 use crate::initialize::TOOL_SERVER;
 use crate::json::RawJson;
 use crate::refusal::Refusal;
-use crate::wire::answers::{self, Interrupts};
+use crate::wire::answers::{self, FormAction, Interrupts};
 use crate::wire::mcp;
 use crate::wire::outgoing::{self, OutgoingLine};
 use crate::wire::request_record;
@@ -320,10 +320,14 @@ fn encode_answer(open: &OpenAsk, answer: &Answer) -> Result<(AskResolution, Gran
         }
         (AskKind::Form(_), Answer::Submit(content)) => {
             let grant = Grant { input: Some(content.clone()), ..Grant::default() };
-            Ok((AskResolution::Answered, grant, answers::form(id, "accept", Some(content))))
+            Ok((AskResolution::Answered, grant, answers::form(id, FormAction::Submit, Some(content))))
         }
-        (AskKind::Form(_), Answer::Decline) => plainly(AskResolution::Denied, answers::form(id, "decline", None)),
-        (AskKind::Form(_), Answer::Dismiss) => plainly(AskResolution::Denied, answers::form(id, "cancel", None)),
+        (AskKind::Form(_), Answer::Decline) => {
+            plainly(AskResolution::Denied, answers::form(id, FormAction::Decline, None))
+        }
+        (AskKind::Form(_), Answer::Dismiss) => {
+            plainly(AskResolution::Denied, answers::form(id, FormAction::Dismiss, None))
+        }
         (AskKind::ToolCall(ask), Answer::ToolResult { content, is_error }) => {
             // Anything but a list would look like a broken tool to the model.
             content.parse::<Vec<&RawValue>>().map_err(|_| Refusal::BadToolResult)?;

@@ -27,7 +27,7 @@ impl Machine {
         );
         if is_for_tools && !self.config.initialize.has_tools() {
             // This session has no tool server, so the message is for another server with that name.
-            return self.write(answers::unsupported(id, "mcp_message"));
+            return self.write(answers::unsupported(id, mcp::REQUEST));
         }
         match request.body {
             AskBody::Known(AskKind::Hook(ask)) if self.config.initialize.hook(ask.hook).is_none() => {

@@ -93,7 +93,7 @@ pub(super) fn read_request<'a>(frame: &Frame<'a>, line: &str) -> Option<AskReque
         "can_use_tool" => known(read_permission(request), DefaultAnswer::Permission),
         "hook_callback" => known(read_hook(request), DefaultAnswer::Hook { event: read_hook_event(request) }),
         "elicitation" => known(read_form(request), DefaultAnswer::Form),
-        "mcp_message" if let Some(message) = mcp::read(request) => match message {
+        mcp::REQUEST if let Some(message) = mcp::read(request) => match message {
             Message::Call(call) => AskBody::Known(AskKind::ToolCall(Box::new(call))),
             Message::UnreadableCall { call } => known(None, DefaultAnswer::ToolCall { call }),
             Message::Cancelled { call, notice } => AskBody::CallCancelled { call, notice },

@@ -246,6 +246,20 @@ fn read_task(line: &str, update: TaskUpdate) -> Option<SystemFrame<'_>> {
     Some(SystemFrame::Task { id: members.task_id, update, detail: raw_line(line)? })
 }
 
+/// Returns whether a list of background tasks has entries. A list that cannot be parsed may have some.
+pub(crate) fn lists_tasks(tasks: &RawJson) -> bool {
+    tasks.parse::<Vec<&RawValue>>().map_or(true, |tasks| !tasks.is_empty())
+}
+
+/// Returns whether the turn waits for a task, by the report of its start.
+pub(crate) fn is_in_foreground(detail: &RawJson) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Members {
+        is_backgrounded: Option<bool>,
+    }
+    detail.parse::<Members>().is_ok_and(|members| members.is_backgrounded == Some(false))
+}
+
 fn read_hook(line: &str, update: HookUpdate) -> Option<SystemFrame<'_>> {
     #[derive(serde::Deserialize)]
     struct Members<'a> {

@@ -3,7 +3,6 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use serde_json::value::RawValue;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use watari_sdk::{
@@ -25,7 +24,7 @@ pub(super) struct Running {
     /// The number of prompts without an outcome.
     pub(super) open_prompts: usize,
     pub(super) is_idle: bool,
-    /// Whether the CLI lists background tasks, which it does not count as running.
+    /// Whether the CLI's last list of background tasks has entries. (The CLI may report `idle` while they run.)
     pub(super) has_tasks: bool,
     pub(super) ending: Ending,
     /// The deadline of background work.
@@ -184,8 +183,8 @@ impl Running {
         if let Event::BecameIdle = event {
             self.is_idle = true;
         }
-        if let Event::TasksListed { tasks } = event {
-            self.has_tasks = tasks.parse::<Vec<&RawValue>>().is_ok_and(|tasks| !tasks.is_empty());
+        if let Some(has_tasks) = event.has_background_tasks() {
+            self.has_tasks = has_tasks;
         }
         if let Event::TurnStarted { .. } = event {
             self.is_idle = false;
@@ -238,7 +237,8 @@ fn no_client() -> Answer {
     Answer::deny("The client disconnected and cannot answer")
 }
 
-/// The error of an interrupt. A refused interrupt is not reported: no turn was running, or the session has ended.
+/// The error of an interrupt. A refused interrupt is not reported: it is refused only when the session is ending or has
+/// ended.
 fn interrupt_error(error: &RequestError) -> Option<String> {
     match error {
         RequestError::NotSent(_) => None,
