@@ -98,7 +98,7 @@ impl Connection {
         }
     }
 
-    /// Serves the client until it disconnects or the session ends; returns the reason.
+    /// Serves the client until it disconnects or the host ends; returns the reason.
     pub(super) async fn serve(mut self) -> String {
         match self.exchange().await {
             Ok(()) => {
@@ -169,7 +169,8 @@ impl Connection {
         let why = format!("{error}; the host restores it: connect again");
         self.speaker.protocol_error(&ProtocolError::about_log(why.clone()), self.outbox.lines());
         self.handle.restore().await;
-        self.write_last_lines().await;
+        // A client that does not read must not hold the connection open.
+        let _late = tokio::time::timeout(writing::SLOW_AFTER, self.write_last_lines()).await;
         Disconnect(why)
     }
 
@@ -227,7 +228,7 @@ impl Connection {
         }
     }
 
-    /// Attaches the client to the session; false if the session has ended.
+    /// Attaches the client to the session; false if the host has ended.
     async fn attach(&mut self, since: Since, hello: Option<HelloCause>) -> bool {
         let Some(attached) = self.handle.attach(since).await else { return false };
         if let Some(cause) = hello {
@@ -267,7 +268,7 @@ impl Connection {
                 let since = if is_other_session && since != Since::Now { Since::OtherSession } else { since };
                 self.identity = client.map_or(ClientIdentity::Connection(self.number), ClientIdentity::Named);
                 self.name = names::display_name(&self.identity, self.number);
-                // If the session has ended, the subscription reports it.
+                // If the host has ended, the subscription reports it.
                 let _ended = self.attach(since, Some(HelloCause::Hello)).await;
             }
             Ok((ClientMessage::Refused { id, message }, _)) => {
@@ -338,7 +339,7 @@ async fn next_delivery(
         Some(subscription) => {
             subscription.next(|line| speaker.encode(line, outbox.lines())).await.map_err(|error| error.to_string())
         }
-        // A client without a subscription is also disconnected when the session ends.
+        // A client without a subscription is also disconnected when the host ends.
         None => {
             while state.changed().await.is_ok() {}
             Ok(Delivery::Ended)
