@@ -1,4 +1,5 @@
-//! The bridge dialect, which clients of the Node bridge speak: JSON lines for one session.
+//! The bridge dialect: JSON lines for one session. Clients of the Node bridge, an earlier program, speak it: existing
+//! fields do not change, and an *extension* is what Watari adds.
 //!
 //! Pure: parses a client's lines, and encodes events. Reading is tolerant, writing is exact.
 

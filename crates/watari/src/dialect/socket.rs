@@ -1,5 +1,5 @@
-//! The socket dialect, which clients of agent-socket speak: JSON lines over a UNIX socket, for
-//! several clients.
+//! The socket dialect: JSON lines over a UNIX socket, for several clients. Clients of agent-socket, an earlier program,
+//! speak it: existing fields do not change, and an *extension* is what Watari adds.
 //!
 //! Pure: parses a client's lines into commands, and encodes lines of the session's log for the client. Live and
 //! replayed events take the same path.

@@ -89,7 +89,7 @@ impl Encoder {
         self.unwritten_offset = unwritten_offset;
     }
 
-    /// Closes an ask that was answered on behalf of the client.
+    /// Closes an ask that Watari answered itself. For the client this looks like an ask that the CLI withdrew.
     pub(crate) fn cancel_ask(&mut self, ask: AskId, out: &mut Vec<u8>) {
         self.encode_ask_resolved(ask, AskResolution::Withdrawn, out);
     }
@@ -203,7 +203,11 @@ impl Encoder {
                 message_cancelled(out);
             }
             Event::PromptDropped { reason: DropReason::Lost, .. } => {
-                error("the CLI lost a message: it gave no result; send it again", Fatal::No, out);
+                error(
+                    "the CLI gave no result for a message; it may have run: check before you send it again",
+                    Fatal::No,
+                    out,
+                );
                 write(&BridgeMessage::MessageDropped { reason: DroppedReason::Lost }, out);
             }
             Event::CliStalled { silent_seconds } => {

@@ -70,7 +70,7 @@ pub(super) enum State {
 }
 
 impl State {
-    /// Whether events are no longer sent, so that they need no room in the outbox.
+    /// Whether at most the result of the turn is still sent, so that events need no room in the outbox.
     pub(super) fn is_aborting(&self) -> bool {
         match self {
             State::Starting { start_guard, .. } => start_guard.is_none(),
