@@ -175,9 +175,8 @@ impl Log {
         };
         let cut_bytes = bytes.saturating_sub(found.bytes);
         let storage = Arc::new(storage);
-        // The rest of the file may hold the beginning of one line, directly followed by another complete line: another
-        // program shortened the file while a host appended to it. Then the file is damaged and not just cut off. (A
-        // line without its newline was never stored: its write was interrupted.)
+        // After the whole lines there may be half a line with a whole one joined to it: another program shortened the
+        // file while a host appended to it. Then the log is damaged. Half a line alone is only an interrupted write.
         let joined_end = tail::end_of_line_before(&storage, bytes, found.bytes).map_err(io)?;
         let joined = restore::last_whole(&storage, found.bytes, joined_end).map_err(io)?;
         let last_found = found.last.max(joined.unwrap_or_default());
@@ -203,7 +202,7 @@ impl Log {
 
     /// The current epoch and the sequence number of the last event. Right after opening, that event is of an earlier
     /// epoch, so no event has exactly this position.
-    pub fn head(&self) -> Position {
+    pub fn last(&self) -> Position {
         self.last
     }
 

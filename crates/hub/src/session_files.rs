@@ -254,13 +254,13 @@ impl SessionFiles {
     /// before, the next host still finds what is open.
     pub(crate) fn record_running(&mut self) -> Result<(), RecordError> {
         self.record.state = State::Running;
-        self.record.epoch = self.log.head().epoch;
+        self.record.epoch = self.log.last().epoch;
         self.record.write(&self.folder.join("record.json"))?;
         self.discard_on_drop = false;
         Ok(())
     }
 
-    /// Makes the drop remove the session, which never began, unless it existed before.
+    /// Notes that the session never began: the drop removes its folder, unless the session existed before this host.
     pub(crate) fn discard_if_new(&mut self) {
         self.discard_on_drop = self.is_new;
     }
@@ -316,9 +316,9 @@ impl SessionFiles {
         self.conversation_lock.as_mut()?.share()
     }
 
-    /// Records that the session has ended normally.
+    /// Records that the host has ended normally.
     pub(crate) fn record_ended(&mut self) -> Result<(), RecordError> {
-        self.record.epochs.push(self.log.head());
+        self.record.epochs.push(self.log.last());
         self.record.state = State::Ended;
         self.record.write(&self.folder.join("record.json"))
     }
