@@ -280,15 +280,16 @@ impl Host {
         let mut abort_requested = pin!(abort_requested(stop.clone()));
         let (mut running, mut ready, mut stop_requested) =
             (pin!(running), pin!(opening.ready()), pin!(stop_requested(stop)));
-        let (mut is_ready, mut is_aborting, mut stopping, mut failure) = (false, false, None::<Stopping>, None);
+        // Decided: the CLI is ready, or the start failed.
+        let (mut start_is_decided, mut is_aborting, mut stopping, mut failure) = (false, false, None::<Stopping>, None);
         loop {
-            let (is_accepting, none_waits) = (is_ready && failure.is_none(), before_ready.is_empty());
+            let (is_accepting, none_waits) = (start_is_decided && failure.is_none(), before_ready.is_empty());
             tokio::select! {
                 // Every branch is cancel-safe: the session and its opening continue, and commands that are not received
                 // stay queued.
                 () = &mut running => break,
-                connected = &mut ready, if !is_ready => {
-                    is_ready = true;
+                connected = &mut ready, if !start_is_decided => {
+                    start_is_decided = true;
                     failure = connected.inspect(|_| tracing::info!("Claude Code is ready")).err();
                 }
                 submitted = before_ready.next(), if is_accepting => carrier.submit(submitted),
@@ -319,12 +320,12 @@ impl Host {
             }
         }
         let is_stopping = stopping.is_some();
-        tracing::info!(is_ready, is_stopping, "Claude Code exited");
+        tracing::info!(start_is_decided, is_stopping, "Claude Code exited");
         // The CLI has exited, so every submitted command gets its outcome soon.
         while let Some(answered) = carrier.answers.join_next().await {
             carrier.complete(answered);
         }
-        if !is_ready && !is_stopping {
+        if !start_is_decided && !is_stopping {
             // The reason why it exited before it was ready is known only now.
             failure = ready.await.err();
         }

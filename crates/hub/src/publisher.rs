@@ -116,13 +116,13 @@ impl Publisher {
             match self.unparsed.admit(event) {
                 Admission::Publish => {}
                 Admission::Omit => return,
-                Admission::PublishAfter(omitted) => self.publish_now(omitted.into()),
+                Admission::PublishAfter(omitted) => self.publish_or_queue(omitted.into()),
             }
         }
-        self.publish_now(publication);
+        self.publish_or_queue(publication);
     }
 
-    fn publish_now(&mut self, publication: Publication) {
+    fn publish_or_queue(&mut self, publication: Publication) {
         if self.storage_failure.is_none() {
             match self.store_and_publish(&publication) {
                 Ok(()) => return,

@@ -11,7 +11,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use watari_sdk::{AskedToolUses, SessionId};
 
-use crate::folders::{self, Trouble};
 use crate::key::Key;
 use crate::lock::{self, ConversationLocks, Lock, LockError};
 use crate::log::storage::Disk;
@@ -19,6 +18,7 @@ use crate::log::{AppendError, Log, OpenError, ReadError};
 use crate::record::{self, Record, RecordError, State};
 use crate::snapshot::Snapshot;
 use find::Found;
+use watari_sdk::files::folders::{self, Trouble};
 
 /// The folders of this user's sessions.
 #[derive(Debug, Clone)]

@@ -4,7 +4,7 @@
 //! use too. And `bypass.rs` lists the requests that a client may not send. (The test `tidy` checks the names of frames.)
 //!
 //! Reading is tolerant. A frequent type of frame is recognized by the beginning of its line and read directly. Any
-//! other line is first read as a flat [`Frame`], which shows its type. A frame that cannot be read is `Unknown` and
+//! other line is first read as a flat [`FrameHead`], which shows its type. A frame that cannot be read is `Unknown` and
 //! passed on unchanged. Writing is exact.
 
 pub(crate) mod answers;
@@ -31,7 +31,7 @@ use serde_json::value::RawValue;
 
 use crate::event::NoticeKind;
 use crate::json::keep_last_of_duplicate_keys;
-use control::{AskRequest, DefaultAnswer, Response};
+use control::{ControlRequest, DefaultAnswer, Response};
 use message::{AssistantFrame, PromptUpdate, ToolProgressFrame, UserFrame};
 use repair::LoneSurrogate;
 use result::ResultFrame;
@@ -56,8 +56,8 @@ pub(crate) enum Incoming<'a> {
         path: Text<'a>,
         entries: &'a RawValue,
     },
-    /// The CLI asks something and waits for the answer.
-    Ask(AskRequest<'a>),
+    /// A request of the CLI, which waits for the answer; most are asks.
+    Request(ControlRequest<'a>),
     /// The CLI withdraws one of its requests.
     Cancel {
         request_id: Text<'a>,
@@ -127,7 +127,7 @@ fn first_type(line: &str) -> Option<&str> {
 }
 
 fn read_by_frame(line: &str) -> Option<Incoming<'_>> {
-    let frame = serde_json::from_str::<Frame<'_>>(line).ok().or_else(|| Frame::leniently(line))?;
+    let frame = serde_json::from_str::<FrameHead<'_>>(line).ok().or_else(|| FrameHead::leniently(line))?;
     match frame.kind.as_deref()? {
         "stream_event" => stream::read(line).map(Incoming::Stream),
         "assistant" => message::read_assistant(line).map(Incoming::Assistant),
@@ -135,7 +135,7 @@ fn read_by_frame(line: &str) -> Option<Incoming<'_>> {
         "result" => result::read(line).map(|frame| Incoming::Result(Box::new(frame))),
         "system" => system::read(&frame, line).map(Incoming::System),
         "tool_progress" => message::read_tool_progress(line).map(Incoming::ToolProgress),
-        "control_request" => control::read_request(&frame, line).map(Incoming::Ask),
+        "control_request" => control::read_request(&frame, line).map(Incoming::Request),
         "control_response" => control::read_response(&frame).map(Incoming::Response),
         "control_cancel_request" => frame.request_id.map(|request_id| Incoming::Cancel { request_id }),
         "command_lifecycle" => message::read_lifecycle(line),
@@ -188,7 +188,7 @@ fn unknown(line: &str) -> Option<Incoming<'_>> {
 
 /// The members that several types of frames have in common. Structured members stay raw until they are needed.
 #[derive(Debug, serde::Deserialize)]
-pub(crate) struct Frame<'a> {
+pub(crate) struct FrameHead<'a> {
     #[serde(borrow, default, rename = "type")]
     kind: Option<Text<'a>>,
     #[serde(borrow, default)]
@@ -201,12 +201,12 @@ pub(crate) struct Frame<'a> {
     response: Option<&'a RawValue>,
 }
 
-impl<'a> Frame<'a> {
+impl<'a> FrameHead<'a> {
     /// Reads a frame in which a member has the wrong type. That member counts as absent, so that the rest of the frame
     /// is not lost.
-    fn leniently(line: &'a str) -> Option<Frame<'a>> {
+    fn leniently(line: &'a str) -> Option<FrameHead<'a>> {
         #[derive(serde::Deserialize)]
-        struct Members<'a> {
+        struct RawMembers<'a> {
             #[serde(borrow, default, rename = "type")]
             kind: Option<&'a RawValue>,
             #[serde(borrow, default)]
@@ -221,8 +221,8 @@ impl<'a> Frame<'a> {
         fn read<'a, T: Deserialize<'a>>(member: Option<&'a RawValue>) -> Option<T> {
             member.and_then(|raw| serde_json::from_str(raw.get()).ok())
         }
-        let members: Members<'a> = serde_json::from_str(line).ok()?;
-        Some(Frame {
+        let members: RawMembers<'a> = serde_json::from_str(line).ok()?;
+        Some(FrameHead {
             kind: read(members.kind),
             subtype: read(members.subtype),
             request_id: read(members.request_id),

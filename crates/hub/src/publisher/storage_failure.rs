@@ -93,7 +93,7 @@ impl Publisher {
         let outcome = describe_loss(lost);
         let message = format!("the log {path} {damage} while the host was running, and was restored: {outcome}");
         tracing::error!("{message}");
-        self.publish_now(HostEvent::LogRestored { message }.into());
+        self.publish_or_queue(HostEvent::LogRestored { message }.into());
         Ok(())
     }
 

@@ -55,7 +55,7 @@ impl Machine {
             Incoming::Mirror { path, entries } => {
                 self.emit(Event::TranscriptWritten { path: path.into_string(), entries: RawJson::copied(entries) });
             }
-            Incoming::Ask(request) => self.handle_control_request(request, now),
+            Incoming::Request(request) => self.handle_control_request(request, now),
             Incoming::Cancel { request_id } => {
                 if let Some(ask) = self.asks.take_by_cli_id(&request_id) {
                     self.emit(ask.resolved_event(AskResolution::Withdrawn));

@@ -3,21 +3,21 @@
 use serde_json::value::RawValue;
 
 use super::mcp::{self, Message, Question};
-use super::{Frame, Lenient, Text};
+use super::{FrameHead, Lenient, Text};
 use crate::event::{AskKind, FormAsk, HookAsk, PermissionAsk};
 use crate::id::{HookId, ToolUseId};
 use crate::json::{RawJson, object};
 
 /// A request of the CLI, which waits for the answer.
 #[derive(Debug)]
-pub(crate) struct AskRequest<'a> {
+pub(crate) struct ControlRequest<'a> {
     /// The CLI's id of the request.
     pub(crate) request_id: Text<'a>,
-    pub(crate) body: AskBody<'a>,
+    pub(crate) body: ControlBody<'a>,
 }
 
 #[derive(Debug)]
-pub(crate) enum AskBody<'a> {
+pub(crate) enum ControlBody<'a> {
     Known(AskKind),
     /// An ask that could not be read, and gets its default answer.
     Unreadable {
@@ -71,7 +71,7 @@ pub(crate) struct ControlError {
     pub(crate) code: Option<String>,
 }
 
-pub(super) fn read_request<'a>(frame: &Frame<'a>, line: &str) -> Option<AskRequest<'a>> {
+pub(super) fn read_request<'a>(frame: &FrameHead<'a>, line: &str) -> Option<ControlRequest<'a>> {
     #[derive(serde::Deserialize)]
     struct Head<'a> {
         #[serde(borrow)]
@@ -82,26 +82,26 @@ pub(super) fn read_request<'a>(frame: &Frame<'a>, line: &str) -> Option<AskReque
     let head = request.and_then(|request| Some((request, serde_json::from_str::<Head<'a>>(request.get()).ok()?)));
     // The CLI waits for an answer to every request, so a request without content gets one too.
     let Some((request, head)) = head else {
-        let body = AskBody::Unsupported { subtype: Text("?".into()), frame: RawJson::from(line) };
-        return Some(AskRequest { request_id, body });
+        let body = ControlBody::Unsupported { subtype: Text("?".into()), frame: RawJson::from(line) };
+        return Some(ControlRequest { request_id, body });
     };
     let known = |ask: Option<AskKind>, default_answer| match ask {
-        Some(ask) => AskBody::Known(ask),
-        None => AskBody::Unreadable { default_answer, frame: RawJson::from(line) },
+        Some(ask) => ControlBody::Known(ask),
+        None => ControlBody::Unreadable { default_answer, frame: RawJson::from(line) },
     };
     let body = match &*head.subtype {
         "can_use_tool" => known(read_permission(request), DefaultAnswer::Permission),
         "hook_callback" => known(read_hook(request), DefaultAnswer::Hook { event: read_hook_event(request) }),
         "elicitation" => known(read_form(request), DefaultAnswer::Form),
         mcp::REQUEST if let Some(message) = mcp::read(request) => match message {
-            Message::Call(call) => AskBody::Known(AskKind::ToolCall(Box::new(call))),
+            Message::Call(call) => ControlBody::Known(AskKind::ToolCall(Box::new(call))),
             Message::UnreadableCall { call } => known(None, DefaultAnswer::ToolCall { call }),
-            Message::Cancelled { call, notice } => AskBody::CallCancelled { call, notice },
-            Message::Question(question) => AskBody::OfToolServer(question),
+            Message::Cancelled { call, notice } => ControlBody::CallCancelled { call, notice },
+            Message::Question(question) => ControlBody::OfToolServer(question),
         },
-        _ => AskBody::Unsupported { subtype: head.subtype, frame: RawJson::from(line) },
+        _ => ControlBody::Unsupported { subtype: head.subtype, frame: RawJson::from(line) },
     };
-    Some(AskRequest { request_id, body })
+    Some(ControlRequest { request_id, body })
 }
 
 fn read_permission(request: &RawValue) -> Option<AskKind> {
@@ -215,7 +215,7 @@ fn hook_of_name(name: &str) -> Option<HookId> {
     name.strip_prefix("watari_hook_")?.parse().ok().map(HookId)
 }
 
-pub(super) fn read_response<'a>(frame: &Frame<'a>) -> Option<Response<'a>> {
+pub(super) fn read_response<'a>(frame: &FrameHead<'a>) -> Option<Response<'a>> {
     #[derive(serde::Deserialize)]
     struct Members<'a> {
         #[serde(borrow)]

@@ -2,7 +2,7 @@
 
 use serde_json::value::RawValue;
 
-use super::{Frame, Lenient, Text};
+use super::{FrameHead, Lenient, Text};
 use crate::event::{HookUpdate, NoticeKind, SessionInfo, TaskUpdate};
 use crate::id::SessionId;
 use crate::json::RawJson;
@@ -64,7 +64,7 @@ pub(crate) enum CliState {
     RequiresAction,
 }
 
-pub(super) fn read<'a>(frame: &Frame<'a>, line: &'a str) -> Option<SystemFrame<'a>> {
+pub(super) fn read<'a>(frame: &FrameHead<'a>, line: &'a str) -> Option<SystemFrame<'a>> {
     match frame.subtype.as_deref()? {
         "init" => read_init(line),
         "session_state_changed" => read_state(line),

@@ -3,12 +3,12 @@
 //!
 //! Pure: parses a client's lines, and encodes events. Reading is tolerant, writing is exact.
 
+mod encoder;
 mod incoming;
 mod options;
-mod outgoing;
 mod schema;
 
+pub(crate) use encoder::{Encoder, Fatal, error, message_cancelled, ready};
 pub(crate) use incoming::{Incoming, read};
 pub(crate) use options::StartOptions;
-pub(crate) use outgoing::{Encoder, Fatal, error, message_cancelled, ready};
 pub(crate) use schema::schema;

@@ -5,9 +5,9 @@
 //! replayed events take the same path.
 
 mod asks;
+mod encoder;
 mod incoming;
-mod line;
-mod outgoing;
+mod messages;
 mod schema;
 mod turns;
 
@@ -16,9 +16,9 @@ pub(crate) use schema::schema;
 use watari_hub::{Attachment, CommandOutcome, Since};
 use watari_sdk::Accepted;
 
-use super::speaker::{ClientMessage, HelloCause, ProtocolError, Reader, Speaker};
-use line::{ErrorKind, Resume, ServerMessage, write};
-use outgoing::Encoder;
+use super::speaker::{ClientMessage, HelloCause, LineParser, ProtocolError, Speaker};
+use encoder::Encoder;
+use messages::{ErrorKind, Resume, ServerMessage, write};
 
 /// A client of this dialect.
 #[derive(Debug, Default)]
@@ -35,7 +35,7 @@ impl Speaker for SocketDialect {
         incoming::read(line, |request_id| self.encoder.asks.of(request_id))
     }
 
-    fn detached_parser(&self) -> Reader {
+    fn detached_parser(&self) -> LineParser {
         let asks = self.encoder.asks.clone();
         Box::new(move |line| incoming::read(line, |request_id| asks.of(request_id)))
     }
@@ -62,7 +62,7 @@ impl Speaker for SocketDialect {
     }
 
     fn encodes(&self, head: &[u8]) -> bool {
-        outgoing::encodes(head)
+        encoder::encodes(head)
     }
 
     fn answer(&mut self, id: Option<&str>, outcome: &CommandOutcome, out: &mut Vec<u8>) {

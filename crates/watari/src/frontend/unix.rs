@@ -3,7 +3,7 @@
 mod client_stream;
 mod connection;
 mod input;
-mod long_lines;
+mod long_line;
 mod names;
 mod work_slice;
 

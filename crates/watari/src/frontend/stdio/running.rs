@@ -44,7 +44,7 @@ pub(super) enum Ending {
 }
 
 /// What remains to be done after an event.
-pub(super) enum Taken {
+pub(super) enum AfterEvent {
     /// Nothing.
     Done,
     /// Answer an ask that the client cannot answer.
@@ -103,7 +103,7 @@ impl Running {
     }
 
     /// Handles a message of the client; returns an error for the client.
-    pub(super) async fn take_message(
+    pub(super) async fn handle_message(
         &mut self,
         incoming: Incoming,
         requests: &mut JoinSet<Answered>,
@@ -155,9 +155,9 @@ impl Running {
     }
 
     /// Updates the state, and sends the event to the client.
-    pub(super) fn take_event(&mut self, event: Event, outbox: &mut Outbox) -> Taken {
+    pub(super) fn handle_event(&mut self, event: Event, outbox: &mut Outbox) -> AfterEvent {
         if let Event::CliExited { exit } = event {
-            return Taken::Ended(Box::new(exit));
+            return AfterEvent::Ended(Box::new(exit));
         }
         self.note(&event);
         let is_stalled = self.ending == Ending::Draining && matches!(event, Event::CliStalled { .. });
@@ -170,11 +170,11 @@ impl Running {
             self.encoder.encode(event, outbox.lines());
         }
         match unanswerable {
-            None if is_stalled => Taken::ToInterrupt,
-            None => Taken::Done,
+            None if is_stalled => AfterEvent::ToInterrupt,
+            None => AfterEvent::Done,
             Some((ask, answer)) => {
                 self.encoder.cancel_ask(ask, outbox.lines());
-                Taken::ToAnswer(ask, answer)
+                AfterEvent::ToAnswer(ask, answer)
             }
         }
     }

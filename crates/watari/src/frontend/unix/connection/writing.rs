@@ -38,7 +38,7 @@ impl Connection {
                     self.unwritable = Some(format!("cannot write to the client: {error}"));
                     (self.outbox, self.stuck_since) = (Outbox::default(), None);
                     self.subscription = None;
-                    self.long_lines.clear();
+                    self.pending_long_line.clear();
                 }
             }
         }

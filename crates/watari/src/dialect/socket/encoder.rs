@@ -9,7 +9,7 @@ use watari_hub::{Attachment, HostState, Position};
 use watari_sdk::{AskId, AskTag, RawJson, readable};
 
 use super::asks::{AskRef, Asks, dialect_name};
-use super::line::{CallEnd, Decision, ErrorKind, ServerMessage, TextKind, write, write_error};
+use super::messages::{CallEnd, Decision, ErrorKind, ServerMessage, TextKind, write, write_error};
 use super::turns::{describe_end, encode_stop_notice, encode_turn_end, write_done};
 use crate::dialect::liveness::{self, resumed_elsewhere};
 use crate::dialect::native::ParsedEvent;

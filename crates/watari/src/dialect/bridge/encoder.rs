@@ -1,13 +1,13 @@
 //! Encodes events for a client of the bridge dialect.
 
 mod delta;
-mod line;
+mod messages;
 mod text;
 
 use crate::dialect::shaped::{Content, Object};
 use delta::Deltas;
-pub(super) use line::BridgeMessage;
-use line::{CallId, ClosedReason, DeltaType, DroppedReason, Origin, RequestId, TaskStatus, write};
+pub(super) use messages::BridgeMessage;
+use messages::{CallId, ClosedReason, DeltaType, DroppedReason, Origin, RequestId, TaskStatus, write};
 
 use watari_sdk::{
     AskId, AskKind, AskResolution, BlockId, BlockKind, Delta, DropReason, Event, LINE_BYTES_MAX, MessageId, NoticeKind,

@@ -205,7 +205,7 @@ fn every_event_is_encoded_or_listed_as_not_encoded() {
     let page = include_str!("../../../../../../docs/events.md");
     let names: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix("## `")?.split('`').next()).collect();
     assert!(names.len() > 30, "{names:?}");
-    let source = include_str!("../outgoing.rs");
+    let source = include_str!("../encoder.rs");
     let (code, _) = source.split_once("/// Sends the part of a block that the client does not have.").unwrap();
     for name in names {
         assert!(code.contains(&format!("\"{name}\"")), "{name} is not encoded");
