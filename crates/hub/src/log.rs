@@ -57,9 +57,9 @@ pub struct Log {
     line: Vec<u8>,
 }
 
-/// What was found when a log was opened.
+/// The end of a log, as it was found when the log was opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundEnd {
     /// The last event; the position before the first one if there is none.
     pub last: Position,
     /// How many bytes of an incomplete line were cut off: a write that the machine or the disk interrupted.
@@ -142,7 +142,7 @@ impl AppendError {
 impl Log {
     /// Opens or creates a log, and begins a new epoch. An incomplete line at its end is cut off. Only the holder of the
     /// session's lock may call this.
-    pub fn open(path: &Path, epochs_before: u64) -> Result<(Log, Found), OpenError> {
+    pub fn open(path: &Path, epochs_before: u64) -> Result<(Log, FoundEnd), OpenError> {
         let (mut log, found) = Log::open_on(Disk::Real, path, epochs_before)?;
         if log.is_damaged {
             let failed = |error: AppendError| OpenError::Io { path: path.to_owned(), source: io::Error::other(error) };
@@ -152,7 +152,7 @@ impl Log {
     }
 
     /// Like [`Log::open`], but does not restore a damaged log: the caller learns of the damage from `examine`.
-    pub(crate) fn open_on(disk: Disk, path: &Path, epochs_before: u64) -> Result<(Log, Found), OpenError> {
+    pub(crate) fn open_on(disk: Disk, path: &Path, epochs_before: u64) -> Result<(Log, FoundEnd), OpenError> {
         let io = |source| OpenError::Io { path: path.to_owned(), source };
         let storage = disk.open(path).map_err(io)?;
         let bytes = storage.len().map_err(io)?;
@@ -197,7 +197,7 @@ impl Log {
             is_torn: false,
             line: Vec::new(),
         };
-        Ok((log, Found { last: last_found, cut_bytes: if is_damaged { 0 } else { cut_bytes } }))
+        Ok((log, FoundEnd { last: last_found, cut_bytes: if is_damaged { 0 } else { cut_bytes } }))
     }
 
     /// The current epoch and the sequence number of the last event. Right after opening, that event is of an earlier

@@ -122,6 +122,7 @@ impl Publisher {
         self.publish_or_queue(publication);
     }
 
+    /// Publishes an event, whether or not unparsed lines are being omitted; queues it if it cannot be stored.
     fn publish_or_queue(&mut self, publication: Publication) {
         if self.storage_failure.is_none() {
             match self.store_and_publish(&publication) {
