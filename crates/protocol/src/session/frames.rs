@@ -244,10 +244,10 @@ impl Machine {
         let cli_turn_expected = std::mem::take(&mut self.cli_turn_expected);
         self.init_received = true;
         if !is_cli_turn || cli_turn_expected {
-            // A pending interrupt is for this turn: it is the prompt's, or clients could know of it before.
+            // A pending interrupt is for this turn: the turn is the prompt's, or was expected when the interrupt was sent.
             self.interrupt_again(now);
         } else if self.interrupt_sent {
-            // No client could know of this turn. The interrupt is for the prompt, which is in the CLI's queue behind it.
+            // The interrupt was sent for the prompt, which is in the CLI's queue behind this turn.
             self.cancel_queued_prompt(now);
         }
         if self.session.as_ref() != Some(&session.session_id) {
