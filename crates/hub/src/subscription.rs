@@ -27,8 +27,8 @@ pub enum Since {
     After(Position),
     /// All events after a position, and then the open asks from before it: for a client that stores only its position.
     AfterWithAsks(Position),
-    /// All events after a position that this client has reached with an earlier subscription, which lagged behind. Where
-    /// events after it are lost, the client receives `events_lost`.
+    /// All events after a position that this client has reached with an earlier subscription, which lagged behind.
+    /// Where events after it are lost, the client receives `events_lost`.
     Lagged(Position),
     /// All events, because the client's position is of another session.
     OtherSession,

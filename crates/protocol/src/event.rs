@@ -301,9 +301,9 @@ pub enum Event {
         /// The complete notice.
         detail: RawJson,
     },
-    /// A client sent a request to the CLI: to change a setting, a tool or a server, or to get information. (An interrupt
-    /// has no such event, only its `request_answered`.) While no CLI runs, a host accepts changes of settings and tools,
-    /// and applies them to the process that it starts next.
+    /// A client sent a request to the CLI: to change a setting, a tool or a server, or to get information. (An
+    /// interrupt has no such event, only its `request_answered`.) While no CLI runs, a host accepts changes of settings
+    /// and tools, and applies them to the process that it starts next.
     RequestSent {
         /// The request.
         request: RequestId,

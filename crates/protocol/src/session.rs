@@ -95,8 +95,8 @@ pub struct Machine {
     prompt_queued_in_cli: bool,
     /// True after the CLI went from `idle` to `running` without a prompt, until the `init` frame of that turn arrives.
     cli_turn_expected: bool,
-    /// True while the CLI runs a turn that no prompt started: from its `init` frame, or the report that causes it, until
-    /// its result.
+    /// True while the CLI runs a turn that no prompt started: from its `init` frame, or the report that causes it,
+    /// until its result.
     cli_turn_running: bool,
     /// True from the `init` frame of any turn until its result.
     init_received: bool,

@@ -1,7 +1,8 @@
 //! The CLI's wire format: the names of its frames and requests, and their keys, are spelled in this folder.
 //!
-//! Other code may spell two kinds of names of the CLI. Content blocks have the format of the Messages API, which clients
-//! use too. And `bypass.rs` lists the requests that a client may not send. (The test `tidy` checks the names of frames.)
+//! Other code may spell three kinds of names: those of content blocks, whose format is that of the Messages API; in
+//! `bypass.rs`, those of the requests that it checks; and in `event/`, the members of the CLI's `detail` that a method
+//! of an event returns. (The test `tidy` checks the names of frames.)
 //!
 //! Reading is tolerant. A frequent type of frame is recognized by the beginning of its line and read directly. Any
 //! other line is first read as a flat [`FrameHead`], which shows its type. A frame that cannot be read is `Unknown` and

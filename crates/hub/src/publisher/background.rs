@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use tokio::sync::watch;
 use watari_sdk::{Event, TaskUpdate};
 
-/// How many tasks are tracked. Further tasks are not: once the tracked ones have ended, the session counts as idle, even
-/// if others still run.
+/// How many tasks are tracked. Further tasks are not: once the tracked ones have ended, the session counts as idle,
+/// even if others still run.
 const TASKS_MAX: usize = 1024;
 
 /// The background work of a CLI.

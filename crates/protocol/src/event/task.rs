@@ -4,8 +4,8 @@ use super::{Event, TaskUpdate};
 use crate::wire::system::{is_in_foreground, lists_tasks};
 
 impl Event {
-    /// Returns whether background tasks run, if this event is the CLI's list of them. A list that cannot be parsed counts
-    /// as one with tasks. (CLI 2.1.42 sends no lists.)
+    /// Returns whether background tasks run, if this event is the CLI's list of them. A list that cannot be parsed
+    /// counts as one with tasks. (CLI 2.1.42 sends no lists.)
     pub fn has_background_tasks(&self) -> Option<bool> {
         if let Event::TasksListed { tasks } = self { Some(lists_tasks(tasks)) } else { None }
     }

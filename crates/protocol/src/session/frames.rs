@@ -113,7 +113,8 @@ impl Machine {
             }
             Some(_) | None => TurnCause::Cli,
         };
-        // An interrupt during the CLI's turn is also for the prompt in the CLI's queue: it stays pending for the prompt.
+        // An interrupt during the CLI's turn is also for the prompt in the CLI's queue: it stays pending for the
+        // prompt.
         self.interrupt_sent = was_interrupted && cause == TurnCause::Cli && self.prompts.in_flight().is_some();
         // A message that the CLI did not finish before its result will not continue.
         self.messages.turn_finished(cause, &frame, |event| self.outputs.push_back(Output::Event(event)));
@@ -244,7 +245,8 @@ impl Machine {
         let cli_turn_expected = std::mem::take(&mut self.cli_turn_expected);
         self.init_received = true;
         if !is_cli_turn || cli_turn_expected {
-            // A pending interrupt is for this turn: the turn is the prompt's, or was expected when the interrupt was sent.
+            // A pending interrupt is for this turn: the turn is the prompt's, or was expected when the interrupt was
+            // sent.
             self.interrupt_again(now);
         } else if self.interrupt_sent {
             // The interrupt was sent for the prompt, which is in the CLI's queue behind this turn.

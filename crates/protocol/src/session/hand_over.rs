@@ -5,8 +5,8 @@
 //! - When the interrupted turn begins, the interrupt is sent again ([`Machine::interrupt_again`]).
 //! - A prompt in the CLI's queue, behind a turn that the CLI started itself, is cancelled there with a request of its
 //!   own ([`Machine::cancel_queued_prompt`]): an interrupt does not remove it.
-//! - If an idle CLI answers the interrupt, has not started the prompt, and does not list it as queued, then the CLI does
-//!   not have the prompt: it is lost ([`Machine::prompt_lost`]).
+//! - If an idle CLI answers the interrupt, has not started the prompt, and does not list it as queued, then the CLI
+//!   does not have the prompt: it is lost ([`Machine::prompt_lost`]).
 
 use std::time::Instant;
 

@@ -36,8 +36,8 @@ pub(crate) fn text_or_prompt_blocks(members: &mut Members<'_>) -> Result<Prompt,
     })
 }
 
-/// Refuses blocks that a user may not send: a tool result or thinking in a prompt would look as if the tool or the model
-/// had written it. The machine checks the same; here the error names the client's field.
+/// Refuses blocks that a user may not send: a tool result or thinking in a prompt would look as if the tool or the
+/// model had written it. The machine checks the same; here the error names the client's field.
 fn check_blocks(field: &str, blocks: &[&RawValue]) -> Result<(), String> {
     #[derive(serde::Deserialize)]
     struct Block<'a> {

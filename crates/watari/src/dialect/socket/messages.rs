@@ -100,8 +100,8 @@ pub(crate) enum ServerMessage<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(with = "Object<'a>")]
         input: Option<Object<'a>>,
-        /// The permission rules that the answer granted, in the CLI's format. Only clients of the native socket can grant
-        /// them.
+        /// The permission rules that the answer granted, in the CLI's format. Only clients of the native socket can
+        /// grant them.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(with = "Vec<Object<'a>>")]
         permissions: Option<Vec<Object<'a>>>,

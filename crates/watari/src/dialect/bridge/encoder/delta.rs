@@ -38,7 +38,8 @@ impl Deltas {
     }
 
     /// Appends a text: to the last line, if nothing follows it and the client has not begun to read it, otherwise as a
-    /// separate line. `unwritten_offset` is the offset of the first unwritten byte, if the client is not reading at the moment.
+    /// separate line. `unwritten_offset` is the offset of the first unwritten byte, if the client is not reading at the
+    /// moment.
     pub(super) fn write(&mut self, text: &str, unwritten_offset: Option<usize>, out: &mut Vec<u8>) {
         let open = self
             .last
