@@ -74,7 +74,7 @@ pub enum HostError {
     /// The first or the last events could not be stored. The next host treats this one as killed.
     #[error("some events could not be stored: {0}")]
     LogUnavailable(#[from] AppendError),
-    /// The end of the session could not be recorded.
+    /// The end of the host could not be recorded.
     #[error(transparent)]
     Record(#[from] RecordError),
 }
@@ -122,7 +122,7 @@ pub fn host(
 }
 
 impl Handle {
-    /// Attaches a client; none when the session has ended.
+    /// Attaches a client; none when the host has ended.
     pub async fn attach(&self, since: Since) -> Option<Attachment> {
         let (answer, attached) = oneshot::channel();
         self.publisher_requests.send(PublisherRequest::Attach { since, answer }).await.ok()?;
@@ -133,7 +133,7 @@ impl Handle {
     pub async fn restore(&self) {
         let (done, is_done) = oneshot::channel();
         if self.publisher_requests.send(PublisherRequest::Restore { done }).await.is_ok() {
-            // If the session has ended meanwhile, the next host finds the damage.
+            // If the host has ended meanwhile, the next host finds the damage.
             let _ended = is_done.await;
         }
     }
@@ -142,7 +142,7 @@ impl Handle {
     /// has ended.
     pub async fn submit(&self, sender: CommandOrigin, command: Command) -> oneshot::Receiver<CommandOutcome> {
         let (answer, answered) = oneshot::channel();
-        // If the session has ended, the answer is dropped, and the receiver fails.
+        // If the host has ended, the answer is dropped, and the receiver fails.
         let _ended = self.commands.send(Given { sender, command, answer }).await;
         answered
     }
@@ -196,7 +196,7 @@ impl Host {
         self.close()
     }
 
-    /// Records the end of the session, if all its events are stored.
+    /// Records the end of the host, if all its events are stored.
     fn close(&mut self) -> Result<(), HostError> {
         self.publisher.flush()?;
         Ok(self.publisher.files.record_ended()?)
@@ -251,7 +251,7 @@ impl Host {
     /// Runs one process of the CLI, from its start to its exit. Commands that wait are submitted when the CLI is ready.
     async fn run_process(&mut self, session: StartFrom) -> ProcessOutcome {
         self.publisher.process_starting();
-        let ids_after = self.publisher.files.log.head().seq;
+        let ids_after = self.publisher.files.log.last().seq;
         let asked_tool_uses = self.publisher.files.asked_tool_uses.clone();
         let lock = self.publisher.files.share_lock();
         let mut options = Options { start_from: session, ids_after, asked_tool_uses, lock, ..self.options.clone() };
@@ -280,15 +280,16 @@ impl Host {
         let mut abort_requested = pin!(abort_requested(stop.clone()));
         let (mut running, mut ready, mut stop_requested) =
             (pin!(running), pin!(opening.ready()), pin!(stop_requested(stop)));
-        let (mut is_ready, mut is_aborting, mut stopping, mut failure) = (false, false, None::<Stopping>, None);
+        // Decided: the CLI is ready, or the start failed.
+        let (mut start_is_decided, mut is_aborting, mut stopping, mut failure) = (false, false, None::<Stopping>, None);
         loop {
-            let (is_accepting, none_waits) = (is_ready && failure.is_none(), before_ready.is_empty());
+            let (is_accepting, none_waits) = (start_is_decided && failure.is_none(), before_ready.is_empty());
             tokio::select! {
                 // Every branch is cancel-safe: the session and its opening continue, and commands that are not received
                 // stay queued.
                 () = &mut running => break,
-                connected = &mut ready, if !is_ready => {
-                    is_ready = true;
+                connected = &mut ready, if !start_is_decided => {
+                    start_is_decided = true;
                     failure = connected.inspect(|_| tracing::info!("Claude Code is ready")).err();
                 }
                 submitted = before_ready.next(), if is_accepting => carrier.submit(submitted),
@@ -319,12 +320,12 @@ impl Host {
             }
         }
         let is_stopping = stopping.is_some();
-        tracing::info!(is_ready, is_stopping, "Claude Code exited");
+        tracing::info!(start_is_decided, is_stopping, "Claude Code exited");
         // The CLI has exited, so every submitted command gets its outcome soon.
         while let Some(answered) = carrier.answers.join_next().await {
             carrier.complete(answered);
         }
-        if !is_ready && !is_stopping {
+        if !start_is_decided && !is_stopping {
             // The reason why it exited before it was ready is known only now.
             failure = ready.await.err();
         }

@@ -57,9 +57,9 @@ pub struct Log {
     line: Vec<u8>,
 }
 
-/// What was found when a log was opened.
+/// The end of a log, as it was found when the log was opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundEnd {
     /// The last event; the position before the first one if there is none.
     pub last: Position,
     /// How many bytes of an incomplete line were cut off: a write that the machine or the disk interrupted.
@@ -142,7 +142,7 @@ impl AppendError {
 impl Log {
     /// Opens or creates a log, and begins a new epoch. An incomplete line at its end is cut off. Only the holder of the
     /// session's lock may call this.
-    pub fn open(path: &Path, epochs_before: u64) -> Result<(Log, Found), OpenError> {
+    pub fn open(path: &Path, epochs_before: u64) -> Result<(Log, FoundEnd), OpenError> {
         let (mut log, found) = Log::open_on(Disk::Real, path, epochs_before)?;
         if log.is_damaged {
             let failed = |error: AppendError| OpenError::Io { path: path.to_owned(), source: io::Error::other(error) };
@@ -152,7 +152,7 @@ impl Log {
     }
 
     /// Like [`Log::open`], but does not restore a damaged log: the caller learns of the damage from `examine`.
-    pub(crate) fn open_on(disk: Disk, path: &Path, epochs_before: u64) -> Result<(Log, Found), OpenError> {
+    pub(crate) fn open_on(disk: Disk, path: &Path, epochs_before: u64) -> Result<(Log, FoundEnd), OpenError> {
         let io = |source| OpenError::Io { path: path.to_owned(), source };
         let storage = disk.open(path).map_err(io)?;
         let bytes = storage.len().map_err(io)?;
@@ -175,9 +175,8 @@ impl Log {
         };
         let cut_bytes = bytes.saturating_sub(found.bytes);
         let storage = Arc::new(storage);
-        // The rest of the file may hold the beginning of one line, directly followed by another complete line: another
-        // program shortened the file while a host appended to it. Then the file is damaged and not just cut off. (A
-        // line without its newline was never stored: its write was interrupted.)
+        // After the whole lines there may be half a line with a whole one joined to it: another program shortened the
+        // file while a host appended to it. Then the log is damaged. Half a line alone is only an interrupted write.
         let joined_end = tail::end_of_line_before(&storage, bytes, found.bytes).map_err(io)?;
         let joined = restore::last_whole(&storage, found.bytes, joined_end).map_err(io)?;
         let last_found = found.last.max(joined.unwrap_or_default());
@@ -198,12 +197,12 @@ impl Log {
             is_torn: false,
             line: Vec::new(),
         };
-        Ok((log, Found { last: last_found, cut_bytes: if is_damaged { 0 } else { cut_bytes } }))
+        Ok((log, FoundEnd { last: last_found, cut_bytes: if is_damaged { 0 } else { cut_bytes } }))
     }
 
     /// The current epoch and the sequence number of the last event. Right after opening, that event is of an earlier
     /// epoch, so no event has exactly this position.
-    pub fn head(&self) -> Position {
+    pub fn last(&self) -> Position {
         self.last
     }
 

@@ -116,13 +116,14 @@ impl Publisher {
             match self.unparsed.admit(event) {
                 Admission::Publish => {}
                 Admission::Omit => return,
-                Admission::PublishAfter(omitted) => self.publish_now(omitted.into()),
+                Admission::PublishAfter(omitted) => self.publish_or_queue(omitted.into()),
             }
         }
-        self.publish_now(publication);
+        self.publish_or_queue(publication);
     }
 
-    fn publish_now(&mut self, publication: Publication) {
+    /// Publishes an event, whether or not unparsed lines are being omitted; queues it if it cannot be stored.
+    fn publish_or_queue(&mut self, publication: Publication) {
         if self.storage_failure.is_none() {
             match self.store_and_publish(&publication) {
                 Ok(()) => return,
@@ -157,7 +158,7 @@ impl Publisher {
         self.text.clear();
         publication.write(&mut self.text);
         if publication.is_ephemeral() {
-            self.ring.push(&ephemeral_line(self.files.log.head(), &self.text), None);
+            self.ring.push(&ephemeral_line(self.files.log.last(), &self.text), None);
         } else {
             self.files.log.check_limit(self.is_closing)?;
             let start = self.files.log.whole_bytes();
@@ -177,7 +178,7 @@ impl Publisher {
         self.background.observe(event);
         if let Some(change) = snapshot_change(event) {
             let log = &self.files.log;
-            self.snapshot.observe(StoredEvent { seq: log.head().seq, span: Some(log.last_line_span()) }, change);
+            self.snapshot.observe(StoredEvent { seq: log.last().seq, span: Some(log.last_line_span()) }, change);
         }
         if let Event::BlockDelta { block, delta, .. } = event {
             match self.open_text.get_mut(&block.0) {

@@ -11,14 +11,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use watari_sdk::{AskedToolUses, SessionId};
 
-use crate::folders::{self, Trouble};
 use crate::key::Key;
 use crate::lock::{self, ConversationLocks, Lock, LockError};
 use crate::log::storage::Disk;
 use crate::log::{AppendError, Log, OpenError, ReadError};
 use crate::record::{self, Record, RecordError, State};
 use crate::snapshot::Snapshot;
-use find::Found;
+use find::FoundSession;
+use watari_sdk::files::folders::{self, Trouble};
 
 /// The folders of this user's sessions.
 #[derive(Debug, Clone)]
@@ -195,19 +195,21 @@ impl SessionFiles {
         let (Conversation::New(session_id) | Conversation::Resumed(session_id)) = conversation;
         // First of all, so that no other host searches for the same session at the same time.
         let conversation_lock = lock_conversation(&conversation_locks, dirs, session_id.as_str(), holder)?;
-        let found = match conversation {
+        let found_session = match conversation {
             Conversation::New(_) => None,
             Conversation::Resumed(id) => dirs.find(id)?,
         };
-        let (found, record_damage) = found.map_or((None, None), |Found { record, damage }| (Some(record), damage));
-        let key = found.as_ref().map_or_else(|| Key::from_random(random), |record| record.key.clone());
+        let (found_record, record_damage) =
+            found_session.map_or((None, None), |FoundSession { record, damage }| (Some(record), damage));
+        let key = found_record.as_ref().map_or_else(|| Key::from_random(random), |record| record.key.clone());
         let folder = dirs.session(&key);
-        let is_new = found.is_none();
+        let is_new = found_record.is_none();
         // A record that was rebuilt from the log does not have the directory.
-        let is_known_here = found.as_ref().is_some_and(|record| record.cwd == cwd || record.cwd.as_os_str().is_empty());
+        let is_known_here =
+            found_record.as_ref().is_some_and(|record| record.cwd == cwd || record.cwd.as_os_str().is_empty());
         make(&folder, "XDG_STATE_HOME")?;
         let lock = lock_session(&folder.join("lock"), holder).map_err(|error| in_use(session_id.as_str(), error))?;
-        let mut record = found.unwrap_or_else(|| Record {
+        let mut record = found_record.unwrap_or_else(|| Record {
             version: record::VERSION,
             key,
             session_id: None,
@@ -219,7 +221,7 @@ impl SessionFiles {
             lost_through: None,
         });
         let epochs_before = record.epochs.last().map_or(0, |end| end.epoch).max(record.epoch);
-        let (mut log, found) = Log::open_on(disk, &folder.join("events.jsonl"), epochs_before)?;
+        let (mut log, found_end) = Log::open_on(disk, &folder.join("events.jsonl"), epochs_before)?;
         let ((left_open, asked_tool_uses), damage) =
             restore::read_or_restore(&mut log, &mut record, &folder.join("record.json"))?;
         let damage = [record_damage, damage].into_iter().flatten().reduce(|one, other| format!("{one}; {other}"));
@@ -233,7 +235,7 @@ impl SessionFiles {
             left_open,
             asked_tool_uses,
             damage,
-            cut_bytes: found.cut_bytes,
+            cut_bytes: found_end.cut_bytes,
             folder,
             is_new,
             is_known_here,
@@ -254,13 +256,13 @@ impl SessionFiles {
     /// before, the next host still finds what is open.
     pub(crate) fn record_running(&mut self) -> Result<(), RecordError> {
         self.record.state = State::Running;
-        self.record.epoch = self.log.head().epoch;
+        self.record.epoch = self.log.last().epoch;
         self.record.write(&self.folder.join("record.json"))?;
         self.discard_on_drop = false;
         Ok(())
     }
 
-    /// Makes the drop remove the session, which never began, unless it existed before.
+    /// Notes that the session never began: the drop removes its folder, unless the session existed before this host.
     pub(crate) fn discard_if_new(&mut self) {
         self.discard_on_drop = self.is_new;
     }
@@ -316,9 +318,9 @@ impl SessionFiles {
         self.conversation_lock.as_mut()?.share()
     }
 
-    /// Records that the session has ended normally.
+    /// Records that the host has ended normally.
     pub(crate) fn record_ended(&mut self) -> Result<(), RecordError> {
-        self.record.epochs.push(self.log.head());
+        self.record.epochs.push(self.log.last());
         self.record.state = State::Ended;
         self.record.write(&self.folder.join("record.json"))
     }

@@ -41,7 +41,7 @@ impl Settings {
     }
 
     /// Records a mode that the CLI reports: it changes its mode by itself too, for example when a plan is approved. A
-    /// reported `bypassPermissions` is ignored: what a client requests passes a gate, what the CLI reports does not.
+    /// reported `bypassPermissions` is ignored: what a client requests is checked, what the CLI reports is not.
     fn report(&mut self, mode: &str) {
         match mode.parse() {
             Ok(PermissionMode::BypassPermissions) | Err(_) => {}

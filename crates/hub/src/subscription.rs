@@ -27,8 +27,8 @@ pub enum Since {
     After(Position),
     /// All events after a position, and then the open asks from before it: for a client that stores only its position.
     AfterWithAsks(Position),
-    /// All events after a position that this client has reached with an earlier subscription, which lagged behind. Lost
-    /// events after it are marked in the stream.
+    /// All events after a position that this client has reached with an earlier subscription, which lagged behind.
+    /// Where events after it are lost, the client receives `events_lost`.
     Lagged(Position),
     /// All events, because the client's position is of another session.
     OtherSession,
@@ -118,7 +118,7 @@ impl Subscription {
         let (storage, end) = (Arc::clone(log.storage()), log.whole_bytes());
         let replay = after.map(|after| Lines::behind(&storage, after, end));
         let (search, is_caught_up, taken, last) = (None, false, VecDeque::new(), None);
-        let attached_at = log.head();
+        let attached_at = log.last();
         Subscription {
             storage,
             end,

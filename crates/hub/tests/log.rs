@@ -34,7 +34,7 @@ fn every_line_has_its_position_and_every_opening_begins_an_epoch() {
     assert_eq!((found.last, found.cut_bytes), (Position::default(), 0));
     assert_eq!(append(&mut log, r#"{"type":"ready"}"#), r#"{"seq":"1:1","type":"ready"}"#);
     assert_eq!(append(&mut log, "{}"), r#"{"seq":"1:2"}"#);
-    assert_eq!(ephemeral_line(log.head(), r#"{"type":"grew"}"#), br#"{"after":"1:2","type":"grew"}"#);
+    assert_eq!(ephemeral_line(log.last(), r#"{"type":"grew"}"#), br#"{"after":"1:2","type":"grew"}"#);
     drop(log);
     let (mut log, found) = Log::open(&path, 1).unwrap();
     assert_eq!((found.last, found.cut_bytes), (Position { epoch: 1, seq: 2 }, 0));
@@ -112,9 +112,9 @@ fn writer() {
     let event = format!("{{\"text\":\"{}\"}}", "x".repeat(3000));
     loop {
         match log.append(&event) {
-            Ok(_) => println!("stored {}", log.head().seq),
+            Ok(_) => println!("stored {}", log.last().seq),
             Err(AppendError::Full { .. }) => {
-                println!("full {}", log.head().seq);
+                println!("full {}", log.last().seq);
                 // The parent makes space, and reports that.
                 std::io::stdin().read_line(&mut String::new()).unwrap();
             }

@@ -1,5 +1,5 @@
 //! Checks that no client makes the CLI run something without asking, unless the program that started the session
-//! allowed it (the *gate*).
+//! allowed it.
 //!
 //! There are two ways to run something without asking. One is a request that runs a tool or a program itself
 //! ([`RUNS`]). The other is the permission mode in which everything runs.
@@ -16,20 +16,20 @@ use crate::command::{Command, PermissionMode, Request};
 use crate::json::RawJson;
 use crate::refusal::Refusal;
 
-/// Refuses a command that would open the gate.
+/// Refuses a command that would make the CLI run something without asking.
 pub(crate) fn check(command: &Command) -> Result<(), Refusal> {
-    let opens = match command {
+    let bypasses = match command {
         Command::Request { request, .. } => return check_request(request),
-        Command::Answer { answer, .. } => answer_opens(answer),
+        Command::Answer { answer, .. } => answer_bypasses(answer),
         Command::Prompt(_) | Command::Interrupt { .. } | Command::Close | Command::Abort => false,
     };
-    if opens { Err(Refusal::BypassNotAllowed) } else { Ok(()) }
+    if bypasses { Err(Refusal::BypassNotAllowed) } else { Ok(()) }
 }
 
-/// Refuses a request that would open the gate.
+/// Refuses a request that would make the CLI run something without asking.
 pub(crate) fn check_request(request: &Request) -> Result<(), Refusal> {
     runs_unasked(request)?;
-    if request_opens(request) { Err(Refusal::BypassNotAllowed) } else { Ok(()) }
+    if request_bypasses(request) { Err(Refusal::BypassNotAllowed) } else { Ok(()) }
 }
 
 /// Requests that make the CLI run a tool or a program, each with the field that makes the CLI ask first, if there is
@@ -80,14 +80,14 @@ fn value_names_bypass(value: &Value, texts: &[&str]) -> bool {
         Value::Array(items) => items.iter().any(|item| value_names_bypass(item, texts)),
         Value::Object(members) => {
             let mut checked = members.iter().filter(|(name, _)| !texts.contains(&name.as_str()));
-            checked.any(|(name, value)| removes_gate(name, value) || value_names_bypass(value, texts))
+            checked.any(|(name, value)| permits_bypass(name, value) || value_names_bypass(value, texts))
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => false,
     }
 }
 
 /// Returns whether a member would undo the setting that makes the CLI itself refuse the mode.
-fn removes_gate(name: &str, value: &Value) -> bool {
+fn permits_bypass(name: &str, value: &Value) -> bool {
     name == DISABLE_BYPASS && value != "disable"
 }
 
@@ -131,7 +131,7 @@ const REQUEST_TEXTS: &[(&str, &[&str])] = &[
     ("stop_task", &["task_id"]),
 ];
 
-fn request_opens(request: &Request) -> bool {
+fn request_bypasses(request: &Request) -> bool {
     match request {
         Request::SetPermissionMode(mode) => *mode == PermissionMode::BypassPermissions,
         Request::Other { subtype, fields } => {
@@ -156,7 +156,7 @@ fn request_opens(request: &Request) -> bool {
     }
 }
 
-fn answer_opens(answer: &Answer) -> bool {
+fn answer_bypasses(answer: &Answer) -> bool {
     match answer {
         Answer::Allow { permissions, .. } => {
             permissions.as_ref().is_some_and(|rules| names_bypass_beside(rules, RULE_TEXTS))

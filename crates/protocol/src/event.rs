@@ -1,10 +1,12 @@
-//! Events: what happened in a session, independent of the dialect. Their names are in the past tense.
+//! Events: what happened in a session, independent of the dialect. Their names are in the past tense, except `Ready`,
+//! `BlockDelta` and `Unknown`.
 
 mod ask;
 mod block;
 mod notice;
 mod outcome;
 mod session;
+mod task;
 mod weight;
 
 pub use ask::{AskKind, AskResolution, AskSummary, AskTag, FormAsk, Grant, HookAsk, PermissionAsk, ToolCallAsk};
@@ -301,8 +303,9 @@ pub enum Event {
         /// The complete notice.
         detail: RawJson,
     },
-    /// A client sent a request to the CLI: to change a setting, a tool or a server, or to get information. While no CLI
-    /// runs, a host accepts changes of settings and tools, and applies them to the process that it starts next.
+    /// A client sent a request to the CLI: to change a setting, a tool or a server, or to get information. (An
+    /// interrupt has no such event, only its `request_answered`.) While no CLI runs, a host accepts changes of settings
+    /// and tools, and applies them to the process that it starts next.
     RequestSent {
         /// The request.
         request: RequestId,
@@ -312,7 +315,8 @@ pub enum Event {
         /// The client that sent the request; none if the session has only one.
         by: Option<String>,
     },
-    /// A request was answered: by the CLI, or by the host while no CLI runs.
+    /// A request or an interrupt was answered, or failed: the CLI refused it, did not answer in time, or exited. Watari
+    /// itself answers an interrupt when no turn runs, and a request while no CLI runs.
     RequestAnswered {
         /// The request.
         request: RequestId,

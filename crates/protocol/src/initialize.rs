@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::id::HookId;
 use crate::json::RawJson;
+use crate::wire::mcp::TOOL_NAME_PREFIX;
 
 /// The settings of the `initialize` request, the first line that the CLI receives.
 #[derive(Debug, Clone, Default)]
@@ -64,6 +65,9 @@ pub struct Tool {
 }
 
 impl Tool {
+    /// The maximum length of a name: the API allows 64 characters, and the CLI puts a prefix before the name.
+    pub const NAME_BYTES_MAX: usize = 64 - TOOL_NAME_PREFIX.len();
+
     /// Returns whether no tool of another server can have the same name for the model. The CLI joins the names of a
     /// server and its tool with `__`, so `x__add` of our server is also `add` of a server called `client__x`, and `_x`
     /// is also `x` of `client_`. (2.1.42 then calls the other server, and asks for permission for neither.)

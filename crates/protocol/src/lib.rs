@@ -43,7 +43,7 @@ pub use initialize::{
     AMBIGUOUS_TOOL_NAME, HOOK_EVENTS, Hook, Initialize, SystemPrompt, TOOL_SERVER, TOOL_SERVER_TAKEN, Tool,
 };
 pub use json::{RawJson, replace_lone_surrogates};
-pub use next_process::{BypassGate, NextProcessRequest};
+pub use next_process::{BypassPermission, NextProcessRequest};
 pub use refusal::Refusal;
 pub use session::{Config, Liveness, Machine, Output, Phase, ProcessEnd, STEPS, Stop, Trigger, prompt_entry_prefix};
 pub use wire::login::{Login, read_login};

@@ -9,11 +9,11 @@ use crate::wire::request_record::{self, Setting};
 
 /// Whether clients may make everything run without asking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BypassGate {
-    /// The program that started the session allows it.
-    Open,
+pub enum BypassPermission {
+    /// The program that started the session allowed it.
+    Granted,
     /// It is not allowed.
-    Closed,
+    NotGranted,
 }
 
 /// A request that passed the same checks as with a running CLI, and can be accepted while the CLI is down.
@@ -27,8 +27,8 @@ pub struct NextProcessRequest {
 
 impl NextProcessRequest {
     /// Checks a request. Returns none for a request that only a running CLI can carry out.
-    pub fn of(request: &Request, gate: BypassGate) -> Result<Option<NextProcessRequest>, Refusal> {
-        if gate == BypassGate::Closed {
+    pub fn of(request: &Request, bypass: BypassPermission) -> Result<Option<NextProcessRequest>, Refusal> {
+        if bypass == BypassPermission::NotGranted {
             bypass::check_request(request)?;
         }
         let body = request_record::on_record(request);

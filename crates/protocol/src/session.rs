@@ -3,7 +3,7 @@
 //!
 //! It does no I/O and reads no clock. After every `handle_*` call, the caller drains [`Machine::poll_output`]. Events
 //! and lines are in one queue, because their order matters: a line is written only when the events before it are
-//! stored.
+//! stored. (Lines that stop something are the exception: [`Output::WriteNow`].)
 
 mod asks;
 mod closing;
@@ -33,7 +33,7 @@ use crate::command::{Accepted, Command};
 use crate::event::{AskResolution, DropReason, Event, Exit, ExitReason, RequestFailure, RequestReply};
 use crate::id::{Counter, PromptId, RequestId, SessionId};
 use crate::refusal::Refusal;
-use crate::wire::control::Gate;
+use crate::wire::control::DefaultAnswer;
 use crate::wire::system::CliState;
 use crate::wire::{self, Overlong, answers, outgoing};
 use asks::Asks;
@@ -72,13 +72,14 @@ const REQUEST_ANSWERED_WITHIN: Duration = Duration::from_secs(60);
 /// How much of an unparsed line is reported.
 const UNPARSED_LINE_CHARACTERS_MAX: usize = 200;
 
-/// The state of one session with one process of the CLI.
+/// The state of one process of the CLI.
 #[derive(Debug)]
 pub struct Machine {
     config: Config,
     /// The time of the last input.
     now: Instant,
     phase: Phase,
+    /// The CLI's id of the conversation, once the CLI has reported it.
     session: Option<SessionId>,
     start_deadline: Option<Instant>,
     /// The state that the CLI last reported. Once it has reported one, its reports decide when the session is idle.
@@ -92,13 +93,14 @@ pub struct Machine {
     results_name_prompts: bool,
     /// True after the CLI has reported that the prompt is in its queue, until it reports that it started it.
     prompt_queued_in_cli: bool,
-    /// True while the CLI runs a turn that no prompt started.
-    own_turn_running: bool,
     /// True after the CLI went from `idle` to `running` without a prompt, until the `init` frame of that turn arrives.
-    own_turn_reported: bool,
-    /// True from the `init` frame of a turn until its result.
-    turn_announced: bool,
-    /// True when an interrupt of the running turn was sent.
+    cli_turn_expected: bool,
+    /// True while the CLI runs a turn that no prompt started: from its `init` frame, or the report that causes it,
+    /// until its result.
+    cli_turn_running: bool,
+    /// True from the `init` frame of any turn until its result.
+    init_received: bool,
+    /// True from an interrupt until the turn that it is for has ended.
     interrupt_sent: bool,
     /// True when another MCP server has the name of the server of our tools.
     tool_server_is_taken: bool,
@@ -128,7 +130,7 @@ enum RequestKind {
         cancelled: Vec<PromptId>,
     },
     /// An interrupt that no client sent: of the closing ladder, or a repeated one.
-    OwnInterrupt,
+    WatariInterrupt,
     /// Removes this prompt from the CLI's queue.
     CancelPrompt(PromptId),
     /// A probe of the watchdog: no client waits for its answer.
@@ -149,9 +151,9 @@ impl Machine {
             cli_reports_prompts: false,
             results_name_prompts: false,
             prompt_queued_in_cli: false,
-            own_turn_running: false,
-            own_turn_reported: false,
-            turn_announced: false,
+            cli_turn_expected: false,
+            cli_turn_running: false,
+            init_received: false,
             interrupt_sent: false,
             tool_server_is_taken: false,
             start_errors: Vec::new(),
@@ -199,8 +201,8 @@ impl Machine {
         }
         let beginning = String::from_utf8_lossy(beginning).into_owned();
         match wire::overlong(&beginning) {
-            Overlong::Ask { request_id, gate } => {
-                self.write(answers::safe(&request_id, &gate, "The request was too long to be read"));
+            Overlong::Ask { request_id, default_answer } => {
+                self.write(answers::by_default(&request_id, &default_answer, "The request was too long to be read"));
             }
             Overlong::Reply { request_id } => {
                 self.resolve_request(&request_id, Err(RequestFailure::TooLong));
@@ -227,12 +229,14 @@ impl Machine {
         self.now = now;
         while let Some(ask) = self.asks.take_expired(now) {
             self.emit(ask.resolved_event(AskResolution::Expired));
-            let gate = Gate::of(&ask.kind);
-            let reason = match gate {
-                Gate::Permission => self.config.timeout_message.as_str(),
-                Gate::Hook { .. } | Gate::Form | Gate::ToolCall { .. } => "No client answered in time",
+            let default_answer = DefaultAnswer::of(&ask.kind);
+            let reason = match default_answer {
+                DefaultAnswer::Permission => self.config.timeout_message.as_str(),
+                DefaultAnswer::Hook { .. } | DefaultAnswer::Form | DefaultAnswer::ToolCall { .. } => {
+                    "No client answered in time"
+                }
             };
-            self.write(answers::safe(&ask.cli_request_id, &gate, reason));
+            self.write(answers::by_default(&ask.cli_request_id, &default_answer, reason));
         }
         self.time_out_requests(now);
         self.check_liveness(now);
@@ -240,7 +244,7 @@ impl Machine {
             self.step(Trigger::CloseBegan);
             self.exit_reason = ExitReason::StartTimedOut;
             self.stop(Stop::Abort);
-            self.closing = Some(Closing::at_step(ClosingStep::Killed, now));
+            self.closing = Some(Closing::at_step(ClosingStep::AbortedOrKilled, now));
         }
         if self.closing.as_ref().and_then(|closing| closing.deadline).is_some_and(|deadline| deadline <= now) {
             self.escalate(now);
@@ -262,7 +266,7 @@ impl Machine {
                     self.emit(Event::RequestAnswered { request, reply });
                 }
                 RequestKind::Initialize
-                | RequestKind::OwnInterrupt
+                | RequestKind::WatariInterrupt
                 | RequestKind::CancelPrompt(_)
                 | RequestKind::Probe => {}
             }
@@ -287,7 +291,7 @@ impl Machine {
         [start, closing, requests, self.asks.next_deadline(), self.liveness_deadline()].into_iter().flatten().min()
     }
 
-    /// Returns the session's phase.
+    /// Returns the phase of the process.
     pub fn phase(&self) -> Phase {
         self.phase
     }
@@ -338,7 +342,7 @@ impl Machine {
                 now.checked_add(REQUEST_ANSWERED_WITHIN)
             }
             // The start and the closing ladder have their own time limits.
-            RequestKind::Initialize | RequestKind::OwnInterrupt => None,
+            RequestKind::Initialize | RequestKind::WatariInterrupt => None,
         };
         self.requests.insert(id, (kind, limit));
         id

@@ -1,7 +1,11 @@
-//! The CLI's wire format: its keys occur in this folder and nowhere else.
+//! The CLI's wire format: the names of its frames and requests, and their keys, are spelled in this folder.
+//!
+//! Other code may spell three kinds of names: those of content blocks, whose format is that of the Messages API; in
+//! `bypass.rs`, those of the requests that it checks; and in `event/`, the members of the CLI's `detail` that a method
+//! of an event returns. (The test `tidy` checks the names of frames.)
 //!
 //! Reading is tolerant. A frequent type of frame is recognized by the beginning of its line and read directly. Any
-//! other line is first read as a flat [`Frame`], which shows its type. A frame that cannot be read is `Unknown` and
+//! other line is first read as a flat [`FrameHead`], which shows its type. A frame that cannot be read is `Unknown` and
 //! passed on unchanged. Writing is exact.
 
 pub(crate) mod answers;
@@ -28,7 +32,7 @@ use serde_json::value::RawValue;
 
 use crate::event::NoticeKind;
 use crate::json::keep_last_of_duplicate_keys;
-use control::{AskRequest, Gate, Response};
+use control::{ControlRequest, DefaultAnswer, Response};
 use message::{AssistantFrame, PromptUpdate, ToolProgressFrame, UserFrame};
 use repair::LoneSurrogate;
 use result::ResultFrame;
@@ -53,8 +57,8 @@ pub(crate) enum Incoming<'a> {
         path: Text<'a>,
         entries: &'a RawValue,
     },
-    /// The CLI asks something and waits for the answer.
-    Ask(AskRequest<'a>),
+    /// A request of the CLI, which waits for the answer; most are asks.
+    Request(ControlRequest<'a>),
     /// The CLI withdraws one of its requests.
     Cancel {
         request_id: Text<'a>,
@@ -124,7 +128,7 @@ fn first_type(line: &str) -> Option<&str> {
 }
 
 fn read_by_frame(line: &str) -> Option<Incoming<'_>> {
-    let frame = serde_json::from_str::<Frame<'_>>(line).ok().or_else(|| Frame::leniently(line))?;
+    let frame = serde_json::from_str::<FrameHead<'_>>(line).ok().or_else(|| FrameHead::leniently(line))?;
     match frame.kind.as_deref()? {
         "stream_event" => stream::read(line).map(Incoming::Stream),
         "assistant" => message::read_assistant(line).map(Incoming::Assistant),
@@ -132,7 +136,7 @@ fn read_by_frame(line: &str) -> Option<Incoming<'_>> {
         "result" => result::read(line).map(|frame| Incoming::Result(Box::new(frame))),
         "system" => system::read(&frame, line).map(Incoming::System),
         "tool_progress" => message::read_tool_progress(line).map(Incoming::ToolProgress),
-        "control_request" => control::read_request(&frame, line).map(Incoming::Ask),
+        "control_request" => control::read_request(&frame, line).map(Incoming::Request),
         "control_response" => control::read_response(&frame).map(Incoming::Response),
         "control_cancel_request" => frame.request_id.map(|request_id| Incoming::Cancel { request_id }),
         "command_lifecycle" => message::read_lifecycle(line),
@@ -152,7 +156,7 @@ fn read_by_frame(line: &str) -> Option<Incoming<'_>> {
 #[derive(Debug, PartialEq)]
 pub(crate) enum Overlong {
     /// An ask: the CLI waits for an answer.
-    Ask { request_id: String, gate: Gate },
+    Ask { request_id: String, default_answer: DefaultAnswer },
     /// The answer to one of our requests.
     Reply { request_id: String },
     /// Any other line.
@@ -166,12 +170,12 @@ pub(crate) fn overlong(beginning: &str) -> Overlong {
     };
     match (member("type").as_deref(), member("request_id")) {
         (Some("control_request"), Some(request_id)) => {
-            let gate = match member("subtype").as_deref() {
-                Some("hook_callback") => Gate::Hook { event: member("hook_event_name").unwrap_or_default() },
-                Some("elicitation") => Gate::Form,
-                Some(_) | None => Gate::Permission,
+            let default_answer = match member("subtype").as_deref() {
+                Some("hook_callback") => DefaultAnswer::Hook { event: member("hook_event_name").unwrap_or_default() },
+                Some("elicitation") => DefaultAnswer::Form,
+                Some(_) | None => DefaultAnswer::Permission,
             };
-            Overlong::Ask { request_id, gate }
+            Overlong::Ask { request_id, default_answer }
         }
         (Some("control_response"), Some(request_id)) => Overlong::Reply { request_id },
         _ => Overlong::Other,
@@ -185,7 +189,7 @@ fn unknown(line: &str) -> Option<Incoming<'_>> {
 
 /// The members that several types of frames have in common. Structured members stay raw until they are needed.
 #[derive(Debug, serde::Deserialize)]
-pub(crate) struct Frame<'a> {
+pub(crate) struct FrameHead<'a> {
     #[serde(borrow, default, rename = "type")]
     kind: Option<Text<'a>>,
     #[serde(borrow, default)]
@@ -198,12 +202,12 @@ pub(crate) struct Frame<'a> {
     response: Option<&'a RawValue>,
 }
 
-impl<'a> Frame<'a> {
+impl<'a> FrameHead<'a> {
     /// Reads a frame in which a member has the wrong type. That member counts as absent, so that the rest of the frame
     /// is not lost.
-    fn leniently(line: &'a str) -> Option<Frame<'a>> {
+    fn leniently(line: &'a str) -> Option<FrameHead<'a>> {
         #[derive(serde::Deserialize)]
-        struct Members<'a> {
+        struct RawMembers<'a> {
             #[serde(borrow, default, rename = "type")]
             kind: Option<&'a RawValue>,
             #[serde(borrow, default)]
@@ -218,8 +222,8 @@ impl<'a> Frame<'a> {
         fn read<'a, T: Deserialize<'a>>(member: Option<&'a RawValue>) -> Option<T> {
             member.and_then(|raw| serde_json::from_str(raw.get()).ok())
         }
-        let members: Members<'a> = serde_json::from_str(line).ok()?;
-        Some(Frame {
+        let members: RawMembers<'a> = serde_json::from_str(line).ok()?;
+        Some(FrameHead {
             kind: read(members.kind),
             subtype: read(members.subtype),
             request_id: read(members.request_id),

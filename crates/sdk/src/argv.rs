@@ -16,7 +16,7 @@ use std::path::PathBuf;
 
 use watari_protocol::{AMBIGUOUS_TOOL_NAME, HOOK_EVENTS, Initialize, RawJson, TOOL_SERVER};
 
-pub use check::bypass_gate;
+pub use check::bypass_permission;
 pub(crate) use check::{allows_bypass, check};
 pub(crate) use documents::Documents;
 pub use documents::{BadServers, read_mcp_servers, read_mcp_servers_file};

@@ -104,7 +104,7 @@
 //! A program needs [`query`] or [`Client`]. The following are for hosts such as `watari socket`, which must store an
 //! event before the lines that it causes are written to the CLI, and for Watari's own tools: [`open`], [`Opening`],
 //! [`Orders`], [`Receipt`], [`Sink`], [`Lines`], [`RawProcess`], [`files`], [`threads`], [`unblock_signals`],
-//! [`is_signal_ignored`], [`bypass_gate`], [`NextProcessRequest`], [`Setting`], [`AskedToolUses`],
+//! [`is_signal_ignored`], [`bypass_permission`], [`NextProcessRequest`], [`Setting`], [`AskedToolUses`],
 //! [`session_id_as_stored`], [`replace_lone_surrogates`] and [`why_session_is_unusable`].
 
 mod argv;
@@ -132,7 +132,7 @@ mod transcript;
 mod version;
 mod without_git;
 
-pub use argv::{BadOption, BadServers, CONFIG_VARIABLE, bypass_gate, read_mcp_servers, read_mcp_servers_file};
+pub use argv::{BadOption, BadServers, CONFIG_VARIABLE, bypass_permission, read_mcp_servers, read_mcp_servers_file};
 pub use client::{Client, CommandError, ConnectError, MINIMUM_CLI_VERSION, RequestError};
 pub use conversations::{conversations_folder, session_id_as_stored};
 pub use find::FindError;
@@ -154,8 +154,8 @@ pub use supervisor::Supervisor;
 pub use version::CliVersion;
 pub use watari_protocol::{
     AMBIGUOUS_TOOL_NAME, Accepted, Answer, AskId, AskKind, AskResolution, AskSummary, AskTag, AskedToolUses, Author,
-    BadId, Block, BlockId, BlockKind, BlockSource, BypassGate, CliInfo, Command, Delta, DropReason, EntryId, Event,
-    Exit, ExitReason, Failure, FormAsk, Grant, Hook, HookAsk, HookId, HookOutput, HookUpdate, InterruptReceipt,
+    BadId, Block, BlockId, BlockKind, BlockSource, BypassPermission, CliInfo, Command, Delta, DropReason, EntryId,
+    Event, Exit, ExitReason, Failure, FormAsk, Grant, Hook, HookAsk, HookId, HookOutput, HookUpdate, InterruptReceipt,
     Liveness, Login, MessageId, NextProcessRequest, NoticeKind, PROMPT_BLOCKS, PermissionAsk, PermissionMode, Phase,
     Prompt, PromptContent, PromptId, RawJson, Refusal, Request, RequestFailure, RequestId, RequestReply, SessionId,
     SessionInfo, Setting, SystemPrompt, TOOL_SERVER, TOOL_SERVER_TAKEN, TaskUpdate, Tool, ToolCallAsk, ToolUseId,

@@ -95,7 +95,7 @@ async fn a_message_that_the_cli_loses_is_reported_and_the_next_message_runs() {
     let mut talk = Talk::begin(&room);
     talk.say(&[start(), user_message()].concat()).await;
     insta::assert_snapshot!(talk.received::<3>().await, @r#"
-    {"fatal":false,"message":"the CLI lost a message: it gave no result; send it again","type":"error"}
+    {"fatal":false,"message":"the CLI gave no result for a message; it may have run: check before you send it again","type":"error"}
     {"reason":"lost","type":"message_dropped"}
     turn_result success
     "#);

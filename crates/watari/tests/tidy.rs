@@ -56,6 +56,36 @@ fn files_stay_under_400_lines_tests_apart() {
     }
 }
 
+/// The names of the CLI's frames, of its system frames and of its requests.
+fn names_of_frames() -> BTreeSet<String> {
+    let wire = root().join("crates/protocol/src/wire");
+    let files = [wire.with_extension("rs"), wire.join("system.rs"), wire.join("control.rs")];
+    let text: String = files.iter().map(|file| fs::read_to_string(file).unwrap()).collect();
+    let arms = text.lines().filter_map(|line| line.trim().strip_prefix('"')?.split_once("\" =>"));
+    arms.map(|(name, _)| name.to_owned()).filter(|name| name.contains('_')).collect()
+}
+
+#[test]
+fn the_names_of_the_clis_frames_are_spelled_in_one_folder() {
+    let names = names_of_frames();
+    assert!(names.len() > 20 && names.contains("can_use_tool"), "{names:?}");
+    for (path, text) in rust_files() {
+        let place = path.strip_prefix(root()).unwrap().to_str().unwrap().to_owned();
+        let is_product =
+            ["protocol", "sdk", "hub", "watari"].iter().any(|of| place.starts_with(&format!("crates/{of}/src/")));
+        let is_exempt = place.starts_with("crates/protocol/src/wire")
+            || place.contains("/tests")
+            || place.ends_with("every_shape.rs");
+        if !is_product || is_exempt {
+            continue;
+        }
+        let code = text.split("\n#[cfg(test)]").next().unwrap();
+        // An event of ours has the same name as a frame.
+        let spelled = names.iter().filter(|name| *name != "permission_denied" && code.contains(&format!("\"{name}\"")));
+        assert_eq!(spelled.collect::<Vec<_>>(), Vec::<&String>::new(), "{place}");
+    }
+}
+
 #[test]
 fn crates_depend_in_one_direction() {
     let may = [

@@ -60,8 +60,7 @@ impl CommandsBeforeReady {
         self.waiting.push_back(submitted);
     }
 
-    /// Refuses the prompt that would run first, as an interrupt stops the running one, and with `all` the later ones
-    /// too.
+    /// Carries out an interrupt: refuses the prompt that would run first, or with `all` (`cancel_queued`) every prompt.
     fn interrupt(&mut self, all: bool, dedup: &mut CommandDedup) {
         while let Some(prompt) = self.next_prompt() {
             complete(dedup, prompt, &Err(INTERRUPTED.to_owned()));

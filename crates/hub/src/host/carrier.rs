@@ -2,7 +2,7 @@
 
 use tokio::sync::oneshot;
 use tokio::task::{JoinError, JoinSet};
-use watari_sdk::{Command, OrderError, Orders, Request, Tool};
+use watari_sdk::{Accepted, Command, OrderError, Orders, Request, Tool};
 
 use super::Given;
 use super::before_ready::CommandsBeforeReady;
@@ -28,7 +28,7 @@ pub(super) fn register(dedup: &mut CommandDedup, submitted: Given) -> Option<Giv
 
 /// Submits commands to the CLI's session, and returns their outcomes.
 pub(super) struct Carrier<'a> {
-    /// None once the session is to end immediately.
+    /// Dropped to abort the session: a session that can get no more commands ends itself.
     pub(super) orders: Option<Orders>,
     pub(super) dedup: &'a mut CommandDedup,
     pub(super) answers: &'a mut JoinSet<CompletedCommand>,
@@ -55,7 +55,8 @@ impl Carrier<'_> {
         None
     }
 
-    /// Submits a registered command.
+    /// Submits a registered command. If the command queue is full, the command is refused; one that ends the session is
+    /// not, and the session is aborted.
     pub(super) fn submit(&mut self, submitted: Given) {
         let Given { sender: CommandOrigin { name, idempotency_key }, mut command, answer } = submitted;
         if let Command::Answer { by, .. } | Command::Request { by, .. } = &mut command {
@@ -64,6 +65,7 @@ impl Carrier<'_> {
         if let Command::Request { request: Request::SetTools(tools), .. } = &command {
             self.tools.clone_from(tools);
         }
+        let ends_session = matches!(command, Command::Close | Command::Abort);
         let receipt = self.orders.as_ref().ok_or(OrderError::Ended).and_then(|orders| orders.submit(command));
         match receipt {
             Ok(receipt) => {
@@ -71,6 +73,10 @@ impl Carrier<'_> {
                     let outcome = receipt.accepted().await.map_err(|error| error.to_string());
                     (idempotency_key, answer, outcome)
                 });
+            }
+            Err(OrderError::Busy) if ends_session => {
+                self.orders = None;
+                self.dedup.complete(idempotency_key.as_ref(), answer, &Ok(Accepted::Done));
             }
             Err(error) => {
                 self.dedup.complete(idempotency_key.as_ref(), answer, &Err(error.to_string()));
@@ -102,5 +108,51 @@ impl Carrier<'_> {
         if let Ok((idempotency_key, answer, outcome)) = answered {
             self.dedup.complete(idempotency_key.as_ref(), answer, &outcome);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+    use std::task::{Context, Poll};
+    use std::time::Duration;
+
+    use watari_sdk::{Event, Options, Sink, open};
+
+    use super::*;
+
+    struct Ignored;
+
+    impl Sink for Ignored {
+        fn emit(&mut self, _event: Event) {}
+
+        fn poll_room(&mut self, _context: &mut Context<'_>) -> Poll<()> {
+            Poll::Ready(())
+        }
+
+        fn begin_closing(&mut self) {}
+    }
+
+    #[tokio::test]
+    async fn a_command_that_ends_the_session_ends_it_even_if_the_command_queue_is_full() {
+        let folder = tempfile::tempdir().unwrap();
+        let claude = folder.path().join("claude");
+        fs::write(&claude, "#!/bin/sh\nexec sleep 600\n").unwrap();
+        fs::set_permissions(&claude, fs::Permissions::from_mode(0o755)).unwrap();
+        let cwd = Some(folder.path().to_owned());
+        let (opening, running) =
+            open(Options { claude: Some(claude), cwd, ..Options::default() }, Ignored).await.unwrap();
+        let orders = opening.orders();
+        drop(opening);
+        // The session does not run yet, so it receives none of these.
+        while orders.submit(Command::Interrupt { cancel_queued: false }).is_ok() {}
+        let (mut dedup, mut answers, mut tools) = (CommandDedup::default(), JoinSet::new(), Vec::new());
+        let mut carrier = Carrier { orders: Some(orders), dedup: &mut dedup, answers: &mut answers, tools: &mut tools };
+        let (answer, answered) = oneshot::channel();
+        let sender = CommandOrigin { name: "a client".to_owned(), idempotency_key: None };
+        carrier.end(Some(Given { sender, command: Command::Close, answer }));
+        tokio::time::timeout(Duration::from_secs(20), running).await.unwrap();
+        assert_eq!(answered.await.unwrap(), Ok(Accepted::Done));
     }
 }

@@ -3,7 +3,9 @@
 
 use std::future::poll_fn;
 
-use watari_sdk::{Accepted, Command, Event, NextProcessRequest, Request, RequestId, RequestReply, Sink, bypass_gate};
+use watari_sdk::{
+    Accepted, Command, Event, NextProcessRequest, Request, RequestId, RequestReply, Sink, bypass_permission,
+};
 
 use super::carrier::register;
 use super::stopping::{CLOSED, stop_requested};
@@ -60,12 +62,13 @@ impl Host {
     /// then its reply.
     fn take_request(&mut self, request: &Request, by: String) -> CommandOutcome {
         let checked =
-            NextProcessRequest::of(request, bypass_gate(&self.options)).map_err(|refused| refused.to_string())?;
+            NextProcessRequest::of(request, bypass_permission(&self.options)).map_err(|refused| refused.to_string())?;
         let Some(NextProcessRequest { body, reply }) = checked else {
             return Err("cannot send a request while Claude Code is not running: send a prompt first".to_owned());
         };
-        // The number of this event: ids of earlier processes are not higher, and those of the next process are.
-        let id = RequestId(self.publisher.files.log.head().seq + 1);
+        // The id is this event's sequence number: no earlier process has used a higher one, and the next process starts
+        // above it.
+        let id = RequestId(self.publisher.files.log.last().seq + 1);
         let sent = Event::RequestSent { request: id, body, by: Some(by) };
         self.publisher.publish_if_stored(sent).map_err(|refused| refused.to_string())?;
         if let Request::SetTools(tools) = request {

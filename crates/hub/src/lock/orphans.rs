@@ -32,8 +32,9 @@ pub struct Swept {
 /// nothing while another process sweeps.
 pub fn remove_orphans(locks: &Path) -> Swept {
     let mut swept = Swept::default();
-    let gate = open_folder(locks).ok().filter(|locks| flock(locks, FlockOperation::NonBlockingLockExclusive).is_ok());
-    let (Some(_gate), Ok(entries)) = (gate, fs::read_dir(locks)) else { return swept };
+    let sweep_lock =
+        open_folder(locks).ok().filter(|locks| flock(locks, FlockOperation::NonBlockingLockExclusive).is_ok());
+    let (Some(_sweep_lock), Ok(entries)) = (sweep_lock, fs::read_dir(locks)) else { return swept };
     for entry in entries.flatten().take(NAMES_MAX) {
         let is_ours = entry.file_name().to_str().is_some_and(is_name_of_a_lock);
         // The type of the entry itself, not of a link's target.

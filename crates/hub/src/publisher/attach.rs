@@ -51,7 +51,7 @@ impl Publisher {
     /// Attaches a client: past events and live ones, without a gap. The cost does not depend on the size of the log, of
     /// its events or of open blocks: the subscription reads and writes all that later.
     fn attach(&self, since: Since) -> Attachment {
-        let last = self.files.log.head();
+        let last = self.files.log.last();
         let (after, is_gap) = match since {
             Since::OtherSession => (Some(0), true),
             Since::Now => (None, false),

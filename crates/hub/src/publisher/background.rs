@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use tokio::sync::watch;
-use watari_sdk::{Event, RawJson, TaskUpdate};
+use watari_sdk::{Event, TaskUpdate};
 
-/// How many tasks are tracked. Further tasks are not: the session counts as busy until the tracked ones have ended,
+/// How many tasks are tracked. Further tasks are not: once the tracked ones have ended, the session counts as idle,
 /// even if others still run.
 const TASKS_MAX: usize = 1024;
 
@@ -30,18 +30,14 @@ impl Background {
     }
 
     pub(super) fn observe(&mut self, event: &Event) {
-        if let Event::TasksListed { tasks } = event {
+        if let Some(has_tasks) = event.has_background_tasks() {
             self.lists = true;
-            self.set(has_entries(tasks));
-        } else if let (Event::TaskChanged { task, update, detail }, false) = (event, self.lists) {
-            match update {
-                TaskUpdate::Started if self.tasks.len() < TASKS_MAX && !is_in_foreground(detail) => {
-                    self.tasks.insert(task.clone());
-                }
-                TaskUpdate::Ended => {
-                    self.tasks.remove(task);
-                }
-                TaskUpdate::Started | TaskUpdate::Progressed | TaskUpdate::Updated => {}
+            self.set(has_tasks);
+        } else if let (Event::TaskChanged { task, update, .. }, false) = (event, self.lists) {
+            if *update == TaskUpdate::Ended {
+                self.tasks.remove(task);
+            } else if self.tasks.len() < TASKS_MAX {
+                self.tasks.extend(event.started_in_background().map(str::to_owned));
             }
             self.set(!self.tasks.is_empty());
         } else if let Event::CliExited { .. } = event {
@@ -56,23 +52,9 @@ impl Background {
     }
 }
 
-/// Whether a list of tasks has entries. A list that cannot be parsed may have some.
-fn has_entries(tasks: &RawJson) -> bool {
-    tasks.parse::<Vec<&serde_json::value::RawValue>>().map_or(true, |tasks| !tasks.is_empty())
-}
-
-/// Whether the turn waits for the task, such as a command that takes some seconds.
-fn is_in_foreground(detail: &RawJson) -> bool {
-    #[derive(serde::Deserialize)]
-    struct Detail {
-        is_backgrounded: Option<bool>,
-    }
-    detail.parse::<Detail>().is_ok_and(|detail| detail.is_backgrounded == Some(false))
-}
-
 #[cfg(test)]
 mod tests {
-    use watari_sdk::Exit;
+    use watari_sdk::{Exit, RawJson};
 
     use super::*;
 

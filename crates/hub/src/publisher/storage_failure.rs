@@ -22,7 +22,7 @@ const UNSTORED_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 impl Publisher {
     /// Queues an event until it can be stored. The host's own events always fit: they are few, and one of them says why
-    /// the session ends.
+    /// the host ends.
     pub(super) fn queue_unstored(&mut self, publication: Publication) {
         let is_full = self.is_closing && self.unstored_bytes >= UNSTORED_BYTES_MAX;
         if is_full && matches!(publication, Publication::Event(_)) {
@@ -93,12 +93,12 @@ impl Publisher {
         let outcome = describe_loss(lost);
         let message = format!("the log {path} {damage} while the host was running, and was restored: {outcome}");
         tracing::error!("{message}");
-        self.publish_now(HostEvent::LogRestored { message }.into());
+        self.publish_or_queue(HostEvent::LogRestored { message }.into());
         Ok(())
     }
 
     /// Stores the waiting events now, or fails. The host calls this when it has closed what its predecessor left open,
-    /// and when the session ends. After a failure the waiting events are lost; of them, clients receive only the one
+    /// and when the host ends. After a failure the waiting events are lost; of them, clients receive only the one
     /// that says why the host stops.
     pub(crate) fn flush(&mut self) -> Result<(), AppendError> {
         // The rest is small, and may exceed the log's limit. (`process_starting` resets this.)
@@ -112,7 +112,7 @@ impl Publisher {
                 if let Publication::Host(HostEvent::HostStopping { .. }) = publication {
                     self.text.clear();
                     publication.write(&mut self.text);
-                    self.ring.push(&ephemeral_line(self.files.log.head(), &self.text), None);
+                    self.ring.push(&ephemeral_line(self.files.log.last(), &self.text), None);
                 }
             }
         })

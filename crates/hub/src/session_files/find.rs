@@ -16,7 +16,7 @@ use crate::record::{self, Record, RecordError, State};
 const BEGINNING_BYTES: usize = 1024 * 1024;
 
 /// A session that was found.
-pub(super) struct Found {
+pub(super) struct FoundSession {
     pub(super) record: Record,
     /// What is wrong with its record, if it had to be rebuilt.
     pub(super) damage: Option<String>,
@@ -24,10 +24,10 @@ pub(super) struct Found {
 
 impl SessionDirs {
     /// Returns the newest session that holds a conversation.
-    pub(super) fn find(&self, conversation: &SessionId) -> Result<Option<Found>, OpenSessionError> {
+    pub(super) fn find(&self, conversation: &SessionId) -> Result<Option<FoundSession>, OpenSessionError> {
         let path = self.state.join("sessions");
         let list = |source| OpenSessionError::List { path: path.clone(), source };
-        let mut newest: Option<Found> = None;
+        let mut newest: Option<FoundSession> = None;
         for entry in fs::read_dir(&path).map_err(list)? {
             let folder = entry.map_err(list)?.path();
             // A folder with another name is not a session.
@@ -35,13 +35,13 @@ impl SessionDirs {
             let found = match Record::read(&folder.join("record.json")) {
                 Ok(record) if record.key == key => {
                     let is_it = record.session_id.as_deref() == Some(conversation.as_str());
-                    is_it.then_some(Found { record, damage: None })
+                    is_it.then_some(FoundSession { record, damage: None })
                 }
                 Ok(_) => recover(&folder, key, conversation, "it names another session"),
                 Err(error @ RecordError::Newer { .. }) if names(&folder, conversation) => return Err(error.into()),
                 Err(error) => recover(&folder, key, conversation, &error.to_string()),
             };
-            let started = |found: &Found| found.record.started_ms;
+            let started = |found: &FoundSession| found.record.started_ms;
             if let Some(found) = found
                 && newest.as_ref().is_none_or(|newest| started(newest) <= started(&found))
             {
@@ -53,8 +53,8 @@ impl SessionDirs {
 }
 
 /// Rebuilds a record from the log; the rest of it is filled in when the log is read.
-fn recover(folder: &Path, key: Key, conversation: &SessionId, why: &str) -> Option<Found> {
-    names(folder, conversation).then(|| Found {
+fn recover(folder: &Path, key: Key, conversation: &SessionId, why: &str) -> Option<FoundSession> {
+    names(folder, conversation).then(|| FoundSession {
         record: Record {
             version: record::VERSION,
             key,

@@ -56,7 +56,7 @@ pub(super) fn read_or_restore(
     path: &Path,
 ) -> Result<((Snapshot, AskedToolUses), Option<String>), OpenSessionError> {
     let noted = record.epochs.last().map_or(0, |end| end.seq).max(record.lost_through.unwrap_or(0));
-    let is_short = log.head().seq < noted;
+    let is_short = log.last().seq < noted;
     log.continue_after(noted);
     let mut ends = record.epochs.clone();
     let (left_open, damage) = match read_asked(log).and_then(|asked| Ok((read_left_open(log, &mut ends)?, asked))) {

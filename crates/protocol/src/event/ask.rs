@@ -206,7 +206,8 @@ pub enum AskResolution {
     Expired,
     /// The CLI withdrew the ask.
     Withdrawn,
-    /// The session closed or the CLI exited before an answer. What was asked does not run.
+    /// The session was closed, or the CLI exited, before an answer. (At a close, this comes before the exit.) What was
+    /// asked does not run.
     CliExited,
 }
 

@@ -24,7 +24,8 @@ pub enum TurnCause {
 pub enum DropReason {
     /// It was interrupted or cancelled before it ran.
     Cancelled,
-    /// The session was closed, or the CLI exited, while the prompt was waiting or running.
+    /// The session was closed, or the CLI exited, while the prompt was waiting or running. (At a close, this comes
+    /// before the exit.)
     CliExited,
     /// The CLI received the prompt and became idle, but sent no result that Watari can read. The prompt may have run.
     Lost,

@@ -24,8 +24,8 @@ pub(super) enum ClosingStep {
     StdinClosed,
     /// The CLI received SIGTERM; the machine waits for its exit.
     Terminated,
-    /// The CLI was killed; there is no stronger step.
-    Killed,
+    /// The CLI was aborted or killed: the ladder has no further step. (A second abort kills a CLI that was aborted.)
+    AbortedOrKilled,
 }
 
 impl ClosingStep {
@@ -35,7 +35,7 @@ impl ClosingStep {
             ClosingStep::Interrupted => Some(Duration::from_secs(3)),
             ClosingStep::StdinClosed => Some(Duration::from_secs(2)),
             ClosingStep::Terminated => Some(Duration::from_secs(5)),
-            ClosingStep::Killed => None,
+            ClosingStep::AbortedOrKilled => None,
         }
     }
 
@@ -44,8 +44,8 @@ impl ClosingStep {
         match self {
             ClosingStep::Interrupted => Some((ClosingStep::StdinClosed, Stop::CloseStdin)),
             ClosingStep::StdinClosed => Some((ClosingStep::Terminated, Stop::Terminate)),
-            ClosingStep::Terminated => Some((ClosingStep::Killed, Stop::Kill)),
-            ClosingStep::Killed => None,
+            ClosingStep::Terminated => Some((ClosingStep::AbortedOrKilled, Stop::Kill)),
+            ClosingStep::AbortedOrKilled => None,
         }
     }
 }

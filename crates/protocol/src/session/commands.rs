@@ -17,7 +17,7 @@ use crate::id::{AskId, PromptId, RequestId};
 use crate::initialize::TOOL_SERVER;
 use crate::json::RawJson;
 use crate::refusal::Refusal;
-use crate::wire::answers::{self, Interrupts};
+use crate::wire::answers::{self, FormAction, Interrupts};
 use crate::wire::mcp;
 use crate::wire::outgoing::{self, OutgoingLine};
 use crate::wire::request_record;
@@ -86,12 +86,12 @@ impl Machine {
             return request;
         }
         let of = self.prompts.in_flight();
-        if self.own_turn_running {
+        if self.cli_turn_running {
             self.cancel_queued_prompt(now);
         }
         let request = self.expect_answer(RequestKind::Interrupt { of, cancelled }, now);
         self.interrupt_sent = true;
-        let must_end_turn = of.is_none() || self.prompt_started || self.own_turn_running;
+        let must_end_turn = of.is_none() || self.prompt_started || self.cli_turn_running;
         self.watchdog.interrupted(request, must_end_turn, now);
         self.write_now(outgoing::interrupt(request));
         request
@@ -99,7 +99,7 @@ impl Machine {
 
     /// Returns whether a turn runs, of a prompt or of the CLI itself.
     fn has_turn(&self) -> bool {
-        self.prompts.in_flight().is_some() || self.own_turn_running || self.own_turn_reported
+        self.prompts.in_flight().is_some() || self.cli_turn_running || self.cli_turn_expected
     }
 
     pub(super) fn interrupt_receipt(&self, cancelled: Vec<PromptId>) -> InterruptReceipt {
@@ -178,11 +178,11 @@ impl Machine {
         while let Some(prompt) = self.prompts.drop_next() {
             self.emit(Event::PromptDropped { prompt, reason: DropReason::CliExited });
         }
-        // No answers are written: the interrupt makes the CLI withdraw its asks, and the CLI itself denies the others
-        // when its stdin closes.
+        // No answers are written: the CLI withdraws the asks of an interrupted turn, and itself denies those that are
+        // still open when its stdin closes.
         self.close_asks();
         if runs {
-            let request = self.expect_answer(RequestKind::OwnInterrupt, now);
+            let request = self.expect_answer(RequestKind::WatariInterrupt, now);
             self.interrupt_sent = true;
             self.write_now(outgoing::interrupt(request));
             self.closing = Some(Closing::at_step(ClosingStep::Interrupted, now));
@@ -200,7 +200,7 @@ impl Machine {
         self.exit_reason = reason;
         self.close_asks();
         self.stop(Stop::Abort);
-        self.closing = Some(Closing::at_step(ClosingStep::Killed, now));
+        self.closing = Some(Closing::at_step(ClosingStep::AbortedOrKilled, now));
     }
 
     fn abort(&mut self, now: Instant) {
@@ -210,9 +210,9 @@ impl Machine {
         }
         self.close_asks();
         // A second abort does not wait for the CLI to store its conversation.
-        let is_aborting = self.closing.as_ref().is_some_and(|closing| closing.step == ClosingStep::Killed);
+        let is_aborting = self.closing.as_ref().is_some_and(|closing| closing.step == ClosingStep::AbortedOrKilled);
         self.stop(if is_aborting { Stop::Kill } else { Stop::Abort });
-        self.closing = Some(Closing::at_step(ClosingStep::Killed, now));
+        self.closing = Some(Closing::at_step(ClosingStep::AbortedOrKilled, now));
     }
 }
 
@@ -320,10 +320,14 @@ fn encode_answer(open: &OpenAsk, answer: &Answer) -> Result<(AskResolution, Gran
         }
         (AskKind::Form(_), Answer::Submit(content)) => {
             let grant = Grant { input: Some(content.clone()), ..Grant::default() };
-            Ok((AskResolution::Answered, grant, answers::form(id, "accept", Some(content))))
+            Ok((AskResolution::Answered, grant, answers::form(id, FormAction::Submit, Some(content))))
         }
-        (AskKind::Form(_), Answer::Decline) => plainly(AskResolution::Denied, answers::form(id, "decline", None)),
-        (AskKind::Form(_), Answer::Dismiss) => plainly(AskResolution::Denied, answers::form(id, "cancel", None)),
+        (AskKind::Form(_), Answer::Decline) => {
+            plainly(AskResolution::Denied, answers::form(id, FormAction::Decline, None))
+        }
+        (AskKind::Form(_), Answer::Dismiss) => {
+            plainly(AskResolution::Denied, answers::form(id, FormAction::Dismiss, None))
+        }
         (AskKind::ToolCall(ask), Answer::ToolResult { content, is_error }) => {
             // Anything but a list would look like a broken tool to the model.
             content.parse::<Vec<&RawValue>>().map_err(|_| Refusal::BadToolResult)?;

@@ -11,7 +11,8 @@ use crate::initialize::Initialize;
 pub struct Config {
     /// The settings of the `initialize` request.
     pub initialize: Initialize,
-    /// After how long an unanswered ask is denied; none means never.
+    /// After how long an unanswered permission, question, plan or form gets its default answer; none means never. Hooks
+    /// and tool calls have their own limits.
     pub answer_within: Option<Duration>,
     /// The message for the model when a permission request was not answered in time.
     pub timeout_message: String,
@@ -27,7 +28,7 @@ pub struct Config {
     pub allow_bypass: bool,
     /// The conversation's cost before this process, in US dollars: 0 for a new one, none when it is unknown.
     pub cost_so_far_usd: Option<f64>,
-    /// A random number that makes the ids of prompts unique among sessions.
+    /// A random number that makes the ids of prompts unique among processes.
     pub uuid_seed: u128,
 }
 

@@ -6,7 +6,7 @@ use super::Machine;
 use super::state::Phase;
 use crate::event::{AskKind, AskResolution, Event};
 use crate::wire::answers;
-use crate::wire::control::{AskBody, AskRequest, Gate};
+use crate::wire::control::{ControlBody, ControlRequest, DefaultAnswer};
 use crate::wire::mcp;
 
 /// How long a tool of the program or of a client may take. The client that runs it may have disconnected for good, and
@@ -15,7 +15,7 @@ const TOOL_RETURNS_WITHIN: Duration = Duration::from_secs(10 * 60);
 
 impl Machine {
     /// Handles a request of the CLI: opens an ask, or answers the request immediately.
-    pub(super) fn handle_control_request(&mut self, request: AskRequest<'_>, now: Instant) {
+    pub(super) fn handle_control_request(&mut self, request: ControlRequest<'_>, now: Instant) {
         let id = &*request.request_id;
         if self.asks.is_open(id) {
             // A repeated request is ignored.
@@ -23,40 +23,46 @@ impl Machine {
         }
         let is_for_tools = matches!(
             request.body,
-            AskBody::OfToolServer(_) | AskBody::CallCancelled { .. } | AskBody::Known(AskKind::ToolCall(_))
+            ControlBody::OfToolServer(_) | ControlBody::CallCancelled { .. } | ControlBody::Known(AskKind::ToolCall(_))
         );
         if is_for_tools && !self.config.initialize.has_tools() {
             // This session has no tool server, so the message is for another server with that name.
-            return self.write(answers::unsupported(id, "mcp_message"));
+            return self.write(answers::unsupported(id, mcp::REQUEST));
         }
         match request.body {
-            AskBody::Known(AskKind::Hook(ask)) if self.config.initialize.hook(ask.hook).is_none() => {
-                self.write(answers::safe(id, &Gate::Hook { event: ask.event }, "No hook with this id is registered"));
+            ControlBody::Known(AskKind::Hook(ask)) if self.config.initialize.hook(ask.hook).is_none() => {
+                self.write(answers::by_default(
+                    id,
+                    &DefaultAnswer::Hook { event: ask.event },
+                    "No hook with this id is registered",
+                ));
             }
-            AskBody::Known(kind) if self.phase != Phase::Closing => {
-                let gate = Gate::of(&kind);
+            ControlBody::Known(kind) if self.phase != Phase::Closing => {
+                let default_answer = DefaultAnswer::of(&kind);
                 let deadline = self.deadline_of(&kind, now);
                 match self.asks.open(id, kind, deadline) {
                     Some(opened) => self.emit(opened),
-                    None => self.write(answers::safe(id, &gate, "Too many requests are open")),
+                    None => self.write(answers::by_default(id, &default_answer, "Too many requests are open")),
                 }
             }
-            AskBody::Known(kind) => self.write(answers::safe(id, &Gate::of(&kind), "The session is closing")),
-            AskBody::Unreadable { gate, frame } => {
-                self.emit(Event::Unknown { frame });
-                self.write(answers::safe(id, &gate, "The request could not be read"));
+            ControlBody::Known(kind) => {
+                self.write(answers::by_default(id, &DefaultAnswer::of(&kind), "The session is closing"))
             }
-            AskBody::OfToolServer(question) => {
+            ControlBody::Unreadable { default_answer, frame } => {
+                self.emit(Event::Unknown { frame });
+                self.write(answers::by_default(id, &default_answer, "The request could not be read"));
+            }
+            ControlBody::OfToolServer(question) => {
                 self.write(mcp::answer(id, &question, &self.config.initialize.tools));
             }
-            AskBody::CallCancelled { call, notice } => {
+            ControlBody::CallCancelled { call, notice } => {
                 if let Some(ask) = self.asks.take_cancelled_call(&call) {
                     // A cancelled call needs no response, and a late result is refused.
                     self.emit(ask.resolved_event(AskResolution::Withdrawn));
                 }
                 self.write(mcp::answer(id, &notice, &self.config.initialize.tools));
             }
-            AskBody::Unsupported { subtype, frame } => {
+            ControlBody::Unsupported { subtype, frame } => {
                 self.emit(Event::Unknown { frame });
                 self.write(answers::unsupported(id, &subtype));
             }

@@ -55,7 +55,7 @@ impl Machine {
             Incoming::Mirror { path, entries } => {
                 self.emit(Event::TranscriptWritten { path: path.into_string(), entries: RawJson::copied(entries) });
             }
-            Incoming::Ask(request) => self.handle_control_request(request, now),
+            Incoming::Request(request) => self.handle_control_request(request, now),
             Incoming::Cancel { request_id } => {
                 if let Some(ask) = self.asks.take_by_cli_id(&request_id) {
                     self.emit(ask.resolved_event(AskResolution::Withdrawn));
@@ -90,7 +90,7 @@ impl Machine {
     }
 
     fn turn_finished(&mut self, mut frame: ResultFrame, now: Instant) {
-        if self.phase == Phase::Starting && !self.own_turn_running {
+        if self.phase == Phase::Starting && !self.cli_turn_running {
             // No turn has started: some versions report this way that they will not start.
             self.start_errors.extend(frame.outcome.errors);
             return;
@@ -100,7 +100,7 @@ impl Machine {
         }
         // Older versions do not report that a turn was interrupted, only that it failed.
         let was_interrupted = std::mem::take(&mut self.interrupt_sent);
-        (self.turn_announced, self.own_turn_reported) = (false, false);
+        (self.init_received, self.cli_turn_expected) = (false, false);
         self.watchdog.turn_ended();
         if was_interrupted && frame.outcome.ending == TurnEnding::Failed(Failure::Execution) {
             frame.outcome.ending = TurnEnding::Interrupted;
@@ -113,12 +113,13 @@ impl Machine {
             }
             Some(_) | None => TurnCause::Cli,
         };
-        // The interrupt also covers the prompt that waits behind the CLI's own turn: it stays pending for that prompt.
+        // An interrupt during the CLI's turn is also for the prompt in the CLI's queue: it stays pending for the
+        // prompt.
         self.interrupt_sent = was_interrupted && cause == TurnCause::Cli && self.prompts.in_flight().is_some();
         // A message that the CLI did not finish before its result will not continue.
         self.messages.turn_finished(cause, &frame, |event| self.outputs.push_back(Output::Event(event)));
-        if frame.has_origin || cause == TurnCause::Cli || self.cli_state.is_none() {
-            self.own_turn_running = false;
+        if frame.began_by_cli || cause == TurnCause::Cli || self.cli_state.is_none() {
+            self.cli_turn_running = false;
         }
         frame.outcome.cost_usd = self.turn_cost_usd(frame.outcome.total_cost_usd);
         self.emit(Event::TurnFinished { cause, outcome: Box::new(frame.outcome) });
@@ -143,15 +144,17 @@ impl Machine {
         Some(if total_usd < before { total_usd } else { total_usd - before })
     }
 
-    /// Returns whether a result belongs to the prompt that the CLI holds. A result that names prompts belongs to them:
-    /// a prompt that arrives while the CLI runs a turn of its own is answered by that turn. A result that names no
-    /// prompt belongs to the prompt unless it has another origin. From a CLI that usually names them, such a result does
-    /// not belong to a prompt that has not started.
+    /// Returns whether a result belongs to the prompt that the CLI holds:
+    /// - A result that names prompts belongs to those, even if the CLI started the turn itself: the CLI may merge a
+    ///   prompt that arrives meanwhile into its turn.
+    /// - A result that names none does not belong to it if the CLI started the turn itself.
+    /// - Any other result that names none belongs to it. But if this CLI has named prompts before, only once the prompt
+    ///   has started.
     fn is_result_of(&self, frame: &ResultFrame) -> bool {
         let Some(prompt) = self.prompts.in_flight() else { return false };
         if frame.prompt_uuids.is_empty() {
             let may_be_unnamed = self.prompt_started || !self.results_name_prompts;
-            return may_be_unnamed && !frame.has_origin && !self.own_turn_running;
+            return may_be_unnamed && !frame.began_by_cli && !self.cli_turn_running;
         }
         let entry = self.prompts.entry(prompt);
         frame.prompt_uuids.iter().any(|uuid| uuid == entry.as_str())
@@ -172,9 +175,9 @@ impl Machine {
             }
             SystemFrame::Task { id, update, detail } => {
                 self.emit(Event::TaskChanged { task: id.into_string(), update, detail: RawJson::copied(detail) });
-                if update == TaskUpdate::Ended && self.cli_state.is_none() && !self.turn_announced {
+                if update == TaskUpdate::Ended && self.cli_state.is_none() && !self.init_received {
                     // Versions that do not report their state report this when they start a turn about the task.
-                    self.own_turn_began();
+                    self.cli_turn_began();
                 }
                 return;
             }
@@ -204,15 +207,15 @@ impl Machine {
         let was_idle = self.cli_state.replace(state) == Some(CliState::Idle);
         match state {
             CliState::Idle => {
-                (self.own_turn_running, self.own_turn_reported, self.turn_announced) = (false, false, false);
+                (self.cli_turn_running, self.cli_turn_expected, self.init_received) = (false, false, false);
                 if self.prompts.in_flight().is_none() {
-                    // A turn of the CLI's own may have ended without a result.
+                    // A turn that the CLI started itself may have ended without a result.
                     self.watchdog.turn_ended();
                 }
                 if self.prompt_started {
                     self.prompt_lost();
                 }
-                // A prompt may wait for a turn of the CLI's own that had no result.
+                // A prompt may wait for a turn that the CLI started itself and that had no result.
                 self.hand_over_prompt();
                 self.went_idle();
                 self.continue_closing_after_turn(now);
@@ -221,11 +224,10 @@ impl Machine {
                 if !self.cli_reports_prompts {
                     self.prompt_started = self.prompts.in_flight().is_some();
                 }
-                self.own_turn_reported |= was_idle && self.prompts.in_flight().is_none();
+                self.cli_turn_expected |= was_idle && self.prompts.in_flight().is_none();
                 self.step(Trigger::TurnBegan);
                 if was_idle && self.prompts.in_flight().is_some() && !self.prompt_started {
-                    // The interrupt that the CLI read before the turn began has no effect, and a hook may delay the
-                    // turn's `init` frame.
+                    // The CLI may have read the interrupt too early, and a hook may delay the turn's `init` frame.
                     self.interrupt_again(now);
                 }
             }
@@ -239,27 +241,30 @@ impl Machine {
             // End it before the model is called: the other server could receive calls of our tools.
             return self.end_for(Trigger::CloseBegan, ExitReason::ServerNameConflict, now);
         }
-        let is_own = self.own_turn_running || self.prompts.in_flight().is_none() || self.prompt_queued_in_cli;
-        let own_turn_reported = std::mem::take(&mut self.own_turn_reported);
-        self.turn_announced = true;
-        if !is_own || own_turn_reported {
+        let is_cli_turn = self.cli_turn_running || self.prompts.in_flight().is_none() || self.prompt_queued_in_cli;
+        let cli_turn_expected = std::mem::take(&mut self.cli_turn_expected);
+        self.init_received = true;
+        if !is_cli_turn || cli_turn_expected {
+            // A pending interrupt is for this turn: the turn is the prompt's, or was expected when the interrupt was
+            // sent.
             self.interrupt_again(now);
         } else if self.interrupt_sent {
-            // The interrupt is for the queued prompt, not for the CLI's own turn before it.
+            // The interrupt was sent for the prompt, which is in the CLI's queue behind this turn.
             self.cancel_queued_prompt(now);
         }
         if self.session.as_ref() != Some(&session.session_id) {
             self.session = Some(session.session_id.clone());
             self.emit(Event::SessionOpened { session });
         }
-        if is_own {
-            self.own_turn_began();
+        if is_cli_turn {
+            self.cli_turn_began();
         }
     }
 
-    pub(super) fn own_turn_began(&mut self) {
-        if !self.own_turn_running {
-            self.own_turn_running = true;
+    /// Begins a turn that the CLI started itself.
+    pub(super) fn cli_turn_began(&mut self) {
+        if !self.cli_turn_running {
+            self.cli_turn_running = true;
             self.step(Trigger::TurnBegan);
             self.emit(Event::TurnStarted { cause: TurnCause::Cli });
         }
@@ -268,7 +273,7 @@ impl Machine {
     /// Becomes idle if the CLI holds no prompt. If it holds one, its `idle` state may be about the turn before.
     pub(super) fn went_idle(&mut self) {
         if self.prompts.in_flight().is_none() && self.step(Trigger::WentIdle).is_some() {
-            (self.own_turn_running, self.own_turn_reported) = (false, false);
+            (self.cli_turn_running, self.cli_turn_expected) = (false, false);
             self.interrupt_sent = false;
             self.watchdog.turn_ended();
             self.emit(Event::BecameIdle);
@@ -302,13 +307,12 @@ impl Machine {
         let reply = match (kind, body) {
             (RequestKind::Initialize, body) => return self.initialized(body),
             (RequestKind::CancelPrompt(prompt), Ok(answer)) => return self.handle_cancel_reply(prompt, &answer),
-            (RequestKind::OwnInterrupt | RequestKind::CancelPrompt(_) | RequestKind::Probe, _) => return,
+            (RequestKind::WatariInterrupt | RequestKind::CancelPrompt(_) | RequestKind::Probe, _) => return,
             (_, Err(failed)) => RequestReply::Failed(failed),
             (RequestKind::Interrupt { of, cancelled }, Ok(answer)) => {
                 let is_idle = self.cli_state == Some(CliState::Idle) && !self.prompt_started;
                 if is_idle && of == self.prompts.in_flight() && !self.is_queued(of, &answer) {
-                    // The CLI answers an interrupt only after it has started the prompts that it received before. It
-                    // has answered and not started this one, so the prompt is lost.
+                    // The CLI has read the prompt before the interrupt, and neither started nor queued it.
                     self.prompt_lost();
                     self.went_idle();
                 }
@@ -326,7 +330,7 @@ impl Machine {
             Ok(detail) => {
                 if self.step(Trigger::Initialized).is_some() {
                     self.emit(Event::Ready { cli: CliInfo { version: read_version(&detail), detail } });
-                    if self.own_turn_running || self.own_turn_reported {
+                    if self.cli_turn_running || self.cli_turn_expected {
                         // A resumed session may have started a turn before it answered.
                         self.step(Trigger::TurnBegan);
                     }

@@ -1,4 +1,12 @@
 //! What happens to a prompt after it is handed to the CLI: it is started, lost, cancelled or interrupted.
+//!
+//! The CLI answers every interrupt, but one that it reads before the `init` frame of a turn may stop nothing (measured
+//! on 2.1.325 and 2.1.42). The machine therefore remembers an interrupt (`interrupt_sent`) until its turn has ended:
+//! - When the interrupted turn begins, the interrupt is sent again ([`Machine::interrupt_again`]).
+//! - A prompt in the CLI's queue, behind a turn that the CLI started itself, is cancelled there with a request of its
+//!   own ([`Machine::cancel_queued_prompt`]): an interrupt does not remove it.
+//! - If an idle CLI answers the interrupt, has not started the prompt, and does not list it as queued, then the CLI
+//!   does not have the prompt: it is lost ([`Machine::prompt_lost`]).
 
 use std::time::Instant;
 
@@ -16,11 +24,12 @@ use crate::wire::system::CliState;
 impl Machine {
     /// Hands the next prompt to the CLI, if the CLI holds none and may receive one.
     ///
-    /// While the CLI runs a turn of its own, the prompt waits here, where an interrupt can drop it. An interrupt cannot
-    /// drop it from the CLI's queue, and 2.1.42 would answer it together with that turn.
+    /// While the CLI runs a turn that it started itself, the prompt waits here, where an interrupt can drop it. In the
+    /// CLI it would wait in a queue from which an interrupt does not remove it, or would be merged into that turn, as
+    /// 2.1.42 does.
     pub(super) fn hand_over_prompt(&mut self) {
-        let runs_its_own = (self.own_turn_running || self.own_turn_reported) && self.cli_state != Some(CliState::Idle);
-        if !matches!(self.phase, Phase::Idle | Phase::Running) || runs_its_own {
+        let cli_turn_runs = (self.cli_turn_running || self.cli_turn_expected) && self.cli_state != Some(CliState::Idle);
+        if !matches!(self.phase, Phase::Idle | Phase::Running) || cli_turn_runs {
             return;
         }
         let Some((id, content)) = self.prompts.hand_over() else {
@@ -34,7 +43,8 @@ impl Machine {
         self.write(line);
     }
 
-    /// Cancels the interrupted prompt in the CLI's queue. Without this it would run after the CLI's own turn.
+    /// Cancels the interrupted prompt in the CLI's queue. Without this it would run after the turn that the CLI started
+    /// itself.
     pub(super) fn cancel_queued_prompt(&mut self, now: Instant) {
         if let Some(prompt) = self.prompts.in_flight().filter(|_| self.prompt_queued_in_cli) {
             let request = self.expect_answer(RequestKind::CancelPrompt(prompt), now);
@@ -60,9 +70,9 @@ impl Machine {
         let in_flight = self.prompts.in_flight();
         let Some(prompt) = in_flight.filter(|prompt| self.prompts.entry(*prompt).as_str() == uuid) else {
             if in_flight.is_some() && update == PromptUpdate::Started && !self.prompt_started {
-                // What the CLI has scheduled by itself is reported like a prompt. The result of its turn may not differ
-                // from the result of a prompt. (Measured on 2.1.325 with `ScheduleWakeup`.)
-                self.own_turn_began();
+                // What the CLI has scheduled by itself is reported like a prompt, and the result of its turn can look
+                // exactly like that of a prompt. (Measured on 2.1.325 with `ScheduleWakeup`.)
+                self.cli_turn_began();
             }
             return;
         };
@@ -74,12 +84,12 @@ impl Machine {
         }
     }
 
-    /// Handles the report that the prompt is in the CLI's queue. A turn that is already announced is therefore the
-    /// CLI's own.
+    /// Handles the report that the prompt is in the CLI's queue. A turn whose `init` frame has arrived is therefore not
+    /// the prompt's: the CLI started it itself.
     fn prompt_queued(&mut self, now: Instant) {
         self.prompt_queued_in_cli = true;
-        if self.turn_announced {
-            self.own_turn_began();
+        if self.init_received {
+            self.cli_turn_began();
             if self.interrupt_sent {
                 self.cancel_queued_prompt(now);
             }
@@ -99,8 +109,8 @@ impl Machine {
             return;
         }
         self.prompts.take_in_flight();
-        if !self.own_turn_running {
-            // If the CLI runs its own turn, the pending interrupt is about that turn and stays.
+        if !self.cli_turn_running {
+            // Otherwise the pending interrupt is also for the turn that the CLI started itself, and stays.
             self.watchdog.turn_ended();
         }
         self.emit(Event::PromptDropped { prompt, reason: DropReason::Cancelled });
@@ -120,16 +130,15 @@ impl Machine {
         })
     }
 
-    /// Repeats an interrupt when the CLI reports that the interrupted turn runs. (The CLI answers an interrupt that
-    /// arrives before it has started the turn, but that interrupt has no effect. Measured on 2.1.325 and 2.1.42.)
+    /// Repeats a pending interrupt when the interrupted turn begins: the first may have come too early to stop it.
     pub(super) fn interrupt_again(&mut self, now: Instant) {
         let may_write = self.closing.as_ref().is_none_or(|closing| closing.step == ClosingStep::Interrupted);
         if !self.interrupt_sent || !may_write {
             return;
         }
-        let request = self.expect_answer(RequestKind::OwnInterrupt, now);
-        // Before the turn is announced, the CLI may answer the interrupt and still run the turn.
-        self.watchdog.interrupted(request, self.turn_announced, now);
+        let request = self.expect_answer(RequestKind::WatariInterrupt, now);
+        // Before the `init` frame, the CLI may answer the interrupt and still run the turn.
+        self.watchdog.interrupted(request, self.init_received, now);
         self.write_now(outgoing::interrupt(request));
     }
 }

@@ -170,8 +170,9 @@ impl Machine {
         self.watchdog.excuse(now);
     }
 
-    /// Handles a pause in which this program itself did not run, such as SIGSTOP or a frozen container. The CLI may have
-    /// been paused with it, so every time limit of the CLI starts again. Asks keep their deadlines: they limit clients.
+    /// Handles a pause in which this program itself did not run, such as SIGSTOP or a frozen container. The CLI may
+    /// have been paused with it, so every time limit of the CLI starts again. Asks keep their deadlines: they limit
+    /// clients.
     pub fn handle_pause(&mut self, now: Instant) {
         self.excuse_silence(now);
         self.start_deadline = now.checked_add(self.config.start_within);
@@ -231,8 +232,8 @@ impl Machine {
         self.watchdog.silence = Silence::ProbedUntil(after(now, self.watchdog.limits.probe_answered_within));
     }
 
-    /// Ends a CLI that does not react. A CLI that only ignores its stdin can still store its conversation; a stopped
-    /// one is killed half a second later.
+    /// Aborts a CLI that does not react. After the SIGINT it may still store its conversation; a CLI that does not
+    /// react to that either, such as a frozen one, is killed half a second later.
     fn end_unresponsive(&mut self, to: Unanswered, within: Duration, now: Instant) {
         let reason = ExitReason::Unresponsive { to, seconds: within.as_secs() };
         self.end_for(Trigger::Unresponsive, reason, now);

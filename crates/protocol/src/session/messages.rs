@@ -94,9 +94,9 @@ impl Messages {
         self.shown = self.shown.max(shown);
     }
 
-    /// Ends a turn. If clients have seen no text, the text of the result is emitted as a block: that is how 2.1.42
-    /// reports an unknown slash command. For a prompt that a hook blocked, 2.1.42 reports nothing at all; a notice is
-    /// emitted instead.
+    /// Ends a turn. If the turn completed without a call of the model and clients have seen no text, the text of the
+    /// result is emitted as a block: 2.1.42 reports an unknown slash command only there. For a prompt that a hook
+    /// blocked, 2.1.42 reports nothing at all; a notice is emitted instead.
     pub(super) fn turn_finished(&mut self, cause: TurnCause, frame: &ResultFrame, mut emit: impl FnMut(Event)) {
         self.end_streaming(&mut emit);
         let shown = std::mem::replace(&mut self.shown, Shown::Nothing);

@@ -19,7 +19,7 @@ pub(super) const PROMPTS_WAITING_BYTES_MAX: usize = 256 * 1024 * 1024;
 #[derive(Debug)]
 pub(super) struct Prompts {
     ids: Counter,
-    /// Makes the ids that the CLI receives different from those of any other session.
+    /// Makes the ids that the CLI receives different from those of any other process.
     uuid_seed: u128,
     waiting: VecDeque<(PromptId, PromptContent)>,
     /// The prompt that the CLI holds: handed over, and without a result.

@@ -1,4 +1,4 @@
-//! The phases of a session as a table. A step that is not in `STEPS` does not happen.
+//! The phases of a process of the CLI as a table. A step that is not in `STEPS` does not happen.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::command::Command;
 
-/// The phase of a session.
+/// The phase of a process of the CLI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
@@ -16,13 +16,13 @@ pub enum Phase {
     Idle,
     /// A turn is running, of a prompt or of the CLI itself.
     Running,
-    /// The session is being ended.
+    /// The process is being ended.
     Closing,
     /// The CLI has exited.
     Ended,
 }
 
-/// What moves a session from one phase to the next.
+/// What moves a process from one phase to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trigger {
     /// The CLI answered the `initialize` request.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::control::Gate;
+use super::control::DefaultAnswer;
 use super::mcp;
 use super::outgoing::{Fields, OutgoingLine, to_line};
 use crate::answer::HookOutput;
@@ -48,14 +48,14 @@ pub(crate) fn deny(request_id: &str, message: &str, interrupts: Interrupts) -> O
     success(request_id, &json!({"behavior": "deny", "message": message, "interrupt": interrupt}))
 }
 
-/// Returns the answer to an ask that no client answers. What could let something run is denied (a *gate*: permissions,
-/// tool calls, and hooks as in [`is_gate`]); a form is cancelled; any other hook gets no opinion.
-pub(crate) fn safe(request_id: &str, gate: &Gate, why: &str) -> OutgoingLine {
-    match gate {
-        Gate::Permission => deny(request_id, why, Interrupts::No),
-        Gate::Form => form(request_id, "cancel", None),
-        Gate::ToolCall { call } => mcp::failure(request_id, call, why),
-        Gate::Hook { event } => match event.as_str() {
+/// Returns the default answer to an ask, which no client answers. A *gate* is denied: a permission, a question, a plan,
+/// or a hook as in [`is_gate`]. A form is dismissed, a tool call fails, and any other hook has no opinion.
+pub(crate) fn by_default(request_id: &str, default_answer: &DefaultAnswer, why: &str) -> OutgoingLine {
+    match default_answer {
+        DefaultAnswer::Permission => deny(request_id, why, Interrupts::No),
+        DefaultAnswer::Form => form(request_id, FormAction::Dismiss, None),
+        DefaultAnswer::ToolCall { call } => mcp::failure(request_id, call, why),
+        DefaultAnswer::Hook { event } => match event.as_str() {
             "PreToolUse" => hook(request_id, event, &HookOutput::Deny { reason: why.to_owned() }),
             "UserPromptSubmit" => hook(request_id, event, &HookOutput::Block { reason: why.to_owned() }),
             // The event is unknown here. The CLI knows it, and its registration says what a failure means.
@@ -144,8 +144,21 @@ fn verdict(event: &str, decision: &str, reason: Option<&str>, input: Option<&Raw
     Fields::from([("hookSpecificOutput".to_owned(), RawJson::of(&specific))])
 }
 
+/// What a client does with a form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FormAction {
+    Submit,
+    Decline,
+    Dismiss,
+}
+
 /// Returns the answer to a form.
-pub(crate) fn form(request_id: &str, action: &str, content: Option<&RawJson>) -> OutgoingLine {
+pub(crate) fn form(request_id: &str, action: FormAction, content: Option<&RawJson>) -> OutgoingLine {
+    let action = match action {
+        FormAction::Submit => "accept",
+        FormAction::Decline => "decline",
+        FormAction::Dismiss => "cancel",
+    };
     let mut fields = Fields::from([("action".to_owned(), RawJson::of(action))]);
     fields.extend(content.map(|content| ("content".to_owned(), content.clone())));
     success(request_id, &fields)

@@ -1,27 +1,27 @@
-//! Control frames: the CLI's asks, and its answers to our requests.
+//! Control frames: the CLI's requests, most of which are asks, and its answers to our requests.
 
 use serde_json::value::RawValue;
 
 use super::mcp::{self, Message, Question};
-use super::{Frame, Lenient, Text};
+use super::{FrameHead, Lenient, Text};
 use crate::event::{AskKind, FormAsk, HookAsk, PermissionAsk};
 use crate::id::{HookId, ToolUseId};
 use crate::json::{RawJson, object};
 
 /// A request of the CLI, which waits for the answer.
 #[derive(Debug)]
-pub(crate) struct AskRequest<'a> {
+pub(crate) struct ControlRequest<'a> {
     /// The CLI's id of the request.
     pub(crate) request_id: Text<'a>,
-    pub(crate) body: AskBody<'a>,
+    pub(crate) body: ControlBody<'a>,
 }
 
 #[derive(Debug)]
-pub(crate) enum AskBody<'a> {
+pub(crate) enum ControlBody<'a> {
     Known(AskKind),
-    /// An ask that could not be read and must be denied.
+    /// An ask that could not be read, and gets its default answer.
     Unreadable {
-        gate: Gate,
+        default_answer: DefaultAnswer,
         frame: RawJson,
     },
     /// A message to the server of this program's tools that is not a call.
@@ -38,22 +38,22 @@ pub(crate) enum AskBody<'a> {
     },
 }
 
-/// Which form the denial of an ask has.
+/// Which form the default answer to an ask has: the answer that Watari sends if no client answers.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Gate {
+pub(crate) enum DefaultAnswer {
     Permission,
     Hook { event: String },
     Form,
     ToolCall { call: RawJson },
 }
 
-impl Gate {
-    pub(crate) fn of(kind: &AskKind) -> Gate {
+impl DefaultAnswer {
+    pub(crate) fn of(kind: &AskKind) -> DefaultAnswer {
         match kind {
-            AskKind::Permission(_) | AskKind::Question(_) | AskKind::Plan(_) => Gate::Permission,
-            AskKind::Hook(ask) => Gate::Hook { event: ask.event.clone() },
-            AskKind::Form(_) => Gate::Form,
-            AskKind::ToolCall(ask) => Gate::ToolCall { call: ask.call.clone() },
+            AskKind::Permission(_) | AskKind::Question(_) | AskKind::Plan(_) => DefaultAnswer::Permission,
+            AskKind::Hook(ask) => DefaultAnswer::Hook { event: ask.event.clone() },
+            AskKind::Form(_) => DefaultAnswer::Form,
+            AskKind::ToolCall(ask) => DefaultAnswer::ToolCall { call: ask.call.clone() },
         }
     }
 }
@@ -71,7 +71,7 @@ pub(crate) struct ControlError {
     pub(crate) code: Option<String>,
 }
 
-pub(super) fn read_request<'a>(frame: &Frame<'a>, line: &str) -> Option<AskRequest<'a>> {
+pub(super) fn read_request<'a>(frame: &FrameHead<'a>, line: &str) -> Option<ControlRequest<'a>> {
     #[derive(serde::Deserialize)]
     struct Head<'a> {
         #[serde(borrow)]
@@ -82,26 +82,26 @@ pub(super) fn read_request<'a>(frame: &Frame<'a>, line: &str) -> Option<AskReque
     let head = request.and_then(|request| Some((request, serde_json::from_str::<Head<'a>>(request.get()).ok()?)));
     // The CLI waits for an answer to every request, so a request without content gets one too.
     let Some((request, head)) = head else {
-        let body = AskBody::Unsupported { subtype: Text("?".into()), frame: RawJson::from(line) };
-        return Some(AskRequest { request_id, body });
+        let body = ControlBody::Unsupported { subtype: Text("?".into()), frame: RawJson::from(line) };
+        return Some(ControlRequest { request_id, body });
     };
-    let known = |ask: Option<AskKind>, gate| match ask {
-        Some(ask) => AskBody::Known(ask),
-        None => AskBody::Unreadable { gate, frame: RawJson::from(line) },
+    let known = |ask: Option<AskKind>, default_answer| match ask {
+        Some(ask) => ControlBody::Known(ask),
+        None => ControlBody::Unreadable { default_answer, frame: RawJson::from(line) },
     };
     let body = match &*head.subtype {
-        "can_use_tool" => known(read_permission(request), Gate::Permission),
-        "hook_callback" => known(read_hook(request), Gate::Hook { event: read_hook_event(request) }),
-        "elicitation" => known(read_form(request), Gate::Form),
-        "mcp_message" if let Some(message) = mcp::read(request) => match message {
-            Message::Call(call) => AskBody::Known(AskKind::ToolCall(Box::new(call))),
-            Message::UnreadableCall { call } => known(None, Gate::ToolCall { call }),
-            Message::Cancelled { call, notice } => AskBody::CallCancelled { call, notice },
-            Message::Question(question) => AskBody::OfToolServer(question),
+        "can_use_tool" => known(read_permission(request), DefaultAnswer::Permission),
+        "hook_callback" => known(read_hook(request), DefaultAnswer::Hook { event: read_hook_event(request) }),
+        "elicitation" => known(read_form(request), DefaultAnswer::Form),
+        mcp::REQUEST if let Some(message) = mcp::read(request) => match message {
+            Message::Call(call) => ControlBody::Known(AskKind::ToolCall(Box::new(call))),
+            Message::UnreadableCall { call } => known(None, DefaultAnswer::ToolCall { call }),
+            Message::Cancelled { call, notice } => ControlBody::CallCancelled { call, notice },
+            Message::Question(question) => ControlBody::OfToolServer(question),
         },
-        _ => AskBody::Unsupported { subtype: head.subtype, frame: RawJson::from(line) },
+        _ => ControlBody::Unsupported { subtype: head.subtype, frame: RawJson::from(line) },
     };
-    Some(AskRequest { request_id, body })
+    Some(ControlRequest { request_id, body })
 }
 
 fn read_permission(request: &RawValue) -> Option<AskKind> {
@@ -215,7 +215,7 @@ fn hook_of_name(name: &str) -> Option<HookId> {
     name.strip_prefix("watari_hook_")?.parse().ok().map(HookId)
 }
 
-pub(super) fn read_response<'a>(frame: &Frame<'a>) -> Option<Response<'a>> {
+pub(super) fn read_response<'a>(frame: &FrameHead<'a>) -> Option<Response<'a>> {
     #[derive(serde::Deserialize)]
     struct Members<'a> {
         #[serde(borrow)]

@@ -14,6 +14,12 @@ use crate::id::ToolUseId;
 use crate::initialize::{TOOL_SERVER, Tool};
 use crate::json::{RawJson, object};
 
+/// The name of the request that carries a message to a server of this program.
+pub(crate) const REQUEST: &str = "mcp_message";
+
+/// What the CLI puts before the name of a tool of our server: the name of a tool for the model begins with it.
+pub(crate) const TOOL_NAME_PREFIX: &str = "mcp__client__";
+
 /// Returns whether another MCP server of the CLI has the name of our server: the name is listed twice, or with another
 /// source. (Older versions do not report the source of a server.)
 pub(crate) fn is_tool_server_taken(servers: &RawJson) -> bool {

@@ -10,8 +10,8 @@ use crate::json::RawJson;
 /// The result of a turn.
 #[derive(Debug)]
 pub(crate) struct ResultFrame {
-    /// True when no prompt started the turn: a background task did.
-    pub(crate) has_origin: bool,
+    /// True when the CLI reports that no prompt started the turn: a background task did.
+    pub(crate) began_by_cli: bool,
     /// The prompts that the turn answers, by the ids that we sent; empty when the CLI does not report them.
     pub(crate) prompt_uuids: Vec<String>,
     /// True when the CLI reported a usage of zero tokens: the model was not called.
@@ -43,7 +43,7 @@ pub(super) fn read(line: &str) -> Option<ResultFrame> {
         detail: RawJson::copied(detail),
     };
     Some(ResultFrame {
-        has_origin: members.origin.is_some(),
+        began_by_cli: members.origin.is_some(),
         without_model: usage == Some(Usage::default()),
         prompt_uuids: members.user_message_uuids.or_default(),
         outcome,

@@ -2,7 +2,7 @@
 
 use serde_json::value::RawValue;
 
-use super::{Frame, Lenient, Text};
+use super::{FrameHead, Lenient, Text};
 use crate::event::{HookUpdate, NoticeKind, SessionInfo, TaskUpdate};
 use crate::id::SessionId;
 use crate::json::RawJson;
@@ -64,7 +64,7 @@ pub(crate) enum CliState {
     RequiresAction,
 }
 
-pub(super) fn read<'a>(frame: &Frame<'a>, line: &'a str) -> Option<SystemFrame<'a>> {
+pub(super) fn read<'a>(frame: &FrameHead<'a>, line: &'a str) -> Option<SystemFrame<'a>> {
     match frame.subtype.as_deref()? {
         "init" => read_init(line),
         "session_state_changed" => read_state(line),
@@ -244,6 +244,20 @@ fn read_task(line: &str, update: TaskUpdate) -> Option<SystemFrame<'_>> {
     }
     let members: Members<'_> = serde_json::from_str(line).ok()?;
     Some(SystemFrame::Task { id: members.task_id, update, detail: raw_line(line)? })
+}
+
+/// Returns whether a list of background tasks has entries. A list that cannot be parsed may have some.
+pub(crate) fn lists_tasks(tasks: &RawJson) -> bool {
+    tasks.parse::<Vec<&RawValue>>().map_or(true, |tasks| !tasks.is_empty())
+}
+
+/// Returns whether the turn waits for a task, by the report of its start.
+pub(crate) fn is_in_foreground(detail: &RawJson) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Members {
+        is_backgrounded: Option<bool>,
+    }
+    detail.parse::<Members>().is_ok_and(|members| members.is_backgrounded == Some(false))
 }
 
 fn read_hook(line: &str, update: HookUpdate) -> Option<SystemFrame<'_>> {

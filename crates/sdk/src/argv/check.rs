@@ -1,6 +1,6 @@
 //! Refuses options that the CLI would reject or silently ignore, and options that would enable `bypassPermissions`.
 
-use watari_protocol::{BypassGate, HOOK_EVENTS, PermissionMode, agent_names_bypass, names_bypass};
+use watari_protocol::{BypassPermission, HOOK_EVENTS, PermissionMode, agent_names_bypass, names_bypass};
 
 use super::BadOption;
 use crate::options::Options;
@@ -35,8 +35,8 @@ pub(crate) fn allows_bypass(options: &Options) -> bool {
 }
 
 /// Whether clients may enable `bypassPermissions`, for a host that accepts requests while no CLI runs.
-pub fn bypass_gate(options: &Options) -> BypassGate {
-    if allows_bypass(options) { BypassGate::Open } else { BypassGate::Closed }
+pub fn bypass_permission(options: &Options) -> BypassPermission {
+    if allows_bypass(options) { BypassPermission::Granted } else { BypassPermission::NotGranted }
 }
 
 /// Returns the option that would enable `bypassPermissions`, for the session or for a subagent.

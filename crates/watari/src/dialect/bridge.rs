@@ -1,13 +1,14 @@
-//! The bridge dialect, which clients of the Node bridge speak: JSON lines for one session.
+//! The bridge dialect: JSON lines for one session. Clients of the Node bridge, an earlier program, speak it: existing
+//! fields do not change, and an *extension* is what Watari adds.
 //!
 //! Pure: parses a client's lines, and encodes events. Reading is tolerant, writing is exact.
 
+mod encoder;
 mod incoming;
 mod options;
-mod outgoing;
 mod schema;
 
+pub(crate) use encoder::{Encoder, Fatal, error, message_cancelled, ready};
 pub(crate) use incoming::{Incoming, read};
 pub(crate) use options::StartOptions;
-pub(crate) use outgoing::{Encoder, Fatal, error, message_cancelled, ready};
 pub(crate) use schema::schema;

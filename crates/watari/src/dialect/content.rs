@@ -36,7 +36,8 @@ pub(crate) fn text_or_prompt_blocks(members: &mut Members<'_>) -> Result<Prompt,
     })
 }
 
-/// Refuses blocks that a user may not send: a tool result or a thought would look like one of the tool or the model.
+/// Refuses blocks that a user may not send: a tool result or thinking in a prompt would look as if the tool or the
+/// model had written it. The machine checks the same; here the error names the client's field.
 fn check_blocks(field: &str, blocks: &[&RawValue]) -> Result<(), String> {
     #[derive(serde::Deserialize)]
     struct Block<'a> {
@@ -81,8 +82,9 @@ pub(crate) fn tool(members: &mut Members<'_>, schema_name: &'static str) -> Resu
         return Err(format!("tools[].{schema_name}.{problem}"));
     }
     let fits = |letter: char| letter.is_ascii_alphanumeric() || letter == '_' || letter == '-';
-    if name.is_empty() || name.len() > TOOL_NAME_MAX || !name.chars().all(fits) {
-        return Err(format!("tools[].name must have 1 to {TOOL_NAME_MAX} letters, digits, _ and -"));
+    let longest = Tool::NAME_BYTES_MAX;
+    if name.is_empty() || name.len() > longest || !name.chars().all(fits) {
+        return Err(format!("tools[].name must have 1 to {longest} letters, digits, _ and -"));
     }
     let input_schema = schema.unwrap_or_else(|| RawJson::from(r#"{"type":"object"}"#));
     let tool = Tool { name, description, input_schema };
@@ -112,9 +114,6 @@ fn schema_problem(schema: &RawJson) -> Option<&'static str> {
         None
     }
 }
-
-/// The API's limit is 64 characters, including the prefix of the tool server.
-const TOOL_NAME_MAX: usize = 64 - "mcp__client__".len();
 
 /// The ask that a client names by its number, such as `call_7`.
 pub(crate) fn parse_ask_name(before: &str, name: &str) -> Option<AskId> {

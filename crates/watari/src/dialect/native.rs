@@ -3,18 +3,18 @@
 //! Every line of an event begins with its position, `seq` or `after`, and is passed on unchanged.
 
 mod incoming;
-mod line;
-mod outgoing;
+mod messages;
+mod parsed_event;
 mod schema;
 
 pub(super) use incoming::since;
-pub(crate) use line::ParsedEvent;
+pub(crate) use parsed_event::ParsedEvent;
 pub(crate) use schema::schema;
 
 use watari_hub::{Attachment, CommandOutcome, Since};
 
-use super::speaker::{ClientMessage, HelloCause, ProtocolError, Reader, Speaker};
-use outgoing::{Resume, ServerMessage};
+use super::speaker::{ClientMessage, HelloCause, LineParser, ProtocolError, Speaker};
+use messages::{Resume, ServerMessage};
 
 /// The version of this dialect.
 const PROTOCOL: u64 = 1;
@@ -38,7 +38,7 @@ impl Speaker for Native {
         read(line, self.has_hello)
     }
 
-    fn detached_parser(&self) -> Reader {
+    fn detached_parser(&self) -> LineParser {
         let has_hello = self.has_hello;
         Box::new(move |line| read(line, has_hello))
     }
@@ -54,9 +54,9 @@ impl Speaker for Native {
             state: attached.state,
             resume,
         };
-        outgoing::write(&hello, out);
+        messages::write(&hello, out);
         if let Some(message) = &attached.storage_failure {
-            outgoing::write(&ServerMessage::Error { id: None, message }, out);
+            messages::write(&ServerMessage::Error { id: None, message }, out);
         }
     }
 
@@ -70,11 +70,11 @@ impl Speaker for Native {
     }
 
     fn answer(&mut self, id: Option<&str>, outcome: &CommandOutcome, out: &mut Vec<u8>) {
-        outgoing::write(&ServerMessage::outcome(id, outcome), out);
+        messages::write(&ServerMessage::outcome(id, outcome), out);
     }
 
     fn protocol_error(&mut self, problem: &ProtocolError, out: &mut Vec<u8>) {
-        outgoing::write(&ServerMessage::Error { id: problem.id.as_deref(), message: &problem.message }, out);
+        messages::write(&ServerMessage::Error { id: problem.id.as_deref(), message: &problem.message }, out);
     }
 }
 

@@ -1,13 +1,13 @@
-//! The socket dialect, which clients of agent-socket speak: JSON lines over a UNIX socket, for
-//! several clients.
+//! The socket dialect: JSON lines over a UNIX socket, for several clients. Clients of agent-socket, an earlier program,
+//! speak it: existing fields do not change, and an *extension* is what Watari adds.
 //!
 //! Pure: parses a client's lines into commands, and encodes lines of the session's log for the client. Live and
 //! replayed events take the same path.
 
 mod asks;
+mod encoder;
 mod incoming;
-mod line;
-mod outgoing;
+mod messages;
 mod schema;
 mod turns;
 
@@ -16,9 +16,9 @@ pub(crate) use schema::schema;
 use watari_hub::{Attachment, CommandOutcome, Since};
 use watari_sdk::Accepted;
 
-use super::speaker::{ClientMessage, HelloCause, ProtocolError, Reader, Speaker};
-use line::{ErrorKind, Resume, ServerMessage, write};
-use outgoing::Encoder;
+use super::speaker::{ClientMessage, HelloCause, LineParser, ProtocolError, Speaker};
+use encoder::Encoder;
+use messages::{ErrorKind, Resume, ServerMessage, write};
 
 /// A client of this dialect.
 #[derive(Debug, Default)]
@@ -35,7 +35,7 @@ impl Speaker for SocketDialect {
         incoming::read(line, |request_id| self.encoder.asks.of(request_id))
     }
 
-    fn detached_parser(&self) -> Reader {
+    fn detached_parser(&self) -> LineParser {
         let asks = self.encoder.asks.clone();
         Box::new(move |line| incoming::read(line, |request_id| asks.of(request_id)))
     }
@@ -62,7 +62,7 @@ impl Speaker for SocketDialect {
     }
 
     fn encodes(&self, head: &[u8]) -> bool {
-        outgoing::encodes(head)
+        encoder::encodes(head)
     }
 
     fn answer(&mut self, id: Option<&str>, outcome: &CommandOutcome, out: &mut Vec<u8>) {

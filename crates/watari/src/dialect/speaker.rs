@@ -12,7 +12,7 @@ pub(crate) trait Speaker: Send {
     fn read(&mut self, line: &str) -> Result<ClientMessage, ProtocolError>;
 
     /// Returns a function that parses one line like `read`, but on another thread: for a long line.
-    fn detached_parser(&self) -> Reader;
+    fn detached_parser(&self) -> LineParser;
 
     /// Writes the first line for a client that was attached.
     fn hello(&mut self, attached: &Attachment, cause: HelloCause, out: &mut Vec<u8>);
@@ -31,7 +31,7 @@ pub(crate) trait Speaker: Send {
 }
 
 /// Parses one line, on any thread.
-pub(crate) type Reader = Box<dyn FnOnce(&str) -> Result<ClientMessage, ProtocolError> + Send>;
+pub(crate) type LineParser = Box<dyn FnOnce(&str) -> Result<ClientMessage, ProtocolError> + Send>;
 
 /// Why a client is attached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

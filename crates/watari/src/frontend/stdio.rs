@@ -11,7 +11,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use lock::ConversationLock;
-use running::{Answered, EMPTY_PROMPT, Ending, Running, STARTED, TOOLS_TOO_LATE, Taken, unexpected_exit, unusable};
+use running::{
+    AfterEvent, Answered, EMPTY_PROMPT, Ending, Running, STARTED, TOOLS_TOO_LATE, unexpected_exit, unusable,
+};
 use state::{Connected, Connecting, State, connect};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
@@ -54,7 +56,7 @@ pub(crate) async fn serve(settings: Settings, signals: StopSignals) -> ExitCode 
             return crate::command::fail(&format!("cannot use standard input and output: {error}"));
         }
     };
-    let mut bridge = StdioSession {
+    let mut session = StdioSession {
         settings,
         input: Some(input),
         lines: Lines::new(),
@@ -70,7 +72,7 @@ pub(crate) async fn serve(settings: Settings, signals: StopSignals) -> ExitCode 
         code: None,
         last_lines_within: LAST_LINES_WITHIN,
     };
-    bridge.run().await
+    session.run().await
 }
 
 /// A client and its session.
@@ -114,10 +116,10 @@ impl StdioSession {
             match self.wait().await {
                 StdioEvent::Read(Ok(0)) => self.input_ended().await,
                 StdioEvent::Read(Err(error)) => self.input_failed(&error).await,
-                StdioEvent::Read(Ok(_)) => self.take_lines().await,
+                StdioEvent::Read(Ok(_)) => self.handle_lines().await,
                 StdioEvent::Wrote(written) => self.wrote(written),
                 StdioEvent::Connected(connected) => self.connected(*connected).await,
-                StdioEvent::Event(Some(event)) => self.take_events(*event).await,
+                StdioEvent::Event(Some(event)) => self.handle_events(*event).await,
                 // Only a panic in the session's task ends the events without a last one.
                 StdioEvent::Event(None) => {
                     self.fail_ended_session("the session stopped unexpectedly; this is a bug in watari");
@@ -166,16 +168,16 @@ impl StdioSession {
         }
     }
 
-    async fn take_lines(&mut self) {
+    async fn handle_lines(&mut self) {
         // The lines borrow from the splitter, and their handling needs all of `self`.
         let mut lines = std::mem::take(&mut self.lines);
         while let Some(line) = lines.next() {
-            self.take_line(line).await;
+            self.handle_line(line).await;
         }
         self.lines = lines;
     }
 
-    async fn take_line(&mut self, line: RawLine<'_>) {
+    async fn handle_line(&mut self, line: RawLine<'_>) {
         if self.has_failed {
             return;
         }
@@ -185,12 +187,12 @@ impl StdioSession {
         };
         match read {
             Ok(None) => {}
-            Ok(Some(incoming)) => self.take_message(incoming).await,
+            Ok(Some(incoming)) => self.handle_message(incoming).await,
             Err(problem) => self.send_error(Some(problem)),
         }
     }
 
-    async fn take_message(&mut self, incoming: Incoming) {
+    async fn handle_message(&mut self, incoming: Incoming) {
         if let Incoming::Abort = incoming {
             return self.abort();
         }
@@ -227,7 +229,7 @@ impl StdioSession {
                 }
             },
             State::Running(running) => {
-                let problem = running.take_message(incoming, &mut self.requests).await;
+                let problem = running.handle_message(incoming, &mut self.requests).await;
                 self.send_error(problem);
             }
             State::Over => {}
@@ -287,7 +289,7 @@ impl StdioSession {
     }
 
     /// Takes an event and all further available events, so that they leave in one write.
-    async fn take_events(&mut self, first: Event) {
+    async fn handle_events(&mut self, first: Event) {
         let unwritten_offset = self.outbox.unwritten_offset();
         if let State::Running(running) = &mut self.state {
             running.encoder.set_unwritten_offset(unwritten_offset);
@@ -314,19 +316,20 @@ impl StdioSession {
             {
                 return self.fail(&unusable(&why));
             }
-            match running.take_event(event, &mut self.outbox) {
-                Taken::Done => {}
-                Taken::ToAnswer(ask, answer) => {
+            match running.handle_event(event, &mut self.outbox) {
+                AfterEvent::Done => {}
+                AfterEvent::ToAnswer(ask, answer) => {
                     // An ask that was resolved in the meantime needs no answer.
                     let _refused = running.client.answer(ask, answer).await;
                 }
-                Taken::ToInterrupt => {
-                    let problem = running.take_message(Incoming::Interrupt { cancel_queued: true }, &mut self.requests);
+                AfterEvent::ToInterrupt => {
+                    let problem =
+                        running.handle_message(Incoming::Interrupt { cancel_queued: true }, &mut self.requests);
                     if let Some(problem) = problem.await {
                         bridge::error(&problem, Fatal::No, self.outbox.lines());
                     }
                 }
-                Taken::Ended(exit) => return self.ended(&exit),
+                AfterEvent::Ended(exit) => return self.ended(&exit),
             }
             let has_room = self.outbox.has_room() || running.ending == Ending::Aborting;
             next = if has_room { poll_once(running.events.next()).flatten() } else { None };
@@ -351,7 +354,7 @@ impl StdioSession {
         self.input = None;
         let mut lines = std::mem::take(&mut self.lines);
         if let Some(line) = lines.last() {
-            self.take_line(line).await;
+            self.handle_line(line).await;
         }
         match self.state {
             State::Waiting => self.finish(),

@@ -3,7 +3,7 @@
 mod client_stream;
 mod connection;
 mod input;
-mod long_lines;
+mod long_line;
 mod names;
 mod work_slice;
 
@@ -80,8 +80,8 @@ pub(crate) struct Listeners {
 }
 
 impl Listeners {
-    /// Listens on the socket of the native dialect and on the socket of the socket dialect. The caller holds the lock of
-    /// the latter, so that no other host listens there.
+    /// Listens on `KEY.sock` in the native dialect, and on `socket` in the socket dialect. The caller holds the lock of
+    /// `socket`, so that no other host listens there.
     pub(crate) fn open(
         home: &SessionDirs,
         key: &Key,
@@ -94,7 +94,7 @@ impl Listeners {
         Ok(Listeners { listeners: [native, socket], home: home.clone(), idle_exit })
     }
 
-    /// Serves clients until the session has ended and they have read their last lines.
+    /// Serves clients until the host has ended and they have read their last lines.
     pub(crate) async fn serve(mut self, handle: Handle, stopper: Stopper) {
         let mut clients = JoinSet::new();
         let clients_max = clients_max();
@@ -116,10 +116,10 @@ impl Listeners {
                 Some(_) = clients.join_next() => continue,
                 changed = state.changed() => match changed {
                     Ok(()) => continue,
-                    // The session has ended.
+                    // The host has ended.
                     Err(_) => break,
                 },
-                // When the session has ended, the state reports it too.
+                // When the host has ended, the state reports it too.
                 Ok(()) = background.changed() => continue,
                 () = until(deadline) => {
                     stopper.stop("no client was connected and nothing ran for the time of --idle-exit");

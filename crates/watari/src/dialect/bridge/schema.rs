@@ -4,7 +4,7 @@ mod to_watari;
 
 use serde_json::Value;
 
-use super::outgoing::BridgeMessage;
+use super::encoder::BridgeMessage;
 use crate::dialect::schema::{Messages, document};
 use to_watari::ToWatari;
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 use watari_hub::{EPHEMERAL_TYPES, HostEvent, Position};
 use watari_protocol::Event;
 
-use super::outgoing::ServerMessage;
+use super::messages::ServerMessage;
 use crate::dialect::schema::shapes::Name;
 use crate::dialect::schema::{Messages, Presence, document};
 use to_watari::ToWatari;

@@ -5,7 +5,7 @@ mod to_watari;
 use serde_json::Value;
 use watari_hub::Position;
 
-use super::line::ServerMessage;
+use super::messages::ServerMessage;
 use crate::dialect::schema::shapes::Name;
 use crate::dialect::schema::{Messages, Presence, document};
 use to_watari::ToWatari;

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use watari_sdk::{RawJson, TOOL_SERVER_TAKEN, Unanswered};
 
-use super::line::{ErrorKind, ServerMessage, write, write_error};
+use super::messages::{ErrorKind, ServerMessage, write, write_error};
 use crate::dialect::liveness;
 use crate::dialect::native::ParsedEvent;
 use crate::dialect::shaped::Object;

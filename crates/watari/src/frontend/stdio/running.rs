@@ -3,7 +3,6 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use serde_json::value::RawValue;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use watari_sdk::{
@@ -25,7 +24,7 @@ pub(super) struct Running {
     /// The number of prompts without an outcome.
     pub(super) open_prompts: usize,
     pub(super) is_idle: bool,
-    /// Whether the CLI lists background tasks, which it does not count as running.
+    /// Whether the CLI's last list of background tasks has entries. (The CLI may report `idle` while they run.)
     pub(super) has_tasks: bool,
     pub(super) ending: Ending,
     /// The deadline of background work.
@@ -45,7 +44,7 @@ pub(super) enum Ending {
 }
 
 /// What remains to be done after an event.
-pub(super) enum Taken {
+pub(super) enum AfterEvent {
     /// Nothing.
     Done,
     /// Answer an ask that the client cannot answer.
@@ -104,7 +103,7 @@ impl Running {
     }
 
     /// Handles a message of the client; returns an error for the client.
-    pub(super) async fn take_message(
+    pub(super) async fn handle_message(
         &mut self,
         incoming: Incoming,
         requests: &mut JoinSet<Answered>,
@@ -156,9 +155,9 @@ impl Running {
     }
 
     /// Updates the state, and sends the event to the client.
-    pub(super) fn take_event(&mut self, event: Event, outbox: &mut Outbox) -> Taken {
+    pub(super) fn handle_event(&mut self, event: Event, outbox: &mut Outbox) -> AfterEvent {
         if let Event::CliExited { exit } = event {
-            return Taken::Ended(Box::new(exit));
+            return AfterEvent::Ended(Box::new(exit));
         }
         self.note(&event);
         let is_stalled = self.ending == Ending::Draining && matches!(event, Event::CliStalled { .. });
@@ -171,11 +170,11 @@ impl Running {
             self.encoder.encode(event, outbox.lines());
         }
         match unanswerable {
-            None if is_stalled => Taken::ToInterrupt,
-            None => Taken::Done,
+            None if is_stalled => AfterEvent::ToInterrupt,
+            None => AfterEvent::Done,
             Some((ask, answer)) => {
                 self.encoder.cancel_ask(ask, outbox.lines());
-                Taken::ToAnswer(ask, answer)
+                AfterEvent::ToAnswer(ask, answer)
             }
         }
     }
@@ -184,8 +183,8 @@ impl Running {
         if let Event::BecameIdle = event {
             self.is_idle = true;
         }
-        if let Event::TasksListed { tasks } = event {
-            self.has_tasks = tasks.parse::<Vec<&RawValue>>().is_ok_and(|tasks| !tasks.is_empty());
+        if let Some(has_tasks) = event.has_background_tasks() {
+            self.has_tasks = has_tasks;
         }
         if let Event::TurnStarted { .. } = event {
             self.is_idle = false;
@@ -238,7 +237,8 @@ fn no_client() -> Answer {
     Answer::deny("The client disconnected and cannot answer")
 }
 
-/// The error of an interrupt. A refused interrupt is not reported: no turn was running, or the session has ended.
+/// The error of an interrupt. A refused interrupt is not reported: it is refused only when the session is ending or has
+/// ended.
 fn interrupt_error(error: &RequestError) -> Option<String> {
     match error {
         RequestError::NotSent(_) => None,

@@ -13,8 +13,8 @@ use super::running::{Ending, Running};
 use crate::dialect::bridge::Encoder;
 
 /// How long an abort waits until a pending lock is taken, so that the file of the lock can be removed. Taking the lock
-/// takes longer only while another session that is ending holds it. Then the abort stops waiting, because nothing of this
-/// session exists yet.
+/// takes longer only while another session that is ending holds it. Then the abort stops waiting, because nothing of
+/// this session exists yet.
 const LOCK_WITHIN: Duration = Duration::from_millis(500);
 
 /// The start of the CLI; `Ok(None)` when the start was cancelled and its processes have exited.
@@ -70,7 +70,7 @@ pub(super) enum State {
 }
 
 impl State {
-    /// Whether events are no longer sent, so that they need no room in the outbox.
+    /// Whether at most the result of the turn is still sent, so that events need no room in the outbox.
     pub(super) fn is_aborting(&self) -> bool {
         match self {
             State::Starting { start_guard, .. } => start_guard.is_none(),

@@ -15,7 +15,7 @@ use watari_sdk::Command;
 
 use super::client_stream::ClientStream;
 use super::input::{CHUNK_BYTES, Input, LineBudget, ParsedLine};
-use super::long_lines::{LoadedLine, LongLines};
+use super::long_line::{LoadedLine, PendingLongLine};
 use super::names;
 use super::work_slice::{LINE_COST_BYTES, WorkSlice};
 use crate::dialect::native::Native;
@@ -42,7 +42,7 @@ pub(super) struct Connection {
     input: Input,
     outbox: Outbox,
     subscription: Option<Subscription>,
-    long_lines: LongLines,
+    pending_long_line: PendingLongLine,
     slice: WorkSlice,
     state: watch::Receiver<HostState>,
     /// The position of the last durable event that was sent to it.
@@ -84,7 +84,7 @@ impl Connection {
             number,
             name: names::display_name(&ClientIdentity::Connection(number), number),
             identity: ClientIdentity::Connection(number),
-            long_lines: LongLines::new(budget.long_line_permits()),
+            pending_long_line: PendingLongLine::new(budget.long_line_permits()),
             input: Input::new(budget),
             slice: WorkSlice::default(),
             outbox: Outbox::default(),
@@ -98,7 +98,7 @@ impl Connection {
         }
     }
 
-    /// Serves the client until it disconnects or the session ends; returns the reason.
+    /// Serves the client until it disconnects or the host ends; returns the reason.
     pub(super) async fn serve(mut self) -> String {
         match self.exchange().await {
             Ok(()) => {
@@ -126,13 +126,13 @@ impl Connection {
             self.try_write();
             self.drain_and_disconnect().await?;
             if self.outbox.is_empty() {
-                self.long_lines.load();
+                self.pending_long_line.load();
             }
             match self.wait().await {
                 ConnectionEvent::Readable => self.read().await?,
                 ConnectionEvent::Parsed(parsed) => {
-                    self.take(parsed).await;
-                    self.take_lines().await;
+                    self.handle_parsed(parsed).await;
+                    self.handle_lines().await;
                 }
                 ConnectionEvent::LineStalled => self.input.skip_stalled(),
                 ConnectionEvent::Writable => {}
@@ -143,7 +143,7 @@ impl Connection {
                 }
                 ConnectionEvent::Delivery(Ok(Delivery::Long(line))) => {
                     if self.speaker.encodes(line.head()) {
-                        self.long_lines.push(line);
+                        self.pending_long_line.set(line);
                     } else {
                         self.delivered();
                     }
@@ -169,7 +169,8 @@ impl Connection {
         let why = format!("{error}; the host restores it: connect again");
         self.speaker.protocol_error(&ProtocolError::about_log(why.clone()), self.outbox.lines());
         self.handle.restore().await;
-        self.write_last_lines().await;
+        // A client that does not read must not hold the connection open.
+        let _late = tokio::time::timeout(writing::SLOW_AFTER, self.write_last_lines()).await;
         Disconnect(why)
     }
 
@@ -190,8 +191,8 @@ impl Connection {
     /// parsed or loaded stays until it is taken, a subscription consumes nothing before it delivers, an answer stays
     /// until it is taken, and the timers are created again.
     async fn wait(&mut self) -> ConnectionEvent {
-        let Connection { stream, speaker, input, outbox, subscription, long_lines, state, answers, .. } = self;
-        let delivers = outbox.unwritten().len() < WAITING_BYTES_MAX && long_lines.is_empty();
+        let Connection { stream, speaker, input, outbox, subscription, pending_long_line, state, answers, .. } = self;
+        let delivers = outbox.unwritten().len() < WAITING_BYTES_MAX && pending_long_line.is_empty();
         let waiting = outbox.unwritten().len();
         // After a client has disconnected, only the parsing of its last line is awaited.
         let is_disconnected = self.unwritable.is_some();
@@ -211,7 +212,7 @@ impl Connection {
                 Err(_) => ConnectionEvent::Answered(None, None),
             },
             delivery = next_delivery(subscription, state, speaker.as_mut(), outbox), if delivers => ConnectionEvent::Delivery(delivery),
-            loaded = long_lines.loaded() => ConnectionEvent::Loaded(loaded),
+            loaded = pending_long_line.loaded() => ConnectionEvent::Loaded(loaded),
             () = super::until(slow_at) => ConnectionEvent::Slow,
         }
     }
@@ -227,7 +228,7 @@ impl Connection {
         }
     }
 
-    /// Attaches the client to the session; false if the session has ended.
+    /// Attaches the client to the session; false if the host has ended.
     async fn attach(&mut self, since: Since, hello: Option<HelloCause>) -> bool {
         let Some(attached) = self.handle.attach(since).await else { return false };
         if let Some(cause) = hello {
@@ -235,7 +236,7 @@ impl Connection {
         }
         self.position = attached.client_position;
         self.subscription = Some(attached.subscription);
-        self.long_lines.clear();
+        self.pending_long_line.clear();
         true
     }
 
@@ -243,7 +244,7 @@ impl Connection {
         match self.input.read(&self.stream) {
             Ok(count) => {
                 self.slice.spend(count);
-                self.take_lines().await;
+                self.handle_lines().await;
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) => return Err(Disconnect(format!("cannot read from the client: {error}"))),
@@ -251,15 +252,15 @@ impl Connection {
         Ok(())
     }
 
-    async fn take_lines(&mut self) {
+    async fn handle_lines(&mut self) {
         while let Some(parsed) = self.input.next(self.speaker.as_mut()) {
-            self.take(parsed).await;
+            self.handle_parsed(parsed).await;
             self.slice.spend(LINE_COST_BYTES);
             self.slice.yield_if_over().await;
         }
     }
 
-    async fn take(&mut self, parsed: ParsedLine) {
+    async fn handle_parsed(&mut self, parsed: ParsedLine) {
         let Some(received) = parsed else { return };
         match received {
             Ok((ClientMessage::Hello { since, key, client }, _)) => {
@@ -267,7 +268,7 @@ impl Connection {
                 let since = if is_other_session && since != Since::Now { Since::OtherSession } else { since };
                 self.identity = client.map_or(ClientIdentity::Connection(self.number), ClientIdentity::Named);
                 self.name = names::display_name(&self.identity, self.number);
-                // If the session has ended, the subscription reports it.
+                // If the host has ended, the subscription reports it.
                 let _ended = self.attach(since, Some(HelloCause::Hello)).await;
             }
             Ok((ClientMessage::Refused { id, message }, _)) => {
@@ -308,7 +309,7 @@ impl Connection {
             }
             self.slice.spend(CHUNK_BYTES);
             self.slice.yield_if_over().await;
-            self.take_lines().await;
+            self.handle_lines().await;
         }
         Ok(())
     }
@@ -338,7 +339,7 @@ async fn next_delivery(
         Some(subscription) => {
             subscription.next(|line| speaker.encode(line, outbox.lines())).await.map_err(|error| error.to_string())
         }
-        // A client without a subscription is also disconnected when the session ends.
+        // A client without a subscription is also disconnected when the host ends.
         None => {
             while state.changed().await.is_ok() {}
             Ok(Delivery::Ended)

@@ -12,7 +12,7 @@ use watari_sdk::{Lines, RawLine, threads};
 
 use super::client_stream::ClientStream;
 use super::fingerprint;
-use crate::dialect::speaker::{ClientMessage, ProtocolError, Reader, Speaker};
+use crate::dialect::speaker::{ClientMessage, LineParser, ProtocolError, Speaker};
 
 /// How many bytes one read of a client returns at most.
 pub(super) const CHUNK_BYTES: usize = 16 * 1024;
@@ -188,7 +188,7 @@ impl Input {
         self.skip(Skipped::Stalled);
     }
 
-    fn parse_in_thread(&mut self, line: Vec<u8>, read: Reader) {
+    fn parse_in_thread(&mut self, line: Vec<u8>, read: LineParser) {
         // It was held before as an unfinished line, so there is room for it.
         let _held = self.held.hold(line.len());
         self.grew_at = None;

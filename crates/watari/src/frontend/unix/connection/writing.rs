@@ -38,7 +38,7 @@ impl Connection {
                     self.unwritable = Some(format!("cannot write to the client: {error}"));
                     (self.outbox, self.stuck_since) = (Outbox::default(), None);
                     self.subscription = None;
-                    self.long_lines.clear();
+                    self.pending_long_line.clear();
                 }
             }
         }
@@ -59,6 +59,7 @@ impl Connection {
         Err(Disconnect(why))
     }
 
+    /// Writes everything that is buffered for the client. The caller sets a time limit: the client may not read.
     pub(super) async fn write_last_lines(&mut self) {
         while !self.outbox.is_empty() {
             self.slice.yield_if_over().await;
@@ -66,7 +67,6 @@ impl Connection {
             if self.outbox.is_empty() {
                 return;
             }
-            // The caller has a time limit.
             let _ready = self.stream.writable().await;
         }
     }

@@ -7,7 +7,7 @@ use watari_sdk::Accepted;
 
 /// The lines that Watari writes, one object per line, with only the fields listed here. All except `hello`, `accepted`,
 /// `refused` and `error` are events.
-// These doc comments are the descriptions in the schema.
+// These doc comments are the descriptions in the schema, to which the events are added.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(crate) enum ServerMessage<'a> {
@@ -26,7 +26,7 @@ pub(crate) enum ServerMessage<'a> {
         /// Whether the replay continues from the requested position.
         resume: Resume,
     },
-    /// A command took effect.
+    /// A command was accepted, and what it changed is stored. A prompt may still wait, and a request may still fail.
     Accepted {
         /// The client's id of the command.
         #[serde(skip_serializing_if = "Option::is_none")]

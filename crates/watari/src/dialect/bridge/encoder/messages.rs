@@ -256,8 +256,8 @@ pub(crate) enum Origin {
     Task,
 }
 
-/// Why a message gets no result. `cancelled`: an `interrupt` cancelled it before it ran. `lost`: the CLI received it and
-/// became idle without a result; send it again.
+/// Why a message gets no result. `cancelled`: an `interrupt` cancelled it before it ran. `lost`: the CLI received it
+/// and became idle without a result. It may have run: check before you send it again.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum DroppedReason {

@@ -1,13 +1,13 @@
 //! Encodes events for a client of the bridge dialect.
 
 mod delta;
-mod line;
+mod messages;
 mod text;
 
 use crate::dialect::shaped::{Content, Object};
 use delta::Deltas;
-pub(super) use line::BridgeMessage;
-use line::{CallId, ClosedReason, DeltaType, DroppedReason, Origin, RequestId, TaskStatus, write};
+pub(super) use messages::BridgeMessage;
+use messages::{CallId, ClosedReason, DeltaType, DroppedReason, Origin, RequestId, TaskStatus, write};
 
 use watari_sdk::{
     AskId, AskKind, AskResolution, BlockId, BlockKind, Delta, DropReason, Event, LINE_BYTES_MAX, MessageId, NoticeKind,
@@ -89,7 +89,7 @@ impl Encoder {
         self.unwritten_offset = unwritten_offset;
     }
 
-    /// Closes an ask that was answered on behalf of the client.
+    /// Closes an ask that Watari answered itself. For the client this looks like an ask that the CLI withdrew.
     pub(crate) fn cancel_ask(&mut self, ask: AskId, out: &mut Vec<u8>) {
         self.encode_ask_resolved(ask, AskResolution::Withdrawn, out);
     }
@@ -203,7 +203,11 @@ impl Encoder {
                 message_cancelled(out);
             }
             Event::PromptDropped { reason: DropReason::Lost, .. } => {
-                error("the CLI lost a message: it gave no result; send it again", Fatal::No, out);
+                error(
+                    "the CLI gave no result for a message; it may have run: check before you send it again",
+                    Fatal::No,
+                    out,
+                );
                 write(&BridgeMessage::MessageDropped { reason: DroppedReason::Lost }, out);
             }
             Event::CliStalled { silent_seconds } => {

@@ -3,7 +3,7 @@
 
 use watari_sdk::BlockId;
 
-use super::line::{self, BridgeMessage, DeltaType};
+use super::messages::{self, BridgeMessage, DeltaType};
 use super::text;
 
 /// The deltas of one block.
@@ -23,7 +23,7 @@ const LINE_END: &[u8] = b"\"}\n";
 impl Deltas {
     pub(super) fn of(block: BlockId, session_id: &str, index: u64, delta_type: DeltaType) -> Deltas {
         let mut head = Vec::new();
-        line::write(&BridgeMessage::StreamContentDelta { session_id, index, delta_type, text: "" }, &mut head);
+        messages::write(&BridgeMessage::StreamContentDelta { session_id, index, delta_type, text: "" }, &mut head);
         head.truncate(head.len() - LINE_END.len());
         Deltas { block, delta_type, head, last: None }
     }
@@ -38,7 +38,8 @@ impl Deltas {
     }
 
     /// Appends a text: to the last line, if nothing follows it and the client has not begun to read it, otherwise as a
-    /// separate line. `unwritten_offset` is the offset of the first unwritten byte, if the client is not reading at the moment.
+    /// separate line. `unwritten_offset` is the offset of the first unwritten byte, if the client is not reading at the
+    /// moment.
     pub(super) fn write(&mut self, text: &str, unwritten_offset: Option<usize>, out: &mut Vec<u8>) {
         let open = self
             .last

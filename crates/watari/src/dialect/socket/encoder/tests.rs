@@ -151,7 +151,7 @@ fn every_message_has_one_done_and_errors_precede_it() {
     {"type":"done","usage":{"input_tokens":0,"output_tokens":0},"seq":"1:7"}
     {"type":"error","message":"a queued message was cancelled","kind":"turn"}
     {"type":"done","usage":{"input_tokens":0,"output_tokens":0},"message_id":3,"seq":"1:8"}
-    {"type":"error","message":"the CLI lost a message: it gave no result; send it again","kind":"turn"}
+    {"type":"error","message":"the CLI gave no result for a message; it may have run: check before you send it again","kind":"turn"}
     {"type":"done","usage":{"input_tokens":0,"output_tokens":0},"message_id":3,"seq":"1:8"}
     "#);
     // The CLI exits: with two messages, with none, on request, and before it was ready.
@@ -205,7 +205,7 @@ fn every_event_is_encoded_or_listed_as_not_encoded() {
     let page = include_str!("../../../../../../docs/events.md");
     let names: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix("## `")?.split('`').next()).collect();
     assert!(names.len() > 30, "{names:?}");
-    let source = include_str!("../outgoing.rs");
+    let source = include_str!("../encoder.rs");
     let (code, _) = source.split_once("/// Sends the part of a block that the client does not have.").unwrap();
     for name in names {
         assert!(code.contains(&format!("\"{name}\"")), "{name} is not encoded");

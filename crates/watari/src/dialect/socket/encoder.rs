@@ -9,7 +9,7 @@ use watari_hub::{Attachment, HostState, Position};
 use watari_sdk::{AskId, AskTag, RawJson, replace_lone_surrogates};
 
 use super::asks::{AskRef, Asks, dialect_name};
-use super::line::{CallEnd, Decision, ErrorKind, ServerMessage, TextKind, write, write_error};
+use super::messages::{CallEnd, Decision, ErrorKind, ServerMessage, TextKind, write, write_error};
 use super::turns::{describe_end, encode_stop_notice, encode_turn_end, write_done};
 use crate::dialect::liveness::{self, resumed_elsewhere};
 use crate::dialect::native::ParsedEvent;
@@ -28,7 +28,7 @@ pub(crate) struct Encoder {
     pub(super) asks: Asks,
     /// Whether the CLI became ready since its last exit.
     is_up: bool,
-    /// Messages that were dropped because the CLI exited. The exit will report the reason.
+    /// Prompts that were dropped because the CLI exited. The exit will report the reason.
     dropped_by_exit: Vec<u64>,
 }
 
@@ -244,7 +244,7 @@ impl Encoder {
         self.asks.close(request_id, open);
     }
 
-    /// A message will not be answered. If the CLI exited, its exit reports that.
+    /// A prompt will not be answered. If the CLI exited, its exit reports that.
     fn encode_dropped_prompt(&mut self, line: &ParsedEvent<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
         let message = match line.reason.as_deref() {
             Some("cli_exited") => {
@@ -252,7 +252,7 @@ impl Encoder {
                 return;
             }
             Some("cancelled") => "a queued message was cancelled",
-            _ => "the CLI lost a message: it gave no result; send it again",
+            _ => "the CLI gave no result for a message; it may have run: check before you send it again",
         };
         write_error(ErrorKind::Turn, message, None, out);
         write_done(None, line.prompt, seq, out);
@@ -260,12 +260,12 @@ impl Encoder {
 
     fn encode_exit(&mut self, line: &ParsedEvent<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
         let (was_up, mut dropped) = (std::mem::take(&mut self.is_up), std::mem::take(&mut self.dropped_by_exit));
-        // In the order of their arrival: queued messages are dropped before the running one.
+        // In the order of their arrival: waiting prompts are dropped before the running one.
         dropped.sort_unstable();
         self.blocks.clear();
         let reason = match line.exit.and_then(describe_end) {
             Some(reason) => reason,
-            // The exit was requested, and the dropped messages get no answer.
+            // The exit was requested, and the dropped prompts get no answer.
             None if !dropped.is_empty() => "the session ended before this message was answered".to_owned(),
             None => return,
         };
@@ -273,13 +273,13 @@ impl Encoder {
             // The CLI never became ready; the host reports the reason.
             return;
         }
-        // One error per message, so that it precedes the `done` of the message.
-        let messages: Vec<Option<u64>> =
+        // One error per prompt, so that it precedes the `done` of the prompt.
+        let prompts: Vec<Option<u64>> =
             if dropped.is_empty() { vec![None] } else { dropped.into_iter().map(Some).collect() };
-        let last = messages.len() - 1;
-        for (place, message) in messages.into_iter().enumerate() {
+        let last = prompts.len() - 1;
+        for (place, prompt) in prompts.into_iter().enumerate() {
             write_error(ErrorKind::Session, &reason, None, out);
-            write_done(None, message, seq.filter(|_| place == last), out);
+            write_done(None, prompt, seq.filter(|_| place == last), out);
         }
     }
 

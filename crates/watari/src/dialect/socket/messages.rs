@@ -72,7 +72,7 @@ pub(crate) enum ServerMessage<'a> {
     /// A tool needs approval: any client may answer with `approve` or `deny`.
     ApprovalRequest {
         /// The id of the tool use; send it in the answer. Extension: another id if an earlier request was about the
-        /// same tool use, or if the tool use has no id.
+        /// same tool use, or if the tool use has no id or one that begins with `ask_` or `form_`.
         request_id: &'a str,
         /// Extension: the id of the tool use, if `request_id` is another id.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -100,8 +100,8 @@ pub(crate) enum ServerMessage<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(with = "Object<'a>")]
         input: Option<Object<'a>>,
-        /// The permission rules that the answer granted, in the CLI's format. Only clients of the native socket can grant
-        /// them.
+        /// The permission rules that the answer granted, in the CLI's format. Only clients of the native socket can
+        /// grant them.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(with = "Vec<Object<'a>>")]
         permissions: Option<Vec<Object<'a>>>,
@@ -154,7 +154,7 @@ pub(crate) enum ServerMessage<'a> {
         #[schemars(with = "u64")]
         message_id: Option<u64>,
     },
-    /// Extension: a command with an `id` took effect.
+    /// Extension: a command with an `id` was accepted, and what it changed is stored. A message may still wait.
     Accepted {
         /// The client's id of the command.
         id: &'a str,

@@ -20,18 +20,18 @@ pub(super) struct LoadedLine {
 }
 
 /// The next long line for a client: at most one. The subscription pauses until it is sent.
-pub(super) struct LongLines {
+pub(super) struct PendingLongLine {
     permits: Arc<Semaphore>,
     next: Option<StoredLine>,
     loading: JoinSet<Result<LoadedLine, String>>,
 }
 
-impl LongLines {
-    pub(super) fn new(permits: Arc<Semaphore>) -> LongLines {
-        LongLines { permits, next: None, loading: JoinSet::new() }
+impl PendingLongLine {
+    pub(super) fn new(permits: Arc<Semaphore>) -> PendingLongLine {
+        PendingLongLine { permits, next: None, loading: JoinSet::new() }
     }
 
-    pub(super) fn push(&mut self, line: StoredLine) {
+    pub(super) fn set(&mut self, line: StoredLine) {
         self.next = Some(line);
     }
 
