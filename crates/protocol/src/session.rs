@@ -93,6 +93,9 @@ pub struct Machine {
     results_name_prompts: bool,
     /// True after the CLI has reported that the prompt is in its queue, until it reports that it started it.
     prompt_queued_in_cli: bool,
+    /// When the prompt in flight counts as lost, after a turn that the CLI started itself, unless the CLI shows that it
+    /// has the prompt. (2.1.42 may merge the prompt into that turn, and does not report it.)
+    unseen_deadline: Option<Instant>,
     /// True after the CLI went from `idle` to `running` without a prompt, until the `init` frame of that turn arrives.
     cli_turn_expected: bool,
     /// True while the CLI runs a turn that no prompt started: from its `init` frame, or the report that causes it,
@@ -151,6 +154,7 @@ impl Machine {
             cli_reports_prompts: false,
             results_name_prompts: false,
             prompt_queued_in_cli: false,
+            unseen_deadline: None,
             cli_turn_expected: false,
             cli_turn_running: false,
             init_received: false,
@@ -239,6 +243,7 @@ impl Machine {
             self.write(answers::by_default(&ask.cli_request_id, &default_answer, reason));
         }
         self.time_out_requests(now);
+        self.check_unseen_prompt(now);
         self.check_liveness(now);
         if self.start_deadline.is_some_and(|deadline| deadline <= now) && self.phase == Phase::Starting {
             self.step(Trigger::CloseBegan);
@@ -288,7 +293,9 @@ impl Machine {
         let start = self.start_deadline.filter(|_| self.phase == Phase::Starting);
         let closing = self.closing.as_ref().and_then(|closing| closing.deadline);
         let requests = self.requests.values().filter_map(|(_, limit)| *limit).min();
-        [start, closing, requests, self.asks.next_deadline(), self.liveness_deadline()].into_iter().flatten().min()
+        let unseen = self.unseen_deadline.filter(|_| self.phase == Phase::Running);
+        let deadlines = [start, closing, requests, unseen, self.asks.next_deadline(), self.liveness_deadline()];
+        deadlines.into_iter().flatten().min()
     }
 
     /// Returns the phase of the process.

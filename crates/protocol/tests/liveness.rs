@@ -350,16 +350,17 @@ fn a_prompt_in_the_clis_queue_is_not_lost_and_is_interrupted_when_it_runs() {
 fn a_pause_of_this_program_counts_against_no_time_limit_of_the_cli() {
     insta::assert_snapshot!(in_a_turn("
         interrupt
-        wait 4
+        wait 2
         pause 100
-        wait 4
+        wait 2
         cli answer 2
-        wait 4
+        wait 3
         pause 100
+        wait 2
         cli result
         close
         pause 100
-        wait 1
+        wait 2
     "), @r#"
     > {"type":"control_request","request_id":"watari_2","request":{"subtype":"interrupt"}}
     * request_answered {"request":2}
@@ -367,9 +368,9 @@ fn a_pause_of_this_program_counts_against_no_time_limit_of_the_cli() {
     > {"type":"control_request","request_id":"watari_3","request":{"subtype":"interrupt"}}
     "#);
     insta::assert_snapshot!(play("
-        wait 50
+        wait 30
         pause 100
-        wait 50
+        wait 29
         cli ready
     "), @r#"* ready {"cli":{"version":"2.1.325"}}"#);
 }
@@ -378,8 +379,11 @@ fn a_pause_of_this_program_counts_against_no_time_limit_of_the_cli() {
 fn after_a_pause_a_cli_that_does_not_react_is_ended_in_its_time() {
     insta::assert_snapshot!(in_a_turn("
         interrupt
+        wait 3
         pause 100
-        wait 5
+        wait 1
+        pause 100
+        wait 1
     "), @r#"
     > {"type":"control_request","request_id":"watari_2","request":{"subtype":"interrupt"}}
     ! Abort

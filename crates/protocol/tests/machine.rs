@@ -555,6 +555,53 @@ fn the_result_of_a_scheduled_turn_is_not_the_result_of_the_prompt_that_is_handed
     "#);
 }
 
+/// As 2.1.42 does, if the turn uses a tool. Nothing reports it.
+#[test]
+fn a_prompt_that_the_cli_has_merged_into_its_own_turn_is_lost_and_the_next_one_runs() {
+    let script = r#"
+        cli ready
+        prompt one
+        cli init
+        prompt two
+        prompt three
+        cli result
+        cli {"type":"system","subtype":"task_notification","task_id":"a1","status":"completed"}
+        cli init
+        cli result "subtype":"success","result":"about the task and two"
+        wait 89
+    "#;
+    let after = |more: &str| {
+        let (before, all) = (play(script), play(&format!("{script}{more}")));
+        all.strip_prefix(&before).unwrap().trim_start().to_owned()
+    };
+    insta::assert_snapshot!(after("wait 1"), @r#"
+    * prompt_dropped {"prompt":2,"reason":"lost"}
+    * turn_started {"cause":{"prompt":3}}
+    > {"type":"user","uuid":"00000000-0000-4000-8000-000000000003","session_id":"","message":{"role":"user","content":[{"text":"three","type":"text"}]},"parent_tool_use_id":null}
+    "#);
+    // A hook may have delayed its turn.
+    insta::assert_snapshot!(after("cli init\nwait 25\ncli result"), @r#"
+    * turn_finished {"cause":{"prompt":2},"outcome":{"ending":"completed","result":"done","subtype":"success","terminal_reason":"completed"}}
+    * turn_started {"cause":{"prompt":3}}
+    > {"type":"user","uuid":"00000000-0000-4000-8000-000000000003","session_id":"","message":{"role":"user","content":[{"text":"three","type":"text"}]},"parent_tool_use_id":null}
+    "#);
+}
+
+#[test]
+fn a_prompt_that_is_reported_as_done_without_a_result_is_lost_when_the_cli_is_idle() {
+    let lifecycle = |state: &str| {
+        format!(
+            r#"cli {{"type":"command_lifecycle","command_uuid":"00000000-0000-4000-8000-000000000001","state":"{state}"}}"#
+        )
+    };
+    let script =
+        format!("cli ready\nprompt one\n{}\ncli running\n{}\ncli idle", lifecycle("queued"), lifecycle("completed"));
+    insta::assert_snapshot!(play(&script).lines().skip(4).collect::<Vec<_>>().join("\n"), @r#"
+    * prompt_dropped {"prompt":1,"reason":"lost"}
+    * became_idle
+    "#);
+}
+
 #[test]
 fn a_turn_of_the_clis_own_that_ends_without_a_result_has_no_time_limit_any_more() {
     insta::assert_snapshot!(play(r#"

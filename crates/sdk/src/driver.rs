@@ -18,7 +18,7 @@ use crate::process::{Process, Started};
 use crate::sink::Sink;
 use crate::tail::Tail;
 use unwritten::Unwritten;
-use wait::{Reading, Timer, next_command, read_or_work, readable, writable};
+use wait::{Reading, Ticks, Timer, next_command, read_or_work, readable, writable};
 
 /// How many bytes may wait to be written to the CLI before its output is no longer read: the longest prompt, and room
 /// for answers.
@@ -31,9 +31,6 @@ const RECEIVED_BYTES_MAX: usize = 2 * 1024 * 1024;
 /// How many bytes may wait for a CLI that does not read before requests and answers are refused. (Prompts have their
 /// own limit.)
 const BACKLOG_REFUSE_BYTES: usize = 64 * 1024 * 1024;
-
-/// A timer that fires this much too late shows that this program itself was paused.
-const PAUSE_MIN: Duration = Duration::from_secs(1);
 
 /// How long a CLI may run after it has closed its stdout.
 const EXIT_WITHIN: Duration = Duration::from_secs(2);
@@ -86,6 +83,7 @@ pub(crate) struct Driver<S> {
     exit_deadline: Option<Instant>,
     timer: Timer,
     reading: Reading,
+    ticks: Ticks,
     /// Set once no process of the session is left.
     process_end: Option<ProcessEnd>,
     sink: S,
@@ -121,6 +119,7 @@ impl<S: Sink> Driver<S> {
             exit_deadline: None,
             timer: Timer::default(),
             reading: Reading::default(),
+            ticks: Ticks::default(),
             process_end: None,
             sink,
         }
@@ -137,10 +136,9 @@ impl<S: Sink> Driver<S> {
                 return;
             }
             let event = self.wait().await;
-            if self.reading.was_blocked {
-                // The CLI's output since then may wait in its pipe unread, so the CLI is not to blame for its silence.
-                self.machine.excuse_silence(Instant::now());
-                self.reading.was_blocked = self.reading.is_blocked;
+            if let Some(time) = self.reading.take_blocked() {
+                // The CLI's output of that time may wait in its pipe unread, so the CLI is not to blame for its silence.
+                self.machine.excuse(time, Instant::now());
             }
             match event {
                 DriverEvent::Read(read) => self.handle_output(read),
@@ -160,6 +158,7 @@ impl<S: Sink> Driver<S> {
     /// the process; and the timer stays set.
     async fn wait(&mut self) -> DriverEvent {
         let deadline = [self.machine.poll_timeout(), self.exit_deadline].into_iter().flatten().min();
+        let deadline = self.ticks.limit(deadline);
         let has_unwritten = !self.unwritten.is_empty();
         // Once every process has exited, nothing writes to the pipe any more: it can be read to its end immediately.
         let has_exited = self.process_end.is_some();
@@ -277,9 +276,10 @@ impl<S: Sink> Driver<S> {
 
     fn time_passed(&mut self) {
         let now = Instant::now();
-        let due = [self.machine.poll_timeout(), self.exit_deadline].into_iter().flatten().min();
-        if due.is_some_and(|due| now.saturating_duration_since(due) > PAUSE_MIN) {
-            self.machine.handle_pause(now);
+        if let Some(time) = self.ticks.pause(now) {
+            // The CLI may have been paused, too.
+            self.machine.excuse(time, now);
+            self.exit_deadline = self.exit_deadline.map(|deadline| deadline + time);
         }
         self.read_what_waits();
         if self.exit_deadline.is_some_and(|deadline| deadline <= now) {
@@ -293,7 +293,7 @@ impl<S: Sink> Driver<S> {
     /// program itself was stopped.
     fn read_what_waits(&mut self) {
         let mut received = 0;
-        while received < RECEIVED_BYTES_MAX && !self.reading.is_blocked && self.process_end.is_none() {
+        while received < RECEIVED_BYTES_MAX && !self.reading.is_blocked() && self.process_end.is_none() {
             let Some(stdout) = &self.stdout else { return };
             // Not through tokio, which may not know yet that there is something to read.
             let Ok(count @ 1..) = rustix::io::read(stdout, rustix::buffer::spare_capacity(self.lines.space())) else {

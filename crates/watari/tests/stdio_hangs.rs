@@ -157,3 +157,25 @@ async fn a_pause_of_watari_after_an_interrupt_does_not_end_the_session() {
         assert_eq!((results, code), (2, Some(0)), "{output}");
     }
 }
+
+/// Long lines fill the queue of events again and again, which must not restart the time limit each time.
+#[tokio::test]
+async fn an_interrupted_turn_that_goes_on_with_long_lines_is_ended_in_its_time() {
+    let room = Room::new("prompt\ntext One\nrepeat 60\nline 3000000\npause 500\nend\n");
+    let mut child = room.command().stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let (stdin, stdout) = (child.stdin.take(), child.stdout.take().unwrap());
+    let mut session = Stopped { room, child, stdin, lines: BufReader::new(stdout).lines() };
+    session.say(&start()).await;
+    while session.line().await.unwrap()["type"] != "assistant_message" {}
+    session.say("{\"type\":\"interrupt\"}\n").await;
+    let begun = Instant::now();
+    let mut last = String::new();
+    // Not parsed: the time in which the client does not read is not the CLI's.
+    while let Some(line) = session.lines.next_line().await.unwrap() {
+        last = line;
+    }
+    insta::assert_snapshot!(last, @r#"{"type":"error","message":"Claude Code did not react to an interrupt within 10 s and was terminated","fatal":true}"#);
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    let (_, code, _) = session.end().await;
+    assert_eq!(code, Some(1));
+}

@@ -123,6 +123,7 @@ impl Machine {
         }
         frame.outcome.cost_usd = self.turn_cost_usd(frame.outcome.total_cost_usd);
         self.emit(Event::TurnFinished { cause, outcome: Box::new(frame.outcome) });
+        self.expect_unseen_prompt(now);
         self.hand_over_prompt();
         if self.cli_state.is_none() {
             // Older versions do not report when they are idle: they are idle after every result.
@@ -243,7 +244,7 @@ impl Machine {
         }
         let is_cli_turn = self.cli_turn_running || self.prompts.in_flight().is_none() || self.prompt_queued_in_cli;
         let cli_turn_expected = std::mem::take(&mut self.cli_turn_expected);
-        self.init_received = true;
+        (self.init_received, self.unseen_deadline) = (true, None);
         if !is_cli_turn || cli_turn_expected {
             // A pending interrupt is for this turn: the turn is the prompt's, or was expected when the interrupt was
             // sent.

@@ -8,7 +8,7 @@
 //! - If an idle CLI answers the interrupt, has not started the prompt, and does not list it as queued, then the CLI
 //!   does not have the prompt: it is lost ([`Machine::prompt_lost`]).
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::closing::ClosingStep;
 use super::state::{Phase, Trigger};
@@ -20,6 +20,9 @@ use crate::wire::control::{read_cancelled, read_still_queued};
 use crate::wire::message::PromptUpdate;
 use crate::wire::outgoing;
 use crate::wire::system::CliState;
+
+/// How long a prompt may stay unseen after a turn that the CLI started itself: longer than a hook may take.
+const UNSEEN_WITHIN: Duration = Duration::from_secs(90);
 
 impl Machine {
     /// Hands the next prompt to the CLI, if the CLI holds none and may receive one.
@@ -38,6 +41,7 @@ impl Machine {
         self.step(Trigger::TurnBegan);
         // An earlier interrupt was for a turn that has ended.
         (self.prompt_started, self.prompt_queued_in_cli, self.interrupt_sent) = (false, false, false);
+        self.unseen_deadline = None;
         self.emit(Event::TurnStarted { cause: TurnCause::Prompt(id) });
         let line = outgoing::prompt(&self.prompts.entry(id), &content);
         self.write(line);
@@ -52,13 +56,27 @@ impl Machine {
         }
     }
 
+    /// Limits the time in which the CLI must show that it has the prompt in flight. A hook may delay the turn by a minute.
+    pub(super) fn expect_unseen_prompt(&mut self, now: Instant) {
+        let is_unseen = self.prompts.in_flight().is_some() && !self.prompt_started && !self.prompt_queued_in_cli;
+        self.unseen_deadline = now.checked_add(UNSEEN_WITHIN).filter(|_| is_unseen);
+    }
+
+    pub(super) fn check_unseen_prompt(&mut self, now: Instant) {
+        if self.phase == Phase::Running && self.unseen_deadline.is_some_and(|deadline| deadline <= now) {
+            self.unseen_deadline = None;
+            self.prompt_lost();
+            self.went_idle();
+        }
+    }
+
     /// Drops the prompt that the CLI holds: the CLI is idle and will not send a result for it.
     pub(super) fn prompt_lost(&mut self) {
         if self.was_ended_for_tool_server() {
             return;
         }
         if let Some(prompt) = self.prompts.take_in_flight() {
-            self.prompt_started = false;
+            (self.prompt_started, self.unseen_deadline) = (false, None);
             self.watchdog.turn_ended();
             self.emit(Event::PromptDropped { prompt, reason: DropReason::Lost });
             self.hand_over_prompt();
@@ -76,11 +94,15 @@ impl Machine {
             }
             return;
         };
+        self.unseen_deadline = None;
         match update {
-            PromptUpdate::Started => (self.prompt_started, self.prompt_queued_in_cli) = (true, false),
+            // A prompt that was merged into another turn may be reported only when it is done.
+            PromptUpdate::Started | PromptUpdate::Done => {
+                (self.prompt_started, self.prompt_queued_in_cli) = (true, false);
+            }
             PromptUpdate::Cancelled => self.prompt_cancelled(prompt, now),
-            PromptUpdate::QueuedOrDone if self.prompt_started => {}
-            PromptUpdate::QueuedOrDone => self.prompt_queued(now),
+            PromptUpdate::Queued if self.prompt_started => {}
+            PromptUpdate::Queued => self.prompt_queued(now),
         }
     }
 

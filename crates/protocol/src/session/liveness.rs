@@ -5,9 +5,8 @@
 
 use std::time::{Duration, Instant};
 
-use super::closing::Closing;
 use super::state::{Phase, Trigger};
-use super::{Machine, REQUEST_ANSWERED_WITHIN, RequestKind};
+use super::{Machine, RequestKind};
 use crate::command::Request;
 use crate::event::{Event, ExitReason, Unanswered};
 use crate::id::RequestId;
@@ -130,8 +129,21 @@ impl Watchdog {
         [silence, interrupt].into_iter().flatten().min()
     }
 
+    /// Moves every deadline.
+    fn postpone(&mut self, time: Duration, now: Instant) {
+        self.received_at = now.min(after(self.received_at, time));
+        self.silence = match self.silence {
+            Silence::CheckAt(at) => Silence::CheckAt(after(at, time)),
+            Silence::ProbedUntil(at) => Silence::ProbedUntil(after(at, time)),
+            Silence::Stalled => Silence::Stalled,
+        };
+        if let Some(interrupt) = &mut self.interrupt {
+            interrupt.deadline = after(interrupt.deadline, time);
+        }
+    }
+
     /// Excuses the silence up to now: every limit starts again.
-    fn excuse(&mut self, now: Instant) {
+    fn restart(&mut self, now: Instant) {
         self.received_at = now;
         self.silence = match self.silence {
             Silence::CheckAt(_) => Silence::CheckAt(after(now, self.limits.silent_for)),
@@ -164,23 +176,22 @@ impl Machine {
         }
     }
 
-    /// Excuses the CLI's silence up to now: its output was not read, or it was busy reading its stdin.
+    /// Excuses the CLI's silence up to now: it was busy reading its stdin.
     pub fn excuse_silence(&mut self, now: Instant) {
         self.now = now;
-        self.watchdog.excuse(now);
+        self.watchdog.restart(now);
     }
 
-    /// Handles a pause in which this program itself did not run, such as SIGSTOP or a frozen container. The CLI may
-    /// have been paused with it, so every time limit of the CLI starts again. Asks keep their deadlines: they limit
-    /// clients.
-    pub fn handle_pause(&mut self, now: Instant) {
-        self.excuse_silence(now);
-        self.start_deadline = now.checked_add(self.config.start_within);
-        for limit in self.requests.values_mut().filter_map(|(_, limit)| limit.as_mut()) {
-            *limit = now.checked_add(REQUEST_ANSWERED_WITHIN).unwrap_or(*limit);
-        }
-        if let Some(closing) = &mut self.closing {
-            *closing = Closing::at_step(closing.step, now);
+    /// Does not count this time against the CLI: its output was not read, or this program itself did not run (SIGSTOP, a
+    /// frozen container) and the CLI perhaps neither. Asks keep their deadlines: they limit clients.
+    pub fn excuse(&mut self, time: Duration, now: Instant) {
+        self.now = now;
+        self.watchdog.postpone(time, now);
+        let closing = self.closing.as_mut().and_then(|closing| closing.deadline.as_mut());
+        let requests = self.requests.values_mut().filter_map(|(_, limit)| limit.as_mut());
+        let others = [self.start_deadline.as_mut(), self.unseen_deadline.as_mut(), closing];
+        for deadline in requests.chain(others.into_iter().flatten()) {
+            *deadline = deadline.checked_add(time).unwrap_or(*deadline);
         }
     }
 

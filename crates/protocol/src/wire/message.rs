@@ -79,9 +79,10 @@ pub(crate) enum PromptUpdate {
     Started,
     /// The CLI dropped it.
     Cancelled,
-    /// The prompt waits or is done; the frames of its turn are more reliable. (A prompt that was merged into another
-    /// turn is reported as done before that turn ends.)
-    QueuedOrDone,
+    /// The CLI has it in its queue.
+    Queued,
+    /// The prompt is done. (A prompt that was merged into another turn is reported as done before that turn ends.)
+    Done,
 }
 
 pub(super) fn read_lifecycle(line: &str) -> Option<Incoming<'_>> {
@@ -96,7 +97,8 @@ pub(super) fn read_lifecycle(line: &str) -> Option<Incoming<'_>> {
     let update = match &*members.state {
         "started" => PromptUpdate::Started,
         "cancelled" => PromptUpdate::Cancelled,
-        _ => PromptUpdate::QueuedOrDone,
+        "completed" => PromptUpdate::Done,
+        _ => PromptUpdate::Queued,
     };
     Some(Incoming::Prompt { uuid: members.command_uuid, update })
 }

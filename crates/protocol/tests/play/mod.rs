@@ -34,8 +34,9 @@ pub(crate) fn play_with(config: Config, script: &str) -> String {
                 machine.handle_timeout(now);
             }
             "pause" => {
-                now += Duration::from_secs(rest.parse().unwrap());
-                machine.handle_pause(now);
+                let time = Duration::from_secs(rest.parse().unwrap());
+                now += time;
+                machine.excuse(time, now);
                 machine.handle_timeout(now);
             }
             "unread" => machine.excuse_silence(now),

@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
 use std::task::Poll;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
@@ -36,18 +36,65 @@ impl Timer {
     }
 }
 
+/// How often the driver wakes up while there is a deadline, and how late it must be to count as a pause.
+const TICK: Duration = Duration::from_secs(1);
+const PAUSE_MIN: Duration = Duration::from_millis(500);
+
+/// Notices when this program itself was paused, for example by SIGSTOP or with its container: a tick is late.
+#[derive(Debug, Default)]
+pub(super) struct Ticks {
+    next: Option<Instant>,
+}
+
+impl Ticks {
+    /// Returns when to wake up: at the deadline, or at the tick before it.
+    pub(super) fn limit(&mut self, deadline: Option<Instant>) -> Option<Instant> {
+        let Some(deadline) = deadline else {
+            self.next = None;
+            return None;
+        };
+        Some(deadline.min(*self.next.get_or_insert_with(|| Instant::now() + TICK)))
+    }
+
+    /// Returns how long this program was paused, if it was.
+    pub(super) fn pause(&mut self, now: Instant) -> Option<Duration> {
+        let next = self.next.filter(|next| *next <= now)?;
+        self.next = Some(now + TICK);
+        Some(now.saturating_duration_since(next)).filter(|late| *late > PAUSE_MIN)
+    }
+}
+
 /// Whether the CLI's output can be read.
 #[derive(Debug, Default)]
 pub(super) struct Reading {
-    /// The sink or the backlog has no room at the moment.
-    pub(super) is_blocked: bool,
-    /// There was no room at some time since the last check.
-    pub(super) was_blocked: bool,
+    /// Since when the sink or the backlog has no room.
+    blocked_since: Option<Instant>,
+    /// For how long there was no room before, as far as the machine does not know of it.
+    blocked_for: Duration,
 }
 
 impl Reading {
+    pub(super) fn is_blocked(&self) -> bool {
+        self.blocked_since.is_some()
+    }
+
     fn block(&mut self) {
-        *self = Reading { is_blocked: true, was_blocked: true };
+        self.blocked_since.get_or_insert_with(Instant::now);
+    }
+
+    fn unblock(&mut self) {
+        if let Some(since) = self.blocked_since.take() {
+            self.blocked_for += since.elapsed();
+        }
+    }
+
+    /// Returns for how long there was no room since the last call, if there was none at some time.
+    pub(super) fn take_blocked(&mut self) -> Option<Duration> {
+        if self.is_blocked() {
+            self.unblock();
+            self.block();
+        }
+        Some(std::mem::take(&mut self.blocked_for)).filter(|time| !time.is_zero())
     }
 }
 
@@ -86,7 +133,7 @@ pub(super) async fn read_or_work(
     if !has_room.await {
         return DriverEvent::Work;
     }
-    reading.is_blocked = false;
+    reading.unblock();
     tokio::select! {
         // Both are cancel-safe: unread bytes stay in the pipe, and each step of the sink is complete.
         read = read_some(pipe, lines, has_exited) => DriverEvent::Read(read),
