@@ -2011,13 +2011,13 @@ fn an_answer_that_the_cli_would_take_for_no_opinion_is_refused() {
     * ready {"cli":{"version":"2.1.325"}}
     * ask_opened {"ask":1,"event":"UserPromptSubmit","hook":2,"input":{"hook_event_name":"UserPromptSubmit"},"kind":"hook"}
     x ask 1 is a hook for an event without this output and does not accept this answer: answer it with block
-    x ask 1 is a hook for an event without this output and does not accept this answer: answer it with no opinion, block or deny
-    x ask 1 is a hook for an event without this output and does not accept this answer: answer it with no opinion, block or deny
+    x ask 1 is a hook for an event without this output and does not accept this answer: answer it with no opinion or block
+    x ask 1 is a hook for an event without this output and does not accept this answer: answer it with no opinion or block
     * ask_opened {"ask":2,"event":"PreToolUse","hook":1,"input":{"hook_event_name":"PreToolUse"},"kind":"hook"}
     x ask 2 is a hook for an event without this output and does not accept this answer: answer it with deny
     x the edited tool input must be a JSON object
     * ask_opened {"ask":3,"event":"PermissionRequest","hook":3,"input":{"hook_event_name":"PermissionRequest"},"kind":"hook"}
-    x ask 3 is a hook for an event without this output and does not accept this answer: answer it with no opinion, block or deny
+    x ask 3 is a hook for an event without this output and does not accept this answer: answer it with no opinion, allow or deny
     * ask_resolved {"ask":1,"kind":"hook","resolution":"expired"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"a","response":{"decision":"block","reason":"No client answered in time"}}}
     * ask_resolved {"ask":2,"kind":"hook","resolution":"expired"}

@@ -38,14 +38,14 @@ pub async fn open<S: Sink>(
     let start_within = options.start_within.unwrap_or(Duration::from_secs(60));
     latest::resolve_continue(&mut options).await?;
     let config = config(&options, start_within);
-    let own_prompts = prompt_entry_prefix(config.uuid_seed);
+    let watari_prompts = prompt_entry_prefix(config.uuid_seed);
     let started = process::start(&options).await?;
     let probe = ClaudeProbe::of(&started);
     let machine = Machine::start(config, Instant::now());
     let (ready, is_ready) = oneshot::channel();
     let (exit, has_exited) = watch::channel(None);
     let place = argv::transcript_place(&started.environment, &started.directory);
-    let sink = TranscriptWatch::new(sink, place, own_prompts, resumed(&options.start_from));
+    let sink = TranscriptWatch::new(sink, place, watari_prompts, resumed(&options.start_from));
     let sink = StartWatch { sink, ready: Some(ready), exit };
     let (commands, receiver) = mpsc::channel(COMMANDS_WAITING_MAX);
     let running = Driver::new(machine, started, receiver, sink).run();
@@ -217,11 +217,11 @@ struct StartWatch<S> {
 impl<S: Sink> Sink for StartWatch<S> {
     fn emit(&mut self, event: Event) {
         if let Event::Ready { cli } = &event {
-            self.emit_first(Ok(cli.clone()));
+            self.report_start(Ok(cli.clone()));
         }
         if let Event::CliExited { exit } = &event {
             self.exit.send_replace(Some(exit.clone()));
-            self.emit_first(Err(exit.clone()));
+            self.report_start(Err(exit.clone()));
         }
         self.sink.emit(event);
     }
@@ -252,7 +252,7 @@ impl<S: Sink> Sink for StartWatch<S> {
 }
 
 impl<S> StartWatch<S> {
-    fn emit_first(&mut self, first: Result<CliInfo, Exit>) {
+    fn report_start(&mut self, first: Result<CliInfo, Exit>) {
         if let Some(ready) = self.ready.take() {
             // The caller may have been dropped; the session then ends by itself.
             let _ignored = ready.send(first);

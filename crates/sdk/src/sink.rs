@@ -18,7 +18,7 @@ const LAST_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// How many events an empty queue may have room for: those of one read of the CLI.
 const EMPTY_EVENTS_MAX: usize = 4096;
 
-/// Receives the events of a session. The session's task calls it and never waits for it.
+/// Receives the events of a session. The driver calls it; `emit` never waits.
 pub trait Sink: Send {
     /// Receives an event.
     fn emit(&mut self, event: Event);
@@ -26,11 +26,12 @@ pub trait Sink: Send {
     /// Ready when there is room for more events; while it is not, the CLI is not read.
     fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<()>;
 
-    /// Notes that the session is closing: from now on there is always room, and events that do not fit are dropped and
+    /// Notes that the session is closing: from now on `poll_room` is always ready; events above a limit are dropped and
     /// counted.
     fn begin_closing(&mut self);
 
-    /// Does background work. Ready when another method of this trait may now return something else.
+    /// Does background work. Ready after it has changed what `poll_room` or `is_storage_blocked` returns, so that the
+    /// driver asks them again.
     fn poll_work(&mut self, _context: &mut Context<'_>) -> Poll<()> {
         Poll::Pending
     }

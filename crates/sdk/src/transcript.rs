@@ -27,7 +27,7 @@ pub(crate) struct TranscriptWatch<S> {
     sink: S,
     place: TranscriptPlace,
     /// The prefix of the ids of this session's own prompts.
-    own_prompts: String,
+    watari_prompts: String,
     session: Option<SessionId>,
     watched: Watched,
     reading: Option<Beside<Watched>>,
@@ -51,13 +51,13 @@ impl<S: Sink> TranscriptWatch<S> {
     pub(crate) fn new(
         sink: S,
         place: TranscriptPlace,
-        own_prompts: String,
+        watari_prompts: String,
         resumed: Option<SessionId>,
     ) -> TranscriptWatch<S> {
         let mut watch = TranscriptWatch {
             sink,
             place,
-            own_prompts,
+            watari_prompts,
             session: resumed.clone(),
             watched: Watched::default(),
             reading: None,
@@ -89,12 +89,12 @@ impl<S: Sink> TranscriptWatch<S> {
             return;
         }
         self.reads_again = false;
-        let (place, own_prompts) = (self.place.clone(), self.own_prompts.clone());
+        let (place, watari_prompts) = (self.place.clone(), self.watari_prompts.clone());
         let mut watched = std::mem::take(&mut self.watched);
         self.reading = Some(threads::run(move || {
             watched.path = watched.path.or_else(|| place.find(&session));
             // A transcript that cannot be read is ignored.
-            let _unread = watched.read_on(&place.entrypoint, &own_prompts);
+            let _unread = watched.read_on(&place.entrypoint, &watari_prompts);
             watched
         }));
     }
@@ -118,7 +118,7 @@ impl Watched {
     }
 
     /// Reads the entries that were written since, up to the end of the last complete one.
-    fn read_on(&mut self, own: &str, own_prompts: &str) -> io::Result<()> {
+    fn read_on(&mut self, own: &str, watari_prompts: &str) -> io::Result<()> {
         let Some(path) = &self.path else { return Ok(()) };
         let mut file = TRANSCRIPT.open(path)?;
         file.seek(SeekFrom::Start(self.read_bytes))?;
@@ -135,7 +135,7 @@ impl Watched {
                 continue;
             };
             for entry in chunk[..end].split(|byte| *byte == b'\n') {
-                self.take_entry(entry, own, own_prompts);
+                self.take_entry(entry, own, watari_prompts);
             }
             self.read_bytes += end as u64 + 1;
             file.seek(SeekFrom::Start(self.read_bytes))?;
@@ -161,12 +161,12 @@ const FROM_STDIN: &str = "sdk";
 
 impl Watched {
     /// Notes the entrypoint, if the entry is a prompt or an answer of another program, or a prompt of another Watari.
-    fn take_entry(&mut self, entry: &[u8], own: &str, own_prompts: &str) {
+    fn take_entry(&mut self, entry: &[u8], own: &str, watari_prompts: &str) {
         let Ok(entry) = serde_json::from_slice::<Entry>(entry) else { return };
         if !["user", "assistant"].contains(&entry.r#type.as_str()) {
             return;
         }
-        let is_own_prompt = entry.uuid.starts_with(own_prompts);
+        let is_own_prompt = entry.uuid.starts_with(watari_prompts);
         self.is_past_history |= is_own_prompt;
         let is_prompt_of_another = entry.prompt_source == FROM_STDIN && !is_own_prompt;
         if self.is_past_history && self.stranger.is_none() && (entry.entrypoint != own || is_prompt_of_another) {

@@ -81,7 +81,10 @@ pub(crate) fn check_hook_output(event: &str, output: &HookOutput) -> Result<(), 
         HookOutput::Block { .. } if !decides_on_tool => Ok(()),
         HookOutput::Block { .. } => Err("deny"),
         HookOutput::Deny { .. } => Err("block"),
-        HookOutput::Allow { .. } | HookOutput::Ask { .. } | HookOutput::Defer => Err("no opinion, block or deny"),
+        HookOutput::Allow { .. } | HookOutput::Ask { .. } | HookOutput::Defer if decides_on_tool => {
+            Err("no opinion, allow or deny")
+        }
+        HookOutput::Allow { .. } | HookOutput::Ask { .. } | HookOutput::Defer => Err("no opinion or block"),
     }
 }
 
