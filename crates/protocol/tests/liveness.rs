@@ -389,3 +389,21 @@ fn after_a_pause_a_cli_that_does_not_react_is_ended_in_its_time() {
     ! Abort
     "#);
 }
+
+/// As 2.1.42 speaks: it reports neither its state nor its prompts, only the beginning of a turn.
+#[test]
+fn an_interrupted_turn_of_a_cli_that_reports_no_state_must_end_too() {
+    insta::assert_snapshot!(play("
+        cli ready
+        prompt one
+        cli init
+        interrupt
+        cli answer 2
+        wait 9
+        wait 1
+    ").lines().skip(5).collect::<Vec<_>>().join("\n"), @r#"
+    > {"type":"control_request","request_id":"watari_2","request":{"subtype":"interrupt"}}
+    * request_answered {"request":2}
+    ! Abort
+    "#);
+}

@@ -555,6 +555,22 @@ fn the_result_of_a_scheduled_turn_is_not_the_result_of_the_prompt_that_is_handed
     "#);
 }
 
+/// As 2.1.325 does, if the prompt reaches it while its own turn uses a tool.
+#[test]
+fn a_prompt_that_was_merged_into_a_turn_of_the_cli_and_interrupted_with_it_may_have_run() {
+    let lifecycle = |state: &str| {
+        let uuid = "00000000-0000-4000-8000-000000000001";
+        format!(r#"cli {{"type":"command_lifecycle","command_uuid":"{uuid}","state":"{state}"}}"#)
+    };
+    let [queued, started, cancelled] = ["queued", "started", "cancelled"].map(lifecycle);
+    let script =
+        format!("cli ready\ncli idle\nprompt one\ncli running\ncli init\n{queued}\n{started}\ninterrupt\n{cancelled}");
+    insta::assert_snapshot!(play(&script).lines().skip(5).collect::<Vec<_>>().join("\n"), @r#"
+    > {"type":"control_request","request_id":"watari_2","request":{"subtype":"interrupt"}}
+    * prompt_dropped {"prompt":1,"reason":"lost"}
+    "#);
+}
+
 /// As 2.1.42 does, if the turn uses a tool. Nothing reports it.
 #[test]
 fn a_prompt_that_the_cli_has_merged_into_its_own_turn_is_lost_and_the_next_one_runs() {

@@ -91,7 +91,7 @@ impl Machine {
         }
         let request = self.expect_answer(RequestKind::Interrupt { of, cancelled }, now);
         self.interrupt_sent = true;
-        let must_end_turn = of.is_none() || self.prompt_started || self.cli_turn_running;
+        let must_end_turn = of.is_none() || self.prompt_started || self.cli_turn_running || self.init_received;
         self.watchdog.interrupted(request, must_end_turn, now);
         self.write_now(outgoing::interrupt(request));
         request

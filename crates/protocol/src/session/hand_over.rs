@@ -135,7 +135,9 @@ impl Machine {
             // Otherwise the pending interrupt is also for the turn that the CLI started itself, and stays.
             self.watchdog.turn_ended();
         }
-        self.emit(Event::PromptDropped { prompt, reason: DropReason::Cancelled });
+        // A prompt that was merged into a turn of the CLI is cancelled with that turn, and may have done something.
+        let reason = if self.prompt_started { DropReason::Lost } else { DropReason::Cancelled };
+        self.emit(Event::PromptDropped { prompt, reason });
         self.hand_over_prompt();
         if self.cli_state != Some(CliState::Running) {
             self.went_idle();

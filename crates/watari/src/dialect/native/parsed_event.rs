@@ -52,6 +52,9 @@ pub(crate) struct ParsedEvent<'a> {
     /// Of a form: its fields.
     #[serde(borrow)]
     pub(crate) schema: Option<&'a RawValue>,
+    /// Of a form: the address that the user is asked to open.
+    #[serde(borrow)]
+    pub(crate) url: Option<Cow<'a, str>>,
     #[serde(borrow)]
     pub(crate) outcome: Option<&'a RawValue>,
     #[serde(borrow)]

@@ -326,9 +326,17 @@ fn form_of(line: &ParsedEvent<'_>) -> RawJson {
         message: Option<&'a str>,
         schema: Option<&'a RawValue>,
         server: Option<&'a str>,
+        /// What the user is asked to open: nobody approves what was not shown.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        url: Option<&'a str>,
     }
     // Written unchanged: not every schema of a server can be held as a Rust value.
-    RawJson::of(&Form { message: line.message.as_deref(), schema: line.schema, server: line.server.as_deref() })
+    RawJson::of(&Form {
+        message: line.message.as_deref(),
+        schema: line.schema,
+        server: line.server.as_deref(),
+        url: line.url.as_deref(),
+    })
 }
 
 /// Whether the CLI was up at the client's position. For a replay this is a guess: it nearly always was.

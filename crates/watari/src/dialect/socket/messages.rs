@@ -80,7 +80,8 @@ pub(crate) enum ServerMessage<'a> {
         tool_use_id: Option<&'a str>,
         /// The name of the tool. Extension: `Form` for a form of an MCP server.
         tool: &'a str,
-        /// The input of the tool.
+        /// The input of the tool. Of a form: `{message, schema, server, url?}`; `url` is an address that the server
+        /// wants the user to open.
         input: Object<'a>,
     },
     /// Extension: a request is resolved, for all clients.

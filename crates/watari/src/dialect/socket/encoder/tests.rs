@@ -74,6 +74,7 @@ fn asks_are_named_after_their_tool_use() {
         r#"{"seq":"1:12","type":"ask_resolved","ask":6,"kind":"permission","tool_use":null,"resolution":"expired","by":null}"#,
         r#"{"seq":"1:13","type":"ask_opened","ask":7,"kind":"form","server":"s","message":"Who?","schema":{"type":"object"},"url":null,"detail":{}}"#,
         r#"{"seq":"1:14","type":"ask_resolved","ask":7,"kind":"form","tool_use":null,"resolution":"withdrawn","by":null}"#,
+        r#"{"seq":"1:14","type":"ask_opened","ask":11,"kind":"form","server":"s","message":"Sign in","schema":null,"url":"https://s.example/login","detail":{}}"#,
         r#"{"seq":"1:14","type":"ask_opened","ask":10,"kind":"permission","tool":"Bash","input":{"command":"rm"},"tool_use":"t","repeated":true}"#,
         r#"{"seq":"1:14","type":"ask_resolved","ask":10,"kind":"permission","tool_use":"t","repeated":true,"resolution":"allowed","by":"client 2","edited":true,"input":{"command":"ls"},"permissions":[{"type":"setMode"}]}"#,
         r#"{"seq":"1:15","type":"ask_opened","ask":8,"kind":"tool_call","tool":"add","input":{"a":1},"tool_use":"t"}"#,
@@ -85,6 +86,7 @@ fn asks_are_named_after_their_tool_use() {
     {"type":"approval_resolved","request_id":"ask_6","decision":"expired","seq":"1:12"}
     {"type":"approval_request","request_id":"form_7","tool":"Form","input":{"message":"Who?","schema":{"type":"object"},"server":"s"},"seq":"1:13"}
     {"type":"approval_resolved","request_id":"form_7","decision":"cancelled","seq":"1:14"}
+    {"type":"approval_request","request_id":"form_11","tool":"Form","input":{"message":"Sign in","schema":null,"server":"s","url":"https://s.example/login"},"seq":"1:14"}
     {"type":"approval_request","request_id":"ask_10","tool_use_id":"t","tool":"Bash","input":{"command":"rm"},"seq":"1:14"}
     {"type":"approval_resolved","request_id":"ask_10","decision":"approved","by":"client 2","edited":true,"input":{"command":"ls"},"permissions":[{"type":"setMode"}],"seq":"1:14"}
     {"type":"tool_call","call_id":"call_8","name":"add","input":{"a":1},"seq":"1:15"}
