@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use serde_json::value::RawValue;
 use watari_sdk::{Answer, AskId, AskSummary, AskTag, RawJson};
+
+use crate::dialect::native::ParsedEvent;
 
 /// The asks that were sent to a client: all open ones, and the last resolved ones.
 #[derive(Debug, Default, Clone)]
@@ -98,4 +101,24 @@ impl Asks {
             self.closed.pop_front().map(|oldest| self.by_name.remove(&oldest));
         }
     }
+}
+
+/// The form of an MCP server, as the input of an approval request.
+pub(super) fn form_of(line: &ParsedEvent<'_>) -> RawJson {
+    #[derive(serde::Serialize)]
+    struct Form<'a> {
+        message: Option<&'a str>,
+        schema: Option<&'a RawValue>,
+        server: Option<&'a str>,
+        /// What the user is asked to open: nobody approves what was not shown.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        url: Option<&'a str>,
+    }
+    // Written unchanged: not every schema of a server can be held as a Rust value.
+    RawJson::of(&Form {
+        message: line.message.as_deref(),
+        schema: line.schema,
+        server: line.server.as_deref(),
+        url: line.url.as_deref(),
+    })
 }

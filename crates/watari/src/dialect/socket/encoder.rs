@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use watari_hub::{Attachment, HostState, Position};
-use watari_sdk::{AskId, AskTag, RawJson, replace_lone_surrogates};
+use watari_sdk::{AskId, AskTag, replace_lone_surrogates};
 
-use super::asks::{AskRef, Asks, dialect_name};
+use super::asks::{AskRef, Asks, dialect_name, form_of};
 use super::messages::{CallEnd, Decision, ErrorKind, ServerMessage, TextKind, write, write_error};
 use super::turns::{describe_end, encode_stop_notice, encode_turn_end, write_done};
 use crate::dialect::liveness::{self, resumed_elsewhere};
@@ -317,26 +317,6 @@ fn encode_call_closed(ask: AskId, line: &ParsedEvent<'_>, seq: Option<&str>, out
     };
     let closed = ServerMessage::ToolCallClosed { call_id: &format!("call_{ask}"), reason, by: line.by.as_deref() };
     write(&closed, seq, out);
-}
-
-/// The form of an MCP server, as the input of an approval request.
-fn form_of(line: &ParsedEvent<'_>) -> RawJson {
-    #[derive(serde::Serialize)]
-    struct Form<'a> {
-        message: Option<&'a str>,
-        schema: Option<&'a RawValue>,
-        server: Option<&'a str>,
-        /// What the user is asked to open: nobody approves what was not shown.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        url: Option<&'a str>,
-    }
-    // Written unchanged: not every schema of a server can be held as a Rust value.
-    RawJson::of(&Form {
-        message: line.message.as_deref(),
-        schema: line.schema,
-        server: line.server.as_deref(),
-        url: line.url.as_deref(),
-    })
 }
 
 /// Whether the CLI was up at the client's position. For a replay this is a guess: it nearly always was.
