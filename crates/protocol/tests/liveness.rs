@@ -407,3 +407,21 @@ fn an_interrupted_turn_of_a_cli_that_reports_no_state_must_end_too() {
     ! Abort
     "#);
 }
+
+#[test]
+fn a_cli_that_reads_its_stdin_has_never_less_time_than_before() {
+    insta::assert_snapshot!(in_a_turn("
+        interrupt
+        wait 1
+        cli answer 2
+        unread
+        wait 8
+        unread
+        wait 4
+        wait 1
+    "), @r#"
+    > {"type":"control_request","request_id":"watari_2","request":{"subtype":"interrupt"}}
+    * request_answered {"request":2}
+    ! Abort
+    "#);
+}

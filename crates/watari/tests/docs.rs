@@ -63,7 +63,7 @@ it is complete.
 - RUNTIME is `$XDG_RUNTIME_DIR/watari` or `STATE/run`.
 - CACHE is `$WATARI_CACHE`, `$XDG_CACHE_HOME/watari` or `~/.cache/watari`.
 - CLAUDE_CONFIG is `$CLAUDE_CONFIG_DIR` or `~/.claude`.
-- TMP is `$TMPDIR` or `/tmp`.
+- TMP is `/tmp`, or `$TMPDIR` if `/tmp` cannot be used.
 - KEY is Watari's key of a session, SESSION_ID the CLI's id of its conversation, and NAME a generated name.
 
 To remove an old session of `watari socket`, delete STATE/sessions/KEY while no host runs it. The CLI still has the

@@ -151,7 +151,8 @@ impl Watchdog {
             Silence::Stalled => Silence::Stalled,
         };
         if let Some(interrupt) = &mut self.interrupt {
-            interrupt.deadline = after(now, self.limits.interrupt_answered_within);
+            // Never sooner than before.
+            interrupt.deadline = interrupt.deadline.max(after(now, self.limits.interrupt_answered_within));
         }
     }
 }
