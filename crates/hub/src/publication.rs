@@ -28,7 +28,8 @@ pub enum HostEvent {
         /// The reason, and what to do.
         message: String,
     },
-    /// The conversation could not be resumed, because the CLI has not stored it. A new conversation follows.
+    /// The conversation could not be resumed, because the CLI has not stored it. It begins again,
+    /// empty: normally under the same id, otherwise `session_opened` reports another.
     ContextLost {
         /// The conversation that was lost.
         session_id: String,

@@ -48,7 +48,8 @@ pub struct Attachment {
     /// The client's position. A durable event at or before it that is still delivered is a repetition from the
     /// snapshot, and must not change the client's position.
     pub client_position: Position,
-    /// True if the requested position is not one of this log: the replay begins with the first event.
+    /// True if the requested position is not one of this log, or events after it were lost: the replay begins with the
+    /// first event.
     pub is_gap: bool,
     /// The open asks, and the latest resolved ones.
     pub asks: Vec<(AskId, AskSummary)>,

@@ -169,7 +169,7 @@ pub enum Event {
         summary: AskSummary,
         /// How the ask was resolved.
         resolution: AskResolution,
-        /// The client that answered; none if no client did, or if the session has only one.
+        /// The client that answered; none if no client did, and always none in the Rust crate.
         by: Option<String>,
         /// What the answer granted beyond what was asked, such as an edited input or new permission rules.
         #[serde(flatten)]
@@ -189,8 +189,8 @@ pub enum Event {
         /// Why the prompt was dropped.
         reason: DropReason,
     },
-    /// The session became idle: no turn is running and no prompt is waiting. It comes after `turn_finished`, unless
-    /// another prompt is waiting; so the first one does not come before the first turn.
+    /// The session became idle: no turn is running and no prompt is waiting. It comes after `turn_finished` or
+    /// `prompt_dropped`, unless another prompt is waiting; so the first one does not come before the first turn.
     BecameIdle,
     /// The CLI reported what it is doing, or a changed setting.
     StatusChanged {
@@ -335,9 +335,9 @@ pub enum Event {
         /// The length of the whole line.
         bytes: u64,
     },
-    /// The CLI stalled: during a turn it wrote nothing for a long time, and then did not answer a request that Watari
-    /// sent to see whether it still reacts. If the CLI recovers, the turn continues. An interrupt ends the turn; a CLI
-    /// that does not react to it is terminated.
+    /// The CLI stalled: during a turn it wrote nothing for a long time, nor an answer to a request that Watari sent to
+    /// see whether it still reacts. If it recovers, the turn continues. An interrupt ends the turn, or terminates a CLI
+    /// that does not react to it. A stall alone terminates it only with `--end-stalled` (`Liveness::end_stalled`).
     CliStalled {
         /// For how many seconds the CLI has written nothing.
         silent_seconds: u64,

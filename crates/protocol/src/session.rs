@@ -1,4 +1,4 @@
-//! The state machine of a session. Its inputs are lines of the CLI and commands of clients; its outputs are events and
+//! The state machine of one process of the CLI. Its inputs are lines of the CLI and commands of clients; its outputs are events and
 //! lines for the CLI.
 //!
 //! It does no I/O and reads no clock. After every `handle_*` call, the caller drains [`Machine::poll_output`]. Events
@@ -93,8 +93,9 @@ pub struct Machine {
     results_name_prompts: bool,
     /// True after the CLI has reported that the prompt is in its queue, until it reports that it started it.
     prompt_queued_in_cli: bool,
-    /// When the prompt in flight counts as lost, after a turn that the CLI started itself, unless the CLI shows that it
-    /// has the prompt. (2.1.42 may merge the prompt into that turn, and does not report it.)
+    /// The time at which the prompt in flight is given up as lost. Set when a turn that the CLI started itself ends while
+    /// the CLI has not shown that it has the prompt; cleared when it shows it. (2.1.42 may merge the prompt into that
+    /// turn, and does not report it.)
     unseen_deadline: Option<Instant>,
     /// True after the CLI went from `idle` to `running` without a prompt, until the `init` frame of that turn arrives.
     cli_turn_expected: bool,

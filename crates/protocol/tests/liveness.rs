@@ -425,3 +425,22 @@ fn a_cli_that_reads_its_stdin_has_never_less_time_than_before() {
     ! Abort
     "#);
 }
+
+/// The reply may wait unread: whoever waits for it must not wait forever.
+#[test]
+fn time_in_which_nobody_reads_counts_for_requests_and_not_for_interrupts() {
+    insta::assert_snapshot!(in_a_turn("
+        model opus
+        interrupt
+        blocked 59
+        blocked 1
+        wait 5
+    "), @r#"
+    * request_sent {"body":{"model":"opus","subtype":"set_model"},"request":2}
+    > {"type":"control_request","request_id":"watari_2","request":{"model":"opus","subtype":"set_model"}}
+    > {"type":"control_request","request_id":"watari_3","request":{"subtype":"interrupt"}}
+    * request_answered {"reply":{"failed":"timed_out"},"request":2}
+    * request_answered {"reply":{"failed":"timed_out"},"request":3}
+    ! Abort
+    "#);
+}

@@ -12,7 +12,7 @@
 use std::error::Error;
 use std::io::Write;
 
-use watari_sdk::{Answer, BlockKind, Delta, Event, Options, Supervisor, TurnCause, TurnEnding, query};
+use watari_sdk::{Answer, Author, BlockKind, Delta, Event, Options, Supervisor, TurnCause, TurnEnding, query};
 
 fn main() -> Result<(), Box<dyn Error>> {
     // Must be the first call. Watari starts this program a second time, as the supervisor: the process that terminates
@@ -25,20 +25,26 @@ fn main() -> Result<(), Box<dyn Error>> {
 #[tokio::main]
 async fn ask(prompt: String) -> Result<(), Box<dyn Error>> {
     let options = Options { supervisor: Supervisor::ThisProgram, ..Options::default() };
-    let mut events = query(prompt, options).await?;
+    let mut query = query(prompt, options).await?;
     let mut ending: Result<(), Box<dyn Error>> = Err("the session ended without a result".into());
-    while let Some(event) = events.next().await {
+    while let Some(event) = query.next().await {
         match event {
             // Deltas of other kinds are the model's reasoning and the input of tools.
             Event::BlockDelta { delta: Delta::Text(text), .. } => {
                 print!("{text}");
                 std::io::stdout().flush()?;
             }
-            // Ends the line of a text that the deltas above printed. A block that was not streamed was not printed.
+            // The deltas have printed this text: end its line.
             Event::BlockFinished { streamed: true, content, .. } if content.kind == BlockKind::Text => println!(),
-            // A form of an MCP server in the user's settings, which this program cannot show. (Other asks do not occur,
-            // because the options do not request them.) An error means that the CLI has withdrawn the form.
-            Event::AskOpened { ask, .. } => drop(events.answer(ask, Answer::Decline).await),
+            // The CLI does not stream every text. (One with a `parent` is of a subagent.)
+            Event::BlockFinished { parent: None, source, content, .. }
+                if source.author == Author::Model && content.kind == BlockKind::Text =>
+            {
+                println!("{}", content.text().unwrap_or_default());
+            }
+            // An MCP server from the user's settings wants the user to fill in a form, which this program cannot show.
+            // (The CLI asks nothing else, unless the options say so.) An error means that it has withdrawn the form.
+            Event::AskOpened { ask, .. } => drop(query.answer(ask, Answer::Decline).await),
             // The CLI can also start turns by itself, for example when a background task has ended.
             Event::TurnFinished { cause: TurnCause::Prompt(_), outcome } => {
                 ending = match outcome.ending {

@@ -12,7 +12,8 @@ use std::io::Write;
 
 use tokio::io::{AsyncBufReadExt, BufReader};
 use watari_sdk::{
-    Answer, AskId, AskKind, Client, CommandError, Delta, Event, Options, PermissionPrompts, Supervisor, TurnEnding,
+    Answer, AskId, AskKind, BlockKind, Client, CommandError, Delta, Event, Options, PermissionPrompts, Supervisor,
+    TurnEnding,
 };
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -56,6 +57,10 @@ async fn chat() -> Result<(), Box<dyn Error>> {
 async fn handle_event(event: &Event, client: &Client, open_asks: &mut Vec<AskId>) -> std::io::Result<()> {
     match event {
         Event::BlockDelta { delta: Delta::Text(text), .. } => print(&visible(text))?,
+        // The CLI does not stream every text.
+        Event::BlockFinished { streamed: false, parent: None, content, .. } if content.kind == BlockKind::Text => {
+            print(&visible(&content.text().unwrap_or_default()))?;
+        }
         Event::AskOpened { ask, kind } => match kind {
             // A real program shows questions and plans in another way, and answers a question with `Answer::Choose`.
             AskKind::Permission(request) | AskKind::Question(request) | AskKind::Plan(request) => {

@@ -138,7 +138,7 @@ impl<S: Sink> Driver<S> {
             let event = self.wait().await;
             if let Some(time) = self.reading.take_blocked() {
                 // The CLI's output of that time may wait in its pipe unread, so the CLI is not to blame for its silence.
-                self.machine.excuse(time, Instant::now());
+                self.machine.excuse_unread(time, Instant::now());
             }
             match event {
                 DriverEvent::Read(read) => self.handle_output(read),
@@ -278,7 +278,7 @@ impl<S: Sink> Driver<S> {
         let now = Instant::now();
         if let Some(time) = self.ticks.pause(now) {
             // The CLI may have been paused, too.
-            self.machine.excuse(time, now);
+            self.machine.excuse_pause(time, now);
             self.exit_deadline = self.exit_deadline.map(|deadline| deadline + time);
         }
         self.read_what_waits();

@@ -23,8 +23,8 @@
 //! # }
 //! ```
 //!
-//! This short form leaves processes behind if the program is killed (see *Orphaned processes* below), and does not
-//! answer the forms of MCP servers. The README has a whole program.
+//! This short form leaves processes behind if the program is killed (see *Orphaned processes* below), does not print
+//! text that the CLI has not streamed, and does not answer the forms of MCP servers. The README has a whole program.
 //!
 //! A session with several turns, in which tools ask for permission:
 //!
@@ -101,8 +101,8 @@
 //!
 //! # For hosts
 //!
-//! A program needs [`query`] or [`Client`]. The following are for hosts such as `watari socket`, which must store an
-//! event before the lines that it causes are written to the CLI, and for Watari's own tools: [`open`], [`Opening`],
+//! A program needs [`query`] or [`Client`]. The following are for hosts such as `watari socket`, which must have
+//! stored an event before Watari sends the CLI what follows from it, and for Watari's own tools: [`open`], [`Opening`],
 //! [`Orders`], [`Receipt`], [`Sink`], [`Lines`], [`RawProcess`], [`files`], [`threads`], [`unblock_signals`],
 //! [`is_signal_ignored`], [`bypass_permission`], [`NextProcessRequest`], [`Setting`], [`AskedToolUses`],
 //! [`session_id_as_stored`], [`replace_lone_surrogates`] and [`why_session_is_unusable`].

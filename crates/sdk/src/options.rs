@@ -35,9 +35,11 @@ pub struct Options {
     pub lock: Option<Arc<File>>,
     /// How long the CLI may take to become ready before it is terminated; `None` means a minute.
     pub start_within: Option<Duration>,
-    /// How long the CLI may take to react during a turn. By default, a CLI that is silent for 40 seconds is reported as
-    /// stalled ([`watari_protocol::Event::CliStalled`]), and one that does not react to an interrupt is terminated
-    /// after 5 seconds, or after 10 if it answers but its turn still runs.
+    /// How long the CLI may take to react during a turn. By default, a CLI that has written
+    /// nothing for 30 seconds gets a small request, and is reported as stalled
+    /// ([`watari_protocol::Event::CliStalled`]) if it writes nothing for 10 more. (A long tool is no problem: the CLI
+    /// answers while it runs.) A stalled CLI is terminated only with `Liveness::end_stalled`. After an interrupt, the CLI
+    /// is terminated if it has not answered after 5 seconds, or if it has answered but its turn still runs after 10.
     pub liveness: Liveness,
     /// The file that the CLI writes its debug log to.
     pub debug_file: Option<PathBuf>,

@@ -85,7 +85,7 @@ pub enum StartError {
     )]
     TooLong(io::Error),
     /// `/dev/null` cannot be opened.
-    #[error("cannot start a process, because /dev/null cannot be opened: {0}; check that it exists and is a device")]
+    #[error("cannot start a process: {0}")]
     NoDevNull(io::Error),
     /// The system could not start a process.
     #[error("cannot start a process: {0}; the machine may be short of processes, memory or open files")]

@@ -47,14 +47,16 @@ impl Query {
     /// Answers an ask. Permissions, questions, plans, hooks and tool calls are asked only if the options request them.
     /// A form is asked unless the options have [`crate::PermissionPrompts::DenyAlsoForms`]. It can come from any MCP
     /// server, also from one in the user's settings. If the program cannot show forms, answer it with
-    /// [`Answer::Decline`]; otherwise the model waits up to ten minutes.
+    /// [`Answer::Decline`]; otherwise the model waits for ten minutes, or with [`crate::PermissionPrompts::Ask`] for its
+    /// `answer_within`.
     pub async fn answer(&self, ask: AskId, answer: Answer) -> Result<(), CommandError> {
         self.client.answer(ask, answer).await
     }
 
-    /// Interrupts the turn, which ends the query. Call it between two calls of [`Query::next`], such as in the handler
-    /// of another branch of `tokio::select!` (after its `=>`), and then call `next` until it returns `None`. To read
-    /// events while the CLI answers the interrupt, use a [`Client`].
+    /// Interrupts the turn, which ends the query. [`Query::next`] borrows the query, so call this when `next` does
+    /// not wait: in `tokio::select!`, wait for `next` or for a signal of yours, and interrupt in the signal's arm
+    /// (`_ = stop => { query.interrupt().await?; }`). Then call `next` until it returns `None`. It fails with `TimedOut`
+    /// if more than 2 MiB of events are unread; to read events meanwhile, use a [`Client`].
     pub async fn interrupt(&self) -> Result<InterruptReceipt, RequestError> {
         self.client.interrupt().await
     }

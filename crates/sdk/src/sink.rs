@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 use watari_protocol::{Command, Event, Refusal};
 
 /// How many bytes may wait for a reader before the CLI is no longer read. (The CLI then buffers its output.) Commands
-/// and time limits continue.
+/// and the limits of requests and asks continue.
 const WAITING_BYTES_MAX: usize = 2 * 1024 * 1024;
 
 /// How many bytes may wait while the session is closing, when the CLI is read to its end. Events that do not fit are

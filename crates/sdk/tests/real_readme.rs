@@ -56,6 +56,13 @@ async fn the_readmes_program_prints_only_the_answer() {
 }
 
 #[tokio::test]
+async fn the_readmes_program_also_prints_text_that_was_not_streamed() {
+    let replies = [Reply::stream_error("api_error", "broken"), Reply::text("One file.")];
+    let (code, stdout, stderr, _) = run(replies).await;
+    assert_eq!((code, stdout.as_str(), stderr.as_str()), (Some(0), "One file.\n", ""));
+}
+
+#[tokio::test]
 async fn the_readmes_program_exits_with_1_and_says_why_when_the_turn_fails() {
     let (code, stdout, stderr, _) = run([Reply::status(400, "the stub refuses")]).await;
     assert_eq!((code, stdout.as_str()), (Some(1), ""));

@@ -110,6 +110,16 @@ async fn a_cli_that_stalls_after_the_end_of_the_input_is_terminated() {
 }
 
 #[tokio::test]
+async fn a_cli_that_stalled_before_the_end_of_the_input_is_terminated_after_it() {
+    let mut session = Stopped::begin(&["--stalled-after", "1"]).await;
+    assert_eq!(session.line().await.unwrap()["fatal"], false);
+    session.stdin = None;
+    let (output, code, _) = session.end().await;
+    insta::assert_snapshot!(output, @r#"{"fatal":true,"message":"Claude Code did not react to an interrupt within 5 s and was terminated","type":"error"}"#);
+    assert_eq!(code, Some(1));
+}
+
+#[tokio::test]
 async fn a_cli_that_stalls_is_a_fatal_error_with_the_flag() {
     let session = Stopped::begin(&["--stalled-after", "1", "--end-stalled"]).await;
     let (output, code, _) = session.end().await;

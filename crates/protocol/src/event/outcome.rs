@@ -27,7 +27,8 @@ pub enum DropReason {
     /// The session was closed, or the CLI exited, while the prompt was waiting or running. (At a close, this comes
     /// before the exit.)
     CliExited,
-    /// The CLI received the prompt and became idle, but sent no result that Watari can read. The prompt may have run.
+    /// The CLI received the prompt, but will send no result for it that Watari can read: it became idle without one, or
+    /// ran the prompt within a turn of its own. The prompt may have run.
     Lost,
 }
 
@@ -216,7 +217,8 @@ pub enum ExitReason {
         /// For how many seconds.
         seconds: u64,
     },
-    /// Another of its MCP servers has the name of the server of the session's own tools, so it was terminated.
+    /// The CLI has another MCP server called `client`. Watari uses that name for the program's tools, so it terminated
+    /// the CLI.
     ServerNameConflict,
     /// The program that started it was killed, which terminated the CLI too.
     OwnerKilled,

@@ -16,7 +16,8 @@ pub struct Config {
     pub answer_within: Option<Duration>,
     /// The message for the model when a permission request was not answered in time.
     pub timeout_message: String,
-    /// Ids of prompts, asks, blocks and requests continue after this number, so that no id occurs twice in a log.
+    /// Ids of prompts, asks, blocks and requests continue after this number, so that no id of a prompt, an ask or a block
+    /// occurs twice in a log.
     pub ids_after: u64,
     /// The tool uses that the session was asked about by earlier processes.
     pub asked_tool_uses: AskedToolUses,

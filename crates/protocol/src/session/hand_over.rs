@@ -70,7 +70,7 @@ impl Machine {
         }
     }
 
-    /// Drops the prompt that the CLI holds: the CLI is idle and will not send a result for it.
+    /// Drops the prompt that the CLI holds: the CLI will not send a result for it.
     pub(super) fn prompt_lost(&mut self) {
         if self.was_ended_for_tool_server() {
             return;

@@ -183,16 +183,22 @@ impl Machine {
         self.watchdog.restart(now);
     }
 
-    /// Does not count this time against the CLI: its output was not read, or this program itself did not run (SIGSTOP, a
-    /// frozen container) and the CLI perhaps neither. Asks keep their deadlines: they limit clients.
-    pub fn excuse(&mut self, time: Duration, now: Instant) {
+    /// Does not count this time against the CLI, because its output was not read. Requests keep their limits: otherwise a
+    /// program that waits for a reply and reads no events meanwhile would wait forever.
+    pub fn excuse_unread(&mut self, time: Duration, now: Instant) {
         self.now = now;
         self.watchdog.postpone(time, now);
-        let closing = self.closing.as_mut().and_then(|closing| closing.deadline.as_mut());
-        let requests = self.requests.values_mut().filter_map(|(_, limit)| limit.as_mut());
-        let others = [self.start_deadline.as_mut(), self.unseen_deadline.as_mut(), closing];
-        for deadline in requests.chain(others.into_iter().flatten()) {
-            *deadline = deadline.checked_add(time).unwrap_or(*deadline);
+        postpone(self.unseen_deadline.as_mut(), time);
+    }
+
+    /// Does not count this time against the CLI, because this program itself did not run (SIGSTOP, a frozen container),
+    /// and the CLI perhaps neither. Asks keep their deadlines: they limit clients.
+    pub fn excuse_pause(&mut self, time: Duration, now: Instant) {
+        self.excuse_unread(time, now);
+        postpone(self.start_deadline.as_mut(), time);
+        postpone(self.closing.as_mut().and_then(|closing| closing.deadline.as_mut()), time);
+        for (_, limit) in self.requests.values_mut() {
+            postpone(limit.as_mut(), time);
         }
     }
 
@@ -258,4 +264,10 @@ const LIMIT_MAX: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 
 fn after(now: Instant, limit: Duration) -> Instant {
     now + limit.clamp(LIMIT_MIN, LIMIT_MAX)
+}
+
+fn postpone(deadline: Option<&mut Instant>, time: Duration) {
+    if let Some(deadline) = deadline {
+        *deadline = deadline.checked_add(time).unwrap_or(*deadline);
+    }
 }

@@ -29,7 +29,7 @@ pub enum Trigger {
     Initialized,
     /// A prompt was handed to the CLI, or the CLI reported that it is running.
     TurnBegan,
-    /// The CLI reported that it is idle, and no prompt is waiting.
+    /// The CLI is idle and holds no prompt: it reported so, or an older CLI has ended its turn.
     WentIdle,
     /// The session is to end: a client closed it, the CLI refused to start or did not start in time, or another MCP
     /// server has the name of the session's tool server.

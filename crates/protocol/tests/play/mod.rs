@@ -33,10 +33,13 @@ pub(crate) fn play_with(config: Config, script: &str) -> String {
                 now += Duration::from_secs(rest.parse().unwrap());
                 machine.handle_timeout(now);
             }
-            "pause" => {
+            "pause" | "blocked" => {
                 let time = Duration::from_secs(rest.parse().unwrap());
                 now += time;
-                machine.excuse(time, now);
+                match word {
+                    "pause" => machine.excuse_pause(time, now),
+                    _ => machine.excuse_unread(time, now),
+                }
                 machine.handle_timeout(now);
             }
             "unread" => machine.excuse_silence(now),

@@ -322,13 +322,7 @@ impl StdioSession {
                     // An ask that was resolved in the meantime needs no answer.
                     let _refused = running.client.answer(ask, answer).await;
                 }
-                AfterEvent::ToInterrupt => {
-                    let problem =
-                        running.handle_message(Incoming::Interrupt { cancel_queued: true }, &mut self.requests);
-                    if let Some(problem) = problem.await {
-                        bridge::error(&problem, Fatal::No, self.outbox.lines());
-                    }
-                }
+                AfterEvent::ToInterrupt => running.interrupt_all(&mut self.requests, &mut self.outbox).await,
                 AfterEvent::Ended(exit) => return self.ended(&exit),
             }
             let has_room = self.outbox.has_room() || running.ending == Ending::Aborting;
@@ -370,6 +364,10 @@ impl StdioSession {
     async fn drain(&mut self) {
         let State::Running(running) = &mut self.state else { return };
         running.drain(&mut self.outbox).await;
+        if running.is_stalled {
+            // No later event reports it, and nobody is left who could interrupt the turn.
+            running.interrupt_all(&mut self.requests, &mut self.outbox).await;
+        }
         self.close_if_drained();
     }
 

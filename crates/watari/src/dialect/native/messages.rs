@@ -62,7 +62,8 @@ pub(crate) enum ServerMessage<'a> {
 }
 
 /// Whether a client can continue from its position. `ok`: it receives every event after its position. `gap`: its
-/// position does not belong to this log, so it receives all events from the beginning and should discard its state.
+/// position does not belong to this log, or events after it were lost, so it receives all events from the beginning and
+/// should discard its state.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Resume {

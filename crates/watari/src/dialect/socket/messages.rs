@@ -221,7 +221,8 @@ pub(crate) enum CallEnd {
 }
 
 /// Whether a client can continue from its position. `ok`: it receives every event after its position. `gap`: its
-/// position does not belong to this session, so it receives all events from the beginning and should discard its state.
+/// position does not belong to this session, or events after it were lost, so it receives all events from the beginning
+/// and should discard its state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Resume {

@@ -11,7 +11,7 @@ use watari_sdk::{
 };
 
 use super::wait::poll_once;
-use crate::dialect::bridge::{Encoder, Incoming};
+use crate::dialect::bridge::{self, Encoder, Fatal, Incoming};
 use crate::dialect::liveness;
 use crate::frontend::outbox::Outbox;
 
@@ -26,6 +26,8 @@ pub(super) struct Running {
     pub(super) is_idle: bool,
     /// Whether the CLI's last list of background tasks has entries. (The CLI may report `idle` while they run.)
     pub(super) has_tasks: bool,
+    /// Whether the CLI is reported as stalled.
+    pub(super) is_stalled: bool,
     pub(super) ending: Ending,
     /// The deadline of background work.
     pub(super) background_deadline: Option<Instant>,
@@ -84,6 +86,7 @@ impl Running {
             open_prompts: 0,
             is_idle: true,
             has_tasks: false,
+            is_stalled: false,
             ending: Ending::No,
             background_deadline: None,
         }
@@ -99,6 +102,13 @@ impl Running {
             self.encoder.cancel_ask(ask, outbox.lines());
             // An ask that was resolved in the meantime needs no answer.
             let _refused = self.client.answer(ask, no_client()).await;
+        }
+    }
+
+    /// Interrupts the turn and drops the waiting prompts, because no client is left who could do it.
+    pub(super) async fn interrupt_all(&mut self, requests: &mut JoinSet<Answered>, outbox: &mut Outbox) {
+        if let Some(problem) = self.handle_message(Incoming::Interrupt { cancel_queued: true }, requests).await {
+            bridge::error(&problem, Fatal::No, outbox.lines());
         }
     }
 
@@ -160,7 +170,7 @@ impl Running {
             return AfterEvent::Ended(Box::new(exit));
         }
         self.note(&event);
-        let is_stalled = self.ending == Ending::Draining && matches!(event, Event::CliStalled { .. });
+        let stalls = self.ending == Ending::Draining && matches!(event, Event::CliStalled { .. });
         let unanswerable = self.answer_for_the_client(&event);
         let is_sent = match self.ending {
             Ending::No | Ending::Draining | Ending::Closing => true,
@@ -170,7 +180,7 @@ impl Running {
             self.encoder.encode(event, outbox.lines());
         }
         match unanswerable {
-            None if is_stalled => AfterEvent::ToInterrupt,
+            None if stalls => AfterEvent::ToInterrupt,
             None => AfterEvent::Done,
             Some((ask, answer)) => {
                 self.encoder.cancel_ask(ask, outbox.lines());
@@ -182,6 +192,9 @@ impl Running {
     fn note(&mut self, event: &Event) {
         if let Event::BecameIdle = event {
             self.is_idle = true;
+        }
+        if let Event::CliStalled { .. } | Event::CliRecovered { .. } = event {
+            self.is_stalled = matches!(event, Event::CliStalled { .. });
         }
         if let Some(has_tasks) = event.has_background_tasks() {
             self.has_tasks = has_tasks;
