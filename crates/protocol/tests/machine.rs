@@ -584,19 +584,26 @@ fn a_prompt_that_the_cli_has_merged_into_its_own_turn_is_lost_and_the_next_one_r
         cli {"type":"system","subtype":"task_notification","task_id":"a1","status":"completed"}
         cli init
         cli result "subtype":"success","result":"about the task and two"
-        wait 89
     "#;
     let after = |more: &str| {
         let (before, all) = (play(script), play(&format!("{script}{more}")));
         all.strip_prefix(&before).unwrap().trim_start().to_owned()
     };
-    insta::assert_snapshot!(after("wait 1"), @r#"
+    insta::assert_snapshot!(after("wait 599\nwait 1"), @r#"
+    > {"type":"control_request","request_id":"watari_2","request":{"subtype":"mcp_status"}}
     * prompt_dropped {"prompt":2,"reason":"lost"}
     * turn_started {"cause":{"prompt":3}}
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000003","session_id":"","message":{"role":"user","content":[{"text":"three","type":"text"}]},"parent_tool_use_id":null}
     "#);
+    // An interrupt must end it, too.
+    insta::assert_snapshot!(after("interrupt\ncli answer 2\nwait 9\nwait 1"), @r#"
+    > {"type":"control_request","request_id":"watari_2","request":{"subtype":"interrupt"}}
+    * request_answered {"reply":{"interrupted":{"still_queued":[3]}},"request":2}
+    ! Abort
+    "#);
     // A hook may have delayed its turn.
-    insta::assert_snapshot!(after("cli init\nwait 25\ncli result"), @r#"
+    insta::assert_snapshot!(after("wait 599\ncli init\nwait 5\ncli result"), @r#"
+    > {"type":"control_request","request_id":"watari_2","request":{"subtype":"mcp_status"}}
     * turn_finished {"cause":{"prompt":2},"outcome":{"ending":"completed","result":"done","subtype":"success","terminal_reason":"completed"}}
     * turn_started {"cause":{"prompt":3}}
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000003","session_id":"","message":{"role":"user","content":[{"text":"three","type":"text"}]},"parent_tool_use_id":null}

@@ -91,7 +91,9 @@ impl Machine {
         }
         let request = self.expect_answer(RequestKind::Interrupt { of, cancelled }, now);
         self.interrupt_sent = true;
-        let must_end_turn = of.is_none() || self.prompt_started || self.cli_turn_running || self.init_received;
+        // A prompt that is unseen may have no turn any more, so that nothing else would end it.
+        let is_turn_known = self.prompt_started || self.cli_turn_running || self.init_received;
+        let must_end_turn = of.is_none() || is_turn_known || self.unseen_deadline.is_some();
         self.watchdog.interrupted(request, must_end_turn, now);
         self.write_now(outgoing::interrupt(request));
         request

@@ -21,8 +21,9 @@ use crate::wire::message::PromptUpdate;
 use crate::wire::outgoing;
 use crate::wire::system::CliState;
 
-/// How long a prompt may stay unseen after a turn that the CLI started itself: longer than a hook may take.
-const UNSEEN_WITHIN: Duration = Duration::from_secs(90);
+/// How long a prompt may stay unseen after a turn that the CLI started itself: longer than a hook, a command or a
+/// compaction takes. A result that comes later would be taken for that of the next prompt.
+const UNSEEN_WITHIN: Duration = Duration::from_secs(600);
 
 impl Machine {
     /// Hands the next prompt to the CLI, if the CLI holds none and may receive one.
@@ -56,7 +57,7 @@ impl Machine {
         }
     }
 
-    /// Limits the time in which the CLI must show that it has the prompt in flight. A hook may delay the turn by a minute.
+    /// Limits the time in which the CLI must show that it has the prompt in flight. A hook may delay the turn for minutes.
     pub(super) fn expect_unseen_prompt(&mut self, now: Instant) {
         let is_unseen = self.prompts.in_flight().is_some() && !self.prompt_started && !self.prompt_queued_in_cli;
         self.unseen_deadline = now.checked_add(UNSEEN_WITHIN).filter(|_| is_unseen);

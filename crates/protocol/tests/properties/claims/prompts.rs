@@ -196,7 +196,7 @@ pub(crate) fn a_prompt_is_lost_only_by_an_interrupt_that_came_after_it(record: &
     Since::follow(record, |since, step| {
         let Step::Cli(line) = step else {
             // The CLI may have merged it into a turn of its own, which nothing reports.
-            let is_unseen = since.after_own_turn.is_some_and(|after| after >= Duration::from_secs(90));
+            let is_unseen = since.after_own_turn.is_some_and(|after| after >= Duration::from_secs(600));
             return ensure(is_unseen, || "a prompt was lost without a frame of the CLI".to_owned());
         };
         let is_reply = line.contains("control_response");
