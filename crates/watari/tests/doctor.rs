@@ -351,7 +351,7 @@ fn the_login_is_reported_without_the_account() {
     ok       login           logged in (claude.ai)
     ");
     for text in [printed.stdout, machine.doctor(&["--json"]).stdout] {
-        assert!(!text.contains("ann") && !text.contains("Acme"), "{text}");
+        assert!(!text.contains("ann@") && !text.contains("Acme"), "{text}");
     }
 }
 
