@@ -9,13 +9,11 @@ use std::pin::pin;
 
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
-use watari_sdk::{Command, ConnectError, Options, SessionId, StartError, StartFrom, open};
+use watari_sdk::{Command, ConnectError, HostEvent, HostState, Key, Options, SessionId, StartError, StartFrom, open};
 
 use crate::command_dedup::{CommandDedup, CommandOrigin, CommandOutcome};
-use crate::key::Key;
 use crate::log::AppendError;
-use crate::publication::HostEvent;
-use crate::publisher::{HostState, Publisher, PublisherRequest};
+use crate::publisher::{Publisher, PublisherRequest};
 use crate::record::RecordError;
 use crate::session_files::{Conversation, SessionFiles};
 use crate::subscription::{Attachment, Since};
@@ -208,7 +206,7 @@ impl Host {
             key: record.key.clone(),
             session_id: record.session_id.clone().unwrap_or_default(),
             cwd: record.cwd.display().to_string(),
-            version: env!("CARGO_PKG_VERSION"),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
         }
     }
 

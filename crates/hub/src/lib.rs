@@ -7,10 +7,8 @@
 mod asked;
 mod command_dedup;
 mod host;
-mod key;
 pub mod lock;
 pub mod log;
-mod position;
 mod publication;
 mod publisher;
 pub mod record;
@@ -23,10 +21,8 @@ mod subscription;
 
 pub use command_dedup::{ClientIdentity, CommandOrigin, CommandOutcome, IdempotencyKey};
 pub use host::{Given, Handle, Host, HostError, Stopper, host};
-pub use key::{Key, NotAKey};
-pub use position::{NotAPosition, Position};
-pub use publication::{EPHEMERAL_TYPES, HostEvent};
-pub use publisher::HostState;
+pub use publication::EPHEMERAL_TYPES;
 pub use session_files::{Conversation, OpenSessionError, SessionDirs, SessionFiles, read_and_mark_killed};
 pub use subscription::{Attachment, Delivery, Since, Subscription};
 pub use watari_sdk::files::folders;
+pub use watari_sdk::{HostEvent, HostState, Key, NotAKey, NotAPosition, Position};

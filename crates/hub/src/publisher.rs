@@ -20,7 +20,7 @@ use std::task::{Context, Poll, ready};
 
 use tokio::sync::{mpsc, watch};
 use tokio::time::Sleep;
-use watari_sdk::{Command, Event, Refusal, Sink};
+use watari_sdk::{Command, Event, HostState, Refusal, Sink};
 
 use crate::log::{AppendError, ephemeral_line};
 use crate::publication::Publication;
@@ -34,21 +34,6 @@ use open_text::OpenText;
 pub(crate) use open_text::Piece;
 use sync::Fsync;
 use unparsed::{Admission, UnparsedLines};
-
-/// The state of a session, as its events show it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum HostState {
-    /// The CLI is starting.
-    Starting,
-    /// No turn runs and no prompt waits.
-    Idle,
-    /// A turn runs.
-    Running,
-    /// No CLI runs; the next prompt restarts it.
-    Down,
-}
 
 #[derive(Debug)]
 pub(crate) struct Publisher {

@@ -7,14 +7,12 @@ use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::sync::Arc;
 
-use watari_sdk::{AskId, AskSummary};
+use watari_sdk::{AskId, AskSummary, HostEvent, HostState, Key, Position};
 
-use crate::key::Key;
 use crate::log::storage::Storage;
 use crate::log::{LONG_LINE_BYTES, Lines, Log, ReadError, Step, StoredLine, ephemeral_line, position_of};
-use crate::position::Position;
-use crate::publication::{HostEvent, Publication};
-use crate::publisher::{HostState, Piece};
+use crate::publication::Publication;
+use crate::publisher::Piece;
 use crate::ring::{Entry, Reader, RingRead};
 use crate::snapshot::StoredEvent;
 

@@ -135,7 +135,7 @@ fn the_events_are_listed_from_their_declarations() {
     page.push_str("\n# Events of a session\n\n");
     write_events(&mut page, &events);
     page.push_str(HOST_EVENTS_INTRODUCTION);
-    write_events(&mut page, &members(&read("hub/src/publication.rs"), "pub enum HostEvent {"));
+    write_events(&mut page, &members(&read("protocol/src/event/host.rs"), "pub enum HostEvent {"));
     page.push_str(TYPES_INTRODUCTION);
     for (file, name) in TYPES {
         write_type(&mut page, &read(&format!("protocol/src/{file}")), name);
@@ -169,8 +169,7 @@ Words:
   comes again, complete, in `block_finished`, and the others only show progress or a passing problem.
 
 [schema/native.json](schema/native.json) has all events as a JSON Schema. Ignore events and fields that you do not know.
-This page is printed from the source: `crates/protocol/src/event.rs`, the folder beside it, and
-`crates/hub/src/publication.rs`.
+This page is printed from the source: `crates/protocol/src/event.rs` and the folder beside it.
 ";
 
 const AFTER_PLAIN_TURN: &str = "
@@ -231,8 +230,8 @@ const TYPES: [(&str, &str); 30] = [
     ("event/outcome.rs", "Exit"),
     ("event/outcome.rs", "ExitReason"),
     ("event/outcome.rs", "Unanswered"),
-    ("event.rs", "TaskUpdate"),
-    ("event.rs", "HookUpdate"),
+    ("event/update.rs", "TaskUpdate"),
+    ("event/update.rs", "HookUpdate"),
     ("event/notice.rs", "NoticeKind"),
 ];
 

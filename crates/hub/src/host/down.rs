@@ -4,14 +4,13 @@
 use std::future::poll_fn;
 
 use watari_sdk::{
-    Accepted, Command, Event, NextProcessRequest, Request, RequestId, RequestReply, Sink, bypass_permission,
+    Accepted, Command, Event, HostEvent, NextProcessRequest, Request, RequestId, RequestReply, Sink, bypass_permission,
 };
 
 use super::carrier::register;
 use super::stopping::{CLOSED, stop_requested};
 use super::{Given, Host};
 use crate::command_dedup::CommandOutcome;
-use crate::publication::HostEvent;
 
 /// Why an answer is refused: the asks and tool calls of a CLI are closed when it exits.
 const NOTHING_ASKED: &str = "cannot answer: Claude Code has exited, which closed every ask and tool call";

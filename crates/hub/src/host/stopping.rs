@@ -3,8 +3,8 @@
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::Given;
-use crate::publication::HostEvent;
 use crate::publisher::PublisherRequest;
+use watari_sdk::HostEvent;
 
 /// The reason when a client has closed the session.
 pub(super) const CLOSED: &str = "a client has closed the session";

@@ -11,8 +11,8 @@ use serde_json::value::RawValue;
 use super::read::behind_position;
 use super::storage::{PathTarget, Storage};
 use super::{AppendError, BEFORE_POSITION, FORMAT, Lines, Log, line_with, position_of};
-use crate::position::Position;
-use crate::publication::{HostEvent, Publication};
+use crate::publication::Publication;
+use watari_sdk::{HostEvent, Position};
 
 /// How many bytes are written in one call.
 const CHUNK_BYTES: usize = 64 * 1024;

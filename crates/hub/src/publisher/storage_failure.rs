@@ -4,11 +4,11 @@ use std::future::Future;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use watari_sdk::{Event, Refusal};
+use watari_sdk::{Event, HostEvent, Refusal};
 
 use super::Publisher;
 use crate::log::{AppendError, ephemeral_line};
-use crate::publication::{HostEvent, Publication};
+use crate::publication::Publication;
 use crate::session_files::restore::describe_loss;
 
 /// How often storing is retried.

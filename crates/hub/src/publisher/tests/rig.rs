@@ -11,13 +11,12 @@ use tempfile::TempDir;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::unconstrained;
 use watari_sdk::{
-    AskId, AskKind, AskResolution, BlockId, BlockKind, Delta, Event, Grant, MessageId, PermissionAsk, RawJson,
-    SessionId, Sink, ToolUseId,
+    AskId, AskKind, AskResolution, BlockId, BlockKind, Delta, Event, Grant, HostState, MessageId, PermissionAsk,
+    Position, RawJson, SessionId, Sink, ToolUseId,
 };
 
 use crate::log::storage::{Disk, memory};
-use crate::position::Position;
-use crate::publisher::{HostState, Publisher, PublisherRequest};
+use crate::publisher::{Publisher, PublisherRequest};
 use crate::session_files::{Conversation, SessionDirs, SessionFiles};
 use crate::subscription::{Attachment, Delivery, Since, Subscription};
 
