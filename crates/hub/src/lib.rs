@@ -9,7 +9,6 @@ mod command_dedup;
 mod host;
 pub mod lock;
 pub mod log;
-mod publication;
 mod publisher;
 pub mod record;
 mod ring;
@@ -21,7 +20,6 @@ mod subscription;
 
 pub use command_dedup::{ClientIdentity, CommandOrigin, CommandOutcome, IdempotencyKey};
 pub use host::{Given, Handle, Host, HostError, Stopper, host};
-pub use publication::EPHEMERAL_TYPES;
 pub use session_files::{Conversation, OpenSessionError, SessionDirs, SessionFiles, read_and_mark_killed};
 pub use subscription::{Attachment, Delivery, Since, Subscription};
 pub use watari_sdk::files::folders;

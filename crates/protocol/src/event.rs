@@ -3,6 +3,7 @@
 
 mod ask;
 mod block;
+mod ephemeral;
 mod host;
 mod notice;
 mod outcome;

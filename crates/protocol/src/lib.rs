@@ -22,6 +22,7 @@ mod id;
 mod initialize;
 mod json;
 mod key;
+pub mod native;
 mod next_process;
 mod position;
 mod refusal;

@@ -160,7 +160,7 @@ pub use watari_protocol::{
     NoticeKind, PROMPT_BLOCKS, PermissionAsk, PermissionMode, Phase, Position, Prompt, PromptContent, PromptId,
     RawJson, Refusal, Request, RequestFailure, RequestId, RequestReply, SessionId, SessionInfo, Setting, SystemPrompt,
     TOOL_SERVER, TOOL_SERVER_TAKEN, TaskUpdate, Tool, ToolCallAsk, ToolUseId, TurnCause, TurnEnding, TurnOutcome,
-    Unanswered, UnknownPermissionMode, Usage, replace_lone_surrogates, why_session_is_unusable,
+    Unanswered, UnknownPermissionMode, Usage, native, replace_lone_surrogates, why_session_is_unusable,
 };
 
 /// Compiles the program in the README.

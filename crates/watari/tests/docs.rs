@@ -11,7 +11,7 @@ use std::fs;
 use std::process::Command;
 
 use common::{is_committed, output_of, root};
-use watari_hub::EPHEMERAL_TYPES;
+use watari_protocol::native::EPHEMERAL_TYPES;
 use watari_protocol::{Phase, STEPS};
 use watari_sdk::files::{FILES, FOLDER_MODE, FOLDERS, SOCKET};
 use watari_testkit::scenario::scenario_schema;
