@@ -105,7 +105,8 @@
 //! stored an event before Watari sends the CLI what follows from it, and for Watari's own tools: [`open`], [`Opening`],
 //! [`Orders`], [`Receipt`], [`Sink`], [`Lines`], [`RawProcess`], [`files`], [`threads`], [`unblock_signals`],
 //! [`is_signal_ignored`], [`bypass_permission`], [`NextProcessRequest`], [`Setting`], [`AskedToolUses`],
-//! [`session_id_as_stored`], [`replace_lone_surrogates`] and [`why_session_is_unusable`].
+//! [`session_id_as_stored`], [`replace_lone_surrogates`] and [`why_session_is_unusable`]. What a host stores and sends to
+//! its clients is in [`native`], [`HostEvent`], [`HostState`], [`Key`] and [`Position`].
 
 mod argv;
 mod client;
