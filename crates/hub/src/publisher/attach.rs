@@ -6,7 +6,6 @@ use watari_sdk::AskId;
 
 use super::Publisher;
 use crate::position::Position;
-use crate::publication::HostEvent;
 use crate::subscription::{Attachment, Backlog, Since, Subscription};
 
 /// A request to the publisher.
@@ -18,11 +17,6 @@ pub(crate) enum PublisherRequest {
     },
     /// Restore the log: a client found it damaged.
     Restore {
-        done: oneshot::Sender<()>,
-    },
-    /// Publish an event of the host, and report when that is done.
-    Publish {
-        event: HostEvent,
         done: oneshot::Sender<()>,
     },
 }
@@ -39,10 +33,6 @@ impl Publisher {
             PublisherRequest::Restore { done } => {
                 self.files.log.note_damage();
                 self.verify();
-                let _sent = done.send(());
-            }
-            PublisherRequest::Publish { event, done } => {
-                self.publish(event);
                 let _sent = done.send(());
             }
         }
