@@ -3,10 +3,9 @@
 use std::borrow::Cow;
 
 use serde::Deserialize;
-use watari_sdk::{AskSummary, AskTag, AskedToolUses, Event, RawJson, ToolUseId};
+use watari_sdk::{AskSummary, AskTag, AskedToolUses, Event, Position, RawJson, ToolUseId};
 
 use crate::log::{Log, ReadError};
-use crate::position::Position;
 
 /// How many characters of a tool's name are logged.
 const TOOL_SHOWN_CHARACTERS: usize = 80;

@@ -5,14 +5,12 @@ mod stopping;
 
 use tokio::sync::{mpsc, oneshot, watch};
 use watari_sdk::{
-    Command, CommandQueue, ConnectError, Envelope, Options, Refusal, SessionId, StartError, StartFrom, command_queue,
-    open,
+    Command, CommandQueue, ConnectError, Envelope, HostEvent, HostState, Key, Options, Refusal, SessionId, StartError,
+    StartFrom, command_queue, open,
 };
 
-use crate::key::Key;
 use crate::log::AppendError;
-use crate::publication::HostEvent;
-use crate::publisher::{HostState, Publisher, PublisherRequest};
+use crate::publisher::{Publisher, PublisherRequest};
 use crate::record::RecordError;
 use crate::session_files::{Conversation, SessionFiles};
 use crate::subscription::{Attachment, Since};
@@ -174,7 +172,7 @@ impl Host {
             key: record.key.clone(),
             session_id: record.session_id.clone().unwrap_or_default(),
             cwd: record.cwd.display().to_string(),
-            version: env!("CARGO_PKG_VERSION"),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
         }
     }
 

@@ -7,11 +7,8 @@
 mod asked;
 mod command_dedup;
 mod host;
-mod key;
 pub mod lock;
 pub mod log;
-mod position;
-mod publication;
 mod publisher;
 pub mod record;
 mod ring;
@@ -24,11 +21,8 @@ mod ticket;
 
 pub use command_dedup::{ClientIdentity, IdempotencyKey};
 pub use host::{Handle, Host, HostError, Stopper, host};
-pub use key::{Key, NotAKey};
-pub use position::{NotAPosition, Position};
-pub use publication::{EPHEMERAL_TYPES, HostEvent};
-pub use publisher::HostState;
 pub use session_files::{Conversation, OpenSessionError, SessionDirs, SessionFiles, read_and_mark_killed};
 pub use subscription::{Attachment, Delivery, Since, Subscription};
 pub use ticket::{Acknowledgement, CommandOutcome, ReplyTo, Ticket};
 pub use watari_sdk::files::folders;
+pub use watari_sdk::{HostEvent, HostState, Key, NotAKey, NotAPosition, Position};

@@ -15,6 +15,7 @@ mod tail;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use watari_sdk::Position;
 
 pub use read::{Lines, ReadError};
 pub(crate) use read::{Step, position_of};
@@ -22,7 +23,6 @@ pub(crate) use restore::marked_through;
 pub(crate) use stored::LONG_LINE_BYTES;
 pub use stored::StoredLine;
 
-use crate::position::Position;
 use storage::{Disk, Storage};
 
 /// The first line of every log.

@@ -21,12 +21,12 @@ use std::task::{Context, Poll, ready};
 
 use tokio::sync::{mpsc, watch};
 use tokio::time::Sleep;
-use watari_sdk::{Command, Event, Refusal, Sink, Tool, Work};
+use watari_sdk::native::NativeEvent;
+use watari_sdk::{Command, Event, HostEvent, HostState, Refusal, Sink, Tool, Work};
 
 use crate::command_dedup::CommandDedup;
 use crate::host::{StopStep, StopWatch};
 use crate::log::{AppendError, ephemeral_line};
-use crate::publication::{HostEvent, Publication};
 use crate::ring::Ring;
 use crate::session_files::SessionFiles;
 use crate::settings::Settings;
@@ -38,21 +38,6 @@ use open_text::OpenText;
 pub(crate) use open_text::Piece;
 use sync::Fsync;
 use unparsed::{Admission, UnparsedLines};
-
-/// The state of a session, as its events show it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum HostState {
-    /// The CLI is starting.
-    Starting,
-    /// No turn runs and no prompt waits.
-    Idle,
-    /// A turn runs.
-    Running,
-    /// No CLI runs; the next prompt restarts it.
-    Down,
-}
 
 pub(crate) struct Publisher {
     pub(crate) files: SessionFiles,
@@ -75,7 +60,7 @@ pub(crate) struct Publisher {
     state: watch::Sender<HostState>,
     background: Background,
     /// Events that could not be stored, and those that came after them, in order.
-    unstored: VecDeque<Publication>,
+    unstored: VecDeque<NativeEvent>,
     unstored_bytes: usize,
     dropped: u64,
     /// Why events cannot be stored, and when to try again.
@@ -128,27 +113,27 @@ impl Publisher {
     }
 
     /// Publishes an event, or queues it until it can be stored.
-    pub(crate) fn publish(&mut self, publication: impl Into<Publication>) {
-        let publication = publication.into();
-        if let Publication::Event(event) = &publication {
+    pub(crate) fn publish(&mut self, event: impl Into<NativeEvent>) {
+        let event = event.into();
+        if let NativeEvent::Session(event) = &event {
             match self.unparsed.admit(event) {
                 Admission::Publish => {}
                 Admission::Omit => return,
                 Admission::PublishAfter(omitted) => self.publish_or_queue(omitted.into()),
             }
         }
-        self.publish_or_queue(publication);
+        self.publish_or_queue(event);
     }
 
     /// Publishes an event, whether or not unparsed lines are being omitted; queues it if it cannot be stored.
-    fn publish_or_queue(&mut self, publication: Publication) {
+    fn publish_or_queue(&mut self, event: NativeEvent) {
         if self.storage_failure.is_none() {
-            match self.store_and_publish(&publication) {
+            match self.store_and_publish(&event) {
                 Ok(()) => return,
                 Err(error) => self.report_storage_failure(&error),
             }
         }
-        self.queue_unstored(publication);
+        self.queue_unstored(event);
     }
 
     /// Records that the CLI is starting.
@@ -177,10 +162,10 @@ impl Publisher {
         self.change_state(HostState::Down);
     }
 
-    fn store_and_publish(&mut self, publication: &Publication) -> Result<(), AppendError> {
+    fn store_and_publish(&mut self, event: &NativeEvent) -> Result<(), AppendError> {
         self.text.clear();
-        publication.write(&mut self.text);
-        if publication.is_ephemeral() {
+        event.write(&mut self.text);
+        if event.is_ephemeral() {
             self.ring.push(&ephemeral_line(self.files.log.last(), &self.text), None);
         } else {
             self.files.log.check_limit(self.is_closing)?;
@@ -189,7 +174,7 @@ impl Publisher {
             self.ring.push(line, Some((storage, start)));
             self.is_verified = false;
         }
-        if let Publication::Event(event) = publication {
+        if let NativeEvent::Session(event) = event {
             self.observe(event);
         }
         Ok(())

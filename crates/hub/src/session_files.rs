@@ -9,9 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use watari_sdk::{AskedToolUses, SessionId};
+use watari_sdk::{AskedToolUses, Key, SessionId};
 
-use crate::key::Key;
 use crate::lock::{self, ConversationLocks, Lock, LockError};
 use crate::log::storage::Disk;
 use crate::log::{AppendError, Log, OpenError, ReadError};

@@ -7,14 +7,12 @@ use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::sync::Arc;
 
-use watari_sdk::{AskId, AskSummary};
+use watari_sdk::native::NativeEvent;
+use watari_sdk::{AskId, AskSummary, HostEvent, HostState, Key, Position};
 
-use crate::key::Key;
 use crate::log::storage::Storage;
 use crate::log::{LONG_LINE_BYTES, Lines, Log, ReadError, Step, StoredLine, ephemeral_line, position_of};
-use crate::position::Position;
-use crate::publication::{HostEvent, Publication};
-use crate::publisher::{HostState, Piece};
+use crate::publisher::Piece;
 use crate::ring::{Entry, Reader, RingRead};
 use crate::snapshot::StoredEvent;
 
@@ -206,11 +204,11 @@ impl Subscription {
         while *budget > 0
             && let Some((block, piece)) = self.open_text.pop_front()
         {
-            self.deliver_ephemeral(&Publication::Event(piece.event(block)), budget, deliver);
+            self.deliver_ephemeral(&NativeEvent::Session(piece.event(block)), budget, deliver);
         }
         if *budget > 0 && !self.is_caught_up {
             self.is_caught_up = true;
-            self.deliver_ephemeral(&Publication::Host(HostEvent::CaughtUp), budget, deliver);
+            self.deliver_ephemeral(&NativeEvent::Host(HostEvent::CaughtUp), budget, deliver);
         }
         Ok(None)
     }
@@ -290,10 +288,10 @@ impl Subscription {
         Ok(None)
     }
 
-    fn deliver_ephemeral(&mut self, publication: &Publication, budget: &mut usize, deliver: &mut impl FnMut(&[u8])) {
-        let mut event = Vec::new();
-        publication.write(&mut event);
-        let line = ephemeral_line(self.attached_at, event);
+    fn deliver_ephemeral(&mut self, event: &NativeEvent, budget: &mut usize, deliver: &mut impl FnMut(&[u8])) {
+        let mut text = Vec::new();
+        event.write(&mut text);
+        let line = ephemeral_line(self.attached_at, text);
         *budget = budget.saturating_sub(line.len());
         self.deliver_line(&line, deliver);
     }

@@ -3,20 +3,24 @@
 
 mod ask;
 mod block;
+mod ephemeral;
+mod host;
 mod notice;
 mod outcome;
 mod session;
-mod task;
+mod update;
 mod weight;
 
 pub use ask::{AskKind, AskResolution, AskSummary, AskTag, FormAsk, Grant, HookAsk, PermissionAsk, ToolCallAsk};
 pub use block::{Author, Block, BlockKind, BlockSource, Delta};
+pub use host::{HostEvent, HostState};
 pub use notice::NoticeKind;
 pub use outcome::{
     DropReason, Exit, ExitReason, Failure, InterruptReceipt, RequestFailure, RequestReply, TurnCause, TurnEnding,
     TurnOutcome, Unanswered, Usage,
 };
 pub use session::{CliInfo, SessionInfo};
+pub use update::{HookUpdate, TaskUpdate};
 
 use serde::Serialize;
 
@@ -368,32 +372,4 @@ pub enum Event {
         /// How it exited.
         exit: Exit,
     },
-}
-
-/// What a `hook_changed` event reports.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum HookUpdate {
-    /// The hook started.
-    Started,
-    /// The hook wrote output.
-    Progressed,
-    /// The hook ended.
-    Ended,
-}
-
-/// What a `task_changed` event reports.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum TaskUpdate {
-    /// The task started.
-    Started,
-    /// The task progressed.
-    Progressed,
-    /// A field of the task changed, such as its status; `detail` has the changed fields.
-    Updated,
-    /// The task ended; the CLI may start a turn because of it.
-    Ended,
 }

@@ -21,7 +21,10 @@ mod event;
 mod id;
 mod initialize;
 mod json;
+mod key;
+pub mod native;
 mod next_process;
+mod position;
 mod refusal;
 mod session;
 mod wire;
@@ -34,16 +37,18 @@ pub use command::{
 };
 pub use event::{
     AskKind, AskResolution, AskSummary, AskTag, Author, Block, BlockKind, BlockSource, CliInfo, Delta, DropReason,
-    Event, Exit, ExitReason, Failure, FormAsk, Grant, HookAsk, HookUpdate, InterruptReceipt, NoticeKind, PermissionAsk,
-    RequestFailure, RequestReply, SessionInfo, TaskUpdate, ToolCallAsk, TurnCause, TurnEnding, TurnOutcome, Unanswered,
-    Usage,
+    Event, Exit, ExitReason, Failure, FormAsk, Grant, HookAsk, HookUpdate, HostEvent, HostState, InterruptReceipt,
+    NoticeKind, PermissionAsk, RequestFailure, RequestReply, SessionInfo, TaskUpdate, ToolCallAsk, TurnCause,
+    TurnEnding, TurnOutcome, Unanswered, Usage,
 };
 pub use id::{AskId, BadId, BlockId, EntryId, HookId, MessageId, PromptId, RequestId, SessionId, ToolUseId};
 pub use initialize::{
     AMBIGUOUS_TOOL_NAME, HOOK_EVENTS, Hook, Initialize, SystemPrompt, TOOL_SERVER, TOOL_SERVER_TAKEN, Tool,
 };
 pub use json::{RawJson, replace_lone_surrogates};
+pub use key::{Key, NotAKey};
 pub use next_process::{BypassPermission, NextProcessRequest};
+pub use position::{NotAPosition, Position};
 pub use refusal::{Refusal, RefusalCode};
 pub use session::{Config, Liveness, Machine, Output, Phase, ProcessEnd, STEPS, Stop, Trigger, prompt_entry_prefix};
 pub use wire::login::{Login, read_login};

@@ -157,12 +157,12 @@ pub use version::CliVersion;
 pub use watari_protocol::{
     AMBIGUOUS_TOOL_NAME, Accepted, Answer, AskId, AskKind, AskResolution, AskSummary, AskTag, AskedToolUses, Author,
     BadId, Block, BlockId, BlockKind, BlockSource, BypassPermission, CliInfo, Command, Delta, DropReason, EntryId,
-    Event, Exit, ExitReason, Failure, FormAsk, Grant, Hook, HookAsk, HookId, HookOutput, HookUpdate, InterruptReceipt,
-    Liveness, Login, MessageId, NextProcessRequest, NoticeKind, PROMPT_BLOCKS, PermissionAsk, PermissionMode, Phase,
-    Prompt, PromptContent, PromptId, RawJson, Refusal, RefusalCode, Request, RequestFailure, RequestId, RequestReply,
-    SessionId, SessionInfo, Setting, SystemPrompt, TOOL_SERVER, TOOL_SERVER_TAKEN, TaskUpdate, Tool, ToolCallAsk,
-    ToolUseId, TurnCause, TurnEnding, TurnOutcome, Unanswered, UnknownPermissionMode, Usage, replace_lone_surrogates,
-    why_session_is_unusable,
+    Event, Exit, ExitReason, Failure, FormAsk, Grant, Hook, HookAsk, HookId, HookOutput, HookUpdate, HostEvent,
+    HostState, InterruptReceipt, Key, Liveness, Login, MessageId, NextProcessRequest, NotAKey, NotAPosition,
+    NoticeKind, PROMPT_BLOCKS, PermissionAsk, PermissionMode, Phase, Position, Prompt, PromptContent, PromptId,
+    RawJson, Refusal, RefusalCode, Request, RequestFailure, RequestId, RequestReply, SessionId, SessionInfo, Setting,
+    SystemPrompt, TOOL_SERVER, TOOL_SERVER_TAKEN, TaskUpdate, Tool, ToolCallAsk, ToolUseId, TurnCause, TurnEnding,
+    TurnOutcome, Unanswered, UnknownPermissionMode, Usage, native, replace_lone_surrogates, why_session_is_unusable,
 };
 
 /// Compiles the program in the README.

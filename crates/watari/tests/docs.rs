@@ -11,7 +11,7 @@ use std::fs;
 use std::process::Command;
 
 use common::{is_committed, output_of, root};
-use watari_hub::EPHEMERAL_TYPES;
+use watari_protocol::native::EPHEMERAL_TYPES;
 use watari_protocol::{Phase, RefusalCode, STEPS};
 use watari_sdk::files::{FILES, FOLDER_MODE, FOLDERS, SOCKET};
 use watari_testkit::scenario::scenario_schema;
@@ -163,7 +163,7 @@ fn the_events_are_listed_from_their_declarations() {
     page.push_str("\n# Events of a session\n\n");
     write_events(&mut page, &events);
     page.push_str(HOST_EVENTS_INTRODUCTION);
-    write_events(&mut page, &members(&read("hub/src/publication.rs"), "pub enum HostEvent {"));
+    write_events(&mut page, &members(&read("protocol/src/event/host.rs"), "pub enum HostEvent {"));
     page.push_str(TYPES_INTRODUCTION);
     for (file, name) in TYPES {
         write_type(&mut page, &read(&format!("protocol/src/{file}")), name);
@@ -197,8 +197,7 @@ Words:
   comes again, complete, in `block_finished`, and the others only show progress or a passing problem.
 
 [schema/native.json](schema/native.json) has all events as a JSON Schema. Ignore events and fields that you do not know.
-This page is printed from the source: `crates/protocol/src/event.rs`, the folder beside it, and
-`crates/hub/src/publication.rs`.
+This page is printed from the source: `crates/protocol/src/event.rs` and the folder beside it.
 ";
 
 const AFTER_PLAIN_TURN: &str = "
@@ -259,8 +258,8 @@ const TYPES: [(&str, &str); 30] = [
     ("event/outcome.rs", "Exit"),
     ("event/outcome.rs", "ExitReason"),
     ("event/outcome.rs", "Unanswered"),
-    ("event.rs", "TaskUpdate"),
-    ("event.rs", "HookUpdate"),
+    ("event/update.rs", "TaskUpdate"),
+    ("event/update.rs", "HookUpdate"),
     ("event/notice.rs", "NoticeKind"),
 ];
 

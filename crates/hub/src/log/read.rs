@@ -9,7 +9,7 @@ use super::search::{FirstLine, Search};
 use super::storage::Storage;
 use super::stored::{LONG_LINE_BYTES, StoredLine};
 use super::{BEFORE_POSITION, FORMAT};
-use crate::position::Position;
+use watari_sdk::Position;
 
 /// How many bytes are read in one call.
 const CHUNK_BYTES: usize = 64 * 1024;

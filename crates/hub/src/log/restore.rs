@@ -11,8 +11,8 @@ use serde_json::value::RawValue;
 use super::read::behind_position;
 use super::storage::{PathTarget, Storage};
 use super::{AppendError, BEFORE_POSITION, FORMAT, Lines, Log, line_with, position_of};
-use crate::position::Position;
-use crate::publication::{HostEvent, Publication};
+use watari_sdk::native::NativeEvent;
+use watari_sdk::{HostEvent, Position};
 
 /// How many bytes are written in one call.
 const CHUNK_BYTES: usize = 64 * 1024;
@@ -183,7 +183,7 @@ impl Written {
         }
         let mut line = format!("{BEFORE_POSITION}{first}\"").into_bytes();
         let mut mark = Vec::new();
-        Publication::Host(HostEvent::EventsLost { through: seq - 1 }).write(&mut mark);
+        NativeEvent::Host(HostEvent::EventsLost { through: seq - 1 }).write(&mut mark);
         line_with(&mark, &mut line);
         line.pop();
         self.lost_through = Some(seq - 1);

@@ -4,7 +4,7 @@ use std::io;
 
 use super::read::{LINE_BYTES_MAX, position_of};
 use super::storage::Storage;
-use crate::position::Position;
+use watari_sdk::Position;
 
 /// How many bytes are read in one call.
 const CHUNK_BYTES: u64 = 64 * 1024;

@@ -2,10 +2,9 @@
 
 use std::collections::VecDeque;
 use tokio::sync::oneshot;
-use watari_sdk::AskId;
+use watari_sdk::{AskId, Position};
 
 use super::Publisher;
-use crate::position::Position;
 use crate::subscription::{Attachment, Backlog, Since, Subscription};
 
 /// A request to the publisher.

@@ -1,10 +1,10 @@
 //! Commands, as the session's sink sees them: each is carried out once, and acknowledged when its effect is stored.
 
-use watari_sdk::{Command, Refusal, Request};
+use watari_sdk::{Command, HostEvent, Refusal, Request};
 
 use super::Publisher;
 use crate::command_dedup::{Registration, Retention};
-use crate::publication::HostEvent;
+
 use crate::ticket::{CommandOutcome, Ticket};
 
 impl Publisher {

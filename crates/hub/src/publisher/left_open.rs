@@ -1,9 +1,8 @@
 //! Closes what a killed host left open.
 
-use watari_sdk::{AskId, Event};
+use watari_sdk::{AskId, Event, HostEvent};
 
 use super::Publisher;
-use crate::publication::HostEvent;
 use crate::snapshot::{Snapshot, SnapshotItem};
 
 impl Publisher {

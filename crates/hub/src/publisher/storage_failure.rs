@@ -4,11 +4,11 @@ use std::future::Future;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use watari_sdk::{Event, Refusal};
+use watari_sdk::native::NativeEvent;
+use watari_sdk::{Event, HostEvent, Refusal};
 
 use super::Publisher;
 use crate::log::{AppendError, ephemeral_line};
-use crate::publication::{HostEvent, Publication};
 use crate::session_files::restore::describe_loss;
 
 /// How often storing is retried.
@@ -23,13 +23,13 @@ const UNSTORED_BYTES_MAX: usize = 8 * 1024 * 1024;
 impl Publisher {
     /// Queues an event until it can be stored. The host's own events always fit: they are few, and one of them says why
     /// the host ends.
-    pub(super) fn queue_unstored(&mut self, publication: Publication) {
+    pub(super) fn queue_unstored(&mut self, event: NativeEvent) {
         let is_full = self.is_closing && self.unstored_bytes >= UNSTORED_BYTES_MAX;
-        if is_full && matches!(publication, Publication::Event(_)) {
+        if is_full && matches!(event, NativeEvent::Session(_)) {
             self.dropped += 1;
         } else {
-            self.unstored_bytes += publication.weight_bytes();
-            self.unstored.push_back(publication);
+            self.unstored_bytes += event.weight_bytes();
+            self.unstored.push_back(event);
         }
     }
 
@@ -38,7 +38,7 @@ impl Publisher {
         let message = self.record_storage_failure(error);
         tracing::error!("{message}");
         // An ephemeral event is not stored, so this cannot fail.
-        let _published = self.store_and_publish(&Publication::Host(HostEvent::StorageFailed { message }));
+        let _published = self.store_and_publish(&NativeEvent::Host(HostEvent::StorageFailed { message }));
     }
 
     /// Publishes an event if it can be stored now. Otherwise refuses it, and does not queue it.
@@ -108,10 +108,10 @@ impl Publisher {
             return Ok(());
         }
         self.store_waiting().inspect_err(|_| {
-            for publication in std::mem::take(&mut self.unstored) {
-                if let Publication::Host(HostEvent::HostStopping { .. }) = publication {
+            for event in std::mem::take(&mut self.unstored) {
+                if let NativeEvent::Host(HostEvent::HostStopping { .. }) = event {
                     self.text.clear();
-                    publication.write(&mut self.text);
+                    event.write(&mut self.text);
                     self.ring.push(&ephemeral_line(self.files.log.last(), &self.text), None);
                 }
             }
@@ -136,12 +136,12 @@ impl Publisher {
     }
 
     fn store_in_order(&mut self) -> Result<(), AppendError> {
-        while let Some(publication) = self.unstored.pop_front() {
-            if let Err(error) = self.store_and_publish(&publication) {
-                self.unstored.push_front(publication);
+        while let Some(event) = self.unstored.pop_front() {
+            if let Err(error) = self.store_and_publish(&event) {
+                self.unstored.push_front(event);
                 return Err(error);
             }
-            self.unstored_bytes = self.unstored_bytes.saturating_sub(publication.weight_bytes());
+            self.unstored_bytes = self.unstored_bytes.saturating_sub(event.weight_bytes());
         }
         Ok(())
     }

@@ -10,9 +10,8 @@ mod slices;
 mod unparsed;
 
 use rig::{Client, Rig, asked, closed, discarded, grew, started, unknown};
-use watari_sdk::Event;
+use watari_sdk::{Event, Position};
 
-use crate::position::Position;
 use crate::subscription::Since;
 
 #[tokio::test(start_paused = true)]

@@ -1,8 +1,6 @@
 //! Limits how many unparsed lines are stored: lines of the CLI's stdout that are not messages.
 
-use watari_sdk::Event;
-
-use crate::publication::HostEvent;
+use watari_sdk::{Event, HostEvent};
 
 /// How many unparsed lines are stored per turn. The others are counted.
 pub(super) const UNPARSED_STORED_MAX: u32 = 64;

@@ -5,11 +5,10 @@ use std::fs;
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
-use watari_sdk::SessionId;
 use watari_sdk::files::EVENTS;
+use watari_sdk::{Key, SessionId};
 
 use super::{OpenSessionError, SessionDirs};
-use crate::key::Key;
 use crate::record::{self, Record, RecordError, State};
 
 /// How much of a line is searched.

@@ -4,13 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
-use watari_sdk::AskedToolUses;
+use watari_sdk::{AskedToolUses, Position};
 
 use super::{OpenSessionError, SessionFiles, in_use, lock_conversation, lock_session, make};
 use crate::asked::read_asked;
 use crate::lock::{ConversationLocks, Lock};
 use crate::log::{AppendError, Log, ReadError, marked_through, position_of};
-use crate::position::Position;
 use crate::record::{Record, RecordError};
 use crate::snapshot::{Snapshot, stored_snapshot_change};
 

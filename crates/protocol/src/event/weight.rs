@@ -1,6 +1,6 @@
 //! The memory that an event takes, for queues that are bounded by bytes.
 
-use crate::event::{AskKind, Event, RequestReply};
+use crate::event::{AskKind, Event, HostEvent, RequestReply};
 use crate::json::RawJson;
 
 impl Event {
@@ -65,7 +65,29 @@ impl Event {
             | Event::EventsDropped { .. }
             | Event::MessageRetracted { .. }
             | Event::ApiRetryScheduled { .. }
-            | Event::RequestAnswered { .. } => 0,
+            | Event::RequestAnswered { reply: RequestReply::Interrupted(_) | RequestReply::Failed(_), .. } => 0,
+        }
+    }
+}
+
+impl HostEvent {
+    /// Returns the approximate size of this event in bytes: its texts, plus a constant for the rest.
+    pub fn weight_bytes(&self) -> usize {
+        size_of::<HostEvent>() + self.large_bytes()
+    }
+
+    fn large_bytes(&self) -> usize {
+        match self {
+            HostEvent::HostStarted { cwd, .. } => cwd.len(),
+            HostEvent::StartFailed { message: text }
+            | HostEvent::LogRestored { message: text }
+            | HostEvent::StorageFailed { message: text }
+            | HostEvent::HostStopping { reason: text } => text.len(),
+            HostEvent::ContextLost { .. }
+            | HostEvent::EventsLost { .. }
+            | HostEvent::UnparsedLinesOmitted { .. }
+            | HostEvent::StorageRecovered
+            | HostEvent::CaughtUp => 0,
         }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use watari_hub::EPHEMERAL_TYPES;
+use watari_protocol::native::EPHEMERAL_TYPES;
 use watari_protocol::{Command, Config, Event, Hook, Initialize, Machine, Output};
 
 use super::bridge;

@@ -3,7 +3,8 @@
 /// Identifiers: the retired one, and what to write instead.
 pub(crate) const IDENTIFIERS: &[(&str, &str)] = &[
     ("tell", "emit (sdk), publish (hub), encode (dialect)"),
-    ("Told", "Publication"),
+    ("Told", "NativeEvent"),
+    ("Publication", "NativeEvent"),
     ("Kept", "SessionFiles (hub), Supervised (sdk)"),
     ("Unkept", "Unsupervised"),
     ("KeepError", "OpenSessionError"),

@@ -2,10 +2,9 @@
 //! replays anything, reports it, and the log continues in order.
 
 use serde_json::Value;
-use watari_sdk::{Command, Event, Prompt};
+use watari_sdk::{Command, Event, Position, Prompt};
 
 use super::rig::{Client, Rig, asked, started, unknown};
-use crate::position::Position;
 use crate::subscription::Since;
 
 /// Asserts that every number is in the log once and in order, or marked as lost.

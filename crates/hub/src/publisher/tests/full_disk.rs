@@ -1,11 +1,9 @@
 //! A disk that becomes full at every byte of a write, and a session that is closed on it.
 
-use watari_sdk::{Command, Event, Prompt, Sink};
+use watari_sdk::{Command, Event, HostEvent, Position, Prompt, Sink};
 
 use super::rig::{Client, Rig, grew, started, unknown};
 use crate::log::AppendError;
-use crate::position::Position;
-use crate::publication::HostEvent;
 use crate::subscription::Since;
 
 /// An upper bound of the line of a stored `unknown(40)`.

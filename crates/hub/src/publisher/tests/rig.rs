@@ -11,14 +11,13 @@ use tempfile::TempDir;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::unconstrained;
 use watari_sdk::{
-    AskId, AskKind, AskResolution, BlockId, BlockKind, Command, Delta, Event, Grant, MessageId, PermissionAsk, RawJson,
-    Refusal, SessionId, Sink, ToolUseId, Work,
+    AskId, AskKind, AskResolution, BlockId, BlockKind, Command, Delta, Event, Grant, HostState, MessageId,
+    PermissionAsk, Position, RawJson, Refusal, SessionId, Sink, ToolUseId, Work,
 };
 
 use crate::host::{StopWatch, Stopper};
 use crate::log::storage::{Disk, memory};
-use crate::position::Position;
-use crate::publisher::{HostState, Publisher, PublisherRequest};
+use crate::publisher::{Publisher, PublisherRequest};
 use crate::session_files::{Conversation, SessionDirs, SessionFiles};
 use crate::subscription::{Attachment, Delivery, Since, Subscription};
 

@@ -4,10 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use serde_json::Value;
-use watari_sdk::Event;
+use watari_sdk::{Event, Position};
 
 use super::rig::{Client, Rig, asked, closed, discarded, grew, started, unknown};
-use crate::position::Position;
 use crate::subscription::Since;
 
 const CLIENTS: usize = 4;

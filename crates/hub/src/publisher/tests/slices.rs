@@ -1,9 +1,8 @@
 //! What one client makes the host do in one step, counted in bytes: bounded, however much waits or is in the log.
 
-use watari_sdk::{EntryId, Event, PromptId, RawJson};
+use watari_sdk::{EntryId, Event, Position, PromptId, RawJson};
 
 use super::rig::{Client, Rig, grew, started, unknown};
-use crate::position::Position;
 use crate::subscription::Since;
 
 /// How much may be read in one step: a slice, and the line that ends it.

@@ -3,8 +3,9 @@
 mod to_watari;
 
 use serde_json::Value;
-use watari_hub::{EPHEMERAL_TYPES, HostEvent, Position};
+use watari_hub::{HostEvent, Position};
 use watari_protocol::Event;
+use watari_protocol::native::EPHEMERAL_TYPES;
 
 use super::messages::ServerMessage;
 use crate::dialect::schema::shapes::Name;

@@ -38,8 +38,8 @@ impl FromStr for Position {
 }
 
 impl Position {
-    /// Parses a position. Every replayed line begins with one, so this is fast.
-    pub(crate) fn read(text: &[u8]) -> Option<Position> {
+    /// Parses a position. Every line of a log begins with one, so this is fast.
+    pub fn read(text: &[u8]) -> Option<Position> {
         let colon = text.iter().position(|byte| *byte == b':')?;
         Some(Position { epoch: number(&text[..colon])?, seq: number(&text[colon + 1..])? })
     }
