@@ -3,8 +3,9 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use tokio::sync::oneshot;
-use watari_sdk::Accepted;
+use watari_sdk::{Accepted, Refusal};
+
+use crate::ticket::{CommandOutcome, ReplyTo, Ticket};
 
 /// How many completed commands are remembered per client. The oldest is forgotten first.
 const REMEMBERED_MAX: usize = 1024;
@@ -16,18 +17,6 @@ const INTERRUPTS_MAX: usize = 64;
 /// For how many clients commands are remembered. Clients without a name are forgotten first, because they cannot come
 /// back, and then those that have sent nothing for the longest time.
 const CLIENTS_MAX: usize = 64;
-
-/// The outcome of a command: accepted, or refused with the reason.
-pub type CommandOutcome = Result<Accepted, String>;
-
-/// The sender of a command.
-#[derive(Debug, Clone)]
-pub struct CommandOrigin {
-    /// The sender's name, which other clients see.
-    pub name: String,
-    /// Set if the command must not be carried out twice.
-    pub idempotency_key: Option<IdempotencyKey>,
-}
 
 /// Which client a command id belongs to. A name that a client chooses never equals a number that the host assigns.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -83,14 +72,14 @@ struct DedupEntry {
     retention: Retention,
     /// None while the command is being carried out.
     accepted: Option<Accepted>,
-    waiting: Vec<oneshot::Sender<CommandOutcome>>,
+    waiting: Vec<ReplyTo>,
 }
 
 /// Whether a command is to be carried out.
 #[derive(Debug)]
 pub(crate) enum Registration {
     /// The command is new.
-    New(oneshot::Sender<CommandOutcome>),
+    New(ReplyTo),
     /// The command was sent before. Its sender gets the outcome of the first one.
     Duplicate,
 }
@@ -101,9 +90,9 @@ impl CommandDedup {
         &mut self,
         idempotency_key: Option<&IdempotencyKey>,
         retention: Retention,
-        answer: oneshot::Sender<CommandOutcome>,
+        reply_to: ReplyTo,
     ) -> Registration {
-        let Some(idempotency_key) = idempotency_key else { return Registration::New(answer) };
+        let Some(idempotency_key) = idempotency_key else { return Registration::New(reply_to) };
         self.commands_so_far += 1;
         let client = self.clients.entry(idempotency_key.client.clone()).or_default();
         client.last = self.commands_so_far;
@@ -111,31 +100,22 @@ impl CommandDedup {
             let command =
                 DedupEntry { fingerprint: idempotency_key.fingerprint, retention, accepted: None, waiting: Vec::new() };
             client.commands.insert(idempotency_key.id.clone(), command);
-            return Registration::New(answer);
+            return Registration::New(reply_to);
         };
-        let sent = match command.accepted {
+        match command.accepted {
             _ if command.fingerprint != idempotency_key.fingerprint => {
-                answer.send(Err(format!("the id {:?} was used for another command", idempotency_key.id)))
+                reply_to.send(Err(Refusal::IdReused { id: idempotency_key.id.clone() }));
             }
-            Some(accepted) => answer.send(Ok(accepted)),
-            None => {
-                command.waiting.push(answer);
-                Ok(())
-            }
-        };
-        // The sender may have disconnected.
-        drop(sent);
+            Some(accepted) => reply_to.send(Ok(accepted)),
+            None => command.waiting.push(reply_to),
+        }
         Registration::Duplicate
     }
 
     /// Completes a command that was carried out or refused. A refused command can be sent again.
-    pub(crate) fn complete(
-        &mut self,
-        idempotency_key: Option<&IdempotencyKey>,
-        answer: oneshot::Sender<CommandOutcome>,
-        outcome: &CommandOutcome,
-    ) {
-        let mut waiting = vec![answer];
+    pub(crate) fn complete(&mut self, ticket: Ticket, outcome: &CommandOutcome) {
+        let Ticket { idempotency_key, reply_to } = ticket;
+        let mut waiting = vec![reply_to];
         if let Some(idempotency_key) = idempotency_key
             && let Some(client) = self.clients.get_mut(&idempotency_key.client)
         {
@@ -145,10 +125,7 @@ impl CommandDedup {
             }
             self.forget_clients();
         }
-        for answer in waiting {
-            // The sender may have disconnected.
-            let _sent = answer.send(outcome.clone());
-        }
+        waiting.into_iter().for_each(|reply_to| reply_to.send(outcome.clone()));
     }
 
     /// Forgets clients above the limit, except those with a command in progress.
@@ -165,7 +142,7 @@ impl CommandDedup {
 
 impl ClientCommands {
     /// Records the outcome of a command, and returns the senders that wait for it.
-    fn complete(&mut self, id: &str, outcome: &CommandOutcome) -> Vec<oneshot::Sender<CommandOutcome>> {
+    fn complete(&mut self, id: &str, outcome: &CommandOutcome) -> Vec<ReplyTo> {
         let Ok(accepted) = outcome else {
             return self.commands.remove(id).map_or_else(Vec::new, |command| command.waiting);
         };
@@ -191,7 +168,24 @@ impl ClientCommands {
 
 #[cfg(test)]
 mod tests {
+    use tokio::sync::mpsc;
+
     use super::*;
+    use crate::ticket::Acknowledgement;
+
+    /// The way back of a command, and its end.
+    fn reply() -> (ReplyTo, mpsc::Receiver<Acknowledgement>) {
+        let (sender, received) = mpsc::channel(1);
+        (ReplyTo::new(1, sender.try_reserve_owned().unwrap()), received)
+    }
+
+    fn outcome(received: &mut mpsc::Receiver<Acknowledgement>) -> CommandOutcome {
+        received.try_recv().unwrap().outcome
+    }
+
+    fn ticket(command: &IdempotencyKey, reply_to: ReplyTo) -> Ticket {
+        Ticket { idempotency_key: Some(command.clone()), reply_to }
+    }
 
     fn idempotency_key(id: &str, fingerprint: u64) -> IdempotencyKey {
         IdempotencyKey { client: ClientIdentity::Named("c".into()), id: id.into(), fingerprint }
@@ -202,7 +196,7 @@ mod tests {
         let mut dedup = CommandDedup::default();
         for client in [ClientIdentity::Named("client 2".into()), ClientIdentity::Connection(2)] {
             let command = IdempotencyKey { client, ..idempotency_key("1", 7) };
-            let (answer, _) = oneshot::channel();
+            let (answer, _) = reply();
             assert!(
                 matches!(dedup.begin(Some(&command), Retention::Normal, answer), Registration::New(_)),
                 "{command:?}"
@@ -214,46 +208,46 @@ mod tests {
     fn a_command_that_is_sent_again_is_answered_and_not_carried_out() {
         let mut dedup = CommandDedup::default();
         let command = idempotency_key("1", 7);
-        let (first, mut received_first) = oneshot::channel();
+        let (first, mut received_first) = reply();
         let Registration::New(first) = dedup.begin(Some(&command), Retention::Normal, first) else {
             panic!("it is new")
         };
         // The command is sent again while it is carried out, and after it.
-        let (second, mut received_second) = oneshot::channel();
+        let (second, mut received_second) = reply();
         assert!(matches!(dedup.begin(Some(&command), Retention::Normal, second), Registration::Duplicate));
-        dedup.complete(Some(&command), first, &Ok(Accepted::Done));
-        assert_eq!(received_first.try_recv().unwrap(), Ok(Accepted::Done));
-        assert_eq!(received_second.try_recv().unwrap(), Ok(Accepted::Done));
-        let (third, mut received_third) = oneshot::channel();
+        dedup.complete(ticket(&command, first), &Ok(Accepted::Done));
+        assert_eq!(outcome(&mut received_first), Ok(Accepted::Done));
+        assert_eq!(outcome(&mut received_second), Ok(Accepted::Done));
+        let (third, mut received_third) = reply();
         assert!(matches!(dedup.begin(Some(&command), Retention::Normal, third), Registration::Duplicate));
-        assert_eq!(received_third.try_recv().unwrap(), Ok(Accepted::Done));
+        assert_eq!(outcome(&mut received_third), Ok(Accepted::Done));
         // A different command with the same id.
-        let (other, mut received_other) = oneshot::channel();
+        let (other, mut received_other) = reply();
         assert!(matches!(
             dedup.begin(Some(&idempotency_key("1", 8)), Retention::Normal, other),
             Registration::Duplicate
         ));
-        assert_eq!(received_other.try_recv().unwrap(), Err("the id \"1\" was used for another command".to_owned()));
+        assert_eq!(outcome(&mut received_other), Err(Refusal::IdReused { id: "1".to_owned() }));
     }
 
     #[test]
     fn a_command_that_was_refused_can_be_tried_again_and_the_oldest_is_forgotten() {
         let mut dedup = CommandDedup::default();
         for _ in 0..2 {
-            let (answer, _) = oneshot::channel();
+            let (answer, _) = reply();
             let Registration::New(answer) = dedup.begin(Some(&idempotency_key("1", 7)), Retention::Normal, answer)
             else {
                 panic!("it is new")
             };
-            dedup.complete(Some(&idempotency_key("1", 7)), answer, &Err("no".to_owned()));
+            dedup.complete(ticket(&idempotency_key("1", 7), answer), &Err(Refusal::EmptyPrompt));
         }
         for number in 0..2 * REMEMBERED_MAX {
             let command = idempotency_key(&number.to_string(), 7);
-            let (answer, _) = oneshot::channel();
+            let (answer, _) = reply();
             let Registration::New(answer) = dedup.begin(Some(&command), Retention::Normal, answer) else {
                 panic!("it is new")
             };
-            dedup.complete(Some(&command), answer, &Ok(Accepted::Done));
+            dedup.complete(ticket(&command, answer), &Ok(Accepted::Done));
         }
         let client = &dedup.clients[&idempotency_key("1", 7).client];
         assert_eq!((client.commands.len(), client.has_nothing_pending()), (REMEMBERED_MAX, true));
@@ -266,9 +260,9 @@ mod tests {
 
     fn carry_out_as(retention: Retention, dedup: &mut CommandDedup, client: ClientIdentity, id: &str) -> bool {
         let command = IdempotencyKey { client, ..idempotency_key(id, 7) };
-        let (answer, _) = oneshot::channel();
+        let (answer, _) = reply();
         let Registration::New(answer) = dedup.begin(Some(&command), retention, answer) else { return false };
-        dedup.complete(Some(&command), answer, &Ok(Accepted::Done));
+        dedup.complete(ticket(&command, answer), &Ok(Accepted::Done));
         true
     }
 
@@ -303,7 +297,7 @@ mod tests {
         let named = |number: usize| ClientIdentity::Named(number.to_string());
         let connection = |number: usize| ClientIdentity::Connection(number as u64);
         // Its command is in progress all the time.
-        let (answer, mut received) = oneshot::channel();
+        let (answer, mut received) = reply();
         let slow = IdempotencyKey { client: connection(0), ..idempotency_key("slow", 7) };
         let Registration::New(answer) = dedup.begin(Some(&slow), Retention::Normal, answer) else {
             panic!("it is new")
@@ -319,15 +313,15 @@ mod tests {
         }
         assert_eq!(dedup.clients.len(), CLIENTS_MAX);
         assert!(carry_out(&mut dedup, named(0), "m1"));
-        dedup.complete(Some(&slow), answer, &Ok(Accepted::Done));
-        assert_eq!(received.try_recv().unwrap(), Ok(Accepted::Done));
+        dedup.complete(ticket(&slow, answer), &Ok(Accepted::Done));
+        assert_eq!(outcome(&mut received), Ok(Accepted::Done));
         // A refused command leaves nothing behind.
-        let (answer, _) = oneshot::channel();
+        let (answer, _) = reply();
         let refused = IdempotencyKey { client: named(1000), ..idempotency_key("1", 7) };
         let Registration::New(answer) = dedup.begin(Some(&refused), Retention::Normal, answer) else {
             panic!("it is new")
         };
-        dedup.complete(Some(&refused), answer, &Err("no".to_owned()));
+        dedup.complete(ticket(&refused, answer), &Err(Refusal::EmptyPrompt));
         assert!(!dedup.clients.contains_key(&named(1000)));
     }
 }

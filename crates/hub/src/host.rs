@@ -1,45 +1,33 @@
 //! The host of a session: one task that runs the CLI, restarts it when needed, and carries out the clients' commands.
 
-mod before_ready;
-mod carrier;
 mod down;
 mod stopping;
 
-use std::pin::pin;
-
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::task::JoinSet;
-use watari_sdk::{Command, ConnectError, HostEvent, HostState, Key, Options, SessionId, StartError, StartFrom, open};
+use watari_sdk::{
+    Command, CommandQueue, ConnectError, Envelope, HostEvent, HostState, Key, Options, Refusal, SessionId, StartError,
+    StartFrom, command_queue, open,
+};
 
-use crate::command_dedup::{CommandDedup, CommandOrigin, CommandOutcome};
 use crate::log::AppendError;
 use crate::publisher::{Publisher, PublisherRequest};
 use crate::record::RecordError;
 use crate::session_files::{Conversation, SessionFiles};
 use crate::subscription::{Attachment, Since};
-use before_ready::CommandsBeforeReady;
-use carrier::{Carrier, CompletedCommand};
-use stopping::{StopRequest, Stopping, abort_requested, reason_of, reason_published, stop_requested, stopper};
+use crate::ticket::{CommandOutcome, Ticket};
 
 pub use stopping::Stopper;
-
-/// How many commands may wait for the host. Above that, clients wait.
-const COMMANDS_WAITING_MAX: usize = 64;
+pub(crate) use stopping::{StopStep, StopWatch};
 
 /// How many requests may wait for the publisher. Above that, clients wait.
 const PUBLISHER_REQUESTS_MAX: usize = 64;
 
 /// A session that is hosted by this process.
-#[derive(Debug)]
 pub struct Host {
     publisher: Publisher,
-    publisher_requests: mpsc::Sender<PublisherRequest>,
-    commands: mpsc::Receiver<Given>,
-    stop: watch::Receiver<StopRequest>,
-    stopper: Stopper,
-    dedup: CommandDedup,
-    answers: JoinSet<CompletedCommand>,
-    before_ready: CommandsBeforeReady,
+    commands: CommandQueue<Ticket>,
+    /// Without it the queue would end when every handle is dropped.
+    _sender: mpsc::Sender<Envelope<Ticket>>,
     options: Options,
     conversation: Conversation,
 }
@@ -48,19 +36,11 @@ pub struct Host {
 #[derive(Debug, Clone)]
 pub struct Handle {
     publisher_requests: mpsc::Sender<PublisherRequest>,
-    commands: mpsc::Sender<Given>,
+    commands: mpsc::Sender<Envelope<Ticket>>,
     state: watch::Receiver<HostState>,
     background: watch::Receiver<bool>,
     storage_failure: watch::Receiver<Option<String>>,
     key: Key,
-}
-
-/// A command that a client has sent.
-#[derive(Debug)]
-pub struct Given {
-    sender: CommandOrigin,
-    command: Command,
-    answer: oneshot::Sender<CommandOutcome>,
 }
 
 /// Why a host failed.
@@ -95,28 +75,17 @@ pub fn host(
     options: Options,
 ) -> Result<(Host, Handle, Stopper), HostError> {
     let (publisher_requests, requests) = mpsc::channel(PUBLISHER_REQUESTS_MAX);
-    let (commands, receiver) = mpsc::channel(COMMANDS_WAITING_MAX);
+    let (sender, commands) = command_queue();
     let (state_sender, state) = watch::channel(HostState::Starting);
-    let (stopper, stop) = stopper();
+    let stopper = Stopper::new();
     let key = files.key().clone();
-    let mut publisher = Publisher::new(files, requests, state_sender);
+    let mut publisher = Publisher::new(files, requests, state_sender, StopWatch::new(stopper.clone()));
     publisher.close_left_open();
     publisher.flush()?;
     publisher.files.record_running()?;
     let (background, storage_failure) = (publisher.background(), publisher.storage_failure());
-    let host = Host {
-        publisher,
-        publisher_requests: publisher_requests.clone(),
-        commands: receiver,
-        stop,
-        stopper: stopper.clone(),
-        dedup: CommandDedup::default(),
-        answers: JoinSet::new(),
-        before_ready: CommandsBeforeReady::default(),
-        options,
-        conversation,
-    };
-    Ok((host, Handle { publisher_requests, commands, state, background, storage_failure, key }, stopper))
+    let host = Host { publisher, commands, _sender: sender.clone(), options, conversation };
+    Ok((host, Handle { publisher_requests, commands: sender, state, background, storage_failure, key }, stopper))
 }
 
 impl Handle {
@@ -136,13 +105,10 @@ impl Handle {
         }
     }
 
-    /// Sends a command to the session, behind earlier ones. The receiver gets its outcome, or an error if the session
-    /// has ended.
-    pub async fn submit(&self, sender: CommandOrigin, command: Command) -> oneshot::Receiver<CommandOutcome> {
-        let (answer, answered) = oneshot::channel();
-        // If the host has ended, the answer is dropped, and the receiver fails.
-        let _ended = self.commands.send(Given { sender, command, answer }).await;
-        answered
+    /// Sends a command to the session, behind earlier ones. Its outcome goes where the ticket says.
+    pub async fn submit(&self, command: Command, ticket: Ticket) {
+        // If the host has ended, the ticket is dropped, which tells its sender.
+        let _ended = self.commands.send(Envelope { command, ticket }).await;
     }
 
     /// Watari's key of the session.
@@ -188,7 +154,7 @@ impl Host {
             let Some(first) = self.wait_for_prompt().await else { break };
             outcome = Box::pin(self.restart_process(first)).await;
         }
-        if let Some(reason) = reason_of(&self.stop) {
+        if let Some(reason) = self.publisher.stop_reason() {
             tracing::info!("stopping: {reason}");
         }
         self.close()
@@ -211,17 +177,17 @@ impl Host {
     }
 
     /// Restarts the CLI for a prompt, with the same conversation if it still exists.
-    async fn restart_process(&mut self, first: Given) -> ProcessOutcome {
+    async fn restart_process(&mut self, first: Envelope<Ticket>) -> ProcessOutcome {
         let id = self.publisher.files.record.session_id.clone().unwrap_or_default();
         let Ok(id) = SessionId::parse(&id) else { return ProcessOutcome::Stopped };
-        self.before_ready.put_first(first);
+        self.commands.put_first(first);
         let outcome = self.resume_process(id, true).await;
         if let ProcessOutcome::Failed(error) = &outcome {
-            let message = error.to_string();
+            let why = error.to_string();
             self.publisher.process_start_failed();
-            self.publisher.publish(HostEvent::StartFailed { message: message.clone() });
-            if let Some(prompt) = self.before_ready.next_prompt() {
-                self.complete(prompt, Err(message));
+            self.publisher.publish(HostEvent::StartFailed { message: why.clone() });
+            if let Some(prompt) = self.commands.take_waiting_prompt() {
+                self.complete(prompt.ticket, Err(Refusal::StartFailed { why }));
             }
         }
         outcome
@@ -255,94 +221,21 @@ impl Host {
         let mut options = Options { start_from: session, ids_after, asked_tool_uses, lock, ..self.options.clone() };
         self.publisher.settings.apply(&mut options);
         tracing::info!(?options.start_from, "starting Claude Code");
-        let Host {
-            publisher,
-            publisher_requests,
-            commands,
-            stop,
-            stopper,
-            dedup,
-            answers,
-            before_ready,
-            options: host_options,
-            ..
-        } = self;
-        let (opening, running) = match open(options, &mut *publisher).await {
-            Ok(opened) => opened,
+        let session = match open(options, &mut self.publisher).await {
+            Ok(session) => session,
             Err(error) => return ProcessOutcome::Failed(StartError::into(error)),
         };
-        let orders = opening.orders();
-        let tools = &mut host_options.program_tools;
-        let mut carrier = Carrier { orders: Some(orders), dedup, answers, tools };
-        // Created once, outside the loop: most iterations handle one delta and should be cheap.
-        let mut abort_requested = pin!(abort_requested(stop.clone()));
-        let (mut running, mut ready, mut stop_requested) =
-            (pin!(running), pin!(opening.ready()), pin!(stop_requested(stop)));
-        // Decided: the CLI is ready, or the start failed.
-        let (mut start_is_decided, mut is_aborting, mut stopping, mut failure) = (false, false, None::<Stopping>, None);
-        loop {
-            let (is_accepting, none_waits) = (start_is_decided && failure.is_none(), before_ready.is_empty());
-            tokio::select! {
-                // Every branch is cancel-safe: the session and its opening continue, and commands that are not received
-                // stay queued.
-                () = &mut running => break,
-                connected = &mut ready, if !start_is_decided => {
-                    start_is_decided = true;
-                    failure = connected.inspect(|_| tracing::info!("Claude Code is ready")).err();
-                }
-                submitted = before_ready.next(), if is_accepting => carrier.submit(submitted),
-                // While earlier commands still wait, newer ones stay in the channel, so that the order is preserved.
-                submitted = next(commands), if !is_accepting || none_waits => {
-                    let queue = (!is_accepting).then_some(&mut *before_ready);
-                    match (carrier.register_and_submit(submitted, queue), &stopping) {
-                        (Some(close), None) => {
-                            stopping = Some(Stopping::by_client(publisher_requests, stopper, close));
-                        }
-                        // The session is ending already, and an abort speeds that up.
-                        (Some(close), Some(_)) => carrier.submit(close),
-                        (None, _) => {}
-                    }
-                }
-                reason = &mut stop_requested, if stopping.is_none() => {
-                    stopping = Some(Stopping::begin(publisher_requests, &reason, None));
-                }
-                () = &mut abort_requested, if stopping.is_some() && !is_aborting => {
-                    is_aborting = true;
-                    carrier.abort();
-                }
-                // Clients learn the reason before they see any effect of the end.
-                () = reason_published(&mut stopping) => {
-                    carrier.end(stopping.as_mut().and_then(|stopping| stopping.closing_command.take()));
-                }
-                Some(answered) = carrier.answers.join_next() => carrier.complete(answered),
-            }
-        }
-        let is_stopping = stopping.is_some();
-        tracing::info!(start_is_decided, is_stopping, "Claude Code exited");
-        // The CLI has exited, so every submitted command gets its outcome soon.
-        while let Some(answered) = carrier.answers.join_next().await {
-            carrier.complete(answered);
-        }
-        if !start_is_decided && !is_stopping {
-            // The reason why it exited before it was ready is known only now.
-            failure = ready.await.err();
-        }
-        if is_stopping {
-            ProcessOutcome::Stopped
-        } else {
-            failure.map_or(ProcessOutcome::Exited, ProcessOutcome::Failed)
+        let ended = session.run(&mut self.commands).await;
+        tracing::info!(was_ready = ended.is_ok(), "Claude Code exited");
+        match ended {
+            _ if self.publisher.stop_reason().is_some() => ProcessOutcome::Stopped,
+            Ok(()) => ProcessOutcome::Exited,
+            Err(failure) => ProcessOutcome::Failed(failure),
         }
     }
 
-    fn complete(&mut self, submitted: Given, outcome: CommandOutcome) {
-        self.dedup.complete(submitted.sender.idempotency_key.as_ref(), submitted.answer, &outcome);
-    }
-}
-
-/// Returns the next command. When every handle is dropped, no command can come, and the host waits to be stopped.
-async fn next(commands: &mut mpsc::Receiver<Given>) -> Given {
-    match commands.recv().await {
-        Some(submitted) => submitted,
-        None => std::future::pending().await,
+    fn complete(&mut self, ticket: Ticket, outcome: CommandOutcome) {
+        self.publisher.complete_command(ticket, outcome);
+        self.publisher.acknowledge_commands();
     }
 }

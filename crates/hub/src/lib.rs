@@ -17,10 +17,12 @@ mod settings;
 mod snapshot;
 pub mod socket;
 mod subscription;
+mod ticket;
 
-pub use command_dedup::{ClientIdentity, CommandOrigin, CommandOutcome, IdempotencyKey};
-pub use host::{Given, Handle, Host, HostError, Stopper, host};
+pub use command_dedup::{ClientIdentity, IdempotencyKey};
+pub use host::{Handle, Host, HostError, Stopper, host};
 pub use session_files::{Conversation, OpenSessionError, SessionDirs, SessionFiles, read_and_mark_killed};
 pub use subscription::{Attachment, Delivery, Since, Subscription};
+pub use ticket::{Acknowledgement, CommandOutcome, ReplyTo, Ticket};
 pub use watari_sdk::files::folders;
 pub use watari_sdk::{HostEvent, HostState, Key, NotAKey, NotAPosition, Position};

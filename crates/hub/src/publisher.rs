@@ -5,6 +5,7 @@
 
 mod attach;
 mod background;
+mod commands;
 mod left_open;
 mod open_text;
 mod storage_failure;
@@ -21,13 +22,16 @@ use std::task::{Context, Poll, ready};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Sleep;
 use watari_sdk::native::NativeEvent;
-use watari_sdk::{Command, Event, HostState, Refusal, Sink};
+use watari_sdk::{Command, Event, HostEvent, HostState, Refusal, Sink, Tool, Work};
 
+use crate::command_dedup::CommandDedup;
+use crate::host::{StopStep, StopWatch};
 use crate::log::{AppendError, ephemeral_line};
 use crate::ring::Ring;
 use crate::session_files::SessionFiles;
 use crate::settings::Settings;
 use crate::snapshot::{Snapshot, StoredEvent, snapshot_change};
+use crate::ticket::{CommandOutcome, Ticket};
 pub(crate) use attach::PublisherRequest;
 use background::Background;
 use open_text::OpenText;
@@ -35,7 +39,6 @@ pub(crate) use open_text::Piece;
 use sync::Fsync;
 use unparsed::{Admission, UnparsedLines};
 
-#[derive(Debug)]
 pub(crate) struct Publisher {
     pub(crate) files: SessionFiles,
     ring: Ring,
@@ -45,6 +48,15 @@ pub(crate) struct Publisher {
     /// The text of open blocks so far.
     open_text: BTreeMap<u64, OpenText>,
     requests: mpsc::Receiver<PublisherRequest>,
+    /// Requests to stop the host.
+    stop: StopWatch,
+    dedup: CommandDedup,
+    /// Commands that were accepted, and are acknowledged when their events are stored.
+    unacknowledged: Vec<(Ticket, CommandOutcome)>,
+    /// Whether the current command is acknowledged only then.
+    awaits_storage: bool,
+    /// The tools in the current command.
+    offered_tools: Option<Vec<Tool>>,
     state: watch::Sender<HostState>,
     background: Background,
     /// Events that could not be stored, and those that came after them, in order.
@@ -70,6 +82,7 @@ impl Publisher {
         files: SessionFiles,
         requests: mpsc::Receiver<PublisherRequest>,
         state: watch::Sender<HostState>,
+        stop: StopWatch,
     ) -> Publisher {
         Publisher {
             files,
@@ -78,6 +91,11 @@ impl Publisher {
             settings: Settings::default(),
             open_text: BTreeMap::new(),
             requests,
+            stop,
+            dedup: CommandDedup::default(),
+            unacknowledged: Vec::new(),
+            awaits_storage: true,
+            offered_tools: None,
             state,
             background: Background::new(),
             unstored: VecDeque::new(),
@@ -127,6 +145,11 @@ impl Publisher {
     /// Whether work of the session runs in the background, and when that changes.
     pub(crate) fn background(&self) -> watch::Receiver<bool> {
         self.background.runs()
+    }
+
+    /// Why the host stops, if it does.
+    pub(crate) fn stop_reason(&self) -> Option<String> {
+        self.stop.reason().filter(|_| self.stop.is_stopping())
     }
 
     /// Why events cannot be stored, while they cannot, and when that changes.
@@ -200,6 +223,8 @@ impl Publisher {
 }
 
 impl Sink for Publisher {
+    type Ticket = Ticket;
+
     fn emit(&mut self, event: Event) {
         self.publish(event);
     }
@@ -213,7 +238,17 @@ impl Sink for Publisher {
         self.is_closing = true;
     }
 
-    fn poll_work(&mut self, context: &mut Context<'_>) -> Poll<()> {
+    fn poll_work(&mut self, context: &mut Context<'_>) -> Poll<Work> {
+        if let Poll::Ready(step) = self.stop.poll_step(context) {
+            return Poll::Ready(match step {
+                StopStep::Close(reason) => {
+                    // Clients learn the reason before they see any effect of the end.
+                    self.publish(HostEvent::HostStopping { reason });
+                    Work::Close
+                }
+                StopStep::Abort => Work::Abort,
+            });
+        }
         while let Poll::Ready(Some(request)) = self.requests.poll_recv(context) {
             self.handle_request(request);
         }
@@ -221,29 +256,29 @@ impl Sink for Publisher {
         while let Some((_, retry_at)) = &mut self.storage_failure {
             ready!(retry_at.as_mut().poll(context));
             if self.store_waiting().is_ok() {
-                return Poll::Ready(());
+                return Poll::Ready(Work::Done);
             }
         }
-        self.poll_verify(context)
-    }
-
-    /// Verifies the log's file as well: another program may just have removed it.
-    fn verify_storage(&mut self) -> bool {
-        self.verify();
-        self.storage_failure.is_none()
+        self.poll_verify(context).map(|()| Work::Done)
     }
 
     fn is_storage_blocked(&self) -> bool {
         self.storage_failure.is_some()
     }
 
-    fn refusal_of(&self, command: &Command) -> Option<Refusal> {
-        let (why, _) = self.storage_failure.as_ref()?;
-        match command {
-            Command::Prompt(_) | Command::Answer { .. } | Command::Request { .. } => {
-                Some(Refusal::LogUnavailable { why: why.clone() })
-            }
-            Command::Interrupt { .. } | Command::Close | Command::Abort => None,
-        }
+    fn register(&mut self, command: &Command, ticket: Ticket) -> Option<Ticket> {
+        self.register_command(command, ticket)
+    }
+
+    fn admit(&mut self, command: &Command) -> Result<(), Refusal> {
+        self.admit_command(command)
+    }
+
+    fn complete(&mut self, ticket: Ticket, outcome: CommandOutcome) {
+        self.complete_command(ticket, outcome);
+    }
+
+    fn acknowledge(&mut self) {
+        self.acknowledge_commands();
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use watari_sdk::{Event, Options, PermissionMode, RequestId, RequestReply, Setting, Thinking};
+use watari_sdk::{Event, Options, PermissionMode, RequestId, RequestReply, Setting, Thinking, Tool};
 
 /// How many requests may wait for the CLI's reply before the oldest is forgotten; the session refuses more than that.
 const UNANSWERED_MAX: usize = 1024;
@@ -16,6 +16,8 @@ pub(crate) struct Settings {
     model: Option<Option<String>>,
     /// The thinking budget; the inner none lets the CLI choose.
     thinking: Option<Option<Thinking>>,
+    /// The tools that the clients have registered.
+    tools: Option<Vec<Tool>>,
     /// Requests that the CLI has not answered yet.
     unanswered: BTreeMap<RequestId, Setting>,
 }
@@ -60,6 +62,15 @@ impl Settings {
         if let Some(thinking) = self.thinking {
             options.thinking = thinking;
         }
+        if let Some(tools) = &self.tools {
+            options.program_tools.clone_from(tools);
+        }
+    }
+
+    /// Records the tools that the clients have registered. (The host knows them from the command: the request that the
+    /// CLI gets does not list them.)
+    pub(crate) fn set_tools(&mut self, tools: Vec<Tool>) {
+        self.tools = Some(tools);
     }
 
     fn confirm(&mut self, setting: Setting) {

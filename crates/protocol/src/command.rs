@@ -252,6 +252,14 @@ impl From<Request> for Command {
 }
 
 impl Command {
+    /// Names the client that sent the command, for the other clients.
+    pub fn sent_by(mut self, client: String) -> Command {
+        if let Command::Answer { by, .. } | Command::Request { by, .. } = &mut self {
+            *by = Some(client);
+        }
+        self
+    }
+
     /// Returns the command as a verb.
     pub fn verb(&self) -> &'static str {
         match self {

@@ -49,7 +49,7 @@ pub use json::{RawJson, replace_lone_surrogates};
 pub use key::{Key, NotAKey};
 pub use next_process::{BypassPermission, NextProcessRequest};
 pub use position::{NotAPosition, Position};
-pub use refusal::Refusal;
+pub use refusal::{Refusal, RefusalCode};
 pub use session::{Config, Liveness, Machine, Output, Phase, ProcessEnd, STEPS, Stop, Trigger, prompt_entry_prefix};
 pub use wire::login::{Login, read_login};
 pub use wire::request_record::Setting;

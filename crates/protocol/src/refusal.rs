@@ -1,5 +1,9 @@
 //! Refusals: why a command was refused, in words that say what to do.
 
+mod code;
+
+pub use code::RefusalCode;
+
 use crate::bypass;
 use crate::event::AskResolution;
 use crate::id::AskId;
@@ -143,4 +147,85 @@ pub enum Refusal {
     /// The tool result is not a list.
     #[error("the tool result must be a list of blocks in MCP's format")]
     BadToolResult,
+    /// Too many commands wait for the CLI, which is starting.
+    #[error("Claude Code is starting, and {waiting} commands ({bytes} bytes) already wait for it: try again later")]
+    CliStarting {
+        /// How many commands.
+        waiting: usize,
+        /// The size of their prompts.
+        bytes: usize,
+    },
+    /// The prompt was interrupted before the CLI could receive it.
+    #[error("interrupted while Claude Code was starting: the prompt was not sent")]
+    InterruptedBeforeSent,
+    /// The CLI could not be started for the prompt.
+    #[error("{why}")]
+    StartFailed {
+        /// The reason, and what to do.
+        why: String,
+    },
+    /// An answer, but the CLI has exited.
+    #[error("cannot answer: Claude Code has exited, which closed every ask and tool call")]
+    AskClosedByExit,
+    /// A request that only a running CLI can answer.
+    #[error("cannot send a request while Claude Code is not running: send a prompt first")]
+    CliNotRunning,
+    /// The session has ended.
+    #[error("the session has ended")]
+    SessionClosed,
+    /// The client's id of the command belongs to another command.
+    #[error("the id {id:?} was used for another command")]
+    IdReused {
+        /// The id.
+        id: String,
+    },
+    /// The client has not sent `hello`.
+    #[error("send hello first, such as {{\"type\":\"hello\",\"protocol\":[1]}}: commands before it are refused")]
+    HelloRequired,
+    /// The client names an ask that it was never shown, or that was resolved long ago.
+    #[error("{name} is not open: it was answered, cancelled, has expired or never existed")]
+    UnknownName {
+        /// The name and its field, such as `request_id "x"`.
+        name: String,
+    },
+}
+
+impl Refusal {
+    /// The code that names the reason on the wire.
+    pub fn code(&self) -> RefusalCode {
+        match self {
+            Refusal::WrongPhase { .. } => RefusalCode::WrongPhase,
+            Refusal::AskAnswered { .. } => RefusalCode::AskResolved,
+            Refusal::AskNotOpen { .. } | Refusal::AskClosedByExit | Refusal::UnknownName { .. } => {
+                RefusalCode::AskNotOpen
+            }
+            Refusal::WrongAnswer { .. } => RefusalCode::WrongAnswer,
+            Refusal::LogUnavailable { .. } => RefusalCode::NotStored,
+            Refusal::TooManyPrompts { .. }
+            | Refusal::PromptsTooLarge { .. }
+            | Refusal::TooManyRequests { .. }
+            | Refusal::CliNotReading { .. }
+            | Refusal::CliStarting { .. } => RefusalCode::Busy,
+            Refusal::EmptyPrompt
+            | Refusal::MalformedBlocks
+            | Refusal::BlockTypeNotAllowed { .. }
+            | Refusal::PromptTooLong { .. }
+            | Refusal::BadInput
+            | Refusal::AmbiguousToolName { .. }
+            | Refusal::BadModel
+            | Refusal::BadToolResult => RefusalCode::InvalidField,
+            Refusal::BypassNotAllowed
+            | Refusal::RunsUnasked { .. }
+            | Refusal::ReservedServerName
+            | Refusal::RawMcpServers => RefusalCode::NotPermitted,
+            Refusal::NoTools => RefusalCode::NoTools,
+            Refusal::ServerNameConflict => RefusalCode::ServerNameConflict,
+            Refusal::InterruptedBeforeSent => RefusalCode::Interrupted,
+            Refusal::StartFailed { .. } => RefusalCode::StartFailed,
+            Refusal::CliNotRunning => RefusalCode::CliNotRunning,
+            Refusal::SessionClosed => RefusalCode::SessionClosed,
+            Refusal::IdReused { .. } => RefusalCode::IdReused,
+            Refusal::HelloRequired => RefusalCode::HelloRequired,
+        }
+    }
 }

@@ -93,8 +93,8 @@ pub struct Machine {
     results_name_prompts: bool,
     /// True after the CLI has reported that the prompt is in its queue, until it reports that it started it.
     prompt_queued_in_cli: bool,
-    /// The time at which the prompt in flight is given up as lost. Set when a turn that the CLI started itself ends while
-    /// the CLI has not shown that it has the prompt; cleared when it shows it. (2.1.42 may merge the prompt into that
+    /// The time at which the prompt in flight is given up as lost. Set when the first turn that the CLI started itself ends
+    /// while the CLI has not shown that it has the prompt; cleared when it shows it. (2.1.42 may merge the prompt into that
     /// turn, and does not report it.)
     unseen_deadline: Option<Instant>,
     /// True after the CLI went from `idle` to `running` without a prompt, until the `init` frame of that turn arrives.
@@ -294,8 +294,8 @@ impl Machine {
         let start = self.start_deadline.filter(|_| self.phase == Phase::Starting);
         let closing = self.closing.as_ref().and_then(|closing| closing.deadline);
         let requests = self.requests.values().filter_map(|(_, limit)| *limit).min();
-        let unseen = self.unseen_deadline.filter(|_| self.phase == Phase::Running);
-        let deadlines = [start, closing, requests, unseen, self.asks.next_deadline(), self.liveness_deadline()];
+        let deadlines =
+            [start, closing, requests, self.unseen_deadline(), self.asks.next_deadline(), self.liveness_deadline()];
         deadlines.into_iter().flatten().min()
     }
 

@@ -595,6 +595,23 @@ fn a_prompt_that_the_cli_has_merged_into_its_own_turn_is_lost_and_the_next_one_r
     * turn_started {"cause":{"prompt":3}}
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000003","session_id":"","message":{"role":"user","content":[{"text":"three","type":"text"}]},"parent_tool_use_id":null}
     "#);
+    // The model polls: further turns of the CLI's own do not give the prompt more time. One that runs may end with it.
+    let task_ended = r#"cli {"type":"system","subtype":"task_notification","task_id":"a2","status":"completed"}"#;
+    let poll = format!("{task_ended}\ncli init");
+    let polls = format!("wait 300\n{poll}\ncli result\nwait 299\n{poll}\nwait 20\ncli result\nwait 0");
+    insta::assert_snapshot!(after(&polls), @r#"
+    > {"type":"control_request","request_id":"watari_2","request":{"subtype":"mcp_status"}}
+    * task_changed {"task":"a2","update":"ended"}
+    * turn_started {"cause":"cli"}
+    * turn_finished {"cause":"cli","outcome":{"ending":"completed","result":"done","subtype":"success","terminal_reason":"completed"}}
+    > {"type":"control_request","request_id":"watari_3","request":{"subtype":"mcp_status"}}
+    * task_changed {"task":"a2","update":"ended"}
+    * turn_started {"cause":"cli"}
+    * turn_finished {"cause":"cli","outcome":{"ending":"completed","result":"done","subtype":"success","terminal_reason":"completed"}}
+    * prompt_dropped {"prompt":2,"reason":"lost"}
+    * turn_started {"cause":{"prompt":3}}
+    > {"type":"user","uuid":"00000000-0000-4000-8000-000000000003","session_id":"","message":{"role":"user","content":[{"text":"three","type":"text"}]},"parent_tool_use_id":null}
+    "#);
     // An interrupt must end it, too.
     insta::assert_snapshot!(after("interrupt\ncli answer 2\nwait 9\nwait 1"), @r#"
     > {"type":"control_request","request_id":"watari_2","request":{"subtype":"interrupt"}}

@@ -10,11 +10,11 @@ use watari_protocol::{
     Refusal, Request, RequestFailure, RequestReply,
 };
 
-use crate::driver::{CommandReply, Envelope, WaitsFor};
+use crate::commands::{Envelope, command_queue};
 use crate::opening::open;
 use crate::options::Options;
 use crate::process::StartError;
-use crate::sink::{Events, event_queue};
+use crate::sink::{ClientTicket, CommandReply, Events, Milestones, WaitsFor, event_queue};
 
 pub use crate::version::MINIMUM_CLI_VERSION;
 
@@ -36,7 +36,7 @@ pub use crate::version::MINIMUM_CLI_VERSION;
 /// so the CLI's answer arrives only when you read on. The call then fails after a minute.
 #[derive(Debug)]
 pub struct Client {
-    commands: mpsc::Sender<Envelope>,
+    commands: mpsc::Sender<Envelope<ClientTicket>>,
     exit: watch::Receiver<Option<Exit>>,
     cli: CliInfo,
 }
@@ -141,19 +141,32 @@ impl Client {
         options: Options,
         cancel: impl Future<Output = ()>,
     ) -> Result<Option<(Client, Events)>, ConnectError> {
-        let (sink, events) = event_queue();
-        let (opening, running) = open(options, sink).await?;
+        let (sink, events, Milestones { is_ready, exited }) = event_queue();
+        let (commands, mut queue) = command_queue();
+        let session = open(options, sink).await?;
         #[expect(
             clippy::disallowed_methods,
             reason = "it ends by itself when the client is dropped or closed, and closing waits for its exit; it must not be aborted while it terminates the CLI"
         )]
-        let _task = tokio::spawn(running);
-        let client = opening.ready_or_cancel(cancel).await?;
-        Ok(client.map(|client| (client, events)))
-    }
-
-    pub(crate) fn new(commands: mpsc::Sender<Envelope>, exit: watch::Receiver<Option<Exit>>, cli: CliInfo) -> Client {
-        Client { commands, exit, cli }
+        let task = tokio::spawn(async move { session.run(&mut queue).await });
+        let client = |cli| Client { commands, exit: exited, cli };
+        tokio::select! {
+            biased;
+            // The select runs once, so an arm that is dropped is not needed any more.
+            () = cancel => {
+                client(CliInfo { version: None, detail: RawJson::from("null") }).abort().await;
+                Ok(None)
+            }
+            ready = is_ready => match ready {
+                Ok(cli) => Ok(Some((client(cli), events))),
+                // The session has ended, and its task knows why.
+                Err(_) => Err(match task.await {
+                    Ok(Err(error)) => error,
+                    // A session that ended without an error was ready, so this is a panic in its task.
+                    Ok(Ok(())) | Err(_) => ConnectError::Exited { exit: Exit::default() },
+                }),
+            },
+        }
     }
 
     /// What the CLI reported about itself when it started.
@@ -226,7 +239,7 @@ impl Client {
     }
 
     /// Reserves a place in the command queue, for a command that must not wait.
-    pub(crate) fn reserve(&self) -> Option<OwnedPermit<Envelope>> {
+    pub(crate) fn reserve(&self) -> Option<OwnedPermit<Envelope<ClientTicket>>> {
         self.commands.clone().try_reserve_owned().ok()
     }
 
@@ -256,7 +269,7 @@ impl Client {
 
     async fn command(&self, command: Command) -> Result<CommandReply, CommandError> {
         let (answer, answered) = oneshot::channel();
-        let envelope = Envelope { command, waits_for: WaitsFor::Reply, answer };
+        let envelope = Envelope { command, ticket: ClientTicket { waits_for: WaitsFor::Reply, answer } };
         self.commands.send(envelope).await.map_err(|_| CommandError::Ended)?;
         Ok(answered.await.map_err(|_| CommandError::Ended)??)
     }

@@ -3,22 +3,21 @@
 mod unwritten;
 mod wait;
 
-use std::collections::HashMap;
 use std::io;
 use std::time::{Duration, Instant};
 
 use tokio::net::unix::pipe;
-use tokio::sync::{mpsc, oneshot};
-use watari_protocol::{
-    Accepted, Command, Event, Machine, Output, Phase, ProcessEnd, Refusal, RequestId, RequestReply, Stop,
-};
+use watari_protocol::{Command, Event, Exit, Machine, Output, Phase, ProcessEnd, Refusal, Stop};
 
+use crate::commands::{CommandQueue, Envelope};
 use crate::lines::{Lines, RawLine};
 use crate::process::{Process, Started};
-use crate::sink::Sink;
+use crate::sink::{Sink, Work};
 use crate::tail::Tail;
+use crate::transcript::TranscriptWatch;
+use crate::version::is_too_old;
 use unwritten::Unwritten;
-use wait::{Reading, Ticks, Timer, next_command, read_or_work, readable, writable};
+use wait::{Reading, Ticks, Timer, read_or_work, readable, writable};
 
 /// How many bytes may wait to be written to the CLI before its output is no longer read: the longest prompt, and room
 /// for answers.
@@ -35,30 +34,14 @@ const BACKLOG_REFUSE_BYTES: usize = 64 * 1024 * 1024;
 /// How long a CLI may run after it has closed its stdout.
 const EXIT_WITHIN: Duration = Duration::from_secs(2);
 
-/// A command on its way to the session, and where its answer goes.
+/// How the driver has left the session.
 #[derive(Debug)]
-pub(crate) struct Envelope {
-    pub(crate) command: Command,
-    pub(crate) waits_for: WaitsFor,
-    pub(crate) answer: oneshot::Sender<Result<CommandReply, Refusal>>,
-}
-
-/// When the sender of a command gets its answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum WaitsFor {
-    /// When it was accepted or refused.
-    Acceptance,
-    /// When the CLI has answered it, if the CLI answers such commands.
-    Reply,
-}
-
-/// The result of a command.
-#[derive(Debug)]
-pub(crate) enum CommandReply {
-    /// It was accepted; there is no further answer.
-    Accepted(Accepted),
-    /// The CLI answered it.
-    Reply(RequestReply),
+pub(crate) struct Driven {
+    /// Whether the CLI became ready. If not, the commands that wait for it are still in their queue.
+    pub(crate) was_ready: bool,
+    /// The version of a CLI that is too old. It was terminated as soon as it was ready.
+    pub(crate) too_old: Option<String>,
+    pub(crate) exit: Exit,
 }
 
 /// A session's task.
@@ -74,11 +57,13 @@ pub(crate) struct Driver<S> {
     /// Lines for the CLI whose events are not stored yet; they are written when the events are. They stay few:
     /// meanwhile the sink refuses new commands and has no room for the CLI's output.
     awaiting_storage: Vec<Vec<u8>>,
-    /// `None` once every client was dropped.
-    commands: Option<mpsc::Receiver<Envelope>>,
-    awaiting_reply: HashMap<RequestId, oneshot::Sender<Result<CommandReply, Refusal>>>,
-    /// Senders whose commands were accepted, and are acknowledged once the effect is stored.
-    unacknowledged: Vec<(oneshot::Sender<Result<CommandReply, Refusal>>, Accepted)>,
+    /// Whether every sender of commands was dropped.
+    has_no_clients: bool,
+    /// Whether the CLI is ready, so that it gets commands. Until then they are held in their queue.
+    was_ready: bool,
+    too_old: Option<String>,
+    transcript: TranscriptWatch,
+    exit: Exit,
     /// The deadline for the CLI to exit, once it has closed its stdout.
     exit_deadline: Option<Instant>,
     timer: Timer,
@@ -90,19 +75,23 @@ pub(crate) struct Driver<S> {
 }
 
 /// What one wait returned.
-enum DriverEvent {
+enum DriverEvent<T> {
     Read(io::Result<usize>),
-    /// The sink has done background work.
-    Work,
+    /// The sink has done background work, or wants the session to end.
+    Work(Work),
     Writable,
     Stderr,
-    Command(Option<Box<Envelope>>),
+    Command(Option<Box<Envelope<T>>>),
+    /// A command that waited for the CLI can be handled now.
+    Waiting,
+    /// Another program writes to the conversation.
+    Stranger(Event),
     Exited(ProcessEnd),
     Time,
 }
 
 impl<S: Sink> Driver<S> {
-    pub(crate) fn new(machine: Machine, started: Started, commands: mpsc::Receiver<Envelope>, sink: S) -> Driver<S> {
+    pub(crate) fn new(machine: Machine, started: Started, transcript: TranscriptWatch, sink: S) -> Driver<S> {
         Driver {
             machine,
             lines: Lines::new(),
@@ -113,9 +102,11 @@ impl<S: Sink> Driver<S> {
             stderr_tail: Tail::default(),
             unwritten: Unwritten::default(),
             awaiting_storage: Vec::new(),
-            commands: Some(commands),
-            awaiting_reply: HashMap::new(),
-            unacknowledged: Vec::new(),
+            has_no_clients: false,
+            was_ready: false,
+            too_old: None,
+            transcript,
+            exit: Exit::default(),
             exit_deadline: None,
             timer: Timer::default(),
             reading: Reading::default(),
@@ -125,27 +116,33 @@ impl<S: Sink> Driver<S> {
         }
     }
 
-    /// Runs until no process of the session is left.
-    pub(crate) async fn run(mut self) {
+    /// Runs until no process of the session is left. Commands come from the lent queue.
+    pub(crate) async fn run(mut self, commands: &mut CommandQueue<S::Ticket>) -> Driven {
         loop {
             self.carry_out_outputs();
             if let (Some(process_end), None) = (self.process_end, &self.stdout) {
                 self.read_last_of_stderr();
                 self.machine.handle_exit(process_end, self.stderr_tail.text());
                 self.carry_out_outputs();
-                return;
+                return Driven { was_ready: self.was_ready, too_old: self.too_old, exit: self.exit };
             }
-            let event = self.wait().await;
+            let event = self.wait(commands).await;
             if let Some(time) = self.reading.take_blocked() {
                 // The CLI's output of that time may wait in its pipe unread, so the CLI is not to blame for its silence.
                 self.machine.excuse_unread(time, Instant::now());
             }
             match event {
                 DriverEvent::Read(read) => self.handle_output(read),
-                DriverEvent::Work => {}
+                DriverEvent::Work(work) => self.handle_work(work),
                 DriverEvent::Writable => self.write_stdin(),
                 DriverEvent::Stderr => self.read_stderr(),
-                DriverEvent::Command(Some(envelope)) => self.handle_command(*envelope),
+                DriverEvent::Command(Some(envelope)) => self.receive_command(*envelope, commands),
+                DriverEvent::Waiting => {
+                    if let Some(envelope) = commands.take_waiting() {
+                        self.handle_command(envelope);
+                    }
+                }
+                DriverEvent::Stranger(event) => self.emit(event),
                 DriverEvent::Command(None) => self.clients_dropped(),
                 DriverEvent::Time => self.time_passed(),
                 DriverEvent::Exited(process_end) => self.process_end = Some(process_end),
@@ -156,7 +153,7 @@ impl<S: Sink> Driver<S> {
     /// Waits for the next thing to do. Every arm is cancel-safe: bytes are read, and a command is taken from its queue,
     /// only when that arm wins; the other arms on pipes wait for readiness only; `exited` stores received reports in
     /// the process; and the timer stays set.
-    async fn wait(&mut self) -> DriverEvent {
+    async fn wait(&mut self, commands: &mut CommandQueue<S::Ticket>) -> DriverEvent<S::Ticket> {
         let deadline = [self.machine.poll_timeout(), self.exit_deadline].into_iter().flatten().min();
         let deadline = self.ticks.limit(deadline);
         let has_unwritten = !self.unwritten.is_empty();
@@ -168,10 +165,15 @@ impl<S: Sink> Driver<S> {
         }
         // A CLI that does not read must not be read either: each of its questions would add an answer to the backlog.
         let reads = self.unwritten.len() < BACKLOG_STOP_READING_BYTES;
+        // While commands wait, newer ones stay in the channel, so that the order is preserved.
+        let has_waiting = self.was_ready && commands.has_waiting();
+        let receives = !self.has_no_clients && !has_waiting;
         tokio::select! {
             process_end = self.process.exited(), if !has_exited => DriverEvent::Exited(process_end),
             () = self.timer.until(deadline) => DriverEvent::Time,
-            command = next_command(&mut self.commands) => DriverEvent::Command(command.map(Box::new)),
+            command = commands.receive(), if receives => DriverEvent::Command(command.map(Box::new)),
+            () = std::future::ready(()), if has_waiting => DriverEvent::Waiting,
+            event = self.transcript.stranger_found() => DriverEvent::Stranger(event),
             () = writable(self.stdin.as_ref()), if has_unwritten => DriverEvent::Writable,
             () = readable(self.stderr.as_ref()) => DriverEvent::Stderr,
             event = read_or_work(
@@ -230,46 +232,52 @@ impl<S: Sink> Driver<S> {
         }
     }
 
-    fn handle_command(&mut self, Envelope { command, waits_for, answer }: Envelope) {
-        let was_stored = self.sink.verify_storage();
-        let handled = match self.sink.refusal_of(&command).or_else(|| self.refusal_of(&command)) {
-            None => self.machine.handle_command(command, Instant::now()),
-            Some(refused) => Err(refused),
-        };
-        match handled {
-            Ok(Accepted::Request(request)) if waits_for == WaitsFor::Reply => {
-                self.awaiting_reply.insert(request, answer);
-            }
-            Ok(accepted) if was_stored => self.unacknowledged.push((answer, accepted)),
-            // A command that is allowed while events cannot be stored does not wait for storage, which may take long.
-            Ok(accepted) => {
-                let _ignored = answer.send(Ok(CommandReply::Accepted(accepted)));
-            }
-            Err(refused) => {
-                let _ignored = answer.send(Err(refused));
-            }
+    /// Takes a new command, unless it was sent before.
+    fn receive_command(&mut self, envelope: Envelope<S::Ticket>, commands: &mut CommandQueue<S::Ticket>) {
+        let Envelope { command, ticket } = envelope;
+        let Some(ticket) = self.sink.register(&command, ticket) else { return };
+        let envelope = Envelope { command, ticket };
+        let now = if self.was_ready { Some(envelope) } else { commands.hold(envelope, &mut self.sink) };
+        if let Some(envelope) = now {
+            self.handle_command(envelope);
         }
     }
 
+    fn handle_command(&mut self, Envelope { command, ticket }: Envelope<S::Ticket>) {
+        let admitted = self.sink.admit(&command).and_then(|()| self.check_backlog(&command));
+        let outcome = admitted.and_then(|()| self.machine.handle_command(command, Instant::now()));
+        self.sink.complete(ticket, outcome);
+    }
+
+    fn handle_work(&mut self, work: Work) {
+        let command = match work {
+            Work::Done => return,
+            Work::Close => Command::Close,
+            Work::Abort => Command::Abort,
+        };
+        // Refused only if the session has ended by itself, which is fine.
+        let _ended = self.machine.handle_command(command, Instant::now());
+    }
+
     /// Limits the backlog of a CLI that does not read. Commands that stop it are never refused.
-    fn refusal_of(&self, command: &Command) -> Option<Refusal> {
+    fn check_backlog(&self, command: &Command) -> Result<(), Refusal> {
         let bytes = self.unwritten.len();
         match command {
             Command::Request { .. } | Command::Answer { .. } if bytes > BACKLOG_REFUSE_BYTES => {
-                Some(Refusal::CliNotReading { bytes })
+                Err(Refusal::CliNotReading { bytes })
             }
             Command::Request { .. }
             | Command::Answer { .. }
             | Command::Prompt(_)
             | Command::Interrupt { .. }
             | Command::Close
-            | Command::Abort => None,
+            | Command::Abort => Ok(()),
         }
     }
 
     /// Every client was dropped: terminates the session.
     fn clients_dropped(&mut self) {
-        self.commands = None;
+        self.has_no_clients = true;
         // Refused only if the session has ended by itself, which is fine.
         let _ended = self.machine.handle_command(Command::Abort, Instant::now());
     }
@@ -322,12 +330,8 @@ impl<S: Sink> Driver<S> {
         if self.unwritten.is_done() {
             self.close_stdin();
         }
-        if !self.unacknowledged.is_empty() && !self.sink.is_storage_blocked() {
-            for (answer, accepted) in self.unacknowledged.drain(..) {
-                // The sender may have been dropped; the command still took effect.
-                let _ignored = answer.send(Ok(CommandReply::Accepted(accepted)));
-            }
-        }
+        // Every event that completed commands caused was emitted.
+        self.sink.acknowledge();
     }
 
     fn write_to_cli(&mut self, line: Vec<u8>) {
@@ -337,11 +341,18 @@ impl<S: Sink> Driver<S> {
     }
 
     fn emit(&mut self, event: Event) {
-        if let Event::RequestAnswered { request, reply } = &event
-            && let Some(answer) = self.awaiting_reply.remove(request)
-        {
-            let _ignored = answer.send(Ok(CommandReply::Reply(reply.clone())));
+        if let Event::Ready { cli } = &event {
+            if let Some(version) = cli.version.clone().filter(|version| is_too_old(version)) {
+                self.too_old = Some(version);
+                // Never refused: the session has just begun.
+                let _aborted = self.machine.handle_command(Command::Abort, Instant::now());
+                return;
+            }
+            self.was_ready = true;
+        } else if let Event::CliExited { exit } = &event {
+            self.exit = exit.clone();
         }
+        self.transcript.observe(&event);
         self.sink.emit(event);
     }
 

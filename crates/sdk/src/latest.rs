@@ -1,11 +1,13 @@
 //! Finds the latest conversation of a working directory, so that its id is known before a CLI is started for it.
 //!
 //! The latest is the transcript that was written to last, of those that the CLI stores for the directory. Transcripts
-//! without a prompt, of subagents only, or begun by an official SDK are skipped. CLI 2.1.325 chooses the same with
-//! `--continue`. If a CLI would choose another, this choice counts, because the CLI gets the id.
+//! without a prompt, of subagents only, or begun by an official SDK are skipped, and those of another directory whose
+//! folder has the same name. CLI 2.1.325 chooses the same with `--continue`, with the exceptions in
+//! `docs/decisions/0012-attacked-again.md`. If a CLI would choose another, this choice counts, because the CLI gets the
+//! id.
 
 use std::fs;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -22,8 +24,11 @@ use crate::threads;
 /// The length at which the CLI cuts the name of the folder for a directory, in characters.
 const FOLDER_NAME_MAX: usize = 200;
 
-/// How much of a transcript is read to find its first prompt. With a longer beginning it counts as a conversation.
-const BEGINNING_BYTES_MAX: u64 = 4 * 1024 * 1024;
+/// How much of one line of a transcript is read. A longer line is a prompt with large images.
+const LINE_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
+/// Where the CLI repeats to which directory a conversation was moved: in so many last bytes of the transcript.
+const END_BYTES: u64 = 64 * 1024;
 
 /// The entrypoints of the official SDKs. The CLI skips their conversations, unless it was itself started by one of
 /// them.
@@ -62,20 +67,19 @@ fn latest(place: &TranscriptPlace, directory: &Path) -> io::Result<Option<Sessio
         ));
     };
     let directory = fs::canonicalize(directory)?;
-    let directory = directory.to_string_lossy();
     let mut transcripts = Vec::new();
-    for folder in folders_of(projects, &directory)? {
+    for folder in folders_of(projects, &directory.to_string_lossy())? {
         transcripts.extend(transcripts_in(&folder)?);
     }
     transcripts.sort_by_key(|transcript| std::cmp::Reverse(transcript.written));
     for transcript in transcripts {
-        let beginning = match Beginning::read(&transcript.path) {
-            Ok(beginning) => beginning,
+        let origin = match Origin::read(&transcript.path) {
+            Ok(origin) => origin,
             // The CLI removes old transcripts.
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             Err(error) => return Err(at(&transcript.path, error)),
         };
-        if beginning.is_of_a_conversation(&place.entrypoint, &directory) {
+        if origin.is_some_and(|origin| origin.is_for(&place.entrypoint) && origin.is_of(&directory)) {
             return Ok(Some(transcript.id));
         }
     }
@@ -145,58 +149,97 @@ fn at(path: &Path, error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
-/// How a transcript begins.
-#[derive(Debug)]
-enum Beginning {
-    /// With this prompt or answer.
-    Entry(Entry),
-    /// With more bytes than are read.
-    Long,
-    /// Without a prompt or an answer.
-    Nothing,
-}
-
-/// A prompt or an answer, as the CLI stores it.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Entry {
-    r#type: String,
+/// What a transcript says about where its conversation began.
+struct Origin {
     is_sidechain: bool,
     /// What started the CLI that wrote it; CLI 2.1.42 does not write this.
     entrypoint: String,
-    cwd: String,
+    /// The directory of the first prompt, or the one to which the conversation was moved since.
+    directory: String,
 }
 
-impl Beginning {
-    fn read(path: &Path) -> io::Result<Beginning> {
-        let mut file = BufReader::new(TRANSCRIPT.open(path)?.take(BEGINNING_BYTES_MAX));
-        let mut line = Vec::new();
-        while file.read_until(b'\n', &mut line)? > 0 {
-            // Other entries are skipped, as the CLI does.
-            if let Ok(entry) = serde_json::from_slice::<Entry>(&line)
-                && ["user", "assistant"].contains(&entry.r#type.as_str())
-            {
-                return Ok(Beginning::Entry(entry));
-            }
-            line.clear();
-        }
-        Ok(if file.get_ref().limit() == 0 { Beginning::Long } else { Beginning::Nothing })
+/// A line of a transcript: a prompt, an answer, or another entry, as the CLI stores it.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Line {
+    r#type: String,
+    is_sidechain: bool,
+    entrypoint: String,
+    cwd: String,
+    relocated_cwd: String,
+}
+
+impl Origin {
+    /// Returns nothing for a transcript without a prompt or an answer.
+    fn read(path: &Path) -> io::Result<Option<Origin>> {
+        let mut file = BufReader::new(TRANSCRIPT.open(path)?);
+        let Some(first) = first_entry(&mut file)? else { return Ok(None) };
+        let moved_to = last_move(file.get_mut())?;
+        Ok(Some(Origin {
+            is_sidechain: first.is_sidechain,
+            entrypoint: first.entrypoint,
+            directory: moved_to.unwrap_or(first.cwd),
+        }))
     }
 
-    /// Whether it is the beginning of a conversation in this directory that a program with this entrypoint continues.
-    fn is_of_a_conversation(&self, own: &str, directory: &str) -> bool {
-        match self {
-            Beginning::Nothing => false,
-            Beginning::Long => true,
-            Beginning::Entry(entry) => {
-                let is_sdks = |entrypoint: &str| SDK_ENTRYPOINTS.contains(&entrypoint);
-                // Two long names can have the same cut folder name. For a short name, the CLI does not check `cwd`.
-                let is_here = entry.cwd == directory || entry.cwd == argv::composed(directory);
-                let is_other_session = folder_name(directory).len() > FOLDER_NAME_MAX && !is_here;
-                !entry.is_sidechain && !is_other_session && (is_sdks(own) || !is_sdks(&entry.entrypoint))
-            }
+    /// Whether a program with this entrypoint continues the conversation.
+    fn is_for(&self, own: &str) -> bool {
+        let is_sdks = |entrypoint: &str| SDK_ENTRYPOINTS.contains(&entrypoint);
+        !self.is_sidechain && (is_sdks(own) || !is_sdks(&self.entrypoint))
+    }
+
+    /// Whether the conversation is one of this directory, and not of another one whose folder has the same name. Of a
+    /// directory that no longer exists it is assumed that it was renamed to this one.
+    fn is_of(&self, directory: &Path) -> bool {
+        let own = directory.to_string_lossy();
+        let composed = argv::composed(&own);
+        if self.directory == own || self.directory == composed {
+            return true;
+        }
+        let own_name = folder_name(&own);
+        let name = folder_name(&self.directory);
+        if name != own_name && name != folder_name(&composed) {
+            // The CLI would not have stored it here, so the user moved it here. Only the cut name of a long directory
+            // can be that of a directory with another full name.
+            return own_name.len() <= FOLDER_NAME_MAX;
+        }
+        match fs::canonicalize(&self.directory) {
+            Ok(there) => there == directory,
+            // A directory that cannot be checked counts as existing: the conversation of another directory is worse
+            // than none.
+            Err(error) => [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory].contains(&error.kind()),
         }
     }
+}
+
+/// Returns the first prompt or answer; after a line that is too long, the first entry with a directory, because the
+/// long line was a prompt.
+fn first_entry(file: &mut impl BufRead) -> io::Result<Option<Line>> {
+    let mut was_long = false;
+    let mut text = Vec::new();
+    while file.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut text)? > 0 {
+        // Other lines are skipped, as the CLI does.
+        if let Ok(line) = serde_json::from_slice::<Line>(&text)
+            && (["user", "assistant"].contains(&line.r#type.as_str()) || was_long && !line.cwd.is_empty())
+        {
+            return Ok(Some(line));
+        }
+        if !text.ends_with(b"\n") {
+            was_long |= file.skip_until(b'\n')? > 0;
+        }
+        text.clear();
+    }
+    Ok(None)
+}
+
+/// Returns the directory to which a conversation was last moved, by the request `set_cwd` of CLI 2.1.325.
+fn last_move(file: &mut fs::File) -> io::Result<Option<String>> {
+    let end = file.seek(SeekFrom::End(0))?;
+    file.seek(SeekFrom::Start(end.saturating_sub(END_BYTES)))?;
+    let mut text = Vec::new();
+    file.take(END_BYTES).read_to_end(&mut text)?;
+    let mut lines = text.rsplit(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice::<Line>(line).ok());
+    Ok(lines.find(|line| line.r#type == "relocated" && !line.relocated_cwd.is_empty()).map(|line| line.relocated_cwd))
 }
 
 #[cfg(test)]
@@ -257,6 +300,16 @@ mod tests {
         folder_name(directory.to_str().unwrap())
     }
 
+    /// A prompt in a directory.
+    fn prompt(directory: &Path) -> String {
+        format!("{{\"type\":\"user\",\"cwd\":\"{}\"}}\n", directory.display())
+    }
+
+    /// The entry about a move to a directory.
+    fn moved(directory: &Path) -> String {
+        format!("{{\"type\":\"relocated\",\"relocatedCwd\":\"{}\"}}\n", directory.display())
+    }
+
     const PROMPT: &str = "{\"type\":\"queue-operation\"}\n{\"type\":\"user\",\"entrypoint\":\"watari\"}\n";
 
     #[test]
@@ -280,6 +333,69 @@ mod tests {
         assert_eq!(room.latest(&directory), Some(2));
         room.transcript(&name, 1, PROMPT);
         assert_eq!(room.latest(&directory), Some(1));
+    }
+
+    #[test]
+    fn a_conversation_of_another_directory_is_not_continued_although_its_folder_has_the_same_name() {
+        let room = Room::new();
+        let (own, other) = (room.directory("a-b"), room.directory("a_b"));
+        let name = name_of(&own);
+        assert_eq!(name, name_of(&other));
+        room.transcript(&name, 1, &prompt(&own));
+        room.transcript(&name, 2, &prompt(&other));
+        assert_eq!((room.latest(&own), room.latest(&other)), (Some(1), Some(2)));
+        // The first prompt counts. Later ones are in another directory after `cd` or a resume by id.
+        room.transcript(&name, 3, &(prompt(&other) + &prompt(&own)));
+        assert_eq!((room.latest(&own), room.latest(&other)), (Some(1), Some(3)));
+        // A move to another directory counts more.
+        room.transcript(&name, 4, &(prompt(&own) + &moved(&own) + &moved(&other) + PROMPT));
+        assert_eq!((room.latest(&own), room.latest(&other)), (Some(1), Some(4)));
+        room.transcript(&name, 5, &(prompt(&other) + &PROMPT.repeat(9000) + &moved(&own)));
+        assert_eq!((room.latest(&own), room.latest(&other)), (Some(5), Some(4)));
+        // The CLI would have stored it in another folder, so the user moved it here.
+        room.transcript(&name, 6, &prompt(&room.directory("a-b/c")));
+        assert_eq!(room.latest(&own), Some(6));
+    }
+
+    #[test]
+    fn a_directory_that_was_renamed_keeps_its_conversations() {
+        let room = Room::new();
+        let (own, other) = (room.directory("a-b"), room.directory("a_b"));
+        let name = name_of(&own);
+        room.transcript(&name, 1, &prompt(&own));
+        room.transcript(&name, 2, &prompt(&other));
+        let by_link = |target: &Path| {
+            std::os::unix::fs::symlink(target, &other).unwrap();
+            let latest = room.latest(&own);
+            fs::remove_file(&other).unwrap();
+            latest
+        };
+        fs::remove_dir(&other).unwrap();
+        assert_eq!(room.latest(&own), Some(2));
+        assert_eq!(by_link(&own), Some(2));
+        assert_eq!(by_link(&room.directory("third")), Some(1));
+        // A link to itself cannot be checked.
+        assert_eq!(by_link(&other), Some(1));
+        let long = format!("{}/{}", "l".repeat(150), "m".repeat(150));
+        let (own, renamed) = (room.directory(&format!("{long}-n")), room.directory(&format!("{long}_n")));
+        room.transcript(&format!("{}-0x1abc", &name_of(&own)[..FOLDER_NAME_MAX]), 3, &prompt(&renamed));
+        assert_eq!((room.latest(&own), room.latest(&renamed)), (None, Some(3)));
+        fs::remove_dir(&renamed).unwrap();
+        assert_eq!(room.latest(&own), Some(3));
+    }
+
+    #[test]
+    fn a_conversation_that_begins_with_large_images_is_of_the_directory_of_what_follows() {
+        let room = Room::new();
+        let (own, other) = (room.directory("a-b"), room.directory("a_b"));
+        let name = name_of(&own);
+        let image = "i".repeat(usize::try_from(LINE_BYTES_MAX).unwrap());
+        let large = format!("{{\"type\":\"user\",\"image\":\"{image}\"}}\n");
+        let attachment = |directory: &Path| large.clone() + &prompt(directory).replace("user", "attachment");
+        room.transcript(&name, 1, &attachment(&own));
+        room.transcript(&name, 2, &attachment(&other));
+        room.transcript(&name, 3, &large);
+        assert_eq!((room.latest(&own), room.latest(&other)), (Some(1), Some(2)));
     }
 
     #[test]
@@ -310,12 +426,11 @@ mod tests {
         }
         let room = Room::new();
         let long = room.directory(&format!("{}/{}", "l".repeat(150), "m".repeat(150)));
-        let (name, cwd) = (name_of(&long), long.to_str().unwrap());
-        let of = |cwd: &str| format!("{{\"type\":\"user\",\"cwd\":\"{cwd}\"}}\n");
-        room.transcript(&name[..250], 1, &of("/another/that/begins/alike"));
+        let name = name_of(&long);
+        room.transcript(&name[..250], 1, &prompt(Path::new("/another/that/begins/alike")));
         assert_eq!(room.latest(&long), None);
-        room.transcript(&format!("{}-etq8iu", &name[..FOLDER_NAME_MAX]), 2, &of(cwd));
-        room.transcript(&format!("{}-0x1abc", &name[..FOLDER_NAME_MAX]), 3, &of(&format!("{cwd}n")));
+        room.transcript(&format!("{}-etq8iu", &name[..FOLDER_NAME_MAX]), 2, &prompt(&long));
+        room.transcript(&format!("{}-0x1abc", &name[..FOLDER_NAME_MAX]), 3, &prompt(&long.with_extension("n")));
         assert_eq!(room.latest(&long), Some(2));
         // CLI 2.1.42 normalizes it to NFC, unless that is another directory.
         let decomposed = room.directory("e\u{301}");

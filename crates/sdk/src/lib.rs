@@ -102,14 +102,15 @@
 //! # For hosts
 //!
 //! A program needs [`query`] or [`Client`]. The following are for hosts such as `watari socket`, which must have
-//! stored an event before Watari sends the CLI what follows from it, and for Watari's own tools: [`open`], [`Opening`],
-//! [`Orders`], [`Receipt`], [`Sink`], [`Lines`], [`RawProcess`], [`files`], [`threads`], [`unblock_signals`],
+//! stored an event before Watari sends the CLI what follows from it, and for Watari's own tools: [`open`], [`Session`],
+//! [`command_queue`], [`CommandQueue`], [`Envelope`], [`Sink`], [`Work`], [`Lines`], [`RawProcess`], [`files`], [`threads`], [`unblock_signals`],
 //! [`is_signal_ignored`], [`bypass_permission`], [`NextProcessRequest`], [`Setting`], [`AskedToolUses`],
 //! [`session_id_as_stored`], [`replace_lone_surrogates`] and [`why_session_is_unusable`]. What a host stores and sends to
 //! its clients is in [`native`], [`HostEvent`], [`HostState`], [`Key`] and [`Position`].
 
 mod argv;
 mod client;
+mod commands;
 mod conversations;
 mod driver;
 pub mod files;
@@ -135,12 +136,13 @@ mod without_git;
 
 pub use argv::{BadOption, BadServers, CONFIG_VARIABLE, bypass_permission, read_mcp_servers, read_mcp_servers_file};
 pub use client::{Client, CommandError, ConnectError, MINIMUM_CLI_VERSION, RequestError};
+pub use commands::{CommandQueue, Envelope, command_queue};
 pub use conversations::{conversations_folder, session_id_as_stored};
 pub use find::FindError;
 pub use inherited::{is_signal_ignored, unblock_signals};
 pub use latest::resolve_continue;
 pub use lines::{LINE_BYTES_MAX, Lines, RawLine};
-pub use opening::{Opening, OrderError, Orders, Receipt, open};
+pub use opening::{Session, open};
 pub use options::{
     Effort, Environment, ExtraArgument, McpServers, Options, PermissionPrompts, Plugin, SettingSource, Settings,
     StartFrom, Thinking, ThinkingDisplay, Tools,
@@ -150,7 +152,7 @@ pub use probe::{ClaudeProbe, ProbeError};
 pub use process::StartError;
 pub use query::{Query, query};
 pub use raw::{RawProcess, RawStart};
-pub use sink::{Events, Sink};
+pub use sink::{Events, Sink, Work};
 pub use supervisor::Supervisor;
 pub use version::CliVersion;
 pub use watari_protocol::{
@@ -159,9 +161,9 @@ pub use watari_protocol::{
     Event, Exit, ExitReason, Failure, FormAsk, Grant, Hook, HookAsk, HookId, HookOutput, HookUpdate, HostEvent,
     HostState, InterruptReceipt, Key, Liveness, Login, MessageId, NextProcessRequest, NotAKey, NotAPosition,
     NoticeKind, PROMPT_BLOCKS, PermissionAsk, PermissionMode, Phase, Position, Prompt, PromptContent, PromptId,
-    RawJson, Refusal, Request, RequestFailure, RequestId, RequestReply, SessionId, SessionInfo, Setting, SystemPrompt,
-    TOOL_SERVER, TOOL_SERVER_TAKEN, TaskUpdate, Tool, ToolCallAsk, ToolUseId, TurnCause, TurnEnding, TurnOutcome,
-    Unanswered, UnknownPermissionMode, Usage, native, replace_lone_surrogates, why_session_is_unusable,
+    RawJson, Refusal, RefusalCode, Request, RequestFailure, RequestId, RequestReply, SessionId, SessionInfo, Setting,
+    SystemPrompt, TOOL_SERVER, TOOL_SERVER_TAKEN, TaskUpdate, Tool, ToolCallAsk, ToolUseId, TurnCause, TurnEnding,
+    TurnOutcome, Unanswered, UnknownPermissionMode, Usage, native, replace_lone_surrogates, why_session_is_unusable,
 };
 
 /// Compiles the program in the README.

@@ -225,7 +225,8 @@ pub enum StartFrom {
         /// dropped. If more would be dropped, the CLI does not start. `None` drops everything after the last entry.
         dropped_turn: Option<EntryId>,
     },
-    /// The conversation of the working directory that was written to last, or a new one if there is none. Its id is
+    /// The conversation of the working directory that was written to last, or a new one if there is none. A
+    /// conversation of another existing directory is never taken, even if the CLI stores both in one folder. The id is
     /// resolved before the CLI is started; see [`crate::resolve_continue`].
     Continue,
 }

@@ -8,9 +8,9 @@ use tokio::sync::oneshot;
 use watari_protocol::{Answer, AskId, Command, Event, InterruptReceipt, Prompt};
 
 use crate::client::{Client, CommandError, ConnectError, RequestError};
-use crate::driver::{Envelope, WaitsFor};
+use crate::commands::Envelope;
 use crate::options::Options;
-use crate::sink::Events;
+use crate::sink::{ClientTicket, Events, WaitsFor};
 
 /// Starts a session, sends one prompt, and returns a stream of events: call [`Query::next`] until it returns `None`.
 ///
@@ -34,7 +34,7 @@ pub struct Query {
     client: Client,
     events: Events,
     /// A place in the command queue, reserved at the start, so that closing never waits for one.
-    close: Option<OwnedPermit<Envelope>>,
+    close: Option<OwnedPermit<Envelope<ClientTicket>>>,
 }
 
 impl Query {
@@ -67,7 +67,8 @@ impl Query {
             && let Some(place) = self.close.take()
         {
             let (answer, _ignored) = oneshot::channel();
-            place.send(Envelope { command: Command::Close, waits_for: WaitsFor::Acceptance, answer });
+            let ticket = ClientTicket { waits_for: WaitsFor::Acceptance, answer };
+            place.send(Envelope { command: Command::Close, ticket });
         }
         Poll::Ready(event)
     }

@@ -1,11 +1,12 @@
 //! Where the events of a session go.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use watari_protocol::{Command, Event, Refusal};
+use tokio::sync::{oneshot, watch};
+use watari_protocol::{Accepted, CliInfo, Command, Event, Exit, Refusal, RequestId, RequestReply};
 
 /// How many bytes may wait for a reader before the CLI is no longer read. (The CLI then buffers its output.) Commands
 /// and the limits of requests and asks continue.
@@ -18,8 +19,11 @@ const LAST_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// How many events an empty queue may have room for: those of one read of the CLI.
 const EMPTY_EVENTS_MAX: usize = 4096;
 
-/// Receives the events of a session. The driver calls it; `emit` never waits.
+/// Receives the events of a session and the outcomes of its commands. The driver calls it; no call waits.
 pub trait Sink: Send {
+    /// What identifies a command and its sender.
+    type Ticket: Send;
+
     /// Receives an event.
     fn emit(&mut self, event: Event);
 
@@ -31,30 +35,50 @@ pub trait Sink: Send {
     fn begin_closing(&mut self);
 
     /// Does background work. Ready after it has changed what `poll_room` or `is_storage_blocked` returns, so that the
-    /// driver asks them again.
-    fn poll_work(&mut self, _context: &mut Context<'_>) -> Poll<()> {
+    /// driver asks them again, and when the session is to end.
+    fn poll_work(&mut self, _context: &mut Context<'_>) -> Poll<Work> {
         Poll::Pending
     }
 
-    /// Checks the storage, may repair it, and returns whether every event is stored. Called before a command is
-    /// handled.
-    fn verify_storage(&mut self) -> bool {
-        true
-    }
-
     /// Whether an event still waits to be stored. Called after every event, so it must be cheap. While it does, the
-    /// lines that the event causes are not written to the CLI, and commands are not acknowledged.
+    /// lines that the event causes are not written to the CLI.
     fn is_storage_blocked(&self) -> bool {
         false
     }
 
-    /// Returns why a command must be refused at the moment.
-    fn refusal_of(&self, _command: &Command) -> Option<Refusal> {
-        None
+    /// Registers a new command. Returns its ticket, or `None` if the command was sent before and is not to be carried
+    /// out again.
+    fn register(&mut self, _command: &Command, ticket: Self::Ticket) -> Option<Self::Ticket> {
+        Some(ticket)
     }
+
+    /// Checks whether a registered command may be carried out now.
+    fn admit(&mut self, _command: &Command) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    /// Receives the outcome of a registered command. The events that the command caused follow.
+    fn complete(&mut self, ticket: Self::Ticket, outcome: Result<Accepted, Refusal>);
+
+    /// The events of all completed commands were emitted: their senders can be answered as soon as the events are
+    /// stored.
+    fn acknowledge(&mut self) {}
+}
+
+/// The result of a sink's background work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Work {
+    /// The session continues.
+    Done,
+    /// The session is to be closed.
+    Close,
+    /// The session is to end immediately.
+    Abort,
 }
 
 impl<S: Sink> Sink for &mut S {
+    type Ticket = S::Ticket;
+
     fn emit(&mut self, event: Event) {
         S::emit(self, event);
     }
@@ -67,33 +91,80 @@ impl<S: Sink> Sink for &mut S {
         S::begin_closing(self);
     }
 
-    fn poll_work(&mut self, context: &mut Context<'_>) -> Poll<()> {
+    fn poll_work(&mut self, context: &mut Context<'_>) -> Poll<Work> {
         S::poll_work(self, context)
-    }
-
-    fn verify_storage(&mut self) -> bool {
-        S::verify_storage(self)
     }
 
     fn is_storage_blocked(&self) -> bool {
         S::is_storage_blocked(self)
     }
 
-    fn refusal_of(&self, command: &Command) -> Option<Refusal> {
-        S::refusal_of(self, command)
+    fn register(&mut self, command: &Command, ticket: S::Ticket) -> Option<S::Ticket> {
+        S::register(self, command, ticket)
+    }
+
+    fn admit(&mut self, command: &Command) -> Result<(), Refusal> {
+        S::admit(self, command)
+    }
+
+    fn complete(&mut self, ticket: S::Ticket, outcome: Result<Accepted, Refusal>) {
+        S::complete(self, ticket, outcome);
+    }
+
+    fn acknowledge(&mut self) {
+        S::acknowledge(self);
     }
 }
 
+/// When the sender of a command is answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WaitsFor {
+    /// When it was accepted or refused.
+    Acceptance,
+    /// When the CLI has answered it, if the CLI answers such commands.
+    Reply,
+}
+
+/// The result of a command.
+#[derive(Debug)]
+pub(crate) enum CommandReply {
+    /// It was accepted; there is no further answer.
+    Accepted(Accepted),
+    /// The CLI answered it.
+    Reply(RequestReply),
+}
+
+/// A [`crate::Client`]'s command: where its answer goes.
+#[derive(Debug)]
+pub(crate) struct ClientTicket {
+    pub(crate) waits_for: WaitsFor,
+    pub(crate) answer: oneshot::Sender<Result<CommandReply, Refusal>>,
+}
+
 /// Creates a queue of events between a session and the program, bounded by bytes.
-pub(crate) fn event_queue() -> (EventQueue, Events) {
+pub(crate) fn event_queue() -> (EventQueue, Events, Milestones) {
     let shared = Arc::new(Mutex::new(Queue::default()));
-    (EventQueue { shared: Arc::clone(&shared) }, Events { shared })
+    let ((ready, is_ready), (exit, exited)) = (oneshot::channel(), watch::channel(None));
+    let queue = EventQueue { shared: Arc::clone(&shared), ready: Some(ready), exit, awaiting_reply: HashMap::new() };
+    (queue, Events { shared }, Milestones { is_ready, exited })
 }
 
 /// The session's end of the queue.
 #[derive(Debug)]
 pub(crate) struct EventQueue {
     shared: Arc<Mutex<Queue>>,
+    ready: Option<oneshot::Sender<CliInfo>>,
+    exit: watch::Sender<Option<Exit>>,
+    awaiting_reply: HashMap<RequestId, oneshot::Sender<Result<CommandReply, Refusal>>>,
+}
+
+/// What a [`crate::Client`] learns besides the events.
+#[derive(Debug)]
+pub(crate) struct Milestones {
+    /// The CLI is ready.
+    pub(crate) is_ready: oneshot::Receiver<CliInfo>,
+    /// The CLI has exited.
+    pub(crate) exited: watch::Receiver<Option<Exit>>,
 }
 
 /// The events of a session, in order. The stream ends with the session.
@@ -126,8 +197,27 @@ impl Queue {
     }
 }
 
+impl EventQueue {
+    /// Reports to the client what it waits for besides the events.
+    fn note(&mut self, event: &Event) {
+        // In each case, the client may have been dropped.
+        if let Event::Ready { cli } = event {
+            let _dropped = self.ready.take().map(|ready| ready.send(cli.clone()));
+        } else if let Event::CliExited { exit } = event {
+            self.exit.send_replace(Some(exit.clone()));
+        } else if let Event::RequestAnswered { request, reply } = event
+            && let Some(answer) = self.awaiting_reply.remove(request)
+        {
+            let _dropped = answer.send(Ok(CommandReply::Reply(reply.clone())));
+        }
+    }
+}
+
 impl Sink for EventQueue {
+    type Ticket = ClientTicket;
+
     fn emit(&mut self, event: Event) {
+        self.note(&event);
         let mut queue = lock(&self.shared);
         if queue.has_no_reader {
             return;
@@ -158,6 +248,16 @@ impl Sink for EventQueue {
 
     fn begin_closing(&mut self) {
         lock(&self.shared).is_closing = true;
+    }
+
+    fn complete(&mut self, ticket: ClientTicket, outcome: Result<Accepted, Refusal>) {
+        let ClientTicket { waits_for, answer } = ticket;
+        if let (Ok(Accepted::Request(request)), WaitsFor::Reply) = (&outcome, waits_for) {
+            self.awaiting_reply.insert(*request, answer);
+            return;
+        }
+        // The client may have been dropped; the command still took effect.
+        let _dropped = answer.send(outcome.map(CommandReply::Accepted));
     }
 }
 

@@ -5,26 +5,21 @@
 //! recognized by its prompts, whose ids this session did not create. (CLI 2.1.42 writes neither, so nothing is
 //! detected.)
 
-use std::future::Future;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::PathBuf;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 
 use serde::Deserialize;
-use watari_protocol::{Command, Event, Refusal, SessionId};
+use watari_protocol::{Event, SessionId};
 
 use crate::argv::TranscriptPlace;
 use crate::files::TRANSCRIPT;
-use crate::sink::Sink;
 use crate::threads::{self, Beside};
 
 /// How much of a transcript is read in one call. A longer entry is skipped.
 const CHUNK_BYTES: usize = 4 * 1024 * 1024;
 
-/// Passes events on, and reads the transcript after each turn, in another thread.
-pub(crate) struct TranscriptWatch<S> {
-    sink: S,
+/// Reads the transcript after each turn, in another thread.
+pub(crate) struct TranscriptWatch {
     place: TranscriptPlace,
     /// The prefix of the ids of this session's own prompts.
     watari_prompts: String,
@@ -46,16 +41,10 @@ struct Watched {
     stranger: Option<String>,
 }
 
-impl<S: Sink> TranscriptWatch<S> {
+impl TranscriptWatch {
     /// `resumed` is the conversation that is resumed: the present content of its transcript is history.
-    pub(crate) fn new(
-        sink: S,
-        place: TranscriptPlace,
-        watari_prompts: String,
-        resumed: Option<SessionId>,
-    ) -> TranscriptWatch<S> {
+    pub(crate) fn new(place: TranscriptPlace, watari_prompts: String, resumed: Option<SessionId>) -> TranscriptWatch {
         let mut watch = TranscriptWatch {
-            sink,
             place,
             watari_prompts,
             session: resumed.clone(),
@@ -99,13 +88,32 @@ impl<S: Sink> TranscriptWatch<S> {
         }));
     }
 
-    /// Reports another program, once: further entries mean the same.
-    fn report(&mut self) {
-        if let (Some(entrypoint), Some(session), false) =
-            (self.watched.stranger.take(), &self.session, self.is_reported)
-        {
-            self.is_reported = true;
-            self.sink.emit(Event::ResumedElsewhere { session_id: session.clone(), entrypoint });
+    /// Notes what an event says about the conversation: call it for every event.
+    pub(crate) fn observe(&mut self, event: &Event) {
+        if let Event::SessionOpened { session } = event {
+            self.open(&session.session_id);
+        } else if let Event::TurnFinished { .. } = event {
+            self.read();
+        }
+    }
+
+    /// Waits until another program is found, and returns the event that reports it, once: further entries mean the
+    /// same. Cancel-safe: the state of the search stays in this watch.
+    pub(crate) async fn stranger_found(&mut self) -> Event {
+        loop {
+            let Some(reading) = &mut self.reading else { return std::future::pending().await };
+            let watched = reading.await;
+            self.reading = None;
+            // `None` if the read panicked.
+            self.watched = watched.unwrap_or_default();
+            let stranger = self.watched.stranger.take();
+            if self.reads_again {
+                self.read();
+            }
+            if let (Some(entrypoint), Some(session), false) = (stranger, &self.session, self.is_reported) {
+                self.is_reported = true;
+                return Event::ResumedElsewhere { session_id: session.clone(), entrypoint };
+            }
         }
     }
 }
@@ -172,55 +180,6 @@ impl Watched {
         if self.is_past_history && self.stranger.is_none() && (entry.entrypoint != own || is_prompt_of_another) {
             self.stranger = Some(entry.entrypoint);
         }
-    }
-}
-
-impl<S: Sink> Sink for TranscriptWatch<S> {
-    fn emit(&mut self, event: Event) {
-        if let Event::SessionOpened { session } = &event {
-            self.open(&session.session_id);
-        }
-        let is_turns_end = matches!(event, Event::TurnFinished { .. });
-        self.sink.emit(event);
-        if is_turns_end {
-            self.read();
-        }
-    }
-
-    fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        self.sink.poll_room(context)
-    }
-
-    fn begin_closing(&mut self) {
-        self.sink.begin_closing();
-    }
-
-    fn poll_work(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        if let Some(reading) = &mut self.reading
-            && let Poll::Ready(watched) = Pin::new(reading).poll(context)
-        {
-            self.reading = None;
-            // `None` if the read panicked.
-            self.watched = watched.unwrap_or_default();
-            self.report();
-            if self.reads_again {
-                self.read();
-            }
-            return Poll::Ready(());
-        }
-        self.sink.poll_work(context)
-    }
-
-    fn verify_storage(&mut self) -> bool {
-        self.sink.verify_storage()
-    }
-
-    fn is_storage_blocked(&self) -> bool {
-        self.sink.is_storage_blocked()
-    }
-
-    fn refusal_of(&self, command: &Command) -> Option<Refusal> {
-        self.sink.refusal_of(command)
     }
 }
 

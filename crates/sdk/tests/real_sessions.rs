@@ -94,6 +94,42 @@ async fn the_latest_conversation_is_the_one_that_the_cli_would_continue() {
     converse(none, "hi").await;
 }
 
+/// The CLI stores the conversations of both directories in one folder. CLI 2.1.325 makes the same choice; 2.1.42 would
+/// continue the newest one of the folder.
+#[tokio::test]
+async fn a_conversation_of_a_directory_with_the_same_folder_is_not_continued_unless_it_was_renamed() {
+    let room = Room::with_replies((0..8).map(|_| Reply::text("hello"))).await;
+    for claude in [pinned_claude(), oldest_claude()] {
+        let root = room.sandbox.root().join(if claude == pinned_claude() { "pinned" } else { "oldest" });
+        let (own, other) = (root.join("a-b"), root.join("a_b"));
+        let options = |directory: &std::path::Path| Options {
+            claude: Some(claude.clone()),
+            cwd: Some(directory.to_owned()),
+            ..room.options()
+        };
+        let found = async |directory: &std::path::Path| {
+            let mut options = Options { start_from: StartFrom::Continue, ..options(directory) };
+            resolve_continue(&mut options).await.unwrap();
+            options.start_from
+        };
+        std::fs::create_dir_all(&own).unwrap();
+        std::fs::create_dir_all(&other).unwrap();
+        let of_other = converse(options(&other), "hi").await;
+        assert_eq!(found(&own).await, StartFrom::New);
+        let of_own = converse(options(&own), "hi").await;
+        converse(Options { start_from: StartFrom::Resume(of_other.clone()), ..options(&other) }, "hi").await;
+        assert_eq!(found(&own).await, StartFrom::Resume(of_own.clone()));
+        assert_eq!(found(&other).await, StartFrom::Resume(of_other.clone()));
+        if claude == pinned_claude() {
+            let extra_arguments = vec![ExtraArgument { name: "continue".to_owned(), value: None }];
+            assert_eq!(converse(Options { extra_arguments, ..options(&own) }, "hi").await, of_own);
+            converse(Options { start_from: StartFrom::Resume(of_other.clone()), ..options(&other) }, "hi").await;
+        }
+        std::fs::rename(&other, root.join("renamed")).unwrap();
+        assert_eq!(found(&own).await, StartFrom::Resume(of_other));
+    }
+}
+
 /// The CLI normalizes the path of its folder to NFC, and 2.1.42 also the name of the working directory; an empty
 /// variable means the working directory.
 #[tokio::test]

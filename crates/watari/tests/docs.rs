@@ -12,7 +12,7 @@ use std::process::Command;
 
 use common::{is_committed, output_of, root};
 use watari_protocol::native::EPHEMERAL_TYPES;
-use watari_protocol::{Phase, STEPS};
+use watari_protocol::{Phase, RefusalCode, STEPS};
 use watari_sdk::files::{FILES, FOLDER_MODE, FOLDERS, SOCKET};
 use watari_testkit::scenario::scenario_schema;
 use watari_testkit::stub_api::stub_script_schema;
@@ -110,6 +110,34 @@ can have several runs, one after the other: when the CLI has exited, the next pr
 the session is *closing*, it still has the value from before.
 
 Printed from `crates/protocol/src/session/state.rs`.
+";
+
+#[test]
+fn the_codes_of_refusals_are_listed_from_their_declarations() {
+    let source = fs::read_to_string(root().join("crates/protocol/src/refusal/code.rs")).unwrap();
+    let codes = members(&source, "pub enum RefusalCode {");
+    assert!(codes.iter().map(|code| snake(&code.name)).eq(RefusalCode::ALL.map(|code| code.to_string())));
+    let mut page = REFUSALS_INTRODUCTION.to_owned();
+    page.push_str("\n| code | meaning, and what to do |\n|---|---|\n");
+    for code in codes {
+        writeln!(page, "| `{}` | {} |", snake(&code.name), code.doc).unwrap();
+    }
+    is_committed("refusals.md", &page);
+}
+
+/// The beginning of `refusals.md`.
+const REFUSALS_INTRODUCTION: &str = "\
+# Why a command is refused
+
+A command that is refused has changed nothing. Every refusal has a `code` for programs and a `message` for people. A code
+never changes its meaning; a message may. New codes can be added: treat an unknown one as a refusal without a known
+reason.
+
+- In the native dialect, `refused` has the code, and so has `error`.
+- In the socket dialect, an `error` of the kinds `line` and `refused` has it.
+- In the bridge dialect, an `error` about a message of the client has it. Errors of the session have none.
+
+Printed from `crates/protocol/src/refusal/code.rs`.
 ";
 
 /// `CliExited` as `cli exited`.

@@ -103,8 +103,8 @@ async fn a_request_while_the_cli_is_down_passes_the_same_checks_as_while_it_runs
         let refused = requested(&mut native, request).await;
         assert!(refused.contains("refused") && refused.contains("bypassPermissions"), "{refused}");
     }
-    insta::assert_snapshot!(requested(&mut native, json!({"type": "set_model", "model": "a\nb"})).await, @r#"{"id":"id","message":"a model name has 1 to 256 bytes and no control characters","type":"refused"}"#);
-    insta::assert_snapshot!(requested(&mut native, json!({"type": "mcp_status"})).await, @r#"{"id":"id","message":"cannot send a request while Claude Code is not running: send a prompt first","type":"refused"}"#);
+    insta::assert_snapshot!(requested(&mut native, json!({"type": "set_model", "model": "a\nb"})).await, @r#"{"code":"invalid_field","id":"id","message":"a model name has 1 to 256 bytes and no control characters","type":"refused"}"#);
+    insta::assert_snapshot!(requested(&mut native, json!({"type": "mcp_status"})).await, @r#"{"code":"cli_not_running","id":"id","message":"cannot send a request while Claude Code is not running: send a prompt first","type":"refused"}"#);
     continues(&mut native).await;
     assert_eq!(arguments(&room), ["--permission-mode=acceptEdits"]);
     host.stop().await;
@@ -141,6 +141,6 @@ async fn an_answer_while_the_cli_is_down_is_refused_because_its_ask_is_closed() 
     let room = room();
     let (host, mut native) = down(&room, &[]).await;
     native.send(json!({"type": "answer", "id": "a", "ask": 7, "answer": {"type": "deny"}})).await;
-    insta::assert_snapshot!(transcript(&[], &native.until("refused").await), @r#"{"id":"a","message":"cannot answer: Claude Code has exited, which closed every ask and tool call","type":"refused"}"#);
+    insta::assert_snapshot!(transcript(&[], &native.until("refused").await), @r#"{"code":"ask_not_open","id":"a","message":"cannot answer: Claude Code has exited, which closed every ask and tool call","type":"refused"}"#);
     host.stop().await;
 }

@@ -122,7 +122,7 @@ async fn an_unanswered_request_is_denied_and_reported_to_every_client() {
     "#);
     client.send(json!({"type": "approve", "request_id": "t"})).await;
     let refused = client.next().await.unwrap();
-    insta::assert_snapshot!(refused, @r#"{"kind":"refused","message":"request_id \"t\": ask 2 is not open: it was answered, withdrawn, expired, or never existed","type":"error"}"#);
+    insta::assert_snapshot!(refused, @r#"{"code":"ask_not_open","kind":"refused","message":"request_id \"t\": ask 2 is not open: it was answered, withdrawn, expired, or never existed","type":"error"}"#);
     host.stop().await;
 }
 
@@ -240,23 +240,23 @@ async fn a_bad_line_gets_one_error_and_changes_nothing() {
     }
     client.write("\r\n  \n").await;
     insta::assert_snapshot!(transcript(&[], &delivered), @r#"
-    {"kind":"line","message":"the line is not a JSON object","type":"error"}
-    {"kind":"line","message":"the line is not a JSON object","type":"error"}
-    {"kind":"line","message":"type is missing; it must be a string","type":"error"}
-    {"kind":"line","message":"type must be a string","type":"error"}
-    {"id":"x","kind":"line","message":"unknown type \"fly\"; it must be one of message, approve, deny, abort, hello, register_tools, tool_call_result, close","type":"error"}
-    {"kind":"line","message":"text is missing; it must be a string","type":"error"}
-    {"kind":"line","message":"text must be a string","type":"error"}
-    {"kind":"refused","message":"the prompt has no content: give it text or at least one block","type":"error"}
-    {"kind":"line","message":"request_id is missing; it must be a string","type":"error"}
-    {"kind":"refused","message":"request_id \"never\" is not open: it was answered, cancelled, has expired or never existed","type":"error"}
-    {"kind":"line","message":"since must be a position such as \"3:17\", or 0 for everything","type":"error"}
-    {"kind":"refused","message":"call_id \"x\" is not open: no call has this name","type":"error"}
-    {"kind":"refused","message":"call_id \"call_9\": ask 9 is not open: it was answered, withdrawn, expired, or never existed","type":"error"}
-    {"kind":"line","message":"images[0].type must be one of text, image, document","type":"error"}
-    {"id":"h","kind":"line","message":"text contains an unpaired surrogate: an escape such as \\ud800 without its other half; send whole characters","type":"error"}
-    {"kind":"line","message":"since must be a position such as \"3:17\", or 0 for everything","type":"error"}
-    {"kind":"line","message":"id may have at most 256 characters","type":"error"}
+    {"code":"invalid_line","kind":"line","message":"the line is not a JSON object","type":"error"}
+    {"code":"invalid_line","kind":"line","message":"the line is not a JSON object","type":"error"}
+    {"code":"invalid_line","kind":"line","message":"type is missing; it must be a string","type":"error"}
+    {"code":"invalid_line","kind":"line","message":"type must be a string","type":"error"}
+    {"code":"invalid_line","id":"x","kind":"line","message":"unknown type \"fly\"; it must be one of message, approve, deny, abort, hello, register_tools, tool_call_result, close","type":"error"}
+    {"code":"invalid_line","kind":"line","message":"text is missing; it must be a string","type":"error"}
+    {"code":"invalid_line","kind":"line","message":"text must be a string","type":"error"}
+    {"code":"invalid_field","kind":"refused","message":"the prompt has no content: give it text or at least one block","type":"error"}
+    {"code":"invalid_line","kind":"line","message":"request_id is missing; it must be a string","type":"error"}
+    {"code":"ask_not_open","kind":"refused","message":"request_id \"never\" is not open: it was answered, cancelled, has expired or never existed","type":"error"}
+    {"code":"invalid_line","kind":"line","message":"since must be a position such as \"3:17\", or 0 for everything","type":"error"}
+    {"code":"ask_not_open","kind":"refused","message":"call_id \"x\" is not open: it was answered, cancelled, has expired or never existed","type":"error"}
+    {"code":"ask_not_open","kind":"refused","message":"call_id \"call_9\": ask 9 is not open: it was answered, withdrawn, expired, or never existed","type":"error"}
+    {"code":"invalid_line","kind":"line","message":"images[0].type must be one of text, image, document","type":"error"}
+    {"code":"invalid_line","id":"h","kind":"line","message":"text contains an unpaired surrogate: an escape such as \\ud800 without its other half; send whole characters","type":"error"}
+    {"code":"invalid_line","kind":"line","message":"since must be a position such as \"3:17\", or 0 for everything","type":"error"}
+    {"code":"invalid_line","kind":"line","message":"id may have at most 256 characters","type":"error"}
     "#);
     let mut native = host.native().await;
     let lines = [
@@ -278,17 +278,17 @@ async fn a_bad_line_gets_one_error_and_changes_nothing() {
         delivered.push(native.next().await.unwrap());
     }
     insta::assert_snapshot!(transcript(&[], &delivered), @r#"
-    {"message":"the line is not a JSON object","type":"error"}
-    {"id":"x","message":"unknown type \"fly\"; it must be one of hello, prompt, interrupt, answer, request, close, abort","type":"error"}
-    {"message":"protocol is missing; it must be a list of versions such as [1]","type":"error"}
-    {"message":"none of the versions [2] is supported: the supported version is 1","type":"error"}
-    {"id":"x","message":"content is missing; it must be a string or a list of content blocks","type":"error"}
-    {"message":"content must be a string or a list of content blocks","type":"error"}
-    {"message":"answer is missing; it must be an object with a type","type":"error"}
-    {"message":"answer.type must be allow, deny, choose, hook, submit, decline, dismiss or tool_result","type":"error"}
-    {"message":"send hello first, such as {\"type\":\"hello\",\"protocol\":[1]}: commands before it are refused","type":"refused"}
-    {"message":"request.type must be one of set_model, set_permission_mode, set_thinking, set_tools, mcp_status, set_mcp_servers, reconnect_mcp, toggle_mcp, context_usage, rewind, stop_task, read_file, rename, reinitialize, other","type":"error"}
-    {"message":"request.title is missing; it must be a string","type":"error"}
+    {"code":"invalid_line","message":"the line is not a JSON object","type":"error"}
+    {"code":"invalid_line","id":"x","message":"unknown type \"fly\"; it must be one of hello, prompt, interrupt, answer, request, close, abort","type":"error"}
+    {"code":"invalid_line","message":"protocol is missing; it must be a list of versions such as [1]","type":"error"}
+    {"code":"invalid_line","message":"none of the versions [2] is supported: the supported version is 1","type":"error"}
+    {"code":"invalid_line","id":"x","message":"content is missing; it must be a string or a list of content blocks","type":"error"}
+    {"code":"invalid_line","message":"content must be a string or a list of content blocks","type":"error"}
+    {"code":"invalid_line","message":"answer is missing; it must be an object with a type","type":"error"}
+    {"code":"invalid_line","message":"answer.type must be allow, deny, choose, hook, submit, decline, dismiss or tool_result","type":"error"}
+    {"code":"hello_required","message":"send hello first, such as {\"type\":\"hello\",\"protocol\":[1]}: commands before it are refused","type":"refused"}
+    {"code":"invalid_line","message":"request.type must be one of set_model, set_permission_mode, set_thinking, set_tools, mcp_status, set_mcp_servers, reconnect_mcp, toggle_mcp, context_usage, rewind, stop_task, read_file, rename, reinitialize, other","type":"error"}
+    {"code":"invalid_line","message":"request.title is missing; it must be a string","type":"error"}
     "#);
     client.say("go").await;
     client.until("done").await;

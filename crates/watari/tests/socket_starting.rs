@@ -100,7 +100,7 @@ async fn an_interrupt_while_the_cli_starts_drops_the_message_that_would_run_firs
     let mut seen = [client.next().await.unwrap(), client.next().await.unwrap()];
     seen.sort_by_key(|line| line["id"].to_string());
     insta::assert_snapshot!(transcript(&[], &seen), @r#"
-    {"id":"1","kind":"refused","message":"interrupted while Claude Code was starting: the prompt was not sent","type":"error"}
+    {"code":"interrupted","id":"1","kind":"refused","message":"interrupted while Claude Code was starting: the prompt was not sent","type":"error"}
     {"id":"3","type":"accepted"}
     "#);
     host.signal_cli(Signal::CONT);
@@ -118,7 +118,7 @@ async fn an_interrupt_while_the_cli_restarts_drops_the_message_that_restarted_it
     let mut seen = [client.next().await.unwrap(), client.next().await.unwrap()];
     seen.sort_by_key(|line| line["id"].to_string());
     insta::assert_snapshot!(transcript(&[], &seen), @r#"
-    {"id":"again","kind":"refused","message":"interrupted while Claude Code was starting: the prompt was not sent","type":"error"}
+    {"code":"interrupted","id":"again","kind":"refused","message":"interrupted while Claude Code was starting: the prompt was not sent","type":"error"}
     {"id":"stop","type":"accepted"}
     "#);
     host.signal_cli(Signal::CONT);

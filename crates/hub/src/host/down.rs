@@ -4,54 +4,59 @@
 use std::future::poll_fn;
 
 use watari_sdk::{
-    Accepted, Command, Event, HostEvent, NextProcessRequest, Request, RequestId, RequestReply, Sink, bypass_permission,
+    Accepted, Command, Envelope, Event, NextProcessRequest, Refusal, Request, RequestId, RequestReply, Sink, Work,
+    bypass_permission,
 };
 
-use super::carrier::register;
-use super::stopping::{CLOSED, stop_requested};
-use super::{Given, Host};
-use crate::command_dedup::CommandOutcome;
-
-/// Why an answer is refused: the asks and tool calls of a CLI are closed when it exits.
-const NOTHING_ASKED: &str = "cannot answer: Claude Code has exited, which closed every ask and tool call";
+use super::Host;
+use crate::ticket::{CommandOutcome, Ticket};
 
 impl Host {
     /// Waits for a prompt, which needs a CLI; returns none when the host is stopping.
-    pub(super) async fn wait_for_prompt(&mut self) -> Option<Given> {
+    pub(super) async fn wait_for_prompt(&mut self) -> Option<Envelope<Ticket>> {
         loop {
-            let none_waits = self.before_ready.is_empty();
-            let Host { publisher, commands, stop, before_ready, dedup, .. } = self;
-            let submitted = tokio::select! {
-                // Every branch is cancel-safe: commands that are not received stay queued.
-                () = poll_fn(|context| publisher.poll_work(context)) => continue,
-                reason = stop_requested(stop) => {
-                    self.publisher.publish(HostEvent::HostStopping { reason });
-                    return None;
-                }
-                // Commands that arrived during a failed start of the CLI.
-                submitted = before_ready.next() => Some(submitted),
-                submitted = commands.recv(), if none_waits => register(dedup, submitted?),
-            };
-            let Some(submitted) = submitted else { continue };
-            self.publisher.verify();
-            if let Some(refused) = self.publisher.refusal_of(&submitted.command) {
-                self.complete(submitted, Err(refused.to_string()));
+            let Envelope { command, ticket } = self.next_registered().await?;
+            if let Err(refusal) = self.publisher.admit(&command) {
+                self.complete(ticket, Err(refusal));
                 continue;
             }
-            match &submitted.command {
-                Command::Prompt(_) => return Some(submitted),
+            match &command {
+                Command::Prompt(_) => return Some(Envelope { command, ticket }),
                 Command::Close | Command::Abort => {
-                    self.complete(submitted, Ok(Accepted::Done));
-                    self.publisher.publish(HostEvent::HostStopping { reason: CLOSED.to_owned() });
+                    self.complete(ticket, Ok(Accepted::Done));
                     return None;
                 }
                 // There is no turn, so it has no effect.
-                Command::Interrupt { .. } => self.complete(submitted, Ok(Accepted::Done)),
-                Command::Answer { .. } => self.complete(submitted, Err(NOTHING_ASKED.to_owned())),
-                Command::Request { request, .. } => {
-                    let (request, by) = (request.clone(), submitted.sender.name.clone());
-                    let outcome = self.take_request(&request, by);
-                    self.complete(submitted, outcome);
+                Command::Interrupt { .. } => self.complete(ticket, Ok(Accepted::Done)),
+                Command::Answer { .. } => self.complete(ticket, Err(Refusal::AskClosedByExit)),
+                Command::Request { request, by } => {
+                    let outcome = self.take_request(request, by.clone());
+                    self.complete(ticket, outcome);
+                }
+            }
+        }
+    }
+
+    /// Waits for the next command, of those that waited for the CLI first; returns none when the host is stopping.
+    async fn next_registered(&mut self) -> Option<Envelope<Ticket>> {
+        loop {
+            // Commands that arrived during a failed start of the CLI.
+            if let Some(envelope) = self.commands.take_waiting() {
+                return Some(envelope);
+            }
+            let Host { publisher, commands, .. } = self;
+            tokio::select! {
+                // Both are cancel-safe: each step of the publisher is complete, and a command that is not received stays
+                // queued.
+                work = poll_fn(|context| publisher.poll_work(context)) => match work {
+                    Work::Done => {}
+                    Work::Close | Work::Abort => return None,
+                },
+                envelope = commands.receive() => {
+                    let Envelope { command, ticket } = envelope?;
+                    if let Some(ticket) = self.publisher.register(&command, ticket) {
+                        return Some(Envelope { command, ticket });
+                    }
                 }
             }
         }
@@ -59,20 +64,16 @@ impl Host {
 
     /// Accepts a request for the next process. The client sees the same events as while the CLI runs: the request, and
     /// then its reply.
-    fn take_request(&mut self, request: &Request, by: String) -> CommandOutcome {
-        let checked =
-            NextProcessRequest::of(request, bypass_permission(&self.options)).map_err(|refused| refused.to_string())?;
+    fn take_request(&mut self, request: &Request, by: Option<String>) -> CommandOutcome {
+        let checked = NextProcessRequest::of(request, bypass_permission(&self.options))?;
         let Some(NextProcessRequest { body, reply }) = checked else {
-            return Err("cannot send a request while Claude Code is not running: send a prompt first".to_owned());
+            return Err(Refusal::CliNotRunning);
         };
         // The id is this event's sequence number: no earlier process has used a higher one, and the next process starts
         // above it.
         let id = RequestId(self.publisher.files.log.last().seq + 1);
-        let sent = Event::RequestSent { request: id, body, by: Some(by) };
-        self.publisher.publish_if_stored(sent).map_err(|refused| refused.to_string())?;
-        if let Request::SetTools(tools) = request {
-            self.options.program_tools.clone_from(tools);
-        }
+        let sent = Event::RequestSent { request: id, body, by };
+        self.publisher.publish_if_stored(sent)?;
         // The settings change when this event is stored; until then the host accepts no prompt.
         self.publisher.publish(Event::RequestAnswered { request: id, reply: RequestReply::Done(reply) });
         Ok(Accepted::Request(id))

@@ -1,13 +1,13 @@
 //! Stops a host: gracefully at the first request, immediately at the second.
 
-use tokio::sync::{mpsc, oneshot, watch};
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
-use super::Given;
-use crate::publisher::PublisherRequest;
-use watari_sdk::HostEvent;
+use tokio::sync::watch;
 
 /// The reason when a client has closed the session.
-pub(super) const CLOSED: &str = "a client has closed the session";
+const CLOSED: &str = "a client has closed the session";
 
 /// Stops a host.
 #[derive(Debug, Clone)]
@@ -17,20 +17,18 @@ pub struct Stopper {
 
 /// Whether a host is to stop.
 #[derive(Debug, Default)]
-pub(super) struct StopRequest {
+struct StopRequest {
     /// The reason, once it is to stop.
     reason: Option<String>,
     /// A second request: the host no longer waits for the CLI.
     is_abort: bool,
 }
 
-/// Returns a stopper and the receiver of its requests.
-pub(super) fn stopper() -> (Stopper, watch::Receiver<StopRequest>) {
-    let (stop, received) = watch::channel(StopRequest::default());
-    (Stopper { stop }, received)
-}
-
 impl Stopper {
+    pub(crate) fn new() -> Stopper {
+        Stopper { stop: watch::Sender::new(StopRequest::default()) }
+    }
+
     /// Stops the session gracefully. All clients receive the reason. A further call has no effect.
     pub fn stop(&self, reason: &str) {
         self.stop.send_if_modified(|stop| {
@@ -50,69 +48,118 @@ impl Stopper {
     }
 }
 
-/// The reason to stop, if there is one.
-pub(super) fn reason_of(stop: &watch::Receiver<StopRequest>) -> Option<String> {
-    stop.borrow().reason.clone()
+/// What the host has to do next to stop.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum StopStep {
+    /// Close the session, for this reason.
+    Close(String),
+    /// End the session immediately.
+    Abort,
 }
 
-/// Waits until the host is to stop, and returns the reason.
-pub(super) async fn stop_requested(stop: &mut watch::Receiver<StopRequest>) -> String {
-    match stop.wait_for(|stop| stop.reason.is_some()).await.map(|stop| stop.reason.clone()) {
-        Ok(reason) => reason.unwrap_or_default(),
-        // All stoppers are dropped.
-        Err(_) => std::future::pending().await,
-    }
+/// How far a host has stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Progress {
+    Running,
+    Closing,
+    Aborting,
 }
 
-/// Waits until the host is to stop immediately.
-pub(super) async fn abort_requested(mut stop: watch::Receiver<StopRequest>) {
-    if stop.wait_for(|stop| stop.is_abort).await.is_err() {
-        // All stoppers are dropped.
-        std::future::pending().await
-    }
+/// The publisher's view of the requests to stop: each step is taken once.
+pub(crate) struct StopWatch {
+    stopper: Stopper,
+    changed: Pin<Box<dyn Future<Output = watch::Receiver<StopRequest>> + Send>>,
+    progress: Progress,
 }
 
-/// A session that is ending.
-pub(super) struct Stopping {
-    /// Resolves when the reason is published.
-    published: Option<oneshot::Receiver<()>>,
-    /// The command that ends the session, if a client sent one.
-    pub(super) closing_command: Option<Given>,
-}
-
-impl Stopping {
-    /// Publishes the reason. The request goes through the publisher's queue, because the running session borrows the
-    /// publisher.
-    pub(super) fn begin(
-        publisher_requests: &mpsc::Sender<PublisherRequest>,
-        reason: &str,
-        closing_command: Option<Given>,
-    ) -> Stopping {
-        let (done, is_published) = oneshot::channel();
-        let event = HostEvent::HostStopping { reason: reason.to_owned() };
-        // If the queue is full of waiting clients, they learn of the end from the end itself.
-        let _full = publisher_requests.try_send(PublisherRequest::Publish { event, done });
-        Stopping { published: Some(is_published), closing_command }
+impl StopWatch {
+    pub(crate) fn new(stopper: Stopper) -> StopWatch {
+        let changed = Box::pin(changed(stopper.stop.subscribe()));
+        StopWatch { stopper, changed, progress: Progress::Running }
     }
 
-    /// Like [`Stopping::begin`], for a command of a client. From now on a signal counts as the second request.
-    pub(super) fn by_client(
-        publisher_requests: &mpsc::Sender<PublisherRequest>,
-        stopper: &Stopper,
-        closing_command: Given,
-    ) -> Stopping {
-        stopper.stop(CLOSED);
-        Stopping::begin(publisher_requests, CLOSED, Some(closing_command))
+    /// The reason why the host stops, if it does.
+    pub(crate) fn reason(&self) -> Option<String> {
+        self.stopper.stop.borrow().reason.clone()
     }
-}
 
-/// Waits until the reason is published, or cannot be.
-pub(super) async fn reason_published(stopping: &mut Option<Stopping>) {
-    match stopping.as_mut().and_then(|stopping| stopping.published.as_mut()) {
-        Some(is_published) => {
-            let _cannot = is_published.await;
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.progress != Progress::Running
+    }
+
+    /// Records that a client ends the session. From now on, a signal is the second request. Returns the reason for the
+    /// clients; `None` if the session is ending already.
+    pub(crate) fn closed_by_client(&mut self) -> Option<String> {
+        if self.is_stopping() {
+            return None;
         }
-        None => return std::future::pending().await,
+        self.progress = Progress::Closing;
+        self.stopper.stop(CLOSED);
+        self.reason()
     }
-    stopping.iter_mut().for_each(|stopping| stopping.published = None);
+
+    /// Ready with the next step.
+    pub(crate) fn poll_step(&mut self, context: &mut Context<'_>) -> Poll<StopStep> {
+        loop {
+            if let Some(step) = self.next_step() {
+                return Poll::Ready(step);
+            }
+            let received = std::task::ready!(self.changed.as_mut().poll(context));
+            self.changed = Box::pin(changed(received));
+        }
+    }
+
+    fn next_step(&mut self) -> Option<StopStep> {
+        let stop = self.stopper.stop.borrow();
+        match (self.progress, &stop.reason) {
+            (Progress::Running, Some(reason)) => {
+                self.progress = Progress::Closing;
+                Some(StopStep::Close(reason.clone()))
+            }
+            (Progress::Closing, _) if stop.is_abort => {
+                self.progress = Progress::Aborting;
+                Some(StopStep::Abort)
+            }
+            (Progress::Running | Progress::Closing | Progress::Aborting, _) => None,
+        }
+    }
+}
+
+/// Waits for the next change. The sender is never dropped, because the watch holds it too.
+async fn changed(mut received: watch::Receiver<StopRequest>) -> watch::Receiver<StopRequest> {
+    let _dropped = received.changed().await;
+    received
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+
+    use super::*;
+
+    #[test]
+    fn a_host_closes_at_the_first_request_and_aborts_at_the_second_whoever_sends_them() {
+        let step = |watch: &mut StopWatch| match watch.poll_step(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(step) => Some(step),
+            Poll::Pending => None,
+        };
+        let stopper = Stopper::new();
+        let mut watch = StopWatch::new(stopper.clone());
+        assert_eq!(step(&mut watch), None);
+        stopper.stop_or_abort("SIGTERM");
+        stopper.stop_or_abort("SIGTERM");
+        assert_eq!(step(&mut watch), Some(StopStep::Close("SIGTERM".into())));
+        assert_eq!(watch.closed_by_client(), None);
+        assert_eq!(step(&mut watch), Some(StopStep::Abort));
+        stopper.stop_or_abort("SIGTERM");
+        assert_eq!(step(&mut watch), None);
+
+        let stopper = Stopper::new();
+        let mut watch = StopWatch::new(stopper.clone());
+        assert_eq!(watch.closed_by_client().as_deref(), Some(CLOSED));
+        stopper.stop("idle");
+        assert_eq!(step(&mut watch), None);
+        stopper.stop_or_abort("SIGTERM");
+        assert_eq!(step(&mut watch), Some(StopStep::Abort));
+    }
 }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use tokio::sync::oneshot;
-use watari_sdk::{AskId, HostEvent, Position};
+use watari_sdk::{AskId, Position};
 
 use super::Publisher;
 use crate::subscription::{Attachment, Backlog, Since, Subscription};
@@ -17,11 +17,6 @@ pub(crate) enum PublisherRequest {
     },
     /// Restore the log: a client found it damaged.
     Restore {
-        done: oneshot::Sender<()>,
-    },
-    /// Publish an event of the host, and report when that is done.
-    Publish {
-        event: HostEvent,
         done: oneshot::Sender<()>,
     },
 }
@@ -38,10 +33,6 @@ impl Publisher {
             PublisherRequest::Restore { done } => {
                 self.files.log.note_damage();
                 self.verify();
-                let _sent = done.send(());
-            }
-            PublisherRequest::Publish { event, done } => {
-                self.publish(event);
                 let _sent = done.send(());
             }
         }

@@ -125,6 +125,7 @@ impl Publisher {
         })?;
         self.storage_failure = None;
         self.storage_failure_sender.send_replace(None);
+        self.acknowledge_commands();
         tracing::info!("events can be stored again");
         self.publish(HostEvent::StorageRecovered);
         if self.dropped > 0 {

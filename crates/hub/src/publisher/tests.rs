@@ -1,6 +1,7 @@
 //! Tests of the publisher, its log, its ring and its clients in memory, with virtual time, on a disk that the test
 //! fills, breaks and repairs. The session is scripted: the test emits events to the publisher as the driver does.
 
+mod commands;
 mod damage;
 mod full_disk;
 mod rig;

@@ -244,7 +244,10 @@ impl Machine {
         }
         let is_cli_turn = self.cli_turn_running || self.prompts.in_flight().is_none() || self.prompt_queued_in_cli;
         let cli_turn_expected = std::mem::take(&mut self.cli_turn_expected);
-        (self.init_received, self.unseen_deadline) = (true, None);
+        self.init_received = true;
+        if !is_cli_turn {
+            self.unseen_deadline = None;
+        }
         if !is_cli_turn || cli_turn_expected {
             // A pending interrupt is for this turn: the turn is the prompt's, or was expected when the interrupt was
             // sent.

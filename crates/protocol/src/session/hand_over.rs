@@ -58,13 +58,20 @@ impl Machine {
     }
 
     /// Limits the time in which the CLI must show that it has the prompt in flight. A hook may delay the turn for minutes.
+    /// Further turns of the CLI's own do not extend the limit: a model that polls would extend it forever.
     pub(super) fn expect_unseen_prompt(&mut self, now: Instant) {
         let is_unseen = self.prompts.in_flight().is_some() && !self.prompt_started && !self.prompt_queued_in_cli;
-        self.unseen_deadline = now.checked_add(UNSEEN_WITHIN).filter(|_| is_unseen);
+        self.unseen_deadline = self.unseen_deadline.or(now.checked_add(UNSEEN_WITHIN)).filter(|_| is_unseen);
+    }
+
+    /// Returns when the prompt is given up, if nothing more shows that the CLI has it. A turn that the CLI started itself
+    /// may still end with the prompt.
+    pub(super) fn unseen_deadline(&self) -> Option<Instant> {
+        self.unseen_deadline.filter(|_| self.phase == Phase::Running && !self.cli_turn_running)
     }
 
     pub(super) fn check_unseen_prompt(&mut self, now: Instant) {
-        if self.phase == Phase::Running && self.unseen_deadline.is_some_and(|deadline| deadline <= now) {
+        if self.unseen_deadline().is_some_and(|deadline| deadline <= now) {
             self.unseen_deadline = None;
             self.prompt_lost();
             self.went_idle();

@@ -8,10 +8,9 @@ use std::time::{Duration, Instant};
 
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
-use tokio::sync::mpsc;
 use tokio::time::Sleep;
 
-use super::{DriverEvent, Envelope};
+use super::DriverEvent;
 use crate::lines::Lines;
 use crate::sink::Sink;
 
@@ -98,13 +97,6 @@ impl Reading {
     }
 }
 
-pub(super) async fn next_command(commands: &mut Option<mpsc::Receiver<Envelope>>) -> Option<Envelope> {
-    match commands {
-        Some(commands) => commands.recv().await,
-        None => std::future::pending().await,
-    }
-}
-
 /// Waits until the pipe is readable. An error counts as readiness: the next read reports it.
 pub(super) async fn readable(pipe: Option<&pipe::Receiver>) {
     match pipe {
@@ -114,30 +106,30 @@ pub(super) async fn readable(pipe: Option<&pipe::Receiver>) {
 }
 
 /// Lets the sink do its background work, and reads the CLI's output once there is room for it.
-pub(super) async fn read_or_work(
+pub(super) async fn read_or_work<S: Sink>(
     pipe: &mut Option<pipe::Receiver>,
     lines: &mut Lines,
-    sink: &mut impl Sink,
+    sink: &mut S,
     has_exited: bool,
     reads: bool,
     reading: &mut Reading,
-) -> DriverEvent {
-    let has_room = poll_fn(|context| match sink.poll_work(context) {
-        Poll::Ready(()) => Poll::Ready(false),
-        Poll::Pending if reads && sink.poll_room(context).is_ready() => Poll::Ready(true),
+) -> DriverEvent<S::Ticket> {
+    let room = poll_fn(|context| match sink.poll_work(context) {
+        Poll::Ready(work) => Poll::Ready(Err(work)),
+        Poll::Pending if reads && sink.poll_room(context).is_ready() => Poll::Ready(Ok(())),
         Poll::Pending => {
             reading.block();
             Poll::Pending
         }
     });
-    if !has_room.await {
-        return DriverEvent::Work;
+    if let Err(work) = room.await {
+        return DriverEvent::Work(work);
     }
     reading.unblock();
     tokio::select! {
         // Both are cancel-safe: unread bytes stay in the pipe, and each step of the sink is complete.
         read = read_some(pipe, lines, has_exited) => DriverEvent::Read(read),
-        () = poll_fn(|context| sink.poll_work(context)) => DriverEvent::Work,
+        work = poll_fn(|context| sink.poll_work(context)) => DriverEvent::Work(work),
     }
 }
 

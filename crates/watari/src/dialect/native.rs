@@ -12,8 +12,9 @@ pub(crate) use parsed_event::ParsedEvent;
 pub(crate) use schema::schema;
 
 use watari_hub::{Attachment, CommandOutcome, Since};
+use watari_sdk::{Refusal, RefusalCode};
 
-use super::speaker::{ClientMessage, HelloCause, LineParser, ProtocolError, Speaker};
+use super::speaker::{ClientMessage, CommandRef, HelloCause, LineParser, ProtocolError, Speaker};
 use messages::{Resume, ServerMessage};
 
 /// The version of this dialect.
@@ -24,10 +25,6 @@ const PROTOCOL: u64 = 1;
 pub(crate) struct Native {
     has_hello: bool,
 }
-
-/// The refusal of a command that arrives before `hello`.
-const HELLO_FIRST: &str =
-    "send hello first, such as {\"type\":\"hello\",\"protocol\":[1]}: commands before it are refused";
 
 impl Speaker for Native {
     fn attach_on_connect(&self) -> Option<Since> {
@@ -56,7 +53,7 @@ impl Speaker for Native {
         };
         messages::write(&hello, out);
         if let Some(message) = &attached.storage_failure {
-            messages::write(&ServerMessage::Error { id: None, message }, out);
+            messages::write(&ServerMessage::Error { id: None, code: RefusalCode::NotStored, message }, out);
         }
     }
 
@@ -69,22 +66,28 @@ impl Speaker for Native {
         true
     }
 
-    fn answer(&mut self, id: Option<&str>, outcome: &CommandOutcome, out: &mut Vec<u8>) {
-        messages::write(&ServerMessage::outcome(id, outcome), out);
+    fn answer(&mut self, command: &CommandRef, outcome: &CommandOutcome, out: &mut Vec<u8>) {
+        let id = command.id.as_deref();
+        match outcome {
+            Ok(accepted) => messages::write(&ServerMessage::accepted(id, *accepted), out),
+            Err(refusal) => {
+                let message = &command.describe(refusal);
+                messages::write(&ServerMessage::Refused { id, code: refusal.code(), message }, out);
+            }
+        }
     }
 
     fn protocol_error(&mut self, problem: &ProtocolError, out: &mut Vec<u8>) {
-        messages::write(&ServerMessage::Error { id: problem.id.as_deref(), message: &problem.message }, out);
+        let ProtocolError { id, code, message } = problem;
+        messages::write(&ServerMessage::Error { id: id.as_deref(), code: *code, message }, out);
     }
 }
 
 /// Parses a line. Commands need a `hello` first, so that the client and Watari agree on a version of the dialect.
 fn read(line: &str, has_hello: bool) -> Result<ClientMessage, ProtocolError> {
     match incoming::read(line)? {
-        ClientMessage::Command { id, .. } if !has_hello => {
-            Ok(ClientMessage::Refused { id, message: HELLO_FIRST.to_owned() })
-        }
-        received @ (ClientMessage::Hello { .. } | ClientMessage::Command { .. } | ClientMessage::Refused { .. }) => {
+        ClientMessage::Command(command, _) if !has_hello => Ok(ClientMessage::Refused(command, Refusal::HelloRequired)),
+        received @ (ClientMessage::Hello { .. } | ClientMessage::Command(..) | ClientMessage::Refused(..)) => {
             Ok(received)
         }
     }

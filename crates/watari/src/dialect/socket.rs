@@ -14,9 +14,9 @@ mod turns;
 pub(crate) use schema::schema;
 
 use watari_hub::{Attachment, CommandOutcome, Since};
-use watari_sdk::Accepted;
+use watari_sdk::{Accepted, RefusalCode};
 
-use super::speaker::{ClientMessage, HelloCause, LineParser, ProtocolError, Speaker};
+use super::speaker::{ClientMessage, CommandRef, HelloCause, LineParser, ProtocolError, Speaker};
 use encoder::Encoder;
 use messages::{ErrorKind, Resume, ServerMessage, write};
 
@@ -53,7 +53,7 @@ impl Speaker for SocketDialect {
             }
         }
         if let Some(message) = &attached.storage_failure {
-            write(&ServerMessage::Error { id: None, kind: ErrorKind::Storage, message }, None, out);
+            write(&ServerMessage::Error { id: None, kind: ErrorKind::Storage, code: None, message }, None, out);
         }
     }
 
@@ -65,7 +65,8 @@ impl Speaker for SocketDialect {
         encoder::encodes(head)
     }
 
-    fn answer(&mut self, id: Option<&str>, outcome: &CommandOutcome, out: &mut Vec<u8>) {
+    fn answer(&mut self, command: &CommandRef, outcome: &CommandOutcome, out: &mut Vec<u8>) {
+        let id = command.id.as_deref();
         match outcome {
             // A command without an id gets no reply, as agent-socket specifies.
             Ok(accepted) => {
@@ -75,13 +76,17 @@ impl Speaker for SocketDialect {
                 };
                 id.iter().for_each(|id| write(&ServerMessage::Accepted { id, message_id }, None, out));
             }
-            Err(message) => write(&ServerMessage::Error { id, kind: ErrorKind::Refused, message }, None, out),
+            Err(refusal) => {
+                let (code, message) = (Some(refusal.code()), &command.describe(refusal));
+                write(&ServerMessage::Error { id, kind: ErrorKind::Refused, code, message }, None, out);
+            }
         }
     }
 
     fn protocol_error(&mut self, problem: &ProtocolError, out: &mut Vec<u8>) {
-        let (id, message) = (problem.id.as_deref(), problem.message.as_str());
-        let kind = if problem.is_about_log { ErrorKind::Storage } else { ErrorKind::Line };
-        write(&ServerMessage::Error { id, kind, message }, None, out);
+        let ProtocolError { id, code, message } = problem;
+        let kind = if *code == RefusalCode::NotStored { ErrorKind::Storage } else { ErrorKind::Line };
+        let code = Some(*code).filter(|_| kind == ErrorKind::Line);
+        write(&ServerMessage::Error { id: id.as_deref(), kind, code, message }, None, out);
     }
 }

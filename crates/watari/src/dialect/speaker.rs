@@ -1,7 +1,7 @@
 //! The interface of a dialect for clients of a host.
 
 use watari_hub::{Attachment, CommandOutcome, Since};
-use watari_sdk::{Answer, AskId, Command};
+use watari_sdk::{Answer, AskId, Command, Refusal, RefusalCode};
 
 /// The dialect of one client: decodes its lines and encodes lines for it. Pure.
 pub(crate) trait Speaker: Send {
@@ -23,8 +23,8 @@ pub(crate) trait Speaker: Send {
     /// Whether this dialect encodes the event whose line begins with `head`: if not, a long line need not be read.
     fn encodes(&self, head: &[u8]) -> bool;
 
-    /// Writes the outcome of a command, with the client's id of it.
-    fn answer(&mut self, id: Option<&str>, outcome: &CommandOutcome, out: &mut Vec<u8>);
+    /// Writes the outcome of a command.
+    fn answer(&mut self, command: &CommandRef, outcome: &CommandOutcome, out: &mut Vec<u8>);
 
     /// Writes an error about a line of the client.
     fn protocol_error(&mut self, problem: &ProtocolError, out: &mut Vec<u8>);
@@ -47,40 +47,63 @@ pub(crate) enum HelloCause {
 pub(crate) enum ClientMessage {
     /// The client's name, and the session and position from which it wants events.
     Hello { since: Since, key: Option<String>, client: Option<String> },
-    /// A command. If it is refused, the error text begins with `error_prefix`, such as `request_id "x"`.
-    Command { id: Option<String>, error_prefix: Option<String>, command: Command },
+    /// A command.
+    Command(CommandRef, Command),
     /// A command that is refused without asking the session.
-    Refused { id: Option<String>, message: String },
+    Refused(CommandRef, Refusal),
+}
+
+/// How a client refers to a command.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct CommandRef {
+    /// The client's id of the command.
+    pub(crate) id: Option<String>,
+    /// The ask that the command is about, as the client names it, such as `request_id "x"`.
+    pub(crate) ask: Option<String>,
+}
+
+impl CommandRef {
+    pub(crate) fn new(id: Option<String>) -> CommandRef {
+        CommandRef { id, ask: None }
+    }
+
+    /// The text of a refusal, which begins with the ask.
+    pub(crate) fn describe(&self, refusal: &Refusal) -> String {
+        match &self.ask {
+            Some(ask) => format!("{ask}: {refusal}"),
+            None => refusal.to_string(),
+        }
+    }
 }
 
 /// An error about a line of a client, or about the log.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ProtocolError {
     /// The client's id of the line, if it could be read.
     pub(crate) id: Option<String>,
+    pub(crate) code: RefusalCode,
     pub(crate) message: String,
-    /// Whether the error is about the log and not about the client's line.
-    pub(crate) is_about_log: bool,
 }
 
 impl ProtocolError {
+    /// An error about a line of the client.
     pub(crate) fn new(message: impl Into<String>) -> ProtocolError {
-        ProtocolError { id: None, message: message.into(), is_about_log: false }
+        ProtocolError { id: None, code: RefusalCode::InvalidLine, message: message.into() }
+    }
+
+    /// A refusal.
+    pub(crate) fn refused(code: RefusalCode, message: impl Into<String>) -> ProtocolError {
+        ProtocolError { code, ..ProtocolError::new(message) }
     }
 
     pub(crate) fn about_log(message: impl Into<String>) -> ProtocolError {
-        ProtocolError { is_about_log: true, ..ProtocolError::new(message) }
+        ProtocolError { code: RefusalCode::NotStored, ..ProtocolError::new(message) }
     }
 }
 
 impl ClientMessage {
     /// An answer to an ask.
-    pub(crate) fn answer(
-        id: Option<String>,
-        error_prefix: Option<String>,
-        ask: AskId,
-        answer: Answer,
-    ) -> ClientMessage {
-        ClientMessage::Command { id, error_prefix, command: Command::Answer { ask, answer, by: None } }
+    pub(crate) fn answer(command: CommandRef, ask: AskId, answer: Answer) -> ClientMessage {
+        ClientMessage::Command(command, Command::Answer { ask, answer, by: None })
     }
 }

@@ -12,19 +12,20 @@ use std::time::Duration;
 
 use lock::ConversationLock;
 use running::{
-    AfterEvent, Answered, EMPTY_PROMPT, Ending, Running, STARTED, TOOLS_TOO_LATE, unexpected_exit, unusable,
+    AfterEvent, Answered, EMPTY_PROMPT, Ending, Running, STARTED, TOOLS_TOO_LATE, too_late, unexpected_exit, unusable,
 };
 use state::{Connected, Connecting, State, connect};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use wait::{StdioEvent, next_from_session, poll_once, read_more, write_more};
 use watari_sdk::{
-    Event, Exit, Lines, Liveness, PermissionMode, PermissionPrompts, Prompt, RawLine, Supervisor, Tool,
+    Event, Exit, Lines, Liveness, PermissionMode, PermissionPrompts, Prompt, RawLine, RefusalCode, Supervisor, Tool,
     why_session_is_unusable,
 };
 
 use crate::command::StopSignals;
-use crate::dialect::bridge::{self, Encoder, Fatal, Incoming, StartOptions};
+use crate::dialect::bridge::{self, Encoder, Incoming, StartOptions};
+use crate::dialect::speaker::ProtocolError;
 use crate::frontend::outbox::Outbox;
 use crate::standard_streams::{Input, Output};
 
@@ -183,7 +184,7 @@ impl StdioSession {
         }
         let read = match line {
             RawLine::Whole(line) => bridge::read(line),
-            RawLine::TooLong { bytes, .. } => Err(format!("a line of {bytes} bytes is too long")),
+            RawLine::TooLong { bytes, .. } => Err(ProtocolError::new(format!("a line of {bytes} bytes is too long"))),
         };
         match read {
             Ok(None) => {}
@@ -206,14 +207,14 @@ impl StdioSession {
                 | Incoming::SetModel(_)
                 | Incoming::SetPermissionMode(_)
                 | Incoming::ToolCallResult { .. }
-                | Incoming::Abort => self.send_error(Some("there is no session yet: send start first".to_owned())),
+                | Incoming::Abort => self.send_error(Some(too_late("there is no session yet: send start first"))),
             },
             // After a cancelled start, messages are ignored.
             State::Starting { start_guard: None, .. } => {}
             State::Starting { prompts, .. } => match incoming {
                 Incoming::UserMessage(prompt) if prompts.len() < EARLY_PROMPTS_MAX => prompts.push(prompt),
-                Incoming::Start { .. } => self.send_error(Some(STARTED.to_owned())),
-                Incoming::RegisterTools(_) => self.send_error(Some(TOOLS_TOO_LATE.to_owned())),
+                Incoming::Start { .. } => self.send_error(Some(too_late(STARTED))),
+                Incoming::RegisterTools(_) => self.send_error(Some(too_late(TOOLS_TOO_LATE))),
                 Incoming::Interrupt { cancel_queued } => {
                     // The first prompt is the one to interrupt. Without prompts there is nothing to do.
                     let count = if cancel_queued { prompts.len() } else { prompts.len().min(1) };
@@ -225,7 +226,7 @@ impl StdioSession {
                 | Incoming::SetPermissionMode(_)
                 | Incoming::ToolCallResult { .. }
                 | Incoming::Abort => {
-                    self.send_error(Some("the session is still starting: wait for session_init".to_owned()));
+                    self.send_error(Some(too_late("the session is still starting: wait for session_init")));
                 }
             },
             State::Running(running) => {
@@ -239,14 +240,14 @@ impl StdioSession {
     fn start(&mut self, prompt: Prompt, options: StartOptions) {
         if prompt.is_empty() {
             // Nothing is started, so the client can send another `start`.
-            return self.send_error(Some(EMPTY_PROMPT.to_owned()));
+            return self.send_error(Some(ProtocolError::refused(RefusalCode::InvalidField, EMPTY_PROMPT)));
         }
         let StartOptions { mut session, streams, unstartable, unknown } = options;
         if let Some(why) = unstartable {
             return self.fail(&why);
         }
         for problem in unknown {
-            self.send_error(Some(problem));
+            self.send_error(Some(ProtocolError::refused(RefusalCode::InvalidField, problem)));
         }
         if session.permission_mode == Some(PermissionMode::BypassPermissions) && !self.settings.allow_bypass {
             return self.fail("bypassPermissions is only allowed when watari is started with --allow-bypass");
@@ -381,9 +382,9 @@ impl StdioSession {
         }
     }
 
-    fn send_error(&mut self, problem: Option<String>) {
+    fn send_error(&mut self, problem: Option<ProtocolError>) {
         if let Some(problem) = problem.filter(|_| !self.has_failed) {
-            self.outbox.reply(|lines| bridge::error(&problem, Fatal::No, lines));
+            self.outbox.reply(|lines| bridge::error(&problem, lines));
         }
     }
 }

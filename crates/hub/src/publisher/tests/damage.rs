@@ -2,7 +2,7 @@
 //! replays anything, reports it, and the log continues in order.
 
 use serde_json::Value;
-use watari_sdk::{Command, Event, Position, Prompt, Sink};
+use watari_sdk::{Command, Event, Position, Prompt};
 
 use super::rig::{Client, Rig, asked, started, unknown};
 use crate::subscription::Since;
@@ -101,7 +101,7 @@ async fn a_log_that_was_deleted_is_whole_again_before_a_command_is_accepted() {
     let mut rig = session(false);
     let before = rig.stored();
     rig.disk.remove(&rig.log).unwrap();
-    assert!(rig.publisher.verify_storage() && rig.publisher.refusal_of(&prompt()).is_none());
+    assert!(rig.verify_storage() && rig.refusal_of(&prompt()).is_none());
     assert_eq!(rig.stored()[..before.len()], before);
     assert_eq!(types(&is_whole(&rig)[before.len()..]), ["log_restored"]);
 }
@@ -138,8 +138,8 @@ async fn nothing_is_accepted_while_the_log_cannot_be_restored() {
         let mut client = Client::attach(&mut rig, Since::Now);
         rig.disk.remove(&rig.log).unwrap();
         hinder(&rig);
-        assert!(!rig.publisher.verify_storage());
-        let refused = rig.publisher.refusal_of(&prompt()).unwrap().to_string();
+        assert!(!rig.verify_storage());
+        let refused = rig.refusal_of(&prompt()).unwrap().to_string();
         assert!(refused.contains(why), "{refused}");
         // Clients can still replay what is there.
         let mut late = Client::attach(&mut rig, Since::After(Position::default()));
@@ -152,7 +152,7 @@ async fn nothing_is_accepted_while_the_log_cannot_be_restored() {
         }
         relent(&rig);
         rig.second().await;
-        assert!(rig.publisher.verify_storage() && rig.publisher.refusal_of(&prompt()).is_none(), "{why}");
+        assert!(rig.verify_storage() && rig.refusal_of(&prompt()).is_none(), "{why}");
         assert_eq!(types(&is_whole(&rig)[before.len()..]), ["block_started", "log_restored"]);
         client.read_all(&mut rig);
         assert!(client.lines.values().eq(&rig.stored()[before.len()..]));
@@ -227,7 +227,7 @@ async fn a_host_killed_between_any_two_steps_of_a_restore_leaves_a_log_that_the_
             rig.publisher.files.record_running().unwrap();
             damage(&rig);
             rig.disk.kill_after(Some(changes));
-            let is_restored = rig.publisher.verify_storage();
+            let is_restored = rig.verify_storage();
             rig.disk.kill_after(None);
             let mut next = rig.killed_and_resumed();
             next.emit(Event::BecameIdle);

@@ -23,7 +23,7 @@ async fn a_disk_that_is_full_at_any_byte_of_a_line_loses_nothing_and_publishes_n
             rig.emit(grew(1, 0, "after it"));
             rig.emit(unknown(40));
             client.read_all(&mut rig);
-            if rig.publisher.verify_storage() {
+            if rig.verify_storage() {
                 assert_eq!(room, LINE_BYTES_MAX, "there was room for both");
                 continue;
             }
@@ -40,7 +40,7 @@ async fn a_disk_that_is_full_at_any_byte_of_a_line_loses_nothing_and_publishes_n
             rig.disk.make_room();
             rig.disk.fail_to_cut(false);
             rig.second().await;
-            assert!(rig.publisher.verify_storage() && rig.has_room());
+            assert!(rig.verify_storage() && rig.has_room());
             client.read_all(&mut rig);
             assert!(client.lines.len() == 3 && client.lines.values().eq(&rig.stored()), "{room}");
             assert_eq!(client.texts[&1], "after it");
@@ -69,7 +69,7 @@ async fn a_host_that_is_killed_in_the_middle_of_a_line_leaves_a_log_that_the_nex
         rig.disk.leave_room(room);
         rig.disk.fail_to_cut(true);
         rig.emit(unknown(40));
-        let was_stored = rig.publisher.verify_storage();
+        let was_stored = rig.verify_storage();
         rig.disk.fail_to_cut(false);
         rig.disk.make_room();
         let mut next = rig.killed_and_resumed();
@@ -88,14 +88,14 @@ async fn commands_that_would_be_stored_are_refused_while_the_disk_is_full() {
     rig.disk.leave_room(3);
     rig.emit(unknown(40));
     let prompt = Command::Prompt(Prompt::from("more"));
-    let refused = rig.publisher.refusal_of(&prompt).unwrap().to_string();
+    let refused = rig.refusal_of(&prompt).unwrap().to_string();
     assert!(refused.contains("no space left for the log"), "{refused}");
-    assert!([Command::Close, Command::Abort].iter().all(|command| rig.publisher.refusal_of(command).is_none()));
+    assert!([Command::Close, Command::Abort].iter().all(|command| rig.refusal_of(command).is_none()));
     // A client that attaches now is notified too.
     assert!(rig.attach(Since::Now).storage_failure.is_some());
     rig.disk.make_room();
     rig.second().await;
-    assert!(rig.publisher.refusal_of(&prompt).is_none() && rig.attach(Since::Now).storage_failure.is_none());
+    assert!(rig.refusal_of(&prompt).is_none() && rig.attach(Since::Now).storage_failure.is_none());
 }
 
 #[tokio::test(start_paused = true)]
@@ -141,7 +141,7 @@ async fn a_log_at_its_limit_stops_the_session_says_so_and_still_stores_its_end()
         published += 1;
     }
     assert!(rig.disk.content(&rig.log).unwrap().len() < 1_010_000);
-    let refused = rig.publisher.refusal_of(&Command::Prompt(Prompt::from("more"))).unwrap().to_string();
+    let refused = rig.refusal_of(&Command::Prompt(Prompt::from("more"))).unwrap().to_string();
     assert!(refused.contains("has reached its limit of 1000000 bytes"), "{refused}");
     rig.publisher.publish(HostEvent::HostStopping { reason: "a test stops it".into() });
     rig.publisher.flush().unwrap();
@@ -151,5 +151,5 @@ async fn a_log_at_its_limit_stops_the_session_says_so_and_still_stores_its_end()
     // The next host may have a higher limit, and continues.
     let mut next = rig.killed_and_resumed();
     next.emit(unknown(5000));
-    assert!(next.publisher.verify_storage() && next.stored().len() == published + 2);
+    assert!(next.verify_storage() && next.stored().len() == published + 2);
 }

@@ -12,10 +12,11 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::unconstrained;
 use watari_sdk::native;
 use watari_sdk::{
-    AskId, AskKind, AskResolution, BlockId, BlockKind, Delta, Event, Grant, HostState, MessageId, PermissionAsk,
-    Position, RawJson, SessionId, Sink, ToolUseId,
+    AskId, AskKind, AskResolution, BlockId, BlockKind, Command, Delta, Event, Grant, HostState, MessageId,
+    PermissionAsk, Position, RawJson, Refusal, SessionId, Sink, ToolUseId, Work,
 };
 
+use crate::host::{StopWatch, Stopper};
 use crate::log::storage::{Disk, memory};
 use crate::publisher::{Publisher, PublisherRequest};
 use crate::session_files::{Conversation, SessionDirs, SessionFiles};
@@ -24,6 +25,7 @@ use crate::subscription::{Attachment, Delivery, Since, Subscription};
 pub(super) struct Rig {
     pub(super) disk: memory::Disk,
     pub(super) publisher: Publisher,
+    pub(super) stopper: Stopper,
     pub(super) log: PathBuf,
     requests: mpsc::Sender<PublisherRequest>,
     home: SessionDirs,
@@ -48,11 +50,12 @@ impl Rig {
         let log = files.folder().join("events.jsonl");
         let (requests, receiver) = mpsc::channel(8);
         let (state, states) = watch::channel(HostState::Starting);
-        let mut publisher = Publisher::new(files, receiver, state);
+        let stopper = Stopper::new();
+        let mut publisher = Publisher::new(files, receiver, state, StopWatch::new(stopper.clone()));
         publisher.close_left_open();
         publisher.flush().unwrap();
         publisher.process_starting();
-        Rig { disk, publisher, log, requests, home, _folder: folder, _state: states }
+        Rig { disk, publisher, stopper, log, requests, home, _folder: folder, _state: states }
     }
 
     /// Kills the host, and lets the next one open the session.
@@ -70,9 +73,28 @@ impl Rig {
 
     /// Polls the publisher. True if that changed something.
     pub(super) fn work(&mut self) -> bool {
+        self.next_work().is_some()
+    }
+
+    /// Polls the publisher, and returns what the driver is to do.
+    pub(super) fn next_work(&mut self) -> Option<Work> {
         // A test is one long task, and must not be paused by tokio's cooperative budget.
         let work = pin!(unconstrained(poll_fn(|context| self.publisher.poll_work(context))));
-        work.poll(&mut Context::from_waker(Waker::noop())).is_ready()
+        match work.poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(work) => Some(work),
+            Poll::Pending => None,
+        }
+    }
+
+    /// Verifies the storage, as before a command, and returns whether every event is stored.
+    pub(super) fn verify_storage(&mut self) -> bool {
+        self.publisher.verify();
+        !self.publisher.is_storage_blocked()
+    }
+
+    /// Why a command would be refused now.
+    pub(super) fn refusal_of(&mut self, command: &Command) -> Option<Refusal> {
+        self.publisher.admit(command).err()
     }
 
     /// Whether the CLI would be read now.

@@ -143,7 +143,7 @@ struct Since {
     requests: BTreeSet<String>,
     /// True when the CLI ran after it received the prompt.
     ran: bool,
-    /// How much time has passed since the CLI ended a turn of its own, if it did.
+    /// How much time has passed since the CLI first ended a turn of its own, if it did.
     after_own_turn: Option<Duration>,
 }
 
@@ -172,7 +172,7 @@ impl Since {
                         lost(&since, &moment.step).map_err(|why| format!("{why}:\n{moment}"))?;
                     }
                     Output::Event(Event::TurnFinished { cause: TurnCause::Cli, .. }) => {
-                        since.after_own_turn = Some(Duration::ZERO);
+                        since.after_own_turn.get_or_insert(Duration::ZERO);
                     }
                     Output::Write(line) | Output::WriteNow(line) => match read_line(line) {
                         Some(Line::Prompt(name)) => {

@@ -15,22 +15,26 @@ use watari_sdk::{
 };
 
 use crate::dialect::liveness::{self, resumed_elsewhere};
-
-/// Whether an error ends the session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fatal {
-    Yes,
-    No,
-}
+use crate::dialect::speaker::ProtocolError;
 
 /// Writes the first line.
 pub(crate) fn ready(out: &mut Vec<u8>) {
     write(&BridgeMessage::Ready, out);
 }
 
-/// Writes an error.
-pub(crate) fn error(message: &str, fatal: Fatal, out: &mut Vec<u8>) {
-    write(&BridgeMessage::Error { message, fatal: fatal == Fatal::Yes }, out);
+/// Writes an error that ends the session.
+pub(crate) fn fatal_error(message: &str, out: &mut Vec<u8>) {
+    write(&BridgeMessage::Error { message, fatal: true, code: None }, out);
+}
+
+/// Writes an error of the session, which continues.
+fn session_error(message: &str, out: &mut Vec<u8>) {
+    write(&BridgeMessage::Error { message, fatal: false, code: None }, out);
+}
+
+/// Writes an error about a message of the client.
+pub(crate) fn error(error: &ProtocolError, out: &mut Vec<u8>) {
+    write(&BridgeMessage::Error { message: &error.message, fatal: false, code: Some(error.code) }, out);
 }
 
 /// Writes that an interrupt dropped a message.
@@ -203,9 +207,8 @@ impl Encoder {
                 message_cancelled(out);
             }
             Event::PromptDropped { reason: DropReason::Lost, .. } => {
-                error(
+                session_error(
                     "the CLI gave no result for a message; it may have run: check before you send it again",
-                    Fatal::No,
                     out,
                 );
                 write(&BridgeMessage::MessageDropped { reason: DroppedReason::Lost }, out);
@@ -213,15 +216,15 @@ impl Encoder {
             Event::CliStalled { silent_seconds } => {
                 let message =
                     liveness::stalled(silent_seconds, "send interrupt: it ends the turn, and Claude Code if necessary");
-                error(&message, Fatal::No, out);
+                session_error(&message, out);
             }
             Event::UnparsedLineSkipped { bytes, .. } if bytes > LINE_BYTES_MAX as u64 => {
-                error(&format!("a line of {bytes} bytes of Claude Code was too long and was skipped"), Fatal::No, out);
+                session_error(&format!("a line of {bytes} bytes of Claude Code was too long and was skipped"), out);
             }
-            Event::NoticeReported { about: NoticeKind::Stopped, text: Some(why), .. } => error(&why, Fatal::No, out),
-            Event::ResumedElsewhere { entrypoint, .. } => error(&resumed_elsewhere(&entrypoint), Fatal::No, out),
+            Event::NoticeReported { about: NoticeKind::Stopped, text: Some(why), .. } => session_error(&why, out),
+            Event::ResumedElsewhere { entrypoint, .. } => session_error(&resumed_elsewhere(&entrypoint), out),
             Event::EventsDropped { count } => {
-                error(&format!("{count} events were dropped, because the client did not read them"), Fatal::No, out);
+                session_error(&format!("{count} events were dropped, because the client did not read them"), out);
             }
             // Events that the dialect does not encode.
             Event::SessionOpened { .. }

@@ -6,6 +6,7 @@ use super::options::{self, StartOptions};
 use crate::dialect::content;
 use crate::dialect::limits;
 use crate::dialect::members::Members;
+use crate::dialect::speaker::ProtocolError;
 
 /// A message of the client.
 #[derive(Debug)]
@@ -25,13 +26,14 @@ const TYPES: &str = "start, user_message, permission_response, interrupt, set_mo
                      register_tools, tool_call_result, abort";
 
 /// Parses a line; none for a blank line. A line with an error has no effect.
-pub(crate) fn read(line: &[u8]) -> Result<Option<Incoming>, String> {
+pub(crate) fn read(line: &[u8]) -> Result<Option<Incoming>, ProtocolError> {
     let line = line.trim_ascii();
     if line.is_empty() {
         return Ok(None);
     }
-    let Ok(text) = std::str::from_utf8(line) else { return Err("the line is not UTF-8".to_owned()) };
-    Members::of_line(text).and_then(|mut members| message(&mut members)).map(Some).map_err(limits::short)
+    let Ok(text) = std::str::from_utf8(line) else { return Err(ProtocolError::new("the line is not UTF-8")) };
+    let received = Members::of_line(text).and_then(|mut members| message(&mut members));
+    received.map(Some).map_err(|problem| ProtocolError::new(limits::short(problem)))
 }
 
 pub(super) fn message(members: &mut Members<'_>) -> Result<Incoming, String> {
@@ -108,7 +110,7 @@ mod tests {
                 format!("start {prompt:?} unknown {:?} unstartable {:?}", options.unknown, options.unstartable)
             }
             Ok(Some(incoming)) => format!("{incoming:?}"),
-            Err(problem) => format!("error: {problem}"),
+            Err(problem) => format!("error: {}", problem.message),
         }
     }
 
@@ -294,6 +296,6 @@ mod tests {
         error: content is missing; it must be a string or a list of blocks
         error: content must be a string or a list of blocks
         "#);
-        assert_eq!(read(b"{\"type\":\"abort\xff\"}").unwrap_err(), "the line is not UTF-8");
+        assert_eq!(read(b"{\"type\":\"abort\xff\"}").unwrap_err().message, "the line is not UTF-8");
     }
 }

@@ -8,7 +8,7 @@ use super::PROTOCOL;
 use crate::dialect::content;
 use crate::dialect::limits;
 use crate::dialect::members::{Members, whole};
-use crate::dialect::speaker::{ClientMessage, ProtocolError};
+use crate::dialect::speaker::{ClientMessage, CommandRef, ProtocolError};
 
 const TYPES: &str = "hello, prompt, interrupt, answer, request, close, abort";
 
@@ -32,7 +32,7 @@ pub(super) fn message(members: &mut Members<'_>, id: Option<String>) -> Result<C
             let Some(mut answer_members) = members.object("answer", "answer.", what)? else {
                 return Err(format!("answer is missing; it must be {what}"));
             };
-            return Ok(ClientMessage::answer(id, None, AskId(ask), answer(&mut answer_members)?));
+            return Ok(ClientMessage::answer(CommandRef::new(id), AskId(ask), answer(&mut answer_members)?));
         }
         "request" => {
             let what = "an object with a type";
@@ -48,7 +48,7 @@ pub(super) fn message(members: &mut Members<'_>, id: Option<String>) -> Result<C
             return Err(format!("unknown type {beginning:?}; it must be one of {TYPES}"));
         }
     };
-    Ok(ClientMessage::Command { id, error_prefix: None, command })
+    Ok(ClientMessage::Command(CommandRef::new(id), command))
 }
 
 fn hello(members: &mut Members<'_>) -> Result<ClientMessage, String> {

@@ -2,8 +2,8 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use watari_hub::{CommandOutcome, HostState, Position};
-use watari_sdk::Accepted;
+use watari_hub::{HostState, Position};
+use watari_sdk::{Accepted, RefusalCode};
 
 /// The lines that Watari writes, one object per line, with only the fields listed here. All except `hello`, `accepted`,
 /// `refused` and `error` are events.
@@ -47,7 +47,9 @@ pub(crate) enum ServerMessage<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(with = "String")]
         id: Option<&'a str>,
-        /// The reason and the remedy.
+        /// The reason, for programs.
+        code: RefusalCode,
+        /// The reason and the remedy, for people.
         message: &'a str,
     },
     /// A line is invalid, or something else is wrong.
@@ -56,7 +58,9 @@ pub(crate) enum ServerMessage<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(with = "String")]
         id: Option<&'a str>,
-        /// The cause and the remedy.
+        /// The cause, for programs.
+        code: RefusalCode,
+        /// The cause and the remedy, for people.
         message: &'a str,
     },
 }
@@ -72,13 +76,13 @@ pub(crate) enum Resume {
 }
 
 impl<'a> ServerMessage<'a> {
-    pub(crate) fn outcome(id: Option<&'a str>, outcome: &'a CommandOutcome) -> ServerMessage<'a> {
-        match outcome {
-            Ok(Accepted::Prompt(prompt)) => ServerMessage::Accepted { id, prompt: Some(prompt.0), request: None },
-            Ok(Accepted::Request(request)) => ServerMessage::Accepted { id, prompt: None, request: Some(request.0) },
-            Ok(Accepted::Done) => ServerMessage::Accepted { id, prompt: None, request: None },
-            Err(message) => ServerMessage::Refused { id, message },
-        }
+    pub(crate) fn accepted(id: Option<&'a str>, accepted: Accepted) -> ServerMessage<'a> {
+        let (prompt, request) = match accepted {
+            Accepted::Prompt(prompt) => (Some(prompt.0), None),
+            Accepted::Request(request) => (None, Some(request.0)),
+            Accepted::Done => (None, None),
+        };
+        ServerMessage::Accepted { id, prompt, request }
     }
 }
 

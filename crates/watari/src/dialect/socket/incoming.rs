@@ -1,14 +1,14 @@
 //! Parses the lines of a client of the socket dialect.
 
 use watari_hub::Since;
-use watari_sdk::{Answer, Command, Request};
+use watari_sdk::{Answer, Command, Refusal, Request};
 
 use super::asks::AskRef;
 use crate::dialect::content;
 use crate::dialect::limits;
 use crate::dialect::members::Members;
 use crate::dialect::native;
-use crate::dialect::speaker::{ClientMessage, ProtocolError};
+use crate::dialect::speaker::{ClientMessage, CommandRef, ProtocolError};
 
 const TYPES: &str = "message, approve, deny, abort, hello, register_tools, tool_call_result, close";
 
@@ -61,7 +61,7 @@ pub(super) fn message(
             return Err(format!("unknown type {beginning:?}; it must be one of {TYPES}"));
         }
     };
-    Ok(ClientMessage::Command { id, error_prefix: None, command })
+    Ok(ClientMessage::Command(CommandRef::new(id), command))
 }
 
 fn request_id(members: &mut Members<'_>) -> Result<String, String> {
@@ -75,24 +75,24 @@ fn answer(
     ask: Option<AskRef>,
     answer: impl FnOnce(AskRef) -> Answer,
 ) -> ClientMessage {
-    let beginning: String = request_id.chars().take(60).collect();
-    let error_prefix = format!("request_id {beginning:?}");
+    let name = shown("request_id", request_id);
     match ask {
-        Some(ask) => ClientMessage::answer(id, Some(error_prefix), ask.id(), answer(ask)),
-        None => {
-            let message =
-                format!("{error_prefix} is not open: it was answered, cancelled, has expired or never existed");
-            ClientMessage::Refused { id, message }
-        }
+        Some(ask) => ClientMessage::answer(CommandRef { id, ask: Some(name) }, ask.id(), answer(ask)),
+        None => ClientMessage::Refused(CommandRef::new(id), Refusal::UnknownName { name }),
     }
 }
 
 /// The result of a tool call; the result of an unknown call is refused.
 fn result_of_call(id: Option<String>, call_id: &str, result: Answer) -> ClientMessage {
-    let beginning: String = call_id.chars().take(60).collect();
-    let error_prefix = format!("call_id {beginning:?}");
+    let name = shown("call_id", call_id);
     match content::parse_ask_name("call_", call_id) {
-        Some(ask) => ClientMessage::answer(id, Some(error_prefix), ask, result),
-        None => ClientMessage::Refused { id, message: format!("{error_prefix} is not open: no call has this name") },
+        Some(ask) => ClientMessage::answer(CommandRef { id, ask: Some(name) }, ask, result),
+        None => ClientMessage::Refused(CommandRef::new(id), Refusal::UnknownName { name }),
     }
+}
+
+/// The client's name of an ask, for an error.
+fn shown(field: &str, name: &str) -> String {
+    let beginning: String = name.chars().take(60).collect();
+    format!("{field} {beginning:?}")
 }

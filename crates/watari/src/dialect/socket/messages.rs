@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 use watari_hub::{HostState, Position};
+use watari_sdk::RefusalCode;
 
 use crate::dialect::shaped::{Content, Object};
 
@@ -170,6 +171,10 @@ pub(crate) enum ServerMessage<'a> {
         message: &'a str,
         /// Extension: the kind of the error.
         kind: ErrorKind,
+        /// Extension: of the kinds `line` and `refused`, the reason for programs.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "RefusalCode")]
+        code: Option<RefusalCode>,
         /// Extension: the client's id of the line that the error is about.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(with = "String")]
@@ -237,7 +242,7 @@ fn is_false(value: &bool) -> bool {
 
 /// Appends an error that is not a reply to a client's line.
 pub(super) fn write_error(kind: ErrorKind, message: &str, seq: Option<&str>, out: &mut Vec<u8>) {
-    write(&ServerMessage::Error { message, kind, id: None }, seq, out);
+    write(&ServerMessage::Error { message, kind, code: None, id: None }, seq, out);
 }
 
 /// Appends a line, with its position if it has one.

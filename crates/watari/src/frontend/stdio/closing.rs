@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::running::{Answered, Ending};
 use super::state::State;
 use super::{BACKGROUND_WITHIN, LAST_LINES_AFTER_ABORT, StdioSession};
-use crate::dialect::bridge::{self, Fatal};
+use crate::dialect::bridge::{self};
 
 impl StdioSession {
     /// Closes the session of a client that has closed its input, once its prompts and background work are done.
@@ -101,7 +101,7 @@ impl StdioSession {
 
     fn send_fatal_error(&mut self, why: &str) {
         if !std::mem::replace(&mut self.has_failed, true) {
-            bridge::error(why, Fatal::Yes, self.outbox.lines());
+            bridge::fatal_error(why, self.outbox.lines());
         }
     }
 

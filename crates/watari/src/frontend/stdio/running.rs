@@ -6,13 +6,14 @@ use std::sync::Arc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use watari_sdk::{
-    Answer, AskId, AskKind, Client, CommandError, Event, Events, Exit, ExitReason, Prompt, Request, RequestError,
-    RequestFailure, TOOL_SERVER_TAKEN, TurnCause,
+    Answer, AskId, AskKind, Client, CommandError, Event, Events, Exit, ExitReason, Prompt, RefusalCode, Request,
+    RequestError, RequestFailure, TOOL_SERVER_TAKEN, TurnCause,
 };
 
 use super::wait::poll_once;
-use crate::dialect::bridge::{self, Encoder, Fatal, Incoming};
+use crate::dialect::bridge::{self, Encoder, Incoming};
 use crate::dialect::liveness;
+use crate::dialect::speaker::ProtocolError;
 use crate::frontend::outbox::Outbox;
 
 /// A running session and its state.
@@ -60,7 +61,7 @@ pub(super) enum AfterEvent {
 /// The result of a request to the CLI.
 pub(super) enum Answered {
     Succeeded,
-    Failed(String),
+    Failed(ProtocolError),
     ModelChanged(Option<String>),
 }
 
@@ -108,7 +109,7 @@ impl Running {
     /// Interrupts the turn and drops the waiting prompts, because no client is left who could do it.
     pub(super) async fn interrupt_all(&mut self, requests: &mut JoinSet<Answered>, outbox: &mut Outbox) {
         if let Some(problem) = self.handle_message(Incoming::Interrupt { cancel_queued: true }, requests).await {
-            bridge::error(&problem, Fatal::No, outbox.lines());
+            bridge::error(&problem, outbox.lines());
         }
     }
 
@@ -117,19 +118,19 @@ impl Running {
         &mut self,
         incoming: Incoming,
         requests: &mut JoinSet<Answered>,
-    ) -> Option<String> {
+    ) -> Option<ProtocolError> {
         let client = Arc::clone(&self.client);
         match incoming {
-            Incoming::Start { .. } => Some(STARTED.to_owned()),
-            Incoming::RegisterTools(_) => Some(TOOLS_TOO_LATE.to_owned()),
+            Incoming::Start { .. } => Some(too_late(STARTED)),
+            Incoming::RegisterTools(_) => Some(too_late(TOOLS_TOO_LATE)),
             Incoming::UserMessage(prompt) => self.send(prompt).await,
             Incoming::ToolCallResult { ask, answer } => {
                 let answered = client.answer(ask, answer).await;
-                answered.err().map(|error| format!("callId call_{ask}: {error}"))
+                answered.err().map(|error| not_answered(&format!("callId call_{ask}"), &error))
             }
             Incoming::PermissionResponse { ask, answer } => {
                 let answered = client.answer(ask, answer).await;
-                answered.err().map(|error| format!("requestId req_{ask}: {error}"))
+                answered.err().map(|error| not_answered(&format!("requestId req_{ask}"), &error))
             }
             Incoming::Interrupt { cancel_queued } => enqueue_request(requests, async move {
                 let receipt = if cancel_queued { client.interrupt_all().await } else { client.interrupt().await };
@@ -138,20 +139,20 @@ impl Running {
             Incoming::SetModel(model) => enqueue_request(requests, async move {
                 match client.request(Request::SetModel(model.clone())).await {
                     Ok(_) => Answered::ModelChanged(model),
-                    Err(error) => Answered::Failed(format!("set_model: {error}")),
+                    Err(error) => Answered::Failed(request_failed("set_model", &error)),
                 }
             }),
             Incoming::SetPermissionMode(mode) => enqueue_request(requests, async move {
                 match client.request(Request::SetPermissionMode(mode)).await {
                     Ok(_) => Answered::Succeeded,
-                    Err(error) => Answered::Failed(format!("set_permission_mode: {error}")),
+                    Err(error) => Answered::Failed(request_failed("set_permission_mode", &error)),
                 }
             }),
             Incoming::Abort => None,
         }
     }
 
-    pub(super) async fn send(&mut self, prompt: Prompt) -> Option<String> {
+    pub(super) async fn send(&mut self, prompt: Prompt) -> Option<ProtocolError> {
         match self.client.send(prompt).await {
             Ok(_) => {
                 self.open_prompts += 1;
@@ -160,7 +161,7 @@ impl Running {
             }
             // The last event reports how the session ended.
             Err(CommandError::Ended) => None,
-            Err(CommandError::Refused(refused)) => Some(refused.to_string()),
+            Err(CommandError::Refused(refused)) => Some(ProtocolError::refused(refused.code(), refused.to_string())),
         }
     }
 
@@ -229,9 +230,12 @@ impl Running {
 fn enqueue_request(
     requests: &mut JoinSet<Answered>,
     request: impl Future<Output = Answered> + Send + 'static,
-) -> Option<String> {
+) -> Option<ProtocolError> {
     if requests.len() >= REQUESTS_MAX {
-        return Some("too many requests are waiting for the CLI; wait for their answers".to_owned());
+        return Some(ProtocolError::refused(
+            RefusalCode::Busy,
+            "too many requests are waiting for the CLI; wait for their answers",
+        ));
     }
     let mut request = Box::pin(request);
     // The first poll puts it into the session's queue.
@@ -250,14 +254,40 @@ fn no_client() -> Answer {
     Answer::deny("The client disconnected and cannot answer")
 }
 
+/// The error for a message that comes too late.
+pub(super) fn too_late(message: &str) -> ProtocolError {
+    ProtocolError::refused(RefusalCode::WrongPhase, message)
+}
+
+/// The error for an answer that was refused.
+fn not_answered(ask: &str, error: &CommandError) -> ProtocolError {
+    ProtocolError::refused(command_code(error), format!("{ask}: {error}"))
+}
+
+/// The error for a request that had no effect.
+fn request_failed(name: &str, error: &RequestError) -> ProtocolError {
+    let code = match error {
+        RequestError::NotSent(error) => command_code(error),
+        RequestError::Failed(_) => RefusalCode::RequestFailed,
+    };
+    ProtocolError::refused(code, format!("{name}: {error}"))
+}
+
+fn command_code(error: &CommandError) -> RefusalCode {
+    match error {
+        CommandError::Refused(refusal) => refusal.code(),
+        CommandError::Ended => RefusalCode::SessionClosed,
+    }
+}
+
 /// The error of an interrupt. A refused interrupt is not reported: it is refused only when the session is ending or has
 /// ended.
-fn interrupt_error(error: &RequestError) -> Option<String> {
+fn interrupt_error(error: &RequestError) -> Option<ProtocolError> {
     match error {
         RequestError::NotSent(_) => None,
         // The last event reports how the session ended.
         RequestError::Failed(RequestFailure::CliExited) => None,
-        RequestError::Failed(failed) => Some(format!("interrupt: {failed}")),
+        RequestError::Failed(_) => Some(request_failed("interrupt", error)),
     }
 }
 

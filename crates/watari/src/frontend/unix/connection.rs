@@ -2,14 +2,14 @@
 
 mod writing;
 
+use std::collections::BTreeMap;
 use std::io;
 
-use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use watari_hub::{
-    ClientIdentity, CommandOrigin, CommandOutcome, Delivery, Handle, HostState, IdempotencyKey, Position, Since,
-    Subscription,
+    Acknowledgement, ClientIdentity, Delivery, Handle, HostState, IdempotencyKey, Position, ReplyTo, Since,
+    Subscription, Ticket,
 };
 use watari_sdk::Command;
 
@@ -19,7 +19,7 @@ use super::long_line::{LoadedLine, PendingLongLine};
 use super::names;
 use super::work_slice::{LINE_COST_BYTES, WorkSlice};
 use crate::dialect::native::Native;
-use crate::dialect::speaker::{ClientMessage, HelloCause, ProtocolError, Speaker};
+use crate::dialect::speaker::{ClientMessage, CommandRef, HelloCause, ProtocolError, Speaker};
 use crate::frontend::outbox::Outbox;
 
 /// How many bytes may be buffered for a client before its subscription pauses: further events are in the log.
@@ -47,7 +47,11 @@ pub(super) struct Connection {
     state: watch::Receiver<HostState>,
     /// The position of the last durable event that was sent to it.
     position: Position,
-    answers: JoinSet<(Option<String>, Option<CommandOutcome>)>,
+    acknowledgements: (mpsc::Sender<Acknowledgement>, mpsc::Receiver<Acknowledgement>),
+    /// The commands without an outcome, by their number.
+    unanswered: BTreeMap<u64, CommandRef>,
+    /// How many commands the client has sent.
+    commands: u64,
     /// Since when it has read nothing, although bytes are waiting for it.
     stuck_since: Option<Instant>,
     /// Why nothing can be written to it any more. The lines it sent before are still handled.
@@ -63,7 +67,7 @@ enum ConnectionEvent {
     Closed,
     Delivery(Result<Delivery, String>),
     Loaded(Result<LoadedLine, String>),
-    Answered(Option<String>, Option<CommandOutcome>),
+    Answered(Acknowledgement),
     Slow,
 }
 
@@ -91,7 +95,9 @@ impl Connection {
             subscription: None,
             state: handle.state(),
             position: Position::default(),
-            answers: JoinSet::new(),
+            acknowledgements: mpsc::channel(UNANSWERED_MAX),
+            unanswered: BTreeMap::new(),
+            commands: 0,
             stuck_since: None,
             unwritable: None,
             handle,
@@ -103,10 +109,10 @@ impl Connection {
         match self.exchange().await {
             Ok(()) => {
                 // The outcomes of its last commands are known by now.
-                while let Some(answered) = self.answers.join_next().await {
-                    if let Ok((id, outcome)) = answered {
-                        self.send_outcome(id.as_deref(), outcome);
-                    }
+                while !self.unanswered.is_empty()
+                    && let Some(answered) = self.acknowledgements.1.recv().await
+                {
+                    self.send_outcome(&answered);
                 }
                 self.write_last_lines().await;
                 "the session has ended".to_owned()
@@ -158,7 +164,11 @@ impl Connection {
                 ConnectionEvent::Delivery(Err(error)) | ConnectionEvent::Loaded(Err(error)) => {
                     return Err(self.disconnect_unreadable_log(error).await);
                 }
-                ConnectionEvent::Answered(id, outcome) => self.send_outcome(id.as_deref(), outcome),
+                ConnectionEvent::Answered(answered) => {
+                    self.send_outcome(&answered);
+                    // Lines may have waited for it.
+                    self.handle_lines().await;
+                }
                 ConnectionEvent::Slow => self.disconnect_if_slow()?,
             }
         }
@@ -191,35 +201,45 @@ impl Connection {
     /// parsed or loaded stays until it is taken, a subscription consumes nothing before it delivers, an answer stays
     /// until it is taken, and the timers are created again.
     async fn wait(&mut self) -> ConnectionEvent {
-        let Connection { stream, speaker, input, outbox, subscription, pending_long_line, state, answers, .. } = self;
+        let Connection {
+            stream,
+            speaker,
+            input,
+            outbox,
+            subscription,
+            pending_long_line,
+            state,
+            acknowledgements,
+            unanswered,
+            ..
+        } = self;
         let delivers = outbox.unwritten().len() < WAITING_BYTES_MAX && pending_long_line.is_empty();
         let waiting = outbox.unwritten().len();
         // After a client has disconnected, only the parsing of its last line is awaited.
         let is_disconnected = self.unwritable.is_some();
-        let reads =
-            input.wants_more() && outbox.has_room_for_replies() && answers.len() < UNANSWERED_MAX && !is_disconnected;
+        // Complete lines may wait until the client has fewer unanswered commands.
+        let handles_lines = unanswered.len() < UNANSWERED_MAX;
+        let reads = input.wants_more() && outbox.has_room_for_replies() && handles_lines && !is_disconnected;
         let writes = waiting > 0 && !is_disconnected;
-        // A client that disconnects while its last line is parsed is noticed later, so that the line takes effect.
-        let awaits_socket = reads || writes || (!input.is_parsing() && !is_disconnected);
+        // A client that disconnects while its last lines wait or are parsed is noticed later, so that they take effect.
+        let awaits_socket = reads || writes || (!input.is_parsing() && handles_lines && !is_disconnected);
         let (slow_at, stalled_at) = (self.stuck_since.map(|since| since + writing::SLOW_AFTER), input.stalled_at());
         tokio::select! {
             event = ready(stream, reads, writes), if awaits_socket => event,
             parsed = input.parsed() => ConnectionEvent::Parsed(parsed),
             () = super::until(stalled_at) => ConnectionEvent::LineStalled,
-            Some(answered) = answers.join_next() => match answered {
-                Ok((id, outcome)) => ConnectionEvent::Answered(id, outcome),
-                // A task that waits for an answer does not panic.
-                Err(_) => ConnectionEvent::Answered(None, None),
-            },
+            // It never ends: this connection has a sender itself.
+            Some(answered) = acknowledgements.1.recv() => ConnectionEvent::Answered(answered),
             delivery = next_delivery(subscription, state, speaker.as_mut(), outbox), if delivers => ConnectionEvent::Delivery(delivery),
             loaded = pending_long_line.loaded() => ConnectionEvent::Loaded(loaded),
             () = super::until(slow_at) => ConnectionEvent::Slow,
         }
     }
 
-    fn send_outcome(&mut self, id: Option<&str>, outcome: Option<CommandOutcome>) {
-        let outcome = outcome.unwrap_or_else(|| Err("the session has ended".to_owned()));
-        self.outbox.reply(|lines| self.speaker.answer(id, &outcome, lines));
+    fn send_outcome(&mut self, answered: &Acknowledgement) {
+        if let Some(command) = self.unanswered.remove(&answered.command) {
+            self.outbox.reply(|lines| self.speaker.answer(&command, &answered.outcome, lines));
+        }
     }
 
     fn delivered(&mut self) {
@@ -252,8 +272,19 @@ impl Connection {
         Ok(())
     }
 
+    /// Handles the complete lines, as long as the client does not have too many unanswered commands.
     async fn handle_lines(&mut self) {
-        while let Some(parsed) = self.input.next(self.speaker.as_mut()) {
+        loop {
+            if self.unanswered.len() >= UNANSWERED_MAX {
+                if self.unwritable.is_none() {
+                    return;
+                }
+                // The client has disconnected, so nothing else is to be done meanwhile.
+                if let Some(answered) = self.acknowledgements.1.recv().await {
+                    self.send_outcome(&answered);
+                }
+            }
+            let Some(parsed) = self.input.next(self.speaker.as_mut()) else { return };
             self.handle_parsed(parsed).await;
             self.slice.spend(LINE_COST_BYTES);
             self.slice.yield_if_over().await;
@@ -271,11 +302,11 @@ impl Connection {
                 // If the host has ended, the subscription reports it.
                 let _ended = self.attach(since, Some(HelloCause::Hello)).await;
             }
-            Ok((ClientMessage::Refused { id, message }, _)) => {
-                self.outbox.reply(|lines| self.speaker.answer(id.as_deref(), &Err(message), lines));
+            Ok((ClientMessage::Refused(command, refusal), _)) => {
+                self.outbox.reply(|lines| self.speaker.answer(&command, &Err(refusal), lines));
             }
-            Ok((ClientMessage::Command { id, error_prefix, command }, fingerprint)) => {
-                self.submit(id, error_prefix, command, fingerprint).await;
+            Ok((ClientMessage::Command(reference, command), fingerprint)) => {
+                self.submit(reference, command, fingerprint).await;
             }
             Err(problem) => {
                 tracing::debug!(client = self.name, "cannot parse a line: {}", problem.message);
@@ -284,19 +315,17 @@ impl Connection {
         }
     }
 
-    async fn submit(&mut self, id: Option<String>, error_prefix: Option<String>, command: Command, fingerprint: u64) {
+    async fn submit(&mut self, reference: CommandRef, command: Command, fingerprint: u64) {
         let verb = command.verb();
-        tracing::debug!(client = self.name, id, "received a command to {verb}");
-        let idempotency_key = id.clone().map(|id| IdempotencyKey { client: self.identity.clone(), id, fingerprint });
-        let answered = self.handle.submit(CommandOrigin { name: self.name.clone(), idempotency_key }, command).await;
-        self.answers.spawn(async move {
-            let outcome = answered.await.ok();
-            let prefixed = |message: String| match error_prefix {
-                Some(prefix) => format!("{prefix}: {message}"),
-                None => message,
-            };
-            (id, outcome.map(|outcome| outcome.map_err(prefixed)))
-        });
+        tracing::debug!(client = self.name, reference.id, "received a command to {verb}");
+        // There is always a place: `handle_lines` limits the unanswered commands.
+        let Ok(place) = self.acknowledgements.0.clone().try_reserve_owned() else { return };
+        let id = reference.id.clone();
+        let idempotency_key = id.map(|id| IdempotencyKey { client: self.identity.clone(), id, fingerprint });
+        self.commands += 1;
+        self.unanswered.insert(self.commands, reference);
+        let ticket = Ticket { idempotency_key, reply_to: ReplyTo::new(self.commands, place) };
+        self.handle.submit(command.sent_by(self.name.clone()), ticket).await;
     }
 
     /// Disconnects a client that reads nothing any more, once all its lines are handled. A long line may still have to

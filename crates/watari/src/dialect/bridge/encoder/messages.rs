@@ -5,7 +5,7 @@ use std::io::Write;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::value::RawValue;
-use watari_sdk::AskId;
+use watari_sdk::{AskId, RefusalCode};
 
 use crate::dialect::shaped::{Content, Object};
 
@@ -213,6 +213,10 @@ pub(crate) enum BridgeMessage<'a> {
         message: &'a str,
         /// Whether the error ends the session; then the process exits.
         fatal: bool,
+        /// Extension: if the error is about a message of the client, the reason for programs.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "RefusalCode")]
+        code: Option<RefusalCode>,
     },
 }
 

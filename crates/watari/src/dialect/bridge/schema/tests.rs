@@ -69,7 +69,7 @@ fn values(schema: &Value) -> Vec<Value> {
     for name in names_in(&schema["$defs"]["StartOptions"]) {
         for wrong in [json!("a word"), json!(["a word"])] {
             let line = json!({"type": "start", "prompt": "go", "options": {name: wrong}});
-            let error = read(line.to_string().as_bytes()).err().unwrap_or_default();
+            let error = read(line.to_string().as_bytes()).err().map(|error| error.message).unwrap_or_default();
             let candidates = error.split(|letter: char| !letter.is_alphanumeric());
             values.extend(candidates.flat_map(|word| [json!(word), json!([word])]));
         }
@@ -160,6 +160,7 @@ fn every_message_and_every_field_is_described() {
     StartOptions.permissionTimeoutMs
     StartOptions.plugins
     StartOptions.settings
+    error.code
     interrupt
     message_dropped
     permission_closed
@@ -193,7 +194,8 @@ fn lines() -> Vec<Value> {
 
 #[test]
 fn no_value_that_is_nested_too_deep_reaches_the_cli() {
-    let read = |line: &str| read(line.as_bytes()).map(|received| format!("{received:?}"));
+    let read =
+        |line: &str| read(line.as_bytes()).map(|received| format!("{received:?}")).map_err(|error| error.message);
     insta::assert_snapshot!(refused_in_every_place(&lines(), &checks::deep(), read).join("\n"), @"
     callId
     cancelQueued

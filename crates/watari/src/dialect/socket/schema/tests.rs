@@ -80,6 +80,7 @@ fn every_message_and_every_field_is_described() {
     deny.id
     done.message_id
     done.seq
+    error.code
     error.id
     error.kind
     error.seq
