@@ -65,6 +65,16 @@ pub fn replace_lone_surrogates(json: &str) -> Cow<'_, str> {
     lone_surrogates(json, LoneSurrogate::Replaced).map_or(Cow::Borrowed(json), Cow::Owned)
 }
 
+/// Puts JSON text on one line. A raw value is written unchanged, and may span several lines. Within a string a line break
+/// is always escaped, so these are between values, where a space means the same.
+pub(crate) fn join_lines(text: &mut [u8]) {
+    let mut rest = text;
+    while let Some(at) = memchr::memchr2(b'\n', b'\r', rest) {
+        rest[at] = b' ';
+        rest = &mut rest[at + 1..];
+    }
+}
+
 /// Returns the value if it is an object. Every value that clients are promised as an object is checked with this.
 pub(crate) fn object(value: &RawValue) -> Option<&RawValue> {
     value.get().starts_with('{').then_some(value)

@@ -1,17 +1,27 @@
 //! The messages of the native dialect. Its events are the lines that a host stores and sends to its clients: each has
-//! its place in the log, and then the members of the event.
+//! its place in the log, and then the members of the event. The other messages of both sides are here, too; `watari` reads
+//! those of a client, because it says exactly what is wrong with them.
 
+mod client;
 mod read;
+mod server;
 #[cfg(test)]
 mod tests;
 
+pub use client::{ClientHello, ClientLine};
 pub use read::{ReadEventError, read};
+pub use server::{Resume, ServerMessage};
 
 use std::io::Write;
 
+use serde::Serialize;
+
 use crate::event::{Event, HostEvent};
-use crate::json::RawJson;
+use crate::json::{RawJson, join_lines};
 use crate::position::Position;
+
+/// The version of this dialect.
+pub const PROTOCOL: u64 = 1;
 
 /// A line of the log, or of a host to its client: an event and its place.
 #[derive(Debug, Clone)]
@@ -74,14 +84,13 @@ impl NativeEvent {
         }
     }
 
-    /// Appends the event as a JSON object, without its place.
+    /// Appends the event as a JSON object on one line, without its place.
     pub fn write(&self, out: &mut Vec<u8>) {
-        // Writing to memory does not fail, and all keys are strings.
-        let _written = match self {
-            NativeEvent::Session(event) => serde_json::to_writer(out, event),
-            NativeEvent::Host(event) => serde_json::to_writer(out, event),
-            NativeEvent::Foreign(event) => serde_json::to_writer(out, &event.object),
-        };
+        match self {
+            NativeEvent::Session(event) => write_json(event, out),
+            NativeEvent::Host(event) => write_json(event, out),
+            NativeEvent::Foreign(event) => write_json(&event.object, out),
+        }
     }
 }
 
@@ -134,6 +143,14 @@ impl EventPlace {
         }
         out.extend_from_slice(members);
     }
+}
+
+/// Appends a value as JSON on one line, without a newline.
+fn write_json(value: &impl Serialize, out: &mut Vec<u8>) {
+    let start = out.len();
+    // Writing to memory does not fail, and all keys are strings.
+    let _written = serde_json::to_writer(&mut *out, value);
+    join_lines(&mut out[start..]);
 }
 
 const SEQ: &str = "seq";

@@ -17,6 +17,7 @@ fn is_read_as_written(event: NativeEvent, position: Position) {
     let name = name_of(&event).to_owned();
     let mut written = Vec::new();
     EventLine { place, event }.write(&mut written);
+    assert!(!written.contains(&b'\n'));
     let line = read(&written).unwrap_or_else(|error| panic!("{error}\n{}", String::from_utf8_lossy(&written)));
     assert_eq!(name_of(&line.event), name);
     assert!(!matches!(line.event, NativeEvent::Foreign(_)), "{name}");

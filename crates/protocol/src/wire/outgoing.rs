@@ -11,7 +11,7 @@ use super::mcp;
 use crate::command::{PromptContent, Request};
 use crate::id::{EntryId, HookId, RequestId};
 use crate::initialize::{Hook, Initialize, SystemPrompt, TOOL_SERVER};
-use crate::json::RawJson;
+use crate::json::{RawJson, join_lines};
 
 /// A line for the CLI, including its newline.
 pub(crate) type OutgoingLine = Vec<u8>;
@@ -229,13 +229,7 @@ pub(crate) fn request_of_name(name: &str) -> Option<RequestId> {
 pub(super) fn to_line<T: serde::Serialize>(value: &T) -> OutgoingLine {
     // Our own types always have a JSON form. Otherwise the CLI receives a blank line, which it ignores.
     let mut line = serde_json::to_vec(value).unwrap_or_default();
-    // JSON of a client is written unchanged, and may span several lines. Within a string a line break is always
-    // escaped, so these are between values, where a space means the same.
-    for byte in &mut line {
-        if matches!(byte, b'\n' | b'\r') {
-            *byte = b' ';
-        }
-    }
+    join_lines(&mut line);
     line.push(b'\n');
     line
 }

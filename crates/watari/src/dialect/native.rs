@@ -3,22 +3,20 @@
 //! Every line of an event begins with its position, `seq` or `after`, and is passed on unchanged.
 
 mod incoming;
-mod messages;
 mod parsed_event;
 mod schema;
+#[cfg(test)]
+mod tests;
 
 pub(super) use incoming::since;
 pub(crate) use parsed_event::ParsedEvent;
 pub(crate) use schema::schema;
 
 use watari_hub::{Attachment, CommandOutcome, Since};
+use watari_sdk::native::{PROTOCOL, Resume, ServerMessage};
 use watari_sdk::{Refusal, RefusalCode};
 
 use super::speaker::{ClientMessage, CommandRef, HelloCause, LineParser, ProtocolError, Speaker};
-use messages::{Resume, ServerMessage};
-
-/// The version of this dialect.
-const PROTOCOL: u64 = 1;
 
 /// A client of this dialect. Before its `hello` it receives no events, and its commands are refused.
 #[derive(Debug, Default)]
@@ -45,15 +43,15 @@ impl Speaker for Native {
         let resume = if attached.is_gap { Resume::Gap } else { Resume::Ok };
         let hello = ServerMessage::Hello {
             protocol: PROTOCOL,
-            key: attached.key.as_str(),
-            session_id: &attached.session_id,
+            key: attached.key.to_string(),
+            session_id: attached.session_id.clone(),
             seq: attached.last,
             state: attached.state,
             resume,
         };
-        messages::write(&hello, out);
-        if let Some(message) = &attached.storage_failure {
-            messages::write(&ServerMessage::Error { id: None, code: RefusalCode::NotStored, message }, out);
+        hello.write(out);
+        if let Some(message) = attached.storage_failure.clone() {
+            ServerMessage::Error { id: None, code: RefusalCode::NotStored, message }.write(out);
         }
     }
 
@@ -67,19 +65,17 @@ impl Speaker for Native {
     }
 
     fn answer(&mut self, command: &CommandRef, outcome: &CommandOutcome, out: &mut Vec<u8>) {
-        let id = command.id.as_deref();
-        match outcome {
-            Ok(accepted) => messages::write(&ServerMessage::accepted(id, *accepted), out),
-            Err(refusal) => {
-                let message = &command.describe(refusal);
-                messages::write(&ServerMessage::Refused { id, code: refusal.code(), message }, out);
-            }
-        }
+        let id = command.id.clone();
+        let reply = match outcome {
+            Ok(accepted) => ServerMessage::accepted(id, *accepted),
+            Err(refusal) => ServerMessage::Refused { id, code: refusal.code(), message: command.describe(refusal) },
+        };
+        reply.write(out);
     }
 
     fn protocol_error(&mut self, problem: &ProtocolError, out: &mut Vec<u8>) {
         let ProtocolError { id, code, message } = problem;
-        messages::write(&ServerMessage::Error { id: id.as_deref(), code: *code, message }, out);
+        ServerMessage::Error { id: id.clone(), code: *code, message: message.clone() }.write(out);
     }
 }
 

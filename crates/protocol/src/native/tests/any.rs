@@ -227,7 +227,19 @@ fn text() -> impl Strategy<Value = String> + Clone {
 
 /// JSON that no Rust value can hold, too: numbers out of range, lone surrogates, repeated keys, spaces, deep nesting.
 pub(super) fn raw() -> impl Strategy<Value = RawJson> + Clone {
-    let odd = ["null", "true", "1e400", "-0", "1.50", "9007199254740993", r#""\ud83d""#, r#""A\/""#, "[]", "{ }"];
+    let odd = [
+        "null",
+        "true",
+        "1e400",
+        "-0",
+        "1.50",
+        "9007199254740993",
+        r#""\ud83d""#,
+        r#""A\/""#,
+        "[]",
+        "{ }",
+        "[1,\r\n2]",
+    ];
     let deep = [format!("{}1{}", "[".repeat(300), "]".repeat(300)), r#"{"a":1,"a":2}"#.to_owned()];
     let block = [r#"{"type":"text","text":"\ud83d"}"#, r#"{"id":"t","name":"Bash","type":"tool_use","input":{}}"#];
     let leaf = prop_oneof![

@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Number, Value};
 use watari_hub::{Position, Since};
+use watari_sdk::native::PROTOCOL;
 use watari_sdk::{Answer, AskId, Command, EntryId, HookOutput, PermissionMode, Request};
 
-use super::PROTOCOL;
 use crate::dialect::content;
 use crate::dialect::limits;
 use crate::dialect::members::{Members, whole};

@@ -5,9 +5,8 @@ mod to_watari;
 use serde_json::Value;
 use watari_hub::{HostEvent, Position};
 use watari_protocol::Event;
-use watari_protocol::native::EPHEMERAL_TYPES;
+use watari_protocol::native::{EPHEMERAL_TYPES, ServerMessage};
 
-use super::messages::ServerMessage;
 use crate::dialect::schema::shapes::Name;
 use crate::dialect::schema::{Messages, Presence, document};
 use to_watari::ToWatari;
@@ -33,7 +32,7 @@ pub(crate) fn schema() -> Value {
         .with::<Option<Name>>(("id", ID), Presence::Sometimes, |kind| kind != "hello");
     let is_ephemeral = |kind: &str| EPHEMERAL_TYPES.contains(&kind);
     let is_reply = |kind: &str| ["hello", "accepted", "refused", "error"].contains(&kind);
-    let from_watari = Messages::from_watari::<ServerMessage<'_>>()
+    let from_watari = Messages::from_watari::<ServerMessage>()
         .and::<HostEvent>()
         .and::<Event>()
         .with::<Position>(("after", AFTER), Presence::Always, is_ephemeral)

@@ -18,7 +18,7 @@ pub(super) enum ToWatari {
     /// The first line: before it no events are sent, and commands are refused. The reply is a `hello`, too.
     Hello {
         /// The versions of this dialect that the client supports; 1 must be among them.
-        #[schemars(extend("contains" = {"const": super::super::PROTOCOL}))]
+        #[schemars(extend("contains" = {"const": watari_sdk::native::PROTOCOL}))]
         protocol: Vec<Version>,
         /// Where the replay begins. Default: no replay, only the snapshot and live events.
         since: Option<Since>,
