@@ -49,6 +49,12 @@ pub enum SocketError {
         /// The path.
         path: PathBuf,
     },
+    /// The folder of the path does not exist.
+    #[error("cannot listen on {}: its folder does not exist; create it", .path.display())]
+    NoFolder {
+        /// The path.
+        path: PathBuf,
+    },
     /// The path names something other than a socket.
     #[error("{} is {what} and is not replaced: remove it, or choose another path", .path.display())]
     InTheWay {
@@ -129,6 +135,9 @@ impl Drop for HostSocket {
 fn check_folder(path: &Path) -> Result<(), SocketError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     folders::check_unchangeable(folder).map_err(|trouble| match trouble {
+        Trouble::Hidden { source, .. } if source.kind() == io::ErrorKind::NotFound => {
+            SocketError::NoFolder { path: path.to_owned() }
+        }
         Trouble::Hidden { source, .. } => SocketError::Io { path: path.to_owned(), source },
         Trouble::NotAFolder { .. }
         | Trouble::LinkToNothing { .. }

@@ -113,12 +113,17 @@ fn print(text: &str, code: ExitCode) -> ExitCode {
     }
 }
 
+/// Parses the number of a flag. (The flag allows negative numbers, so that they reach this error.)
+fn whole_number(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| format!("expected a whole number from 0 to {}", u32::MAX))
+}
+
 /// When the CLI counts as stalled, and what happens then.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub(crate) struct StallOptions {
     /// Report Claude Code as stalled when it writes nothing for SECONDS during a turn and then does not answer a probe
     /// for ten seconds (0 = never)
-    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = whole_number, allow_negative_numbers = true)]
     stalled_after: u32,
     /// Terminate Claude Code when it is stalled, instead of only reporting it
     #[arg(long)]

@@ -143,7 +143,7 @@ fn an_invalid_scenario_is_reported_with_its_line_before_anything_is_started() {
     watari: FOLDER/mine.yaml:3:22: The string value [1] must be quoted
     "#);
     insta::assert_snapshot!(check(&["--scenario", "nothing"], &claude).as_text(folder.path()), @"
-    watari: there is no scenario nothing; use a name or a number from docs/claude-stream-json.md, or a file such as ./nothing.yaml
+    watari: there is no scenario nothing; use a name or a number from the report of watari check, or a file such as ./nothing.yaml
     exit Some(2)
     ");
     assert!(!folder.path().join("started").exists());

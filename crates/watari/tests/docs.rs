@@ -152,7 +152,7 @@ fn the_events_are_listed_from_their_declarations() {
     let read = |path: &str| fs::read_to_string(crates.join(path)).unwrap();
     let events = members(&read("protocol/src/event.rs"), "pub enum Event {");
     let mut page = EVENTS_INTRODUCTION.to_owned();
-    page.push_str("\n## The events of one turn\n\nA plain turn has these events, in this order:\n\n");
+    page.push_str("\n## The events of one turn\n\nWith Claude Code 2.1.325, a plain turn has these events, in this order. (2.1.42 sends no `status_changed`.)\n\n");
     for (number, (name, repeated)) in (1..).zip(plain_turn(&read("protocol/tests/machine.rs"))) {
         let event = events.iter().find(|event| snake(&event.name) == name).unwrap();
         let (first, _) = event.doc.split_once(". ").unwrap_or((event.doc.trim_end_matches('.'), ""));
@@ -178,8 +178,9 @@ const EVENTS_INTRODUCTION: &str = "\
 
 These are the events of Watari's own dialect, called *native*. There are two ways to receive them:
 
-- `watari socket` has two sockets. The second one, `RUNTIME/KEY.sock` (see [files.md](files.md)), speaks this dialect: one
-  event per line, as in `{\"seq\":\"1:12\",\"type\":\"ask_opened\",\"ask\":1,...}`.
+- `watari socket` has two sockets. The second one, `RUNTIME/KEY.sock`, speaks this dialect: one event per line, as in
+  `{\"seq\":\"1:12\",\"type\":\"ask_opened\",\"ask\":1,...}`. [clients/native.md](clients/native.md) describes what a
+  client writes.
 - The Rust crate `watari-sdk` emits the same events as values: `ask_opened` is `Event::AskOpened { ask, kind }`.
 
 You do not need this page for `watari stdio` and for the first socket of `watari socket`. They use other messages, which

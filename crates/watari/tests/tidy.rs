@@ -148,8 +148,9 @@ fn links_in_documents_have_a_target() {
     for file in files().into_iter().filter(|path| has_extension(path, "md")) {
         let text = fs::read_to_string(&file).unwrap();
         for link in text.split("](").skip(1).map(|rest| rest.split(')').next().unwrap()) {
-            if !link.starts_with("http") && !link.starts_with('#') {
-                assert!(file.parent().unwrap().join(link).exists(), "{} links to {link}", file.display());
+            let (path, _heading) = link.split_once('#').unwrap_or((link, ""));
+            if !link.starts_with("http") && !path.is_empty() {
+                assert!(file.parent().unwrap().join(path).exists(), "{} links to {link}", file.display());
             }
         }
     }

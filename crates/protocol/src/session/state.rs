@@ -12,7 +12,8 @@ use crate::command::Command;
 pub enum Phase {
     /// The CLI was started and has not answered the `initialize` request yet.
     Starting,
-    /// No turn is running. A prompt that waited during the start begins its turn immediately.
+    /// No turn is running. A prompt that waited during the start begins its turn immediately. (The event `became_idle`
+    /// comes only if no prompt is waiting either.)
     Idle,
     /// A turn is running, of a prompt or of the CLI itself.
     Running,

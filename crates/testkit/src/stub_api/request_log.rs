@@ -51,7 +51,7 @@ pub enum Call {
     Main,
     /// A model call of a subagent.
     Agent,
-    /// A model call without tools: the CLI asks for a title or a command's prefix.
+    /// A model call without tools, outside the conversation: for a title or for the prefix of a command.
     Side,
     /// A model call whose body is not a JSON object.
     Malformed,

@@ -25,8 +25,8 @@ pub(crate) struct ScriptFile {
     /// identify its subagents: there the next one continues in the list, and a list needs a prompt.)
     #[serde(default)]
     agents: Vec<AgentFile>,
-    /// Replies to calls without tools, with which the CLI asks for a title or a command's prefix. The last one is
-    /// repeated; the default is "ok".
+    /// Replies to side calls: requests to the model outside the conversation, for example for a title or for the
+    /// prefix of a command. The last one is repeated; the default is "ok".
     #[serde(default)]
     side_calls: Vec<ReplyFile>,
 }

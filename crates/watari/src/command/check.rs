@@ -58,7 +58,8 @@ directory. It sees neither your login nor your settings, and needs no key.
 
 Each scenario holds (the CLI behaves as described), changed (the CLI behaves differently) or is gone (the CLI no longer
 has the tool). In some versions, some scenarios are expected to be changed or gone. An untested version is compared with
-the nearest tested one. The report marks each result that is worse than expected with !.
+the nearest tested one. It also checks claims about single messages. The report marks each result that is worse than
+expected with !.
 
 Exit codes: 0 no result is worse than expected, 1 at least one is, 2 nothing could be checked.
 
@@ -144,7 +145,7 @@ impl Check {
             Some(scenario) => Ok(scenario.clone()),
             None if argument.contains(['.', '/']) => Scenario::load(argument.as_ref()).map_err(failure),
             None => Err(failure(format!(
-                "there is no scenario {argument}; use a name or a number from docs/claude-stream-json.md, or a file such \
+                "there is no scenario {argument}; use a name or a number from the report of watari check, or a file such \
                  as ./{argument}.yaml"
             ))),
         };

@@ -17,7 +17,7 @@ use watari_sdk::Options;
 use orphans::Orphans;
 use report::{Level, Report};
 
-use super::print_stderr;
+use super::{print_stderr, whole_number};
 use crate::printable::printable;
 use crate::standard_streams::{wait_for_input, write_all};
 
@@ -35,7 +35,7 @@ pub(crate) struct Doctor {
     #[arg(long)]
     terminate_orphans: bool,
     /// Look only for orphans whose session belonged to the process PID, which no longer exists
-    #[arg(long, value_name = "PID")]
+    #[arg(long, value_name = "PID", value_parser = whole_number, allow_negative_numbers = true)]
     orphans_of: Option<u32>,
 }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use super::{StallOptions, StopSignals, fail};
+use super::{StallOptions, StopSignals, fail, whole_number};
 use crate::frontend::stdio::{self, Settings};
 
 /// Serve one session over standard input and output, one JSON object per line.
@@ -19,7 +19,7 @@ pub(crate) struct Stdio {
     allow_bypass: bool,
     /// Deny unanswered permission requests after SECONDS, whatever limit the client sets (0 = never) [default: the
     /// client's limit, or 60]
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = whole_number, allow_negative_numbers = true)]
     permission_timeout: Option<u32>,
     #[command(flatten)]
     stalls: StallOptions,

@@ -251,8 +251,8 @@ pub(crate) enum TaskStatus {
     Ended,
 }
 
-/// The cause of a turn. `prompt`: a message of the client. `task`: a background task has ended, and the CLI began the
-/// turn by itself.
+/// The cause of a turn. `prompt`: a message of the client. `task`: the CLI began the turn by itself, for example because
+/// a background task has ended.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Origin {

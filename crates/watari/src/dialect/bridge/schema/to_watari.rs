@@ -14,7 +14,7 @@ use crate::dialect::schema::shapes::{CallContent, PromptBlock, TOOL_NAME, ToolSc
 #[derive(JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub(super) enum ToWatari {
-    /// Starts the session. Sent once, before all others.
+    /// Starts the session. Sent once; only `register_tools` and `abort` may come before it.
     Start {
         /// The first message.
         prompt: String,
@@ -112,7 +112,7 @@ pub(super) enum PermissionResult {
 pub(super) struct StartOptions {
     /// The working directory. Default: that of the process.
     cwd: Option<String>,
-    /// The id of the session to resume. Not together with `continue`.
+    /// The id of the conversation to resume. Not together with `continue`.
     resume: Option<String>,
     /// The model. Default: the CLI's choice.
     model: Option<String>,
@@ -143,9 +143,9 @@ pub(super) struct StartOptions {
     permission_timeout_ms: Option<u64>,
     /// Extension: the names of tools that run without a permission request.
     allowed_tools: Option<Vec<String>>,
-    /// Extension: whether to continue in a copy of the session that `resume` names. Needs `resume`.
+    /// Extension: whether to continue in a copy of the conversation that `resume` names. Needs `resume`.
     fork_session: Option<bool>,
-    /// Extension: whether to continue the latest session of the working directory.
+    /// Extension: whether to continue the latest conversation of the working directory.
     r#continue: Option<bool>,
     /// Extension: MCP servers by name, in the CLI's format.
     mcp_servers: Option<BTreeMap<String, Map<String, Value>>>,
