@@ -30,8 +30,8 @@ pub trait Sink: Send {
     /// counted.
     fn begin_closing(&mut self);
 
-    /// Does background work. Ready after it has changed what `poll_room` or `is_storage_blocked` returns, so that the
-    /// driver asks them again.
+    /// Does background work. Returns `Ready` when the result of `poll_room` or `is_storage_blocked` may have changed;
+    /// the driver then calls them again.
     fn poll_work(&mut self, _context: &mut Context<'_>) -> Poll<()> {
         Poll::Pending
     }
