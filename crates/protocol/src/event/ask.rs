@@ -21,7 +21,7 @@ pub enum AskKind {
     Plan(Box<PermissionAsk>),
     /// The CLI calls a hook that the program registered.
     Hook(HookAsk),
-    /// An MCP server asks the user to fill in a form. (MCP calls this an elicitation.)
+    /// An elicitation: an MCP server asks the user to fill in a form.
     Form(Box<FormAsk>),
     /// The CLI calls a tool that the program or a client runs.
     ToolCall(Box<ToolCallAsk>),
@@ -64,7 +64,7 @@ pub struct HookAsk {
     pub input: RawJson,
 }
 
-/// A form that an MCP server asks the user to fill in; MCP calls this an elicitation.
+/// An elicitation: an MCP server asks the user to fill in a form.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FormAsk {
@@ -157,7 +157,7 @@ pub enum AskTag {
     Plan,
     /// A call of a hook that the program registered.
     Hook,
-    /// A form of an MCP server.
+    /// An elicitation: a form of an MCP server.
     Form,
     /// A call of a tool that the program or a client runs.
     ToolCall,
