@@ -11,7 +11,8 @@ use crate::json::RawJson;
 pub enum Answer {
     /// Run the tool.
     Allow {
-        /// Run it with this input instead: the complete input, not a change to it.
+        /// Run it with this input instead: a JSON object with the complete input, not a change to it. An empty object
+        /// counts as none: the tool runs with the input that was asked.
         input: Option<RawJson>,
         /// Permission rules to add, in the CLI's format; usually the ask's suggestions.
         permissions: Option<RawJson>,
@@ -23,8 +24,8 @@ pub enum Answer {
         /// Also end the turn.
         interrupt: bool,
     },
-    /// The user's choices, by the text of each question: the label of an option, labels joined with `, `, or the
-    /// user's own text.
+    /// The user's choices, by the text of each question, as in `{"Which colour?": "Blue"}`. A choice is the label of an
+    /// option, labels joined with `, `, or the user's own text.
     Choose(BTreeMap<String, String>),
     /// A hook's output.
     Hook(HookOutput),
@@ -49,7 +50,7 @@ impl Answer {
         Answer::Allow { input: None, permissions: None }
     }
 
-    /// Allows the tool to run with another input.
+    /// Allows the tool to run with another input; see [`Answer::Allow`].
     pub fn allow_with(input: impl Into<RawJson>) -> Answer {
         Answer::Allow { input: Some(input.into()), permissions: None }
     }
@@ -60,8 +61,8 @@ impl Answer {
     }
 }
 
-/// The output of a hook. The hook events that accept an output are named before the colon; without a name, all accept
-/// it.
+/// The output of a hook. The doc of each variant begins with the hook events that accept it; if it names none, all do.
+/// An output that the event does not accept is refused with [`crate::Refusal::WrongAnswer`].
 #[derive(Debug, Clone)]
 pub enum HookOutput {
     /// Continue as if there were no hook.

@@ -73,6 +73,17 @@ impl Prompt {
     }
 
     /// Creates a prompt from blocks in the API's format: a JSON array of texts, images and documents.
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use watari_protocol::Prompt;
+    ///
+    /// let png_as_base64 = "iVBORw0KGgo=";
+    /// Prompt::blocks(json!([
+    ///     {"type": "text", "text": "What is in this picture?"},
+    ///     {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": png_as_base64}},
+    /// ]));
+    /// ```
     pub fn blocks(blocks: impl Into<RawJson>) -> Prompt {
         Prompt { content: PromptContent::Blocks(blocks.into()) }
     }
@@ -239,7 +250,7 @@ impl std::str::FromStr for PermissionMode {
 pub enum Accepted {
     /// The prompt was queued. Its `TurnFinished` or `PromptDropped` event carries this id.
     Prompt(PromptId),
-    /// The request was sent; its `RequestAnswered` event carries this id.
+    /// The request or the interrupt was accepted; its `RequestAnswered` event carries this id.
     Request(RequestId),
     /// The command has no id: an answer, a close or an abort.
     Done,

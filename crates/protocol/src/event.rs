@@ -37,8 +37,8 @@ pub enum Event {
         /// What the CLI reports about itself.
         cli: CliInfo,
     },
-    /// The CLI reported the conversation's id: for the first time, or because the id changed. Store
-    /// `session.session_id`: you need it to resume the conversation.
+    /// The CLI reported the conversation's id: first in the first turn (not at the start), then when the id changes.
+    /// Store `session.session_id`: you need it to resume the conversation.
     SessionOpened {
         /// The conversation as the CLI describes it.
         session: Box<SessionInfo>,
@@ -47,7 +47,7 @@ pub enum Event {
     PromptAccepted {
         /// The prompt.
         prompt: PromptId,
-        /// The prompt's id in the stored conversation; a `rewind` request takes it.
+        /// The prompt's id in the stored conversation, for the request [`Request::Rewind`](crate::Request::Rewind).
         entry: EntryId,
         /// The prompt's content: text, or blocks in the API's format.
         content: RawJson,
@@ -94,7 +94,7 @@ pub enum Event {
         message: MessageId,
         /// Set when a subagent wrote the block: the tool use that started the subagent.
         parent: Option<ToolUseId>,
-        /// True if `block_started` and `block_delta` events showed the block before. If false, show its content now.
+        /// True if [`Event::BlockStarted`] and [`Event::BlockDelta`] showed it before. If false, show its content now.
         streamed: bool,
         /// Where the block comes from.
         source: Box<BlockSource>,
@@ -134,8 +134,8 @@ pub enum Event {
         result: Option<RawJson>,
     },
     /// The CLI added something to the model's context that is neither a prompt nor a tool result: a note about an
-    /// interrupt, an instruction of its own, the feedback of a hook, or the output of a slash command. (With
-    /// `Options::echo_prompts` of the crate, the CLI also reports each prompt this way.)
+    /// interrupt, an instruction of its own, the feedback of a hook, or the output of a slash command. (In Rust, with
+    /// `Options::echo_prompts`, the CLI also reports each prompt this way.)
     ContextInjected {
         /// Set when it was added to a subagent's context: the tool use that started the subagent.
         parent: Option<ToolUseId>,
@@ -173,7 +173,7 @@ pub enum Event {
         summary: AskSummary,
         /// How the ask was resolved.
         resolution: AskResolution,
-        /// The client that answered; none if no client did, and always none in the Rust crate.
+        /// The client that answered; none if no client did, or if it was answered with `Client::answer` of the crate.
         by: Option<String>,
         /// What the answer granted beyond what was asked, such as an edited input or new permission rules.
         #[serde(flatten)]
@@ -186,15 +186,15 @@ pub enum Event {
         /// How the turn ended and what it cost.
         outcome: Box<TurnOutcome>,
     },
-    /// A prompt gets no `turn_finished`: it never ran, or the CLI did not report its end.
+    /// A prompt gets no [`Event::TurnFinished`]: it never ran, or the CLI did not report its end.
     PromptDropped {
         /// The prompt.
         prompt: PromptId,
         /// Why the prompt was dropped.
         reason: DropReason,
     },
-    /// The session became idle: no turn is running and no prompt is waiting. It comes after `turn_finished` or
-    /// `prompt_dropped`, unless another prompt is waiting; so the first one does not come before the first turn.
+    /// The session became idle: no turn is running and no prompt is waiting. Only [`Event::TurnFinished`] and
+    /// [`Event::PromptDropped`] cause it. Background tasks may still run (in Rust: [`Event::has_background_tasks`]).
     BecameIdle,
     /// The CLI reported what it is doing, or a changed setting.
     StatusChanged {
@@ -233,8 +233,8 @@ pub enum Event {
         /// The tasks, in the CLI's format.
         tasks: RawJson,
     },
-    /// A command hook started, progressed or ended. A command hook is a shell command in the CLI's settings; a hook
-    /// that the program registered is an ask of kind `hook`.
+    /// A command hook started, progressed or ended. A command hook is a shell command in the CLI's settings; a call of
+    /// a hook that the program registered is an ask of the kind [`AskKind::Hook`].
     HookChanged {
         /// The CLI's id of this run of the hook.
         hook: String,
@@ -269,7 +269,7 @@ pub enum Event {
         /// The complete report.
         detail: RawJson,
     },
-    /// The conversation was cleared, for example by `/clear`. A `session_opened` reports the new session id.
+    /// The conversation was cleared, for example by `/clear`. [`Event::SessionOpened`] reports the new session id.
     ConversationCleared {
         /// The complete report.
         detail: RawJson,
@@ -297,8 +297,8 @@ pub enum Event {
         /// The entries, as stored.
         entries: RawJson,
     },
-    /// The CLI sent a notice for the user. Most are only of interest to a person; `stopped`, `authentication`,
-    /// `rate_limit` and `writes_lost` may matter to a program.
+    /// The CLI sent a notice for the user. Most are only of interest to a person. To a program, these may matter:
+    /// [`NoticeKind::Stopped`], [`NoticeKind::Authentication`], [`NoticeKind::RateLimit`], [`NoticeKind::WritesLost`].
     NoticeReported {
         /// What the notice is about.
         about: NoticeKind,
@@ -308,8 +308,8 @@ pub enum Event {
         detail: RawJson,
     },
     /// A client sent a request to the CLI: to change a setting, a tool or a server, or to get information. (An
-    /// interrupt has no such event, only its `request_answered`.) While no CLI runs, a host accepts changes of settings
-    /// and tools, and applies them to the process that it starts next.
+    /// interrupt has only its [`Event::RequestAnswered`].) While no CLI runs, a host accepts changes of settings and
+    /// tools, and applies them to the process that it starts next.
     RequestSent {
         /// The request.
         request: RequestId,
@@ -367,7 +367,7 @@ pub enum Event {
         /// How many events were dropped.
         count: u64,
     },
-    /// The CLI has exited. This is the last event of this process. A host may start another one; then `ready` follows.
+    /// The CLI has exited: the last event of this process. If a host starts another one, [`Event::Ready`] follows.
     CliExited {
         /// How it exited.
         exit: Exit,

@@ -41,19 +41,20 @@ impl Initialize {
     }
 }
 
-/// A hook that this program runs. The CLI calls it with an ask of kind `Hook`.
+/// A hook that this program runs. The CLI calls it with an ask: [`crate::AskKind::Hook`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hook {
     /// The hook event, by the CLI's name, such as `PreToolUse`.
     pub event: String,
     /// The tools it applies to, as a pattern in the CLI's syntax; none means all.
     pub matcher: Option<String>,
-    /// The time limit for an answer. After it, the CLI receives the safe answer.
+    /// The time limit for an answer. After it, a hook of `PreToolUse` or `UserPromptSubmit` denies; any other has no
+    /// opinion.
     pub answer_within: Duration,
 }
 
-/// A tool that this program runs. The CLI calls it with an ask of kind `ToolCall`. The model sees it from the start,
-/// under its name with the prefix `mcp__client__`; its use needs permission like that of any other tool.
+/// A tool that this program runs. The CLI calls it with an ask: [`crate::AskKind::ToolCall`]. The model sees it from
+/// the start, under its name with the prefix `mcp__client__`; its use needs permission like that of any other tool.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tool {
     /// The name.
@@ -76,14 +77,14 @@ impl Tool {
     }
 }
 
-/// Why a tool's name is refused.
+/// The end of the message that refuses the name of a tool.
 pub const AMBIGUOUS_TOOL_NAME: &str = "may not start with \"_\" or contain \"__\": a tool of another MCP server could \
                                     have the same name for the model and receive its calls";
 
 /// The name of the MCP server under which the CLI sees the tools of this program.
 pub const TOOL_SERVER: &str = "client";
 
-/// Why the tools of the program and its clients cannot be offered.
+/// The message that says why the tools of the program and its clients cannot be offered.
 pub const TOOL_SERVER_TAKEN: &str = "another MCP server is called \"client\", which is the name of the server of this \
                                      session's own tools, so it could receive their calls: give that server another \
                                      name (in .mcp.json or in the settings)";

@@ -38,7 +38,7 @@ pub enum Refusal {
         /// The cause, and what to do.
         why: String,
     },
-    /// The ask is not open, and who resolved it is not known (any more).
+    /// The ask is not open: it was resolved, or never existed.
     #[error("ask {ask} is not open: it was answered, withdrawn, expired, or never existed")]
     AskNotOpen {
         /// The ask's id.
@@ -92,7 +92,7 @@ pub enum Refusal {
         /// The answers that it accepts.
         takes: &'static str,
     },
-    /// The edited input is not a JSON object.
+    /// The edited input ([`crate::Answer::Allow`]) is not a JSON object.
     #[error("the edited tool input must be a JSON object")]
     BadInput,
     /// The session was started without tools of this program.
@@ -144,7 +144,7 @@ pub enum Refusal {
         /// The number of waiting bytes.
         bytes: usize,
     },
-    /// The tool result is not a list.
+    /// The content of [`crate::Answer::ToolResult`] is not a list.
     #[error("the tool result must be a list of blocks in MCP's format")]
     BadToolResult,
     /// Too many commands wait for the CLI, which is starting.

@@ -19,7 +19,7 @@ use crate::sink::{ClientTicket, CommandReply, Events, Milestones, WaitsFor, even
 pub use crate::version::MINIMUM_CLI_VERSION;
 
 /// A live session with Claude Code. Its events arrive in [`Events`]. Several tasks can call its methods at the same
-/// time: share it in an [`Arc`](std::sync::Arc).
+/// time: share it in an [`Arc`](std::sync::Arc). (It is not `Clone`, because dropping it ends the session.)
 ///
 /// There are three ways to end it:
 ///
@@ -61,7 +61,8 @@ pub enum ConnectError {
         /// The id.
         id: String,
     },
-    /// The CLI is older than [`MINIMUM_CLI_VERSION`].
+    /// The CLI reported at its start that it is older than [`MINIMUM_CLI_VERSION`]. (A CLI that reports its version
+    /// only with the first turn is not detected here: ask [`crate::ClaudeProbe::version`].)
     #[error(
         "the Claude Code CLI is version {found}, and at least {MINIMUM_CLI_VERSION} is needed; update it with `claude update`"
     )]
@@ -125,7 +126,7 @@ pub enum RequestError {
 }
 
 impl Client {
-    /// Starts the CLI and waits until it is ready. The first event is [`watari_protocol::Event::Ready`], except that
+    /// Starts the CLI and waits until it is ready. The first event is [`crate::Event::Ready`], except that
     /// events of startup hooks may come before it.
     pub async fn connect(options: Options) -> Result<(Client, Events), ConnectError> {
         // It is never cancelled, so there is a session or an error.
@@ -175,7 +176,7 @@ impl Client {
     }
 
     /// Queues a prompt and returns its id immediately. The answer arrives as events; the last is
-    /// [`watari_protocol::Event::TurnFinished`] or [`watari_protocol::Event::PromptDropped`] with this id. If a turn is
+    /// [`crate::Event::TurnFinished`] or [`crate::Event::PromptDropped`] with this id. If a turn is
     /// running, the prompt runs after it.
     pub async fn send(&self, prompt: impl Into<Prompt>) -> Result<PromptId, CommandError> {
         match self.command(Command::Prompt(prompt.into())).await? {
@@ -187,7 +188,7 @@ impl Client {
     }
 
     /// Interrupts the running turn. Returns the prompts that will still run ([`InterruptReceipt::still_queued`]) as
-    /// soon as the CLI has confirmed the interrupt; the turn's [`watari_protocol::Event::TurnFinished`] may come later.
+    /// soon as the CLI has confirmed the interrupt; the turn's [`crate::Event::TurnFinished`] may come later.
     /// Does nothing if no turn is running.
     pub async fn interrupt(&self) -> Result<InterruptReceipt, RequestError> {
         self.interrupt_with(Command::Interrupt { cancel_queued: false }).await

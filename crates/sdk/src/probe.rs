@@ -34,15 +34,15 @@ const ANSWER_BYTES_MAX: usize = 64 * 1024;
 /// Asks a CLI for its version and login, without a session.
 ///
 /// The CLI runs with the environment of a session, but in the root directory: the settings of the working directory
-/// may name a program that is run to get an API key, and a probe must not run a program of a directory that is not
-/// trusted. A login that comes only from the settings of a directory is not detected.
+/// may name a program that is run to get an API key, and a program of a directory that is not trusted must not be
+/// run. A login that comes only from the settings of a directory is not detected.
 #[derive(Debug, Clone)]
 pub struct ClaudeProbe {
     program: PathBuf,
     environment: BTreeMap<OsString, OsString>,
 }
 
-/// Why a CLI did not answer a probe.
+/// Why a CLI did not say its version or whether it is logged in.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
     /// The system could not run it.
@@ -171,7 +171,7 @@ impl Output {
     }
 }
 
-/// A running probe.
+/// A CLI that was asked and has not answered yet.
 struct Asked {
     child: Child,
     mark: String,

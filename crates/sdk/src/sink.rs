@@ -34,8 +34,8 @@ pub trait Sink: Send {
     /// counted.
     fn begin_closing(&mut self);
 
-    /// Does background work. Ready after it has changed what `poll_room` or `is_storage_blocked` returns, so that the
-    /// driver asks them again, and when the session is to end.
+    /// Does background work. Returns `Ready` when the result of `poll_room` or `is_storage_blocked` may have changed, so
+    /// that the driver calls them again, and when the session is to end.
     fn poll_work(&mut self, _context: &mut Context<'_>) -> Poll<Work> {
         Poll::Pending
     }

@@ -5,6 +5,8 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
 
 mod common;
+#[path = "../src/dialect/schema/doc_links.rs"]
+mod doc_links;
 
 use std::fmt::Write;
 use std::fs;
@@ -321,14 +323,10 @@ fn write_type(page: &mut String, source: &str, name: &str) {
     let (before, _) = source.split_once(&heads).unwrap();
     let declared: Vec<&str> = before.lines().rev().take_while(|line| !line.is_empty()).collect();
     let doc: Vec<&str> = declared.iter().rev().filter_map(|line| line.strip_prefix("/// ")).collect();
+    let doc = doc_links::replaced(&doc.join(" "));
     let members = members(source, &heads);
-    writeln!(
-        page,
-        "## {name}\n\n{}{}\n",
-        doc.join(" "),
-        if is_enum { in_json(&declared, &members) } else { String::new() }
-    )
-    .unwrap();
+    writeln!(page, "## {name}\n\n{doc}{}\n", if is_enum { in_json(&declared, &members) } else { String::new() })
+        .unwrap();
     for member in &members {
         match (is_enum, &member.kind) {
             (true, kind) => {
@@ -413,6 +411,7 @@ fn members(source: &str, head: &str) -> Vec<Member> {
             is_skipped |= line == "#[serde(skip)]";
         } else if !line.starts_with('}') {
             let mut member = std::mem::take(&mut next);
+            member.doc = doc_links::replaced(&member.doc);
             let declared = line.trim_start_matches("pub(crate) ").trim_start_matches("pub ");
             let (name, kind) = match declared.split_once(": ").or_else(|| declared.split_once('(')) {
                 Some((name, kind)) => (name, Some(spelled(kind))),

@@ -12,13 +12,16 @@ use crate::json::{RawJson, same_value};
 pub enum AskKind {
     /// The CLI asks whether it may use a tool.
     Permission(Box<PermissionAsk>),
-    /// The model asks the user questions; they are in the input. Meant for a person: do not answer it automatically.
+    /// The model asks the user questions. They are in the input: `{"questions": [{"question": "Which colour?",
+    /// "header": "Colour", "options": [{"label": "Blue", "description": "..."}], "multiSelect": false}]}`. Meant for a
+    /// person: do not answer it automatically.
     Question(Box<PermissionAsk>),
-    /// The model has a plan and asks whether to start. Meant for a person: do not answer it automatically.
+    /// The model has a plan and asks whether to start. To allow it ends the mode `plan`; the new mode is in
+    /// [`Event::StatusChanged`](super::Event::StatusChanged). Meant for a person: do not answer it automatically.
     Plan(Box<PermissionAsk>),
     /// The CLI calls a hook that the program registered.
     Hook(HookAsk),
-    /// An MCP server asks the user to fill in a form.
+    /// An elicitation: an MCP server asks the user to fill in a form.
     Form(Box<FormAsk>),
     /// The CLI calls a tool that the program or a client runs.
     ToolCall(Box<ToolCallAsk>),
@@ -34,7 +37,7 @@ pub struct PermissionAsk {
     pub input: RawJson,
     /// The tool use.
     pub tool_use: Option<ToolUseId>,
-    /// True when the session was asked about the same tool use before, so the tool use's id does not identify this ask.
+    /// True when the session was asked about the same tool use before: the tool use's id does not identify this ask.
     #[serde(skip_serializing_if = "is_false")]
     pub repeated: bool,
     /// The subagent that asks, if a subagent does.
@@ -61,7 +64,7 @@ pub struct HookAsk {
     pub input: RawJson,
 }
 
-/// A form that an MCP server asks the user to fill in.
+/// An elicitation: an MCP server asks the user to fill in a form.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FormAsk {
@@ -103,7 +106,7 @@ pub struct AskSummary {
     /// True when the session was asked about the same tool use before.
     #[serde(skip_serializing_if = "is_false")]
     pub repeated: bool,
-    /// The tool's name, for the program's own log; clients have it from `ask_opened`.
+    /// The tool's name. (Not serialized: clients of a host have it from `ask_opened`.)
     #[serde(skip)]
     pub tool: Option<String>,
 }
@@ -112,7 +115,7 @@ pub struct AskSummary {
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Grant {
-    /// True when the tool ran with an input other than the one in `ask_opened`.
+    /// True when the tool ran with an input other than the one in [`Event::AskOpened`](super::Event::AskOpened).
     #[serde(skip_serializing_if = "is_false")]
     pub edited: bool,
     /// The complete input that the tool ran with, if it was edited; for a form, the submitted content.
@@ -141,7 +144,7 @@ fn is_false(value: &bool) -> bool {
     !value
 }
 
-/// The kind of an ask.
+/// The kind of an ask without its details: [`AskKind`] without fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -154,7 +157,7 @@ pub enum AskTag {
     Plan,
     /// A call of a hook that the program registered.
     Hook,
-    /// A form of an MCP server.
+    /// An elicitation: a form of an MCP server.
     Form,
     /// A call of a tool that the program or a client runs.
     ToolCall,
@@ -206,8 +209,8 @@ pub enum AskResolution {
     Expired,
     /// The CLI withdrew the ask.
     Withdrawn,
-    /// The session was closed, or the CLI exited, before an answer. (At a close, this comes before the exit.) What was
-    /// asked does not run.
+    /// Before an answer, the CLI exited, or a client closed the session, which makes the CLI exit. (At a close, this
+    /// comes before the exit.) What was asked does not run.
     CliExited,
 }
 

@@ -13,19 +13,19 @@ pub enum TurnCause {
     /// A prompt, by its id.
     Prompt(PromptId),
     /// The CLI itself: a background task ended, a timer fired, or a resumed conversation continued with the tool use
-    /// that it had put off (`deferred_tool`).
+    /// that it had deferred ([`TurnOutcome::deferred_tool`]).
     Cli,
 }
 
-/// Why a prompt has no `turn_finished`.
+/// Why a prompt has no [`Event::TurnFinished`](super::Event::TurnFinished).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum DropReason {
     /// It was interrupted or cancelled before it ran.
     Cancelled,
-    /// The session was closed, or the CLI exited, while the prompt was waiting or running. (At a close, this comes
-    /// before the exit.)
+    /// While the prompt was waiting or running, the CLI exited, or a client closed the session, which makes the CLI
+    /// exit. (At a close, this comes before the exit.)
     CliExited,
     /// The CLI received the prompt, but will send no result for it that Watari can read: it became idle without one, or
     /// ran the prompt within a turn of its own. The prompt may have run.
@@ -56,7 +56,7 @@ pub struct TurnOutcome {
     pub usage: Usage,
     /// This turn's cost in US dollars. None when the cost before it is unknown: in the first turn after a resume.
     pub cost_usd: Option<f64>,
-    /// The session's total cost so far in US dollars, also across resumes.
+    /// The conversation's total cost so far in US dollars, including the earlier processes that it was resumed from.
     pub total_cost_usd: f64,
     /// How long the turn took, in milliseconds.
     pub duration_ms: f64,
@@ -153,7 +153,8 @@ pub enum RequestReply {
 pub struct InterruptReceipt {
     /// The prompts that will still run.
     pub still_queued: Vec<PromptId>,
-    /// The prompts that were dropped.
+    /// The waiting prompts that were dropped. (The interrupted prompt is not one of them: it ends with
+    /// [`Event::TurnFinished`](super::Event::TurnFinished) or [`Event::PromptDropped`](super::Event::PromptDropped).)
     pub cancelled: Vec<PromptId>,
 }
 

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::Event;
 use crate::wire::system::{is_in_foreground, lists_tasks};
 
-/// What a `hook_changed` event reports.
+/// What [`Event::HookChanged`] reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -18,7 +18,7 @@ pub enum HookUpdate {
     Ended,
 }
 
-/// What a `task_changed` event reports.
+/// What [`Event::TaskChanged`] reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]

@@ -12,18 +12,21 @@ use crate::event::{Event, ExitReason, Unanswered};
 use crate::id::RequestId;
 use crate::wire::outgoing;
 
-/// How long the CLI may take to react before it counts as unresponsive.
+/// Time limits for a CLI that does not react during a turn. `Duration::MAX` switches a limit off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Liveness {
-    /// End the CLI when it neither answers an interrupt of a running turn nor ends the turn within this time.
+    /// Terminate the CLI when it neither answers an interrupt of a running turn nor ends the turn within this time.
+    /// Default: 5 seconds.
     pub interrupt_answered_within: Duration,
-    /// End the CLI when it answered an interrupt, but the turn still runs this long after the interrupt was sent.
+    /// Terminate the CLI when it answered an interrupt, but the turn still runs this long after the interrupt was sent.
+    /// Default: 10 seconds.
     pub interrupt_obeyed_within: Duration,
-    /// Probe the CLI when it has written nothing for this long while a turn runs.
+    /// Probe the CLI (send it a small request) when it has written nothing for this long while a turn runs. A long tool
+    /// is no problem: the CLI answers while it runs. Default: 30 seconds.
     pub silent_for: Duration,
-    /// Report the CLI as stalled when it writes nothing for this long after a probe.
+    /// Report the CLI as stalled when it writes nothing for this long after a probe. Default: 10 seconds.
     pub probe_answered_within: Duration,
-    /// Also end a stalled CLI, like a CLI that does not react to an interrupt.
+    /// Also terminate a stalled CLI, like a CLI that does not react to an interrupt. Default: false.
     pub end_stalled: bool,
 }
 

@@ -170,7 +170,8 @@ impl Reply {
         }
     }
 
-    /// An HTTP error in the API's format in place of a message. Blocks added to it are never sent.
+    /// An HTTP error in the API's format in place of a message. Blocks added to it are never sent. The last reply of a
+    /// script is repeated, so add another if the CLI should recover.
     pub fn status(code: u16, message: impl Into<String>) -> Self {
         Self::http(HttpAnswer::error(code, error_kind(code), &message.into()))
     }
