@@ -60,7 +60,8 @@ Each scenario holds (the CLI behaves as described), changed (the CLI behaves dif
 has the tool). In some versions, some scenarios are expected to be changed or gone. An untested version is compared with
 the nearest tested one. The report marks each result that is worse than expected with !.
 
-Exit codes: 0 no result is worse than expected, 1 at least one is, 2 nothing could be checked.
+Exit codes: 0 no result is worse than expected, 1 at least one is or nothing could be checked, 2 the command line is
+wrong.
 
 Examples:
   watari check
