@@ -47,6 +47,6 @@ pub use next_process::{BypassPermission, NextProcessRequest};
 pub use refusal::Refusal;
 pub use session::{Config, Liveness, Machine, Output, Phase, ProcessEnd, STEPS, Stop, Trigger, prompt_entry_prefix};
 pub use wire::login::{Login, read_login};
-pub use wire::request_record::Setting;
+pub use wire::request_record::{Setting, recorded_subtype};
 pub use wire::start_failure::{StartFailure, start_failure};
 pub use wire::system::why_session_is_unusable;

@@ -33,9 +33,11 @@ fn the_opening_carries_what_must_not_be_in_arguments() {
         tools_can_be_added: false,
         tools: vec![add()],
         forward_subagent_text: true,
-        more: [("title".to_owned(), RawJson::from(r#""a title""#)), ("subtype".to_owned(), RawJson::from("1"))].into(),
+        title: Some("a title".into()),
+        prompt_suggestions: true,
+        more: [("newer".to_owned(), RawJson::from("1")), ("subtype".to_owned(), RawJson::from("1"))].into(),
     };
-    insta::assert_snapshot!(opening(everything), @r#"> {"type":"control_request","request_id":"watari_1","request":{"agents":{"rev":{"prompt":"p"}},"forwardSubagentText":true,"hooks":{"PreToolUse":[{"hookCallbackIds":["watari_hook_2"],"matcher":"Bash","onFailure":"block","timeout":8}],"Stop":[{"hookCallbackIds":["watari_hook_1"],"timeout":65}]},"jsonSchema":{"type":"object"},"sdkMcpServers":["client"],"subtype":"initialize","systemPrompt":[""],"title":"a title"}}"#);
+    insta::assert_snapshot!(opening(everything), @r#"> {"type":"control_request","request_id":"watari_1","request":{"agents":{"rev":{"prompt":"p"}},"forwardSubagentText":true,"hooks":{"PreToolUse":[{"hookCallbackIds":["watari_hook_2"],"matcher":"Bash","onFailure":"block","timeout":8}],"Stop":[{"hookCallbackIds":["watari_hook_1"],"timeout":65}]},"jsonSchema":{"type":"object"},"newer":1,"promptSuggestions":true,"sdkMcpServers":["client"],"subtype":"initialize","systemPrompt":[""],"title":"a title"}}"#);
 }
 
 /// The frames come in the order in which 2.1.325 wrote them (recording 12a, without the thinking). docs/events.md prints

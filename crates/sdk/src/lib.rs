@@ -159,8 +159,8 @@ pub use watari_protocol::{
     Liveness, Login, MessageId, NextProcessRequest, NoticeKind, PROMPT_BLOCKS, PermissionAsk, PermissionMode, Phase,
     Prompt, PromptContent, PromptId, RawJson, Refusal, Request, RequestFailure, RequestId, RequestReply, SessionId,
     SessionInfo, Setting, SystemPrompt, TOOL_SERVER, TOOL_SERVER_TAKEN, TaskUpdate, Tool, ToolCallAsk, ToolUseId,
-    TurnCause, TurnEnding, TurnOutcome, Unanswered, UnknownPermissionMode, Usage, replace_lone_surrogates,
-    why_session_is_unusable,
+    TurnCause, TurnEnding, TurnOutcome, Unanswered, UnknownPermissionMode, Usage, recorded_subtype,
+    replace_lone_surrogates, why_session_is_unusable,
 };
 
 /// Compiles the program in the README.

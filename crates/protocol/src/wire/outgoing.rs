@@ -27,6 +27,12 @@ pub(crate) fn initialize(id: RequestId, settings: &Initialize) -> OutgoingLine {
     if settings.forward_subagent_text {
         set(&mut fields, "forwardSubagentText", &true);
     }
+    if let Some(title) = &settings.title {
+        set(&mut fields, "title", title);
+    }
+    if settings.prompt_suggestions {
+        set(&mut fields, "promptSuggestions", &true);
+    }
     if let Some(schema) = &settings.json_schema {
         set(&mut fields, "jsonSchema", schema);
     }

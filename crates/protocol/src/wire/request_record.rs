@@ -115,6 +115,15 @@ fn members_of(value: &RawJson) -> Option<Fields> {
     Some(members.into_iter().map(|(name, member)| (name, RawJson::copied(member))).collect())
 }
 
+/// Returns the CLI's name for a recorded request.
+pub fn recorded_subtype(body: &RawJson) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Body {
+        subtype: String,
+    }
+    body.parse::<Body>().ok().map(|body| body.subtype)
+}
+
 /// A setting that a request changes for the rest of the session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Setting {
