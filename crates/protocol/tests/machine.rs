@@ -2000,7 +2000,7 @@ fn a_repeated_request_is_one_ask_and_an_abort_does_not_change_why_a_session_ends
         exit
     "#), @r#"
     ! Abort
-    ! Abort
+    ! Kill
     * cli_exited {"exit":{"reason":{"start_refused":{"refused":{"message":"bad schema"}}}}}
     "#);
     insta::assert_snapshot!(play("
