@@ -60,10 +60,10 @@ pub(crate) fn observe(event: &Event, asked: &mut AskedToolUses) {
         tracing::info!(%request, ?subtype, ?by, "request sent");
     } else if let Event::AskResolved { ask, summary, resolution, by, grant } = event {
         let tool = summary.tool.as_deref().map(shortened);
-        let rules = grant.permissions.is_some();
+        let permission_updates = grant.permissions.is_some();
         let (kind, edited) = (summary.kind, grant.edited);
         // Debug formatting escapes control characters in names that come from clients and from the CLI.
-        tracing::info!(%ask, ?kind, ?tool, ?resolution, ?by, edited, rules, "ask resolved");
+        tracing::info!(%ask, ?kind, ?tool, ?resolution, ?by, edited, permission_updates, "ask resolved");
     }
 }
 

@@ -48,7 +48,7 @@ pub enum HostEvent {
     /// replay has this event instead of them. Clients that were connected when those events were published have
     /// received them.
     EventsLost {
-        /// The sequence number of the last lost event.
+        /// The sequence number of the last lost event: the part of its position after the colon.
         through: u64,
     },
     /// The CLI wrote more unparsable lines in one turn than the log stores. These lines were only counted.

@@ -13,7 +13,7 @@ pub enum Answer {
     Allow {
         /// Run it with this input instead: the complete input, not a change to it.
         input: Option<RawJson>,
-        /// Permission rules to add, in the CLI's format; usually the ask's suggestions.
+        /// Permission updates (rules, directories, the mode) in the CLI's format; usually the ask's suggestions.
         permissions: Option<RawJson>,
     },
     /// Do not run the tool.

@@ -154,7 +154,8 @@ fn read_hook(request: &RawValue) -> Option<AskKind> {
     struct Input<'a> {
         #[serde(borrow)]
         hook_event_name: Text<'a>,
-        // The request has an id outside the input too, which has a meaning for some events only; this is the tool's id.
+        // The request also has a `tool_use_id` outside `input`, with a meaning for some events only; this is the tool
+        // use's.
         #[serde(borrow, default)]
         tool_use_id: Option<Text<'a>>,
     }
