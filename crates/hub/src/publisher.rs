@@ -50,6 +50,7 @@ pub enum HostState {
     Down,
 }
 
+/// The sink of a host's driver: numbers, stores and publishes events. The host's task owns it.
 #[derive(Debug)]
 pub(crate) struct Publisher {
     pub(crate) files: SessionFiles,

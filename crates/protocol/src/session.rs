@@ -1,7 +1,9 @@
-//! The state machine of one process of the CLI. Its inputs are lines of the CLI and commands of clients; its outputs are events and
-//! lines for the CLI.
+//! The state machine of one process of the CLI. Its inputs are lines of the CLI and commands of clients; its outputs are
+//! events and lines for the CLI.
 //!
-//! It does no I/O and reads no clock. After every `handle_*` call, the caller drains [`Machine::poll_output`]. Events
+//! It does no I/O and reads no clock. The driver calls [`Machine::note_output`] for every read of the CLI's output, the
+//! `excuse_*` methods for time that is not the CLI's fault, and [`Machine::handle_timeout`] at the time that
+//! [`Machine::poll_timeout`] returns. After every `handle_*` call, it drains [`Machine::poll_output`]. Events
 //! and lines are in one queue, because their order matters: a line is written only when the events before it are
 //! stored. (Lines that stop something are the exception: [`Output::WriteNow`].)
 

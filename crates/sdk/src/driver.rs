@@ -166,7 +166,7 @@ impl<S: Sink> Driver<S> {
         if self.machine.phase() == Phase::Closing {
             self.sink.begin_closing();
         }
-        // A CLI that does not read must not be read either: each of its questions would add an answer to the backlog.
+        // While the CLI does not read its stdin, its stdout is not read: each request would add an answer to the backlog.
         let reads = self.unwritten.len() < BACKLOG_STOP_READING_BYTES;
         tokio::select! {
             process_end = self.process.exited(), if !has_exited => DriverEvent::Exited(process_end),

@@ -83,7 +83,8 @@
 //! - **session**: one conversation with one CLI process, from [`Client::connect`] to [`Event::CliExited`].
 //! - **turn**: what the CLI does from a prompt to its result. (The CLI can also start a turn by itself.)
 //! - **event**: something that happened in the session: [`Event`].
-//! - **ask**: a question that the CLI waits on, such as a permission request: [`AskKind`]. It is answered once.
+//! - **ask**: a question that the CLI waits on, such as a permission request: [`AskKind`]. It is resolved once:
+//!   answered, expired, withdrawn by the CLI, or closed with the process.
 //! - **command**: something that the program wants, such as a prompt or an answer. The session accepts or refuses it.
 //! - **request**: a command that the CLI answers, such as a change of the model: [`Request`].
 //! - **supervisor**: a small process that terminates the CLI's process tree: [`Supervisor`].

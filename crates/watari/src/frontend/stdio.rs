@@ -28,7 +28,7 @@ use crate::dialect::bridge::{self, Encoder, Fatal, Incoming, StartOptions};
 use crate::frontend::outbox::Outbox;
 use crate::standard_streams::{Input, Output};
 
-/// How many messages of the client may be queued while the CLI starts.
+/// How many prompts of the client may be queued while the CLI starts.
 const EARLY_PROMPTS_MAX: usize = 256;
 
 /// How long background work may continue after the client has closed its input.
