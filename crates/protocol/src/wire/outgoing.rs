@@ -96,7 +96,7 @@ pub(crate) fn request(id: RequestId, request: &Request, settings: &Initialize) -
     }
     if let Request::SetTools(_) = request {
         // The CLI receives the notice that the tools changed, and then requests the list.
-        subtype = "mcp_message";
+        subtype = mcp::REQUEST;
         fields = Fields::new();
         set(&mut fields, "server_name", TOOL_SERVER);
         set(&mut fields, "message", &mcp::TOOLS_CHANGED);
