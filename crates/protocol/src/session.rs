@@ -2,10 +2,10 @@
 //! events and lines for the CLI.
 //!
 //! It does no I/O and reads no clock. The driver calls [`Machine::note_output`] for every read of the CLI's output, the
-//! `excuse_*` methods for time that does not count against the CLI, and [`Machine::handle_timeout`] at the time that
-//! [`Machine::poll_timeout`] returns. After every `handle_*` call, it drains [`Machine::poll_output`]. Events
-//! and lines are in one queue, because their order matters: a line is written only when the events before it are
-//! stored. (Lines that stop something are the exception: [`Output::WriteNow`].)
+//! `excuse_*` methods for time that does not count against the CLI, and [`Machine::handle_timeout`] at the
+//! time that [`Machine::poll_timeout`] returns. After every `handle_*` call, it drains [`Machine::poll_output`].
+//! Events and lines are in one queue, because their order matters: a line is written only when the events before it
+//! are stored. (Lines that stop something are the exception: [`Output::WriteNow`].)
 
 mod asks;
 mod closing;

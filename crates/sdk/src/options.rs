@@ -284,8 +284,8 @@ pub enum PermissionPrompts {
     /// ten minutes without an answer.
     #[default]
     Deny,
-    /// Nobody, and forms are not asked either: the CLI gets the flag `--permission-prompts=none`. CLI 2.1.325 has that
-    /// flag; 2.1.42 does not have it, and exits.
+    /// Nobody: the CLI also dismisses forms without asking. It gets the flag `--permission-prompts=none`, which 2.1.325
+    /// has; 2.1.42 does not have it, and exits.
     DenyAlsoForms,
     /// This program: it receives [`watari_protocol::Event::AskOpened`] and answers with [`crate::Client::answer`].
     Ask {
