@@ -1,14 +1,14 @@
-//! The asks of a session: the tool uses they were about, and a line for the host's log when one is resolved.
+//! The tool uses that a session was asked about, and lines for the host's log: resolved asks and requests of clients.
 
 use std::borrow::Cow;
 
 use serde::Deserialize;
-use watari_sdk::{AskSummary, AskTag, AskedToolUses, Event, Position, RawJson, ToolUseId};
+use watari_sdk::{AskSummary, AskTag, AskedToolUses, Event, Position, ToolUseId, recorded_subtype};
 
 use crate::log::{Log, ReadError};
 
-/// How many characters of a tool's name are logged.
-const TOOL_SHOWN_CHARACTERS: usize = 80;
+/// How many characters of a tool's or a request's name are logged.
+const NAME_CHARACTERS_MAX: usize = 80;
 
 /// Returns the tool uses that a session's log has asks about.
 pub(crate) fn read_asked(log: &Log) -> Result<AskedToolUses, ReadError> {
@@ -49,30 +49,26 @@ fn is_named_by_tool_use(kind: AskTag) -> bool {
     }
 }
 
-/// Records an ask's tool use, and logs how an ask was resolved and by whom, without its content.
+/// Records an ask's tool use, and logs resolved asks and requests of clients: who and what, without the content.
 pub(crate) fn observe(event: &Event, asked: &mut AskedToolUses) {
     if let Event::AskOpened { kind, .. } = event {
         let AskSummary { kind, tool_use, .. } = kind.summary();
         tool_use.filter(|_| is_named_by_tool_use(kind)).map(|tool_use| asked.record(&tool_use));
     } else if let Event::RequestSent { request, body, by } = event {
-        let subtype = subtype_of(body);
+        let subtype = recorded_subtype(body).map(|subtype| shortened(&subtype));
         tracing::info!(%request, ?subtype, ?by, "request sent");
     } else if let Event::AskResolved { ask, summary, resolution, by, grant } = event {
-        let tool: Option<String> = summary.tool.as_ref().map(|tool| tool.chars().take(TOOL_SHOWN_CHARACTERS).collect());
-        let rules = grant.permissions.is_some();
+        let tool = summary.tool.as_deref().map(shortened);
+        let permission_updates = grant.permissions.is_some();
         let (kind, edited) = (summary.kind, grant.edited);
         // Debug formatting escapes control characters in names that come from clients and from the CLI.
-        tracing::info!(%ask, ?kind, ?tool, ?resolution, ?by, edited, rules, "ask resolved");
+        tracing::info!(%ask, ?kind, ?tool, ?resolution, ?by, edited, permission_updates, "ask resolved");
     }
 }
 
-/// The request's `subtype`.
-fn subtype_of(body: &RawJson) -> Option<String> {
-    #[derive(Deserialize)]
-    struct Body {
-        subtype: String,
-    }
-    body.parse::<Body>().ok().map(|body| body.subtype.chars().take(TOOL_SHOWN_CHARACTERS).collect())
+/// The beginning of a name, for the log.
+fn shortened(name: &str) -> String {
+    name.chars().take(NAME_CHARACTERS_MAX).collect()
 }
 
 #[cfg(test)]

@@ -175,8 +175,9 @@ impl Log {
         };
         let cut_bytes = bytes.saturating_sub(found.bytes);
         let storage = Arc::new(storage);
-        // After the whole lines there may be half a line with a whole one joined to it: another program shortened the
-        // file while a host appended to it. Then the log is damaged. Half a line alone is only an interrupted write.
+        // The file may end in an incomplete line and, without a newline between them, a complete one: another program
+        // shortened the file while a host appended to it. Then the log is damaged. An incomplete line alone is only an
+        // interrupted write.
         let joined_end = tail::end_of_line_before(&storage, bytes, found.bytes).map_err(io)?;
         let joined = restore::last_whole(&storage, found.bytes, joined_end).map_err(io)?;
         let last_found = found.last.max(joined.unwrap_or_default());

@@ -39,6 +39,7 @@ pub(crate) use open_text::Piece;
 use sync::Fsync;
 use unparsed::{Admission, UnparsedLines};
 
+/// The sink of a host's driver: numbers, stores and publishes events. The host's task owns it.
 pub(crate) struct Publisher {
     pub(crate) files: SessionFiles,
     ring: Ring,

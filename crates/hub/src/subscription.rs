@@ -19,7 +19,7 @@ use crate::snapshot::StoredEvent;
 /// Where a client's replay begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Since {
-    /// Live events only, after the snapshot: open asks, open blocks, waiting prompts.
+    /// Live events only, after those of the snapshot.
     Now,
     /// All events after a position.
     After(Position),

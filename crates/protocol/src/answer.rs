@@ -14,7 +14,7 @@ pub enum Answer {
         /// Run it with this input instead: a JSON object with the complete input, not a change to it. An empty object
         /// counts as none: the tool runs with the input that was asked.
         input: Option<RawJson>,
-        /// Permission rules to add, in the CLI's format; usually the ask's suggestions.
+        /// Permission updates (rules, directories, the mode) in the CLI's format; usually the ask's suggestions.
         permissions: Option<RawJson>,
     },
     /// Do not run the tool.

@@ -4,10 +4,10 @@
 //! There are two ways to run something without asking. One is a request that runs a tool or a program itself
 //! ([`RUNS`]). The other is the permission mode in which everything runs.
 //!
-//! A mode can reach the CLI in many ways: as a setting, with the rules of an approval, with a subagent, in a request of
-//! any name. All of them are checked here, because versions of the CLI differ in which of them they refuse. Values that
-//! are known to be text, a name or a tool's input may contain the mode's name; any other value that contains it is
-//! refused.
+//! A mode can reach the CLI in many ways: as a setting, in the permission updates of an answer, with a subagent, in a
+//! request of any name. All of them are checked here, because versions of the CLI differ in which of them they refuse.
+//! Values that are known to be text, a name or a tool's input may contain the mode's name; any other value that contains
+//! it is refused.
 
 use serde_json::Value;
 
@@ -94,7 +94,7 @@ fn permits_bypass(name: &str, value: &Value) -> bool {
 /// The setting that, with the value `disable`, makes the CLI refuse the mode.
 pub const DISABLE_BYPASS: &str = "disableBypassPermissionsMode";
 
-/// The members of an answer's permission rules that hold what a rule applies to.
+/// The members of an answer's permission updates that hold what a rule applies to.
 const RULE_TEXTS: &[&str] = &["rules", "directories"];
 
 /// The members of a hook's output that are texts for people or the model, or the tool's input.
@@ -159,7 +159,7 @@ fn request_bypasses(request: &Request) -> bool {
 fn answer_bypasses(answer: &Answer) -> bool {
     match answer {
         Answer::Allow { permissions, .. } => {
-            permissions.as_ref().is_some_and(|rules| names_bypass_beside(rules, RULE_TEXTS))
+            permissions.as_ref().is_some_and(|updates| names_bypass_beside(updates, RULE_TEXTS))
         }
         Answer::Hook(HookOutput::Other(output)) => names_bypass_beside(output, HOOK_TEXTS),
         Answer::Hook(_)

@@ -175,7 +175,7 @@ pub enum Event {
         resolution: AskResolution,
         /// The client that answered; none if no client did, or if it was answered with `Client::answer` of the crate.
         by: Option<String>,
-        /// What the answer granted beyond what was asked, such as an edited input or new permission rules.
+        /// What the answer granted beyond what was asked, such as an edited input or permission updates.
         #[serde(flatten)]
         grant: Grant,
     },
@@ -313,8 +313,8 @@ pub enum Event {
     RequestSent {
         /// The request.
         request: RequestId,
-        /// The request as the CLI receives it: its `subtype` and its fields. The values of secrets (environment
-        /// variables, headers, logins) are replaced by null; their names stay.
+        /// The request as the client made it: its `subtype` and its fields (of `set_tools`, only the names). The values
+        /// of secrets (environment variables, headers, logins) are null; URLs of servers lack login, query and fragment.
         body: RawJson,
         /// The client that sent the request; none if the session has only one.
         by: Option<String>,

@@ -24,6 +24,10 @@ pub struct Initialize {
     pub tools_can_be_added: bool,
     /// Also forward the text of subagents.
     pub forward_subagent_text: bool,
+    /// The title of a new conversation.
+    pub title: Option<String>,
+    /// Also suggest the next prompt after each turn.
+    pub prompt_suggestions: bool,
     /// Further fields, by the CLI's names.
     pub more: BTreeMap<String, RawJson>,
 }

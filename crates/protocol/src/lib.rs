@@ -52,6 +52,6 @@ pub use position::{NotAPosition, Position};
 pub use refusal::{Refusal, RefusalCode};
 pub use session::{Config, Liveness, Machine, Output, Phase, ProcessEnd, STEPS, Stop, Trigger, prompt_entry_prefix};
 pub use wire::login::{Login, read_login};
-pub use wire::request_record::Setting;
+pub use wire::request_record::{Setting, recorded_subtype};
 pub use wire::start_failure::{StartFailure, start_failure};
 pub use wire::system::why_session_is_unusable;

@@ -13,12 +13,12 @@ use crate::session::Phase;
 /// Why a command was refused. A refused command changed nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// The session's phase does not permit the command.
-    #[error("cannot {command} while the session is {phase}")]
+    /// The phase of the CLI's process does not permit the command.
+    #[error("cannot {command}: the process of Claude Code is {phase}")]
     WrongPhase {
         /// The command, as a verb.
         command: &'static str,
-        /// The session's phase.
+        /// The phase of the process.
         phase: Phase,
     },
     /// Another client answered first. Occurs only if several clients can answer.
@@ -76,14 +76,14 @@ pub enum Refusal {
         /// The block's type.
         given: String,
     },
-    /// The prompt is longer than the CLI can read.
-    #[error("the prompt has {bytes} bytes, and the CLI accepts about 200 million: put the content into a file")]
+    /// The prompt is longer than the limit, which protects the CLI: it exits on a line that is too long.
+    #[error("the prompt has {bytes} bytes, and the limit is 200 MiB: put the content into a file")]
     PromptTooLong {
         /// The prompt's length.
         bytes: usize,
     },
     /// The ask does not accept this kind of answer.
-    #[error("ask {ask} is {kind} and does not accept this answer: answer it with {takes}")]
+    #[error("ask {ask} does not accept this answer, because it is {kind}: answer it with {takes}")]
     WrongAnswer {
         /// The ask.
         ask: AskId,

@@ -1,9 +1,11 @@
-//! The state machine of one process of the CLI. Its inputs are lines of the CLI and commands of clients; its outputs are events and
-//! lines for the CLI.
+//! The state machine of one process of the CLI. Its inputs are lines of the CLI and commands of clients; its outputs are
+//! events and lines for the CLI.
 //!
-//! It does no I/O and reads no clock. After every `handle_*` call, the caller drains [`Machine::poll_output`]. Events
-//! and lines are in one queue, because their order matters: a line is written only when the events before it are
-//! stored. (Lines that stop something are the exception: [`Output::WriteNow`].)
+//! It does no I/O and reads no clock. The driver calls [`Machine::note_output`] for every read of the CLI's output, the
+//! `excuse_*` methods for time that does not count against the CLI, and [`Machine::handle_timeout`] at the
+//! time that [`Machine::poll_timeout`] returns. After every `handle_*` call, it drains [`Machine::poll_output`].
+//! Events and lines are in one queue, because their order matters: a line is written only when the events before it
+//! are stored. (Lines that stop something are the exception: [`Output::WriteNow`].)
 
 mod asks;
 mod closing;
@@ -309,7 +311,7 @@ impl Machine {
         self.session.as_ref()
     }
 
-    /// Takes the step of the phase table for this trigger, if there is one.
+    /// Takes the transition of the phase table for this trigger, if there is one.
     fn step(&mut self, trigger: Trigger) -> Option<Phase> {
         let next = self.phase.after(trigger)?;
         if next == Phase::Running {

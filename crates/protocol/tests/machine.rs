@@ -33,9 +33,11 @@ fn the_opening_carries_what_must_not_be_in_arguments() {
         tools_can_be_added: false,
         tools: vec![add()],
         forward_subagent_text: true,
-        more: [("title".to_owned(), RawJson::from(r#""a title""#)), ("subtype".to_owned(), RawJson::from("1"))].into(),
+        title: Some("a title".into()),
+        prompt_suggestions: true,
+        more: [("newer".to_owned(), RawJson::from("1")), ("subtype".to_owned(), RawJson::from("1"))].into(),
     };
-    insta::assert_snapshot!(opening(everything), @r#"> {"type":"control_request","request_id":"watari_1","request":{"agents":{"rev":{"prompt":"p"}},"forwardSubagentText":true,"hooks":{"PreToolUse":[{"hookCallbackIds":["watari_hook_2"],"matcher":"Bash","onFailure":"block","timeout":8}],"Stop":[{"hookCallbackIds":["watari_hook_1"],"timeout":65}]},"jsonSchema":{"type":"object"},"sdkMcpServers":["client"],"subtype":"initialize","systemPrompt":[""],"title":"a title"}}"#);
+    insta::assert_snapshot!(opening(everything), @r#"> {"type":"control_request","request_id":"watari_1","request":{"agents":{"rev":{"prompt":"p"}},"forwardSubagentText":true,"hooks":{"PreToolUse":[{"hookCallbackIds":["watari_hook_2"],"matcher":"Bash","onFailure":"block","timeout":8}],"Stop":[{"hookCallbackIds":["watari_hook_1"],"timeout":65}]},"jsonSchema":{"type":"object"},"newer":1,"promptSuggestions":true,"sdkMcpServers":["client"],"subtype":"initialize","systemPrompt":[""],"title":"a title"}}"#);
 }
 
 /// The frames come in the order in which 2.1.325 wrote them (recording 12a, without the thinking). docs/events.md prints
@@ -1187,13 +1189,13 @@ fn closing_climbs_the_ladder_while_the_cli_does_not_exit() {
     * prompt_dropped {"prompt":2,"reason":"cli_exited"}
     * ask_resolved {"ask":1,"kind":"permission","resolution":"cli_exited","tool_use":"toolu_a"}
     > {"type":"control_request","request_id":"watari_2","request":{"subtype":"interrupt"}}
-    x cannot prompt while the session is closing
+    x cannot prompt: the process of Claude Code is closing
     ! CloseStdin
     ! Terminate
     ! Kill
     * prompt_dropped {"prompt":1,"reason":"cli_exited"}
     * cli_exited {"exit":{"code":137,"reason":"requested"}}
-    x cannot close while the session is ended
+    x cannot close: the process of Claude Code is ended
     "#);
 }
 
@@ -1349,7 +1351,7 @@ fn when_the_cli_exits_everything_open_is_closed() {
     * prompt_dropped {"prompt":2,"reason":"cli_exited"}
     * request_answered {"reply":{"failed":"cli_exited"},"request":2}
     * cli_exited {"exit":{"code":1,"reason":"by_itself"}}
-    x cannot prompt while the session is ended
+    x cannot prompt: the process of Claude Code is ended
     "#);
 }
 
@@ -1731,7 +1733,7 @@ fn hooks_are_asked_answered_and_fail_closed_where_they_are_gates() {
     * unknown {"frame":{"request":{"callback_id":5,"subtype":"hook_callback"},"request_id":"n","type":"control_request"}}
     > {"response":{"error":"The request could not be read","error_code":"invalid_request","request_id":"n","subtype":"error"},"type":"control_response"}
     * ask_opened {"ask":13,"event":"PreToolUse","hook":1,"input":{"hook_event_name":"PreToolUse"},"kind":"hook"}
-    x ask 13 is a hook and does not accept this answer: answer it with a hook output
+    x ask 13 does not accept this answer, because it is a hook: answer it with a hook output
     * ask_opened {"ask":14,"event":"Stop","hook":3,"input":{"hook_event_name":"Stop"},"kind":"hook"}
     * ask_resolved {"ask":14,"kind":"hook","resolution":"answered"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"p","response":{"hookSpecificOutput":{"additionalContext":"by the way","hookEventName":"Stop"}}}}
@@ -1762,14 +1764,14 @@ fn questions_plans_and_forms_are_asks_of_their_own_kinds() {
     * ask_resolved {"ask":1,"edited":true,"input":{"answers":{"Which?":"Blue"},"questions":[{"question":"Which?"}]},"kind":"question","resolution":"answered"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"a","response":{"behavior":"allow","updatedInput":{"answers":{"Which?":"Blue"},"questions":[{"question":"Which?"}]}}}}
     * ask_opened {"ask":2,"kind":"plan","needs_person":true,"tool":"ExitPlanMode"}
-    x ask 2 is a plan and does not accept this answer: answer it with allow or deny
+    x ask 2 does not accept this answer, because it is a plan: answer it with allow or deny
     * ask_resolved {"ask":2,"kind":"plan","resolution":"denied"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"b","response":{"behavior":"deny","interrupt":false,"message":"not yet"}}}
     * ask_opened {"ask":3,"kind":"form","message":"Name?","schema":{"type":"object"},"server":"el"}
     * ask_resolved {"ask":3,"input":{"name":"x"},"kind":"form","resolution":"answered"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"c","response":{"action":"accept","content":{"name":"x"}}}}
     * ask_opened {"ask":4,"kind":"form","message":"Go there","server":"el","url":"https://example.invalid"}
-    x ask 4 is a form and does not accept this answer: answer it with submit, decline or dismiss
+    x ask 4 does not accept this answer, because it is a form: answer it with submit, decline or dismiss
     * ask_resolved {"ask":4,"kind":"form","resolution":"denied"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"d","response":{"action":"decline"}}}
     * ask_opened {"ask":5,"kind":"form"}
@@ -2015,7 +2017,7 @@ fn a_repeated_request_is_one_ask_and_an_abort_does_not_change_why_a_session_ends
         exit
     "#), @r#"
     ! Abort
-    ! Abort
+    ! Kill
     * cli_exited {"exit":{"reason":{"start_refused":{"refused":{"message":"bad schema"}}}}}
     "#);
     insta::assert_snapshot!(play("
@@ -2050,14 +2052,14 @@ fn an_answer_that_the_cli_would_take_for_no_opinion_is_refused() {
     "#), @r#"
     * ready {"cli":{"version":"2.1.325"}}
     * ask_opened {"ask":1,"event":"UserPromptSubmit","hook":2,"input":{"hook_event_name":"UserPromptSubmit"},"kind":"hook"}
-    x ask 1 is a hook for an event without this output and does not accept this answer: answer it with block
-    x ask 1 is a hook for an event without this output and does not accept this answer: answer it with no opinion or block
-    x ask 1 is a hook for an event without this output and does not accept this answer: answer it with no opinion or block
+    x ask 1 does not accept this answer, because it is a hook whose event has no such output: answer it with block
+    x ask 1 does not accept this answer, because it is a hook whose event has no such output: answer it with no opinion or block
+    x ask 1 does not accept this answer, because it is a hook whose event has no such output: answer it with no opinion or block
     * ask_opened {"ask":2,"event":"PreToolUse","hook":1,"input":{"hook_event_name":"PreToolUse"},"kind":"hook"}
-    x ask 2 is a hook for an event without this output and does not accept this answer: answer it with deny
+    x ask 2 does not accept this answer, because it is a hook whose event has no such output: answer it with deny
     x the edited tool input must be a JSON object
     * ask_opened {"ask":3,"event":"PermissionRequest","hook":3,"input":{"hook_event_name":"PermissionRequest"},"kind":"hook"}
-    x ask 3 is a hook for an event without this output and does not accept this answer: answer it with no opinion, allow or deny
+    x ask 3 does not accept this answer, because it is a hook whose event has no such output: answer it with no opinion, allow or deny
     * ask_resolved {"ask":1,"kind":"hook","resolution":"expired"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"a","response":{"decision":"block","reason":"No client answered in time"}}}
     * ask_resolved {"ask":2,"kind":"hook","resolution":"expired"}
@@ -2144,7 +2146,7 @@ fn tools_of_the_program_are_served_and_each_call_is_an_ask() {
     > {"type":"control_response","response":{"subtype":"success","request_id":"d","response":{"mcp_response":{"jsonrpc":"2.0","id":"x","error":{"code":-32601,"message":"Method not found: resources/list"}}}}}
     * ready {"cli":{"version":"2.1.325"}}
     * {"type":"ask_opened","ask":1,"kind":"tool_call","tool":"add","input":{"a":1e400},"tool_use":"toolu_1"}
-    x ask 1 is a tool call and does not accept this answer: answer it with a tool result or deny
+    x ask 1 does not accept this answer, because it is a tool call: answer it with a tool result or deny
     x the tool result must be a list of blocks in MCP's format
     * ask_resolved {"ask":1,"kind":"tool_call","resolution":"answered","tool_use":"toolu_1"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"e","response":{"mcp_response":{"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"5"}],"isError":false}}}}}

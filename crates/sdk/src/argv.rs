@@ -157,13 +157,6 @@ pub(crate) fn arguments(
 
 /// Returns the options that are passed over stdin, not on the command line.
 pub(crate) fn initialize(options: &Options) -> Initialize {
-    let mut more = options.extra_initialize_fields.clone();
-    if let Some(title) = &options.title {
-        more.insert("title".to_owned(), RawJson::of(title));
-    }
-    if options.prompt_suggestions {
-        more.insert("promptSuggestions".to_owned(), RawJson::of(&true));
-    }
     Initialize {
         system_prompt: options.system_prompt.clone(),
         json_schema: options.output_schema.clone(),
@@ -172,7 +165,9 @@ pub(crate) fn initialize(options: &Options) -> Initialize {
         tools: options.program_tools.clone(),
         tools_can_be_added: options.tools_can_be_added,
         forward_subagent_text: options.forward_subagent_text,
-        more,
+        title: options.title.clone(),
+        prompt_suggestions: options.prompt_suggestions,
+        more: options.extra_initialize_fields.clone(),
     }
 }
 

@@ -227,14 +227,14 @@ impl Client {
     }
 
     /// Ends the session gracefully: interrupts the running turn, lets the CLI store the conversation, and waits until
-    /// no process of the session is left. Processes that do not exit by themselves are killed. The events need not be
-    /// read meanwhile.
+    /// no process of the session is left, or the rest cannot be killed ([`Exit::left`]). Processes that do not exit by
+    /// themselves are killed. The events need not be read meanwhile.
     pub async fn close(&self) -> Exit {
         self.end(Command::Close).await
     }
 
-    /// Terminates the session immediately, and waits until no process of it is left. The CLI has half a second to store
-    /// the conversation.
+    /// Terminates the session immediately, and waits until no process of it is left, or the rest cannot be killed
+    /// ([`Exit::left`]). The CLI has half a second to store the conversation.
     pub async fn abort(&self) -> Exit {
         self.end(Command::Abort).await
     }

@@ -163,7 +163,7 @@ impl<S: Sink> Driver<S> {
         if self.machine.phase() == Phase::Closing {
             self.sink.begin_closing();
         }
-        // A CLI that does not read must not be read either: each of its questions would add an answer to the backlog.
+        // While the CLI does not read its stdin, its stdout is not read: each request would add an answer to the backlog.
         let reads = self.unwritten.len() < BACKLOG_STOP_READING_BYTES;
         // While commands wait, newer ones stay in the channel, so that the order is preserved.
         let has_waiting = self.was_ready && commands.has_waiting();

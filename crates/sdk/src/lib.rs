@@ -178,7 +178,8 @@
 //!   the CLI stores it, and a later session can resume it.
 //! - **turn**: what the CLI does from a prompt to its result. (The CLI can also start a turn by itself.)
 //! - **event**: something that happened in the session: [`Event`].
-//! - **ask**: a question that the CLI waits on, such as a permission request: [`AskKind`]. It is answered once.
+//! - **ask**: a question that the CLI waits on, such as a permission request: [`AskKind`]. It is resolved once:
+//!   answered, expired, withdrawn by the CLI, or closed with the process.
 //! - **command**: something that the program wants, such as a prompt or an answer. The session accepts or refuses it.
 //! - **request**: a command that the CLI answers, such as a change of the model: [`Request`].
 //! - **supervisor**: a small process that terminates the CLI's process tree: [`Supervisor`].
@@ -263,7 +264,8 @@ pub use watari_protocol::{
     NoticeKind, PROMPT_BLOCKS, PermissionAsk, PermissionMode, Phase, Position, Prompt, PromptContent, PromptId,
     RawJson, Refusal, RefusalCode, Request, RequestFailure, RequestId, RequestReply, SessionId, SessionInfo, Setting,
     SystemPrompt, TOOL_SERVER, TOOL_SERVER_TAKEN, TaskUpdate, Tool, ToolCallAsk, ToolUseId, TurnCause, TurnEnding,
-    TurnOutcome, Unanswered, UnknownPermissionMode, Usage, native, replace_lone_surrogates, why_session_is_unusable,
+    TurnOutcome, Unanswered, UnknownPermissionMode, Usage, native, recorded_subtype, replace_lone_surrogates,
+    why_session_is_unusable,
 };
 
 /// Compiles the program in the README.

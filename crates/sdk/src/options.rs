@@ -1,4 +1,4 @@
-//! The options of a session: every setting of the CLI, typed.
+//! The options of a session: the settings of the CLI, typed.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -66,8 +66,8 @@ pub struct Options {
     pub effort: Option<Effort>,
     /// Beta features of the API, by their names in the header `anthropic-beta`.
     pub betas: Vec<String>,
-    /// The maximum number of steps per prompt: 1 or more. A step is one request to the model. (The CLI calls it a
-    /// turn; elsewhere here, a turn is everything from a prompt to its result.)
+    /// The maximum number of the model's answers per prompt: 1 or more. (The CLI calls each of them a turn; elsewhere
+    /// here, a turn is everything from a prompt to its result.)
     pub max_turns: Option<u32>,
     /// The maximum cost of the session, in US dollars.
     pub max_budget_usd: Option<f64>,

@@ -118,7 +118,7 @@ impl Process {
         }
     }
 
-    /// Waits until no process of the session is left. Cancel-safe.
+    /// Waits until no process of the session is left, or the rest cannot be killed ([`ProcessEnd::left`]). Cancel-safe.
     pub(crate) async fn exited(&mut self) -> ProcessEnd {
         match self {
             Process::Supervised(supervised) => supervised.exited().await,

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 use tokio::sync::{oneshot, watch};
 use watari_protocol::{Accepted, CliInfo, Command, Event, Exit, Refusal, RequestId, RequestReply};
 
-/// How many bytes may wait for a reader before the CLI is no longer read. (The CLI then buffers its output.) Commands
+/// How many bytes may wait for a reader before the CLI's output is not read. (The CLI then buffers it.) Commands
 /// and the limits of requests and asks continue.
 const WAITING_BYTES_MAX: usize = 2 * 1024 * 1024;
 
@@ -27,7 +27,7 @@ pub trait Sink: Send {
     /// Receives an event.
     fn emit(&mut self, event: Event);
 
-    /// Ready when there is room for more events; while it is not, the CLI is not read.
+    /// Ready when there is room for more events; while it is not, the CLI's output is not read.
     fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<()>;
 
     /// Notes that the session is closing: from now on `poll_room` is always ready; events above a limit are dropped and

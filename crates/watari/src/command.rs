@@ -34,8 +34,7 @@ pub(crate) enum Command {
 impl Command {
     pub(crate) fn run(self) -> ExitCode {
         if let Err(unknown) = self.check_user() {
-            print_error(&unknown.to_string());
-            return self.code_for_no_start();
+            return fail(&unknown.to_string());
         }
         match self {
             Command::Stdio(stdio) => stdio.run(),
@@ -57,23 +56,12 @@ impl Command {
             }
         }
     }
-
-    /// The exit code of a command that could not start.
-    fn code_for_no_start(&self) -> ExitCode {
-        match self {
-            Command::Stdio(_) | Command::Socket(_) => ExitCode::FAILURE,
-            Command::Schema(_) | Command::Stub(_) | Command::Check(_) | Command::Doctor(_) => ExitCode::from(CANNOT),
-        }
-    }
 }
 
-/// The exit code of a command that failed to run. Code 1 is a negative result.
-const CANNOT: u8 = 2;
-
-/// Prints why a command failed to run, and returns its exit code.
+/// Prints why a command failed, and returns its exit code. (Code 2 is for a wrong command line only.)
 pub(crate) fn fail(why: &str) -> ExitCode {
     print_error(why);
-    ExitCode::from(CANNOT)
+    ExitCode::FAILURE
 }
 
 /// Prints an error. It may quote untrusted text, so everything that a terminal would interpret is escaped.

@@ -90,7 +90,7 @@ fn every_command_reports_a_standard_output_that_is_open_for_reading_only() {
         let stderr = String::from_utf8_lossy(&output.stderr);
         let expected =
             "watari: cannot write to standard output: it is open for reading only; redirect it with > instead of <\n";
-        assert_eq!((output.status.code(), stderr.as_ref()), (Some(2), expected), "{arguments:?}");
+        assert_eq!((output.status.code(), stderr.as_ref()), (Some(1), expected), "{arguments:?}");
     }
 }
 

@@ -9,7 +9,7 @@ use watari_sdk::Position;
 /// How many bytes are read in one call.
 const CHUNK_BYTES: u64 = 64 * 1024;
 
-/// The whole part of a log.
+/// The part of a log that has only whole lines.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Tail {
     pub(super) bytes: u64,

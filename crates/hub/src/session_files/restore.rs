@@ -47,8 +47,8 @@ fn note_lost(record: &mut Record, path: &Path, lost: u64) -> Result<(), RecordEr
     record.write(path)
 }
 
-/// Returns what was left open. If another program changed the log, under a host that was killed before it noticed or
-/// while there was no host, restores it: lost events are marked in it, and no sequence number is assigned twice.
+/// Returns what the last host left open. First restores the log if another program changed it while no host ran, or just
+/// before a host was killed: lost events are marked in it, and no sequence number is assigned twice.
 pub(super) fn read_or_restore(
     log: &mut Log,
     record: &mut Record,

@@ -42,7 +42,7 @@ pub struct PermissionAsk {
     pub repeated: bool,
     /// The subagent that asks, if a subagent does.
     pub agent: Option<String>,
-    /// Permission rules that the CLI suggests, so that it need not ask again.
+    /// Permission updates that the CLI suggests, so that it need not ask again.
     pub suggestions: Option<RawJson>,
     /// True when the CLI marks the ask as meant for a person: do not answer it automatically.
     pub needs_person: bool,
@@ -74,7 +74,7 @@ pub struct FormAsk {
     pub message: String,
     /// The fields, as a JSON Schema.
     pub schema: Option<RawJson>,
-    /// The address of the form, if it is a web page.
+    /// The URL of the form, if it is a web page.
     pub url: Option<String>,
     /// The complete request.
     pub detail: RawJson,
@@ -121,7 +121,7 @@ pub struct Grant {
     /// The complete input that the tool ran with, if it was edited; for a form, the submitted content.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input: Option<RawJson>,
-    /// The permission rules that the answer granted, in the CLI's format.
+    /// The permission updates that the answer granted, in the CLI's format.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub permissions: Option<RawJson>,
 }

@@ -27,8 +27,8 @@ pub enum DropReason {
     /// While the prompt was waiting or running, the CLI exited, or a client closed the session, which makes the CLI
     /// exit. (At a close, this comes before the exit.)
     CliExited,
-    /// The CLI received the prompt, but will send no result for it that Watari can read: it became idle without one, or
-    /// ran the prompt within a turn of its own. The prompt may have run.
+    /// The CLI received the prompt, but will send no result for it that Watari can read: it became idle without one,
+    /// ran the prompt within a turn of its own, or did not report it for ten minutes. The prompt may have run.
     Lost,
 }
 
@@ -60,7 +60,7 @@ pub struct TurnOutcome {
     pub total_cost_usd: f64,
     /// How long the turn took, in milliseconds.
     pub duration_ms: f64,
-    /// The number of steps in this turn, as the CLI counts them. The CLI calls a step a turn.
+    /// The number of the model's answers in this turn. (The CLI calls each of them a turn.)
     pub num_turns: u64,
     /// The complete result, as the CLI wrote it.
     pub detail: RawJson,
@@ -110,7 +110,7 @@ pub enum TurnEnding {
 pub enum Failure {
     /// The API returned an error or could not be reached; the text is in `result`.
     Api,
-    /// The limit on steps (`num_turns`) was reached.
+    /// The limit on the model's answers (`max_turns`) was reached.
     MaxTurns,
     /// The limit on cost was reached.
     MaxBudget,

@@ -317,7 +317,7 @@ fn encode_answer(open: &OpenAsk, answer: &Answer) -> Result<(AskResolution, Gran
                     let grant = Grant::by_comparison(asked.as_ref(), input, permissions);
                     Ok((AskResolution::Answered, grant, answers::hook(id, &ask.event, output)))
                 }
-                Err(takes) => wrong("a hook for an event without this output", takes),
+                Err(takes) => wrong("a hook whose event has no such output", takes),
             }
         }
         (AskKind::Form(_), Answer::Submit(content)) => {

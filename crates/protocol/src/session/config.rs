@@ -1,4 +1,4 @@
-//! The configuration of a session.
+//! The configuration of one process of the CLI.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use super::liveness::Liveness;
 use crate::asked::AskedToolUses;
 use crate::initialize::Initialize;
 
-/// The configuration of a session.
+/// The configuration of one process of the CLI.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// The settings of the `initialize` request.
@@ -16,8 +16,8 @@ pub struct Config {
     pub answer_within: Option<Duration>,
     /// The message for the model when a permission request was not answered in time.
     pub timeout_message: String,
-    /// Ids of prompts, asks, blocks and requests continue after this number, so that no id of a prompt, an ask or a block
-    /// occurs twice in a log.
+    /// Ids continue after this number, so that no id of a prompt, an ask or a block occurs twice in a log. (An id of a
+    /// request may, because some requests have no event.)
     pub ids_after: u64,
     /// The tool uses that the session was asked about by earlier processes.
     pub asked_tool_uses: AskedToolUses,

@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use super::closing::{ClosingStep, Stop};
+use super::closing::ClosingStep;
 use super::messages::Shown;
 use super::state::{Phase, Trigger};
 use super::{Machine, Output, RequestKind};
@@ -342,10 +342,7 @@ impl Machine {
                 }
             }
             Err(refusal) => {
-                if self.step(Trigger::CloseBegan).is_some() {
-                    self.exit_reason = ExitReason::StartRefused(refusal);
-                    self.stop(Stop::Abort);
-                }
+                self.end_for(Trigger::CloseBegan, ExitReason::StartRefused(refusal), self.now);
             }
         }
     }

@@ -195,7 +195,7 @@ impl Machine {
     }
 
     /// Does not count this time against the CLI, because this program itself did not run (SIGSTOP, a frozen container),
-    /// and the CLI perhaps neither. Asks keep their deadlines: they limit clients.
+    /// and perhaps the CLI did not run either. Asks keep their deadlines: they limit clients.
     pub fn excuse_pause(&mut self, time: Duration, now: Instant) {
         self.excuse_unread(time, now);
         postpone(self.start_deadline.as_mut(), time);

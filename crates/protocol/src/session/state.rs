@@ -1,4 +1,4 @@
-//! The phases of a process of the CLI as a table. A step that is not in `STEPS` does not happen.
+//! The phases of a process of the CLI as a table. A transition that is not in `STEPS` does not happen.
 
 use std::fmt;
 
@@ -41,7 +41,7 @@ pub enum Trigger {
     CliExited,
 }
 
-/// Every step.
+/// Every transition.
 pub const STEPS: &[(Phase, Trigger, Phase)] = &[
     (Phase::Starting, Trigger::Initialized, Phase::Idle),
     (Phase::Idle, Trigger::TurnBegan, Phase::Running),

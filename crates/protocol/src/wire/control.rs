@@ -16,26 +16,19 @@ pub(crate) struct ControlRequest<'a> {
     pub(crate) body: ControlBody<'a>,
 }
 
+/// What the CLI requests.
 #[derive(Debug)]
 pub(crate) enum ControlBody<'a> {
+    /// An ask.
     Known(AskKind),
     /// An ask that could not be read, and gets its default answer.
-    Unreadable {
-        default_answer: DefaultAnswer,
-        frame: RawJson,
-    },
+    Unreadable { default_answer: DefaultAnswer, frame: RawJson },
     /// A message to the server of this program's tools that is not a call.
     OfToolServer(Question),
-    /// The notice that the CLI has cancelled a call of one of those tools, by the CLI's id of the call.
-    CallCancelled {
-        call: RawJson,
-        notice: Question,
-    },
+    /// The notification that the CLI has cancelled a call of one of those tools, by the CLI's id of the call.
+    CallCancelled { call: RawJson, notice: Question },
     /// A request that this version cannot answer, by its name.
-    Unsupported {
-        subtype: Text<'a>,
-        frame: RawJson,
-    },
+    Unsupported { subtype: Text<'a>, frame: RawJson },
 }
 
 /// Which form the default answer to an ask has: the answer that Watari sends if no client answers.
@@ -154,7 +147,8 @@ fn read_hook(request: &RawValue) -> Option<AskKind> {
     struct Input<'a> {
         #[serde(borrow)]
         hook_event_name: Text<'a>,
-        // The request has an id outside the input too, which has a meaning for some events only; this is the tool's id.
+        // The request also has a `tool_use_id` outside `input`, with a meaning for some events only; this is the tool
+        // use's.
         #[serde(borrow, default)]
         tool_use_id: Option<Text<'a>>,
     }

@@ -34,7 +34,7 @@ pub(crate) fn is_tool_server_taken(servers: &RawJson) -> bool {
     named.len() > 1 || named.iter().any(|server| server.source.as_deref().is_some_and(|source| source != "sdk"))
 }
 
-/// The notice that the tools of our server have changed.
+/// The notification that the tools of our server have changed.
 #[derive(Debug, serde::Serialize)]
 pub(super) struct Notice {
     jsonrpc: &'static str,
@@ -51,7 +51,8 @@ pub(crate) enum Message {
     UnreadableCall {
         call: RawJson,
     },
-    /// The CLI cancelled a call because its turn was interrupted. The notice is acknowledged like any other.
+    /// The CLI cancelled a call because its turn was interrupted. The notification is acknowledged like any
+    /// other.
     Cancelled {
         call: RawJson,
         notice: Question,
@@ -59,7 +60,7 @@ pub(crate) enum Message {
     Question(Question),
 }
 
-/// A message that is not a call. Without an id it is a notice, which must be acknowledged too.
+/// A JSON-RPC message that is not a call. Without an id it is a notification, which must be acknowledged too.
 #[derive(Debug)]
 pub(crate) struct Question {
     id: Option<RawJson>,

@@ -10,8 +10,8 @@ use crate::command::{PermissionMode, Request};
 use crate::json::{RawJson, replace_lone_surrogates};
 
 /// The paths of secrets, by the CLI's name for the request. Only values at these paths are omitted. `*` is each member
-/// of an object, `[]` each element of a list; of an address, marked with `@`, only login and query are omitted. A name
-/// alone is not enough: an argument of a tool, a server or an agent may be called `env`, and what runs must be
+/// of an object, `[]` each element of a list; of a URL, marked with `@`, only login, query and fragment are omitted. A
+/// name alone is not enough: an argument of a tool, a server or an agent may be called `env`, and what runs must be
 /// recorded. A request that is not listed is recorded completely.
 const SECRETS: &[(&str, &[&str])] = &[
     ("mcp_set_servers", &["servers.*.env", "servers.*.headers", "servers.*.oauth", "servers.*.@url"]),
@@ -77,7 +77,7 @@ fn redact_members(members: &mut Fields, path: &str) {
     }
 }
 
-/// Returns an address without login and query; anything else becomes null.
+/// Returns a URL without its login, query and fragment; anything else becomes null.
 fn address_only(value: &RawJson) -> RawJson {
     let Ok(address) = value.parse::<String>() else { return RawJson::of(&()) };
     let address = address.split_once(['?', '#']).map_or(address.as_str(), |(address, _)| address);
@@ -113,6 +113,15 @@ fn members_of(value: &RawJson) -> Option<Fields> {
     let text = replace_lone_surrogates(value.as_str());
     let members: BTreeMap<String, &RawValue> = serde_json::from_str(&text).ok()?;
     Some(members.into_iter().map(|(name, member)| (name, RawJson::copied(member))).collect())
+}
+
+/// Returns the CLI's name for a recorded request.
+pub fn recorded_subtype(body: &RawJson) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Body {
+        subtype: String,
+    }
+    body.parse::<Body>().ok().map(|body| body.subtype)
 }
 
 /// A setting that a request changes for the rest of the session.

@@ -10,7 +10,7 @@ use crate::json::RawJson;
 /// The result of a turn.
 #[derive(Debug)]
 pub(crate) struct ResultFrame {
-    /// True when the CLI reports that no prompt started the turn: a background task did.
+    /// True when the CLI reports that no prompt started the turn, but, for example, the end of a background task.
     pub(crate) began_by_cli: bool,
     /// The prompts that the turn answers, by the ids that we sent; empty when the CLI does not report them.
     pub(crate) prompt_uuids: Vec<String>,

@@ -1,4 +1,5 @@
-//! The rules for files: the mode of each kind, and how it is opened.
+//! The rules for files: the mode of each kind, and how it is opened. `docs/files.md` explains the words in capitals in
+//! `place` (STATE, RUNTIME, KEY, …).
 
 use super::rule::{Accepts, Access, Create, FileRule, Link};
 

@@ -24,7 +24,7 @@ const FIRST_REPORT_WITHIN: Duration = Duration::from_secs(10);
 /// How long a supervisor may take to kill everything, or to report that it cannot, which it does after five seconds.
 const ENDED_WITHIN: Duration = Duration::from_secs(8);
 
-/// How long it may take after a second request: the supervisor itself may be stopped.
+/// How long it may take after a kill that follows an abort: the supervisor itself may be stopped (SIGSTOP).
 const KILLED_WITHIN: Duration = Duration::from_secs(1);
 
 /// A session's processes, below a supervisor.

@@ -61,7 +61,8 @@ has the tool). In some versions, some scenarios are expected to be changed or go
 the nearest tested one. It also checks claims about single messages. The report marks each result that is worse than
 expected with !.
 
-Exit codes: 0 no result is worse than expected, 1 at least one is, 2 nothing could be checked.
+Exit codes: 0 no result is worse than expected, 1 at least one is or nothing could be checked, 2 the command line is
+wrong.
 
 Examples:
   watari check

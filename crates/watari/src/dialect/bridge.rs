@@ -1,7 +1,8 @@
 //! The bridge dialect: JSON lines for one session. Clients of the Node bridge, an earlier program, speak it: existing
 //! fields do not change, and an *extension* is what Watari adds.
 //!
-//! Pure: parses a client's lines, and encodes events. Reading is tolerant, writing is exact.
+//! Pure: parses a client's lines, and encodes events. Unknown members are ignored; a member of the wrong type is an
+//! error.
 
 mod encoder;
 mod incoming;

@@ -29,7 +29,7 @@ use crate::dialect::speaker::ProtocolError;
 use crate::frontend::outbox::Outbox;
 use crate::standard_streams::{Input, Output};
 
-/// How many messages of the client may be queued while the CLI starts.
+/// How many prompts of the client may be queued while the CLI starts.
 const EARLY_PROMPTS_MAX: usize = 256;
 
 /// How long background work may continue after the client has closed its input.

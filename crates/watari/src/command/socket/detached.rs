@@ -62,8 +62,8 @@ pub(super) enum Started {
     Ended,
 }
 
-/// Waits until the session is ready, or until its events cannot be stored: the waiting process could neither see the
-/// reason nor make room. Cancel-safe: it only observes.
+/// Waits until the session is ready, or until its events cannot be stored. It does not wait for storage to recover,
+/// because the user would see neither the session nor the reason. Cancel-safe: it only observes.
 pub(super) async fn started(
     state: &mut watch::Receiver<HostState>,
     storage: &mut watch::Receiver<Option<String>>,

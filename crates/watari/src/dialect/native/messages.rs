@@ -27,6 +27,7 @@ pub(crate) enum ServerMessage<'a> {
         resume: Resume,
     },
     /// A command was accepted, and what it changed is stored. A prompt may still wait, and a request may still fail.
+    /// (While events cannot be stored, an interrupt, a close and an abort are accepted immediately.)
     Accepted {
         /// The client's id of the command.
         #[serde(skip_serializing_if = "Option::is_none")]

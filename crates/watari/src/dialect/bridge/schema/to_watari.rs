@@ -93,7 +93,7 @@ pub(super) enum PermissionResult {
     Allow {
         /// An edited input that replaces the original input. If absent or empty, the original input is used.
         updated_input: Option<Map<String, Value>>,
-        /// Permission rules to add, in the CLI's format.
+        /// Permission updates (rules, directories, the mode) in the CLI's format.
         updated_permissions: Option<Vec<Value>>,
     },
     /// Does not allow the tool to run.

@@ -94,7 +94,7 @@ pub(super) enum AnswerInput {
         /// An edited input that replaces the original input.
         #[schemars(with = "Option<NonEmpty>")]
         input: Option<Map<String, Value>>,
-        /// Permission rules to add, in the CLI's format.
+        /// Permission updates (rules, directories, the mode) in the CLI's format.
         permissions: Option<Vec<Value>>,
     },
     /// Denies the ask.
