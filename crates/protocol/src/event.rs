@@ -13,8 +13,8 @@ pub use ask::{AskKind, AskResolution, AskSummary, AskTag, FormAsk, Grant, HookAs
 pub use block::{Author, Block, BlockKind, BlockSource, Delta};
 pub use notice::NoticeKind;
 pub use outcome::{
-    DropReason, Exit, ExitReason, Failure, InterruptReceipt, RequestFailure, RequestReply, TurnCause, TurnEnding,
-    TurnOutcome, Unanswered, Usage,
+    DropReason, Exit, ExitReason, Failure, InterruptReceipt, LeftProcess, RequestFailure, RequestReply, TurnCause,
+    TurnEnding, TurnOutcome, Unanswered, Usage, WhyLeft,
 };
 pub use session::{CliInfo, SessionInfo};
 
@@ -366,7 +366,7 @@ pub enum Event {
     /// The CLI has exited. This is the last event of this process. A host may start another one; then `ready` follows.
     CliExited {
         /// How it exited.
-        exit: Exit,
+        exit: Box<Exit>,
     },
 }
 

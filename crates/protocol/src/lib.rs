@@ -34,9 +34,9 @@ pub use command::{
 };
 pub use event::{
     AskKind, AskResolution, AskSummary, AskTag, Author, Block, BlockKind, BlockSource, CliInfo, Delta, DropReason,
-    Event, Exit, ExitReason, Failure, FormAsk, Grant, HookAsk, HookUpdate, InterruptReceipt, NoticeKind, PermissionAsk,
-    RequestFailure, RequestReply, SessionInfo, TaskUpdate, ToolCallAsk, TurnCause, TurnEnding, TurnOutcome, Unanswered,
-    Usage,
+    Event, Exit, ExitReason, Failure, FormAsk, Grant, HookAsk, HookUpdate, InterruptReceipt, LeftProcess, NoticeKind,
+    PermissionAsk, RequestFailure, RequestReply, SessionInfo, TaskUpdate, ToolCallAsk, TurnCause, TurnEnding,
+    TurnOutcome, Unanswered, Usage, WhyLeft,
 };
 pub use id::{AskId, BadId, BlockId, EntryId, HookId, MessageId, PromptId, RequestId, SessionId, ToolUseId};
 pub use initialize::{

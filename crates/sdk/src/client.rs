@@ -86,7 +86,7 @@ pub enum ConnectError {
     #[error("the Claude Code CLI exited before it was ready ({}): {}", describe_ending(.exit), describe_stderr(.exit))]
     Exited {
         /// How it exited.
-        exit: Exit,
+        exit: Box<Exit>,
     },
     /// The CLI did not become ready in time, and was terminated.
     #[error("the Claude Code CLI did not answer within {within:?} and was terminated; try `claude --version` by hand")]
@@ -100,6 +100,14 @@ pub enum ConnectError {
     /// The CLI refused the `initialize` request, which sets up the session.
     #[error("the Claude Code CLI refused to set up the session: {0}")]
     SetupRefused(RequestFailure),
+    /// The session did not start, and processes of it could not be ended.
+    #[error("{}{}", describe_cause(.cause.as_deref()), .exit.left_text().unwrap_or_default())]
+    ProcessesLeft {
+        /// Why it did not start; none if the start was cancelled.
+        cause: Option<Box<ConnectError>>,
+        /// How the CLI exited, with the processes that are left.
+        exit: Box<Exit>,
+    },
 }
 
 /// Why a command did not take effect. A command is what a method of [`Client`] sends to the session.
@@ -129,14 +137,14 @@ impl Client {
     /// events of startup hooks may come before it.
     pub async fn connect(options: Options) -> Result<(Client, Events), ConnectError> {
         // It is never cancelled, so there is a session or an error.
-        let ended = || ConnectError::Exited { exit: Exit::default() };
+        let ended = || ConnectError::Exited { exit: Box::default() };
         // Boxed, so that the caller's future stays small.
         Box::pin(Client::connect_or_cancel(options, std::future::pending())).await?.ok_or_else(ended)
     }
 
     /// Like [`Client::connect`], but can be cancelled: if the future `cancel` completes first, the CLI is terminated,
-    /// and the result is `None` once no process of the session is left. Dropping the returned future terminates the
-    /// session too, but does not wait for that.
+    /// and the result is `None` once no process of the session is left. ([`ConnectError::ProcessesLeft`] names those
+    /// that could not be ended.) Dropping the returned future terminates the session too, but does not wait for that.
     pub async fn connect_or_cancel(
         options: Options,
         cancel: impl Future<Output = ()>,
@@ -148,8 +156,17 @@ impl Client {
             reason = "it ends by itself when the client is dropped or closed, and closing waits for its exit; it must not be aborted while it terminates the CLI"
         )]
         let _task = tokio::spawn(running);
-        let client = opening.ready_or_cancel(cancel).await?;
-        Ok(client.map(|client| (client, events)))
+        let exit = opening.exit();
+        let connected = opening.ready_or_cancel(cancel).await;
+        let left = exit.borrow().clone().filter(|exit| exit.left > 0).map(Box::new);
+        match (connected, left) {
+            (Ok(Some(client)), _) => Ok(Some((client, events))),
+            (Ok(None), None) => Ok(None),
+            (Ok(None), Some(exit)) => Err(ConnectError::ProcessesLeft { cause: None, exit }),
+            (Err(error), None) => Err(error),
+            // Nobody receives the event that names them.
+            (Err(error), Some(exit)) => Err(ConnectError::ProcessesLeft { cause: Some(Box::new(error)), exit }),
+        }
     }
 
     pub(crate) fn new(commands: mpsc::Sender<Envelope>, exit: watch::Receiver<Option<Exit>>, cli: CliInfo) -> Client {
@@ -213,8 +230,8 @@ impl Client {
     }
 
     /// Ends the session gracefully: interrupts the running turn, lets the CLI store the conversation, and waits until
-    /// no process of the session is left. Processes that do not exit by themselves are killed. The events need not be
-    /// read meanwhile.
+    /// no process of the session is left. Processes that do not exit by themselves are killed; [`Exit::left_processes`]
+    /// are those that could not be. The events need not be read meanwhile.
     pub async fn close(&self) -> Exit {
         self.end(Command::Close).await
     }
@@ -260,6 +277,10 @@ impl Client {
         self.commands.send(envelope).await.map_err(|_| CommandError::Ended)?;
         Ok(answered.await.map_err(|_| CommandError::Ended)??)
     }
+}
+
+fn describe_cause(cause: Option<&ConnectError>) -> String {
+    cause.map(|cause| format!("{cause}; ")).unwrap_or_default()
 }
 
 fn describe_version(version: Option<&str>) -> String {

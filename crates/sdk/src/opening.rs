@@ -69,9 +69,14 @@ impl Opening {
         Orders { commands: self.commands.clone() }
     }
 
+    /// Returns the exit of the CLI, once it has exited.
+    pub(crate) fn exit(&self) -> watch::Receiver<Option<Exit>> {
+        self.has_exited.clone()
+    }
+
     /// Waits until the CLI is ready, or has exited.
     pub async fn ready(self) -> Result<Client, ConnectError> {
-        let ended = || ConnectError::Exited { exit: Exit::default() };
+        let ended = || ConnectError::Exited { exit: Box::default() };
         self.ready_or_cancel(pending()).await?.ok_or_else(ended)
     }
 
@@ -104,7 +109,7 @@ impl Opening {
             }
             Ok(Err(exit)) => Err(explain(exit, &self.options, self.start_within, &self.probe).await),
             // The session's task ended without a result, which only a panic in it can cause.
-            Err(_) => Err(ConnectError::Exited { exit: Exit::default() }),
+            Err(_) => Err(ConnectError::Exited { exit: Box::default() }),
         }
     }
 
@@ -220,8 +225,8 @@ impl<S: Sink> Sink for StartWatch<S> {
             self.report_start(Ok(cli.clone()));
         }
         if let Event::CliExited { exit } = &event {
-            self.exit.send_replace(Some(exit.clone()));
-            self.report_start(Err(exit.clone()));
+            self.exit.send_replace(Some(Exit::clone(exit)));
+            self.report_start(Err(Exit::clone(exit)));
         }
         self.sink.emit(event);
     }
@@ -288,7 +293,7 @@ async fn explain(exit: Exit, options: &Options, within: Duration, probe: &Claude
                 version if failure == StartFailure::UnknownFlag => {
                     ConnectError::UnknownFlag { version, stderr: exit.stderr }
                 }
-                _ => ConnectError::Exited { exit },
+                _ => ConnectError::Exited { exit: Box::new(exit) },
             }
         }
     }
