@@ -204,7 +204,10 @@ impl Publisher {
             self.change_state(HostState::Running);
         } else if let Event::TurnFinished { .. } = event {
             self.sync.want(&self.files);
-        } else if let Event::CliExited { .. } = event {
+        } else if let Event::CliExited { exit } = event {
+            if let Some(left) = exit.left_text() {
+                tracing::warn!("{left}");
+            }
             self.open_text.clear();
             self.change_state(HostState::Down);
             self.sync.want(&self.files);

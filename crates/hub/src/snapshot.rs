@@ -248,7 +248,7 @@ pub(crate) fn stored_snapshot_change(line: &[u8]) -> Option<SnapshotChange> {
 
 #[cfg(test)]
 mod tests {
-    use watari_sdk::{AskId, AskResolution, AskTag, BlockId, DropReason, Exit, Grant, MessageId, PromptId, RawJson};
+    use watari_sdk::{AskId, AskResolution, AskTag, BlockId, DropReason, Grant, MessageId, PromptId, RawJson};
 
     use super::*;
 
@@ -282,7 +282,7 @@ mod tests {
                 by: None,
                 grant: Grant::default(),
             },
-            Event::CliExited { exit: Exit::default() },
+            Event::CliExited { exit: Box::default() },
             Event::TitleChanged { title: "prompt".into() },
         ]
     }

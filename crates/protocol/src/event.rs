@@ -16,8 +16,8 @@ pub use block::{Author, Block, BlockKind, BlockSource, Delta};
 pub use host::{HostEvent, HostState};
 pub use notice::NoticeKind;
 pub use outcome::{
-    DropReason, Exit, ExitReason, Failure, InterruptReceipt, RequestFailure, RequestReply, TurnCause, TurnEnding,
-    TurnOutcome, Unanswered, Usage,
+    DropReason, Exit, ExitReason, Failure, InterruptReceipt, LeftProcess, RequestFailure, RequestReply, TurnCause,
+    TurnEnding, TurnOutcome, Unanswered, Usage, WhyLeft,
 };
 pub use session::{CliInfo, SessionInfo};
 pub use update::{HookUpdate, TaskUpdate};
@@ -370,6 +370,6 @@ pub enum Event {
     /// The CLI has exited: the last event of this process. If a host starts another one, [`Event::Ready`] follows.
     CliExited {
         /// How it exited.
-        exit: Exit,
+        exit: Box<Exit>,
     },
 }

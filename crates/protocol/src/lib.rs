@@ -38,8 +38,8 @@ pub use command::{
 pub use event::{
     AskKind, AskResolution, AskSummary, AskTag, Author, Block, BlockKind, BlockSource, CliInfo, Delta, DropReason,
     Event, Exit, ExitReason, Failure, FormAsk, Grant, HookAsk, HookUpdate, HostEvent, HostState, InterruptReceipt,
-    NoticeKind, PermissionAsk, RequestFailure, RequestReply, SessionInfo, TaskUpdate, ToolCallAsk, TurnCause,
-    TurnEnding, TurnOutcome, Unanswered, Usage,
+    LeftProcess, NoticeKind, PermissionAsk, RequestFailure, RequestReply, SessionInfo, TaskUpdate, ToolCallAsk,
+    TurnCause, TurnEnding, TurnOutcome, Unanswered, Usage, WhyLeft,
 };
 pub use id::{AskId, BadId, BlockId, EntryId, HookId, MessageId, PromptId, RequestId, SessionId, ToolUseId};
 pub use initialize::{

@@ -32,7 +32,7 @@ pub use state::{Phase, STEPS, Trigger};
 
 use crate::bypass;
 use crate::command::{Accepted, Command};
-use crate::event::{AskResolution, DropReason, Event, Exit, ExitReason, RequestFailure, RequestReply};
+use crate::event::{AskResolution, DropReason, Event, Exit, ExitReason, LeftProcess, RequestFailure, RequestReply};
 use crate::id::{Counter, PromptId, RequestId, SessionId};
 use crate::refusal::Refusal;
 use crate::wire::control::DefaultAnswer;
@@ -45,7 +45,7 @@ use messages::Messages;
 use prompts::Prompts;
 
 /// How the CLI's process ended, as far as it is known.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProcessEnd {
     /// The exit code.
     pub code: Option<i32>,
@@ -53,6 +53,8 @@ pub struct ProcessEnd {
     pub signal: Option<i32>,
     /// How many processes of the session could not be terminated.
     pub left: u32,
+    /// Those of them that are known.
+    pub left_processes: Vec<LeftProcess>,
 }
 
 /// What the driver must do next. Outputs are carried out in order.
@@ -281,9 +283,10 @@ impl Machine {
         }
         self.closing = None;
         let errors = std::mem::take(&mut self.start_errors);
-        let ProcessEnd { code, signal, left } = end;
+        let ProcessEnd { code, signal, left, left_processes } = end;
         let reason = self.exit_reason.clone();
-        self.emit(Event::CliExited { exit: Exit { code, signal, left, stderr, errors, reason } });
+        let exit = Exit { code, signal, left, left_processes, stderr, errors, reason };
+        self.emit(Event::CliExited { exit: Box::new(exit) });
     }
 
     /// Returns the next output. Call it until it returns none.

@@ -120,7 +120,9 @@ impl<S: Sink> Driver<S> {
     pub(crate) async fn run(mut self, commands: &mut CommandQueue<S::Ticket>) -> Driven {
         loop {
             self.carry_out_outputs();
-            if let (Some(process_end), None) = (self.process_end, &self.stdout) {
+            if self.stdout.is_none()
+                && let Some(process_end) = self.process_end.take()
+            {
                 self.read_last_of_stderr();
                 self.machine.handle_exit(process_end, self.stderr_tail.text());
                 self.carry_out_outputs();
@@ -350,7 +352,7 @@ impl<S: Sink> Driver<S> {
             }
             self.was_ready = true;
         } else if let Event::CliExited { exit } = &event {
-            self.exit = exit.clone();
+            self.exit = Exit::clone(exit);
         }
         self.transcript.observe(&event);
         self.sink.emit(event);

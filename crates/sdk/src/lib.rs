@@ -195,6 +195,10 @@
 //! finishes its turn and its processes keep running. [`orphans()`] finds the processes that such a program left, and
 //! [`terminate_orphans`] terminates them.
 //!
+//! A process that the program may not signal, because it became another user (with `sudo`, for example), cannot be
+//! terminated. [`Exit::left_processes`] names it, and [`Exit::left_text`] says what to do. Without a supervisor it is
+//! found only if it is in the CLI's process group, or was a descendant of the CLI when the session was aborted.
+//!
 //! # For hosts
 //!
 //! A program needs [`query`] or [`Client`]. The following are for hosts such as `watari socket`, and for Watari's own
@@ -260,12 +264,12 @@ pub use watari_protocol::{
     AMBIGUOUS_TOOL_NAME, Accepted, Answer, AskId, AskKind, AskResolution, AskSummary, AskTag, AskedToolUses, Author,
     BadId, Block, BlockId, BlockKind, BlockSource, BypassPermission, CliInfo, Command, Delta, DropReason, EntryId,
     Event, Exit, ExitReason, Failure, FormAsk, Grant, Hook, HookAsk, HookId, HookOutput, HookUpdate, HostEvent,
-    HostState, InterruptReceipt, Key, Liveness, Login, MessageId, NextProcessRequest, NotAKey, NotAPosition,
-    NoticeKind, PROMPT_BLOCKS, PermissionAsk, PermissionMode, Phase, Position, Prompt, PromptContent, PromptId,
-    RawJson, Refusal, RefusalCode, Request, RequestFailure, RequestId, RequestReply, SessionId, SessionInfo, Setting,
-    SystemPrompt, TOOL_SERVER, TOOL_SERVER_TAKEN, TaskUpdate, Tool, ToolCallAsk, ToolUseId, TurnCause, TurnEnding,
-    TurnOutcome, Unanswered, UnknownPermissionMode, Usage, native, recorded_subtype, replace_lone_surrogates,
-    why_session_is_unusable,
+    HostState, InterruptReceipt, Key, LeftProcess, Liveness, Login, MessageId, NextProcessRequest, NotAKey,
+    NotAPosition, NoticeKind, PROMPT_BLOCKS, PermissionAsk, PermissionMode, Phase, Position, Prompt, PromptContent,
+    PromptId, RawJson, Refusal, RefusalCode, Request, RequestFailure, RequestId, RequestReply, SessionId, SessionInfo,
+    Setting, SystemPrompt, TOOL_SERVER, TOOL_SERVER_TAKEN, TaskUpdate, Tool, ToolCallAsk, ToolUseId, TurnCause,
+    TurnEnding, TurnOutcome, Unanswered, UnknownPermissionMode, Usage, WhyLeft, native, recorded_subtype,
+    replace_lone_surrogates, why_session_is_unusable,
 };
 
 /// Compiles the program in the README.

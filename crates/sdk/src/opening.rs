@@ -108,7 +108,7 @@ async fn explain(exit: Exit, options: &Options, within: Duration, probe: &Claude
         ExitReason::StartTimedOut => return ConnectError::Silent { within },
         ExitReason::StartRefused(refusal) => return ConnectError::SetupRefused(refusal),
         // Nobody needs to know more, and nothing of the session may be started any more.
-        ExitReason::Requested => return ConnectError::Exited { exit },
+        ExitReason::Requested => return ConnectError::Exited { exit: Box::new(exit) },
         ExitReason::ServerNameConflict
         | ExitReason::Unresponsive { .. }
         | ExitReason::OwnerKilled
@@ -131,7 +131,7 @@ async fn explain(exit: Exit, options: &Options, within: Duration, probe: &Claude
                 version if failure == StartFailure::UnknownFlag => {
                     ConnectError::UnknownFlag { version, stderr: exit.stderr }
                 }
-                _ => ConnectError::Exited { exit },
+                _ => ConnectError::Exited { exit: Box::new(exit) },
             }
         }
     }

@@ -189,7 +189,7 @@ impl Drop for Asked {
         }
         // One that is killed may have started another since the processes were listed.
         for _ in 0..SWEEPS_MAX {
-            if sweep::kill_marked(&self.mark) == 0 {
+            if sweep::kill_marked(&self.mark).killed.is_empty() {
                 break;
             }
         }

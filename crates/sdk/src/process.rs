@@ -1,5 +1,6 @@
 //! Starts the CLI, and terminates its process tree.
 
+mod remains;
 mod supervised;
 mod unsupervised;
 
@@ -24,6 +25,7 @@ use crate::raw::RawStart;
 use crate::supervisor::{SUPERVISOR_ARGUMENT, Supervisor};
 use crate::sweep::{self, mark_variable, new_mark};
 use crate::without_git;
+use remains::LOOK_AGAIN;
 use supervised::Supervised;
 use unsupervised::Unsupervised;
 
@@ -118,7 +120,7 @@ impl Process {
         }
     }
 
-    /// Waits until no process of the session is left, or the rest cannot be killed ([`ProcessEnd::left`]). Cancel-safe.
+    /// Waits until no process of the session is left, except those that cannot be ended. Cancel-safe.
     pub(crate) async fn exited(&mut self) -> ProcessEnd {
         match self {
             Process::Supervised(supervised) => supervised.exited().await,
@@ -141,21 +143,6 @@ fn start_error(error: io::Error, program: impl FnOnce(io::Error) -> StartError) 
     }
 }
 
-/// Kills the session's processes, found by their mark, repeatedly until none is left or five seconds have passed.
-/// Returns how many are left: a process in an uninterruptible wait (on a lost disk, for example) cannot be killed.
-async fn kill_session_processes(mark: &str) -> u32 {
-    let mut left = 0;
-    for _ in 0..SWEEPS_MAX {
-        left = sweep::kill_marked(mark);
-        if left == 0 {
-            break;
-        }
-        // The system does not report the exit of a process that is not a child.
-        tokio::time::sleep(LOOK_AGAIN).await;
-    }
-    u32::try_from(left).unwrap_or(u32::MAX)
-}
-
 /// Waits until no process has this mark, or the time limit expires.
 async fn marked_ended_within(mark: &str, limit: Duration) {
     let deadline = tokio::time::Instant::now() + limit;
@@ -166,10 +153,6 @@ async fn marked_ended_within(mark: &str, limit: Duration) {
 
 /// How long the CLI has to store its conversation after an abort.
 const GRACE: Duration = Duration::from_millis(500);
-
-/// How long to wait before searching again for killed processes, and how often.
-const LOOK_AGAIN: Duration = Duration::from_millis(20);
-const SWEEPS_MAX: usize = 250;
 
 /// Everything needed to start the CLI, with or without a supervisor.
 struct Plan {

@@ -204,7 +204,7 @@ impl EventQueue {
         if let Event::Ready { cli } = event {
             let _dropped = self.ready.take().map(|ready| ready.send(cli.clone()));
         } else if let Event::CliExited { exit } = event {
-            self.exit.send_replace(Some(exit.clone()));
+            self.exit.send_replace(Some(Exit::clone(exit)));
         } else if let Event::RequestAnswered { request, reply } = event
             && let Some(answer) = self.awaiting_reply.remove(request)
         {

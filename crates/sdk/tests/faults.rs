@@ -389,7 +389,7 @@ async fn a_cli_that_dies_in_a_turn_ends_the_session_with_the_reason() {
     assert_eq!(exit.stderr, "out of luck");
     let refused = talk.client.send("hello?").await.unwrap_err();
     assert_eq!(refused.to_string(), "the session has ended");
-    assert_eq!(talk.client.close().await, *exit);
+    assert_eq!(talk.client.close().await, **exit);
 }
 
 #[tokio::test]
@@ -437,7 +437,7 @@ async fn interrupted_in_vain(talk: Talk) -> Exit {
     let interrupted = talk.client.interrupt().await;
     assert_eq!(interrupted, Err(RequestError::Failed(RequestFailure::CliExited)));
     let Some(Event::CliExited { exit }) = talk.rest().await.pop() else { panic!("it has no end") };
-    exit
+    *exit
 }
 
 #[tokio::test]

@@ -233,7 +233,7 @@ const TYPES_INTRODUCTION: &str = "\
 ";
 
 /// The types whose values or fields are listed, with their files.
-const TYPES: [(&str, &str); 30] = [
+const TYPES: [(&str, &str); 32] = [
     ("event/session.rs", "CliInfo"),
     ("event/session.rs", "SessionInfo"),
     ("event/outcome.rs", "TurnCause"),
@@ -260,6 +260,8 @@ const TYPES: [(&str, &str); 30] = [
     ("event/outcome.rs", "RequestFailure"),
     ("event/outcome.rs", "Exit"),
     ("event/outcome.rs", "ExitReason"),
+    ("event/outcome/left.rs", "LeftProcess"),
+    ("event/outcome/left.rs", "WhyLeft"),
     ("event/outcome.rs", "Unanswered"),
     ("event/update.rs", "TaskUpdate"),
     ("event/update.rs", "HookUpdate"),

@@ -54,7 +54,7 @@ impl Background {
 
 #[cfg(test)]
 mod tests {
-    use watari_sdk::{Exit, RawJson};
+    use watari_sdk::RawJson;
 
     use super::*;
 
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn what_the_cli_lists_runs_until_it_lists_it_no_more_or_has_ended() {
-        let ended = || Event::CliExited { exit: Exit::default() };
+        let ended = || Event::CliExited { exit: Box::default() };
         let one = || listed(r#"[{"task_id":"a"}]"#);
         assert_eq!(runs_after(&[one(), listed("[]"), one(), ended()]), [true, false, true, false]);
         // The list takes precedence over events about single tasks: a command in the foreground is a task too.

@@ -1,5 +1,8 @@
 //! Outcomes: how prompts, turns, requests and the CLI itself end.
 
+mod left;
+
+pub use left::{LeftProcess, WhyLeft};
 use serde::{Deserialize, Serialize};
 
 use crate::id::PromptId;
@@ -190,8 +193,11 @@ pub struct Exit {
     pub code: Option<i32>,
     /// The number of the signal that terminated it.
     pub signal: Option<i32>,
-    /// How many processes of the CLI still run, because even SIGKILL did not end them; nearly always 0.
+    /// How many processes of the session still run, because they could not be ended; nearly always 0.
     pub left: u32,
+    /// The processes that still run, as far as they are known; absent if there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub left_processes: Vec<LeftProcess>,
     /// The last part of its stderr.
     pub stderr: String,
     /// The errors that it reported in messages before it was ready.

@@ -50,7 +50,9 @@ impl Event {
             Event::Unknown { frame } => frame.as_str().len(),
             Event::RequestSent { body, .. } => body.as_str().len(),
             Event::UnparsedLineSkipped { beginning, .. } => beginning.len(),
-            Event::CliExited { exit } => exit.stderr.len(),
+            Event::CliExited { exit } => {
+                exit.stderr.len() + exit.left_processes.iter().map(|left| left.command.len()).sum::<usize>()
+            }
             Event::TurnStarted { .. }
             | Event::MessageStarted { .. }
             | Event::BlockDiscarded { .. }

@@ -164,7 +164,7 @@ fn take(machine: &mut Machine, step: &Step, now: Instant) -> Option<Result<Accep
         Step::Bytes => machine.note_output(now),
         Step::Client(command) => return Some(machine.handle_command(command.clone(), now)),
         Step::Wait(_) => machine.handle_timeout(now),
-        Step::Exit(end) => machine.handle_exit(*end, String::new()),
+        Step::Exit(end) => machine.handle_exit(end.clone(), String::new()),
     }
     None
 }

@@ -74,7 +74,7 @@ fn search() -> Result<Vec<Orphan>, OrphansUnknown> {
     let left = orphaned(&seen, getpid(), is_alive).into_iter().filter(|seen| is_ours(seen.process.pid));
     let orphan = |seen: &Seen| Orphan {
         pid: seen.process.pid.as_raw_nonzero().get().cast_unsigned(),
-        command: command(seen.process.pid),
+        command: sweep::command(seen.process.pid),
         marks: seen.marks.clone(),
     };
     Ok(left.map(orphan).collect())
@@ -96,13 +96,6 @@ fn is_ours(pid: Pid) -> bool {
     let namespace = |pid: Pid| fs::read_link(file(pid, "ns/pid")).ok();
     let ours = namespace(getpid());
     user == Some(getuid().as_raw()) && ours.is_some() && namespace(pid) == ours
-}
-
-fn command(pid: Pid) -> String {
-    let arguments = read_system(file(pid, "cmdline")).unwrap_or_default();
-    let arguments = String::from_utf8_lossy(&arguments).trim_end_matches('\0').replace('\0', " ");
-    // A process that has overwritten its arguments still has a name.
-    if arguments.is_empty() { text(file(pid, "comm")) } else { arguments }
 }
 
 fn text(path: PathBuf) -> String {

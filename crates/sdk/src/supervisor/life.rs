@@ -1,4 +1,5 @@
-//! The supervisor's process: starts the CLI, waits for the exit of the CLI or its owner, kills what is left, exits.
+//! The supervisor's process: starts the CLI, waits for the exit of the CLI or its owner, kills what is left, exits. It
+//! does not wait for processes that its user may not signal: it reports them.
 
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
@@ -14,7 +15,7 @@ use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 use super::talk::{Handed, Order, Report, SpawnRequest, receive_spawn_request};
 use crate::files;
 use crate::inherited;
-use crate::sweep;
+use crate::sweep::{self, REFUSED_EXIT_WITHIN, Sweep};
 
 /// How long the CLI has to store its conversation after an abort, or after its owner died.
 const GRACE: Duration = Duration::from_millis(500);
@@ -24,6 +25,9 @@ const GRACE: Duration = Duration::from_millis(500);
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 const SWEEPS_PATIENT: u32 = 250;
 const LOOK_AGAIN_LATER: Duration = Duration::from_secs(1);
+
+/// How many processes are reported at most, so that the reports fit into the socket.
+const REPORTED_MAX: usize = 1000;
 
 /// Runs the supervisor, and exits the process.
 #[expect(clippy::exit, reason = "a supervisor is a whole process: no other code of its program runs")]
@@ -43,7 +47,8 @@ fn supervise() -> io::Result<()> {
     let owner = UnixStream::from(rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?);
     let null = files::open_dev_null()?;
     rustix::stdio::dup2_stdin(&null)?;
-    // The lock is released when this returns, after every process of the session has exited.
+    // The lock is released when this returns: after the exit of every process of the session that this user may signal.
+    // The others would hold it for as long as they like, and nobody could learn from the lock who they are.
     let Handed { request, streams, lock: _lock } = receive_spawn_request(&owner)?;
     owner.set_nonblocking(true)?;
     // As long as the owner or the supervisor lives, the folder is not an orphan.
@@ -54,7 +59,15 @@ fn supervise() -> io::Result<()> {
     let supervision = match start(&request, streams) {
         Ok(cli) => {
             emit(&owner, Report::Started(cli.as_raw_nonzero().get()));
-            Supervision { owner, wakes, cli: Some(cli), until: Until::Exit, owner_is_gone: false, sweeps: 0 }.run()
+            Supervision {
+                owner,
+                wakes,
+                cli: Some(cli),
+                until: Until::Exit,
+                owner_is_gone: false,
+                sweeps: Sweeps::default(),
+            }
+            .run()
         }
         Err(error) => {
             emit(&owner, Report::Failed(error.raw_os_error().unwrap_or(0)));
@@ -94,8 +107,17 @@ struct Supervision {
     until: Until,
     /// Set once the owner is gone; polling its socket would then return immediately every time.
     owner_is_gone: bool,
-    /// How many times every process was sent SIGKILL.
-    sweeps: u32,
+    sweeps: Sweeps,
+}
+
+/// The attempts to kill every process.
+#[derive(Default)]
+struct Sweeps {
+    count: u32,
+    /// The processes that the last one has sent SIGKILL.
+    killed: Vec<Pid>,
+    /// Since when no process is left but those that this user may not signal.
+    refused_since: Option<Instant>,
 }
 
 impl Supervision {
@@ -109,10 +131,8 @@ impl Supervision {
                 Until::Grace(deadline) if Instant::now() < deadline => {}
                 Until::Grace(_) | Until::Nothing => {
                     self.until = Until::Nothing;
-                    let left = sweep::kill_descendants(getpid());
-                    self.sweeps += 1;
-                    if self.sweeps == SWEEPS_PATIENT {
-                        emit(&self.owner, Report::Left(i32::try_from(left).unwrap_or(i32::MAX)));
+                    if self.sweep() == Left::Nothing {
+                        return Ok(());
                     }
                 }
             }
@@ -125,6 +145,42 @@ impl Supervision {
                 self.listen();
             }
         }
+    }
+
+    /// Kills every process. Returns whether there is any left to wait for.
+    fn sweep(&mut self) -> Left {
+        let Sweep { killed, refused } = sweep::kill_descendants(getpid());
+        self.sweeps.count += 1;
+        // A process that was found for the first time is about to exit.
+        let stuck: Vec<Pid> = killed.iter().copied().filter(|pid| self.sweeps.killed.contains(pid)).collect();
+        self.sweeps.killed = killed;
+        let is_refused = stuck.is_empty() && !refused.is_empty();
+        // They may exit by themselves, now that the others are dead: `sudo` does.
+        let since = is_refused.then(|| self.sweeps.refused_since.unwrap_or_else(Instant::now));
+        self.sweeps.refused_since = since;
+        let is_over = since.is_some_and(|since| since.elapsed() >= REFUSED_EXIT_WITHIN);
+        if is_over || self.sweeps.count == SWEEPS_PATIENT {
+            self.report_left(&refused, &stuck);
+        }
+        if is_over {
+            return Left::Nothing;
+        }
+        if self.sweeps.count == SWEEPS_PATIENT {
+            emit(&self.owner, Report::KeepsTrying);
+        }
+        Left::Something
+    }
+
+    fn report_left(&self, refused: &[Pid], stuck: &[Pid]) {
+        let number = |pid: &Pid| pid.as_raw_nonzero().get();
+        let refused = refused.iter().map(|pid| Report::NotPermitted(number(pid)));
+        let stuck = stuck.iter().map(|pid| Report::Stuck(number(pid)));
+        let mut left: Vec<Report> = refused.chain(stuck).take(REPORTED_MAX).collect();
+        if left.is_empty() {
+            // There is a child, but the system does not show it.
+            left.push(Report::Stuck(0));
+        }
+        emit_all(&self.owner, &left);
     }
 
     /// Reaps every child that has exited.
@@ -151,7 +207,7 @@ impl Supervision {
         let limit = match self.until {
             Until::Exit => None,
             Until::Grace(deadline) => Some(deadline.saturating_duration_since(Instant::now())),
-            Until::Nothing if self.sweeps < SWEEPS_PATIENT => Some(LOOK_AGAIN),
+            Until::Nothing if self.sweeps.count < SWEEPS_PATIENT => Some(LOOK_AGAIN),
             Until::Nothing => Some(LOOK_AGAIN_LATER),
         };
         let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
@@ -240,9 +296,15 @@ impl Wakes {
     }
 }
 
-fn emit(mut owner: &UnixStream, report: Report) {
+fn emit(owner: &UnixStream, report: Report) {
+    emit_all(owner, &[report]);
+}
+
+/// Sends reports in one write: many small ones would fill the socket of an owner that does not read at the moment.
+fn emit_all(mut owner: &UnixStream, reports: &[Report]) {
+    let bytes: Vec<u8> = reports.iter().flat_map(|report| report.bytes()).collect();
     // Reading detects an owner that is gone.
-    let _sent = owner.write_all(&report.bytes());
+    let _sent = owner.write_all(&bytes);
 }
 
 fn report(status: WaitStatus) -> Report {

@@ -9,7 +9,7 @@ mod incoming;
 mod options;
 mod schema;
 
-pub(crate) use encoder::{Encoder, error, fatal_error, message_cancelled, ready};
+pub(crate) use encoder::{Encoder, error, fatal_error, message_cancelled, ready, session_error};
 pub(crate) use incoming::{Incoming, read};
 pub(crate) use options::StartOptions;
 pub(crate) use schema::schema;

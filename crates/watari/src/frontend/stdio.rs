@@ -23,7 +23,7 @@ use watari_sdk::{
     why_session_is_unusable,
 };
 
-use crate::command::StopSignals;
+use crate::command::{StopSignals, print_error};
 use crate::dialect::bridge::{self, Encoder, Incoming, StartOptions};
 use crate::dialect::speaker::ProtocolError;
 use crate::frontend::outbox::Outbox;
@@ -335,13 +335,22 @@ impl StdioSession {
     /// The CLI has exited, on request or by itself.
     fn ended(&mut self, exit: &Exit) {
         let State::Running(running) = &self.state else { return };
+        let left = exit.left_text();
+        if let Some(left) = &left {
+            // Also for people: the client may have disconnected.
+            print_error(left);
+        }
         if running.ending == Ending::No || running.ending == Ending::Draining {
-            return self.fail_ended_session(&unexpected_exit(exit));
+            let why = [Some(unexpected_exit(exit)), left].into_iter().flatten().collect::<Vec<_>>().join("; ");
+            return self.fail_ended_session(&why);
         }
         self.last_lines_within = match running.ending {
             Ending::Aborting if !self.has_failed => LAST_LINES_AFTER_ABORT,
             Ending::No | Ending::Draining | Ending::Closing | Ending::Aborting => LAST_LINES_WITHIN,
         };
+        if let Some(left) = left.filter(|_| !self.has_failed) {
+            bridge::session_error(&left, self.outbox.lines());
+        }
         self.finish();
     }
 

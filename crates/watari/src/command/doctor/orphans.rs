@@ -40,7 +40,7 @@ impl Orphans {
             Err(unknown) => return Finding::ok(Check::Orphans, unknown.to_string()),
         };
         match &self.after {
-            None if found.is_empty() => Finding::ok(Check::Orphans, "none"),
+            None if found.is_empty() => Finding::ok(Check::Orphans, none_found()),
             None => {
                 let found = format!("{} of sessions whose owner was killed", counted(found.len(), "process"));
                 Finding::warning(Check::Orphans, found, "terminate them with `watari doctor --terminate-orphans`")
@@ -70,6 +70,15 @@ impl Orphans {
 
     fn found(&self) -> &[Orphan] {
         self.found.as_deref().unwrap_or_default()
+    }
+}
+
+/// The environment of a process that runs as another user, and so its session, is hidden from everybody but root.
+fn none_found() -> &'static str {
+    if rustix::process::geteuid().is_root() {
+        "none"
+    } else {
+        "none of this user's (what runs as another user, for example after sudo, cannot be checked)"
     }
 }
 

@@ -28,7 +28,7 @@ pub(crate) fn fatal_error(message: &str, out: &mut Vec<u8>) {
 }
 
 /// Writes an error of the session, which continues.
-fn session_error(message: &str, out: &mut Vec<u8>) {
+pub(crate) fn session_error(message: &str, out: &mut Vec<u8>) {
     write(&BridgeMessage::Error { message, fatal: false, code: None }, out);
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use watari_sdk::{RawJson, TOOL_SERVER_TAKEN, Unanswered};
+use watari_sdk::{Exit, LeftProcess, RawJson, TOOL_SERVER_TAKEN, Unanswered};
 
 use super::messages::{ErrorKind, ServerMessage, write, write_error};
 use crate::dialect::liveness;
@@ -84,6 +84,19 @@ pub(super) fn describe_end(exit: &RawValue) -> Option<String> {
     let how = liveness::ended(exit.code, exit.signal);
     let stderr = if exit.stderr.is_empty() { String::new() } else { format!("; stderr: {}", exit.stderr) };
     Some(format!("{how}{stderr}; the next message starts it again"))
+}
+
+/// Describes the processes of the CLI that could not be ended; none if there are none.
+pub(super) fn describe_left(exit: &RawValue) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Left {
+        #[serde(default)]
+        left: u32,
+        #[serde(default)]
+        left_processes: Vec<LeftProcess>,
+    }
+    let Left { left, left_processes } = serde_json::from_str(exit.get()).ok()?;
+    Exit { left, left_processes, ..Exit::default() }.left_text()
 }
 
 /// Describes why an unresponsive CLI was terminated; none if it exited for another reason.

@@ -168,7 +168,7 @@ impl Running {
     /// Updates the state, and sends the event to the client.
     pub(super) fn handle_event(&mut self, event: Event, outbox: &mut Outbox) -> AfterEvent {
         if let Event::CliExited { exit } = event {
-            return AfterEvent::Ended(Box::new(exit));
+            return AfterEvent::Ended(exit);
         }
         self.note(&event);
         let stalls = self.ending == Ending::Draining && matches!(event, Event::CliStalled { .. });
