@@ -614,10 +614,17 @@ fn a_prompt_that_the_cli_has_merged_into_its_own_turn_is_lost_and_the_next_one_r
     * turn_started {"cause":{"prompt":3}}
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000003","session_id":"","message":{"role":"user","content":[{"text":"three","type":"text"}]},"parent_tool_use_id":null}
     "#);
-    // An interrupt must end it, too.
+    // The CLI answers an interrupt, and no turn begins: it does not have the prompt any more.
     insta::assert_snapshot!(after("interrupt\ncli answer 2\nwait 9\nwait 1"), @r#"
     > {"type":"control_request","request_id":"watari_2","request":{"subtype":"interrupt"}}
     * request_answered {"reply":{"interrupted":{"still_queued":[3]}},"request":2}
+    * prompt_dropped {"prompt":2,"reason":"lost"}
+    * turn_started {"cause":{"prompt":3}}
+    > {"type":"user","uuid":"00000000-0000-4000-8000-000000000003","session_id":"","message":{"role":"user","content":[{"text":"three","type":"text"}]},"parent_tool_use_id":null}
+    "#);
+    // A CLI that does not answer it hangs.
+    insta::assert_snapshot!(after("interrupt\nwait 4\nwait 1"), @r#"
+    > {"type":"control_request","request_id":"watari_2","request":{"subtype":"interrupt"}}
     ! Abort
     "#);
     // A hook may have delayed its turn.

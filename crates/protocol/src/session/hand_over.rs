@@ -72,10 +72,21 @@ impl Machine {
 
     pub(super) fn check_unseen_prompt(&mut self, now: Instant) {
         if self.unseen_deadline().is_some_and(|deadline| deadline <= now) {
-            self.unseen_deadline = None;
-            self.prompt_lost();
-            self.went_idle();
+            self.give_up_unseen_prompt();
         }
+    }
+
+    /// Returns whether nothing shows that the CLI still has the prompt in flight, since a turn that it started itself has
+    /// ended. It answers, but works on nothing that is known.
+    pub(super) fn is_prompt_unseen(&self) -> bool {
+        self.unseen_deadline().is_some() && !self.init_received
+    }
+
+    /// Drops the prompt that the CLI has not shown for too long, or that an interrupt has not brought to light.
+    pub(super) fn give_up_unseen_prompt(&mut self) {
+        (self.unseen_deadline, self.interrupt_sent) = (None, false);
+        self.prompt_lost();
+        self.went_idle();
     }
 
     /// Drops the prompt that the CLI holds: the CLI will not send a result for it.

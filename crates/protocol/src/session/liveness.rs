@@ -76,7 +76,7 @@ struct PendingInterrupt {
     must_end_turn: bool,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Awaits {
     Answer,
     End,
@@ -217,6 +217,9 @@ impl Machine {
         }
         let limits = self.watchdog.limits;
         if let Some(interrupt) = self.watchdog.interrupt.filter(|interrupt| interrupt.deadline <= now) {
+            if interrupt.awaits == Awaits::End && self.is_prompt_unseen() {
+                return self.give_up_unseen_prompt();
+            }
             let within = match interrupt.awaits {
                 Awaits::Answer => limits.interrupt_answered_within,
                 Awaits::End => limits.interrupt_obeyed_within,

@@ -38,6 +38,10 @@ pub(crate) fn an_ask_ends_as_it_is_told(record: &Record) -> Result<(), String> {
             (AskResolution::CliExited, Step::Client(Command::Close | Command::Abort) | Step::Exit(_)) => true,
             // The CLI does not react and is terminated.
             (AskResolution::CliExited, Step::Wait(_)) => moment.after.phase == Phase::Closing,
+            // It refuses to be set up, and is terminated.
+            (AskResolution::CliExited, Step::Cli(line)) => {
+                line.contains("watari_1") && line.contains("error") && moment.after.phase == Phase::Closing
+            }
             _ => false,
         };
         ensure(fits, || format!("ask {ask} was {resolution:?} by:\n{moment}"))?;
