@@ -58,7 +58,8 @@ pub enum HostEvent {
         /// Their size in bytes.
         bytes: u64,
     },
-    /// The host cannot store events, for example because the disk is full, so the session waits.
+    /// The host cannot store events, for example because the disk is full, or another program removed a lock of the
+    /// session and another process has taken it. The session waits.
     StorageFailed {
         /// The reason, and what to do.
         message: String,

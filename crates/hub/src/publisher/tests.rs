@@ -3,6 +3,7 @@
 
 mod damage;
 mod full_disk;
+mod locks;
 mod rig;
 mod schedules;
 mod slices;
