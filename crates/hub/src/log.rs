@@ -120,6 +120,12 @@ pub enum AppendError {
         /// The reason, and what to do.
         why: String,
     },
+    /// Another program removed a lock of the session, and it cannot be restored.
+    #[error("another program removed a lock of this session, which cannot be restored: {why}")]
+    NotLocked {
+        /// The reason, and what to do.
+        why: String,
+    },
     /// Another error, which does not pass by itself.
     #[error("cannot write to the log {}: {source}", .path.display())]
     Io {

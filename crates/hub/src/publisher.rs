@@ -68,9 +68,8 @@ pub(crate) struct Publisher {
     storage_failure: Option<(String, Pin<Box<Sleep>>)>,
     /// The same reason, for the watchers of [`Publisher::storage_failure`].
     storage_failure_sender: watch::Sender<Option<String>>,
-    /// When to verify the log's file again, once something was stored in it.
+    /// When to verify the log's file and the locks again.
     verify_at: Option<Pin<Box<Sleep>>>,
-    is_verified: bool,
     is_closing: bool,
     unparsed: UnparsedLines,
     sync: Fsync,
@@ -105,7 +104,6 @@ impl Publisher {
             storage_failure: None,
             storage_failure_sender: watch::Sender::new(None),
             verify_at: None,
-            is_verified: true,
             is_closing: false,
             unparsed: UnparsedLines::default(),
             sync: Fsync::default(),
@@ -173,7 +171,6 @@ impl Publisher {
             let start = self.files.log.whole_bytes();
             let (line, storage) = self.files.log.append_to(&self.text)?;
             self.ring.push(line, Some((storage, start)));
-            self.is_verified = false;
         }
         if let NativeEvent::Session(event) = event {
             self.observe(event);

@@ -300,7 +300,7 @@ impl SessionFiles {
         }
         match &mut self.conversation_lock {
             Some(lock) => {
-                lock.move_to_conversation(session_id, &self.holder).map_err(|error| in_use(session_id, error))?;
+                lock.move_to_conversation(session_id).map_err(|error| in_use(session_id, error))?;
             }
             None => {
                 let lock = lock_conversation(&self.conversation_locks, &self.dirs, session_id, &self.holder)?;

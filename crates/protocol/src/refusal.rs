@@ -31,9 +31,9 @@ pub enum Refusal {
         /// How the ask was resolved.
         resolution: AskResolution,
     },
-    /// The host cannot write the session's log at the moment, so the session starts nothing new. Occurs only with a
-    /// host.
-    #[error("the session's log cannot be written, so the session accepts no new work: {why}")]
+    /// The host cannot write the session's log at the moment, or another process drives its conversation, so the session
+    /// starts nothing new. Occurs only with a host.
+    #[error("the session accepts no new work for now: {why}")]
     LogUnavailable {
         /// The cause, and what to do.
         why: String,

@@ -10,13 +10,14 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use lock::ConversationLock;
+use lock::{ConversationLock, lock_checks};
 use running::{
     AfterEvent, Answered, EMPTY_PROMPT, Ending, Running, STARTED, TOOLS_TOO_LATE, too_late, unexpected_exit, unusable,
 };
 use state::{Connected, Connecting, State, connect};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
+use tokio::time::Interval;
 use wait::{StdioEvent, next_from_session, poll_once, read_more, write_more};
 use watari_sdk::{
     Event, Exit, Lines, Liveness, PermissionMode, PermissionPrompts, Prompt, RawLine, RefusalCode, Supervisor, Tool,
@@ -68,6 +69,7 @@ pub(crate) async fn serve(settings: Settings, signals: StopSignals) -> ExitCode 
         signals,
         state: State::Waiting,
         lock: ConversationLock::default(),
+        lock_checks: lock_checks(),
         tools: Vec::new(),
         requests: JoinSet::new(),
         code: None,
@@ -92,6 +94,7 @@ struct StdioSession {
     signals: StopSignals,
     state: State,
     lock: ConversationLock,
+    lock_checks: Interval,
     /// The client's tools, until it sends `start`.
     tools: Vec<Tool>,
     /// Requests that the CLI has not answered yet, and the closing of the session.
@@ -128,14 +131,16 @@ impl StdioSession {
                 StdioEvent::Answered(answered) => self.answered(answered),
                 StdioEvent::Signal => self.signalled(),
                 StdioEvent::Time => self.close(),
+                StdioEvent::LockCheck => self.check_lock(),
             }
         }
     }
 
     /// Waits for the next thing to do. Every arm may be dropped half-way: a dropped read or write has transferred
-    /// nothing, an event or a signal that was not received stays pending, and a start or a request continues.
+    /// nothing, an event, a signal or a tick that was not received stays pending, and a start or a request continues.
     async fn wait(&mut self) -> StdioEvent {
-        let StdioSession { input, lines, output, outbox, signals, state, requests, .. } = self;
+        let StdioSession { input, lines, output, outbox, signals, state, requests, lock_checks, .. } = self;
+        let is_running = matches!(state, State::Running(_));
         let has_room = outbox.has_room() || state.is_aborting();
         let reads = outbox.has_room_for_replies();
         tokio::select! {
@@ -144,6 +149,7 @@ impl StdioSession {
             event = next_from_session(state, has_room) => event,
             Some(answered) = requests.join_next() => StdioEvent::Answered(answered.unwrap_or(Answered::Succeeded)),
             () = signals.received() => StdioEvent::Signal,
+            _ = lock_checks.tick(), if is_running => StdioEvent::LockCheck,
         }
     }
 
@@ -230,7 +236,10 @@ impl StdioSession {
                 }
             },
             State::Running(running) => {
-                let problem = running.handle_message(incoming, &mut self.requests).await;
+                let problem = match self.lock.refusal_of(&incoming) {
+                    None => running.handle_message(incoming, &mut self.requests).await,
+                    refused => refused,
+                };
                 self.send_error(problem);
             }
             State::Over => {}
@@ -352,33 +361,6 @@ impl StdioSession {
             bridge::session_error(&left, self.outbox.lines());
         }
         self.finish();
-    }
-
-    async fn input_ended(&mut self) {
-        self.input = None;
-        let mut lines = std::mem::take(&mut self.lines);
-        if let Some(line) = lines.last() {
-            self.handle_line(line).await;
-        }
-        match self.state {
-            State::Waiting => self.finish(),
-            // The client has interrupted all its prompts.
-            State::Starting { ref prompts, .. } if prompts.is_empty() => self.cancel_start(),
-            // The queued prompts run when the session has started.
-            State::Starting { .. } | State::Over => {}
-            State::Running(_) => self.drain().await,
-        }
-    }
-
-    /// The client's input has ended: denies open asks, and lets the session finish its prompts.
-    async fn drain(&mut self) {
-        let State::Running(running) = &mut self.state else { return };
-        running.drain(&mut self.outbox).await;
-        if running.is_stalled {
-            // No later event reports it, and nobody is left who could interrupt the turn.
-            running.interrupt_all(&mut self.requests, &mut self.outbox).await;
-        }
-        self.close_if_drained();
     }
 
     fn answered(&mut self, answered: Answered) {

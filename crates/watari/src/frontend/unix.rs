@@ -54,7 +54,8 @@ struct Listener {
     dialect: DialectName,
     bound: BoundSocket,
     listener: UnixListener,
-    _lock: Option<Lock>,
+    /// The lock of its path. The native socket has none: its path follows from the session's key.
+    lock: Option<Lock>,
 }
 
 /// Why a socket cannot be opened.
@@ -210,11 +211,25 @@ fn accept_client(
 impl Listener {
     fn open(dialect: DialectName, path: &Path, lock: Option<Lock>) -> Result<Listener, ListenerError> {
         let (bound, listener) = listen(path)?;
-        Ok(Listener { dialect, bound, listener, _lock: lock })
+        Ok(Listener { dialect, bound, listener, lock })
+    }
+
+    /// Restores the lock of the path if another program removed it. If another process has taken it, that does not
+    /// listen here either, as long as this one does.
+    fn restore_lock(&mut self, home: &SessionDirs) {
+        let Some(lock) = &mut self.lock else { return };
+        // If this fails, so does the next step, which says why.
+        let _made = folders::make(&home.locks());
+        match lock.restore(&home.locks()) {
+            Ok(false) => {}
+            Ok(true) => tracing::warn!("another program removed the lock of the socket's path, which was restored"),
+            Err(error) => tracing::error!("another program removed the lock of the socket's path: {error}"),
+        }
     }
 
     /// Creates the socket again if it was removed. Nothing here may block: the same task serves the clients.
     fn restore(&mut self, home: &SessionDirs) {
+        self.restore_lock(home);
         if self.bound.is_in_place() {
             return;
         }

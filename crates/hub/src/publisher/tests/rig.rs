@@ -32,7 +32,7 @@ pub(super) struct Rig {
     _state: watch::Receiver<HostState>,
 }
 
-const SESSION: &str = "11111111-1111-4111-8111-111111111111";
+pub(super) const SESSION: &str = "11111111-1111-4111-8111-111111111111";
 
 impl Rig {
     pub(super) fn new() -> Rig {

@@ -20,6 +20,7 @@ pub(super) enum StdioEvent {
     Answered(Answered),
     Signal,
     Time,
+    LockCheck,
 }
 
 /// Waits for the next thing from the session: the end of its start, an event (only if `has_room`), or the deadline of its
