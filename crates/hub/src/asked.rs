@@ -1,8 +1,7 @@
 //! The tool uses that a session was asked about, and lines for the host's log: resolved asks and requests of clients.
 
-use std::borrow::Cow;
-
 use serde::Deserialize;
+use watari_sdk::native::{self, NativeEvent};
 use watari_sdk::{AskSummary, AskTag, AskedToolUses, Event, Position, ToolUseId, recorded_subtype};
 
 use crate::log::{Log, ReadError};
@@ -22,23 +21,25 @@ pub(crate) fn read_asked(log: &Log) -> Result<AskedToolUses, ReadError> {
     Ok(asked)
 }
 
-/// Returns the tool use that a stored line asks about. The beginning of a line shows whether it is an ask; most are
-/// not.
+/// Returns the tool use that a stored line asks about. The beginning of a line shows whether it can be an ask; most
+/// cannot, and are not read.
 fn asked_in_line(line: &[u8]) -> Option<ToolUseId> {
-    #[derive(Deserialize)]
-    struct Line<'a> {
-        #[serde(borrow)]
-        r#type: Cow<'a, str>,
-        kind: AskTag,
-        tool_use: Option<String>,
-    }
     const TYPE: &[u8] = br#""type":"ask_opened""#;
     // The position comes first, and is short.
     let beginning = line.get(..64.min(line.len()))?;
     beginning.windows(TYPE.len()).any(|window| window == TYPE).then_some(())?;
-    let line: Line<'_> = serde_json::from_slice(line).ok()?;
-    let is_named = line.r#type == "ask_opened" && is_named_by_tool_use(line.kind);
-    line.tool_use.filter(|_| is_named).map(ToolUseId)
+    // Another program wrote what cannot be read, and a newer host what is not known.
+    match native::read(line).ok()?.event {
+        NativeEvent::Session(event) => asked_about(&event),
+        NativeEvent::Host(_) | NativeEvent::Foreign(_) => None,
+    }
+}
+
+/// Returns the tool use that an event asks about, if clients may refer to the ask by it.
+fn asked_about(event: &Event) -> Option<ToolUseId> {
+    let Event::AskOpened { kind, .. } = event else { return None };
+    let AskSummary { kind, tool_use, .. } = kind.summary();
+    tool_use.filter(|_| is_named_by_tool_use(kind))
 }
 
 /// Whether clients may refer to an ask by the id of its tool use.
@@ -51,9 +52,8 @@ fn is_named_by_tool_use(kind: AskTag) -> bool {
 
 /// Records an ask's tool use, and logs resolved asks and requests of clients: who and what, without the content.
 pub(crate) fn observe(event: &Event, asked: &mut AskedToolUses) {
-    if let Event::AskOpened { kind, .. } = event {
-        let AskSummary { kind, tool_use, .. } = kind.summary();
-        tool_use.filter(|_| is_named_by_tool_use(kind)).map(|tool_use| asked.record(&tool_use));
+    if let Some(tool_use) = asked_about(event) {
+        asked.record(&tool_use);
     } else if let Event::RequestSent { request, body, by } = event {
         let subtype = recorded_subtype(body).map(|subtype| shortened(&subtype));
         tracing::info!(%request, ?subtype, ?by, "request sent");
@@ -78,8 +78,12 @@ mod tests {
     #[test]
     fn a_tool_use_that_an_earlier_host_was_asked_about_is_found_in_the_log() {
         let of = |line: &str| asked_in_line(line.as_bytes()).map(|tool_use| tool_use.0);
-        let asked =
-            |kind: &str| format!(r#"{{"seq":"1:8","type":"ask_opened","ask":5,"kind":"{kind}","tool_use":"t"}}"#);
+        // It has the members of every kind of ask.
+        let asked = |kind: &str| {
+            format!(
+                r#"{{"seq":"1:8","type":"ask_opened","ask":5,"kind":"{kind}","tool":"Bash","hook":1,"event":"Stop","server":"s","message":"","input":{{}},"tool_use":"t","needs_person":false,"detail":{{}}}}"#
+            )
+        };
         for kind in ["permission", "question", "plan"] {
             assert_eq!(of(&asked(kind)).as_deref(), Some("t"), "{kind}");
         }

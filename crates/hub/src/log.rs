@@ -12,10 +12,12 @@ pub(crate) mod storage;
 mod stored;
 mod tail;
 
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
 use watari_sdk::Position;
+use watari_sdk::native::EventPlace;
 
 pub use read::{Lines, ReadError};
 pub(crate) use read::{Step, position_of};
@@ -224,7 +226,7 @@ impl Log {
         self.bytes
     }
 
-    /// Stores an event, which is a JSON object as text, and returns its line without the newline.
+    /// Stores an event, which is a JSON object as text without a newline, and returns its line without the newline.
     pub fn append(&mut self, event: impl AsRef<[u8]>) -> Result<&[u8], AppendError> {
         self.append_to(event.as_ref()).map(|(line, _)| line)
     }
@@ -233,9 +235,8 @@ impl Log {
     pub(crate) fn append_to(&mut self, event: &[u8]) -> Result<(&[u8], &Arc<Storage>), AppendError> {
         let next = Position { seq: self.last.seq + 1, ..self.last };
         self.line.clear();
-        // Writing to memory does not fail.
-        let _written = write!(self.line, "{BEFORE_POSITION}{next}\"");
-        line_with(event, &mut self.line);
+        EventPlace::At(next).write_line(event, &mut self.line);
+        self.line.push(b'\n');
         if let Err(source) = self.write_line() {
             return Err(AppendError::of(self.storage.path(), source));
         }
@@ -292,20 +293,9 @@ impl Log {
     }
 }
 
-/// Appends the members of an object to a line, and a newline. An event contains no newline.
-fn line_with(event: &[u8], line: &mut Vec<u8>) {
-    let members = event.strip_prefix(b"{").unwrap_or(b"}");
-    if !members.starts_with(b"}") {
-        line.push(b',');
-    }
-    line.extend_from_slice(members);
-    line.push(b'\n');
-}
-
 /// Returns the line of an ephemeral event, which names the durable event before it.
 pub fn ephemeral_line(after: Position, event: impl AsRef<[u8]>) -> Vec<u8> {
-    let mut line = format!("{{\"after\":\"{after}\"").into_bytes();
-    line_with(event.as_ref(), &mut line);
-    line.pop();
+    let mut line = Vec::new();
+    EventPlace::After(after).write_line(event.as_ref(), &mut line);
     line
 }

@@ -3,10 +3,10 @@
 use std::fs;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use watari_sdk::{Key, Position};
 
 use serde::{Deserialize, Serialize};
 use watari_sdk::files::{RECORD, RECORD_ASIDE};
+use watari_sdk::{Key, Position};
 
 /// The record of a session. It contains no environment and no prompt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

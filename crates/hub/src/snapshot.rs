@@ -1,12 +1,10 @@
 //! The current state of a session: what began and has not ended. A new client receives it. When a host was killed, the
 //! next one closes it.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 
-use serde::Deserialize;
-use serde_json::value::RawValue;
-use watari_sdk::{AskSummary, Event, ToolUseId, TurnCause};
+use watari_sdk::native::NativeEvent;
+use watari_sdk::{AskSummary, Event, TurnCause};
 
 /// Something that begins and ends.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -195,60 +193,20 @@ pub(crate) fn snapshot_change(event: &Event) -> Option<SnapshotChange> {
     })
 }
 
-/// Returns what a stored event changes, from its line.
-pub(crate) fn stored_snapshot_change(line: &[u8]) -> Option<SnapshotChange> {
-    #[derive(Deserialize)]
-    struct Line<'a> {
-        #[serde(borrow)]
-        r#type: Cow<'a, str>,
-        prompt: Option<u64>,
-        block: Option<u64>,
-        ask: Option<u64>,
-        message: Option<String>,
-        #[serde(borrow)]
-        kind: Option<&'a RawValue>,
-        tool_use: Option<String>,
-        repeated: Option<bool>,
-        tool: Option<String>,
-        cause: Option<Cause>,
+/// Returns what a stored event changes. Events of the host change nothing, nor do those of a newer version.
+pub(crate) fn stored_snapshot_change(event: &NativeEvent) -> Option<SnapshotChange> {
+    match event {
+        NativeEvent::Session(event) => snapshot_change(event),
+        NativeEvent::Host(_) | NativeEvent::Foreign(_) => None,
     }
-    #[derive(Deserialize)]
-    #[serde(rename_all = "snake_case")]
-    enum Cause {
-        Prompt(u64),
-        Cli,
-    }
-    let line: Line<'_> = serde_json::from_slice(line).ok()?;
-    Some(match &*line.r#type {
-        "ready" => SnapshotChange::Begins(SnapshotItem::Cli),
-        "session_opened" => SnapshotChange::Begins(SnapshotItem::Session),
-        "tasks_listed" => SnapshotChange::Begins(SnapshotItem::Tasks),
-        "prompt_accepted" => SnapshotChange::Begins(SnapshotItem::Prompt(line.prompt?)),
-        "prompt_dropped" => SnapshotChange::Ends(SnapshotItem::Prompt(line.prompt?)),
-        "turn_started" => SnapshotChange::Begins(SnapshotItem::Turn),
-        "turn_finished" => SnapshotChange::EndsTurn(match line.cause? {
-            Cause::Prompt(prompt) => Some(prompt),
-            Cause::Cli => None,
-        }),
-        "became_idle" => SnapshotChange::EndsTurn(None),
-        "message_started" => SnapshotChange::Begins(SnapshotItem::Message(line.message?)),
-        "message_finished" => SnapshotChange::Ends(SnapshotItem::Message(line.message?)),
-        "block_started" => SnapshotChange::Begins(SnapshotItem::Block(line.block?)),
-        "block_finished" | "block_discarded" => SnapshotChange::Ends(SnapshotItem::Block(line.block?)),
-        "ask_opened" => {
-            let kind = serde_json::from_str(line.kind?.get()).ok()?;
-            let (tool_use, repeated) = (line.tool_use.map(ToolUseId), line.repeated.unwrap_or(false));
-            SnapshotChange::Asks(line.ask?, AskSummary { kind, tool_use, repeated, tool: line.tool })
-        }
-        "ask_resolved" => SnapshotChange::Ends(SnapshotItem::Ask(line.ask?)),
-        "cli_exited" => SnapshotChange::EndsCli,
-        _ => return None,
-    })
 }
 
 #[cfg(test)]
 mod tests {
-    use watari_sdk::{AskId, AskResolution, AskTag, BlockId, DropReason, Grant, MessageId, PromptId, RawJson};
+    use watari_sdk::native::{self, EventLine, EventPlace};
+    use watari_sdk::{
+        AskId, AskResolution, AskTag, BlockId, DropReason, Grant, MessageId, Position, PromptId, RawJson, ToolUseId,
+    };
 
     use super::*;
 
@@ -289,16 +247,18 @@ mod tests {
 
     #[test]
     fn a_stored_event_changes_the_same_as_the_published_one() {
+        let stored = |line: &str| stored_snapshot_change(&native::read(line.as_bytes()).unwrap().event);
         for event in events() {
-            let line = serde_json::to_string(&event).unwrap();
-            assert_eq!(stored_snapshot_change(line.as_bytes()), snapshot_change(&event), "{line}");
+            let change = snapshot_change(&event);
+            let mut line = Vec::new();
+            EventLine { place: EventPlace::At(Position { epoch: 1, seq: 7 }), event: event.into() }.write(&mut line);
+            let line = String::from_utf8(line).unwrap();
+            assert_eq!(stored(&line), change, "{line}");
         }
-        let finished = br#"{"seq":"1:7","type":"turn_finished","cause":{"prompt":4},"outcome":{}}"#;
-        assert_eq!(stored_snapshot_change(finished), Some(SnapshotChange::EndsTurn(Some(4))));
-        let asked = br#"{"seq":"1:7","type":"ask_opened","ask":9,"kind":"permission","tool":"Bash","tool_use":"t","repeated":true}"#;
-        assert_eq!(stored_snapshot_change(asked), Some(SnapshotChange::Asks(9, summary())));
-        let finished = br#"{"seq":"1:7","type":"turn_finished","cause":"cli","outcome":{}}"#;
-        assert_eq!(stored_snapshot_change(finished), Some(SnapshotChange::EndsTurn(None)));
+        let asked = r#"{"seq":"1:7","type":"ask_opened","ask":9,"kind":"permission","tool":"Bash","input":{},"tool_use":"t","repeated":true,"needs_person":false,"detail":{}}"#;
+        assert_eq!(stored(asked), Some(SnapshotChange::Asks(9, summary())));
+        assert_eq!(stored(r#"{"seq":"1:7","type":"host_stopping","reason":""}"#), None);
+        assert_eq!(stored(r#"{"seq":"1:7","type":"ask_opened","ask":9,"kind":"of_a_newer_version"}"#), None);
     }
 
     #[test]

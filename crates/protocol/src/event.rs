@@ -22,15 +22,15 @@ pub use outcome::{
 pub use session::{CliInfo, SessionInfo};
 pub use update::{HookUpdate, TaskUpdate};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::id::{AskId, BlockId, EntryId, MessageId, PromptId, RequestId, SessionId, ToolUseId};
-use crate::json::RawJson;
+use crate::json::{RawJson, TagWriter};
 
 /// Something that happened in a session.
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(tag = "type", rename_all = "snake_case")]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(tag = "type", !remote))]
+#[serde(remote = "Self", rename_all = "snake_case")]
 pub enum Event {
     /// The CLI has started and answered the `initialize` request, which sets up the session; prompts can run.
     Ready {
@@ -157,6 +157,7 @@ pub enum Event {
         elapsed_seconds: f64,
     },
     /// The CLI asks something (an *ask*) and waits for the answer of a client.
+    #[serde(skip_deserializing)]
     AskOpened {
         /// The ask's id; the answer must name it.
         ask: AskId,
@@ -165,6 +166,7 @@ pub enum Event {
         kind: AskKind,
     },
     /// An ask was resolved; any further answer is refused.
+    #[serde(skip_deserializing)]
     AskResolved {
         /// The ask.
         ask: AskId,
@@ -372,4 +374,11 @@ pub enum Event {
         /// How it exited.
         exit: Box<Exit>,
     },
+}
+
+/// An event is one object, with its `type` first.
+impl Serialize for Event {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Event::serialize(self, TagWriter::new(serializer))
+    }
 }

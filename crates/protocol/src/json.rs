@@ -1,14 +1,16 @@
 //! JSON that is passed on unchanged: a tool's input, a message's content, an unknown frame.
 
 mod same;
+mod tagged;
 
 pub(crate) use same::same_value;
+pub(crate) use tagged::{TagWriter, TaggedObject};
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use crate::wire::repair::{LoneSurrogate, lone_surrogates};
@@ -25,7 +27,7 @@ impl RawJson {
     }
 
     /// Parses the value into a type of the caller.
-    pub fn parse<'a, T: serde::Deserialize<'a>>(&'a self) -> Result<T, serde_json::Error> {
+    pub fn parse<'a, T: Deserialize<'a>>(&'a self) -> Result<T, serde_json::Error> {
         serde_json::from_str(self.0.get())
     }
 
@@ -33,6 +35,15 @@ impl RawJson {
     /// without a JSON form, such as a map whose keys are not text, becomes null.
     pub fn of<T: Serialize + ?Sized>(value: &T) -> RawJson {
         RawJson(serde_json::value::to_raw_value(value).unwrap_or_default())
+    }
+
+    /// Returns the text as a value, if it is one.
+    pub(crate) fn read(text: String) -> Result<RawJson, serde_json::Error> {
+        RawValue::from_string(text).map(RawJson)
+    }
+
+    pub(crate) fn null() -> RawJson {
+        RawJson(Box::default())
     }
 
     pub(crate) fn is_list(&self) -> bool {
@@ -101,6 +112,17 @@ impl Serialize for RawJson {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.0.serialize(serializer)
     }
+}
+
+impl<'de> Deserialize<'de> for RawJson {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<RawJson, D::Error> {
+        Box::deserialize(deserializer).map(RawJson)
+    }
+}
+
+/// Reads a member that is absent if it has no value: null is a value.
+pub(crate) fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<RawJson>, D::Error> {
+    RawJson::deserialize(deserializer).map(Some)
 }
 
 /// Any value.

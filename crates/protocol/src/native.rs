@@ -1,14 +1,54 @@
-//! The messages of the native dialect: events as a host stores them and sends them to its clients.
+//! The messages of the native dialect. Its events are the lines that a host stores and sends to its clients: each has
+//! its place in the log, and then the members of the event.
+
+mod read;
+#[cfg(test)]
+mod tests;
+
+pub use read::{ReadEventError, read};
+
+use std::io::Write;
 
 use crate::event::{Event, HostEvent};
+use crate::json::RawJson;
+use crate::position::Position;
 
-/// An event of a session or of its host: what a host publishes.
+/// A line of the log, or of a host to its client: an event and its place.
+#[derive(Debug, Clone)]
+pub struct EventLine {
+    /// The place of the event.
+    pub place: EventPlace,
+    /// The event.
+    pub event: NativeEvent,
+}
+
+/// The place of an event among the others. It is the first member of the event's line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EventPlace {
+    /// The position of a durable event, as `seq`.
+    At(Position),
+    /// The position of the durable event before an ephemeral one, as `after`.
+    After(Position),
+}
+
+/// An event of a session or of its host.
 #[derive(Debug, Clone)]
 pub enum NativeEvent {
     /// An event of the session.
     Session(Event),
     /// An event of its host.
     Host(HostEvent),
+    /// An event that this version does not know.
+    Foreign(ForeignEvent),
+}
+
+/// An event that this version does not know, kept whole: a newer host has published it. (A message of the CLI that this
+/// version does not know is [`Event::Unknown`].)
+#[derive(Debug, Clone)]
+pub struct ForeignEvent {
+    name: String,
+    object: RawJson,
+    is_ephemeral: bool,
 }
 
 /// The types of the ephemeral events: those for which [`NativeEvent::is_ephemeral`] returns true.
@@ -21,6 +61,7 @@ impl NativeEvent {
         match self {
             NativeEvent::Session(event) => event.is_ephemeral(),
             NativeEvent::Host(event) => event.is_ephemeral(),
+            NativeEvent::Foreign(event) => event.is_ephemeral,
         }
     }
 
@@ -29,6 +70,7 @@ impl NativeEvent {
         match self {
             NativeEvent::Session(event) => event.weight_bytes(),
             NativeEvent::Host(event) => event.weight_bytes(),
+            NativeEvent::Foreign(event) => size_of::<ForeignEvent>() + event.object.as_str().len(),
         }
     }
 
@@ -38,6 +80,7 @@ impl NativeEvent {
         let _written = match self {
             NativeEvent::Session(event) => serde_json::to_writer(out, event),
             NativeEvent::Host(event) => serde_json::to_writer(out, event),
+            NativeEvent::Foreign(event) => serde_json::to_writer(out, &event.object),
         };
     }
 }
@@ -54,31 +97,44 @@ impl From<HostEvent> for NativeEvent {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::event::Delta;
-    use crate::id::{BlockId, ToolUseId};
+impl ForeignEvent {
+    /// The event's `type`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
 
-    #[test]
-    fn ephemeral_events_are_known_by_their_type() {
-        let (message, tool_use) = (String::new(), ToolUseId("t".into()));
-        let ephemeral: [NativeEvent; 6] = [
-            Event::BlockDelta { block: BlockId(1), at: 0, delta: Delta::Text("a".into()) }.into(),
-            Event::ToolProgressed { tool_use, tool: "Bash".into(), elapsed_seconds: 30.0 }.into(),
-            Event::ThinkingCounted { tokens: 7 }.into(),
-            HostEvent::StorageFailed { message: message.clone() }.into(),
-            HostEvent::StorageRecovered.into(),
-            HostEvent::CaughtUp.into(),
-        ];
-        let types = ephemeral.map(|event| {
-            let mut text = Vec::new();
-            event.write(&mut text);
-            let object: serde_json::Value = serde_json::from_slice(&text).unwrap();
-            (object["type"].as_str().unwrap().to_owned(), event.is_ephemeral())
-        });
-        assert_eq!(types, EPHEMERAL_TYPES.map(|name| (name.to_owned(), true)));
-        let durable: [NativeEvent; 2] = [Event::BecameIdle.into(), HostEvent::StartFailed { message }.into()];
-        assert!(durable.iter().all(|event| !event.is_ephemeral()));
+    /// The event as a JSON object, without its place.
+    pub fn object(&self) -> &RawJson {
+        &self.object
     }
 }
+
+impl EventLine {
+    /// Appends the line, without a newline.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        let mut event = Vec::new();
+        self.event.write(&mut event);
+        self.place.write_line(&event, out);
+    }
+}
+
+impl EventPlace {
+    /// Appends the line of an event, given as a JSON object, without a newline: this place, and then the members of the
+    /// object.
+    pub fn write_line(self, event: &[u8], out: &mut Vec<u8>) {
+        let (name, position) = match self {
+            EventPlace::At(position) => (SEQ, position),
+            EventPlace::After(position) => (AFTER, position),
+        };
+        // Writing to memory does not fail.
+        let _written = write!(out, "{{\"{name}\":\"{position}\"");
+        let members = event.strip_prefix(b"{").unwrap_or(b"}");
+        if !members.starts_with(b"}") {
+            out.push(b',');
+        }
+        out.extend_from_slice(members);
+    }
+}
+
+const SEQ: &str = "seq";
+const AFTER: &str = "after";

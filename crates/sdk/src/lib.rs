@@ -204,8 +204,9 @@
 //! A program needs [`query`] or [`Client`]. The following are for hosts such as `watari socket`, and for Watari's own
 //! tools. A host must store an event before Watari writes the lines to the CLI that the event causes.
 //!
-//! - the session: [`open`], [`Session`], [`command_queue`], [`CommandQueue`], [`Envelope`], [`Sink`], [`Work`], [`NextProcessRequest`], [`Setting`],
-//!   [`AskedToolUses`], [`Phase`]
+//! - the session: [`open`], [`Session`], [`command_queue`], [`CommandQueue`], [`Envelope`], [`Sink`], [`Work`],
+//!   [`NextProcessRequest`], [`Setting`], [`AskedToolUses`], [`Phase`]
+//! - what a host stores and sends to its clients: [`native`], [`HostEvent`], [`HostState`], [`Key`], [`Position`]
 //! - conversations: [`resolve_continue`], [`conversations_folder`], [`session_id_as_stored`], [`CONFIG_VARIABLE`]
 //! - what options and requests may contain: [`bypass_permission`], [`read_mcp_servers`], [`read_mcp_servers_file`],
 //!   [`PROMPT_BLOCKS`], [`AMBIGUOUS_TOOL_NAME`], [`TOOL_SERVER`], [`TOOL_SERVER_TAKEN`]

@@ -18,6 +18,8 @@ use std::path::{Path, PathBuf};
 
 use replay::line::{compared, lines, snapshots, unlisted};
 use replay::{Order, Recording};
+use watari_sdk::native::{self, EventLine, EventPlace, NativeEvent};
+use watari_sdk::{Event, Position};
 
 /// Snapshots of recordings that the tests make themselves.
 const FRESH: &str = "fresh-";
@@ -43,12 +45,28 @@ fn check(name: &str) -> Option<String> {
     let played = Recording::read(&captures().join(format!("{name}.jsonl"))).play(&Order::AsRecorded);
     let unlisted = unlisted(&played.events).into_iter();
     let unlisted = unlisted.map(|(kind, subtype)| format!("{name}: {kind} {subtype} is unknown and not in the list"));
+    let unread = played.events.iter().filter_map(|event| Some(format!("{name}: {}", misread(event)?)));
     let faults = played.faults.iter().map(|fault| format!("{name}: {fault}"));
     let has_snapshot =
         snapshots().join(format!("{name}.txt")).exists() || std::env::var_os("UPDATE_CAPTURES").is_some();
     let compared = has_snapshot.then(|| compared(name, &lines(&played.events, &played.remarks))).flatten();
-    let wrong: Vec<String> = unlisted.chain(faults).chain(compared).collect();
+    let wrong: Vec<String> = unlisted.chain(unread).chain(faults).chain(compared).collect();
     (!wrong.is_empty()).then(|| wrong.join("\n"))
+}
+
+/// Stores an event and reads it back. Returns what is wrong, if that does not give the same line.
+fn misread(event: &Event) -> Option<String> {
+    let written = |event: NativeEvent| {
+        let mut line = Vec::new();
+        EventLine { place: EventPlace::At(Position::default()), event }.write(&mut line);
+        line
+    };
+    let line = written(event.clone().into());
+    match native::read(&line) {
+        Ok(read) if matches!(read.event, NativeEvent::Session(_)) && written(read.event.clone()) == line => None,
+        Ok(_) => Some(format!("read as another event: {}", String::from_utf8_lossy(&line))),
+        Err(error) => Some(format!("{error}: {}", String::from_utf8_lossy(&line))),
+    }
 }
 
 #[test]

@@ -10,6 +10,7 @@ use std::os::unix::fs::DirBuilderExt;
 
 use host::{Room, transcript};
 use serde_json::json;
+use watari_protocol::native::{self, NativeEvent};
 
 const SESSION_ID: &str = "3447b64d-2090-41fe-b1dc-65114ad62db4";
 
@@ -53,6 +54,17 @@ async fn a_session_of_format_1_is_replayed_and_continues() {
     assert_eq!(hello["resume"], "ok");
     assert_eq!(native.next().await.unwrap()["seq"], "1:21");
     host.stop().await;
+}
+
+#[test]
+fn every_event_of_format_1_is_read_and_written_back_unchanged() {
+    for line in include_str!("formats/events-1.jsonl").lines().skip(1) {
+        let read = native::read(line.as_bytes()).unwrap();
+        assert!(!matches!(read.event, NativeEvent::Foreign(_)), "{line}");
+        let mut written = Vec::new();
+        read.write(&mut written);
+        assert_eq!(String::from_utf8(written).unwrap(), line);
+    }
 }
 
 #[tokio::test]

@@ -4,12 +4,13 @@ use std::io::{self, BufRead, BufReader, Read, Take};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use watari_sdk::Position;
+
 use super::restore::marked_through;
 use super::search::{FirstLine, Search};
 use super::storage::Storage;
 use super::stored::{LONG_LINE_BYTES, StoredLine};
 use super::{BEFORE_POSITION, FORMAT};
-use watari_sdk::Position;
 
 /// How many bytes are read in one call.
 const CHUNK_BYTES: usize = 64 * 1024;

@@ -7,12 +7,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
+use watari_sdk::native::{EventLine, EventPlace};
+use watari_sdk::{HostEvent, Position};
 
 use super::read::behind_position;
 use super::storage::{PathTarget, Storage};
-use super::{AppendError, BEFORE_POSITION, FORMAT, Lines, Log, line_with, position_of};
-use watari_sdk::native::NativeEvent;
-use watari_sdk::{HostEvent, Position};
+use super::{AppendError, BEFORE_POSITION, FORMAT, Lines, Log, position_of};
 
 /// How many bytes are written in one call.
 const CHUNK_BYTES: usize = 64 * 1024;
@@ -181,11 +181,9 @@ impl Written {
         if first.seq >= seq {
             return Ok(());
         }
-        let mut line = format!("{BEFORE_POSITION}{first}\"").into_bytes();
-        let mut mark = Vec::new();
-        NativeEvent::Host(HostEvent::EventsLost { through: seq - 1 }).write(&mut mark);
-        line_with(&mark, &mut line);
-        line.pop();
+        let event = HostEvent::EventsLost { through: seq - 1 }.into();
+        let mut line = Vec::new();
+        EventLine { place: EventPlace::At(first), event }.write(&mut line);
         self.lost_through = Some(seq - 1);
         self.through = seq - 1;
         self.add(first, &line)

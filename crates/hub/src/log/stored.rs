@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use watari_sdk::Position;
+
 use super::read::{HEAD_BYTES, ReadError, is_whole_text, position_of};
 use super::storage::Storage;
-use watari_sdk::Position;
 
 /// A longer line is read and checked by its consumer, in another thread, and not by the host's task.
 pub(crate) const LONG_LINE_BYTES: usize = 256 * 1024;

@@ -2,9 +2,10 @@
 
 use std::io;
 
+use watari_sdk::Position;
+
 use super::read::{LINE_BYTES_MAX, position_of};
 use super::storage::Storage;
-use watari_sdk::Position;
 
 /// How many bytes are read in one call.
 const CHUNK_BYTES: u64 = 64 * 1024;

@@ -1,6 +1,7 @@
 //! Attaches clients, in one step between two events.
 
 use std::collections::VecDeque;
+
 use tokio::sync::oneshot;
 use watari_sdk::{AskId, Position};
 

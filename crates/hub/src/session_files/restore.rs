@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
+use watari_sdk::native::{self, EventLine, EventPlace};
 use watari_sdk::{AskedToolUses, Position};
 
 use super::{OpenSessionError, SessionFiles, in_use, make};
@@ -11,7 +12,7 @@ use crate::asked::read_asked;
 use crate::lock::LockError;
 use crate::log::{AppendError, Log, ReadError, marked_through, position_of};
 use crate::record::{Record, RecordError};
-use crate::snapshot::{Snapshot, stored_snapshot_change};
+use crate::snapshot::{Snapshot, SnapshotChange, stored_snapshot_change};
 
 impl SessionFiles {
     /// Restores the session's lock, and returns whether another program had removed it. Without it, another host could
@@ -110,9 +111,8 @@ fn read_left_open(log: &Log, ends: &mut Vec<Position>) -> Result<Snapshot, ReadE
     let (mut through, mut at) = (end.seq, lines.offset());
     while let Some(line) = lines.next()? {
         // Every sequence number follows the previous one, or a mark that says which are lost.
-        let follows = |position: &Position| position.seq == through + 1;
-        let is_whole = serde_json::from_slice::<&RawValue>(line).is_ok();
-        let Some(position) = position_of(line).filter(follows).filter(|_| is_whole) else {
+        let stored = read_stored(line).filter(|(position, _)| position.seq == through + 1);
+        let Some((position, change)) = stored else {
             return Err(ReadError::Damaged { path: log.storage().path().to_owned(), at });
         };
         through = marked_through(line).unwrap_or(0).max(position.seq);
@@ -121,9 +121,24 @@ fn read_left_open(log: &Log, ends: &mut Vec<Position>) -> Result<Snapshot, ReadE
             Some(end) => *end = position,
             None => ends.push(position),
         }
-        if let Some(change) = stored_snapshot_change(line) {
+        if let Some(change) = change {
             snapshot.observe(position.seq.into(), change);
         }
     }
     Ok(snapshot)
+}
+
+/// Reads a line of the log: its position, and what its event changes. None if it is not whole.
+fn read_stored(line: &[u8]) -> Option<(Position, Option<SnapshotChange>)> {
+    match native::read(line) {
+        Ok(EventLine { place: EventPlace::At(position), event }) => Some((position, stored_snapshot_change(&event))),
+        Ok(EventLine { place: EventPlace::After(_), .. }) => None,
+        // Another program wrote an event in a form that Watari does not write. It is whole, and changes nothing.
+        Err(error) => {
+            serde_json::from_slice::<&RawValue>(line).ok()?;
+            let position = position_of(line)?;
+            tracing::warn!("event {position} of the log is ignored: {error}");
+            Some((position, None))
+        }
+    }
 }

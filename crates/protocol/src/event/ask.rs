@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::id::{HookId, ToolUseId};
-use crate::json::{RawJson, same_value};
+use crate::json::{RawJson, present, same_value};
 
 /// What is asked. All texts in it come from the model, the working directory or a server: show them as untrusted data.
 #[derive(Debug, Clone, Serialize)]
@@ -28,7 +28,7 @@ pub enum AskKind {
 }
 
 /// A tool use that needs permission.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PermissionAsk {
     /// The tool's name.
@@ -38,7 +38,7 @@ pub struct PermissionAsk {
     /// The tool use.
     pub tool_use: Option<ToolUseId>,
     /// True when the session was asked about the same tool use before: the tool use's id does not identify this ask.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_false")]
     pub repeated: bool,
     /// The subagent that asks, if a subagent does.
     pub agent: Option<String>,
@@ -51,7 +51,7 @@ pub struct PermissionAsk {
 }
 
 /// A call of a hook.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HookAsk {
     /// The registered hook.
@@ -65,7 +65,7 @@ pub struct HookAsk {
 }
 
 /// An elicitation: an MCP server asks the user to fill in a form.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FormAsk {
     /// The MCP server.
@@ -81,7 +81,7 @@ pub struct FormAsk {
 }
 
 /// A call of a tool that the program or a client runs. The permission for it was decided before.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ToolCallAsk {
     /// The tool's name, as registered.
@@ -92,11 +92,12 @@ pub struct ToolCallAsk {
     pub tool_use: Option<ToolUseId>,
     /// The CLI's id of the call, which the answer must carry.
     #[serde(skip)]
+    #[serde(default = "RawJson::null")]
     pub(crate) call: RawJson,
 }
 
 /// A summary of an ask.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AskSummary {
     /// The kind of ask.
@@ -104,7 +105,7 @@ pub struct AskSummary {
     /// The tool use that it is about.
     pub tool_use: Option<ToolUseId>,
     /// True when the session was asked about the same tool use before.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_false")]
     pub repeated: bool,
     /// The tool's name. (Not serialized: clients of a host have it from `ask_opened`.)
     #[serde(skip)]
@@ -112,17 +113,17 @@ pub struct AskSummary {
 }
 
 /// What an answer granted beyond what was asked. If that is nothing, the JSON has none of these fields.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Grant {
     /// True when the tool ran with an input other than the one in [`Event::AskOpened`](super::Event::AskOpened).
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_false")]
     pub edited: bool,
     /// The complete input that the tool ran with, if it was edited; for a form, the submitted content.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub input: Option<RawJson>,
     /// The permission updates that the answer granted, in the CLI's format.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub permissions: Option<RawJson>,
 }
 
@@ -193,7 +194,7 @@ impl AskKind {
 }
 
 /// How an ask was resolved.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum AskResolution {

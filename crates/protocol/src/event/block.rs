@@ -7,10 +7,11 @@ use serde_json::value::RawValue;
 
 use crate::id::{EntryId, ToolUseId};
 use crate::json::RawJson;
+use crate::wire::message::read_kind;
 use crate::wire::repair::{LoneSurrogate, lone_surrogates};
 
 /// The kind of a block.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum BlockKind {
@@ -33,7 +34,7 @@ pub enum BlockKind {
 }
 
 /// The content that was added to a streaming block.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", content = "text", rename_all = "snake_case")]
 pub enum Delta {
@@ -55,7 +56,7 @@ impl Delta {
 }
 
 /// Where a complete block comes from.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BlockSource {
     /// The block's id in the stored conversation; a conversation can be resumed at it (in Rust,
@@ -70,7 +71,7 @@ pub struct BlockSource {
 }
 
 /// Who wrote a block.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Author {
@@ -131,6 +132,13 @@ impl Block {
 impl Serialize for Block {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.raw.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Block {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Block, D::Error> {
+        let raw = RawJson::deserialize(deserializer)?;
+        Ok(Block { kind: read_kind(raw.as_ref()), raw })
     }
 }
 

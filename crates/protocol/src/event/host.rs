@@ -1,13 +1,14 @@
 //! The events of the host itself, in the same format and the same log as the session's events, and the host's state.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize, Serializer};
 
+use crate::json::TagWriter;
 use crate::key::Key;
 
 /// Something that happened to a session's host.
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(tag = "type", rename_all = "snake_case")]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(tag = "type", !remote))]
+#[serde(remote = "Self", rename_all = "snake_case")]
 pub enum HostEvent {
     /// A host has opened the session. If an earlier host was killed, the new one first publishes the events that close
     /// what was left open (blocks, asks, prompts, the CLI), and then this event.
@@ -68,8 +69,15 @@ pub enum HostEvent {
     CaughtUp,
 }
 
+/// An event is one object, with its `type` first.
+impl Serialize for HostEvent {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        HostEvent::serialize(self, TagWriter::new(serializer))
+    }
+}
+
 /// The state of a session, as its events show it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum HostState {

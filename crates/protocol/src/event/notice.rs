@@ -1,9 +1,9 @@
 //! Notices: messages of the CLI that are meant for the user.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What a notice is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum NoticeKind {

@@ -9,7 +9,7 @@ use crate::id::PromptId;
 use crate::json::{RawJson, member, object};
 
 /// What started a turn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TurnCause {
@@ -21,7 +21,7 @@ pub enum TurnCause {
 }
 
 /// Why a prompt has no [`Event::TurnFinished`](super::Event::TurnFinished).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum DropReason {
@@ -36,7 +36,7 @@ pub enum DropReason {
 }
 
 /// How a turn ended and what it cost.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TurnOutcome {
     /// How the turn ended.
@@ -94,7 +94,7 @@ impl TurnOutcome {
 }
 
 /// How a turn ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TurnEnding {
@@ -107,7 +107,7 @@ pub enum TurnEnding {
 }
 
 /// Why a turn failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Failure {
@@ -124,7 +124,7 @@ pub enum Failure {
 }
 
 /// The tokens of one turn, as the CLI counts them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Usage {
     /// Tokens that the model read, without those from the cache.
@@ -138,7 +138,7 @@ pub struct Usage {
 }
 
 /// The reply to a request.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum RequestReply {
@@ -151,7 +151,7 @@ pub enum RequestReply {
 }
 
 /// What an interrupt did to the waiting prompts.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InterruptReceipt {
     /// The prompts that will still run.
@@ -162,7 +162,7 @@ pub struct InterruptReceipt {
 }
 
 /// Why a request failed: the CLI refused it or never answered.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum RequestFailure {
@@ -186,7 +186,7 @@ pub enum RequestFailure {
 }
 
 /// How the CLI process ended.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Exit {
     /// The exit code; none if a signal terminated it, or if the code is unknown.
@@ -196,7 +196,7 @@ pub struct Exit {
     /// How many processes of the session still run, because they could not be ended; nearly always 0.
     pub left: u32,
     /// The processes that still run, as far as they are known; absent if there are none.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_processes: Vec<LeftProcess>,
     /// The last part of its stderr.
     pub stderr: String,
@@ -207,7 +207,7 @@ pub struct Exit {
 }
 
 /// Why the CLI process ended.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ExitReason {

@@ -1,12 +1,12 @@
 //! What the CLI reports about itself and about a conversation.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::id::SessionId;
 use crate::json::{RawJson, member};
 
 /// What the CLI reported about itself when it started.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CliInfo {
     /// The CLI's version; older versions report it only with the first turn.
@@ -16,7 +16,7 @@ pub struct CliInfo {
 }
 
 /// A conversation as the CLI describes it.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SessionInfo {
     /// The conversation's id; use it to resume.

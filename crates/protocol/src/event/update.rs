@@ -1,12 +1,12 @@
 //! What events report about hooks and background tasks.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::Event;
 use crate::wire::system::{is_in_foreground, lists_tasks};
 
 /// What [`Event::HookChanged`] reports.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum HookUpdate {
@@ -19,7 +19,7 @@ pub enum HookUpdate {
 }
 
 /// What [`Event::TaskChanged`] reports.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TaskUpdate {

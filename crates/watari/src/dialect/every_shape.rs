@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use watari_protocol::native::EPHEMERAL_TYPES;
-use watari_protocol::{Command, Config, Event, Hook, Initialize, Machine, Output};
+use watari_protocol::native::{self, EventLine, EventPlace, NativeEvent};
+use watari_protocol::{Command, Config, Event, Hook, Initialize, Machine, Output, Position};
 
 use super::bridge;
 use super::judge::{BRIDGE, Judge, NATIVE, SOCKET};
@@ -216,10 +216,21 @@ impl Clients {
     }
 }
 
+/// The line of an event. It is also read, which must give the same line.
 fn native_line(event: &Event, seq: u64) -> String {
-    let json = serde_json::to_string(event).unwrap();
-    let is_ephemeral = EPHEMERAL_TYPES.iter().any(|kind| json.starts_with(&format!("{{\"type\":\"{kind}\"")));
-    json.replacen('{', &format!("{{\"{}\":\"1:{seq}\",", if is_ephemeral { "after" } else { "seq" }), 1)
+    let position = Position { epoch: 1, seq };
+    let place = if event.is_ephemeral() { EventPlace::After(position) } else { EventPlace::At(position) };
+    let line = written(&EventLine { place, event: event.clone().into() });
+    let read = native::read(line.as_bytes()).unwrap_or_else(|error| panic!("{error}: {line}"));
+    assert!(matches!(read.event, NativeEvent::Session(_)), "{line}");
+    assert_eq!(written(&read), line);
+    line
+}
+
+fn written(line: &EventLine) -> String {
+    let mut text = Vec::new();
+    line.write(&mut text);
+    String::from_utf8(text).unwrap()
 }
 
 /// The names of an ask that clients of the socket and the bridge can answer; empty for everything else.

@@ -10,6 +10,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::unconstrained;
+use watari_sdk::native;
 use watari_sdk::{
     AskId, AskKind, AskResolution, BlockId, BlockKind, Command, Delta, Event, Grant, HostState, MessageId,
     PermissionAsk, Position, RawJson, Refusal, SessionId, Sink, ToolUseId, Work,
@@ -122,6 +123,14 @@ impl Rig {
     }
 }
 
+/// A line as it is written after it was read.
+fn rewritten(line: &str) -> String {
+    let read = native::read(line.as_bytes()).unwrap_or_else(|error| panic!("{error}: {line}"));
+    let mut text = Vec::new();
+    read.write(&mut text);
+    String::from_utf8(text).unwrap()
+}
+
 /// A client, with the state that a client can derive.
 pub(super) struct Client {
     pub(super) subscription: Subscription,
@@ -209,6 +218,7 @@ impl Client {
     }
 
     fn take(&mut self, line: String) {
+        assert_eq!(rewritten(&line), line);
         let event: Value = serde_json::from_str(&line).unwrap();
         let Some(position) = event["seq"].as_str().map(|seq| seq.parse::<Position>().unwrap()) else {
             self.take_ephemeral(&event, line);
