@@ -1,6 +1,5 @@
 //! The tool uses that a session was asked about, and lines for the host's log: resolved asks and requests of clients.
 
-use serde::Deserialize;
 use watari_sdk::native::{self, NativeEvent};
 use watari_sdk::{AskSummary, AskTag, AskedToolUses, Event, Position, ToolUseId, recorded_subtype};
 
@@ -46,7 +45,7 @@ fn asked_about(event: &Event) -> Option<ToolUseId> {
 fn is_named_by_tool_use(kind: AskTag) -> bool {
     match kind {
         AskTag::Permission | AskTag::Question | AskTag::Plan => true,
-        AskTag::Hook | AskTag::Form | AskTag::ToolCall => false,
+        AskTag::Hook | AskTag::Elicitation | AskTag::ToolCall => false,
     }
 }
 
@@ -87,7 +86,7 @@ mod tests {
         for kind in ["permission", "question", "plan"] {
             assert_eq!(of(&asked(kind)).as_deref(), Some("t"), "{kind}");
         }
-        for kind in ["hook", "form", "tool_call", "something_newer"] {
+        for kind in ["hook", "elicitation", "tool_call", "something_newer"] {
             assert_eq!(of(&asked(kind)), None, "{kind}");
         }
         assert_eq!(of(r#"{"seq":"1:8","type":"ask_resolved","kind":"permission","tool_use":"t"}"#), None);

@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_that_is_shared_is_free_only_when_both_have_let_go() {
+    fn a_lock_that_is_shared_is_free_only_when_both_have_released_it() {
         let folder = tempfile::tempdir().unwrap();
         let mut lock = Lock::of_new_conversation(folder.path(), "watari stdio, process 17").unwrap();
         let supervisors = lock.share().unwrap().try_clone().unwrap();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::json::RawJson;
 
 /// The answer to an ask. The kind of ask determines which answers it accepts: permissions and plans accept `Allow` and
-/// `Deny`, questions also `Choose`, hooks `Hook`, forms `Submit`, `Decline` and `Dismiss`, and calls of a tool
+/// `Deny`, questions also `Choose`, hooks `Hook`, forms `Accept`, `Decline` and `Cancel`, and calls of a tool
 /// `ToolResult` and `Deny`.
 #[derive(Debug, Clone)]
 pub enum Answer {
@@ -30,11 +30,11 @@ pub enum Answer {
     /// A hook's output.
     Hook(HookOutput),
     /// The content of a form that the user filled in.
-    Submit(RawJson),
+    Accept(RawJson),
     /// The user declined to fill in the form.
     Decline,
     /// The user dismissed the form without a decision.
-    Dismiss,
+    Cancel,
     /// The result of a tool that this program runs.
     ToolResult {
         /// Blocks in MCP's format, such as `[{"type": "text", "text": "5"}]`.

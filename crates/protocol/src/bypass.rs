@@ -57,16 +57,16 @@ pub(crate) fn remedy(ask_first_field: Option<&str>) -> String {
 
 /// Returns whether a value names the mode anywhere. For settings, and for values of an unknown shape.
 pub fn names_bypass(value: &RawJson) -> bool {
-    names_bypass_beside(value, &[])
+    names_bypass_outside(value, &[])
 }
 
 /// Returns whether the definition of a subagent names the mode, other than in the texts that the model reads.
 pub fn agent_names_bypass(agent: &RawJson) -> bool {
-    names_bypass_beside(agent, &["description", "prompt", "initialPrompt"])
+    names_bypass_outside(agent, &["description", "prompt", "initialPrompt"])
 }
 
 /// Returns whether a value names the mode anywhere except in members with these names.
-fn names_bypass_beside(value: &RawJson, texts: &[&str]) -> bool {
+fn names_bypass_outside(value: &RawJson, texts: &[&str]) -> bool {
     let (mode, text) = (PermissionMode::BypassPermissions.as_str(), value.as_str());
     // The name can be written with escapes. A value without the name and without escapes need not be parsed; a value
     // that cannot be parsed is refused.
@@ -159,15 +159,15 @@ fn request_bypasses(request: &Request) -> bool {
 fn answer_bypasses(answer: &Answer) -> bool {
     match answer {
         Answer::Allow { permissions, .. } => {
-            permissions.as_ref().is_some_and(|updates| names_bypass_beside(updates, RULE_TEXTS))
+            permissions.as_ref().is_some_and(|updates| names_bypass_outside(updates, RULE_TEXTS))
         }
-        Answer::Hook(HookOutput::Other(output)) => names_bypass_beside(output, HOOK_TEXTS),
+        Answer::Hook(HookOutput::Other(output)) => names_bypass_outside(output, HOOK_TEXTS),
         Answer::Hook(_)
         | Answer::Deny { .. }
         | Answer::Choose(_)
-        | Answer::Submit(_)
+        | Answer::Accept(_)
         | Answer::Decline
-        | Answer::Dismiss
+        | Answer::Cancel
         | Answer::ToolResult { .. } => false,
     }
 }

@@ -11,13 +11,13 @@ mod session;
 mod update;
 mod weight;
 
-pub use ask::{AskKind, AskResolution, AskSummary, AskTag, FormAsk, Grant, HookAsk, PermissionAsk, ToolCallAsk};
+pub use ask::{AskKind, AskResolution, AskSummary, AskTag, ElicitationAsk, Grant, HookAsk, PermissionAsk, ToolCallAsk};
 pub use block::{Author, Block, BlockKind, BlockSource, Delta};
-pub use host::{HostEvent, HostState};
+pub use host::{HostEvent, SessionState};
 pub use notice::NoticeKind;
 pub use outcome::{
-    DropReason, Exit, ExitReason, Failure, InterruptReceipt, LeftProcess, RequestFailure, RequestReply, TurnCause,
-    TurnEnding, TurnOutcome, Unanswered, Usage, WhyLeft,
+    DropReason, Exit, ExitReason, InterruptReceipt, LeftProcess, RequestFailure, RequestReply, TurnCause, TurnEnding,
+    TurnFailure, TurnOutcome, UnresponsiveTo, Usage, WhyLeft,
 };
 pub use session::{CliInfo, SessionInfo};
 pub use update::{HookUpdate, TaskUpdate};
@@ -206,7 +206,7 @@ pub enum Event {
         /// The new permission mode, if it changed.
         permission_mode: Option<String>,
         /// The complete report; for example, the outcome of a compaction.
-        detail: RawJson,
+        raw: RawJson,
     },
     /// A call of the API failed, and the CLI will retry it.
     ApiRetryScheduled {
@@ -228,7 +228,7 @@ pub enum Event {
         /// What changed.
         update: TaskUpdate,
         /// The complete report.
-        detail: RawJson,
+        raw: RawJson,
     },
     /// The complete list of background tasks; it replaces the previous list.
     TasksListed {
@@ -239,7 +239,7 @@ pub enum Event {
     /// a hook that the program registered is an ask of the kind [`AskKind::Hook`].
     HookChanged {
         /// The CLI's id of this run of the hook.
-        hook: String,
+        hook_run: String,
         /// The hook's name.
         name: String,
         /// The hook event that triggered it, such as `PreToolUse`.
@@ -247,7 +247,7 @@ pub enum Event {
         /// What changed.
         update: HookUpdate,
         /// The complete report.
-        detail: RawJson,
+        raw: RawJson,
     },
     /// The CLI denied a tool use without asking, for example because the session was started without permission
     /// prompts, or because its permission mode is `dontAsk`.
@@ -259,7 +259,7 @@ pub enum Event {
         /// The message that the model receives.
         message: String,
         /// The complete report.
-        detail: RawJson,
+        raw: RawJson,
     },
     /// The CLI reported how much the model has thought so far.
     ThinkingCounted {
@@ -269,12 +269,12 @@ pub enum Event {
     /// The conversation so far was replaced by a summary.
     Compacted {
         /// The complete report.
-        detail: RawJson,
+        raw: RawJson,
     },
     /// The conversation was cleared, for example by `/clear`. [`Event::SessionOpened`] reports the new session id.
     ConversationCleared {
         /// The complete report.
-        detail: RawJson,
+        raw: RawJson,
     },
     /// The conversation has a new title.
     TitleChanged {
@@ -300,14 +300,14 @@ pub enum Event {
         entries: RawJson,
     },
     /// The CLI sent a notice for the user. Most are only of interest to a person. To a program, these may matter:
-    /// [`NoticeKind::Stopped`], [`NoticeKind::Authentication`], [`NoticeKind::RateLimit`], [`NoticeKind::WritesLost`].
+    /// [`NoticeKind::Blocked`], [`NoticeKind::Authentication`], [`NoticeKind::RateLimit`], [`NoticeKind::WritesLost`].
     NoticeReported {
         /// What the notice is about.
         about: NoticeKind,
         /// The text of the notice, if it has one.
         text: Option<String>,
         /// The complete notice.
-        detail: RawJson,
+        raw: RawJson,
     },
     /// A client sent a request to the CLI: to change a setting, a tool or a server, or to get information. (An
     /// interrupt has only its [`Event::RequestAnswered`].) While no CLI runs, a host accepts changes of settings and
@@ -343,7 +343,7 @@ pub enum Event {
     },
     /// The CLI stalled: during a turn it wrote nothing for a long time, nor an answer to a request that Watari sent to
     /// see whether it still reacts. If it recovers, the turn continues. An interrupt ends the turn, or terminates a CLI
-    /// that does not react to it. A stall alone terminates it only with `--end-stalled` (`Liveness::end_stalled`).
+    /// that does not react to it. A stall alone terminates it only with `--end-stalled` (`WatchdogLimits::end_stalled`).
     CliStalled {
         /// For how many seconds the CLI has written nothing.
         silent_seconds: u64,

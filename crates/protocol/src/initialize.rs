@@ -19,7 +19,7 @@ pub struct Initialize {
     /// Hooks that this program runs. The first has the id 1, and so on.
     pub hooks: Vec<Hook>,
     /// Tools that this program runs.
-    pub tools: Vec<Tool>,
+    pub tools: Vec<ProgramTool>,
     /// Announce tools of this program even if there are none yet; they can be added with [`crate::Request::SetTools`].
     pub tools_can_be_added: bool,
     /// Also forward the text of subagents.
@@ -54,13 +54,13 @@ pub struct Hook {
     pub matcher: Option<String>,
     /// The time limit for an answer. After it, a hook of `PreToolUse` or `UserPromptSubmit` denies; any other has no
     /// opinion.
-    pub answer_within: Duration,
+    pub answer_timeout: Duration,
 }
 
 /// A tool that this program runs. The CLI calls it with an ask: [`crate::AskKind::ToolCall`]. The model sees it from
 /// the start, under its name with the prefix `mcp__client__`; its use needs permission like that of any other tool.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Tool {
+pub struct ProgramTool {
     /// The name.
     pub name: String,
     /// The description for the model.
@@ -69,7 +69,7 @@ pub struct Tool {
     pub input_schema: RawJson,
 }
 
-impl Tool {
+impl ProgramTool {
     /// The maximum length of a name: the API allows 64 characters, and the CLI puts a prefix before the name.
     pub const NAME_BYTES_MAX: usize = 64 - TOOL_NAME_PREFIX.len();
 
@@ -82,14 +82,14 @@ impl Tool {
 }
 
 /// The end of the message that refuses the name of a tool.
-pub const AMBIGUOUS_TOOL_NAME: &str = "may not start with \"_\" or contain \"__\": a tool of another MCP server could \
+pub const AMBIGUOUS_TOOL_NAME_MESSAGE: &str = "may not start with \"_\" or contain \"__\": a tool of another MCP server could \
                                     have the same name for the model and receive its calls";
 
 /// The name of the MCP server under which the CLI sees the tools of this program.
 pub const TOOL_SERVER: &str = "client";
 
 /// The message that says why the tools of the program and its clients cannot be offered.
-pub const TOOL_SERVER_TAKEN: &str = "another MCP server is called \"client\", which is the name of the server of this \
+pub const TOOL_SERVER_TAKEN_MESSAGE: &str = "another MCP server is called \"client\", which is the name of the server of this \
                                      session's own tools, so it could receive their calls: give that server another \
                                      name (in .mcp.json or in the settings)";
 
@@ -133,7 +133,7 @@ pub const HOOK_EVENTS: [&str; 33] = [
 impl Hook {
     /// Creates a hook for every tool, with a time limit of one minute.
     pub fn on(event: impl Into<String>) -> Hook {
-        Hook { event: event.into(), matcher: None, answer_within: Duration::from_secs(60) }
+        Hook { event: event.into(), matcher: None, answer_timeout: Duration::from_secs(60) }
     }
 }
 

@@ -7,7 +7,7 @@ pub use code::RefusalCode;
 use crate::bypass;
 use crate::event::AskResolution;
 use crate::id::AskId;
-use crate::initialize::{AMBIGUOUS_TOOL_NAME, TOOL_SERVER, TOOL_SERVER_TAKEN};
+use crate::initialize::{AMBIGUOUS_TOOL_NAME_MESSAGE, TOOL_SERVER, TOOL_SERVER_TAKEN_MESSAGE};
 use crate::session::Phase;
 
 /// Why a command was refused. A refused command changed nothing.
@@ -83,14 +83,14 @@ pub enum Refusal {
         bytes: usize,
     },
     /// The ask does not accept this kind of answer.
-    #[error("ask {ask} does not accept this answer, because it is {kind}: answer it with {takes}")]
+    #[error("ask {ask} does not accept this answer, because it is {kind}: answer it with {accepted}")]
     WrongAnswer {
         /// The ask.
         ask: AskId,
         /// The kind of ask.
         kind: &'static str,
         /// The answers that it accepts.
-        takes: &'static str,
+        accepted: &'static str,
     },
     /// The edited input ([`crate::Answer::Allow`]) is not a JSON object.
     #[error("the edited tool input must be a JSON object")]
@@ -117,7 +117,7 @@ pub enum Refusal {
         ask_first_field: Option<&'static str>,
     },
     /// A tool of another MCP server could have the same name.
-    #[error("the name of the tool {name:?} {AMBIGUOUS_TOOL_NAME}")]
+    #[error("the name of the tool {name:?} {AMBIGUOUS_TOOL_NAME_MESSAGE}")]
     AmbiguousToolName {
         /// The name.
         name: String,
@@ -126,7 +126,7 @@ pub enum Refusal {
     #[error("the name {TOOL_SERVER:?} is reserved for the server of this session's own tools: choose another")]
     ReservedServerName,
     /// The CLI already has another MCP server with the name of the server of this session's own tools.
-    #[error("{}", TOOL_SERVER_TAKEN)]
+    #[error("{}", TOOL_SERVER_TAKEN_MESSAGE)]
     ServerNameConflict,
     /// A raw request ([`crate::Request::Other`]) that could remove the session's own tools. The requests named in the
     /// message preserve them.

@@ -12,11 +12,11 @@ mod play;
 use std::time::Duration;
 
 use play::{opening, play, play_with};
-use watari_protocol::{Config, Hook, Initialize, RawJson, SystemPrompt, Tool};
+use watari_protocol::{Config, Hook, Initialize, ProgramTool, RawJson, SystemPrompt};
 
 /// A tool of the program.
-fn add() -> Tool {
-    Tool { name: "add".into(), description: "Adds.".into(), input_schema: RawJson::from(r#"{"type":"object"}"#) }
+fn add() -> ProgramTool {
+    ProgramTool { name: "add".into(), description: "Adds.".into(), input_schema: RawJson::from(r#"{"type":"object"}"#) }
 }
 
 #[test]
@@ -28,7 +28,7 @@ fn the_opening_carries_what_must_not_be_in_arguments() {
         agents: [("rev".to_owned(), RawJson::from(r#"{"prompt":"p"}"#))].into(),
         hooks: vec![
             Hook::on("Stop"),
-            Hook { matcher: Some("Bash".into()), answer_within: Duration::from_secs(3), ..Hook::on("PreToolUse") },
+            Hook { matcher: Some("Bash".into()), answer_timeout: Duration::from_secs(3), ..Hook::on("PreToolUse") },
         ],
         tools_can_be_added: false,
         tools: vec![add()],
@@ -145,13 +145,13 @@ fn what_only_the_result_says_is_emitted_and_a_prompt_for_which_nothing_was_done_
     * prompt_accepted {"content":"blocked without a word","entry":"00000000-0000-4000-8000-000000000002","prompt":2}
     * turn_started {"cause":{"prompt":2}}
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000002","session_id":"","message":{"role":"user","content":[{"text":"blocked without a word","type":"text"}]},"parent_tool_use_id":null}
-    * notice_reported {"about":"stopped","text":"Claude Code did nothing for this message and gave no reason: a hook in its settings may have blocked it"}
+    * notice_reported {"about":"blocked","text":"Claude Code did nothing for this message and gave no reason: a hook in its settings may have blocked it"}
     * turn_finished {"cause":{"prompt":2},"outcome":{"ending":"completed","subtype":"success"}}
     * became_idle
     * prompt_accepted {"content":"blocked","entry":"00000000-0000-4000-8000-000000000003","prompt":3}
     * turn_started {"cause":{"prompt":3}}
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000003","session_id":"","message":{"role":"user","content":[{"text":"blocked","type":"text"}]},"parent_tool_use_id":null}
-    * notice_reported {"about":"stopped","text":"blocked by hook"}
+    * notice_reported {"about":"blocked","text":"blocked by hook"}
     * turn_finished {"cause":{"prompt":3},"outcome":{"ending":"completed","result":"blocked by hook","subtype":"success"}}
     * became_idle
     * prompt_accepted {"content":"/cost","entry":"00000000-0000-4000-8000-000000000004","prompt":4}
@@ -175,7 +175,7 @@ fn what_only_the_result_says_is_emitted_and_a_prompt_for_which_nothing_was_done_
 }
 
 #[test]
-fn a_stream_that_breaks_off_is_given_up_before_the_answer_in_its_place() {
+fn a_discarded_stream_is_retracted_before_its_replacement() {
     insta::assert_snapshot!(play(r#"
         cli ready
         prompt hello
@@ -1439,7 +1439,7 @@ fn type_may_come_late_and_surrogates_may_be_lone() {
     * block_delta {"at":5,"block":1,"delta":{"text":"😀 joined","type":"text"}}
     * {"type":"block_finished","block":1,"message":"msg_1","parent":null,"streamed":true,"source":{"entry":null,"agent":null,"cut_short":false,"author":"model"},"content":{"text":"half \ud83d","type":"text"}}
     * message_finished {"blocks":[1],"message":"msg_1"}
-    * {"type":"turn_finished","cause":{"prompt":1},"outcome":{"ending":"completed","subtype":"success","terminal_reason":null,"result":"half �","errors":[],"structured_output":null,"deferred_tool":null,"permission_denials":[],"usage":{"input_tokens":0,"output_tokens":0,"cache_creation_input_tokens":0,"cache_read_input_tokens":0},"cost_usd":0.0,"total_cost_usd":0.0,"duration_ms":0.0,"num_turns":0,"detail":{"is_error":false,"result":"half \ud83d","subtype":"success","type":"result"}}}
+    * {"type":"turn_finished","cause":{"prompt":1},"outcome":{"ending":"completed","subtype":"success","terminal_reason":null,"result":"half �","errors":[],"structured_output":null,"deferred_tool":null,"permission_denials":[],"usage":{"input_tokens":0,"output_tokens":0,"cache_creation_input_tokens":0,"cache_read_input_tokens":0},"cost_usd":0.0,"total_cost_usd":0.0,"duration_ms":0.0,"num_turns":0,"raw":{"is_error":false,"result":"half \ud83d","subtype":"success","type":"result"}}}
     * became_idle
     "#);
 }
@@ -1491,7 +1491,7 @@ fn more_prompts_than_may_wait_are_refused() {
 
 #[test]
 fn without_a_limit_an_ask_waits_for_ever() {
-    let config = Config { answer_within: None, start_within: Duration::from_secs(60), ..Config::default() };
+    let config = Config { answer_timeout: None, start_timeout: Duration::from_secs(60), ..Config::default() };
     let transcript = play_with(config, "cli ready\nprompt go\ncli ask a\nwait 1000000");
     assert!(!transcript.contains("ask_resolved"), "{transcript}");
 }
@@ -1665,7 +1665,7 @@ fn a_frame_with_a_member_of_the_wrong_type_still_counts() {
 
 #[test]
 fn hooks_are_asked_answered_and_fail_closed_where_they_are_gates() {
-    let hook = |event: &str| Hook { answer_within: Duration::from_secs(3), ..Hook::on(event) };
+    let hook = |event: &str| Hook { answer_timeout: Duration::from_secs(3), ..Hook::on(event) };
     let hooks = vec![hook("PreToolUse"), hook("UserPromptSubmit"), hook("Stop"), hook("PermissionRequest")];
     let initialize = Initialize { hooks, ..Initialize::default() };
     insta::assert_snapshot!(play_with(Config { initialize, ..Config::default() }, r#"
@@ -1757,12 +1757,12 @@ fn questions_plans_and_forms_are_asks_of_their_own_kinds() {
         choose 2 {}
         deny 2 not yet
         cli {"type":"control_request","request_id":"c","request":{"subtype":"elicitation","mcp_server_name":"el","message":"Name?","requested_schema":{"type":"object"}}}
-        submit 3 {"name":"x"}
+        accept 3 {"name":"x"}
         cli {"type":"control_request","request_id":"d","request":{"subtype":"elicitation","mcp_server_name":"el","message":"Go there","mode":"url","url":"https://example.invalid"}}
         allow 4
         decline 4
         cli {"type":"control_request","request_id":"e","request":{"subtype":"elicitation"}}
-        dismiss 5
+        cancel 5
         cli {"type":"control_request","request_id":"f","request":{"subtype":"elicitation","message":"?"}}
         wait 60
     "#), @r#"
@@ -1774,18 +1774,18 @@ fn questions_plans_and_forms_are_asks_of_their_own_kinds() {
     x ask 2 does not accept this answer, because it is a plan: answer it with allow or deny
     * ask_resolved {"ask":2,"kind":"plan","resolution":"denied"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"b","response":{"behavior":"deny","interrupt":false,"message":"not yet"}}}
-    * ask_opened {"ask":3,"kind":"form","message":"Name?","schema":{"type":"object"},"server":"el"}
-    * ask_resolved {"ask":3,"input":{"name":"x"},"kind":"form","resolution":"answered"}
+    * ask_opened {"ask":3,"kind":"elicitation","message":"Name?","schema":{"type":"object"},"server":"el"}
+    * ask_resolved {"ask":3,"input":{"name":"x"},"kind":"elicitation","resolution":"answered"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"c","response":{"action":"accept","content":{"name":"x"}}}}
-    * ask_opened {"ask":4,"kind":"form","message":"Go there","server":"el","url":"https://example.invalid"}
-    x ask 4 does not accept this answer, because it is a form: answer it with submit, decline or dismiss
-    * ask_resolved {"ask":4,"kind":"form","resolution":"denied"}
+    * ask_opened {"ask":4,"kind":"elicitation","message":"Go there","server":"el","url":"https://example.invalid"}
+    x ask 4 does not accept this answer, because it is a form: answer it with accept, decline or cancel
+    * ask_resolved {"ask":4,"kind":"elicitation","resolution":"denied"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"d","response":{"action":"decline"}}}
-    * ask_opened {"ask":5,"kind":"form"}
-    * ask_resolved {"ask":5,"kind":"form","resolution":"denied"}
+    * ask_opened {"ask":5,"kind":"elicitation"}
+    * ask_resolved {"ask":5,"kind":"elicitation","resolution":"denied"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"e","response":{"action":"cancel"}}}
-    * ask_opened {"ask":6,"kind":"form","message":"?"}
-    * ask_resolved {"ask":6,"kind":"form","resolution":"expired"}
+    * ask_opened {"ask":6,"kind":"elicitation","message":"?"}
+    * ask_resolved {"ask":6,"kind":"elicitation","resolution":"expired"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"f","response":{"action":"cancel"}}}
     "#);
 }
@@ -1834,8 +1834,8 @@ fn notices_of_the_cli_are_passed_on() {
     * notice_reported {"about":"information","text":"a remark"}
     * notice_reported {"about":"notification","text":"look"}
     * permission_denied {"message":"no","tool":"Bash","tool_use":"toolu_1"}
-    * hook_changed {"event":"Stop","hook":"h1","name":"lint","update":"started"}
-    * hook_changed {"event":"Stop","hook":"h1","name":"lint","update":"ended"}
+    * hook_changed {"event":"Stop","hook_run":"h1","name":"lint","update":"started"}
+    * hook_changed {"event":"Stop","hook_run":"h1","name":"lint","update":"ended"}
     * tasks_listed {"tasks":[{"task_id":"t"}]}
     * commands_listed {"commands":[{"name":"x"}]}
     * title_changed {"title":"a title"}
@@ -1967,7 +1967,7 @@ fn an_interrupt_while_background_work_keeps_the_cli_running_does_not_lose_the_pr
 }
 
 #[test]
-fn what_a_future_cli_says_breaks_nothing() {
+fn unknown_messages_of_a_future_cli_break_nothing() {
     insta::assert_snapshot!(play(r#"
         cli ready
         prompt go
@@ -2145,7 +2145,7 @@ fn tools_of_the_program_are_served_and_each_call_is_an_ask() {
         cli {"type":"control_request","request_id":"h","request":{"subtype":"mcp_message","server_name":"other","message":{"method":"ping","jsonrpc":"2.0","id":5}}}
     "#;
     let initialize = Initialize { tools: vec![add()], ..Initialize::default() };
-    let config = Config { initialize, answer_within: Some(Duration::from_secs(60)), ..Config::default() };
+    let config = Config { initialize, answer_timeout: Some(Duration::from_secs(60)), ..Config::default() };
     insta::assert_snapshot!(play_with(config, script), @r#"
     > {"type":"control_response","response":{"subtype":"success","request_id":"a","response":{"mcp_response":{"jsonrpc":"2.0","id":0,"result":{"capabilities":{"tools":{"listChanged":true}},"protocolVersion":"2025-06-18","serverInfo":{"name":"client","version":"0.1.0"}}}}}}
     > {"type":"control_response","response":{"subtype":"success","request_id":"b","response":{"mcp_response":{"jsonrpc":"2.0","result":{}}}}}

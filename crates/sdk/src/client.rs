@@ -62,7 +62,7 @@ pub enum ConnectError {
         id: String,
     },
     /// The CLI reported at its start that it is older than [`MINIMUM_CLI_VERSION`]. (A CLI that reports its version
-    /// only with the first turn is not detected here: ask [`crate::ClaudeProbe::version`].)
+    /// only with the first turn is not detected here: ask [`crate::InstalledCli::version`].)
     #[error(
         "the Claude Code CLI is version {found}, and at least {MINIMUM_CLI_VERSION} is needed; update it with `claude update`"
     )]
@@ -91,7 +91,7 @@ pub enum ConnectError {
     },
     /// The CLI did not become ready in time, and was terminated.
     #[error("the Claude Code CLI did not answer within {within:?} and was terminated; try `claude --version` by hand")]
-    Silent {
+    StartTimedOut {
         /// The time limit.
         within: Duration,
     },
@@ -164,7 +164,7 @@ impl Client {
             biased;
             // The select runs once, so an arm that is dropped is not needed any more.
             () = cancel => {
-                let exit = client(CliInfo { version: None, detail: RawJson::from("null") }).abort().await;
+                let exit = client(CliInfo { version: None, raw: RawJson::from("null") }).abort().await;
                 match exit.left {
                     0 => Ok(None),
                     _ => Err(ConnectError::ProcessesLeft { cause: None, exit: Box::new(exit) }),

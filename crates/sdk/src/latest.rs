@@ -14,7 +14,7 @@ use std::time::SystemTime;
 use serde::Deserialize;
 use watari_protocol::SessionId;
 
-use crate::argv::{self, TranscriptPlace};
+use crate::argv::{self, TranscriptDir};
 use crate::conversations::session_id_as_stored;
 use crate::files::TRANSCRIPT;
 use crate::options::{Options, StartFrom};
@@ -38,14 +38,17 @@ const SDK_ENTRYPOINTS: [&str; 3] = ["sdk-cli", "sdk-ts", "sdk-py"];
 /// none. Conversations of `claude -p` and of the official SDKs are skipped. A given id is replaced by its stored
 /// spelling ([`session_id_as_stored`]). Call it to know the id before the CLI is started; a session also calls it when
 /// it starts.
-pub async fn resolve_continue(options: &mut Options) -> Result<(), StartError> {
+pub async fn resolve_start_from(options: &mut Options) -> Result<(), StartError> {
     match options.start_from.clone() {
         StartFrom::Continue => {}
         StartFrom::New | StartFrom::NewWithId(_) => return Ok(()),
-        StartFrom::Resume(named) | StartFrom::Fork { from: named, .. } | StartFrom::ResumeAt { session: named, .. } => {
+        StartFrom::Resume(named)
+        | StartFrom::Fork { from: named, .. }
+        | StartFrom::ResumeAt { conversation: named, .. } => {
             let stored = session_id_as_stored(options, &named);
-            if let StartFrom::Resume(id) | StartFrom::Fork { from: id, .. } | StartFrom::ResumeAt { session: id, .. } =
-                &mut options.start_from
+            if let StartFrom::Resume(id)
+            | StartFrom::Fork { from: id, .. }
+            | StartFrom::ResumeAt { conversation: id, .. } = &mut options.start_from
             {
                 *id = stored;
             }
@@ -61,7 +64,7 @@ pub async fn resolve_continue(options: &mut Options) -> Result<(), StartError> {
     Ok(())
 }
 
-fn latest(place: &TranscriptPlace, directory: &Path) -> io::Result<Option<SessionId>> {
+fn latest(place: &TranscriptDir, directory: &Path) -> io::Result<Option<SessionId>> {
     let Some(projects) = &place.projects else {
         return Err(io::Error::other(
             "neither HOME nor CLAUDE_CONFIG_DIR is set, so the folder of conversations is unknown",

@@ -32,7 +32,7 @@
 //! use watari_sdk::{Answer, AskKind, Client, Event, Options, PermissionPrompts};
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! let permission_prompts = PermissionPrompts::Ask { answer_within: None };
+//! let permission_prompts = PermissionPrompts::Ask { answer_timeout: None };
 //! let (client, mut events) = Client::connect(Options { permission_prompts, ..Options::default() }).await?;
 //! for prompt in ["Create notes.txt", "Now delete it"] {
 //!     client.send(prompt).await?;
@@ -40,7 +40,7 @@
 //!         match event {
 //!             Event::AskOpened { ask, kind } => {
 //!                 let answer = match kind {
-//!                     AskKind::Form(_) => Answer::Decline,
+//!                     AskKind::Elicitation(_) => Answer::Decline,
 //!                     _ => Answer::deny("not today"),
 //!                 };
 //!                 if let Err(error) = client.answer(ask, answer).await {
@@ -63,7 +63,7 @@
 //!
 //! ```no_run
 //! use serde_json::json;
-//! use watari_sdk::{Answer, AskKind, Event, Hook, HookOutput, Options, Tool, query};
+//! use watari_sdk::{Answer, AskKind, Event, Hook, HookOutput, Options, ProgramTool, query};
 //!
 //! #[derive(serde::Deserialize)]
 //! struct Numbers {
@@ -84,7 +84,7 @@
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let number = json!({"type": "number"});
 //! let options = Options {
-//!     program_tools: vec![Tool {
+//!     program_tools: vec![ProgramTool {
 //!         name: "add".to_owned(),
 //!         description: "Adds two numbers.".to_owned(),
 //!         input_schema: json!({"type": "object", "properties": {"a": number, "b": number}}).into(),
@@ -138,7 +138,7 @@
 //! | restore files | [`Options::checkpoints`], [`Request::Rewind`] |
 //! | know what a turn cost, or why it failed | [`TurnOutcome`] in [`Event::TurnFinished`] |
 //! | know why a session did not start | [`ConnectError`] |
-//! | check that Claude Code is installed and logged in | [`ClaudeProbe`] |
+//! | check that Claude Code is installed and logged in | [`InstalledCli`] |
 //!
 //! # If you know the official Agent SDK
 //!
@@ -152,7 +152,7 @@
 //! | the tool `AskUserQuestion` in `canUseTool` | [`AskKind::Question`], [`Answer::Choose`] |
 //! | `createSdkMcpServer()`, `tool()` | [`Options::program_tools`], [`AskKind::ToolCall`] |
 //! | a function in `hooks` | [`Options::hooks`], [`AskKind::Hook`] |
-//! | `onElicitation` (without it: declined) | [`AskKind::Form`] (without an answer: dismissed after ten minutes) |
+//! | `onElicitation` (without it: declined) | [`AskKind::Elicitation`] (without an answer: dismissed after ten minutes) |
 //! | `outputFormat` | [`Options::output_schema`], [`TurnOutcome::structured`] |
 //! | `systemPrompt` (without it: an empty prompt) | [`Options::system_prompt`] (without it: Claude Code's own prompt) |
 //! | `resume`, `continue`, `forkSession`, `resumeSessionAt`, `sessionId` | [`Options::start_from`] |
@@ -205,12 +205,12 @@
 //! tools. A host must store an event before Watari writes the lines to the CLI that the event causes.
 //!
 //! - the session: [`open`], [`Session`], [`command_queue`], [`CommandQueue`], [`Envelope`], [`Sink`], [`Work`],
-//!   [`NextProcessRequest`], [`Setting`], [`AskedToolUses`], [`Phase`]
-//! - what a host stores and sends to its clients: [`native`], [`HostEvent`], [`HostState`], [`Key`], [`Position`]
-//! - conversations: [`resolve_continue`], [`conversations_folder`], [`session_id_as_stored`], [`CONFIG_VARIABLE`]
+//!   [`NextProcessRequest`], [`SettingChange`], [`AskedToolUses`], [`Phase`]
+//! - what a host stores and sends to its clients: [`native`], [`HostEvent`], [`SessionState`], [`Key`], [`Position`]
+//! - conversations: [`resolve_start_from`], [`conversations_folder`], [`session_id_as_stored`], [`CONFIG_DIR_VARIABLE`]
 //! - what options and requests may contain: [`bypass_permission`], [`read_mcp_servers`], [`read_mcp_servers_file`],
-//!   [`PROMPT_BLOCKS`], [`AMBIGUOUS_TOOL_NAME`], [`TOOL_SERVER`], [`TOOL_SERVER_TAKEN`]
-//! - lines: [`Lines`], [`RawLine`], [`RawProcess`], [`RawStart`], [`replace_lone_surrogates`],
+//!   [`PROMPT_BLOCK_TYPES`], [`AMBIGUOUS_TOOL_NAME_MESSAGE`], [`TOOL_SERVER`], [`TOOL_SERVER_TAKEN_MESSAGE`]
+//! - lines: [`LineSplitter`], [`RawLine`], [`RawProcess`], [`RawStart`], [`replace_lone_surrogates`],
 //!   [`why_session_is_unusable`]
 //! - the system: [`files`], [`threads`], [`unblock_signals`], [`is_signal_ignored`]
 
@@ -240,21 +240,23 @@ mod transcript;
 mod version;
 mod without_git;
 
-pub use argv::{BadOption, BadServers, CONFIG_VARIABLE, bypass_permission, read_mcp_servers, read_mcp_servers_file};
+pub use argv::{
+    CONFIG_DIR_VARIABLE, McpServersError, OptionError, bypass_permission, read_mcp_servers, read_mcp_servers_file,
+};
 pub use client::{Client, CommandError, ConnectError, MINIMUM_CLI_VERSION, RequestError};
 pub use commands::{CommandQueue, Envelope, command_queue};
 pub use conversations::{conversations_folder, session_id_as_stored};
 pub use find::FindError;
 pub use inherited::{is_signal_ignored, unblock_signals};
-pub use latest::resolve_continue;
-pub use lines::{LINE_BYTES_MAX, Lines, RawLine};
+pub use latest::resolve_start_from;
+pub use lines::{LINE_BYTES_MAX, LineSplitter, RawLine};
 pub use opening::{Session, open};
 pub use options::{
     Effort, Environment, ExtraArgument, McpServers, Options, PermissionPrompts, Plugin, SettingSource, Settings,
-    StartFrom, Thinking, ThinkingDisplay, Tools,
+    StartFrom, Thinking, ThinkingDisplay, ToolSet,
 };
-pub use orphans::{Orphan, OrphansUnknown, orphans, terminate_orphans};
-pub use probe::{ClaudeProbe, ProbeError};
+pub use orphans::{Orphan, OrphansError, orphans, terminate_orphans};
+pub use probe::{InspectError, InstalledCli};
 pub use process::StartError;
 pub use query::{Query, query};
 pub use raw::{RawProcess, RawStart};
@@ -262,15 +264,16 @@ pub use sink::{Events, Sink, Work};
 pub use supervisor::Supervisor;
 pub use version::CliVersion;
 pub use watari_protocol::{
-    AMBIGUOUS_TOOL_NAME, Accepted, Answer, AskId, AskKind, AskResolution, AskSummary, AskTag, AskedToolUses, Author,
-    BadId, Block, BlockId, BlockKind, BlockSource, BypassPermission, CliInfo, Command, Delta, DropReason, EntryId,
-    Event, Exit, ExitReason, Failure, FormAsk, Grant, Hook, HookAsk, HookId, HookOutput, HookUpdate, HostEvent,
-    HostState, InterruptReceipt, Key, LeftProcess, Liveness, Login, MessageId, NextProcessRequest, NotAKey,
-    NotAPosition, NoticeKind, PROMPT_BLOCKS, PermissionAsk, PermissionMode, Phase, Position, Prompt, PromptContent,
-    PromptId, RawJson, Refusal, RefusalCode, Request, RequestFailure, RequestId, RequestReply, SessionId, SessionInfo,
-    Setting, SystemPrompt, TOOL_SERVER, TOOL_SERVER_TAKEN, TaskUpdate, Tool, ToolCallAsk, ToolUseId, TurnCause,
-    TurnEnding, TurnOutcome, Unanswered, UnknownPermissionMode, Usage, WhyLeft, native, recorded_subtype,
-    replace_lone_surrogates, why_session_is_unusable,
+    AMBIGUOUS_TOOL_NAME_MESSAGE, Accepted, Answer, AskId, AskKind, AskResolution, AskSummary, AskTag, AskedToolUses,
+    Author, Block, BlockId, BlockKind, BlockSource, BypassPermission, CliInfo, Command, Delta, DropReason,
+    ElicitationAsk, EntryId, Event, Exit, ExitReason, Grant, Hook, HookAsk, HookId, HookOutput, HookUpdate, HostEvent,
+    InterruptReceipt, Key, LeftProcess, Login, MessageId, NextProcessRequest, NotAKey, NotAPosition, NoticeKind,
+    PROMPT_BLOCK_TYPES, ParseIdError, ParsePermissionModeError, PermissionAsk, PermissionMode, Phase, Position,
+    ProgramTool, Prompt, PromptContent, PromptId, RawJson, Refusal, RefusalCode, Request, RequestFailure, RequestId,
+    RequestReply, SessionId, SessionInfo, SessionState, SettingChange, SystemPrompt, TOOL_SERVER,
+    TOOL_SERVER_TAKEN_MESSAGE, TaskUpdate, ToolCallAsk, ToolUseId, TurnCause, TurnEnding, TurnFailure, TurnOutcome,
+    UnresponsiveTo, Usage, WatchdogLimits, WhyLeft, native, recorded_subtype, replace_lone_surrogates,
+    why_session_is_unusable,
 };
 
 /// Compiles the program in the README.

@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use watari_protocol::{AskedToolUses, EntryId, Hook, Liveness, PermissionMode, RawJson, SessionId, SystemPrompt, Tool};
+use watari_protocol::{
+    AskedToolUses, EntryId, Hook, PermissionMode, ProgramTool, RawJson, SessionId, SystemPrompt, WatchdogLimits,
+};
 
 use crate::supervisor::Supervisor;
 
@@ -31,10 +33,10 @@ pub struct Options {
     /// The process that terminates the CLI's process tree with the session; none by default.
     pub supervisor: Supervisor,
     /// How long the CLI may take to become ready before it is terminated; `None` means a minute.
-    pub start_within: Option<Duration>,
+    pub start_timeout: Option<Duration>,
     /// Time limits for a CLI that does not react during a turn. By default, a silent CLI is only reported
     /// ([`crate::Event::CliStalled`]), and a CLI that does not react to an interrupt is terminated.
-    pub liveness: Liveness,
+    pub watchdog: WatchdogLimits,
     /// The file that the CLI writes its debug log to.
     pub debug_file: Option<PathBuf>,
     /// Further flags of the CLI that this type does not cover.
@@ -88,7 +90,7 @@ pub struct Options {
 
     // Tools and permissions.
     /// The available tools; `None` means the CLI's default.
-    pub tools: Option<Tools>,
+    pub tools: Option<ToolSet>,
     /// Rules for tools that run without asking, such as `Read` or `Bash(ls:*)`.
     pub allowed_tools: Vec<String>,
     /// Rules for tools that are denied.
@@ -109,14 +111,14 @@ pub struct Options {
     /// Tools that this program runs. Each call arrives as [`crate::AskKind::ToolCall`]; answer it within ten
     /// minutes with [`crate::Answer::ToolResult`]. The model sees the tool NAME as `mcp__client__NAME`: add
     /// that to `allowed_tools`, or each call needs permission. NAME must not begin with `_` or contain `__`.
-    pub program_tools: Vec<Tool>,
+    pub program_tools: Vec<ProgramTool>,
     /// Allow this program to add tools later, with [`crate::Request::SetTools`], even if `program_tools` is
     /// empty.
     pub tools_can_be_added: bool,
     /// Directories to work in besides the working directory.
     pub additional_directories: Vec<PathBuf>,
 
-    // Surroundings.
+    // Configuration.
     /// MCP servers, besides those of the CLI's settings.
     pub mcp_servers: McpServers,
     /// Use only the MCP servers of `mcp_servers`, and none of the settings.
@@ -217,7 +219,7 @@ pub enum StartFrom {
     /// A conversation without the entries after a given one.
     ResumeAt {
         /// The conversation.
-        session: SessionId,
+        conversation: SessionId,
         /// The last entry to keep, from [`crate::BlockSource::entry`].
         entry: EntryId,
         /// The only turn that may be dropped, as the `entry` of its [`crate::Event::PromptAccepted`]. If more turns
@@ -227,7 +229,7 @@ pub enum StartFrom {
     /// The latest conversation of the working directory, or a new one if there is none. Like `claude --continue`, this
     /// skips conversations of `claude -p` and of the official SDKs: resume those with [`StartFrom::Resume`]. A conversation of
     /// another existing directory is never taken, even if the CLI stores both in one folder. The id is
-    /// resolved before the CLI is started; see [`crate::resolve_continue`].
+    /// resolved before the CLI is started; see [`crate::resolve_start_from`].
     Continue,
 }
 
@@ -270,7 +272,7 @@ pub enum Effort {
 
 /// The tools of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Tools {
+pub enum ToolSet {
     /// The CLI's default set, as without this option, but passed to the CLI as `--tools=default`.
     Default,
     /// These and no others; an empty list means none.
@@ -286,12 +288,12 @@ pub enum PermissionPrompts {
     Deny,
     /// The CLI denies the tool, and does not ask forms either: it gets the flag `--permission-prompts=none`. CLI
     /// 2.1.325 has that flag; 2.1.42 does not have it, and exits.
-    DenyAlsoForms,
+    DenyAlsoElicitations,
     /// This program decides: it receives [`crate::Event::AskOpened`] and answers with [`crate::Client::answer`].
     Ask {
         /// How long a permission request, question or plan may stay unanswered before it is denied, and a form before
-        /// it is dismissed; `None` means forever. (Hooks have [`Hook::answer_within`], and calls of tools ten minutes.)
-        answer_within: Option<Duration>,
+        /// it is dismissed; `None` means forever. (Hooks have [`Hook::answer_timeout`], and calls of tools ten minutes.)
+        answer_timeout: Option<Duration>,
     },
     /// A tool of an MCP server decides, such as `mcp__server__tool`.
     Tool(String),

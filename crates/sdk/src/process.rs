@@ -17,7 +17,7 @@ use rustix::io::Errno;
 use tokio::net::unix::pipe;
 use watari_protocol::{ProcessEnd, Stop};
 
-use crate::argv::{self, BadOption};
+use crate::argv::{self, OptionError};
 use crate::files::{self, PrivateFolder};
 use crate::find::{self, FindError, Search};
 use crate::options::Options;
@@ -25,7 +25,7 @@ use crate::raw::RawStart;
 use crate::supervisor::{SUPERVISOR_ARGUMENT, Supervisor};
 use crate::sweep::{self, mark_variable, new_mark};
 use crate::without_git;
-use remains::LOOK_AGAIN;
+use remains::SWEEP_INTERVAL;
 use supervised::Supervised;
 use unsupervised::Unsupervised;
 
@@ -58,7 +58,7 @@ pub enum StartError {
     NoLatest(io::Error),
     /// An option is invalid.
     #[error(transparent)]
-    BadOption(#[from] BadOption),
+    InvalidOption(#[from] OptionError),
     /// The system could not run the CLI.
     #[error("{} cannot be run: {source}; it may be damaged or made for another machine, so install it again", .path.display())]
     NotRunnable {
@@ -147,7 +147,7 @@ fn start_error(error: io::Error, program: impl FnOnce(io::Error) -> StartError) 
 async fn marked_ended_within(mark: &str, limit: Duration) {
     let deadline = tokio::time::Instant::now() + limit;
     while sweep::any_marked(mark) && tokio::time::Instant::now() < deadline {
-        tokio::time::sleep(LOOK_AGAIN).await;
+        tokio::time::sleep(SWEEP_INTERVAL).await;
     }
 }
 
@@ -230,7 +230,7 @@ fn this_program() -> Result<PathBuf, StartError> {
 
 fn plan(options: &Options) -> Result<Plan, StartError> {
     argv::check(options)?;
-    let documents = argv::Documents::read(options)?;
+    let documents = argv::ConfigFiles::read(options)?;
     let mut environment = environment(options);
     let program = Search::of(options, &environment).find()?;
     let directory = directory(options.cwd.as_deref())?;
@@ -238,7 +238,7 @@ fn plan(options: &Options) -> Result<Plan, StartError> {
     let mut folder = PrivateFolder::default();
     let arguments = argv::arguments(options, &documents, &mut folder)?;
     if options.without_git {
-        without_git::hide_git(&mut environment, &mut folder).map_err(|source| BadOption::WithoutGit { source })?;
+        without_git::hide_git(&mut environment, &mut folder).map_err(|source| OptionError::WithoutGit { source })?;
     }
     let mark = new_mark();
     environment.insert(mark_variable(&mark).into(), "1".into());

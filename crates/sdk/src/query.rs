@@ -46,10 +46,10 @@ impl Query {
     }
 
     /// Answers an ask. Permissions, questions, plans, hooks and tool calls are asked only if the options request them.
-    /// A form is asked unless the options have [`crate::PermissionPrompts::DenyAlsoForms`]. It can come from any MCP
+    /// A form is asked unless the options have [`crate::PermissionPrompts::DenyAlsoElicitations`]. It can come from any MCP
     /// server, also from one in the user's settings. If the program cannot show forms, answer it with
     /// [`Answer::Decline`]; otherwise the model waits for ten minutes, or with [`crate::PermissionPrompts::Ask`] for its
-    /// `answer_within`.
+    /// `answer_timeout`.
     pub async fn answer(&self, ask: AskId, answer: Answer) -> Result<(), CommandError> {
         self.client.answer(ask, answer).await
     }

@@ -22,6 +22,6 @@ pub mod sandbox;
 pub mod scenario;
 pub mod stub_api;
 
-pub use hand_written::BadFile;
+pub use hand_written::InputFileError;
 pub use sandbox::{Sandbox, SandboxError};
-pub use stub_api::{Fault, Point, RecordedRequest, Reply, Script, StartStubError, StubApi, StubOptions};
+pub use stub_api::{Fault, FaultPoint, RecordedRequest, Reply, Script, StartStubError, StubApi, StubOptions};

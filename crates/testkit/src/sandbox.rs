@@ -12,7 +12,7 @@ use crate::stub_api::stub_environment;
 
 /// The flags for raw stream-json with the CLI in a sandbox. The setting sources exclude what is in its directory and in
 /// those above it, one of which is a temporary folder that every user can write to: a `.mcp.json` there would run.
-pub const ROOM_FLAGS: [&str; 9] = [
+pub const SANDBOX_FLAGS: [&str; 9] = [
     "-p",
     "--verbose",
     "--input-format",
@@ -57,7 +57,7 @@ impl Sandbox {
     /// Creates the folders; the CLI will connect to `base_url` and to nothing else.
     ///
     /// The folders are inside one that every user can write to, and the CLI also reads settings, memories and servers
-    /// from the folders above its own. To exclude those, start the CLI with `--setting-sources user` ([`ROOM_FLAGS`];
+    /// from the folders above its own. To exclude those, start the CLI with `--setting-sources user` ([`SANDBOX_FLAGS`];
     /// in watari-sdk `Options::setting_sources`). If the program under test starts the CLI itself, give it the path
     /// that [`claude_without_project`] returns.
     pub fn new(base_url: &str) -> Result<Self, SandboxError> {

@@ -15,7 +15,7 @@ use std::time::Duration;
 use rustix::io::Errno;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use watari_sdk::files::folders::MORE_DESCRIPTORS;
-use watari_sdk::{Liveness, files, is_signal_ignored};
+use watari_sdk::{WatchdogLimits, files, is_signal_ignored};
 
 use crate::printable::printable;
 use crate::standard_streams::{write_all, write_within};
@@ -119,12 +119,12 @@ pub(crate) struct StallOptions {
 }
 
 impl StallOptions {
-    pub(crate) fn liveness(self) -> Liveness {
-        let silent_for = match self.stalled_after {
+    pub(crate) fn watchdog(self) -> WatchdogLimits {
+        let probe_after = match self.stalled_after {
             0 => Duration::MAX,
             seconds => Duration::from_secs(seconds.into()),
         };
-        Liveness { silent_for, end_stalled: self.end_stalled, ..Liveness::default() }
+        WatchdogLimits { probe_after, end_stalled: self.end_stalled, ..WatchdogLimits::default() }
     }
 }
 

@@ -14,7 +14,7 @@ use std::process::Command;
 
 use common::{is_committed, output_of, root};
 use watari_protocol::native::EPHEMERAL_TYPES;
-use watari_protocol::{Phase, RefusalCode, STEPS};
+use watari_protocol::{Phase, RefusalCode, TRANSITIONS};
 use watari_sdk::files::{FILES, FOLDER_MODE, FOLDERS, SOCKET};
 use watari_testkit::scenario::scenario_schema;
 use watari_testkit::stub_api::stub_script_schema;
@@ -81,11 +81,11 @@ opening never blocks. The mode is the one with which Watari creates the file; wi
 fn the_states_of_a_session_are_drawn_from_its_table() {
     let mut page = STATES_INTRODUCTION.to_owned();
     page.push_str("\n```mermaid\nstateDiagram-v2\n    [*] --> Starting\n");
-    for (from, trigger, to) in STEPS {
+    for (from, trigger, to) in TRANSITIONS {
         writeln!(page, "    {from:?} --> {to:?}: {}", words(&format!("{trigger:?}"))).unwrap();
     }
     page.push_str("    Ended --> [*]\n```\n\n| from | when | to |\n|---|---|---|\n");
-    for (from, trigger, to) in STEPS {
+    for (from, trigger, to) in TRANSITIONS {
         writeln!(page, "| {from} | {} | {to} |", words(&format!("{trigger:?}"))).unwrap();
     }
     let source = fs::read_to_string(root().join("crates/protocol/src/session/state.rs")).unwrap();
@@ -98,7 +98,7 @@ fn the_states_of_a_session_are_drawn_from_its_table() {
     is_committed("session-states.md", &page);
     // Every phase can be left, and the last one is reached from everywhere.
     for phase in [Phase::Starting, Phase::Idle, Phase::Running, Phase::Closing] {
-        assert!(STEPS.iter().any(|(from, _, to)| *from == phase && *to == Phase::Ended), "{phase} cannot end");
+        assert!(TRANSITIONS.iter().any(|(from, _, to)| *from == phase && *to == Phase::Ended), "{phase} cannot end");
     }
 }
 
@@ -239,7 +239,7 @@ const TYPES: [(&str, &str); 32] = [
     ("event/outcome.rs", "TurnCause"),
     ("event/outcome.rs", "TurnOutcome"),
     ("event/outcome.rs", "TurnEnding"),
-    ("event/outcome.rs", "Failure"),
+    ("event/outcome.rs", "TurnFailure"),
     ("event/outcome.rs", "Usage"),
     ("event/outcome.rs", "DropReason"),
     ("event/block.rs", "BlockKind"),
@@ -249,7 +249,7 @@ const TYPES: [(&str, &str); 32] = [
     ("event/ask.rs", "AskKind"),
     ("event/ask.rs", "PermissionAsk"),
     ("event/ask.rs", "HookAsk"),
-    ("event/ask.rs", "FormAsk"),
+    ("event/ask.rs", "ElicitationAsk"),
     ("event/ask.rs", "ToolCallAsk"),
     ("event/ask.rs", "AskSummary"),
     ("event/ask.rs", "AskTag"),
@@ -262,7 +262,7 @@ const TYPES: [(&str, &str); 32] = [
     ("event/outcome.rs", "ExitReason"),
     ("event/outcome/left.rs", "LeftProcess"),
     ("event/outcome/left.rs", "WhyLeft"),
-    ("event/outcome.rs", "Unanswered"),
+    ("event/outcome.rs", "UnresponsiveTo"),
     ("event/update.rs", "TaskUpdate"),
     ("event/update.rs", "HookUpdate"),
     ("event/notice.rs", "NoticeKind"),

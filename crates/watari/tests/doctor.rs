@@ -184,7 +184,10 @@ fn the_same_as_json() {
     insta::assert_snapshot!(serde_json::to_string_pretty(&json).unwrap(), @r#"
     {
       "cli": {
-        "looked": [
+        "newest_tested": "2.1.325",
+        "oldest_supported": "2.1.42",
+        "path": "[machine]/bin/claude",
+        "searched": [
           "[machine]/bin/claude",
           "[machine]/home/.local/bin/claude",
           "[machine]/home/.claude/local/claude",
@@ -194,9 +197,6 @@ fn the_same_as_json() {
           "/usr/local/bin/claude",
           "/opt/homebrew/bin/claude"
         ],
-        "newest_tested": "2.1.325",
-        "oldest_supported": "2.1.42",
-        "path": "[machine]/bin/claude",
         "version": "2.1.325"
       },
       "findings": [
@@ -608,7 +608,7 @@ mod orphans {
 
         let printed = orphans_of(owner, &machine, &["--json"]).json();
         assert_eq!(printed["orphans"][0]["owners"], serde_json::json!([owner]));
-        assert_eq!(printed["orphans"][0]["ended"], false);
+        assert_eq!(printed["orphans"][0]["terminated"], false);
 
         let printed = orphans_of(owner, &machine, &["--terminate-orphans"]).about("orphans");
         insta::assert_snapshot!(without_pid(&printed, &left.0), @"

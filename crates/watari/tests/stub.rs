@@ -127,7 +127,7 @@ fn requests_are_recorded_and_served_over_http_without_keys() {
     let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let (status, body) = stub.ask("GET", &stub.control("requests"), "", "");
     assert_eq!((status, serde_json::from_str::<Vec<Value>>(&body).unwrap()), (200, lines.clone()));
-    assert_eq!(lines.iter().map(|line| &line["call"]).collect::<Vec<_>>(), ["main", "probe"]);
+    assert_eq!(lines.iter().map(|line| &line["call"]).collect::<Vec<_>>(), ["main", "warm_up"]);
     assert_eq!(
         (&lines[0]["headers"]["x-api-key"], &lines[1]["headers"]["authorization"]),
         (&json!("hidden"), &json!("hidden"))

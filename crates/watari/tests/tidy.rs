@@ -19,7 +19,11 @@ fn files() -> Vec<PathBuf> {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             let name = path.file_name().unwrap().to_string_lossy().into_owned();
-            if path.is_dir() && !["target", ".git", "node_modules"].contains(&name.as_str()) {
+            // In a linked worktree, `.git` is a file.
+            if ["target", ".git", "node_modules"].contains(&name.as_str()) {
+                continue;
+            }
+            if path.is_dir() {
                 walk(&path, found);
             } else if path.is_file() {
                 found.push(path);

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use watari_sdk::CONFIG_VARIABLE;
+use watari_sdk::CONFIG_DIR_VARIABLE;
 use watari_sdk::files::folders::{self, STATE_VARIABLE};
 
 use super::orphans::remove_orphans;
@@ -30,7 +30,7 @@ impl ConversationLocks {
         let candidates = (conversations.map(Path::to_owned), state_locks.map(Path::to_owned));
         let beside = conversations.map(|conversations| conversations.join(NAME));
         let mut missing_reason = None;
-        for (folder, variable) in [(beside, CONFIG_VARIABLE), (candidates.1.clone(), STATE_VARIABLE)] {
+        for (folder, variable) in [(beside, CONFIG_DIR_VARIABLE), (candidates.1.clone(), STATE_VARIABLE)] {
             let made = folder.ok_or_else(nowhere).and_then(|folder| made(folder, variable));
             match made {
                 Ok(folder) => {
@@ -71,7 +71,7 @@ fn made(folder: PathBuf, variable: &str) -> Result<PathBuf, String> {
 }
 
 fn nowhere() -> String {
-    format!("there is no place for its lock: set HOME to an absolute path, or {CONFIG_VARIABLE}")
+    format!("there is no place for its lock: set HOME to an absolute path, or {CONFIG_DIR_VARIABLE}")
 }
 
 #[cfg(test)]

@@ -63,7 +63,7 @@ mod tests {
     }
 
     fn changed(task: &str, update: TaskUpdate) -> Event {
-        Event::TaskChanged { task: task.into(), update, detail: RawJson::from("{}") }
+        Event::TaskChanged { task: task.into(), update, raw: RawJson::from("{}") }
     }
 
     /// Whether background work runs after each of these events.
@@ -98,8 +98,8 @@ mod tests {
             changed("b", TaskUpdate::Ended),
         ];
         assert_eq!(runs_after(&events), [true, true, true, true, true, false]);
-        let detail = RawJson::from(r#"{"is_backgrounded":false}"#);
-        let foreground = Event::TaskChanged { task: "c".into(), update: TaskUpdate::Started, detail };
+        let raw = RawJson::from(r#"{"is_backgrounded":false}"#);
+        let foreground = Event::TaskChanged { task: "c".into(), update: TaskUpdate::Started, raw };
         assert_eq!(runs_after(&[foreground]), [false]);
         let many: Vec<Event> =
             (0..2 * TASKS_MAX).map(|number| changed(&number.to_string(), TaskUpdate::Started)).collect();

@@ -42,6 +42,6 @@ fn ending_of(item: &SnapshotItem, left_open: &Snapshot) -> Option<Event> {
         SnapshotItem::Cli => {
             Event::CliExited { exit: Box::new(Exit { reason: ExitReason::OwnerKilled, ..Exit::default() }) }
         }
-        SnapshotItem::Session | SnapshotItem::Tasks | SnapshotItem::Turn => return None,
+        SnapshotItem::Conversation | SnapshotItem::Tasks | SnapshotItem::Turn => return None,
     })
 }

@@ -22,7 +22,7 @@ pub enum AskKind {
     /// The CLI calls a hook that the program registered.
     Hook(HookAsk),
     /// An elicitation: an MCP server asks the user to fill in a form.
-    Form(Box<FormAsk>),
+    Elicitation(Box<ElicitationAsk>),
     /// The CLI calls a tool that the program or a client runs.
     ToolCall(Box<ToolCallAsk>),
 }
@@ -47,7 +47,7 @@ pub struct PermissionAsk {
     /// True when the CLI marks the ask as meant for a person: do not answer it automatically.
     pub needs_person: bool,
     /// The complete request.
-    pub detail: RawJson,
+    pub raw: RawJson,
 }
 
 /// A call of a hook.
@@ -67,7 +67,7 @@ pub struct HookAsk {
 /// An elicitation: an MCP server asks the user to fill in a form.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct FormAsk {
+pub struct ElicitationAsk {
     /// The MCP server.
     pub server: String,
     /// The server's message.
@@ -77,7 +77,7 @@ pub struct FormAsk {
     /// The URL of the form, if it is a web page.
     pub url: Option<String>,
     /// The complete request.
-    pub detail: RawJson,
+    pub raw: RawJson,
 }
 
 /// A call of a tool that the program or a client runs. The permission for it was decided before.
@@ -129,7 +129,7 @@ pub struct Grant {
 
 impl Grant {
     /// Compares the input of an answer with the input of the ask. An input of the same value is not an edit.
-    pub(crate) fn by_comparison(
+    pub(crate) fn from_answer(
         asked: Option<&RawJson>,
         answered: Option<RawJson>,
         permissions: Option<RawJson>,
@@ -159,7 +159,7 @@ pub enum AskTag {
     /// A call of a hook that the program registered.
     Hook,
     /// An elicitation: a form of an MCP server.
-    Form,
+    Elicitation,
     /// A call of a tool that the program or a client runs.
     ToolCall,
 }
@@ -169,7 +169,7 @@ impl AskKind {
     pub(crate) fn permission_mut(&mut self) -> Option<&mut PermissionAsk> {
         match self {
             AskKind::Permission(ask) | AskKind::Question(ask) | AskKind::Plan(ask) => Some(ask),
-            AskKind::Hook(_) | AskKind::Form(_) | AskKind::ToolCall(_) => None,
+            AskKind::Hook(_) | AskKind::Elicitation(_) | AskKind::ToolCall(_) => None,
         }
     }
 
@@ -186,7 +186,7 @@ impl AskKind {
             AskKind::Question(ask) => return of_tool(AskTag::Question, ask),
             AskKind::Plan(ask) => return of_tool(AskTag::Plan, ask),
             AskKind::Hook(ask) => (AskTag::Hook, ask.tool_use.clone(), None),
-            AskKind::Form(_) => (AskTag::Form, None, None),
+            AskKind::Elicitation(_) => (AskTag::Elicitation, None, None),
             AskKind::ToolCall(ask) => (AskTag::ToolCall, ask.tool_use.clone(), Some(ask.tool.clone())),
         };
         AskSummary { kind, tool_use, repeated: false, tool }

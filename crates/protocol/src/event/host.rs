@@ -80,7 +80,7 @@ impl Serialize for HostEvent {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum HostState {
+pub enum SessionState {
     /// The CLI is starting.
     Starting,
     /// No turn runs and no prompt waits.

@@ -66,14 +66,14 @@ pub struct TurnOutcome {
     /// The number of the model's answers in this turn. (The CLI calls each of them a turn.)
     pub num_turns: u64,
     /// The complete result, as the CLI wrote it.
-    pub detail: RawJson,
+    pub raw: RawJson,
 }
 
 impl TurnOutcome {
     /// Returns this turn's usage as the CLI wrote it, with everything else it counts; an empty object when the CLI
     /// wrote no object.
     pub fn raw_usage(&self) -> RawJson {
-        let usage = member(&self.detail, "usage").filter(|usage| object(usage.as_ref()).is_some());
+        let usage = member(&self.raw, "usage").filter(|usage| object(usage.as_ref()).is_some());
         usage.unwrap_or_else(|| RawJson::from("{}"))
     }
 
@@ -103,14 +103,14 @@ pub enum TurnEnding {
     /// A client interrupted it.
     Interrupted,
     /// It failed, for the given reason.
-    Failed(Failure),
+    Failed(TurnFailure),
 }
 
 /// Why a turn failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum Failure {
+pub enum TurnFailure {
     /// The API returned an error or could not be reached; the text is in `result`.
     Api,
     /// The limit on the model's answers (`max_turns`) was reached.
@@ -220,7 +220,7 @@ pub enum ExitReason {
     /// It did not react to an interrupt or to a probe in time, and was terminated.
     Unresponsive {
         /// What it did not react to.
-        to: Unanswered,
+        to: UnresponsiveTo,
         /// For how many seconds.
         seconds: u64,
     },
@@ -238,7 +238,7 @@ pub enum ExitReason {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum Unanswered {
+pub enum UnresponsiveTo {
     /// An interrupt of the running turn.
     Interrupt,
     /// A probe: a request that Watari sends after a long silence, to see whether the CLI still reacts.
@@ -253,7 +253,7 @@ mod tests {
     fn the_text_of_a_failed_turn_is_its_result_else_its_errors_else_its_subtype() {
         let text = |result: Option<&str>, errors: &[&str]| {
             let outcome = TurnOutcome {
-                ending: TurnEnding::Failed(Failure::Execution),
+                ending: TurnEnding::Failed(TurnFailure::Execution),
                 subtype: "error_during_execution".to_owned(),
                 terminal_reason: None,
                 result: result.map(str::to_owned),
@@ -266,7 +266,7 @@ mod tests {
                 total_cost_usd: 0.0,
                 duration_ms: 0.0,
                 num_turns: 0,
-                detail: RawJson::from("{}"),
+                raw: RawJson::from("{}"),
             };
             outcome.error_text()
         };

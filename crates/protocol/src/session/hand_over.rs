@@ -39,7 +39,7 @@ impl Machine {
         let Some((id, content)) = self.prompts.hand_over() else {
             return;
         };
-        self.step(Trigger::TurnBegan);
+        self.transition(Trigger::TurnBegan);
         // An earlier interrupt was for a turn that has ended.
         (self.prompt_started, self.prompt_queued_in_cli, self.interrupt_sent) = (false, false, false);
         self.unseen_deadline = None;
@@ -59,7 +59,7 @@ impl Machine {
 
     /// Limits the time in which the CLI must show that it has the prompt in flight. A hook may delay the turn for minutes.
     /// Further turns of the CLI's own do not extend the limit: a model that polls would extend it forever.
-    pub(super) fn expect_unseen_prompt(&mut self, now: Instant) {
+    pub(super) fn limit_unseen_prompt(&mut self, now: Instant) {
         let is_unseen = self.prompts.in_flight().is_some() && !self.prompt_started && !self.prompt_queued_in_cli;
         self.unseen_deadline = self.unseen_deadline.or(now.checked_add(UNSEEN_WITHIN)).filter(|_| is_unseen);
     }

@@ -1,4 +1,4 @@
-//! The phases of a process of the CLI as a table. A transition that is not in `STEPS` does not happen.
+//! The phases of a process of the CLI as a table. A transition that is not in `TRANSITIONS` does not happen.
 
 use std::fmt;
 
@@ -42,7 +42,7 @@ pub enum Trigger {
 }
 
 /// Every transition.
-pub const STEPS: &[(Phase, Trigger, Phase)] = &[
+pub const TRANSITIONS: &[(Phase, Trigger, Phase)] = &[
     (Phase::Starting, Trigger::Initialized, Phase::Idle),
     (Phase::Idle, Trigger::TurnBegan, Phase::Running),
     (Phase::Running, Trigger::WentIdle, Phase::Idle),
@@ -59,7 +59,7 @@ pub const STEPS: &[(Phase, Trigger, Phase)] = &[
 impl Phase {
     /// Returns the phase after a trigger; none when the trigger changes nothing.
     pub fn after(self, trigger: Trigger) -> Option<Phase> {
-        STEPS.iter().find(|(from, by, _)| *from == self && *by == trigger).map(|(_, _, to)| *to)
+        TRANSITIONS.iter().find(|(from, by, _)| *from == self && *by == trigger).map(|(_, _, to)| *to)
     }
 
     /// Returns whether a command is permitted in this phase.

@@ -53,7 +53,7 @@ pub(crate) fn deny(request_id: &str, message: &str, interrupts: Interrupts) -> O
 pub(crate) fn by_default(request_id: &str, default_answer: &DefaultAnswer, why: &str) -> OutgoingLine {
     match default_answer {
         DefaultAnswer::Permission => deny(request_id, why, Interrupts::No),
-        DefaultAnswer::Form => form(request_id, FormAction::Dismiss, None),
+        DefaultAnswer::Elicitation => elicitation(request_id, ElicitationAction::Cancel, None),
         DefaultAnswer::ToolCall { call } => mcp::failure(request_id, call, why),
         DefaultAnswer::Hook { event } => match event.as_str() {
             "PreToolUse" => hook(request_id, event, &HookOutput::Deny { reason: why.to_owned() }),
@@ -150,18 +150,18 @@ fn verdict(event: &str, decision: &str, reason: Option<&str>, input: Option<&Raw
 
 /// What a client does with a form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum FormAction {
-    Submit,
+pub(crate) enum ElicitationAction {
+    Accept,
     Decline,
-    Dismiss,
+    Cancel,
 }
 
 /// Returns the answer to a form.
-pub(crate) fn form(request_id: &str, action: FormAction, content: Option<&RawJson>) -> OutgoingLine {
+pub(crate) fn elicitation(request_id: &str, action: ElicitationAction, content: Option<&RawJson>) -> OutgoingLine {
     let action = match action {
-        FormAction::Submit => "accept",
-        FormAction::Decline => "decline",
-        FormAction::Dismiss => "cancel",
+        ElicitationAction::Accept => "accept",
+        ElicitationAction::Decline => "decline",
+        ElicitationAction::Cancel => "cancel",
     };
     let mut fields = Fields::from([("action".to_owned(), RawJson::of(action))]);
     fields.extend(content.map(|content| ("content".to_owned(), content.clone())));

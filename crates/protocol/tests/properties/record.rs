@@ -187,7 +187,7 @@ impl fmt::Display for Record {
         writeln!(
             formatter,
             "answers within {:?}, starts within {:?}",
-            self.config.answer_within, self.config.start_within
+            self.config.answer_timeout, self.config.start_timeout
         )?;
         for moment in &self.moments {
             writeln!(formatter, "{moment}")?;

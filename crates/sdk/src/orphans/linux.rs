@@ -12,7 +12,7 @@ use rustix::io::{Errno, retry_on_intr};
 use rustix::process::{Pid, PidfdFlags, Signal, getpid, getuid, pidfd_open, pidfd_send_signal, test_kill_process};
 
 use super::rule::{Seen, orphaned};
-use super::{Orphan, OrphansUnknown};
+use super::{Orphan, OrphansError};
 use crate::files::read_system;
 use crate::sweep;
 
@@ -23,7 +23,7 @@ const SUPERVISOR_WITHIN: Duration = Duration::from_secs(3);
 const END_WITHIN: Duration = Duration::from_secs(5);
 const ROUND_WITHIN: Duration = Duration::from_secs(1);
 
-pub(super) fn orphans() -> Result<Vec<Orphan>, OrphansUnknown> {
+pub(super) fn orphans() -> Result<Vec<Orphan>, OrphansError> {
     let found = search()?;
     if found.is_empty() {
         return Ok(found);
@@ -63,11 +63,11 @@ fn search_again_for(found: &[Orphan]) -> Vec<Orphan> {
     now
 }
 
-fn search() -> Result<Vec<Orphan>, OrphansUnknown> {
+fn search() -> Result<Vec<Orphan>, OrphansError> {
     // In a sandbox /proc may be missing, or show another PID namespace.
     let shows_us = fs::read_link("/proc/self").is_ok_and(|link| link == Path::new(&getpid().to_string()));
     if !shows_us {
-        return Err(OrphansUnknown);
+        return Err(OrphansError);
     }
     let processes = sweep::processes().into_iter();
     let seen: Vec<Seen> = processes.map(|process| Seen { process, marks: sweep::marks_of(process.pid) }).collect();

@@ -9,7 +9,7 @@ use watari_protocol::{LeftProcess, WhyLeft};
 use crate::sweep::{self, REFUSED_EXIT_WITHIN, Sweep};
 
 /// How long to wait before searching again for killed processes, and for how long in all.
-pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(20);
+pub(super) const SWEEP_INTERVAL: Duration = Duration::from_millis(20);
 const END_WITHIN: Duration = Duration::from_secs(5);
 
 /// How much of a command line is reported.
@@ -70,7 +70,7 @@ impl Remains {
                 return refused.chain(killed.into_iter().map(|pid| left_process(pid, WhyLeft::Stuck))).collect();
             }
             // The system does not report the exit of a process that is not a child.
-            tokio::time::sleep(LOOK_AGAIN).await;
+            tokio::time::sleep(SWEEP_INTERVAL).await;
         }
     }
 }

@@ -143,7 +143,7 @@ pub(crate) fn send_spawn_request(
 }
 
 /// The first message, as the supervisor receives it.
-pub(super) struct Handed {
+pub(super) struct ReceivedRequest {
     pub(super) request: SpawnRequest,
     /// The CLI's stdin, stdout and stderr.
     pub(super) streams: [OwnedFd; 3],
@@ -153,7 +153,7 @@ pub(super) struct Handed {
 }
 
 /// Receives the first message.
-pub(super) fn receive_spawn_request(socket: &UnixStream) -> io::Result<Handed> {
+pub(super) fn receive_spawn_request(socket: &UnixStream) -> io::Result<ReceivedRequest> {
     let mut head = [0; 4];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
@@ -181,7 +181,7 @@ pub(super) fn receive_spawn_request(socket: &UnixStream) -> io::Result<Handed> {
     let mut arguments: Vec<OsString> = strings.collect();
     // The empty string after the last zero byte is not an argument.
     arguments.pop();
-    Ok(Handed { request: SpawnRequest { program, arguments, directory, folder }, streams, lock })
+    Ok(ReceivedRequest { request: SpawnRequest { program, arguments, directory, folder }, streams, lock })
 }
 
 #[cfg(test)]
@@ -202,7 +202,7 @@ mod tests {
         send_spawn_request(&owner, &sent, streams(), None).unwrap();
         assert!(receive_spawn_request(&supervisor).unwrap().lock.is_none());
         send_spawn_request(&owner, &sent, streams(), Some(writer.as_fd())).unwrap();
-        let Handed { request, streams: [_, second, _], lock } = receive_spawn_request(&supervisor).unwrap();
+        let ReceivedRequest { request, streams: [_, second, _], lock } = receive_spawn_request(&supervisor).unwrap();
         assert_eq!(request, sent);
         drop(lock.unwrap());
         drop(writer);

@@ -8,10 +8,10 @@ use super::claims::{MessageKind, message_kinds};
 use super::file::{Form, Step};
 use super::report::{Report, ScenarioReport, Verdict};
 use super::{Scenario, shape, table};
-use crate::hand_written::BadFile;
+use crate::hand_written::InputFileError;
 
 /// The CLI's protocol as the reports show it: tables, scenarios, messages.
-pub fn document(reports: &[Report]) -> Result<String, BadFile> {
+pub fn document(reports: &[Report]) -> Result<String, InputFileError> {
     let mut page = Page { text: INTRODUCTION.to_owned() };
     page.line("## Results by version");
     for report in reports {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use namespace::Network;
-use watari_sdk::{ClaudeProbe, Environment, Options, Supervisor};
+use watari_sdk::{Environment, InstalledCli, Options, Supervisor};
 use watari_testkit::Sandbox;
 use watari_testkit::claude::PINNED_CLAUDE_VERSION;
 use watari_testkit::fetch::{WantedVersion, fetch_claude};
@@ -157,7 +157,7 @@ impl Check {
     async fn program(&self, signals: &mut StopSignals) -> Result<PathBuf, CheckFailure> {
         let Some(wanted) = &self.fetch else {
             let options = Options { claude: self.claude.clone(), ..Options::default() };
-            return match ClaudeProbe::find(&options) {
+            return match InstalledCli::find(&options) {
                 Ok(probe) => Ok(probe.program().to_owned()),
                 Err(error) if self.claude.is_some() => Err(failure(error)),
                 Err(error) => Err(failure(format!("{error}; or fetch one for the check with `watari check --fetch`"))),
@@ -206,7 +206,7 @@ async fn version_of(program: &Path) -> Result<String, CheckFailure> {
     let sandbox = Sandbox::new("http://127.0.0.1:9").map_err(failure)?;
     let environment = Environment::only(sandbox.environment());
     let options = Options { claude: Some(program.to_owned()), environment, ..Options::default() };
-    match ClaudeProbe::find(&options).map_err(failure)?.version().await {
+    match InstalledCli::find(&options).map_err(failure)?.version().await {
         Ok(version) => Ok(version.to_string()),
         Err(error) => Err(failure(format!("cannot determine the version: {error}; see `watari doctor`"))),
     }

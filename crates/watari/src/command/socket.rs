@@ -17,7 +17,7 @@ use watari_sdk::{Options, PermissionMode, SessionId, session_id_as_stored};
 use super::{StallOptions, StopSignals, fail, print_error, print_stdout, whole_number};
 use crate::frontend::unix::{self, Listeners};
 use crate::host_log;
-use detached::Started;
+use detached::StartOutcome;
 
 /// Serve one session on a UNIX socket, one JSON object per line; it continues when clients disconnect.
 #[derive(Debug, clap::Args)]
@@ -145,8 +145,8 @@ impl Socket {
             limit => limit * 1024 * 1024,
         });
         let log = match self.log.take() {
-            Some(path) => host_log::Place::Named(path),
-            None => host_log::Place::Own(files.folder().join("host.log")),
+            Some(path) => host_log::LogPath::Named(path),
+            None => host_log::LogPath::Default(files.folder().join("host.log")),
         };
         let cannot_log = format!("cannot log to {}", log.path().display());
         host_log::begin(log, self.log_level).map_err(|error| format!("{cannot_log}: {error}"))?;
@@ -189,15 +189,15 @@ impl Socket {
                 started = detached::started(&mut state, &mut storage), if !is_reported => {
                     is_reported = true;
                     match started {
-                        Started::Ready => if !detached::ready(&key, &socket) {
+                        StartOutcome::Ready => if !detached::ready(&key, &socket) {
                             stopper.stop(STARTER_EXITED);
                         },
-                        Started::LogUnavailable(why) => {
+                        StartOutcome::LogUnavailable(why) => {
                             stopper.stop(NOT_STORED);
                             not_stored = Some(why);
                         }
                         // The result of the host says why.
-                        Started::Ended => {}
+                        StartOutcome::Ended => {}
                     }
                 }
             }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use super::{StallOptions, StopSignals, fail, whole_number};
-use crate::frontend::stdio::{self, Settings};
+use crate::frontend::stdio::{self, StdioArguments};
 
 /// Serve one session over standard input and output, one JSON object per line.
 #[derive(Debug, clap::Args)]
@@ -39,11 +39,11 @@ Example:
 
 impl Stdio {
     pub(crate) fn run(self) -> ExitCode {
-        let settings = Settings {
+        let settings = StdioArguments {
             claude: self.claude,
             allow_bypass: self.allow_bypass,
             permission_timeout: self.permission_timeout.map(|seconds| Duration::from_secs(seconds.into())),
-            liveness: self.stalls.liveness(),
+            watchdog: self.stalls.watchdog(),
         };
         match tokio::runtime::Builder::new_current_thread().enable_all().build() {
             Ok(runtime) => {

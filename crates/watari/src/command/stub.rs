@@ -67,7 +67,7 @@ impl Stub {
                 Err(error) => return fail(&format!("invalid script: {error}")),
             }
         }
-        let options = StubOptions { script, port: self.port, record: self.record, can_be_asked: true };
+        let options = StubOptions { script, port: self.port, record: self.record, control_over_http: true };
         match tokio::runtime::Builder::new_current_thread().enable_all().build() {
             Ok(runtime) => {
                 let code = runtime.block_on(serve(options, self.until_eof));

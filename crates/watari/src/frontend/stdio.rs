@@ -20,8 +20,8 @@ use tokio::task::JoinSet;
 use tokio::time::Interval;
 use wait::{StdioEvent, next_from_session, poll_once, read_more, write_more};
 use watari_sdk::{
-    Event, Exit, Lines, Liveness, PermissionMode, PermissionPrompts, Prompt, RawLine, RefusalCode, Supervisor, Tool,
-    why_session_is_unusable,
+    Event, Exit, LineSplitter, PermissionMode, PermissionPrompts, ProgramTool, Prompt, RawLine, RefusalCode,
+    Supervisor, WatchdogLimits, why_session_is_unusable,
 };
 
 use crate::command::{StopSignals, print_error};
@@ -42,16 +42,16 @@ const LAST_LINES_AFTER_ABORT: Duration = Duration::from_secs(1);
 
 /// The settings from the command line.
 #[derive(Debug)]
-pub(crate) struct Settings {
+pub(crate) struct StdioArguments {
     pub(crate) claude: Option<PathBuf>,
     pub(crate) allow_bypass: bool,
     /// After how long unanswered permission requests are denied: none uses the client's limit, zero means never.
     pub(crate) permission_timeout: Option<Duration>,
-    pub(crate) liveness: Liveness,
+    pub(crate) watchdog: WatchdogLimits,
 }
 
 /// Serves one session, and returns the exit code.
-pub(crate) async fn serve(settings: Settings, signals: StopSignals) -> ExitCode {
+pub(crate) async fn serve(settings: StdioArguments, signals: StopSignals) -> ExitCode {
     let (input, output) = match (Input::open(), Output::open()) {
         (Ok(input), Ok(output)) => (input, output),
         (Err(error), _) | (_, Err(error)) => {
@@ -61,7 +61,7 @@ pub(crate) async fn serve(settings: Settings, signals: StopSignals) -> ExitCode 
     let mut session = StdioSession {
         settings,
         input: Some(input),
-        lines: Lines::new(),
+        lines: LineSplitter::new(),
         output: Some(output),
         has_lost_output: false,
         has_failed: false,
@@ -80,10 +80,10 @@ pub(crate) async fn serve(settings: Settings, signals: StopSignals) -> ExitCode 
 
 /// A client and its session.
 struct StdioSession {
-    settings: Settings,
+    settings: StdioArguments,
     /// None once the client has closed it.
     input: Option<Input>,
-    lines: Lines,
+    lines: LineSplitter,
     /// None once the client has disconnected.
     output: Option<Output>,
     /// Whether lines were lost because of a write error, although the client has not closed its end.
@@ -96,7 +96,7 @@ struct StdioSession {
     lock: ConversationLock,
     lock_checks: Interval,
     /// The client's tools, until it sends `start`.
-    tools: Vec<Tool>,
+    tools: Vec<ProgramTool>,
     /// Requests that the CLI has not answered yet, and the closing of the session.
     requests: JoinSet<Answered>,
     /// The exit code, once there is nothing more to do.
@@ -264,11 +264,11 @@ impl StdioSession {
         session.allow_bypass = self.settings.allow_bypass;
         session.claude.clone_from(&self.settings.claude);
         session.supervisor = Supervisor::ThisProgram;
-        session.liveness = self.settings.liveness;
+        session.watchdog = self.settings.watchdog;
         session.program_tools = std::mem::take(&mut self.tools);
         if let Some(limit) = self.settings.permission_timeout {
             session.permission_prompts =
-                PermissionPrompts::Ask { answer_within: Some(limit).filter(|limit| !limit.is_zero()) };
+                PermissionPrompts::Ask { answer_timeout: Some(limit).filter(|limit| !limit.is_zero()) };
         }
         let (start_guard, cancelled) = oneshot::channel();
         let connecting: Connecting = Box::pin(connect(session, cancelled));

@@ -16,8 +16,8 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
 use watari_hub::lock::{Lock, LockError, SOCKET_PREFIX};
-use watari_hub::socket::{HostSocket as BoundSocket, SocketError};
-use watari_hub::{Handle, HostState, Key, SessionDirs, Stopper};
+use watari_hub::socket::{HostSocket, SocketError};
+use watari_hub::{Handle, Key, SessionDirs, SessionState, Stopper};
 use watari_sdk::files::{folders, is_this_user};
 
 use crate::dialect::native::Native;
@@ -52,7 +52,7 @@ enum DialectName {
 /// A listening socket.
 struct Listener {
     dialect: DialectName,
-    bound: BoundSocket,
+    bound: HostSocket,
     listener: UnixListener,
     /// The lock of its path. The native socket has none: its path follows from the session's key.
     lock: Option<Lock>,
@@ -105,7 +105,7 @@ impl Listeners {
         let (mut state, mut background) = (handle.state(), handle.background());
         let mut idle_since = Some(Instant::now());
         loop {
-            let runs = !matches!(*state.borrow(), HostState::Idle | HostState::Down) || *background.borrow();
+            let runs = !matches!(*state.borrow(), SessionState::Idle | SessionState::Down) || *background.borrow();
             let is_idle = clients.is_empty() && !runs;
             idle_since = if is_idle { idle_since.or_else(|| Some(Instant::now())) } else { None };
             let deadline = self.idle_exit.zip(idle_since).map(|(limit, since)| since + limit);
@@ -253,8 +253,8 @@ impl Listener {
     }
 }
 
-fn listen(path: &Path) -> Result<(BoundSocket, UnixListener), ListenerError> {
-    let bound = BoundSocket::bind(path)?;
+fn listen(path: &Path) -> Result<(HostSocket, UnixListener), ListenerError> {
+    let bound = HostSocket::bind(path)?;
     let listener = bound.listener().try_clone().and_then(|listener| {
         listener.set_nonblocking(true)?;
         UnixListener::from_std(listener)

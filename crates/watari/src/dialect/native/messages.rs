@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use watari_hub::{HostState, Position};
+use watari_hub::{Position, SessionState};
 use watari_sdk::{Accepted, RefusalCode};
 
 /// The lines that Watari writes, one object per line, with only the fields listed here. All except `hello`, `accepted`,
@@ -22,7 +22,7 @@ pub(crate) enum ServerMessage<'a> {
         /// The position of the last durable event at this moment: a replay ends with it.
         seq: Position,
         /// The state of the session.
-        state: HostState,
+        state: SessionState,
         /// Whether the replay continues from the requested position.
         resume: Resume,
     },

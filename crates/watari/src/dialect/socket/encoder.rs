@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use watari_hub::{Attachment, HostState, Position};
+use watari_hub::{Attachment, Position, SessionState};
 use watari_sdk::{AskId, AskTag, replace_lone_surrogates};
 
 use super::asks::{AskRef, Asks, dialect_name, form_of};
 use super::messages::{CallEnd, Decision, ErrorKind, ServerMessage, TextKind, write, write_error};
 use super::turns::{describe_end, describe_left, encode_stop_notice, encode_turn_end, write_done};
-use crate::dialect::liveness::{self, resumed_elsewhere};
+use crate::dialect::cli_trouble::{self, resumed_elsewhere};
 use crate::dialect::native::ParsedEvent;
 use crate::dialect::shaped::{Content, Object};
 
@@ -119,7 +119,7 @@ impl Encoder {
             "cli_stalled" => {
                 let silent_seconds = line.silent_seconds.unwrap_or(0);
                 let message =
-                    liveness::stalled(silent_seconds, "send abort: it ends the turn, and Claude Code if necessary");
+                    cli_trouble::stalled(silent_seconds, "send abort: it ends the turn, and Claude Code if necessary");
                 write_error(ErrorKind::Session, &message, seq, out);
             }
             "resumed_elsewhere" => {
@@ -322,7 +322,7 @@ fn encode_call_closed(ask: AskId, line: &ParsedEvent<'_>, seq: Option<&str>, out
 
 /// Whether the CLI was up at the client's position. For a replay this is a guess: it nearly always was.
 fn was_up(attached: &Attachment) -> bool {
-    let is_up = matches!(attached.state, HostState::Idle | HostState::Running);
+    let is_up = matches!(attached.state, SessionState::Idle | SessionState::Running);
     if attached.client_position == attached.last { is_up } else { attached.client_position.seq > 0 }
 }
 

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use watari_hub::{HostState, Position};
+use watari_hub::{Position, SessionState};
 use watari_sdk::RefusalCode;
 
 use crate::dialect::shaped::{Content, Object};
@@ -27,7 +27,7 @@ pub(crate) enum ServerMessage<'a> {
         /// The position of the last durable event at this moment: a replay ends with it.
         seq: Position,
         /// The state of the session.
-        state: HostState,
+        state: SessionState,
         /// Whether the replay continues from the requested position.
         resume: Resume,
     },

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 use watari_hub::lock::{ConversationLocks, Lock, LockError};
 use watari_sdk::files::folders;
-use watari_sdk::{Options, RefusalCode, SessionId, StartFrom, conversations_folder, resolve_continue, threads};
+use watari_sdk::{Options, RefusalCode, SessionId, StartFrom, conversations_folder, resolve_start_from, threads};
 
 use super::StdioSession;
 use crate::command::print_error;
@@ -30,9 +30,9 @@ impl ConversationLock {
     /// with the supervisor. Only the conversation that will be written is locked: for a fork the copy, not the original.
     /// A conversation whose id is not known yet gets a provisional lock.
     pub(super) async fn take_before(options: &mut Options) -> Result<ConversationLock, String> {
-        resolve_continue(options).await.map_err(|error| error.to_string())?;
+        resolve_start_from(options).await.map_err(|error| error.to_string())?;
         let id = match &options.start_from {
-            StartFrom::NewWithId(id) | StartFrom::Resume(id) | StartFrom::ResumeAt { session: id, .. } => {
+            StartFrom::NewWithId(id) | StartFrom::Resume(id) | StartFrom::ResumeAt { conversation: id, .. } => {
                 Some(id.clone())
             }
             StartFrom::Fork { into, .. } => into.clone(),

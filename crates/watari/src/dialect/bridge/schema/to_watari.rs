@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde_json::{Map, Value};
 
-use crate::dialect::limits::WHOLE_MAX;
+use crate::dialect::limits::INTEGER_MAX;
 use crate::dialect::schema::shapes::{CallContent, PromptBlock, TOOL_NAME, ToolSchema};
 
 /// The lines that a client writes, one object per line. A null field counts as absent.
@@ -139,7 +139,7 @@ pub(super) struct StartOptions {
     include_partial_messages: Option<bool>,
     /// Extension: the time limit for the answer to a permission request, in milliseconds; 0 means no limit. Default:
     /// one minute.
-    #[schemars(extend("maximum" = WHOLE_MAX))]
+    #[schemars(extend("maximum" = INTEGER_MAX))]
     permission_timeout_ms: Option<u64>,
     /// Extension: the names of tools that run without a permission request.
     allowed_tools: Option<Vec<String>>,
