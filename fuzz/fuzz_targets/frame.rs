@@ -18,7 +18,7 @@ const CLAIMS: &[Claim] = &[
     session::nothing_comes_after_the_end,
     session::a_refused_command_changes_nothing,
     session::what_is_not_known_changes_nothing,
-    asks::every_ask_closes_once,
+    asks::every_ask_is_resolved_once,
     asks::an_ask_ends_as_it_is_told,
     asks::every_question_has_one_answer,
     asks::an_ask_is_told_closed_before_its_answer_is_written,

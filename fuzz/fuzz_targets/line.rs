@@ -26,7 +26,7 @@ const BLOCK: &str =
 fuzz_target!(|bytes: &[u8]| {
     let Some((setup, lines)) = bytes.split_first() else { return };
     let now = Instant::now();
-    let config = Config { answer_within: Some(Duration::from_secs(1)), ..Config::default() };
+    let config = Config { answer_timeout: Some(Duration::from_secs(1)), ..Config::default() };
     let mut machine = Machine::start(config, now);
     for line in BEGINNINGS[usize::from(setup & 3)] {
         machine.handle_line(line.as_bytes(), now);

@@ -1,13 +1,12 @@
-//! The asks of a session: the tool uses they were about, and a line for the host's log when one is resolved.
+//! The tool uses that a session was asked about, and lines for the host's log: resolved asks and requests of clients.
 
-use serde::Deserialize;
 use watari_sdk::native::{self, NativeEvent};
-use watari_sdk::{AskSummary, AskTag, AskedToolUses, Event, Position, RawJson, ToolUseId};
+use watari_sdk::{AskSummary, AskTag, AskedToolUses, Event, Position, ToolUseId, recorded_subtype};
 
 use crate::log::{Log, ReadError};
 
-/// How many characters of a tool's name are logged.
-const TOOL_SHOWN_CHARACTERS: usize = 80;
+/// How many characters of a tool's or a request's name are logged.
+const NAME_CHARACTERS_MAX: usize = 80;
 
 /// Returns the tool uses that a session's log has asks about.
 pub(crate) fn read_asked(log: &Log) -> Result<AskedToolUses, ReadError> {
@@ -46,33 +45,29 @@ fn asked_about(event: &Event) -> Option<ToolUseId> {
 fn is_named_by_tool_use(kind: AskTag) -> bool {
     match kind {
         AskTag::Permission | AskTag::Question | AskTag::Plan => true,
-        AskTag::Hook | AskTag::Form | AskTag::ToolCall => false,
+        AskTag::Hook | AskTag::Elicitation | AskTag::ToolCall => false,
     }
 }
 
-/// Records an ask's tool use, and logs how an ask was resolved and by whom, without its content.
+/// Records an ask's tool use, and logs resolved asks and requests of clients: who and what, without the content.
 pub(crate) fn observe(event: &Event, asked: &mut AskedToolUses) {
     if let Some(tool_use) = asked_about(event) {
         asked.record(&tool_use);
     } else if let Event::RequestSent { request, body, by } = event {
-        let subtype = subtype_of(body);
+        let subtype = recorded_subtype(body).map(|subtype| shortened(&subtype));
         tracing::info!(%request, ?subtype, ?by, "request sent");
     } else if let Event::AskResolved { ask, summary, resolution, by, grant } = event {
-        let tool: Option<String> = summary.tool.as_ref().map(|tool| tool.chars().take(TOOL_SHOWN_CHARACTERS).collect());
-        let rules = grant.permissions.is_some();
+        let tool = summary.tool.as_deref().map(shortened);
+        let permission_updates = grant.permissions.is_some();
         let (kind, edited) = (summary.kind, grant.edited);
         // Debug formatting escapes control characters in names that come from clients and from the CLI.
-        tracing::info!(%ask, ?kind, ?tool, ?resolution, ?by, edited, rules, "ask resolved");
+        tracing::info!(%ask, ?kind, ?tool, ?resolution, ?by, edited, permission_updates, "ask resolved");
     }
 }
 
-/// The request's `subtype`.
-fn subtype_of(body: &RawJson) -> Option<String> {
-    #[derive(Deserialize)]
-    struct Body {
-        subtype: String,
-    }
-    body.parse::<Body>().ok().map(|body| body.subtype.chars().take(TOOL_SHOWN_CHARACTERS).collect())
+/// The beginning of a name, for the log.
+fn shortened(name: &str) -> String {
+    name.chars().take(NAME_CHARACTERS_MAX).collect()
 }
 
 #[cfg(test)]
@@ -85,13 +80,13 @@ mod tests {
         // It has the members of every kind of ask.
         let asked = |kind: &str| {
             format!(
-                r#"{{"seq":"1:8","type":"ask_opened","ask":5,"kind":"{kind}","tool":"Bash","hook":1,"event":"Stop","server":"s","message":"","input":{{}},"tool_use":"t","needs_person":false,"detail":{{}}}}"#
+                r#"{{"seq":"1:8","type":"ask_opened","ask":5,"kind":"{kind}","tool":"Bash","hook":1,"event":"Stop","server":"s","message":"","input":{{}},"tool_use":"t","needs_person":false,"raw":{{}}}}"#
             )
         };
         for kind in ["permission", "question", "plan"] {
             assert_eq!(of(&asked(kind)).as_deref(), Some("t"), "{kind}");
         }
-        for kind in ["hook", "form", "tool_call", "something_newer"] {
+        for kind in ["hook", "elicitation", "tool_call", "something_newer"] {
             assert_eq!(of(&asked(kind)), None, "{kind}");
         }
         assert_eq!(of(r#"{"seq":"1:8","type":"ask_resolved","kind":"permission","tool_use":"t"}"#), None);

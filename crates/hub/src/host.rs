@@ -5,8 +5,8 @@ mod stopping;
 
 use tokio::sync::{mpsc, oneshot, watch};
 use watari_sdk::{
-    Command, CommandQueue, ConnectError, Envelope, HostEvent, HostState, Key, Options, Refusal, SessionId, StartError,
-    StartFrom, command_queue, open,
+    Command, CommandQueue, ConnectError, Envelope, HostEvent, Key, Options, Refusal, SessionId, SessionState,
+    StartError, StartFrom, command_queue, open,
 };
 
 use crate::log::AppendError;
@@ -37,7 +37,7 @@ pub struct Host {
 pub struct Handle {
     publisher_requests: mpsc::Sender<PublisherRequest>,
     commands: mpsc::Sender<Envelope<Ticket>>,
-    state: watch::Receiver<HostState>,
+    state: watch::Receiver<SessionState>,
     background: watch::Receiver<bool>,
     storage_failure: watch::Receiver<Option<String>>,
     key: Key,
@@ -76,7 +76,7 @@ pub fn host(
 ) -> Result<(Host, Handle, Stopper), HostError> {
     let (publisher_requests, requests) = mpsc::channel(PUBLISHER_REQUESTS_MAX);
     let (sender, commands) = command_queue();
-    let (state_sender, state) = watch::channel(HostState::Starting);
+    let (state_sender, state) = watch::channel(SessionState::Starting);
     let stopper = Stopper::new();
     let key = files.key().clone();
     let mut publisher = Publisher::new(files, requests, state_sender, StopWatch::new(stopper.clone()));
@@ -117,7 +117,7 @@ impl Handle {
     }
 
     /// The state of the session, and its changes.
-    pub fn state(&self) -> watch::Receiver<HostState> {
+    pub fn state(&self) -> watch::Receiver<SessionState> {
         self.state.clone()
     }
 

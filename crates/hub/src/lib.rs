@@ -25,4 +25,4 @@ pub use session_files::{Conversation, OpenSessionError, SessionDirs, SessionFile
 pub use subscription::{Attachment, Delivery, Since, Subscription};
 pub use ticket::{Acknowledgement, CommandOutcome, ReplyTo, Ticket};
 pub use watari_sdk::files::folders;
-pub use watari_sdk::{HostEvent, HostState, Key, NotAKey, NotAPosition, Position};
+pub use watari_sdk::{HostEvent, Key, NotAKey, NotAPosition, Position, SessionState};

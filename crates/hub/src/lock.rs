@@ -8,6 +8,7 @@
 
 mod conversation_locks;
 mod orphans;
+mod restore;
 
 use std::fs::{self, File};
 use std::hash::{BuildHasher, RandomState};
@@ -30,6 +31,8 @@ pub struct Lock {
     /// None only during the drop.
     file: Option<Arc<File>>,
     path: PathBuf,
+    /// The holder's description of itself, which other processes see.
+    holder: String,
     /// Whether a supervisor may hold it longer than this process.
     is_shared: bool,
 }
@@ -95,7 +98,7 @@ impl Lock {
 
     /// Moves the lock to another conversation, and releases the previous one. The open file stays the same, so that a
     /// supervisor that shares it holds the new lock too.
-    pub fn move_to_conversation(&mut self, session_id: &str, holder: &str) -> Result<(), LockError> {
+    pub fn move_to_conversation(&mut self, session_id: &str) -> Result<(), LockError> {
         let Some(locks) = self.path.parent().map(Path::to_owned) else { return Ok(()) };
         let path = locks.join(session_id.to_ascii_lowercase());
         if path == self.path {
@@ -114,13 +117,13 @@ impl Lock {
                 }
                 // The file is a held lock, or an orphan, which is removed by the drop.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                    drop(Lock::of_conversation(&locks, session_id, holder)?);
+                    drop(Lock::of_conversation(&locks, session_id, &self.holder)?);
                 }
                 // Some file systems have no hard links. Then the supervisor holds only the first lock.
                 Err(_) => break,
             }
         }
-        *self = Lock::of_conversation(&locks, session_id, holder)?;
+        *self = Lock::of_conversation(&locks, session_id, &self.holder)?;
         Ok(())
     }
 
@@ -149,7 +152,8 @@ impl Lock {
             // This lock belongs to the process alone, and shows others whether the owner is alive. Without it they do
             // not wait.
             let _noted = fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive);
-            return Ok(Lock { file: Some(Arc::new(file)), path: path.to_owned(), is_shared: false });
+            let file = Some(Arc::new(file));
+            return Ok(Lock { file, path: path.to_owned(), holder: holder.to_owned(), is_shared: false });
         }
     }
 
@@ -217,13 +221,13 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_that_is_shared_is_free_only_when_both_have_let_go() {
+    fn a_lock_that_is_shared_is_free_only_when_both_have_released_it() {
         let folder = tempfile::tempdir().unwrap();
         let mut lock = Lock::of_new_conversation(folder.path(), "watari stdio, process 17").unwrap();
         let supervisors = lock.share().unwrap().try_clone().unwrap();
         // The holders stay the same when the conversation's id becomes known, and when it changes.
         for id in [ID, OTHER_ID] {
-            lock.move_to_conversation(id, "x").unwrap();
+            lock.move_to_conversation(id).unwrap();
             assert_eq!(names(folder.path()), [id]);
             let error = Lock::take(&folder.path().join(id), "another").unwrap_err();
             assert_eq!(error.to_string(), "it is in use by watari stdio, process 17");
@@ -244,11 +248,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut lock = Lock::of_conversation(folder.path(), ID, "first").unwrap();
         std::fs::write(folder.path().join(OTHER_ID), "of a session that was killed").unwrap();
-        lock.move_to_conversation(OTHER_ID, "first").unwrap();
+        lock.move_to_conversation(OTHER_ID).unwrap();
         assert_eq!(names(folder.path()), [OTHER_ID]);
         let mut second = Lock::of_conversation(folder.path(), ID, "second").unwrap();
         // Both locks belong to this process, which therefore looks like a dead owner: so this waits.
-        assert_eq!(second.move_to_conversation(OTHER_ID, "x").unwrap_err().to_string(), "it is in use by first");
+        assert_eq!(second.move_to_conversation(OTHER_ID).unwrap_err().to_string(), "it is in use by first");
         assert_eq!(names(folder.path()), [ID, OTHER_ID]);
     }
 

@@ -19,8 +19,8 @@ use std::sync::Arc;
 use watari_sdk::Position;
 use watari_sdk::native::EventPlace;
 
-pub use read::{Lines, ReadError};
-pub(crate) use read::{Step, position_of};
+pub use read::{LogReader, ReadError};
+pub(crate) use read::{NextLine, position_of};
 pub(crate) use restore::marked_through;
 pub(crate) use stored::LONG_LINE_BYTES;
 pub use stored::StoredLine;
@@ -122,6 +122,12 @@ pub enum AppendError {
         /// The reason, and what to do.
         why: String,
     },
+    /// Another program removed a lock of the session, and it cannot be restored.
+    #[error("another program removed a lock of this session, which cannot be restored: {why}")]
+    NotLocked {
+        /// The reason, and what to do.
+        why: String,
+    },
     /// Another error, which does not pass by itself.
     #[error("cannot write to the log {}: {source}", .path.display())]
     Io {
@@ -164,21 +170,22 @@ impl Log {
             // The file is empty, or its first line is incomplete.
             storage.set_len(0).and_then(|()| storage.append(FORMAT.as_bytes())).map_err(io)?;
             let bytes = FORMAT.len() as u64;
-            tail::Tail { bytes, last: Position::default(), last_start: bytes }
+            tail::IntactPart { bytes, last: Position::default(), last_start: bytes }
         } else if beginning == FORMAT.as_bytes() {
             tail::find(&storage, bytes, FORMAT.len() as u64).map_err(io)?
         } else if restore::was_cut_off(&beginning) {
             // Another program shortened it while a host wrote, and that host was killed before it noticed.
             is_damaged = true;
-            tail::Tail { bytes: 0, last: Position::default(), last_start: 0 }
+            tail::IntactPart { bytes: 0, last: Position::default(), last_start: 0 }
         } else {
             let beginning = String::from_utf8_lossy(&beginning).into_owned();
             return Err(OpenError::Unknown { path: path.to_owned(), beginning });
         };
         let cut_bytes = bytes.saturating_sub(found.bytes);
         let storage = Arc::new(storage);
-        // After the whole lines there may be half a line with a whole one joined to it: another program shortened the
-        // file while a host appended to it. Then the log is damaged. Half a line alone is only an interrupted write.
+        // The file may end in an incomplete line and, without a newline between them, a complete one: another program
+        // shortened the file while a host appended to it. Then the log is damaged. An incomplete line alone is only an
+        // interrupted write.
         let joined_end = tail::end_of_line_before(&storage, bytes, found.bytes).map_err(io)?;
         let joined = restore::last_whole(&storage, found.bytes, joined_end).map_err(io)?;
         let last_found = found.last.max(joined.unwrap_or_default());
@@ -281,8 +288,8 @@ impl Log {
     }
 
     /// The lines after a position, up to the current last one.
-    pub fn after(&self, position: Position) -> Result<Lines, ReadError> {
-        Lines::open(&self.storage, position.seq, self.bytes)
+    pub fn after(&self, position: Position) -> Result<LogReader, ReadError> {
+        LogReader::open(&self.storage, position.seq, self.bytes)
     }
 }
 

@@ -22,14 +22,14 @@ use std::task::{Context, Poll, ready};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Sleep;
 use watari_sdk::native::NativeEvent;
-use watari_sdk::{Command, Event, HostEvent, HostState, Refusal, Sink, Tool, Work};
+use watari_sdk::{Command, Event, HostEvent, ProgramTool, Refusal, SessionState, Sink, Work};
 
 use crate::command_dedup::CommandDedup;
 use crate::host::{StopStep, StopWatch};
 use crate::log::{AppendError, ephemeral_line};
 use crate::ring::Ring;
 use crate::session_files::SessionFiles;
-use crate::settings::Settings;
+use crate::settings::ChangedSettings;
 use crate::snapshot::{Snapshot, StoredEvent, snapshot_change};
 use crate::ticket::{CommandOutcome, Ticket};
 pub(crate) use attach::PublisherRequest;
@@ -39,12 +39,13 @@ pub(crate) use open_text::Piece;
 use sync::Fsync;
 use unparsed::{Admission, UnparsedLines};
 
+/// The sink of a host's driver: numbers, stores and publishes events. The host's task owns it.
 pub(crate) struct Publisher {
     pub(crate) files: SessionFiles,
     ring: Ring,
     snapshot: Snapshot,
     /// What clients have changed in the CLI's settings.
-    pub(crate) settings: Settings,
+    pub(crate) settings: ChangedSettings,
     /// The text of open blocks so far.
     open_text: BTreeMap<u64, OpenText>,
     requests: mpsc::Receiver<PublisherRequest>,
@@ -56,8 +57,8 @@ pub(crate) struct Publisher {
     /// Whether the current command is acknowledged only then.
     awaits_storage: bool,
     /// The tools in the current command.
-    offered_tools: Option<Vec<Tool>>,
-    state: watch::Sender<HostState>,
+    offered_tools: Option<Vec<ProgramTool>>,
+    state: watch::Sender<SessionState>,
     background: Background,
     /// Events that could not be stored, and those that came after them, in order.
     unstored: VecDeque<NativeEvent>,
@@ -67,9 +68,8 @@ pub(crate) struct Publisher {
     storage_failure: Option<(String, Pin<Box<Sleep>>)>,
     /// The same reason, for the watchers of [`Publisher::storage_failure`].
     storage_failure_sender: watch::Sender<Option<String>>,
-    /// When to verify the log's file again, once something was stored in it.
+    /// When to verify the log's file and the locks again.
     verify_at: Option<Pin<Box<Sleep>>>,
-    is_verified: bool,
     is_closing: bool,
     unparsed: UnparsedLines,
     sync: Fsync,
@@ -81,14 +81,14 @@ impl Publisher {
     pub(crate) fn new(
         files: SessionFiles,
         requests: mpsc::Receiver<PublisherRequest>,
-        state: watch::Sender<HostState>,
+        state: watch::Sender<SessionState>,
         stop: StopWatch,
     ) -> Publisher {
         Publisher {
             files,
             ring: Ring::new(),
             snapshot: Snapshot::default(),
-            settings: Settings::default(),
+            settings: ChangedSettings::default(),
             open_text: BTreeMap::new(),
             requests,
             stop,
@@ -104,7 +104,6 @@ impl Publisher {
             storage_failure: None,
             storage_failure_sender: watch::Sender::new(None),
             verify_at: None,
-            is_verified: true,
             is_closing: false,
             unparsed: UnparsedLines::default(),
             sync: Fsync::default(),
@@ -139,7 +138,7 @@ impl Publisher {
     /// Records that the CLI is starting.
     pub(crate) fn process_starting(&mut self) {
         self.is_closing = false;
-        self.change_state(HostState::Starting);
+        self.change_state(SessionState::Starting);
     }
 
     /// Whether work of the session runs in the background, and when that changes.
@@ -159,7 +158,7 @@ impl Publisher {
 
     /// Records that the CLI could not be started: no `cli_exited` event follows.
     pub(crate) fn process_start_failed(&mut self) {
-        self.change_state(HostState::Down);
+        self.change_state(SessionState::Down);
     }
 
     fn store_and_publish(&mut self, event: &NativeEvent) -> Result<(), AppendError> {
@@ -172,7 +171,6 @@ impl Publisher {
             let start = self.files.log.whole_bytes();
             let (line, storage) = self.files.log.append_to(&self.text)?;
             self.ring.push(line, Some((storage, start)));
-            self.is_verified = false;
         }
         if let NativeEvent::Session(event) = event {
             self.observe(event);
@@ -198,14 +196,17 @@ impl Publisher {
         } else if let Event::SessionOpened { session } = event {
             self.change_conversation(session.session_id.as_str());
         } else if let Event::Ready { .. } | Event::BecameIdle = event {
-            self.change_state(HostState::Idle);
+            self.change_state(SessionState::Idle);
         } else if let Event::TurnStarted { .. } = event {
-            self.change_state(HostState::Running);
+            self.change_state(SessionState::Running);
         } else if let Event::TurnFinished { .. } = event {
             self.sync.want(&self.files);
-        } else if let Event::CliExited { .. } = event {
+        } else if let Event::CliExited { exit } = event {
+            if let Some(left) = exit.left_text() {
+                tracing::warn!("{left}");
+            }
             self.open_text.clear();
-            self.change_state(HostState::Down);
+            self.change_state(SessionState::Down);
             self.sync.want(&self.files);
         }
     }
@@ -217,7 +218,7 @@ impl Publisher {
         }
     }
 
-    fn change_state(&mut self, state: HostState) {
+    fn change_state(&mut self, state: SessionState) {
         self.state.send_if_modified(|current| std::mem::replace(current, state) != state);
     }
 }

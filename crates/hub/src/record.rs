@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use watari_sdk::files::{RECORD, RECORD_ASIDE};
+use watari_sdk::files::{RECORD, RECORD_TEMPORARY};
 use watari_sdk::{Key, Position};
 
 /// The record of a session. It contains no environment and no prompt.
@@ -113,13 +113,13 @@ impl Record {
     pub fn write(&self, path: &Path) -> Result<(), RecordError> {
         let io = |source| RecordError::Io { path: path.to_owned(), source };
         let text = serde_json::to_vec_pretty(self).map_err(|error| io(error.into()))?;
-        let aside = path.with_extension("json~");
-        let written = RECORD_ASIDE.open(&aside).and_then(|mut file| {
+        let temporary = path.with_extension("json~");
+        let written = RECORD_TEMPORARY.open(&temporary).and_then(|mut file| {
             file.write_all(&text)?;
             // Without this, a crash of the machine could leave an empty file under the name.
             file.sync_data()
         });
-        written.and_then(|()| fs::rename(&aside, path)).map_err(io)
+        written.and_then(|()| fs::rename(&temporary, path)).map_err(io)
     }
 
     /// Whether events after a position were lost, or are not those that a client has seen. `current` is the last

@@ -54,7 +54,7 @@ pub(crate) struct Reader {
 /// What a reader got.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum RingRead {
-    Some,
+    Taken,
     /// The next line was dropped.
     Lagged,
     /// No more lines follow.
@@ -156,7 +156,7 @@ impl Reader {
             }
         }
         if !entries.is_empty() {
-            Poll::Ready(RingRead::Some)
+            Poll::Ready(RingRead::Taken)
         } else if shared.is_closed {
             Poll::Ready(RingRead::Ended)
         } else {
@@ -215,10 +215,10 @@ mod tests {
         ring.push(b"one", Some((&file, 1)));
         let mut late = ring.reader();
         ring.push(b"two", None);
-        assert_eq!(take(&mut early), (Some(RingRead::Some), vec!["one".into(), "two".into()]));
+        assert_eq!(take(&mut early), (Some(RingRead::Taken), vec!["one".into(), "two".into()]));
         assert_eq!(late.behind_bytes(), 3);
         drop(ring);
-        assert_eq!(take(&mut late), (Some(RingRead::Some), vec!["two".into()]));
+        assert_eq!(take(&mut late), (Some(RingRead::Taken), vec!["two".into()]));
         assert_eq!(late.behind_bytes(), 0);
         assert_eq!(take(&mut late), (Some(RingRead::Ended), vec![]));
     }

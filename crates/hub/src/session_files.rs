@@ -17,7 +17,7 @@ use crate::log::{AppendError, Log, OpenError, ReadError};
 use crate::record::{self, Record, RecordError, State};
 use crate::snapshot::Snapshot;
 use find::FoundSession;
-use watari_sdk::files::folders::{self, Trouble};
+use watari_sdk::files::folders::{self, FolderError};
 
 /// The folders of this user's sessions.
 #[derive(Debug, Clone)]
@@ -160,7 +160,7 @@ pub fn read_and_mark_killed(folder: &Path) -> Result<Record, RecordError> {
 }
 
 fn make(folder: &Path, variable: &str) -> Result<(), OpenSessionError> {
-    folders::make(folder).map_err(|trouble: Trouble| {
+    folders::make(folder).map_err(|trouble: FolderError| {
         let (what, remedy) = trouble.describe(folder, variable);
         OpenSessionError::Folder { what, remedy }
     })
@@ -300,7 +300,7 @@ impl SessionFiles {
         }
         match &mut self.conversation_lock {
             Some(lock) => {
-                lock.move_to_conversation(session_id, &self.holder).map_err(|error| in_use(session_id, error))?;
+                lock.move_to_conversation(session_id).map_err(|error| in_use(session_id, error))?;
             }
             None => {
                 let lock = lock_conversation(&self.conversation_locks, &self.dirs, session_id, &self.holder)?;

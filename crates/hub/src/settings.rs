@@ -3,29 +3,29 @@
 
 use std::collections::BTreeMap;
 
-use watari_sdk::{Event, Options, PermissionMode, RequestId, RequestReply, Setting, Thinking, Tool};
+use watari_sdk::{Event, Options, PermissionMode, ProgramTool, RequestId, RequestReply, SettingChange, Thinking};
 
 /// How many requests may wait for the CLI's reply before the oldest is forgotten; the session refuses more than that.
 const UNANSWERED_MAX: usize = 1024;
 
 /// The settings of a session that clients have changed.
 #[derive(Debug, Default)]
-pub(crate) struct Settings {
+pub(crate) struct ChangedSettings {
     permission_mode: Option<PermissionMode>,
     /// The model; the inner none lets the CLI choose.
     model: Option<Option<String>>,
     /// The thinking budget; the inner none lets the CLI choose.
     thinking: Option<Option<Thinking>>,
     /// The tools that the clients have registered.
-    tools: Option<Vec<Tool>>,
+    tools: Option<Vec<ProgramTool>>,
     /// Requests that the CLI has not answered yet.
-    unanswered: BTreeMap<RequestId, Setting>,
+    unanswered: BTreeMap<RequestId, SettingChange>,
 }
 
-impl Settings {
+impl ChangedSettings {
     pub(crate) fn observe(&mut self, event: &Event) {
         if let Event::RequestSent { request, body, .. } = event {
-            let Some(setting) = Setting::of(body) else { return };
+            let Some(setting) = SettingChange::of(body) else { return };
             if self.unanswered.len() >= UNANSWERED_MAX {
                 self.unanswered.pop_first();
             }
@@ -69,15 +69,15 @@ impl Settings {
 
     /// Records the tools that the clients have registered. (The host knows them from the command: the request that the
     /// CLI gets does not list them.)
-    pub(crate) fn set_tools(&mut self, tools: Vec<Tool>) {
+    pub(crate) fn set_tools(&mut self, tools: Vec<ProgramTool>) {
         self.tools = Some(tools);
     }
 
-    fn confirm(&mut self, setting: Setting) {
+    fn confirm(&mut self, setting: SettingChange) {
         match setting {
-            Setting::PermissionMode(mode) => self.permission_mode = Some(mode),
-            Setting::Model(model) => self.model = Some(model),
-            Setting::Thinking(tokens) => self.thinking = Some(tokens.map(Thinking::Budget)),
+            SettingChange::PermissionMode(mode) => self.permission_mode = Some(mode),
+            SettingChange::Model(model) => self.model = Some(model),
+            SettingChange::Thinking(tokens) => self.thinking = Some(tokens.map(Thinking::Budget)),
         }
     }
 }
@@ -89,12 +89,12 @@ mod tests {
     use super::*;
 
     fn reported(mode: &str) -> Event {
-        Event::StatusChanged { status: None, permission_mode: Some(mode.to_owned()), detail: RawJson::from("{}") }
+        Event::StatusChanged { status: None, permission_mode: Some(mode.to_owned()), raw: RawJson::from("{}") }
     }
 
     /// The permission mode of the next process after these events.
     fn restarted(operator: Option<PermissionMode>, events: &[Event]) -> Option<PermissionMode> {
-        let mut settings = Settings::default();
+        let mut settings = ChangedSettings::default();
         events.iter().for_each(|event| settings.observe(event));
         let mut options = Options { permission_mode: operator, ..Options::default() };
         settings.apply(&mut options);
@@ -105,7 +105,7 @@ mod tests {
     fn the_cli_s_own_choice_is_a_setting_too_and_takes_the_operator_s_place() {
         let request = RequestId(1);
         let body = RawJson::from(r#"{"subtype":"set_max_thinking_tokens","max_thinking_tokens":null}"#);
-        let mut settings = Settings::default();
+        let mut settings = ChangedSettings::default();
         settings.observe(&Event::RequestSent { request, body, by: None });
         settings.observe(&Event::RequestAnswered { request, reply: RequestReply::Done(RawJson::from("null")) });
         let mut options = Options { thinking: Some(Thinking::Budget(1024)), ..Options::default() };

@@ -12,7 +12,7 @@ pub(crate) enum SnapshotItem {
     /// The CLI, once it is ready.
     Cli,
     /// The conversation, as the CLI last described it.
-    Session,
+    Conversation,
     /// The background tasks, as last listed.
     Tasks,
     Prompt(u64),
@@ -27,7 +27,7 @@ impl SnapshotItem {
     pub(crate) fn depth(&self) -> u8 {
         match self {
             SnapshotItem::Cli => 0,
-            SnapshotItem::Session => 1,
+            SnapshotItem::Conversation => 1,
             SnapshotItem::Tasks => 2,
             SnapshotItem::Prompt(_) => 3,
             SnapshotItem::Turn => 4,
@@ -44,7 +44,7 @@ pub(crate) enum SnapshotChange {
     Begins(SnapshotItem),
     Ends(SnapshotItem),
     /// An ask was opened.
-    Asks(u64, AskSummary),
+    OpensAsk(u64, AskSummary),
     /// A turn ended; with its prompt.
     EndsTurn(Option<u64>),
     /// The CLI exited, which ends everything that depends on it.
@@ -71,11 +71,11 @@ pub(crate) struct Snapshot {
     items: BTreeMap<SnapshotItem, StoredEvent>,
     asks: BTreeMap<u64, AskSummary>,
     /// Resolved asks, oldest first.
-    closed_asks: VecDeque<(u64, AskSummary)>,
+    resolved_asks: VecDeque<(u64, AskSummary)>,
 }
 
 /// How many resolved asks are remembered, for clients that answer late.
-const CLOSED_ASKS_MAX: usize = 64;
+const RESOLVED_ASKS_MAX: usize = 64;
 
 impl Snapshot {
     pub(crate) fn observe(&mut self, event: StoredEvent, change: SnapshotChange) {
@@ -88,13 +88,13 @@ impl Snapshot {
                 if let SnapshotItem::Ask(ask) = item
                     && let Some(summary) = self.asks.remove(&ask)
                 {
-                    self.closed_asks.push_back((ask, summary));
-                    if self.closed_asks.len() > CLOSED_ASKS_MAX {
-                        self.closed_asks.pop_front();
+                    self.resolved_asks.push_back((ask, summary));
+                    if self.resolved_asks.len() > RESOLVED_ASKS_MAX {
+                        self.resolved_asks.pop_front();
                     }
                 }
             }
-            SnapshotChange::Asks(ask, summary) => {
+            SnapshotChange::OpensAsk(ask, summary) => {
                 self.items.insert(SnapshotItem::Ask(ask), event);
                 self.asks.insert(ask, summary);
             }
@@ -104,7 +104,7 @@ impl Snapshot {
             }
             // The conversation stays.
             SnapshotChange::EndsCli => {
-                self.items.retain(|item, _| *item == SnapshotItem::Session);
+                self.items.retain(|item, _| *item == SnapshotItem::Conversation);
                 self.asks.clear();
             }
         }
@@ -135,7 +135,7 @@ impl Snapshot {
 
     /// The open asks, and the latest resolved ones.
     pub(crate) fn known_asks(&self) -> impl Iterator<Item = (u64, &AskSummary)> {
-        let closed = self.closed_asks.iter().map(|(ask, summary)| (*ask, summary));
+        let closed = self.resolved_asks.iter().map(|(ask, summary)| (*ask, summary));
         closed.chain(self.asks.iter().map(|(ask, summary)| (*ask, summary)))
     }
 
@@ -148,7 +148,7 @@ impl Snapshot {
 pub(crate) fn snapshot_change(event: &Event) -> Option<SnapshotChange> {
     Some(match event {
         Event::Ready { .. } => SnapshotChange::Begins(SnapshotItem::Cli),
-        Event::SessionOpened { .. } => SnapshotChange::Begins(SnapshotItem::Session),
+        Event::SessionOpened { .. } => SnapshotChange::Begins(SnapshotItem::Conversation),
         Event::TasksListed { .. } => SnapshotChange::Begins(SnapshotItem::Tasks),
         Event::PromptAccepted { prompt, .. } => SnapshotChange::Begins(SnapshotItem::Prompt(prompt.0)),
         Event::PromptDropped { prompt, .. } => SnapshotChange::Ends(SnapshotItem::Prompt(prompt.0)),
@@ -161,7 +161,7 @@ pub(crate) fn snapshot_change(event: &Event) -> Option<SnapshotChange> {
         Event::BlockFinished { block, .. } | Event::BlockDiscarded { block } => {
             SnapshotChange::Ends(SnapshotItem::Block(block.0))
         }
-        Event::AskOpened { ask, kind } => SnapshotChange::Asks(ask.0, kind.summary()),
+        Event::AskOpened { ask, kind } => SnapshotChange::OpensAsk(ask.0, kind.summary()),
         Event::AskResolved { ask, .. } => SnapshotChange::Ends(SnapshotItem::Ask(ask.0)),
         Event::CliExited { .. } => SnapshotChange::EndsCli,
         Event::BlockDelta { .. }
@@ -205,8 +205,7 @@ pub(crate) fn stored_snapshot_change(event: &NativeEvent) -> Option<SnapshotChan
 mod tests {
     use watari_sdk::native::{self, EventLine, EventPlace};
     use watari_sdk::{
-        AskId, AskResolution, AskTag, BlockId, DropReason, Exit, Grant, MessageId, Position, PromptId, RawJson,
-        ToolUseId,
+        AskId, AskResolution, AskTag, BlockId, DropReason, Grant, MessageId, Position, PromptId, RawJson, ToolUseId,
     };
 
     use super::*;
@@ -241,7 +240,7 @@ mod tests {
                 by: None,
                 grant: Grant::default(),
             },
-            Event::CliExited { exit: Exit::default() },
+            Event::CliExited { exit: Box::default() },
             Event::TitleChanged { title: "prompt".into() },
         ]
     }
@@ -256,8 +255,8 @@ mod tests {
             let line = String::from_utf8(line).unwrap();
             assert_eq!(stored(&line), change, "{line}");
         }
-        let asked = r#"{"seq":"1:7","type":"ask_opened","ask":9,"kind":"permission","tool":"Bash","input":{},"tool_use":"t","repeated":true,"needs_person":false,"detail":{}}"#;
-        assert_eq!(stored(asked), Some(SnapshotChange::Asks(9, summary())));
+        let asked = r#"{"seq":"1:7","type":"ask_opened","ask":9,"kind":"permission","tool":"Bash","input":{},"tool_use":"t","repeated":true,"needs_person":false,"raw":{}}"#;
+        assert_eq!(stored(asked), Some(SnapshotChange::OpensAsk(9, summary())));
         assert_eq!(stored(r#"{"seq":"1:7","type":"host_stopping","reason":""}"#), None);
         assert_eq!(stored(r#"{"seq":"1:7","type":"ask_opened","ask":9,"kind":"of_a_newer_version"}"#), None);
     }
@@ -266,13 +265,13 @@ mod tests {
     fn what_has_ended_is_not_in_the_snapshot() {
         let mut snapshot = Snapshot::default();
         let numbers = |snapshot: &Snapshot| snapshot.events().iter().map(|event| event.seq).collect::<Vec<_>>();
-        for (seq, item) in [SnapshotItem::Session, SnapshotItem::Cli, SnapshotItem::Prompt(1), SnapshotItem::Turn]
+        for (seq, item) in [SnapshotItem::Conversation, SnapshotItem::Cli, SnapshotItem::Prompt(1), SnapshotItem::Turn]
             .into_iter()
             .enumerate()
         {
             snapshot.observe((seq as u64).into(), SnapshotChange::Begins(item));
         }
-        snapshot.observe(4.into(), SnapshotChange::Asks(9, summary()));
+        snapshot.observe(4.into(), SnapshotChange::OpensAsk(9, summary()));
         snapshot.observe(7.into(), SnapshotChange::Begins(SnapshotItem::Prompt(2)));
         snapshot.observe(8.into(), SnapshotChange::EndsTurn(Some(1)));
         assert_eq!(numbers(&snapshot), [0, 1, 4, 7]);

@@ -10,14 +10,14 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
-use watari_sdk::files::folders::{self, Trouble};
+use watari_sdk::files::folders::{self, FolderError};
 use watari_sdk::files::{is_this_user, sockets};
 
 /// The suffix of a socket's temporary name.
-const ASIDE: &str = "~";
+const TEMPORARY_SUFFIX: &str = "~";
 
 /// The maximum length of a socket's path in bytes: the system's limit, minus the suffix of the temporary name.
-pub const PATH_BYTES_MAX: usize = if cfg!(target_os = "linux") { 107 } else { 103 } - ASIDE.len();
+pub const PATH_BYTES_MAX: usize = if cfg!(target_os = "linux") { 107 } else { 103 } - TEMPORARY_SUFFIX.len();
 
 /// A listening socket. The drop removes its file, if it is still the same.
 #[derive(Debug)]
@@ -49,6 +49,12 @@ pub enum SocketError {
         /// The path.
         path: PathBuf,
     },
+    /// The folder of the path does not exist.
+    #[error("cannot listen on {}: its folder does not exist; create it", .path.display())]
+    NoFolder {
+        /// The path.
+        path: PathBuf,
+    },
     /// The path names something other than a socket.
     #[error("{} is {what} and is not replaced: remove it, or choose another path", .path.display())]
     InTheWay {
@@ -77,24 +83,24 @@ impl HostSocket {
     /// Listens at a path. The caller holds a lock, so that only one process at a time does this for a path.
     pub fn bind(path: &Path) -> Result<HostSocket, SocketError> {
         let io = |source| SocketError::Io { path: path.to_owned(), source };
-        let mut aside = path.as_os_str().to_owned();
-        aside.push(ASIDE);
-        let (aside, bytes) = (PathBuf::from(aside), path.as_os_str().len());
+        let mut temporary = path.as_os_str().to_owned();
+        temporary.push(TEMPORARY_SUFFIX);
+        let (temporary, bytes) = (PathBuf::from(temporary), path.as_os_str().len());
         if bytes > PATH_BYTES_MAX {
             return Err(SocketError::TooLong { path: path.to_owned(), bytes });
         }
         check_folder(path)?;
         check_replaceable(path)?;
         // It may be the socket of a host that was killed here; anything else is not touched.
-        check_replaceable(&aside)?;
-        let _absent = fs::remove_file(&aside);
-        let listener = sockets::listen_at(&aside).map_err(io)?;
-        let placed = fs::symlink_metadata(&aside)
-            .and_then(|metadata| fs::rename(&aside, path).map(|()| (metadata.dev(), metadata.ino())));
+        check_replaceable(&temporary)?;
+        let _absent = fs::remove_file(&temporary);
+        let listener = sockets::listen_at(&temporary).map_err(io)?;
+        let placed = fs::symlink_metadata(&temporary)
+            .and_then(|metadata| fs::rename(&temporary, path).map(|()| (metadata.dev(), metadata.ino())));
         match placed {
             Ok(identity) => Ok(HostSocket { listener, path: path.to_owned(), identity }),
             Err(source) => {
-                let _removed = fs::remove_file(&aside);
+                let _removed = fs::remove_file(&temporary);
                 Err(io(source))
             }
         }
@@ -129,14 +135,17 @@ impl Drop for HostSocket {
 fn check_folder(path: &Path) -> Result<(), SocketError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     folders::check_unchangeable(folder).map_err(|trouble| match trouble {
-        Trouble::Hidden { source, .. } => SocketError::Io { path: path.to_owned(), source },
-        Trouble::NotAFolder { .. }
-        | Trouble::LinkToNothing { .. }
-        | Trouble::NotOurs { .. }
-        | Trouble::OpenToOthers { .. }
-        | Trouble::OwnedAbove { .. }
-        | Trouble::Replaceable { .. }
-        | Trouble::NotWritable { .. } => SocketError::Replaceable { what: trouble.describe(path, "").0 },
+        FolderError::Hidden { source, .. } if source.kind() == io::ErrorKind::NotFound => {
+            SocketError::NoFolder { path: path.to_owned() }
+        }
+        FolderError::Hidden { source, .. } => SocketError::Io { path: path.to_owned(), source },
+        FolderError::NotAFolder { .. }
+        | FolderError::LinkToNothing { .. }
+        | FolderError::NotOurs { .. }
+        | FolderError::OpenToOthers { .. }
+        | FolderError::OwnedAbove { .. }
+        | FolderError::Replaceable { .. }
+        | FolderError::NotWritable { .. } => SocketError::Replaceable { what: trouble.describe(path, "").0 },
     })
 }
 

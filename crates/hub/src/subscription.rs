@@ -8,10 +8,10 @@ use std::future::poll_fn;
 use std::sync::Arc;
 
 use watari_sdk::native::NativeEvent;
-use watari_sdk::{AskId, AskSummary, HostEvent, HostState, Key, Position};
+use watari_sdk::{AskId, AskSummary, HostEvent, Key, Position, SessionState};
 
 use crate::log::storage::Storage;
-use crate::log::{LONG_LINE_BYTES, Lines, Log, ReadError, Step, StoredLine, ephemeral_line, position_of};
+use crate::log::{LONG_LINE_BYTES, Log, LogReader, NextLine, ReadError, StoredLine, ephemeral_line, position_of};
 use crate::publisher::Piece;
 use crate::ring::{Entry, Reader, RingRead};
 use crate::snapshot::StoredEvent;
@@ -19,7 +19,7 @@ use crate::snapshot::StoredEvent;
 /// Where a client's replay begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Since {
-    /// Live events only, after the snapshot: open asks, open blocks, waiting prompts.
+    /// Live events only, after those of the snapshot.
     Now,
     /// All events after a position.
     After(Position),
@@ -40,7 +40,7 @@ pub struct Attachment {
     /// The CLI's id of the conversation.
     pub session_id: String,
     /// The state of the session.
-    pub state: HostState,
+    pub state: SessionState,
     /// The last durable event before the live events.
     pub last: Position,
     /// The client's position. A durable event at or before it that is still delivered is a repetition from the
@@ -76,10 +76,10 @@ pub struct Subscription {
     end: u64,
     /// The last durable event at the time of the attach.
     attached_at: Position,
-    replay: Option<Lines>,
+    replay: Option<LogReader>,
     snapshot_events: VecDeque<StoredEvent>,
     /// The search for the first event of `snapshot_events`, if its span is not known.
-    search: Option<Lines>,
+    search: Option<LogReader>,
     open_text: VecDeque<(u64, Arc<Piece>)>,
     is_caught_up: bool,
     /// Entries taken from the ring and not delivered yet.
@@ -115,7 +115,7 @@ impl Subscription {
     pub(crate) fn new(log: &Log, backlog: Backlog, reader: Reader) -> Subscription {
         let Backlog { after, snapshot_events, open_text } = backlog;
         let (storage, end) = (Arc::clone(log.storage()), log.whole_bytes());
-        let replay = after.map(|after| Lines::behind(&storage, after, end));
+        let replay = after.map(|after| LogReader::after_seq(&storage, after, end));
         let (search, is_caught_up, taken, last) = (None, false, VecDeque::new(), None);
         let attached_at = log.last();
         Subscription {
@@ -146,7 +146,7 @@ impl Subscription {
         if self.taken.is_empty() {
             let Subscription { reader, taken, .. } = self;
             match poll_fn(|context| reader.poll_take(context, taken)).await {
-                RingRead::Some => {}
+                RingRead::Taken => {}
                 RingRead::Lagged => return Ok(Delivery::Lagged),
                 RingRead::Ended => return Ok(Delivery::Ended),
             }
@@ -221,16 +221,16 @@ impl Subscription {
         let Some(mut lines) = self.replay.take() else { return Ok(None) };
         while *budget > 0 {
             match lines.next_within(budget)? {
-                Step::Line(line) => {
+                NextLine::Line(line) => {
                     *budget = budget.saturating_sub(LINE_COST_BYTES);
                     self.deliver_line(line, deliver);
                 }
-                Step::Long(long) => {
+                NextLine::Long(long) => {
                     self.replay = Some(lines);
                     return Ok(Some(self.advance_past(long)));
                 }
-                Step::Unfinished => break,
-                Step::End => return Ok(None),
+                NextLine::Unfinished => break,
+                NextLine::End => return Ok(None),
             }
         }
         self.replay = Some(lines);
@@ -268,21 +268,21 @@ impl Subscription {
         deliver: &mut impl FnMut(&[u8]),
     ) -> Result<Option<StoredLine>, ReadError> {
         let search = self.search.take();
-        let mut lines = search.unwrap_or_else(|| Lines::behind(&self.storage, seq.saturating_sub(1), self.end));
+        let mut lines = search.unwrap_or_else(|| LogReader::after_seq(&self.storage, seq.saturating_sub(1), self.end));
         // A lost event is not found; the line after it is not the one searched for.
         match lines.next_within(budget)? {
-            Step::Unfinished => {
+            NextLine::Unfinished => {
                 self.search = Some(lines);
                 return Ok(None);
             }
-            Step::Line(line) if position_of(line).is_some_and(|found| found.seq == seq) => {
+            NextLine::Line(line) if position_of(line).is_some_and(|found| found.seq == seq) => {
                 self.deliver_line(line, deliver)
             }
-            Step::Long(long) if long.position().seq == seq => {
+            NextLine::Long(long) if long.position().seq == seq => {
                 self.snapshot_events.pop_front();
                 return Ok(Some(self.advance_past(long)));
             }
-            Step::Line(_) | Step::Long(_) | Step::End => {}
+            NextLine::Line(_) | NextLine::Long(_) | NextLine::End => {}
         }
         self.snapshot_events.pop_front();
         Ok(None)

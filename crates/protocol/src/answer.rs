@@ -5,15 +5,16 @@ use std::collections::BTreeMap;
 use crate::json::RawJson;
 
 /// The answer to an ask. The kind of ask determines which answers it accepts: permissions and plans accept `Allow` and
-/// `Deny`, questions also `Choose`, hooks `Hook`, forms `Submit`, `Decline` and `Dismiss`, and calls of a tool
+/// `Deny`, questions also `Choose`, hooks `Hook`, forms `Accept`, `Decline` and `Cancel`, and calls of a tool
 /// `ToolResult` and `Deny`.
 #[derive(Debug, Clone)]
 pub enum Answer {
     /// Run the tool.
     Allow {
-        /// Run it with this input instead: the complete input, not a change to it.
+        /// Run it with this input instead: a JSON object with the complete input, not a change to it. An empty object
+        /// counts as none: the tool runs with the input that was asked.
         input: Option<RawJson>,
-        /// Permission rules to add, in the CLI's format; usually the ask's suggestions.
+        /// Permission updates (rules, directories, the mode) in the CLI's format; usually the ask's suggestions.
         permissions: Option<RawJson>,
     },
     /// Do not run the tool.
@@ -23,17 +24,17 @@ pub enum Answer {
         /// Also end the turn.
         interrupt: bool,
     },
-    /// The user's choices, by the text of each question: the label of an option, labels joined with `, `, or the
-    /// user's own text.
+    /// The user's choices, by the text of each question, as in `{"Which colour?": "Blue"}`. A choice is the label of an
+    /// option, labels joined with `, `, or the user's own text.
     Choose(BTreeMap<String, String>),
     /// A hook's output.
     Hook(HookOutput),
     /// The content of a form that the user filled in.
-    Submit(RawJson),
+    Accept(RawJson),
     /// The user declined to fill in the form.
     Decline,
     /// The user dismissed the form without a decision.
-    Dismiss,
+    Cancel,
     /// The result of a tool that this program runs.
     ToolResult {
         /// Blocks in MCP's format, such as `[{"type": "text", "text": "5"}]`.
@@ -49,7 +50,7 @@ impl Answer {
         Answer::Allow { input: None, permissions: None }
     }
 
-    /// Allows the tool to run with another input.
+    /// Allows the tool to run with another input; see [`Answer::Allow`].
     pub fn allow_with(input: impl Into<RawJson>) -> Answer {
         Answer::Allow { input: Some(input.into()), permissions: None }
     }
@@ -60,8 +61,8 @@ impl Answer {
     }
 }
 
-/// The output of a hook. The hook events that accept an output are named before the colon; without a name, all accept
-/// it.
+/// The output of a hook. The doc of each variant begins with the hook events that accept it; if it names none, all do.
+/// An output that the event does not accept is refused with [`crate::Refusal::WrongAnswer`].
 #[derive(Debug, Clone)]
 pub enum HookOutput {
     /// Continue as if there were no hook.

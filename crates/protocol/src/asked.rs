@@ -9,10 +9,10 @@ use crate::id::ToolUseId;
 /// How many tool uses are stored. After that, every ask counts as repeated, so that no name is used twice.
 const TOOL_USES_MAX: usize = 65_536;
 
-/// The tool uses that a session was asked about, over all its processes.
+/// The tool uses that a host's session was asked about, over all its processes.
 ///
-/// Only hashes are stored. If two ids have the same hash, a first ask counts as repeated, which costs it only its plain
-/// name; the reverse mistake is impossible.
+/// Only hashes are stored. If two ids have the same hash, a first ask is marked as repeated by mistake, which is
+/// harmless. A repeated ask is never taken for a first one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AskedToolUses {
     hashes: BTreeSet<u64>,

@@ -4,10 +4,10 @@
 //! There are two ways to run something without asking. One is a request that runs a tool or a program itself
 //! ([`RUNS`]). The other is the permission mode in which everything runs.
 //!
-//! A mode can reach the CLI in many ways: as a setting, with the rules of an approval, with a subagent, in a request of
-//! any name. All of them are checked here, because versions of the CLI differ in which of them they refuse. Values that
-//! are known to be text, a name or a tool's input may contain the mode's name; any other value that contains it is
-//! refused.
+//! A mode can reach the CLI in many ways: as a setting, in the permission updates of an answer, with a subagent, in a
+//! request of any name. All of them are checked here, because versions of the CLI differ in which of them they refuse.
+//! Values that are known to be text, a name or a tool's input may contain the mode's name; any other value that contains
+//! it is refused.
 
 use serde_json::Value;
 
@@ -57,16 +57,16 @@ pub(crate) fn remedy(ask_first_field: Option<&str>) -> String {
 
 /// Returns whether a value names the mode anywhere. For settings, and for values of an unknown shape.
 pub fn names_bypass(value: &RawJson) -> bool {
-    names_bypass_beside(value, &[])
+    names_bypass_outside(value, &[])
 }
 
 /// Returns whether the definition of a subagent names the mode, other than in the texts that the model reads.
 pub fn agent_names_bypass(agent: &RawJson) -> bool {
-    names_bypass_beside(agent, &["description", "prompt", "initialPrompt"])
+    names_bypass_outside(agent, &["description", "prompt", "initialPrompt"])
 }
 
 /// Returns whether a value names the mode anywhere except in members with these names.
-fn names_bypass_beside(value: &RawJson, texts: &[&str]) -> bool {
+fn names_bypass_outside(value: &RawJson, texts: &[&str]) -> bool {
     let (mode, text) = (PermissionMode::BypassPermissions.as_str(), value.as_str());
     // The name can be written with escapes. A value without the name and without escapes need not be parsed; a value
     // that cannot be parsed is refused.
@@ -94,7 +94,7 @@ fn permits_bypass(name: &str, value: &Value) -> bool {
 /// The setting that, with the value `disable`, makes the CLI refuse the mode.
 pub const DISABLE_BYPASS: &str = "disableBypassPermissionsMode";
 
-/// The members of an answer's permission rules that hold what a rule applies to.
+/// The members of an answer's permission updates that hold what a rule applies to.
 const RULE_TEXTS: &[&str] = &["rules", "directories"];
 
 /// The members of a hook's output that are texts for people or the model, or the tool's input.
@@ -159,15 +159,15 @@ fn request_bypasses(request: &Request) -> bool {
 fn answer_bypasses(answer: &Answer) -> bool {
     match answer {
         Answer::Allow { permissions, .. } => {
-            permissions.as_ref().is_some_and(|rules| names_bypass_beside(rules, RULE_TEXTS))
+            permissions.as_ref().is_some_and(|updates| names_bypass_outside(updates, RULE_TEXTS))
         }
-        Answer::Hook(HookOutput::Other(output)) => names_bypass_beside(output, HOOK_TEXTS),
+        Answer::Hook(HookOutput::Other(output)) => names_bypass_outside(output, HOOK_TEXTS),
         Answer::Hook(_)
         | Answer::Deny { .. }
         | Answer::Choose(_)
-        | Answer::Submit(_)
+        | Answer::Accept(_)
         | Answer::Decline
-        | Answer::Dismiss
+        | Answer::Cancel
         | Answer::ToolResult { .. } => false,
     }
 }

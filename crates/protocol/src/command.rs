@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::answer::Answer;
 use crate::id::{AskId, EntryId, PromptId, RequestId};
-use crate::initialize::Tool;
+use crate::initialize::ProgramTool;
 use crate::json::RawJson;
 
 /// Something that a client wants from a session. Most programs call the methods of the SDK's `Client` instead.
@@ -61,7 +61,7 @@ pub enum PromptContent {
 
 /// The types of blocks that a prompt may contain. A block of another type would look like output of the model or of a
 /// tool, so it is refused ([`crate::Refusal::BlockTypeNotAllowed`]).
-pub const PROMPT_BLOCKS: [&str; 3] = ["text", "image", "document"];
+pub const PROMPT_BLOCK_TYPES: [&str; 3] = ["text", "image", "document"];
 
 impl Prompt {
     /// Returns whether the prompt is an empty text.
@@ -73,6 +73,17 @@ impl Prompt {
     }
 
     /// Creates a prompt from blocks in the API's format: a JSON array of texts, images and documents.
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use watari_protocol::Prompt;
+    ///
+    /// let png_as_base64 = "iVBORw0KGgo=";
+    /// Prompt::blocks(json!([
+    ///     {"type": "text", "text": "What is in this picture?"},
+    ///     {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": png_as_base64}},
+    /// ]));
+    /// ```
     pub fn blocks(blocks: impl Into<RawJson>) -> Prompt {
         Prompt { content: PromptContent::Blocks(blocks.into()) }
     }
@@ -115,7 +126,7 @@ pub enum Request {
     /// Replace the tools that this program runs. The session must have been started with `Options::program_tools` or
     /// with `Options::tools_can_be_added`. The model has the new tools from its next request on; after the first turn,
     /// the CLI may still offer it the old ones too. (CLI 2.1.42 ignores new tools after the first turn.)
-    SetTools(Vec<Tool>),
+    SetTools(Vec<ProgramTool>),
     /// List the MCP servers. The answer has `mcpServers`: a list of objects with `name`, `status` and more.
     McpStatus,
     /// Replace the MCP servers that earlier requests of this kind added. They are given by name, in the CLI's format.
@@ -161,7 +172,7 @@ pub enum Request {
         /// The title.
         title: String,
     },
-    /// Send the `initialize` request again, to get current values of what [`crate::CliInfo::detail`] had when the CLI
+    /// Send the `initialize` request again, to get current values of what [`crate::CliInfo::raw`] had when the CLI
     /// started: commands, models, account and more. CLI 2.1.42 refuses the request.
     Reinitialize,
     /// Any other request, by the CLI's name and fields.
@@ -219,18 +230,18 @@ impl PermissionMode {
 /// A permission mode that does not exist.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{input:?} is not a permission mode: use one of default, acceptEdits, plan, dontAsk, auto, bypassPermissions")]
-pub struct UnknownPermissionMode {
+pub struct ParsePermissionModeError {
     input: String,
 }
 
 impl std::str::FromStr for PermissionMode {
-    type Err = UnknownPermissionMode;
+    type Err = ParsePermissionModeError;
 
-    fn from_str(text: &str) -> Result<PermissionMode, UnknownPermissionMode> {
+    fn from_str(text: &str) -> Result<PermissionMode, ParsePermissionModeError> {
         PermissionMode::ALL
             .into_iter()
             .find(|mode| mode.as_str() == text)
-            .ok_or_else(|| UnknownPermissionMode { input: text.to_owned() })
+            .ok_or_else(|| ParsePermissionModeError { input: text.to_owned() })
     }
 }
 
@@ -239,7 +250,7 @@ impl std::str::FromStr for PermissionMode {
 pub enum Accepted {
     /// The prompt was queued. Its `TurnFinished` or `PromptDropped` event carries this id.
     Prompt(PromptId),
-    /// The request was sent; its `RequestAnswered` event carries this id.
+    /// The request or the interrupt was accepted; its `RequestAnswered` event carries this id.
     Request(RequestId),
     /// The command has no id: an answer, a close or an abort.
     Done,

@@ -11,13 +11,13 @@ mod session;
 mod update;
 mod weight;
 
-pub use ask::{AskKind, AskResolution, AskSummary, AskTag, FormAsk, Grant, HookAsk, PermissionAsk, ToolCallAsk};
+pub use ask::{AskKind, AskResolution, AskSummary, AskTag, ElicitationAsk, Grant, HookAsk, PermissionAsk, ToolCallAsk};
 pub use block::{Author, Block, BlockKind, BlockSource, Delta};
-pub use host::{HostEvent, HostState};
+pub use host::{HostEvent, SessionState};
 pub use notice::NoticeKind;
 pub use outcome::{
-    DropReason, Exit, ExitReason, Failure, InterruptReceipt, RequestFailure, RequestReply, TurnCause, TurnEnding,
-    TurnOutcome, Unanswered, Usage,
+    DropReason, Exit, ExitReason, InterruptReceipt, LeftProcess, RequestFailure, RequestReply, TurnCause, TurnEnding,
+    TurnFailure, TurnOutcome, UnresponsiveTo, Usage, WhyLeft,
 };
 pub use session::{CliInfo, SessionInfo};
 pub use update::{HookUpdate, TaskUpdate};
@@ -37,8 +37,8 @@ pub enum Event {
         /// What the CLI reports about itself.
         cli: CliInfo,
     },
-    /// The CLI reported the conversation's id: for the first time, or because the id changed. Store
-    /// `session.session_id`: you need it to resume the conversation.
+    /// The CLI reported the conversation's id: first in the first turn (not at the start), then when the id changes.
+    /// Store `session.session_id`: you need it to resume the conversation.
     SessionOpened {
         /// The conversation as the CLI describes it.
         session: Box<SessionInfo>,
@@ -47,7 +47,7 @@ pub enum Event {
     PromptAccepted {
         /// The prompt.
         prompt: PromptId,
-        /// The prompt's id in the stored conversation; a `rewind` request takes it.
+        /// The prompt's id in the stored conversation, for the request [`Request::Rewind`](crate::Request::Rewind).
         entry: EntryId,
         /// The prompt's content: text, or blocks in the API's format.
         content: RawJson,
@@ -94,7 +94,7 @@ pub enum Event {
         message: MessageId,
         /// Set when a subagent wrote the block: the tool use that started the subagent.
         parent: Option<ToolUseId>,
-        /// True if `block_started` and `block_delta` events showed the block before. If false, show its content now.
+        /// True if [`Event::BlockStarted`] and [`Event::BlockDelta`] showed it before. If false, show its content now.
         streamed: bool,
         /// Where the block comes from.
         source: Box<BlockSource>,
@@ -134,8 +134,8 @@ pub enum Event {
         result: Option<RawJson>,
     },
     /// The CLI added something to the model's context that is neither a prompt nor a tool result: a note about an
-    /// interrupt, an instruction of its own, the feedback of a hook, or the output of a slash command. (With
-    /// `Options::echo_prompts` of the crate, the CLI also reports each prompt this way.)
+    /// interrupt, an instruction of its own, the feedback of a hook, or the output of a slash command. (In Rust, with
+    /// `Options::echo_prompts`, the CLI also reports each prompt this way.)
     ContextInjected {
         /// Set when it was added to a subagent's context: the tool use that started the subagent.
         parent: Option<ToolUseId>,
@@ -175,9 +175,9 @@ pub enum Event {
         summary: AskSummary,
         /// How the ask was resolved.
         resolution: AskResolution,
-        /// The client that answered; none if no client did, and always none in the Rust crate.
+        /// The client that answered; none if no client did, or if it was answered with `Client::answer` of the crate.
         by: Option<String>,
-        /// What the answer granted beyond what was asked, such as an edited input or new permission rules.
+        /// What the answer granted beyond what was asked, such as an edited input or permission updates.
         #[serde(flatten)]
         grant: Grant,
     },
@@ -188,15 +188,15 @@ pub enum Event {
         /// How the turn ended and what it cost.
         outcome: Box<TurnOutcome>,
     },
-    /// A prompt gets no `turn_finished`: it never ran, or the CLI did not report its end.
+    /// A prompt gets no [`Event::TurnFinished`]: it never ran, or the CLI did not report its end.
     PromptDropped {
         /// The prompt.
         prompt: PromptId,
         /// Why the prompt was dropped.
         reason: DropReason,
     },
-    /// The session became idle: no turn is running and no prompt is waiting. It comes after `turn_finished` or
-    /// `prompt_dropped`, unless another prompt is waiting; so the first one does not come before the first turn.
+    /// The session became idle: no turn is running and no prompt is waiting. Only [`Event::TurnFinished`] and
+    /// [`Event::PromptDropped`] cause it. Background tasks may still run (in Rust: [`Event::has_background_tasks`]).
     BecameIdle,
     /// The CLI reported what it is doing, or a changed setting.
     StatusChanged {
@@ -206,7 +206,7 @@ pub enum Event {
         /// The new permission mode, if it changed.
         permission_mode: Option<String>,
         /// The complete report; for example, the outcome of a compaction.
-        detail: RawJson,
+        raw: RawJson,
     },
     /// A call of the API failed, and the CLI will retry it.
     ApiRetryScheduled {
@@ -228,18 +228,18 @@ pub enum Event {
         /// What changed.
         update: TaskUpdate,
         /// The complete report.
-        detail: RawJson,
+        raw: RawJson,
     },
     /// The complete list of background tasks; it replaces the previous list.
     TasksListed {
         /// The tasks, in the CLI's format.
         tasks: RawJson,
     },
-    /// A command hook started, progressed or ended. A command hook is a shell command in the CLI's settings; a hook
-    /// that the program registered is an ask of kind `hook`.
+    /// A command hook started, progressed or ended. A command hook is a shell command in the CLI's settings; a call of
+    /// a hook that the program registered is an ask of the kind [`AskKind::Hook`].
     HookChanged {
         /// The CLI's id of this run of the hook.
-        hook: String,
+        hook_run: String,
         /// The hook's name.
         name: String,
         /// The hook event that triggered it, such as `PreToolUse`.
@@ -247,7 +247,7 @@ pub enum Event {
         /// What changed.
         update: HookUpdate,
         /// The complete report.
-        detail: RawJson,
+        raw: RawJson,
     },
     /// The CLI denied a tool use without asking, for example because the session was started without permission
     /// prompts, or because its permission mode is `dontAsk`.
@@ -259,7 +259,7 @@ pub enum Event {
         /// The message that the model receives.
         message: String,
         /// The complete report.
-        detail: RawJson,
+        raw: RawJson,
     },
     /// The CLI reported how much the model has thought so far.
     ThinkingCounted {
@@ -269,12 +269,12 @@ pub enum Event {
     /// The conversation so far was replaced by a summary.
     Compacted {
         /// The complete report.
-        detail: RawJson,
+        raw: RawJson,
     },
-    /// The conversation was cleared, for example by `/clear`. A `session_opened` reports the new session id.
+    /// The conversation was cleared, for example by `/clear`. [`Event::SessionOpened`] reports the new session id.
     ConversationCleared {
         /// The complete report.
-        detail: RawJson,
+        raw: RawJson,
     },
     /// The conversation has a new title.
     TitleChanged {
@@ -299,24 +299,24 @@ pub enum Event {
         /// The entries, as stored.
         entries: RawJson,
     },
-    /// The CLI sent a notice for the user. Most are only of interest to a person; `stopped`, `authentication`,
-    /// `rate_limit` and `writes_lost` may matter to a program.
+    /// The CLI sent a notice for the user. Most are only of interest to a person. To a program, these may matter:
+    /// [`NoticeKind::Blocked`], [`NoticeKind::Authentication`], [`NoticeKind::RateLimit`], [`NoticeKind::WritesLost`].
     NoticeReported {
         /// What the notice is about.
         about: NoticeKind,
         /// The text of the notice, if it has one.
         text: Option<String>,
         /// The complete notice.
-        detail: RawJson,
+        raw: RawJson,
     },
     /// A client sent a request to the CLI: to change a setting, a tool or a server, or to get information. (An
-    /// interrupt has no such event, only its `request_answered`.) While no CLI runs, a host accepts changes of settings
-    /// and tools, and applies them to the process that it starts next.
+    /// interrupt has only its [`Event::RequestAnswered`].) While no CLI runs, a host accepts changes of settings and
+    /// tools, and applies them to the process that it starts next.
     RequestSent {
         /// The request.
         request: RequestId,
-        /// The request as the CLI receives it: its `subtype` and its fields. The values of secrets (environment
-        /// variables, headers, logins) are replaced by null; their names stay.
+        /// The request as the client made it: its `subtype` and its fields (of `set_tools`, only the names). The values
+        /// of secrets (environment variables, headers, logins) are null; URLs of servers lack login, query and fragment.
         body: RawJson,
         /// The client that sent the request; none if the session has only one.
         by: Option<String>,
@@ -343,7 +343,7 @@ pub enum Event {
     },
     /// The CLI stalled: during a turn it wrote nothing for a long time, nor an answer to a request that Watari sent to
     /// see whether it still reacts. If it recovers, the turn continues. An interrupt ends the turn, or terminates a CLI
-    /// that does not react to it. A stall alone terminates it only with `--end-stalled` (`Liveness::end_stalled`).
+    /// that does not react to it. A stall alone terminates it only with `--end-stalled` (`WatchdogLimits::end_stalled`).
     CliStalled {
         /// For how many seconds the CLI has written nothing.
         silent_seconds: u64,
@@ -369,10 +369,10 @@ pub enum Event {
         /// How many events were dropped.
         count: u64,
     },
-    /// The CLI has exited. This is the last event of this process. A host may start another one; then `ready` follows.
+    /// The CLI has exited: the last event of this process. If a host starts another one, [`Event::Ready`] follows.
     CliExited {
         /// How it exited.
-        exit: Exit,
+        exit: Box<Exit>,
     },
 }
 

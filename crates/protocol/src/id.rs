@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 /// A text that is not a valid id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{input:?} is not {what}: expected a UUID such as 3447b64d-2090-41fe-b1dc-65114ad62db4")]
-pub struct BadId {
+pub struct ParseIdError {
     what: &'static str,
     input: String,
 }
@@ -23,12 +23,12 @@ macro_rules! uuid_id {
 
         impl $name {
             /// Parses a UUID in its usual form, in upper or lower case.
-            pub fn parse(text: &str) -> Result<$name, BadId> {
+            pub fn parse(text: &str) -> Result<$name, ParseIdError> {
                 if is_uuid(text) {
                     Ok($name(text.to_owned()))
                 } else {
                     // The text may be anything, even a whole prompt: quote only its start.
-                    Err(BadId { what: $what, input: text.chars().take(60).collect() })
+                    Err(ParseIdError { what: $what, input: text.chars().take(60).collect() })
                 }
             }
 
@@ -39,9 +39,9 @@ macro_rules! uuid_id {
         }
 
         impl std::str::FromStr for $name {
-            type Err = BadId;
+            type Err = ParseIdError;
 
-            fn from_str(text: &str) -> Result<$name, BadId> {
+            fn from_str(text: &str) -> Result<$name, ParseIdError> {
                 $name::parse(text)
             }
         }

@@ -19,11 +19,15 @@ pub struct Initialize {
     /// Hooks that this program runs. The first has the id 1, and so on.
     pub hooks: Vec<Hook>,
     /// Tools that this program runs.
-    pub tools: Vec<Tool>,
+    pub tools: Vec<ProgramTool>,
     /// Announce tools of this program even if there are none yet; they can be added with [`crate::Request::SetTools`].
     pub tools_can_be_added: bool,
     /// Also forward the text of subagents.
     pub forward_subagent_text: bool,
+    /// The title of a new conversation.
+    pub title: Option<String>,
+    /// Also suggest the next prompt after each turn.
+    pub prompt_suggestions: bool,
     /// Further fields, by the CLI's names.
     pub more: BTreeMap<String, RawJson>,
 }
@@ -41,21 +45,22 @@ impl Initialize {
     }
 }
 
-/// A hook that this program runs. The CLI calls it with an ask of kind `Hook`.
+/// A hook that this program runs. The CLI calls it with an ask: [`crate::AskKind::Hook`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hook {
     /// The hook event, by the CLI's name, such as `PreToolUse`.
     pub event: String,
     /// The tools it applies to, as a pattern in the CLI's syntax; none means all.
     pub matcher: Option<String>,
-    /// The time limit for an answer. After it, the CLI receives the safe answer.
-    pub answer_within: Duration,
+    /// The time limit for an answer. After it, a hook of `PreToolUse` or `UserPromptSubmit` denies; any other has no
+    /// opinion.
+    pub answer_timeout: Duration,
 }
 
-/// A tool that this program runs. The CLI calls it with an ask of kind `ToolCall`. The model sees it from the start,
-/// under its name with the prefix `mcp__client__`; its use needs permission like that of any other tool.
+/// A tool that this program runs. The CLI calls it with an ask: [`crate::AskKind::ToolCall`]. The model sees it from
+/// the start, under its name with the prefix `mcp__client__`; its use needs permission like that of any other tool.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Tool {
+pub struct ProgramTool {
     /// The name.
     pub name: String,
     /// The description for the model.
@@ -64,7 +69,7 @@ pub struct Tool {
     pub input_schema: RawJson,
 }
 
-impl Tool {
+impl ProgramTool {
     /// The maximum length of a name: the API allows 64 characters, and the CLI puts a prefix before the name.
     pub const NAME_BYTES_MAX: usize = 64 - TOOL_NAME_PREFIX.len();
 
@@ -76,15 +81,15 @@ impl Tool {
     }
 }
 
-/// Why a tool's name is refused.
-pub const AMBIGUOUS_TOOL_NAME: &str = "may not start with \"_\" or contain \"__\": a tool of another MCP server could \
+/// The end of the message that refuses the name of a tool.
+pub const AMBIGUOUS_TOOL_NAME_MESSAGE: &str = "may not start with \"_\" or contain \"__\": a tool of another MCP server could \
                                     have the same name for the model and receive its calls";
 
 /// The name of the MCP server under which the CLI sees the tools of this program.
 pub const TOOL_SERVER: &str = "client";
 
-/// Why the tools of the program and its clients cannot be offered.
-pub const TOOL_SERVER_TAKEN: &str = "another MCP server is called \"client\", which is the name of the server of this \
+/// The message that says why the tools of the program and its clients cannot be offered.
+pub const TOOL_SERVER_TAKEN_MESSAGE: &str = "another MCP server is called \"client\", which is the name of the server of this \
                                      session's own tools, so it could receive their calls: give that server another \
                                      name (in .mcp.json or in the settings)";
 
@@ -128,7 +133,7 @@ pub const HOOK_EVENTS: [&str; 33] = [
 impl Hook {
     /// Creates a hook for every tool, with a time limit of one minute.
     pub fn on(event: impl Into<String>) -> Hook {
-        Hook { event: event.into(), matcher: None, answer_within: Duration::from_secs(60) }
+        Hook { event: event.into(), matcher: None, answer_timeout: Duration::from_secs(60) }
     }
 }
 

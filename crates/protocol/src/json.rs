@@ -31,7 +31,8 @@ impl RawJson {
         serde_json::from_str(self.0.get())
     }
 
-    /// Serializes a value. A value without a JSON form, such as a map whose keys are not text, becomes null.
+    /// Serializes a value. Unlike `from`, it does not read a text as JSON: a text becomes a JSON string. A value
+    /// without a JSON form, such as a map whose keys are not text, becomes null.
     pub fn of<T: Serialize + ?Sized>(value: &T) -> RawJson {
         RawJson(serde_json::value::to_raw_value(value).unwrap_or_default())
     }
@@ -94,13 +95,20 @@ pub(crate) fn member(object: &RawJson, name: &str) -> Option<RawJson> {
     (value.get() != "null").then(|| RawJson::copied(value))
 }
 
-/// Text that is not a single JSON value becomes a JSON string, so that it is shown rather than lost.
+/// Text that is not a single JSON value becomes a JSON string, so that it is shown rather than lost. To get an error
+/// instead, use `text.parse::<RawJson>()`.
 impl From<&str> for RawJson {
     fn from(text: &str) -> RawJson {
-        match serde_json::from_str::<&RawValue>(text) {
-            Ok(value) => RawJson(value.to_owned()),
-            Err(_) => RawJson::of(text),
-        }
+        text.parse().unwrap_or_else(|_: serde_json::Error| RawJson::of(text))
+    }
+}
+
+/// Fails if the text is not a single JSON value.
+impl std::str::FromStr for RawJson {
+    type Err = serde_json::Error;
+
+    fn from_str(text: &str) -> Result<RawJson, serde_json::Error> {
+        serde_json::from_str::<&RawValue>(text).map(RawJson::copied)
     }
 }
 

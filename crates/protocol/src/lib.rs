@@ -33,25 +33,28 @@ pub use answer::{Answer, HookOutput};
 pub use asked::AskedToolUses;
 pub use bypass::{DISABLE_BYPASS, agent_names_bypass, names_bypass};
 pub use command::{
-    Accepted, Command, PROMPT_BLOCKS, PermissionMode, Prompt, PromptContent, Request, UnknownPermissionMode,
+    Accepted, Command, PROMPT_BLOCK_TYPES, ParsePermissionModeError, PermissionMode, Prompt, PromptContent, Request,
 };
 pub use event::{
     AskKind, AskResolution, AskSummary, AskTag, Author, Block, BlockKind, BlockSource, CliInfo, Delta, DropReason,
-    Event, Exit, ExitReason, Failure, FormAsk, Grant, HookAsk, HookUpdate, HostEvent, HostState, InterruptReceipt,
-    NoticeKind, PermissionAsk, RequestFailure, RequestReply, SessionInfo, TaskUpdate, ToolCallAsk, TurnCause,
-    TurnEnding, TurnOutcome, Unanswered, Usage,
+    ElicitationAsk, Event, Exit, ExitReason, Grant, HookAsk, HookUpdate, HostEvent, InterruptReceipt, LeftProcess,
+    NoticeKind, PermissionAsk, RequestFailure, RequestReply, SessionInfo, SessionState, TaskUpdate, ToolCallAsk,
+    TurnCause, TurnEnding, TurnFailure, TurnOutcome, UnresponsiveTo, Usage, WhyLeft,
 };
-pub use id::{AskId, BadId, BlockId, EntryId, HookId, MessageId, PromptId, RequestId, SessionId, ToolUseId};
+pub use id::{AskId, BlockId, EntryId, HookId, MessageId, ParseIdError, PromptId, RequestId, SessionId, ToolUseId};
 pub use initialize::{
-    AMBIGUOUS_TOOL_NAME, HOOK_EVENTS, Hook, Initialize, SystemPrompt, TOOL_SERVER, TOOL_SERVER_TAKEN, Tool,
+    AMBIGUOUS_TOOL_NAME_MESSAGE, HOOK_EVENTS, Hook, Initialize, ProgramTool, SystemPrompt, TOOL_SERVER,
+    TOOL_SERVER_TAKEN_MESSAGE,
 };
 pub use json::{RawJson, replace_lone_surrogates};
 pub use key::{Key, NotAKey};
 pub use next_process::{BypassPermission, NextProcessRequest};
 pub use position::{NotAPosition, Position};
 pub use refusal::{Refusal, RefusalCode};
-pub use session::{Config, Liveness, Machine, Output, Phase, ProcessEnd, STEPS, Stop, Trigger, prompt_entry_prefix};
+pub use session::{
+    Config, Machine, Output, Phase, ProcessEnd, Stop, TRANSITIONS, Trigger, WatchdogLimits, prompt_entry_prefix,
+};
 pub use wire::login::{Login, read_login};
-pub use wire::request_record::Setting;
+pub use wire::request_record::{SettingChange, recorded_subtype};
 pub use wire::start_failure::{StartFailure, start_failure};
 pub use wire::system::why_session_is_unusable;

@@ -5,7 +5,7 @@ use crate::command::Request;
 use crate::json::RawJson;
 use crate::refusal::Refusal;
 use crate::session::check_model;
-use crate::wire::request_record::{self, Setting};
+use crate::wire::request_record::{self, SettingChange};
 
 /// Whether clients may make everything run without asking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,20 +31,20 @@ impl NextProcessRequest {
         if bypass == BypassPermission::NotGranted {
             bypass::check_request(request)?;
         }
-        let body = request_record::on_record(request);
-        let reply = match (request, Setting::of(&body)) {
+        let body = request_record::to_record(request);
+        let reply = match (request, SettingChange::of(&body)) {
             (Request::SetTools(tools), _) => {
                 if let Some(tool) = tools.iter().find(|tool| !tool.has_unambiguous_name()) {
                     return Err(Refusal::AmbiguousToolName { name: tool.name.clone() });
                 }
                 RawJson::from("null")
             }
-            (_, Some(Setting::PermissionMode(mode))) => RawJson::of(&serde_json::json!({"mode": mode.as_str()})),
-            (_, Some(Setting::Model(model))) => {
+            (_, Some(SettingChange::PermissionMode(mode))) => RawJson::of(&serde_json::json!({"mode": mode.as_str()})),
+            (_, Some(SettingChange::Model(model))) => {
                 model.as_deref().map_or(Ok(()), check_model)?;
                 RawJson::from("null")
             }
-            (_, Some(Setting::Thinking(_))) => RawJson::from("null"),
+            (_, Some(SettingChange::Thinking(_))) => RawJson::from("null"),
             (_, None) => return Ok(None),
         };
         Ok(Some(NextProcessRequest { body, reply }))

@@ -7,18 +7,18 @@ pub use code::RefusalCode;
 use crate::bypass;
 use crate::event::AskResolution;
 use crate::id::AskId;
-use crate::initialize::{AMBIGUOUS_TOOL_NAME, TOOL_SERVER, TOOL_SERVER_TAKEN};
+use crate::initialize::{AMBIGUOUS_TOOL_NAME_MESSAGE, TOOL_SERVER, TOOL_SERVER_TAKEN_MESSAGE};
 use crate::session::Phase;
 
 /// Why a command was refused. A refused command changed nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// The session's phase does not permit the command.
-    #[error("cannot {command} while the session is {phase}")]
+    /// The phase of the CLI's process does not permit the command.
+    #[error("cannot {command}: the process of Claude Code is {phase}")]
     WrongPhase {
         /// The command, as a verb.
         command: &'static str,
-        /// The session's phase.
+        /// The phase of the process.
         phase: Phase,
     },
     /// Another client answered first. Occurs only if several clients can answer.
@@ -31,14 +31,14 @@ pub enum Refusal {
         /// How the ask was resolved.
         resolution: AskResolution,
     },
-    /// The host cannot write the session's log at the moment, so the session starts nothing new. Occurs only with a
-    /// host.
-    #[error("the session's log cannot be written, so the session accepts no new work: {why}")]
+    /// The host cannot write the session's log at the moment, or another process drives its conversation, so the session
+    /// starts nothing new. Occurs only with a host.
+    #[error("the session accepts no new work for now: {why}")]
     LogUnavailable {
         /// The cause, and what to do.
         why: String,
     },
-    /// The ask is not open, and who resolved it is not known (any more).
+    /// The ask is not open: it was resolved, or never existed.
     #[error("ask {ask} is not open: it was answered, withdrawn, expired, or never existed")]
     AskNotOpen {
         /// The ask's id.
@@ -76,23 +76,23 @@ pub enum Refusal {
         /// The block's type.
         given: String,
     },
-    /// The prompt is longer than the CLI can read.
-    #[error("the prompt has {bytes} bytes, and the CLI accepts about 200 million: put the content into a file")]
+    /// The prompt is longer than the limit, which protects the CLI: it exits on a line that is too long.
+    #[error("the prompt has {bytes} bytes, and the limit is 200 MiB: put the content into a file")]
     PromptTooLong {
         /// The prompt's length.
         bytes: usize,
     },
     /// The ask does not accept this kind of answer.
-    #[error("ask {ask} is {kind} and does not accept this answer: answer it with {takes}")]
+    #[error("ask {ask} does not accept this answer, because it is {kind}: answer it with {accepted}")]
     WrongAnswer {
         /// The ask.
         ask: AskId,
         /// The kind of ask.
         kind: &'static str,
         /// The answers that it accepts.
-        takes: &'static str,
+        accepted: &'static str,
     },
-    /// The edited input is not a JSON object.
+    /// The edited input ([`crate::Answer::Allow`]) is not a JSON object.
     #[error("the edited tool input must be a JSON object")]
     BadInput,
     /// The session was started without tools of this program.
@@ -117,7 +117,7 @@ pub enum Refusal {
         ask_first_field: Option<&'static str>,
     },
     /// A tool of another MCP server could have the same name.
-    #[error("the name of the tool {name:?} {AMBIGUOUS_TOOL_NAME}")]
+    #[error("the name of the tool {name:?} {AMBIGUOUS_TOOL_NAME_MESSAGE}")]
     AmbiguousToolName {
         /// The name.
         name: String,
@@ -126,7 +126,7 @@ pub enum Refusal {
     #[error("the name {TOOL_SERVER:?} is reserved for the server of this session's own tools: choose another")]
     ReservedServerName,
     /// The CLI already has another MCP server with the name of the server of this session's own tools.
-    #[error("{}", TOOL_SERVER_TAKEN)]
+    #[error("{}", TOOL_SERVER_TAKEN_MESSAGE)]
     ServerNameConflict,
     /// A raw request ([`crate::Request::Other`]) that could remove the session's own tools. The requests named in the
     /// message preserve them.
@@ -144,7 +144,7 @@ pub enum Refusal {
         /// The number of waiting bytes.
         bytes: usize,
     },
-    /// The tool result is not a list.
+    /// The content of [`crate::Answer::ToolResult`] is not a list.
     #[error("the tool result must be a list of blocks in MCP's format")]
     BadToolResult,
     /// Too many commands wait for the CLI, which is starting.

@@ -1,9 +1,11 @@
-//! The state machine of one process of the CLI. Its inputs are lines of the CLI and commands of clients; its outputs are events and
-//! lines for the CLI.
+//! The state machine of one process of the CLI. Its inputs are lines of the CLI and commands of clients; its outputs are
+//! events and lines for the CLI.
 //!
-//! It does no I/O and reads no clock. After every `handle_*` call, the caller drains [`Machine::poll_output`]. Events
-//! and lines are in one queue, because their order matters: a line is written only when the events before it are
-//! stored. (Lines that stop something are the exception: [`Output::WriteNow`].)
+//! It does no I/O and reads no clock. The driver calls [`Machine::note_output`] for every read of the CLI's output, the
+//! `credit_*` methods and `reset_silence` for time that does not count against the CLI, and [`Machine::handle_timeout`] at the
+//! time that [`Machine::poll_timeout`] returns. After every `handle_*` call, it drains [`Machine::poll_output`].
+//! Events and lines are in one queue, because their order matters: a line is written only when the events before it
+//! are stored. (Lines that stop something are the exception: [`Output::WriteNow`].)
 
 mod asks;
 mod closing;
@@ -24,13 +26,13 @@ use std::time::{Duration, Instant};
 pub use closing::Stop;
 pub(crate) use commands::check_model;
 pub use config::Config;
-pub use liveness::Liveness;
+pub use liveness::WatchdogLimits;
 pub use prompts::prompt_entry_prefix;
-pub use state::{Phase, STEPS, Trigger};
+pub use state::{Phase, TRANSITIONS, Trigger};
 
 use crate::bypass;
 use crate::command::{Accepted, Command};
-use crate::event::{AskResolution, DropReason, Event, Exit, ExitReason, RequestFailure, RequestReply};
+use crate::event::{AskResolution, DropReason, Event, Exit, ExitReason, LeftProcess, RequestFailure, RequestReply};
 use crate::id::{Counter, PromptId, RequestId, SessionId};
 use crate::refusal::Refusal;
 use crate::wire::control::DefaultAnswer;
@@ -43,7 +45,7 @@ use messages::Messages;
 use prompts::Prompts;
 
 /// How the CLI's process ended, as far as it is known.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProcessEnd {
     /// The exit code.
     pub code: Option<i32>,
@@ -51,6 +53,8 @@ pub struct ProcessEnd {
     pub signal: Option<i32>,
     /// How many processes of the session could not be terminated.
     pub left: u32,
+    /// Those of them that are known.
+    pub left_processes: Vec<LeftProcess>,
 }
 
 /// What the driver must do next. Outputs are carried out in order.
@@ -149,7 +153,7 @@ impl Machine {
             now,
             phase: Phase::Starting,
             session: None,
-            start_deadline: now.checked_add(config.start_within),
+            start_deadline: now.checked_add(config.start_timeout),
             cli_state: None,
             prompt_started: false,
             cli_reports_prompts: false,
@@ -164,7 +168,7 @@ impl Machine {
             start_errors: Vec::new(),
             cost_so_far_usd: config.cost_so_far_usd,
             closing: None,
-            watchdog: Watchdog::new(config.liveness, now),
+            watchdog: Watchdog::new(config.watchdog, now),
             exit_reason: ExitReason::ByItself,
             request_ids: Counter::after(config.ids_after),
             requests: BTreeMap::new(),
@@ -237,7 +241,7 @@ impl Machine {
             let default_answer = DefaultAnswer::of(&ask.kind);
             let reason = match default_answer {
                 DefaultAnswer::Permission => self.config.timeout_message.as_str(),
-                DefaultAnswer::Hook { .. } | DefaultAnswer::Form | DefaultAnswer::ToolCall { .. } => {
+                DefaultAnswer::Hook { .. } | DefaultAnswer::Elicitation | DefaultAnswer::ToolCall { .. } => {
                     "No client answered in time"
                 }
             };
@@ -247,7 +251,7 @@ impl Machine {
         self.check_unseen_prompt(now);
         self.check_liveness(now);
         if self.start_deadline.is_some_and(|deadline| deadline <= now) && self.phase == Phase::Starting {
-            self.step(Trigger::CloseBegan);
+            self.transition(Trigger::CloseBegan);
             self.exit_reason = ExitReason::StartTimedOut;
             self.stop(Stop::Abort);
             self.closing = Some(Closing::at_step(ClosingStep::AbortedOrKilled, now));
@@ -259,7 +263,7 @@ impl Machine {
 
     /// Handles the exit of the CLI.
     pub fn handle_exit(&mut self, end: ProcessEnd, stderr: String) {
-        if self.step(Trigger::CliExited).is_none() {
+        if self.transition(Trigger::CliExited).is_none() {
             return;
         }
         self.messages.end_streaming(|event| self.outputs.push_back(Output::Event(event)));
@@ -279,9 +283,10 @@ impl Machine {
         }
         self.closing = None;
         let errors = std::mem::take(&mut self.start_errors);
-        let ProcessEnd { code, signal, left } = end;
+        let ProcessEnd { code, signal, left, left_processes } = end;
         let reason = self.exit_reason.clone();
-        self.emit(Event::CliExited { exit: Exit { code, signal, left, stderr, errors, reason } });
+        let exit = Exit { code, signal, left, left_processes, stderr, errors, reason };
+        self.emit(Event::CliExited { exit: Box::new(exit) });
     }
 
     /// Returns the next output. Call it until it returns none.
@@ -309,8 +314,8 @@ impl Machine {
         self.session.as_ref()
     }
 
-    /// Takes the step of the phase table for this trigger, if there is one.
-    fn step(&mut self, trigger: Trigger) -> Option<Phase> {
+    /// Takes the transition of the phase table for this trigger, if there is one.
+    fn transition(&mut self, trigger: Trigger) -> Option<Phase> {
         let next = self.phase.after(trigger)?;
         if next == Phase::Running {
             self.watchdog.restart_silence_timer(self.now);

@@ -1,7 +1,7 @@
 //! The CLI's wire format: the names of its frames and requests, and their keys, are spelled in this folder.
 //!
 //! Other code may spell three kinds of names: those of content blocks, whose format is that of the Messages API; in
-//! `bypass.rs`, those of the requests that it checks; and in `event/`, the members of the CLI's `detail` that a method
+//! `bypass.rs`, those of the requests that it checks; and in `event/`, the members of the CLI's `raw` that a method
 //! of an event returns. (The test `tidy` checks the names of frames.)
 //!
 //! Reading is tolerant. A frequent type of frame is recognized by the beginning of its line and read directly. Any
@@ -71,7 +71,7 @@ pub(crate) enum Incoming<'a> {
         update: PromptUpdate,
     },
     /// A frame without information for clients: a keep-alive, or bookkeeping of the CLI.
-    Nothing,
+    Ignored,
     /// A JSON object that this version does not know.
     Unknown(&'a RawValue),
 }
@@ -147,7 +147,7 @@ fn read_by_frame(line: &str) -> Option<Incoming<'_>> {
         "rate_limit_event" => system::read_notice(line, NoticeKind::RateLimit).map(Incoming::System),
         "tool_use_summary" => system::read_notice(line, NoticeKind::ToolSummary).map(Incoming::System),
         "active_goal" => system::read_notice(line, NoticeKind::Goal).map(Incoming::System),
-        "keep_alive" => Some(Incoming::Nothing),
+        "keep_alive" => Some(Incoming::Ignored),
         _ => None,
     }
 }
@@ -172,7 +172,7 @@ pub(crate) fn overlong(beginning: &str) -> Overlong {
         (Some("control_request"), Some(request_id)) => {
             let default_answer = match member("subtype").as_deref() {
                 Some("hook_callback") => DefaultAnswer::Hook { event: member("hook_event_name").unwrap_or_default() },
-                Some("elicitation") => DefaultAnswer::Form,
+                Some("elicitation") => DefaultAnswer::Elicitation,
                 Some(_) | None => DefaultAnswer::Permission,
             };
             Overlong::Ask { request_id, default_answer }

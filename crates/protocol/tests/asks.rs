@@ -13,7 +13,7 @@ use watari_protocol::{Config, Hook, Initialize};
 fn asks(script: &str) -> String {
     let hooks = vec![Hook::on("PreToolUse"), Hook::on("PermissionRequest")];
     let initialize = Initialize { hooks, ..Initialize::default() };
-    let config = Config { initialize, answer_within: Some(Duration::from_secs(60)), ..Config::default() };
+    let config = Config { initialize, answer_timeout: Some(Duration::from_secs(60)), ..Config::default() };
     shown_of_asks(&play_with(config, &format!("cli ready\nprompt go\n{script}")))
 }
 

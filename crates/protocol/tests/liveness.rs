@@ -7,15 +7,15 @@ mod play;
 use std::time::Duration;
 
 use play::{play, play_with};
-use watari_protocol::{Config, Liveness};
+use watari_protocol::{Config, WatchdogLimits};
 
 /// Runs a script in a running turn, and returns the part of the transcript that is about the script.
 fn in_a_turn(script: &str) -> String {
-    in_a_turn_with(Liveness::default(), script)
+    in_a_turn_with(WatchdogLimits::default(), script)
 }
 
-fn in_a_turn_with(liveness: Liveness, script: &str) -> String {
-    let config = Config { liveness, answer_within: Some(Duration::from_secs(3600)), ..Config::default() };
+fn in_a_turn_with(watchdog: WatchdogLimits, script: &str) -> String {
+    let config = Config { watchdog, answer_timeout: Some(Duration::from_secs(3600)), ..Config::default() };
     let start = "cli ready\nprompt one\ncli running\ncli init\n";
     let started = play_with(config.clone(), start);
     let all = play_with(config, &format!("{start}{script}"));
@@ -143,8 +143,8 @@ fn a_cli_that_does_not_answer_a_probe_is_reported_once_and_its_recovery_too() {
 
 #[test]
 fn a_stalled_cli_is_ended_if_so_configured() {
-    let liveness = Liveness { end_stalled: true, ..Liveness::default() };
-    insta::assert_snapshot!(in_a_turn_with(liveness, "
+    let watchdog = WatchdogLimits { end_stalled: true, ..WatchdogLimits::default() };
+    insta::assert_snapshot!(in_a_turn_with(watchdog, "
         wait 30
         wait 10
         exit
@@ -213,14 +213,14 @@ fn a_cli_whose_output_is_not_read_is_neither_stalled_nor_deaf_to_an_interrupt() 
 
 #[test]
 fn limits_that_no_clock_can_hold_mean_never() {
-    let liveness = Liveness {
-        interrupt_answered_within: Duration::MAX,
-        interrupt_obeyed_within: Duration::MAX,
-        silent_for: Duration::MAX,
-        probe_answered_within: Duration::MAX,
+    let watchdog = WatchdogLimits {
+        interrupt_answer_timeout: Duration::MAX,
+        interrupt_end_timeout: Duration::MAX,
+        probe_after: Duration::MAX,
+        probe_timeout: Duration::MAX,
         end_stalled: true,
     };
-    insta::assert_snapshot!(in_a_turn_with(liveness, "
+    insta::assert_snapshot!(in_a_turn_with(watchdog, "
         interrupt
         wait 86400
     "), @r#"

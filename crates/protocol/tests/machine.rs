@@ -12,11 +12,11 @@ mod play;
 use std::time::Duration;
 
 use play::{opening, play, play_with};
-use watari_protocol::{Config, Hook, Initialize, RawJson, SystemPrompt, Tool};
+use watari_protocol::{Config, Hook, Initialize, ProgramTool, RawJson, SystemPrompt};
 
 /// A tool of the program.
-fn add() -> Tool {
-    Tool { name: "add".into(), description: "Adds.".into(), input_schema: RawJson::from(r#"{"type":"object"}"#) }
+fn add() -> ProgramTool {
+    ProgramTool { name: "add".into(), description: "Adds.".into(), input_schema: RawJson::from(r#"{"type":"object"}"#) }
 }
 
 #[test]
@@ -28,14 +28,16 @@ fn the_opening_carries_what_must_not_be_in_arguments() {
         agents: [("rev".to_owned(), RawJson::from(r#"{"prompt":"p"}"#))].into(),
         hooks: vec![
             Hook::on("Stop"),
-            Hook { matcher: Some("Bash".into()), answer_within: Duration::from_secs(3), ..Hook::on("PreToolUse") },
+            Hook { matcher: Some("Bash".into()), answer_timeout: Duration::from_secs(3), ..Hook::on("PreToolUse") },
         ],
         tools_can_be_added: false,
         tools: vec![add()],
         forward_subagent_text: true,
-        more: [("title".to_owned(), RawJson::from(r#""a title""#)), ("subtype".to_owned(), RawJson::from("1"))].into(),
+        title: Some("a title".into()),
+        prompt_suggestions: true,
+        more: [("newer".to_owned(), RawJson::from("1")), ("subtype".to_owned(), RawJson::from("1"))].into(),
     };
-    insta::assert_snapshot!(opening(everything), @r#"> {"type":"control_request","request_id":"watari_1","request":{"agents":{"rev":{"prompt":"p"}},"forwardSubagentText":true,"hooks":{"PreToolUse":[{"hookCallbackIds":["watari_hook_2"],"matcher":"Bash","onFailure":"block","timeout":8}],"Stop":[{"hookCallbackIds":["watari_hook_1"],"timeout":65}]},"jsonSchema":{"type":"object"},"sdkMcpServers":["client"],"subtype":"initialize","systemPrompt":[""],"title":"a title"}}"#);
+    insta::assert_snapshot!(opening(everything), @r#"> {"type":"control_request","request_id":"watari_1","request":{"agents":{"rev":{"prompt":"p"}},"forwardSubagentText":true,"hooks":{"PreToolUse":[{"hookCallbackIds":["watari_hook_2"],"matcher":"Bash","onFailure":"block","timeout":8}],"Stop":[{"hookCallbackIds":["watari_hook_1"],"timeout":65}]},"jsonSchema":{"type":"object"},"newer":1,"promptSuggestions":true,"sdkMcpServers":["client"],"subtype":"initialize","systemPrompt":[""],"title":"a title"}}"#);
 }
 
 /// The frames come in the order in which 2.1.325 wrote them (recording 12a, without the thinking). docs/events.md prints
@@ -143,13 +145,13 @@ fn what_only_the_result_says_is_emitted_and_a_prompt_for_which_nothing_was_done_
     * prompt_accepted {"content":"blocked without a word","entry":"00000000-0000-4000-8000-000000000002","prompt":2}
     * turn_started {"cause":{"prompt":2}}
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000002","session_id":"","message":{"role":"user","content":[{"text":"blocked without a word","type":"text"}]},"parent_tool_use_id":null}
-    * notice_reported {"about":"stopped","text":"Claude Code did nothing for this message and gave no reason: a hook in its settings may have blocked it"}
+    * notice_reported {"about":"blocked","text":"Claude Code did nothing for this message and gave no reason: a hook in its settings may have blocked it"}
     * turn_finished {"cause":{"prompt":2},"outcome":{"ending":"completed","subtype":"success"}}
     * became_idle
     * prompt_accepted {"content":"blocked","entry":"00000000-0000-4000-8000-000000000003","prompt":3}
     * turn_started {"cause":{"prompt":3}}
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000003","session_id":"","message":{"role":"user","content":[{"text":"blocked","type":"text"}]},"parent_tool_use_id":null}
-    * notice_reported {"about":"stopped","text":"blocked by hook"}
+    * notice_reported {"about":"blocked","text":"blocked by hook"}
     * turn_finished {"cause":{"prompt":3},"outcome":{"ending":"completed","result":"blocked by hook","subtype":"success"}}
     * became_idle
     * prompt_accepted {"content":"/cost","entry":"00000000-0000-4000-8000-000000000004","prompt":4}
@@ -173,7 +175,7 @@ fn what_only_the_result_says_is_emitted_and_a_prompt_for_which_nothing_was_done_
 }
 
 #[test]
-fn a_stream_that_breaks_off_is_given_up_before_the_answer_in_its_place() {
+fn a_discarded_stream_is_retracted_before_its_replacement() {
     insta::assert_snapshot!(play(r#"
         cli ready
         prompt hello
@@ -612,10 +614,17 @@ fn a_prompt_that_the_cli_has_merged_into_its_own_turn_is_lost_and_the_next_one_r
     * turn_started {"cause":{"prompt":3}}
     > {"type":"user","uuid":"00000000-0000-4000-8000-000000000003","session_id":"","message":{"role":"user","content":[{"text":"three","type":"text"}]},"parent_tool_use_id":null}
     "#);
-    // An interrupt must end it, too.
+    // The CLI answers an interrupt, and no turn begins: it does not have the prompt any more.
     insta::assert_snapshot!(after("interrupt\ncli answer 2\nwait 9\nwait 1"), @r#"
     > {"type":"control_request","request_id":"watari_2","request":{"subtype":"interrupt"}}
     * request_answered {"reply":{"interrupted":{"still_queued":[3]}},"request":2}
+    * prompt_dropped {"prompt":2,"reason":"lost"}
+    * turn_started {"cause":{"prompt":3}}
+    > {"type":"user","uuid":"00000000-0000-4000-8000-000000000003","session_id":"","message":{"role":"user","content":[{"text":"three","type":"text"}]},"parent_tool_use_id":null}
+    "#);
+    // A CLI that does not answer it hangs.
+    insta::assert_snapshot!(after("interrupt\nwait 4\nwait 1"), @r#"
+    > {"type":"control_request","request_id":"watari_2","request":{"subtype":"interrupt"}}
     ! Abort
     "#);
     // A hook may have delayed its turn.
@@ -1187,13 +1196,13 @@ fn closing_climbs_the_ladder_while_the_cli_does_not_exit() {
     * prompt_dropped {"prompt":2,"reason":"cli_exited"}
     * ask_resolved {"ask":1,"kind":"permission","resolution":"cli_exited","tool_use":"toolu_a"}
     > {"type":"control_request","request_id":"watari_2","request":{"subtype":"interrupt"}}
-    x cannot prompt while the session is closing
+    x cannot prompt: the process of Claude Code is closing
     ! CloseStdin
     ! Terminate
     ! Kill
     * prompt_dropped {"prompt":1,"reason":"cli_exited"}
     * cli_exited {"exit":{"code":137,"reason":"requested"}}
-    x cannot close while the session is ended
+    x cannot close: the process of Claude Code is ended
     "#);
 }
 
@@ -1349,7 +1358,7 @@ fn when_the_cli_exits_everything_open_is_closed() {
     * prompt_dropped {"prompt":2,"reason":"cli_exited"}
     * request_answered {"reply":{"failed":"cli_exited"},"request":2}
     * cli_exited {"exit":{"code":1,"reason":"by_itself"}}
-    x cannot prompt while the session is ended
+    x cannot prompt: the process of Claude Code is ended
     "#);
 }
 
@@ -1430,7 +1439,7 @@ fn type_may_come_late_and_surrogates_may_be_lone() {
     * block_delta {"at":5,"block":1,"delta":{"text":"😀 joined","type":"text"}}
     * {"type":"block_finished","block":1,"message":"msg_1","parent":null,"streamed":true,"source":{"entry":null,"agent":null,"cut_short":false,"author":"model"},"content":{"text":"half \ud83d","type":"text"}}
     * message_finished {"blocks":[1],"message":"msg_1"}
-    * {"type":"turn_finished","cause":{"prompt":1},"outcome":{"ending":"completed","subtype":"success","terminal_reason":null,"result":"half �","errors":[],"structured_output":null,"deferred_tool":null,"permission_denials":[],"usage":{"input_tokens":0,"output_tokens":0,"cache_creation_input_tokens":0,"cache_read_input_tokens":0},"cost_usd":0.0,"total_cost_usd":0.0,"duration_ms":0.0,"num_turns":0,"detail":{"is_error":false,"result":"half \ud83d","subtype":"success","type":"result"}}}
+    * {"type":"turn_finished","cause":{"prompt":1},"outcome":{"ending":"completed","subtype":"success","terminal_reason":null,"result":"half �","errors":[],"structured_output":null,"deferred_tool":null,"permission_denials":[],"usage":{"input_tokens":0,"output_tokens":0,"cache_creation_input_tokens":0,"cache_read_input_tokens":0},"cost_usd":0.0,"total_cost_usd":0.0,"duration_ms":0.0,"num_turns":0,"raw":{"is_error":false,"result":"half \ud83d","subtype":"success","type":"result"}}}
     * became_idle
     "#);
 }
@@ -1482,7 +1491,7 @@ fn more_prompts_than_may_wait_are_refused() {
 
 #[test]
 fn without_a_limit_an_ask_waits_for_ever() {
-    let config = Config { answer_within: None, start_within: Duration::from_secs(60), ..Config::default() };
+    let config = Config { answer_timeout: None, start_timeout: Duration::from_secs(60), ..Config::default() };
     let transcript = play_with(config, "cli ready\nprompt go\ncli ask a\nwait 1000000");
     assert!(!transcript.contains("ask_resolved"), "{transcript}");
 }
@@ -1656,7 +1665,7 @@ fn a_frame_with_a_member_of_the_wrong_type_still_counts() {
 
 #[test]
 fn hooks_are_asked_answered_and_fail_closed_where_they_are_gates() {
-    let hook = |event: &str| Hook { answer_within: Duration::from_secs(3), ..Hook::on(event) };
+    let hook = |event: &str| Hook { answer_timeout: Duration::from_secs(3), ..Hook::on(event) };
     let hooks = vec![hook("PreToolUse"), hook("UserPromptSubmit"), hook("Stop"), hook("PermissionRequest")];
     let initialize = Initialize { hooks, ..Initialize::default() };
     insta::assert_snapshot!(play_with(Config { initialize, ..Config::default() }, r#"
@@ -1731,7 +1740,7 @@ fn hooks_are_asked_answered_and_fail_closed_where_they_are_gates() {
     * unknown {"frame":{"request":{"callback_id":5,"subtype":"hook_callback"},"request_id":"n","type":"control_request"}}
     > {"response":{"error":"The request could not be read","error_code":"invalid_request","request_id":"n","subtype":"error"},"type":"control_response"}
     * ask_opened {"ask":13,"event":"PreToolUse","hook":1,"input":{"hook_event_name":"PreToolUse"},"kind":"hook"}
-    x ask 13 is a hook and does not accept this answer: answer it with a hook output
+    x ask 13 does not accept this answer, because it is a hook: answer it with a hook output
     * ask_opened {"ask":14,"event":"Stop","hook":3,"input":{"hook_event_name":"Stop"},"kind":"hook"}
     * ask_resolved {"ask":14,"kind":"hook","resolution":"answered"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"p","response":{"hookSpecificOutput":{"additionalContext":"by the way","hookEventName":"Stop"}}}}
@@ -1748,12 +1757,12 @@ fn questions_plans_and_forms_are_asks_of_their_own_kinds() {
         choose 2 {}
         deny 2 not yet
         cli {"type":"control_request","request_id":"c","request":{"subtype":"elicitation","mcp_server_name":"el","message":"Name?","requested_schema":{"type":"object"}}}
-        submit 3 {"name":"x"}
+        accept 3 {"name":"x"}
         cli {"type":"control_request","request_id":"d","request":{"subtype":"elicitation","mcp_server_name":"el","message":"Go there","mode":"url","url":"https://example.invalid"}}
         allow 4
         decline 4
         cli {"type":"control_request","request_id":"e","request":{"subtype":"elicitation"}}
-        dismiss 5
+        cancel 5
         cli {"type":"control_request","request_id":"f","request":{"subtype":"elicitation","message":"?"}}
         wait 60
     "#), @r#"
@@ -1762,21 +1771,21 @@ fn questions_plans_and_forms_are_asks_of_their_own_kinds() {
     * ask_resolved {"ask":1,"edited":true,"input":{"answers":{"Which?":"Blue"},"questions":[{"question":"Which?"}]},"kind":"question","resolution":"answered"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"a","response":{"behavior":"allow","updatedInput":{"answers":{"Which?":"Blue"},"questions":[{"question":"Which?"}]}}}}
     * ask_opened {"ask":2,"kind":"plan","needs_person":true,"tool":"ExitPlanMode"}
-    x ask 2 is a plan and does not accept this answer: answer it with allow or deny
+    x ask 2 does not accept this answer, because it is a plan: answer it with allow or deny
     * ask_resolved {"ask":2,"kind":"plan","resolution":"denied"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"b","response":{"behavior":"deny","interrupt":false,"message":"not yet"}}}
-    * ask_opened {"ask":3,"kind":"form","message":"Name?","schema":{"type":"object"},"server":"el"}
-    * ask_resolved {"ask":3,"input":{"name":"x"},"kind":"form","resolution":"answered"}
+    * ask_opened {"ask":3,"kind":"elicitation","message":"Name?","schema":{"type":"object"},"server":"el"}
+    * ask_resolved {"ask":3,"input":{"name":"x"},"kind":"elicitation","resolution":"answered"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"c","response":{"action":"accept","content":{"name":"x"}}}}
-    * ask_opened {"ask":4,"kind":"form","message":"Go there","server":"el","url":"https://example.invalid"}
-    x ask 4 is a form and does not accept this answer: answer it with submit, decline or dismiss
-    * ask_resolved {"ask":4,"kind":"form","resolution":"denied"}
+    * ask_opened {"ask":4,"kind":"elicitation","message":"Go there","server":"el","url":"https://example.invalid"}
+    x ask 4 does not accept this answer, because it is a form: answer it with accept, decline or cancel
+    * ask_resolved {"ask":4,"kind":"elicitation","resolution":"denied"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"d","response":{"action":"decline"}}}
-    * ask_opened {"ask":5,"kind":"form"}
-    * ask_resolved {"ask":5,"kind":"form","resolution":"denied"}
+    * ask_opened {"ask":5,"kind":"elicitation"}
+    * ask_resolved {"ask":5,"kind":"elicitation","resolution":"denied"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"e","response":{"action":"cancel"}}}
-    * ask_opened {"ask":6,"kind":"form","message":"?"}
-    * ask_resolved {"ask":6,"kind":"form","resolution":"expired"}
+    * ask_opened {"ask":6,"kind":"elicitation","message":"?"}
+    * ask_resolved {"ask":6,"kind":"elicitation","resolution":"expired"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"f","response":{"action":"cancel"}}}
     "#);
 }
@@ -1825,8 +1834,8 @@ fn notices_of_the_cli_are_passed_on() {
     * notice_reported {"about":"information","text":"a remark"}
     * notice_reported {"about":"notification","text":"look"}
     * permission_denied {"message":"no","tool":"Bash","tool_use":"toolu_1"}
-    * hook_changed {"event":"Stop","hook":"h1","name":"lint","update":"started"}
-    * hook_changed {"event":"Stop","hook":"h1","name":"lint","update":"ended"}
+    * hook_changed {"event":"Stop","hook_run":"h1","name":"lint","update":"started"}
+    * hook_changed {"event":"Stop","hook_run":"h1","name":"lint","update":"ended"}
     * tasks_listed {"tasks":[{"task_id":"t"}]}
     * commands_listed {"commands":[{"name":"x"}]}
     * title_changed {"title":"a title"}
@@ -1958,7 +1967,7 @@ fn an_interrupt_while_background_work_keeps_the_cli_running_does_not_lose_the_pr
 }
 
 #[test]
-fn what_a_future_cli_says_breaks_nothing() {
+fn unknown_messages_of_a_future_cli_break_nothing() {
     insta::assert_snapshot!(play(r#"
         cli ready
         prompt go
@@ -2015,7 +2024,7 @@ fn a_repeated_request_is_one_ask_and_an_abort_does_not_change_why_a_session_ends
         exit
     "#), @r#"
     ! Abort
-    ! Abort
+    ! Kill
     * cli_exited {"exit":{"reason":{"start_refused":{"refused":{"message":"bad schema"}}}}}
     "#);
     insta::assert_snapshot!(play("
@@ -2050,14 +2059,14 @@ fn an_answer_that_the_cli_would_take_for_no_opinion_is_refused() {
     "#), @r#"
     * ready {"cli":{"version":"2.1.325"}}
     * ask_opened {"ask":1,"event":"UserPromptSubmit","hook":2,"input":{"hook_event_name":"UserPromptSubmit"},"kind":"hook"}
-    x ask 1 is a hook for an event without this output and does not accept this answer: answer it with block
-    x ask 1 is a hook for an event without this output and does not accept this answer: answer it with no opinion or block
-    x ask 1 is a hook for an event without this output and does not accept this answer: answer it with no opinion or block
+    x ask 1 does not accept this answer, because it is a hook whose event has no such output: answer it with block
+    x ask 1 does not accept this answer, because it is a hook whose event has no such output: answer it with no opinion or block
+    x ask 1 does not accept this answer, because it is a hook whose event has no such output: answer it with no opinion or block
     * ask_opened {"ask":2,"event":"PreToolUse","hook":1,"input":{"hook_event_name":"PreToolUse"},"kind":"hook"}
-    x ask 2 is a hook for an event without this output and does not accept this answer: answer it with deny
+    x ask 2 does not accept this answer, because it is a hook whose event has no such output: answer it with deny
     x the edited tool input must be a JSON object
     * ask_opened {"ask":3,"event":"PermissionRequest","hook":3,"input":{"hook_event_name":"PermissionRequest"},"kind":"hook"}
-    x ask 3 is a hook for an event without this output and does not accept this answer: answer it with no opinion, allow or deny
+    x ask 3 does not accept this answer, because it is a hook whose event has no such output: answer it with no opinion, allow or deny
     * ask_resolved {"ask":1,"kind":"hook","resolution":"expired"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"a","response":{"decision":"block","reason":"No client answered in time"}}}
     * ask_resolved {"ask":2,"kind":"hook","resolution":"expired"}
@@ -2136,7 +2145,7 @@ fn tools_of_the_program_are_served_and_each_call_is_an_ask() {
         cli {"type":"control_request","request_id":"h","request":{"subtype":"mcp_message","server_name":"other","message":{"method":"ping","jsonrpc":"2.0","id":5}}}
     "#;
     let initialize = Initialize { tools: vec![add()], ..Initialize::default() };
-    let config = Config { initialize, answer_within: Some(Duration::from_secs(60)), ..Config::default() };
+    let config = Config { initialize, answer_timeout: Some(Duration::from_secs(60)), ..Config::default() };
     insta::assert_snapshot!(play_with(config, script), @r#"
     > {"type":"control_response","response":{"subtype":"success","request_id":"a","response":{"mcp_response":{"jsonrpc":"2.0","id":0,"result":{"capabilities":{"tools":{"listChanged":true}},"protocolVersion":"2025-06-18","serverInfo":{"name":"client","version":"0.1.0"}}}}}}
     > {"type":"control_response","response":{"subtype":"success","request_id":"b","response":{"mcp_response":{"jsonrpc":"2.0","result":{}}}}}
@@ -2144,7 +2153,7 @@ fn tools_of_the_program_are_served_and_each_call_is_an_ask() {
     > {"type":"control_response","response":{"subtype":"success","request_id":"d","response":{"mcp_response":{"jsonrpc":"2.0","id":"x","error":{"code":-32601,"message":"Method not found: resources/list"}}}}}
     * ready {"cli":{"version":"2.1.325"}}
     * {"type":"ask_opened","ask":1,"kind":"tool_call","tool":"add","input":{"a":1e400},"tool_use":"toolu_1"}
-    x ask 1 is a tool call and does not accept this answer: answer it with a tool result or deny
+    x ask 1 does not accept this answer, because it is a tool call: answer it with a tool result or deny
     x the tool result must be a list of blocks in MCP's format
     * ask_resolved {"ask":1,"kind":"tool_call","resolution":"answered","tool_use":"toolu_1"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"e","response":{"mcp_response":{"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"5"}],"isError":false}}}}}

@@ -124,8 +124,8 @@ fn a_step_has_an_end() {
 }
 
 #[test]
-fn every_ask_closes_once() {
-    always(asks::every_ask_closes_once);
+fn every_ask_is_resolved_once() {
+    always(asks::every_ask_is_resolved_once);
 }
 
 #[test]
@@ -251,6 +251,6 @@ fn nothing_comes_after_the_end() {
 #[test]
 fn a_hook_may_have_any_time_limit() {
     let mut script = Script::read(&[]);
-    script.config.initialize.hooks = vec![Hook { answer_within: Duration::MAX, ..Hook::on("PreToolUse") }];
+    script.config.initialize.hooks = vec![Hook { answer_timeout: Duration::MAX, ..Hook::on("PreToolUse") }];
     session::what_is_written_is_one_line_of_json(&Record::of(script)).unwrap();
 }

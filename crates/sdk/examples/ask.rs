@@ -36,16 +36,17 @@ async fn ask(prompt: String) -> Result<(), Box<dyn Error>> {
             }
             // The deltas have printed this text: end its line.
             Event::BlockFinished { streamed: true, content, .. } if content.kind == BlockKind::Text => println!(),
-            // The CLI does not stream every text. (One with a `parent` is of a subagent.)
+            // The CLI does not stream every text. Blocks with a `parent` come from a subagent.
             Event::BlockFinished { parent: None, source, content, .. }
                 if source.author == Author::Model && content.kind == BlockKind::Text =>
             {
                 println!("{}", content.text().unwrap_or_default());
             }
             // An MCP server from the user's settings wants the user to fill in a form, which this program cannot show.
-            // (The CLI asks nothing else, unless the options say so.) An error means that it has withdrawn the form.
+            // (The CLI asks nothing else, unless the options say so.) If this fails, the CLI has withdrawn the form or
+            // exited.
             Event::AskOpened { ask, .. } => drop(query.answer(ask, Answer::Decline).await),
-            // The CLI can also start turns by itself, for example when a background task has ended.
+            // A turn that the CLI has started by itself has `TurnCause::Cli`: it is not the answer.
             Event::TurnFinished { cause: TurnCause::Prompt(_), outcome } => {
                 ending = match outcome.ending {
                     TurnEnding::Completed => Ok(()),

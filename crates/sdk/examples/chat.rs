@@ -28,7 +28,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 async fn chat() -> Result<(), Box<dyn Error>> {
     let options = Options {
         supervisor: Supervisor::ThisProgram,
-        permission_prompts: PermissionPrompts::Ask { answer_within: None },
+        permission_prompts: PermissionPrompts::Ask { answer_timeout: None },
         ..Options::default()
     };
     let (client, mut events) = Client::connect(options).await?;
@@ -69,7 +69,7 @@ async fn handle_event(event: &Event, client: &Client, open_asks: &mut Vec<AskId>
                 print(&format!("\nallow {tool} to run with {input}? y/n\n"))?;
             }
             // From an MCP server in the user's settings. This chat cannot show forms.
-            AskKind::Form(_) => report(client.answer(*ask, Answer::Decline).await)?,
+            AskKind::Elicitation(_) => report(client.answer(*ask, Answer::Decline).await)?,
             // These do not occur: the options have no hooks and no tools.
             AskKind::Hook(_) | AskKind::ToolCall(_) => {}
         },

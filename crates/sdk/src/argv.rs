@@ -14,22 +14,22 @@ use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 
-use watari_protocol::{AMBIGUOUS_TOOL_NAME, HOOK_EVENTS, Initialize, RawJson, TOOL_SERVER};
+use watari_protocol::{AMBIGUOUS_TOOL_NAME_MESSAGE, HOOK_EVENTS, Initialize, RawJson, TOOL_SERVER};
 
 pub use check::bypass_permission;
 pub(crate) use check::{allows_bypass, check};
-pub(crate) use documents::Documents;
-pub use documents::{BadServers, read_mcp_servers, read_mcp_servers_file};
-pub use place::CONFIG_VARIABLE;
-pub(crate) use place::{TranscriptPlace, composed, transcript_place};
+pub(crate) use documents::ConfigFiles;
+pub use documents::{McpServersError, read_mcp_servers, read_mcp_servers_file};
+pub use place::CONFIG_DIR_VARIABLE;
+pub(crate) use place::{TranscriptDir, composed, transcript_place};
 
 use crate::files::PrivateFolder;
-use crate::options::{ExtraArgument, Options, PermissionPrompts, StartFrom, Thinking, Tools};
+use crate::options::{ExtraArgument, Options, PermissionPrompts, StartFrom, Thinking, ToolSet};
 use names::{display_name, effort_name, source_name};
 
 /// An option that is invalid.
 #[derive(Debug, thiserror::Error)]
-pub enum BadOption {
+pub enum OptionError {
     /// A name that cannot be the name of a flag.
     #[error("{name:?} is not the name of a flag: use letters, digits and dashes, without the leading dashes")]
     FlagName {
@@ -80,7 +80,7 @@ pub enum BadOption {
     #[error("max_turns cannot be 0, which the CLI takes for no limit: use 1 or more, or omit it")]
     Turns,
     /// A tool whose name is ambiguous: a tool of another server could have it too.
-    #[error("the name of the tool {name:?} {AMBIGUOUS_TOOL_NAME}")]
+    #[error("the name of the tool {name:?} {AMBIGUOUS_TOOL_NAME_MESSAGE}")]
     ToolName {
         /// The name.
         name: String,
@@ -126,15 +126,15 @@ const OWN_FLAGS: [&str; 6] =
 
 /// The arguments with which the CLI prints its version, and whether it is logged in. A CLI that is too old may not know
 /// the second, and takes it for a prompt.
-pub(crate) const VERSION_QUESTION: &[&str] = &["--version"];
-pub(crate) const LOGIN_QUESTION: &[&str] = &["auth", "status"];
+pub(crate) const VERSION_ARGUMENTS: &[&str] = &["--version"];
+pub(crate) const LOGIN_ARGUMENTS: &[&str] = &["auth", "status"];
 
 /// Returns the arguments for a session's CLI. Values that must not be arguments are written into `folder`.
 pub(crate) fn arguments(
     options: &Options,
-    documents: &Documents,
+    documents: &ConfigFiles,
     folder: &mut PrivateFolder,
-) -> Result<Vec<OsString>, BadOption> {
+) -> Result<Vec<OsString>, OptionError> {
     let mut flags = Flags::default();
     flags.set("output-format", "stream-json");
     flags.switch("verbose", true);
@@ -143,7 +143,7 @@ pub(crate) fn arguments(
     session(options, &mut flags);
     model(options, &mut flags)?;
     permissions(options, &mut flags)?;
-    surroundings(options, documents, &mut flags, folder)?;
+    configuration(options, documents, &mut flags, folder)?;
     flags.switch("include-hook-events", options.include_hook_events);
     flags.switch("replay-user-messages", options.echo_prompts);
     if let Some(path) = &options.debug_file {
@@ -157,13 +157,6 @@ pub(crate) fn arguments(
 
 /// Returns the options that are passed over stdin, not on the command line.
 pub(crate) fn initialize(options: &Options) -> Initialize {
-    let mut more = options.extra_initialize_fields.clone();
-    if let Some(title) = &options.title {
-        more.insert("title".to_owned(), RawJson::of(title));
-    }
-    if options.prompt_suggestions {
-        more.insert("promptSuggestions".to_owned(), RawJson::of(&true));
-    }
     Initialize {
         system_prompt: options.system_prompt.clone(),
         json_schema: options.output_schema.clone(),
@@ -172,7 +165,9 @@ pub(crate) fn initialize(options: &Options) -> Initialize {
         tools: options.program_tools.clone(),
         tools_can_be_added: options.tools_can_be_added,
         forward_subagent_text: options.forward_subagent_text,
-        more,
+        title: options.title.clone(),
+        prompt_suggestions: options.prompt_suggestions,
+        more: options.extra_initialize_fields.clone(),
     }
 }
 
@@ -206,8 +201,8 @@ fn session(options: &Options, flags: &mut Flags) {
                 flags.set("session-id", into.as_str());
             }
         }
-        StartFrom::ResumeAt { session, entry, dropped_turn } => {
-            flags.set("resume", session.as_str());
+        StartFrom::ResumeAt { conversation, entry, dropped_turn } => {
+            flags.set("resume", conversation.as_str());
             flags.set("resume-session-at", entry.as_str());
             flags.set_some("resume-drops-turn", dropped_turn.as_ref().map(|turn| turn.as_str()));
         }
@@ -226,7 +221,7 @@ fn session(options: &Options, flags: &mut Flags) {
     flags.switch("session-mirror", options.mirror_transcript);
 }
 
-fn model(options: &Options, flags: &mut Flags) -> Result<(), BadOption> {
+fn model(options: &Options, flags: &mut Flags) -> Result<(), OptionError> {
     flags.set_some("model", options.model.as_deref());
     flags.set_some("fallback-model", options.fallback_model.as_deref());
     match options.thinking {
@@ -244,7 +239,7 @@ fn model(options: &Options, flags: &mut Flags) -> Result<(), BadOption> {
     flags.set_some("max-turns", options.max_turns.map(|turns| turns.to_string()));
     if let Some(budget) = options.max_budget_usd {
         if !(budget.is_finite() && budget > 0.0) {
-            return Err(BadOption::Budget { given: budget });
+            return Err(OptionError::Budget { given: budget });
         }
         flags.set("max-budget-usd", budget.to_string());
     }
@@ -253,10 +248,10 @@ fn model(options: &Options, flags: &mut Flags) -> Result<(), BadOption> {
     Ok(())
 }
 
-fn permissions(options: &Options, flags: &mut Flags) -> Result<(), BadOption> {
+fn permissions(options: &Options, flags: &mut Flags) -> Result<(), OptionError> {
     match &options.tools {
-        Some(Tools::Default) => flags.set("tools", "default"),
-        Some(Tools::Only(names)) => flags.list("tools", names)?,
+        Some(ToolSet::Default) => flags.set("tools", "default"),
+        Some(ToolSet::Only(names)) => flags.list("tools", names)?,
         None => {}
     }
     if !options.allowed_tools.is_empty() {
@@ -270,7 +265,7 @@ fn permissions(options: &Options, flags: &mut Flags) -> Result<(), BadOption> {
     flags.switch("allow-dangerously-skip-permissions", options.allow_bypass);
     match &options.permission_prompts {
         PermissionPrompts::Deny => {}
-        PermissionPrompts::DenyAlsoForms => flags.set("permission-prompts", "none"),
+        PermissionPrompts::DenyAlsoElicitations => flags.set("permission-prompts", "none"),
         PermissionPrompts::Ask { .. } => flags.set("permission-prompt-tool", "stdio"),
         PermissionPrompts::Tool(name) => flags.set("permission-prompt-tool", name),
     }
@@ -280,12 +275,12 @@ fn permissions(options: &Options, flags: &mut Flags) -> Result<(), BadOption> {
     Ok(())
 }
 
-fn surroundings(
+fn configuration(
     options: &Options,
-    documents: &Documents,
+    documents: &ConfigFiles,
     flags: &mut Flags,
     folder: &mut PrivateFolder,
-) -> Result<(), BadOption> {
+) -> Result<(), OptionError> {
     if let Some(servers) = &documents.servers {
         flags.set("mcp-config", write_private(folder, "mcp.json", servers)?);
     }
@@ -315,8 +310,8 @@ fn surroundings(
     Ok(())
 }
 
-fn write_private(folder: &mut PrivateFolder, name: &str, content: &RawJson) -> Result<PathBuf, BadOption> {
-    folder.write(name, content.as_str()).map_err(|source| BadOption::PrivateFile { source })
+fn write_private(folder: &mut PrivateFolder, name: &str, content: &RawJson) -> Result<PathBuf, OptionError> {
+    folder.write(name, content.as_str()).map_err(|source| OptionError::PrivateFile { source })
 }
 
 /// The command line under construction.
@@ -342,22 +337,22 @@ impl Flags {
         }
     }
 
-    fn list(&mut self, name: &'static str, values: &[String]) -> Result<(), BadOption> {
+    fn list(&mut self, name: &'static str, values: &[String]) -> Result<(), OptionError> {
         if let Some(value) = values.iter().find(|value| value.contains(',')) {
-            return Err(BadOption::Comma { flag: name, value: value.clone() });
+            return Err(OptionError::Comma { flag: name, value: value.clone() });
         }
         self.set(name, values.join(","));
         Ok(())
     }
 
-    fn extra(&mut self, extra: &ExtraArgument) -> Result<(), BadOption> {
+    fn extra(&mut self, extra: &ExtraArgument) -> Result<(), OptionError> {
         let name = &extra.name;
         let readable = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
         if name.is_empty() || name.starts_with('-') || !readable {
-            return Err(BadOption::FlagName { name: name.clone() });
+            return Err(OptionError::FlagName { name: name.clone() });
         }
         if OWN_FLAGS.contains(&name.as_str()) {
-            return Err(BadOption::OwnFlag { name: name.clone() });
+            return Err(OptionError::OwnFlag { name: name.clone() });
         }
         match &extra.value {
             Some(value) => self.set(name, value),
@@ -366,12 +361,12 @@ impl Flags {
         Ok(())
     }
 
-    fn finish(self) -> Result<Vec<OsString>, BadOption> {
+    fn finish(self) -> Result<Vec<OsString>, OptionError> {
         let zero = self.0.iter().find(|argument| argument.as_encoded_bytes().contains(&0));
         if let Some(argument) = zero {
             let text = argument.to_string_lossy();
             let flag = text.trim_start_matches('-').split('=').next().unwrap_or_default();
-            return Err(BadOption::ZeroByte { flag: flag.to_owned() });
+            return Err(OptionError::ZeroByte { flag: flag.to_owned() });
         }
         Ok(self.0)
     }

@@ -19,7 +19,7 @@ use crate::sink::{ClientTicket, CommandReply, Events, Milestones, WaitsFor, even
 pub use crate::version::MINIMUM_CLI_VERSION;
 
 /// A live session with Claude Code. Its events arrive in [`Events`]. Several tasks can call its methods at the same
-/// time: share it in an [`Arc`](std::sync::Arc).
+/// time: share it in an [`Arc`](std::sync::Arc). (It is not `Clone`, because dropping it ends the session.)
 ///
 /// There are three ways to end it:
 ///
@@ -61,7 +61,8 @@ pub enum ConnectError {
         /// The id.
         id: String,
     },
-    /// The CLI is older than [`MINIMUM_CLI_VERSION`].
+    /// The CLI reported at its start that it is older than [`MINIMUM_CLI_VERSION`]. (A CLI that reports its version
+    /// only with the first turn is not detected here: ask [`crate::InstalledCli::version`].)
     #[error(
         "the Claude Code CLI is version {found}, and at least {MINIMUM_CLI_VERSION} is needed; update it with `claude update`"
     )]
@@ -86,11 +87,11 @@ pub enum ConnectError {
     #[error("the Claude Code CLI exited before it was ready ({}): {}", describe_ending(.exit), describe_stderr(.exit))]
     Exited {
         /// How it exited.
-        exit: Exit,
+        exit: Box<Exit>,
     },
     /// The CLI did not become ready in time, and was terminated.
     #[error("the Claude Code CLI did not answer within {within:?} and was terminated; try `claude --version` by hand")]
-    Silent {
+    StartTimedOut {
         /// The time limit.
         within: Duration,
     },
@@ -100,6 +101,14 @@ pub enum ConnectError {
     /// The CLI refused the `initialize` request, which sets up the session.
     #[error("the Claude Code CLI refused to set up the session: {0}")]
     SetupRefused(RequestFailure),
+    /// The session did not start, and processes of it could not be ended.
+    #[error("{}{}", describe_cause(.cause.as_deref()), .exit.left_text().unwrap_or_default())]
+    ProcessesLeft {
+        /// Why it did not start; none if the start was cancelled.
+        cause: Option<Box<ConnectError>>,
+        /// How the CLI exited, with the processes that are left.
+        exit: Box<Exit>,
+    },
 }
 
 /// Why a command did not take effect. A command is what a method of [`Client`] sends to the session.
@@ -125,18 +134,18 @@ pub enum RequestError {
 }
 
 impl Client {
-    /// Starts the CLI and waits until it is ready. The first event is [`watari_protocol::Event::Ready`], except that
+    /// Starts the CLI and waits until it is ready. The first event is [`crate::Event::Ready`], except that
     /// events of startup hooks may come before it.
     pub async fn connect(options: Options) -> Result<(Client, Events), ConnectError> {
         // It is never cancelled, so there is a session or an error.
-        let ended = || ConnectError::Exited { exit: Exit::default() };
+        let ended = || ConnectError::Exited { exit: Box::default() };
         // Boxed, so that the caller's future stays small.
         Box::pin(Client::connect_or_cancel(options, std::future::pending())).await?.ok_or_else(ended)
     }
 
     /// Like [`Client::connect`], but can be cancelled: if the future `cancel` completes first, the CLI is terminated,
-    /// and the result is `None` once no process of the session is left. Dropping the returned future terminates the
-    /// session too, but does not wait for that.
+    /// and the result is `None` once no process of the session is left. ([`ConnectError::ProcessesLeft`] names those
+    /// that could not be ended.) Dropping the returned future terminates the session too, but does not wait for that.
     pub async fn connect_or_cancel(
         options: Options,
         cancel: impl Future<Output = ()>,
@@ -149,22 +158,34 @@ impl Client {
             reason = "it ends by itself when the client is dropped or closed, and closing waits for its exit; it must not be aborted while it terminates the CLI"
         )]
         let task = tokio::spawn(async move { session.run(&mut queue).await });
+        let watched = exited.clone();
         let client = |cli| Client { commands, exit: exited, cli };
         tokio::select! {
             biased;
             // The select runs once, so an arm that is dropped is not needed any more.
             () = cancel => {
-                client(CliInfo { version: None, detail: RawJson::from("null") }).abort().await;
-                Ok(None)
+                let exit = client(CliInfo { version: None, raw: RawJson::from("null") }).abort().await;
+                match exit.left {
+                    0 => Ok(None),
+                    _ => Err(ConnectError::ProcessesLeft { cause: None, exit: Box::new(exit) }),
+                }
             }
             ready = is_ready => match ready {
                 Ok(cli) => Ok(Some((client(cli), events))),
                 // The session has ended, and its task knows why.
-                Err(_) => Err(match task.await {
-                    Ok(Err(error)) => error,
-                    // A session that ended without an error was ready, so this is a panic in its task.
-                    Ok(Ok(())) | Err(_) => ConnectError::Exited { exit: Exit::default() },
-                }),
+                Err(_) => {
+                    let error = match task.await {
+                        Ok(Err(error)) => error,
+                        // A session that ended without an error was ready, so this is a panic in its task.
+                        Ok(Ok(())) | Err(_) => ConnectError::Exited { exit: Box::default() },
+                    };
+                    // Nobody receives the event that names them.
+                    let left = watched.borrow().clone().filter(|exit| exit.left > 0);
+                    Err(match left.map(Box::new) {
+                        None => error,
+                        Some(exit) => ConnectError::ProcessesLeft { cause: Some(Box::new(error)), exit },
+                    })
+                }
             },
         }
     }
@@ -175,7 +196,7 @@ impl Client {
     }
 
     /// Queues a prompt and returns its id immediately. The answer arrives as events; the last is
-    /// [`watari_protocol::Event::TurnFinished`] or [`watari_protocol::Event::PromptDropped`] with this id. If a turn is
+    /// [`crate::Event::TurnFinished`] or [`crate::Event::PromptDropped`] with this id. If a turn is
     /// running, the prompt runs after it.
     pub async fn send(&self, prompt: impl Into<Prompt>) -> Result<PromptId, CommandError> {
         match self.command(Command::Prompt(prompt.into())).await? {
@@ -187,7 +208,7 @@ impl Client {
     }
 
     /// Interrupts the running turn. Returns the prompts that will still run ([`InterruptReceipt::still_queued`]) as
-    /// soon as the CLI has confirmed the interrupt; the turn's [`watari_protocol::Event::TurnFinished`] may come later.
+    /// soon as the CLI has confirmed the interrupt; the turn's [`crate::Event::TurnFinished`] may come later.
     /// Does nothing if no turn is running.
     pub async fn interrupt(&self) -> Result<InterruptReceipt, RequestError> {
         self.interrupt_with(Command::Interrupt { cancel_queued: false }).await
@@ -226,14 +247,14 @@ impl Client {
     }
 
     /// Ends the session gracefully: interrupts the running turn, lets the CLI store the conversation, and waits until
-    /// no process of the session is left. Processes that do not exit by themselves are killed. The events need not be
-    /// read meanwhile.
+    /// no process of the session is left. Processes that do not exit by themselves are killed; [`Exit::left_processes`]
+    /// are those that could not be. The events need not be read meanwhile.
     pub async fn close(&self) -> Exit {
         self.end(Command::Close).await
     }
 
-    /// Terminates the session immediately, and waits until no process of it is left. The CLI has half a second to store
-    /// the conversation.
+    /// Terminates the session immediately, and waits until no process of it is left, or the rest cannot be killed
+    /// ([`Exit::left`]). The CLI has half a second to store the conversation.
     pub async fn abort(&self) -> Exit {
         self.end(Command::Abort).await
     }
@@ -273,6 +294,10 @@ impl Client {
         self.commands.send(envelope).await.map_err(|_| CommandError::Ended)?;
         Ok(answered.await.map_err(|_| CommandError::Ended)??)
     }
+}
+
+fn describe_cause(cause: Option<&ConnectError>) -> String {
+    cause.map(|cause| format!("{cause}; ")).unwrap_or_default()
 }
 
 fn describe_version(version: Option<&str>) -> String {

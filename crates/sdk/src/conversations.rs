@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use watari_protocol::SessionId;
 
-use crate::argv::{self, TranscriptPlace};
+use crate::argv::{self, TranscriptDir};
 use crate::options::Options;
 use crate::process;
 
@@ -27,7 +27,7 @@ pub fn session_id_as_stored(options: &Options, id: &SessionId) -> SessionId {
     SessionId::parse(&small).unwrap_or_else(|_| id.clone())
 }
 
-fn place(options: &Options) -> Option<TranscriptPlace> {
+fn place(options: &Options) -> Option<TranscriptDir> {
     let directory = process::directory(options.cwd.as_deref()).ok()?;
     Some(argv::transcript_place(&process::environment(options), &directory))
 }
@@ -46,7 +46,7 @@ mod tests {
     fn an_id_in_capitals_is_meant_in_small_letters_unless_it_is_stored_in_capitals() {
         let config = tempfile::tempdir().unwrap();
         let mut options = Options::default();
-        options.environment.set.insert(argv::CONFIG_VARIABLE.into(), Some(config.path().to_str().unwrap().into()));
+        options.environment.set.insert(argv::CONFIG_DIR_VARIABLE.into(), Some(config.path().to_str().unwrap().into()));
         let small = "0f0e0d0c-0b0a-4908-8706-050403020100";
         let capitals = SessionId::parse(&small.to_ascii_uppercase()).unwrap();
         assert_eq!(session_id_as_stored(&options, &capitals).as_str(), small);

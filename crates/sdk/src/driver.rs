@@ -10,7 +10,7 @@ use tokio::net::unix::pipe;
 use watari_protocol::{Command, Event, Exit, Machine, Output, Phase, ProcessEnd, Refusal, Stop};
 
 use crate::commands::{CommandQueue, Envelope};
-use crate::lines::{Lines, RawLine};
+use crate::lines::{LineSplitter, RawLine};
 use crate::process::{Process, Started};
 use crate::sink::{Sink, Work};
 use crate::tail::Tail;
@@ -47,7 +47,7 @@ pub(crate) struct Driven {
 /// A session's task.
 pub(crate) struct Driver<S> {
     machine: Machine,
-    lines: Lines,
+    lines: LineSplitter,
     stdin: Option<pipe::Sender>,
     stdout: Option<pipe::Receiver>,
     stderr: Option<pipe::Receiver>,
@@ -94,7 +94,7 @@ impl<S: Sink> Driver<S> {
     pub(crate) fn new(machine: Machine, started: Started, transcript: TranscriptWatch, sink: S) -> Driver<S> {
         Driver {
             machine,
-            lines: Lines::new(),
+            lines: LineSplitter::new(),
             stdin: Some(started.stdin),
             stdout: Some(started.stdout),
             stderr: Some(started.stderr),
@@ -120,7 +120,9 @@ impl<S: Sink> Driver<S> {
     pub(crate) async fn run(mut self, commands: &mut CommandQueue<S::Ticket>) -> Driven {
         loop {
             self.carry_out_outputs();
-            if let (Some(process_end), None) = (self.process_end, &self.stdout) {
+            if self.stdout.is_none()
+                && let Some(process_end) = self.process_end.take()
+            {
                 self.read_last_of_stderr();
                 self.machine.handle_exit(process_end, self.stderr_tail.text());
                 self.carry_out_outputs();
@@ -129,7 +131,7 @@ impl<S: Sink> Driver<S> {
             let event = self.wait(commands).await;
             if let Some(time) = self.reading.take_blocked() {
                 // The CLI's output of that time may wait in its pipe unread, so the CLI is not to blame for its silence.
-                self.machine.excuse_unread(time, Instant::now());
+                self.machine.credit_unread_time(time, Instant::now());
             }
             match event {
                 DriverEvent::Read(read) => self.handle_output(read),
@@ -163,7 +165,7 @@ impl<S: Sink> Driver<S> {
         if self.machine.phase() == Phase::Closing {
             self.sink.begin_closing();
         }
-        // A CLI that does not read must not be read either: each of its questions would add an answer to the backlog.
+        // While the CLI does not read its stdin, its stdout is not read: each request would add an answer to the backlog.
         let reads = self.unwritten.len() < BACKLOG_STOP_READING_BYTES;
         // While commands wait, newer ones stay in the channel, so that the order is preserved.
         let has_waiting = self.was_ready && commands.has_waiting();
@@ -223,7 +225,7 @@ impl<S: Sink> Driver<S> {
             Ok(count) => {
                 if self.unwritten.written(count) {
                     // The pipe was full, so the CLI has read from it: it may be busy with a long prompt.
-                    self.machine.excuse_silence(Instant::now());
+                    self.machine.reset_silence(Instant::now());
                 }
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.unwritten.is_stuck = true,
@@ -286,7 +288,7 @@ impl<S: Sink> Driver<S> {
         let now = Instant::now();
         if let Some(time) = self.ticks.pause(now) {
             // The CLI may have been paused, too.
-            self.machine.excuse_pause(time, now);
+            self.machine.credit_pause(time, now);
             self.exit_deadline = self.exit_deadline.map(|deadline| deadline + time);
         }
         self.read_what_waits();
@@ -350,7 +352,7 @@ impl<S: Sink> Driver<S> {
             }
             self.was_ready = true;
         } else if let Event::CliExited { exit } = &event {
-            self.exit = exit.clone();
+            self.exit = Exit::clone(exit);
         }
         self.transcript.observe(&event);
         self.sink.emit(event);
@@ -394,7 +396,7 @@ not json at all: ä 渡り
     fn outputs(pieces: &[&[u8]]) -> Vec<String> {
         let now = Instant::now();
         let mut machine = Machine::start(Config::default(), now);
-        let mut lines = Lines::new();
+        let mut lines = LineSplitter::new();
         for piece in pieces {
             lines.space().extend_from_slice(piece);
             while let Some(line) = lines.next() {

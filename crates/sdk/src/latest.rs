@@ -1,7 +1,7 @@
 //! Finds the latest conversation of a working directory, so that its id is known before a CLI is started for it.
 //!
 //! The latest is the transcript that was written to last, of those that the CLI stores for the directory. Transcripts
-//! without a prompt, of subagents only, or begun by an official SDK are skipped, and those of another directory whose
+//! without a prompt, of subagents only, or begun by `claude -p` or an official SDK are skipped, and those of another directory whose
 //! folder has the same name. CLI 2.1.325 chooses the same with `--continue`, with the exceptions in
 //! `docs/decisions/0012-attacked-again.md`. If a CLI would choose another, this choice counts, because the CLI gets the
 //! id.
@@ -14,7 +14,7 @@ use std::time::SystemTime;
 use serde::Deserialize;
 use watari_protocol::SessionId;
 
-use crate::argv::{self, TranscriptPlace};
+use crate::argv::{self, TranscriptDir};
 use crate::conversations::session_id_as_stored;
 use crate::files::TRANSCRIPT;
 use crate::options::{Options, StartFrom};
@@ -30,21 +30,25 @@ const LINE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// Where the CLI repeats to which directory a conversation was moved: in so many last bytes of the transcript.
 const END_BYTES: u64 = 64 * 1024;
 
-/// The entrypoints of the official SDKs. The CLI skips their conversations, unless it was itself started by one of
-/// them.
+/// The entrypoints of `claude -p` and of the official SDKs. The CLI skips their conversations, unless it was itself
+/// started by one of them.
 const SDK_ENTRYPOINTS: [&str; 3] = ["sdk-cli", "sdk-ts", "sdk-py"];
 
 /// Replaces [`StartFrom::Continue`] by the latest conversation of the working directory, or by a new one if there is
-/// none. A given id is replaced by its stored spelling ([`session_id_as_stored`]). Call it to know the id before the
-/// CLI is started; a session also calls it when it starts.
-pub async fn resolve_continue(options: &mut Options) -> Result<(), StartError> {
+/// none. Conversations of `claude -p` and of the official SDKs are skipped. A given id is replaced by its stored
+/// spelling ([`session_id_as_stored`]). Call it to know the id before the CLI is started; a session also calls it when
+/// it starts.
+pub async fn resolve_start_from(options: &mut Options) -> Result<(), StartError> {
     match options.start_from.clone() {
         StartFrom::Continue => {}
         StartFrom::New | StartFrom::NewWithId(_) => return Ok(()),
-        StartFrom::Resume(named) | StartFrom::Fork { from: named, .. } | StartFrom::ResumeAt { session: named, .. } => {
+        StartFrom::Resume(named)
+        | StartFrom::Fork { from: named, .. }
+        | StartFrom::ResumeAt { conversation: named, .. } => {
             let stored = session_id_as_stored(options, &named);
-            if let StartFrom::Resume(id) | StartFrom::Fork { from: id, .. } | StartFrom::ResumeAt { session: id, .. } =
-                &mut options.start_from
+            if let StartFrom::Resume(id)
+            | StartFrom::Fork { from: id, .. }
+            | StartFrom::ResumeAt { conversation: id, .. } = &mut options.start_from
             {
                 *id = stored;
             }
@@ -60,7 +64,7 @@ pub async fn resolve_continue(options: &mut Options) -> Result<(), StartError> {
     Ok(())
 }
 
-fn latest(place: &TranscriptPlace, directory: &Path) -> io::Result<Option<SessionId>> {
+fn latest(place: &TranscriptDir, directory: &Path) -> io::Result<Option<SessionId>> {
     let Some(projects) = &place.projects else {
         return Err(io::Error::other(
             "neither HOME nor CLAUDE_CONFIG_DIR is set, so the folder of conversations is unknown",

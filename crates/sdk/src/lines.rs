@@ -13,7 +13,7 @@ const BEGINNING_BYTES: usize = 4096;
 
 /// A line splitter.
 #[derive(Debug)]
-pub struct Lines {
+pub struct LineSplitter {
     buffer: Vec<u8>,
     /// The start of the first line that was not taken yet.
     start: usize,
@@ -40,20 +40,20 @@ pub enum RawLine<'a> {
     },
 }
 
-impl Default for Lines {
-    fn default() -> Lines {
-        Lines::new()
+impl Default for LineSplitter {
+    fn default() -> LineSplitter {
+        LineSplitter::new()
     }
 }
 
-impl Lines {
+impl LineSplitter {
     /// Creates a splitter for lines of up to 64 MiB.
-    pub fn new() -> Lines {
-        Lines::with_limit(LINE_BYTES_MAX)
+    pub fn new() -> LineSplitter {
+        LineSplitter::with_limit(LINE_BYTES_MAX)
     }
 
-    fn with_limit(limit: usize) -> Lines {
-        Lines { buffer: Vec::new(), start: 0, searched: 0, limit, chunk: CHUNK_BYTES, skipping: None }
+    fn with_limit(limit: usize) -> LineSplitter {
+        LineSplitter { buffer: Vec::new(), start: 0, searched: 0, limit, chunk: CHUNK_BYTES, skipping: None }
     }
 
     /// Returns the buffer to which the next bytes are appended, up to its capacity.
@@ -61,7 +61,7 @@ impl Lines {
         self.space_of(CHUNK_BYTES)
     }
 
-    /// As [`Lines::space`], with room for this many bytes: for streams of which each read returns little.
+    /// As [`LineSplitter::space`], with room for this many bytes: for streams of which each read returns little.
     pub fn space_of(&mut self, bytes: usize) -> &mut Vec<u8> {
         self.chunk = bytes;
         self.drop_taken_lines();
@@ -179,7 +179,7 @@ mod tests {
 
     /// Feeds pieces as a pipe would, and returns the lines as text.
     fn cut(limit: usize, pieces: &[&[u8]]) -> Vec<String> {
-        let mut lines = Lines::with_limit(limit);
+        let mut lines = LineSplitter::with_limit(limit);
         let mut seen = Vec::new();
         for piece in pieces {
             lines.space().extend_from_slice(piece);
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn a_line_that_is_too_long_does_not_stay_in_memory() {
-        let mut lines = Lines::with_limit(1000);
+        let mut lines = LineSplitter::with_limit(1000);
         for _ in 0..10_000 {
             lines.space().extend_from_slice(&[b'x'; 1000]);
             assert_eq!(lines.next(), None);
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn a_long_line_is_handed_over_in_its_buffer_and_the_next_ones_stay() {
-        let mut lines = Lines::with_limit(100);
+        let mut lines = LineSplitter::with_limit(100);
         lines.space_of(8).extend_from_slice(b"ab\n0123456789");
         assert_eq!(lines.take_longer_than(5), None);
         assert_eq!(lines.next(), Some(RawLine::Whole(b"ab")));
@@ -243,7 +243,7 @@ mod tests {
 
     #[test]
     fn a_line_that_is_given_up_is_counted_to_its_end_and_the_next_is_whole() {
-        let mut lines = Lines::with_limit(100);
+        let mut lines = LineSplitter::with_limit(100);
         lines.space_of(8).extend_from_slice(b"a\n0123");
         assert_eq!(lines.next(), Some(RawLine::Whole(b"a")));
         assert_eq!(lines.next(), None);
@@ -259,7 +259,7 @@ mod tests {
 
     #[test]
     fn a_buffer_is_given_back_when_its_line_was_taken_and_nothing_more_is_read() {
-        let mut lines = Lines::new();
+        let mut lines = LineSplitter::new();
         lines.space_of(16).extend_from_slice(&[b'x'; 10_000]);
         assert_eq!(lines.next(), None);
         lines.space_of(16).extend_from_slice(b"\n");

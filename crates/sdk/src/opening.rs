@@ -11,7 +11,7 @@ use crate::commands::CommandQueue;
 use crate::driver::{Driven, Driver};
 use crate::latest;
 use crate::options::{Options, PermissionPrompts, StartFrom};
-use crate::probe::ClaudeProbe;
+use crate::probe::InstalledCli;
 use crate::process::{self, StartError};
 use crate::sink::Sink;
 use crate::transcript::TranscriptWatch;
@@ -24,24 +24,24 @@ const FORM_ANSWERED_WITHIN: Duration = Duration::from_secs(10 * 60);
 /// Starts the CLI with a sink of the caller, for a host. The sink receives each event before the lines that the event
 /// causes are written to the CLI. Other programs use [`crate::Client::connect`].
 pub async fn open<S: Sink>(mut options: Options, sink: S) -> Result<Session<S>, StartError> {
-    let start_within = options.start_within.unwrap_or(Duration::from_secs(60));
-    latest::resolve_continue(&mut options).await?;
-    let config = config(&options, start_within);
+    let start_timeout = options.start_timeout.unwrap_or(Duration::from_secs(60));
+    latest::resolve_start_from(&mut options).await?;
+    let config = config(&options, start_timeout);
     let watari_prompts = prompt_entry_prefix(config.uuid_seed);
     let started = process::start(&options).await?;
-    let probe = ClaudeProbe::of(&started);
+    let probe = InstalledCli::of(&started);
     let machine = Machine::start(config, Instant::now());
     let place = argv::transcript_place(&started.environment, &started.directory);
     let transcript = TranscriptWatch::new(place, watari_prompts, resumed(&options.start_from));
-    Ok(Session { driver: Driver::new(machine, started, transcript, sink), options, start_within, probe })
+    Ok(Session { driver: Driver::new(machine, started, transcript, sink), options, start_timeout, probe })
 }
 
 /// A session whose CLI was started and may not be ready yet. It does nothing before [`Session::run`].
 pub struct Session<S: Sink> {
     driver: Driver<S>,
     options: Options,
-    start_within: Duration,
-    probe: ClaudeProbe,
+    start_timeout: Duration,
+    probe: InstalledCli,
 }
 
 impl<S: Sink> Session<S> {
@@ -49,11 +49,11 @@ impl<S: Sink> Session<S> {
     /// commands from the queue. If the CLI does not become ready, the result is the reason, and the commands that waited
     /// for the CLI are still in the queue.
     pub async fn run(self, commands: &mut CommandQueue<S::Ticket>) -> Result<(), ConnectError> {
-        let Session { driver, options, start_within, probe } = self;
+        let Session { driver, options, start_timeout, probe } = self;
         match driver.run(commands).await {
             Driven { was_ready: true, .. } => Ok(()),
             Driven { too_old: Some(found), .. } => Err(ConnectError::TooOld { found }),
-            Driven { exit, .. } => Err(explain(exit, &options, start_within, &probe).await),
+            Driven { exit, .. } => Err(explain(exit, &options, start_timeout, &probe).await),
         }
     }
 }
@@ -61,15 +61,15 @@ impl<S: Sink> Session<S> {
 /// Returns the conversation whose transcript exists before the CLI is started and is continued by this session.
 fn resumed(session: &StartFrom) -> Option<SessionId> {
     match session {
-        StartFrom::Resume(id) | StartFrom::ResumeAt { session: id, .. } => Some(id.clone()),
+        StartFrom::Resume(id) | StartFrom::ResumeAt { conversation: id, .. } => Some(id.clone()),
         StartFrom::New | StartFrom::NewWithId(_) | StartFrom::Fork { .. } | StartFrom::Continue => None,
     }
 }
 
-fn config(options: &Options, start_within: Duration) -> Config {
-    let answer_within = match options.permission_prompts {
-        PermissionPrompts::Ask { answer_within } => answer_within,
-        PermissionPrompts::Deny | PermissionPrompts::DenyAlsoForms | PermissionPrompts::Tool(_) => {
+fn config(options: &Options, start_timeout: Duration) -> Config {
+    let answer_timeout = match options.permission_prompts {
+        PermissionPrompts::Ask { answer_timeout } => answer_timeout,
+        PermissionPrompts::Deny | PermissionPrompts::DenyAlsoElicitations | PermissionPrompts::Tool(_) => {
             Some(FORM_ANSWERED_WITHIN)
         }
     };
@@ -80,10 +80,10 @@ fn config(options: &Options, start_within: Duration) -> Config {
     let initialize = argv::initialize(options);
     let mut config = Config {
         initialize,
-        answer_within,
-        start_within,
+        answer_timeout,
+        start_timeout,
         allow_bypass: argv::allows_bypass(options),
-        liveness: options.liveness,
+        watchdog: options.watchdog,
         cost_so_far_usd,
         uuid_seed: random_u128(),
         ids_after: options.ids_after,
@@ -103,12 +103,12 @@ pub(crate) fn random_u128() -> u128 {
 }
 
 /// Explains why a CLI exited before it was ready, from what it reported.
-async fn explain(exit: Exit, options: &Options, within: Duration, probe: &ClaudeProbe) -> ConnectError {
+async fn explain(exit: Exit, options: &Options, within: Duration, probe: &InstalledCli) -> ConnectError {
     match exit.reason {
-        ExitReason::StartTimedOut => return ConnectError::Silent { within },
+        ExitReason::StartTimedOut => return ConnectError::StartTimedOut { within },
         ExitReason::StartRefused(refusal) => return ConnectError::SetupRefused(refusal),
         // Nobody needs to know more, and nothing of the session may be started any more.
-        ExitReason::Requested => return ConnectError::Exited { exit },
+        ExitReason::Requested => return ConnectError::Exited { exit: Box::new(exit) },
         ExitReason::ServerNameConflict
         | ExitReason::Unresponsive { .. }
         | ExitReason::OwnerKilled
@@ -120,7 +120,7 @@ async fn explain(exit: Exit, options: &Options, within: Duration, probe: &Claude
         }
         (
             StartFailure::UnknownSession,
-            StartFrom::Resume(id) | StartFrom::Fork { from: id, .. } | StartFrom::ResumeAt { session: id, .. },
+            StartFrom::Resume(id) | StartFrom::Fork { from: id, .. } | StartFrom::ResumeAt { conversation: id, .. },
         ) => ConnectError::UnknownSession { id: id.to_string() },
         (StartFailure::BypassAsRoot, _) => ConnectError::BypassAsRoot,
         (failure, _) => {
@@ -131,7 +131,7 @@ async fn explain(exit: Exit, options: &Options, within: Duration, probe: &Claude
                 version if failure == StartFailure::UnknownFlag => {
                     ConnectError::UnknownFlag { version, stderr: exit.stderr }
                 }
-                _ => ConnectError::Exited { exit },
+                _ => ConnectError::Exited { exit: Box::new(exit) },
             }
         }
     }
@@ -144,9 +144,9 @@ mod tests {
     #[test]
     fn a_form_that_nobody_expects_has_a_time_limit() {
         let limit = |permission_prompts| {
-            config(&Options { permission_prompts, ..Options::default() }, Duration::ZERO).answer_within
+            config(&Options { permission_prompts, ..Options::default() }, Duration::ZERO).answer_timeout
         };
-        assert_eq!(limit(PermissionPrompts::Ask { answer_within: None }), None);
+        assert_eq!(limit(PermissionPrompts::Ask { answer_timeout: None }), None);
         assert_eq!(limit(PermissionPrompts::Deny), Some(FORM_ANSWERED_WITHIN));
     }
 }

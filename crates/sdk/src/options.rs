@@ -1,4 +1,4 @@
-//! The options of a session: every setting of the CLI, typed.
+//! The options of a session: the settings of the CLI, typed.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use watari_protocol::{AskedToolUses, EntryId, Hook, Liveness, PermissionMode, RawJson, SessionId, SystemPrompt, Tool};
+use watari_protocol::{
+    AskedToolUses, EntryId, Hook, PermissionMode, ProgramTool, RawJson, SessionId, SystemPrompt, WatchdogLimits,
+};
 
 use crate::supervisor::Supervisor;
 
@@ -16,9 +18,9 @@ use crate::supervisor::Supervisor;
 /// refuses the mode `bypassPermissions` (see `allow_bypass`). Commands that only read, such as `ls`, need no
 /// permission. For other tools, set `allowed_tools`, or decide in this program with [`PermissionPrompts::Ask`].
 ///
-/// Some fields have JSON in the CLI's own format. Create it with `RawJson::from(serde_json::json!({…}))`, or with
-/// `RawJson::from(text)`: a text that is not JSON becomes a JSON string. The formats are those of Claude Code's
-/// documentation.
+/// Some fields have JSON in the CLI's own format, which Claude Code's documentation describes. Create it with
+/// `RawJson::from(serde_json::json!({…}))`, or from a text with `text.parse::<RawJson>()?`. (`RawJson::from(text)`
+/// never fails: a text that is not JSON becomes a JSON string.)
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     // The process.
@@ -30,17 +32,11 @@ pub struct Options {
     pub environment: Environment,
     /// The process that terminates the CLI's process tree with the session; none by default.
     pub supervisor: Supervisor,
-    /// An open file on which this program already holds a lock (`flock`). The supervisor gets it too, so the lock lasts
-    /// until no process of the session is left, even if this program is killed. Not used without a supervisor.
-    pub lock: Option<Arc<File>>,
     /// How long the CLI may take to become ready before it is terminated; `None` means a minute.
-    pub start_within: Option<Duration>,
-    /// How long the CLI may take to react during a turn. By default, a CLI that has written
-    /// nothing for 30 seconds gets a small request, and is reported as stalled
-    /// ([`watari_protocol::Event::CliStalled`]) if it writes nothing for 10 more. (A long tool is no problem: the CLI
-    /// answers while it runs.) A stalled CLI is terminated only with `Liveness::end_stalled`. After an interrupt, the CLI
-    /// is terminated if it has not answered after 5 seconds, or if it has answered but its turn still runs after 10.
-    pub liveness: Liveness,
+    pub start_timeout: Option<Duration>,
+    /// Time limits for a CLI that does not react during a turn. By default, a silent CLI is only reported
+    /// ([`crate::Event::CliStalled`]), and a CLI that does not react to an interrupt is terminated.
+    pub watchdog: WatchdogLimits,
     /// The file that the CLI writes its debug log to.
     pub debug_file: Option<PathBuf>,
     /// Further flags of the CLI that this type does not cover.
@@ -51,10 +47,10 @@ pub struct Options {
     pub start_from: StartFrom,
     /// Do not store the conversation; it cannot be resumed.
     pub no_persistence: bool,
-    /// Make the CLI report the entries that it stores, as [`watari_protocol::Event::TranscriptWritten`].
+    /// Make the CLI report the entries that it stores, as [`crate::Event::TranscriptWritten`].
     pub mirror_transcript: bool,
-    /// Back up files before they are changed, so that [`watari_protocol::Request::Rewind`] can restore them. Its
-    /// `entry` is in [`watari_protocol::Event::PromptAccepted`].
+    /// Back up files before they are changed, so that [`crate::Request::Rewind`] can restore them. Store the `entry` of
+    /// [`crate::Event::PromptAccepted`]: the request takes it.
     pub checkpoints: bool,
     /// The title of a new conversation.
     pub title: Option<String>,
@@ -72,15 +68,15 @@ pub struct Options {
     pub effort: Option<Effort>,
     /// Beta features of the API, by their names in the header `anthropic-beta`.
     pub betas: Vec<String>,
-    /// The maximum number of steps per prompt: 1 or more. A step is one request to the model. (The CLI calls it a
-    /// turn; elsewhere here, a turn is everything from a prompt to its result.)
+    /// The maximum number of the model's answers per prompt: 1 or more. (The CLI calls each of them a turn; elsewhere
+    /// here, a turn is everything from a prompt to its result.)
     pub max_turns: Option<u32>,
     /// The maximum cost of the session, in US dollars.
     pub max_budget_usd: Option<f64>,
     /// How many tokens the model should use for a whole task: its reasoning, tool uses and answer. It is sent to the
     /// API as `output_config.task_budget`.
     pub task_budget: Option<u64>,
-    /// The JSON Schema that the answer must fit. Read the answer with [`watari_protocol::TurnOutcome::structured`].
+    /// The JSON Schema that the answer must fit. Read the answer with [`crate::TurnOutcome::structured`].
     pub output_schema: Option<RawJson>,
 
     // Prompt and agents.
@@ -94,7 +90,7 @@ pub struct Options {
 
     // Tools and permissions.
     /// The available tools; `None` means the CLI's default.
-    pub tools: Option<Tools>,
+    pub tools: Option<ToolSet>,
     /// Rules for tools that run without asking, such as `Read` or `Bash(ls:*)`.
     pub allowed_tools: Vec<String>,
     /// Rules for tools that are denied.
@@ -105,24 +101,24 @@ pub struct Options {
     /// false and `permission_mode` is not that mode, Watari configures the CLI to refuse the mode, even if a settings
     /// file or a request sets it.
     pub allow_bypass: bool,
-    /// Who decides about permissions that no rule decides.
+    /// What happens when a tool needs permission and no rule decides.
     pub permission_prompts: PermissionPrompts,
     /// The message that the model gets when a permission request expires; `None` means the default message.
     pub timeout_message: Option<String>,
-    /// Hooks that this program runs. Each call arrives as [`watari_protocol::AskKind::Hook`], whose field `hook` is 1
-    /// for the first hook of this list, 2 for the second, and so on. Answer it with [`watari_protocol::Answer::Hook`].
+    /// Hooks that this program runs. Each call arrives as [`crate::AskKind::Hook`], whose field `hook` is 1
+    /// for the first hook of this list, 2 for the second, and so on. Answer it with [`crate::Answer::Hook`].
     pub hooks: Vec<Hook>,
-    /// Tools that this program runs. Each call arrives as [`watari_protocol::AskKind::ToolCall`]; answer it within ten
-    /// minutes with [`watari_protocol::Answer::ToolResult`]. The model sees the tool NAME as `mcp__client__NAME`: add
+    /// Tools that this program runs. Each call arrives as [`crate::AskKind::ToolCall`]; answer it within ten
+    /// minutes with [`crate::Answer::ToolResult`]. The model sees the tool NAME as `mcp__client__NAME`: add
     /// that to `allowed_tools`, or each call needs permission. NAME must not begin with `_` or contain `__`.
-    pub program_tools: Vec<Tool>,
-    /// Allow this program to add tools later, with [`watari_protocol::Request::SetTools`], even if `program_tools` is
+    pub program_tools: Vec<ProgramTool>,
+    /// Allow this program to add tools later, with [`crate::Request::SetTools`], even if `program_tools` is
     /// empty.
     pub tools_can_be_added: bool,
     /// Directories to work in besides the working directory.
     pub additional_directories: Vec<PathBuf>,
 
-    // Surroundings.
+    // Configuration.
     /// MCP servers, besides those of the CLI's settings.
     pub mcp_servers: McpServers,
     /// Use only the MCP servers of `mcp_servers`, and none of the settings.
@@ -146,22 +142,27 @@ pub struct Options {
     pub project_config_root: Option<PathBuf>,
 
     // Events.
-    /// Only for a host, whose session continues with a new CLI process when the CLI has exited: ids of prompts, asks,
-    /// blocks and requests continue after this number.
-    pub ids_after: u64,
-    /// Only for a host too: the tool uses that earlier processes asked about. An ask that repeats one is marked
-    /// with [`watari_protocol::PermissionAsk::repeated`].
-    pub asked_tool_uses: AskedToolUses,
-    /// Emit [`watari_protocol::Event::HookChanged`] for hooks that are shell commands in the CLI's settings.
+    /// Emit [`crate::Event::HookChanged`] for hooks that are shell commands in the CLI's settings.
     pub include_hook_events: bool,
-    /// Make the CLI send each prompt back, as [`watari_protocol::Event::ContextInjected`] with `repeated`.
+    /// Make the CLI send each prompt back, as [`crate::Event::ContextInjected`] with `repeated`.
     pub echo_prompts: bool,
-    /// Also emit the text and the reasoning of subagents, as [`watari_protocol::Event::BlockFinished`] with `parent`.
+    /// Also emit the text and the reasoning of subagents, as [`crate::Event::BlockFinished`] with `parent`.
     pub forward_subagent_text: bool,
-    /// Make the CLI suggest a next prompt after a turn, as [`watari_protocol::Event::PromptSuggested`].
+    /// Make the CLI suggest a next prompt after a turn, as [`crate::Event::PromptSuggested`].
     pub prompt_suggestions: bool,
     /// Further fields of the `initialize` request, which sets up the session, by the CLI's names.
     pub extra_initialize_fields: BTreeMap<String, RawJson>,
+
+    // For hosts, whose sessions continue with a new CLI process when the CLI has exited.
+    /// For hosts: an open file on which this program already holds a lock (`flock`). The supervisor gets it too, so the
+    /// lock lasts until no process of the session is left, even if this program is killed. Not used without a
+    /// supervisor.
+    pub lock: Option<Arc<File>>,
+    /// For hosts: ids of prompts, asks, blocks and requests continue after this number.
+    pub ids_after: u64,
+    /// For hosts: the tool uses that earlier processes asked about. An ask that repeats one is marked with
+    /// [`crate::PermissionAsk::repeated`].
+    pub asked_tool_uses: AskedToolUses,
 }
 
 /// The environment of the CLI.
@@ -181,7 +182,7 @@ impl Default for Environment {
 }
 
 impl Environment {
-    /// Returns an environment of exactly these variables.
+    /// Returns an environment of only these variables and those that Watari sets itself; nothing is inherited.
     pub fn only(variables: impl IntoIterator<Item = (String, String)>) -> Environment {
         let set = variables.into_iter().map(|(name, value)| (name, Some(value))).collect();
         Environment { inherit: false, set }
@@ -197,7 +198,7 @@ pub struct ExtraArgument {
     pub value: Option<String>,
 }
 
-/// Which conversation a session starts or resumes. Its id is [`watari_protocol::SessionInfo::session_id`]: the CLI
+/// Which conversation a session starts or resumes. Its id is [`crate::SessionInfo::session_id`]: the CLI
 /// calls a conversation a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum StartFrom {
@@ -218,16 +219,17 @@ pub enum StartFrom {
     /// A conversation without the entries after a given one.
     ResumeAt {
         /// The conversation.
-        session: SessionId,
-        /// The last entry that stays, from [`watari_protocol::BlockSource::entry`].
+        conversation: SessionId,
+        /// The last entry to keep, from [`crate::BlockSource::entry`].
         entry: EntryId,
-        /// A safeguard: the `entry`, from [`watari_protocol::Event::PromptAccepted`], of the only turn that may be
-        /// dropped. If more would be dropped, the CLI does not start. `None` drops everything after the last entry.
+        /// The only turn that may be dropped, as the `entry` of its [`crate::Event::PromptAccepted`]. If more turns
+        /// follow `entry`, the CLI does not start. With `None`, everything after `entry` is dropped.
         dropped_turn: Option<EntryId>,
     },
-    /// The conversation of the working directory that was written to last, or a new one if there is none. A
-    /// conversation of another existing directory is never taken, even if the CLI stores both in one folder. The id is
-    /// resolved before the CLI is started; see [`crate::resolve_continue`].
+    /// The latest conversation of the working directory, or a new one if there is none. Like `claude --continue`, this
+    /// skips conversations of `claude -p` and of the official SDKs: resume those with [`StartFrom::Resume`]. A conversation of
+    /// another existing directory is never taken, even if the CLI stores both in one folder. The id is
+    /// resolved before the CLI is started; see [`crate::resolve_start_from`].
     Continue,
 }
 
@@ -270,31 +272,30 @@ pub enum Effort {
 
 /// The tools of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Tools {
+pub enum ToolSet {
     /// The CLI's default set, as without this option, but passed to the CLI as `--tools=default`.
     Default,
     /// These and no others; an empty list means none.
     Only(Vec<String>),
 }
 
-/// Who decides about permissions that no rule decides.
+/// What happens when a tool needs permission and no rule decides.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum PermissionPrompts {
-    /// Nobody: the CLI denies a tool that needs permission, and reports it as
-    /// [`watari_protocol::Event::PermissionDenied`]. Forms of MCP servers still arrive as asks, and are dismissed after
-    /// ten minutes without an answer.
+    /// The CLI denies the tool and reports it as [`crate::Event::PermissionDenied`]. Forms of MCP servers still arrive
+    /// as asks, and are dismissed after ten minutes without an answer.
     #[default]
     Deny,
-    /// Nobody, and forms are not asked either: the CLI gets the flag `--permission-prompts=none`. CLI 2.1.325 has that
-    /// flag; 2.1.42 does not have it, and exits.
-    DenyAlsoForms,
-    /// This program: it receives [`watari_protocol::Event::AskOpened`] and answers with [`crate::Client::answer`].
+    /// The CLI denies the tool, and does not ask forms either: it gets the flag `--permission-prompts=none`. CLI
+    /// 2.1.325 has that flag; 2.1.42 does not have it, and exits.
+    DenyAlsoElicitations,
+    /// This program decides: it receives [`crate::Event::AskOpened`] and answers with [`crate::Client::answer`].
     Ask {
         /// How long a permission request, question or plan may stay unanswered before it is denied, and a form before
-        /// it is dismissed; `None` means forever. (Hooks have [`Hook::answer_within`], and calls of tools ten minutes.)
-        answer_within: Option<Duration>,
+        /// it is dismissed; `None` means forever. (Hooks have [`Hook::answer_timeout`], and calls of tools ten minutes.)
+        answer_timeout: Option<Duration>,
     },
-    /// A tool of an MCP server, such as `mcp__server__tool`.
+    /// A tool of an MCP server decides, such as `mcp__server__tool`.
     Tool(String),
 }
 

@@ -41,16 +41,16 @@ impl Orphan {
 /// Orphans cannot be detected on this system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("cannot detect orphaned processes: this system hides other processes' environments")]
-pub struct OrphansUnknown;
+pub struct OrphansError;
 
 /// Finds the orphans of this user.
 ///
 /// A supervisor whose owner has just died is still terminating its session, and a CLI without a supervisor may be about
 /// to exit. So processes that are found get three seconds, which suffice for a supervisor, and only those that still
 /// run are returned. If none is found, this takes no time.
-pub async fn orphans() -> Result<Vec<Orphan>, OrphansUnknown> {
+pub async fn orphans() -> Result<Vec<Orphan>, OrphansError> {
     // `None` after a panic of the search.
-    threads::run(system::orphans).await.unwrap_or(Err(OrphansUnknown))
+    threads::run(system::orphans).await.unwrap_or(Err(OrphansError))
 }
 
 /// Kills these processes, and those that they start meanwhile, with SIGKILL, and returns those that did not exit within

@@ -34,17 +34,17 @@ const ANSWER_BYTES_MAX: usize = 64 * 1024;
 /// Asks a CLI for its version and login, without a session.
 ///
 /// The CLI runs with the environment of a session, but in the root directory: the settings of the working directory
-/// may name a program that is run to get an API key, and a probe must not run a program of a directory that is not
-/// trusted. A login that comes only from the settings of a directory is not detected.
+/// may name a program that is run to get an API key, and a program of a directory that is not trusted must not be
+/// run. A login that comes only from the settings of a directory is not detected.
 #[derive(Debug, Clone)]
-pub struct ClaudeProbe {
+pub struct InstalledCli {
     program: PathBuf,
     environment: BTreeMap<OsString, OsString>,
 }
 
-/// Why a CLI did not answer a probe.
+/// Why a CLI did not say its version or whether it is logged in.
 #[derive(Debug, thiserror::Error)]
-pub enum ProbeError {
+pub enum InspectError {
     /// The system could not run it.
     #[error("{} cannot be run: {source}", .path.display())]
     NotRunnable {
@@ -55,7 +55,7 @@ pub enum ProbeError {
     },
     /// It did not answer in time, and was terminated.
     #[error("{} did not answer within {within:?}", .path.display())]
-    Silent {
+    TimedOut {
         /// The path.
         path: PathBuf,
         /// The time limit.
@@ -75,12 +75,12 @@ pub enum ProbeError {
     },
 }
 
-impl ClaudeProbe {
+impl InstalledCli {
     /// Finds the CLI that a session with these options would run.
-    pub fn find(options: &Options) -> Result<ClaudeProbe, FindError> {
+    pub fn find(options: &Options) -> Result<InstalledCli, FindError> {
         let environment = process::environment(options);
         let program = Search::of(options, &environment).find()?;
-        Ok(ClaudeProbe { program, environment })
+        Ok(InstalledCli { program, environment })
     }
 
     /// Returns the files that the search tries, in order.
@@ -88,8 +88,8 @@ impl ClaudeProbe {
         Search::of(options, &process::environment(options)).candidates()
     }
 
-    pub(crate) fn of(started: &Started) -> ClaudeProbe {
-        ClaudeProbe { program: started.program.clone(), environment: started.environment.clone() }
+    pub(crate) fn of(started: &Started) -> InstalledCli {
+        InstalledCli { program: started.program.clone(), environment: started.environment.clone() }
     }
 
     /// The path of the CLI.
@@ -98,21 +98,21 @@ impl ClaudeProbe {
     }
 
     /// Asks for the CLI's version; waits at most five seconds.
-    pub async fn version(&self) -> Result<CliVersion, ProbeError> {
-        let output = self.ask(argv::VERSION_QUESTION, VERSION_WITHIN).await?;
+    pub async fn version(&self) -> Result<CliVersion, InspectError> {
+        let output = self.run(argv::VERSION_ARGUMENTS, VERSION_WITHIN).await?;
         CliVersion::read(&output.text()).ok_or_else(|| self.unreadable(&output))
     }
 
     /// Asks whether the CLI is logged in; waits at most ten seconds. Check the version first: a CLI that is too old
-    /// takes the question for a prompt.
-    pub async fn login(&self) -> Result<Login, ProbeError> {
-        let output = self.ask(argv::LOGIN_QUESTION, LOGIN_WITHIN).await?;
+    /// takes the arguments for a prompt.
+    pub async fn login(&self) -> Result<Login, InspectError> {
+        let output = self.run(argv::LOGIN_ARGUMENTS, LOGIN_WITHIN).await?;
         read_login(&output.text()).ok_or_else(|| self.unreadable(&output))
     }
 
-    async fn ask(&self, question: &[&str], within: Duration) -> Result<Output, ProbeError> {
-        let not_runnable = |source| ProbeError::NotRunnable { path: self.program.clone(), source };
-        let mut asked = self.start(question).map_err(not_runnable)?;
+    async fn run(&self, arguments: &[&str], within: Duration) -> Result<Output, InspectError> {
+        let not_runnable = |source| InspectError::NotRunnable { path: self.program.clone(), source };
+        let mut asked = self.start(arguments).map_err(not_runnable)?;
         let mut stdout = Vec::new();
         let mut stderr = Tail::default();
         let (out, err) = (asked.child.stdout.take(), asked.child.stderr.take());
@@ -133,14 +133,14 @@ impl ClaudeProbe {
                 asked.ended = true;
                 Ok(Output { status, stdout, stderr: stderr.text() })
             }
-            None => Err(ProbeError::Silent { path: self.program.clone(), within, stderr: stderr.text() }),
+            None => Err(InspectError::TimedOut { path: self.program.clone(), within, stderr: stderr.text() }),
         }
     }
 
-    fn start(&self, question: &[&str]) -> io::Result<Asked> {
+    fn start(&self, arguments: &[&str]) -> io::Result<RunningQuery> {
         let mark = sweep::new_mark();
         let child = Command::new(&self.program)
-            .args(question)
+            .args(arguments)
             .env_clear()
             .envs(&self.environment)
             .env(sweep::mark_variable(&mark), "1")
@@ -150,11 +150,11 @@ impl ClaudeProbe {
             .stderr(Stdio::piped())
             .kill_on_drop(true)
             .spawn()?;
-        Ok(Asked { child, mark, ended: false })
+        Ok(RunningQuery { child, mark, ended: false })
     }
 
-    fn unreadable(&self, output: &Output) -> ProbeError {
-        ProbeError::Unreadable { path: self.program.clone(), status: output.status, stderr: output.stderr.clone() }
+    fn unreadable(&self, output: &Output) -> InspectError {
+        InspectError::Unreadable { path: self.program.clone(), status: output.status, stderr: output.stderr.clone() }
     }
 }
 
@@ -171,15 +171,15 @@ impl Output {
     }
 }
 
-/// A running probe.
-struct Asked {
+/// A CLI that was asked and has not answered yet.
+struct RunningQuery {
     child: Child,
     mark: String,
     /// Whether the CLI has exited by itself.
     ended: bool,
 }
 
-impl Drop for Asked {
+impl Drop for RunningQuery {
     /// Kills the processes that the CLI has started, also those that it left when it exited by itself. The CLI itself
     /// is killed by its handle.
     fn drop(&mut self) {
@@ -189,7 +189,7 @@ impl Drop for Asked {
         }
         // One that is killed may have started another since the processes were listed.
         for _ in 0..SWEEPS_MAX {
-            if sweep::kill_marked(&self.mark) == 0 {
+            if sweep::kill_marked(&self.mark).killed.is_empty() {
                 break;
             }
         }

@@ -1,5 +1,6 @@
 //! Starts the CLI, and terminates its process tree.
 
+mod remains;
 mod supervised;
 mod unsupervised;
 
@@ -16,7 +17,7 @@ use rustix::io::Errno;
 use tokio::net::unix::pipe;
 use watari_protocol::{ProcessEnd, Stop};
 
-use crate::argv::{self, BadOption};
+use crate::argv::{self, OptionError};
 use crate::files::{self, PrivateFolder};
 use crate::find::{self, FindError, Search};
 use crate::options::Options;
@@ -24,6 +25,7 @@ use crate::raw::RawStart;
 use crate::supervisor::{SUPERVISOR_ARGUMENT, Supervisor};
 use crate::sweep::{self, mark_variable, new_mark};
 use crate::without_git;
+use remains::SWEEP_INTERVAL;
 use supervised::Supervised;
 use unsupervised::Unsupervised;
 
@@ -56,7 +58,7 @@ pub enum StartError {
     NoLatest(io::Error),
     /// An option is invalid.
     #[error(transparent)]
-    BadOption(#[from] BadOption),
+    InvalidOption(#[from] OptionError),
     /// The system could not run the CLI.
     #[error("{} cannot be run: {source}; it may be damaged or made for another machine, so install it again", .path.display())]
     NotRunnable {
@@ -118,7 +120,7 @@ impl Process {
         }
     }
 
-    /// Waits until no process of the session is left. Cancel-safe.
+    /// Waits until no process of the session is left, except those that cannot be ended. Cancel-safe.
     pub(crate) async fn exited(&mut self) -> ProcessEnd {
         match self {
             Process::Supervised(supervised) => supervised.exited().await,
@@ -141,35 +143,16 @@ fn start_error(error: io::Error, program: impl FnOnce(io::Error) -> StartError) 
     }
 }
 
-/// Kills the session's processes, found by their mark, repeatedly until none is left or five seconds have passed.
-/// Returns how many are left: a process in an uninterruptible wait (on a lost disk, for example) cannot be killed.
-async fn kill_session_processes(mark: &str) -> u32 {
-    let mut left = 0;
-    for _ in 0..SWEEPS_MAX {
-        left = sweep::kill_marked(mark);
-        if left == 0 {
-            break;
-        }
-        // The system does not report the exit of a process that is not a child.
-        tokio::time::sleep(LOOK_AGAIN).await;
-    }
-    u32::try_from(left).unwrap_or(u32::MAX)
-}
-
 /// Waits until no process has this mark, or the time limit expires.
 async fn marked_ended_within(mark: &str, limit: Duration) {
     let deadline = tokio::time::Instant::now() + limit;
     while sweep::any_marked(mark) && tokio::time::Instant::now() < deadline {
-        tokio::time::sleep(LOOK_AGAIN).await;
+        tokio::time::sleep(SWEEP_INTERVAL).await;
     }
 }
 
 /// How long the CLI has to store its conversation after an abort.
 const GRACE: Duration = Duration::from_millis(500);
-
-/// How long to wait before searching again for killed processes, and how often.
-const LOOK_AGAIN: Duration = Duration::from_millis(20);
-const SWEEPS_MAX: usize = 250;
 
 /// Everything needed to start the CLI, with or without a supervisor.
 struct Plan {
@@ -247,7 +230,7 @@ fn this_program() -> Result<PathBuf, StartError> {
 
 fn plan(options: &Options) -> Result<Plan, StartError> {
     argv::check(options)?;
-    let documents = argv::Documents::read(options)?;
+    let documents = argv::ConfigFiles::read(options)?;
     let mut environment = environment(options);
     let program = Search::of(options, &environment).find()?;
     let directory = directory(options.cwd.as_deref())?;
@@ -255,7 +238,7 @@ fn plan(options: &Options) -> Result<Plan, StartError> {
     let mut folder = PrivateFolder::default();
     let arguments = argv::arguments(options, &documents, &mut folder)?;
     if options.without_git {
-        without_git::hide_git(&mut environment, &mut folder).map_err(|source| BadOption::WithoutGit { source })?;
+        without_git::hide_git(&mut environment, &mut folder).map_err(|source| OptionError::WithoutGit { source })?;
     }
     let mark = new_mark();
     environment.insert(mark_variable(&mark).into(), "1".into());

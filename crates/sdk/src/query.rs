@@ -14,7 +14,8 @@ use crate::sink::{ClientTicket, Events, WaitsFor};
 
 /// Starts a session, sends one prompt, and returns a stream of events: call [`Query::next`] until it returns `None`.
 ///
-/// The session closes by itself when the answer is complete. Dropping the [`Query`] terminates the session.
+/// The session closes when it becomes idle for the first time. Background tasks that still run are then terminated; use
+/// a [`Client`] if you need them. Dropping the [`Query`] terminates the session.
 pub async fn query(prompt: impl Into<Prompt>, options: Options) -> Result<Query, ConnectError> {
     let (client, events) = Client::connect(options).await?;
     let close = client.reserve();
@@ -38,25 +39,26 @@ pub struct Query {
 }
 
 impl Query {
-    /// Returns the next event, or `None` when the answer is complete and no process of the session is left.
+    /// Returns the next event, or `None` when the session has closed and no process of it is left.
     /// Cancel-safe: it can be dropped in `tokio::select!` without losing an event.
     pub async fn next(&mut self) -> Option<Event> {
         std::future::poll_fn(|context| self.poll(context)).await
     }
 
     /// Answers an ask. Permissions, questions, plans, hooks and tool calls are asked only if the options request them.
-    /// A form is asked unless the options have [`crate::PermissionPrompts::DenyAlsoForms`]. It can come from any MCP
+    /// A form is asked unless the options have [`crate::PermissionPrompts::DenyAlsoElicitations`]. It can come from any MCP
     /// server, also from one in the user's settings. If the program cannot show forms, answer it with
     /// [`Answer::Decline`]; otherwise the model waits for ten minutes, or with [`crate::PermissionPrompts::Ask`] for its
-    /// `answer_within`.
+    /// `answer_timeout`.
     pub async fn answer(&self, ask: AskId, answer: Answer) -> Result<(), CommandError> {
         self.client.answer(ask, answer).await
     }
 
-    /// Interrupts the turn, which ends the query. [`Query::next`] borrows the query, so call this when `next` does
-    /// not wait: in `tokio::select!`, wait for `next` or for a signal of yours, and interrupt in the signal's arm
-    /// (`_ = stop => { query.interrupt().await?; }`). Then call `next` until it returns `None`. It fails with `TimedOut`
-    /// if more than 2 MiB of events are unread; to read events meanwhile, use a [`Client`].
+    /// Interrupts the turn, which ends the query. [`Query::next`] borrows the query, so this cannot be called while a
+    /// call of `next` is pending. Wait for `next` and for your own signal in one `tokio::select!`, and call `interrupt`
+    /// in the signal's arm, where `next` has been dropped: `_ = stop => { query.interrupt().await?; }`. Then call
+    /// `next` until it returns `None`. It fails with `TimedOut` if more than 2 MiB of events are unread; to read events
+    /// meanwhile, use a [`Client`].
     pub async fn interrupt(&self) -> Result<InterruptReceipt, RequestError> {
         self.client.interrupt().await
     }

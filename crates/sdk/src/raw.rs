@@ -48,7 +48,7 @@ impl RawProcess {
         })
     }
 
-    /// Terminates it immediately, and waits until no process of it is left. Returns how many could not be killed.
+    /// Terminates it immediately, and waits until no process of it is left that can be killed. Returns how many cannot.
     pub async fn end(mut self) -> u32 {
         drop(self.stdin.take());
         self.process.stop(Stop::Abort);

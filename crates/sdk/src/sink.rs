@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 use tokio::sync::{oneshot, watch};
 use watari_protocol::{Accepted, CliInfo, Command, Event, Exit, Refusal, RequestId, RequestReply};
 
-/// How many bytes may wait for a reader before the CLI is no longer read. (The CLI then buffers its output.) Commands
+/// How many bytes may wait for a reader before the CLI's output is not read. (The CLI then buffers it.) Commands
 /// and the limits of requests and asks continue.
 const WAITING_BYTES_MAX: usize = 2 * 1024 * 1024;
 
@@ -27,15 +27,15 @@ pub trait Sink: Send {
     /// Receives an event.
     fn emit(&mut self, event: Event);
 
-    /// Ready when there is room for more events; while it is not, the CLI is not read.
+    /// Ready when there is room for more events; while it is not, the CLI's output is not read.
     fn poll_room(&mut self, context: &mut Context<'_>) -> Poll<()>;
 
     /// Notes that the session is closing: from now on `poll_room` is always ready; events above a limit are dropped and
     /// counted.
     fn begin_closing(&mut self);
 
-    /// Does background work. Ready after it has changed what `poll_room` or `is_storage_blocked` returns, so that the
-    /// driver asks them again, and when the session is to end.
+    /// Does background work. Returns `Ready` when the result of `poll_room` or `is_storage_blocked` may have changed, so
+    /// that the driver calls them again, and when the session is to end.
     fn poll_work(&mut self, _context: &mut Context<'_>) -> Poll<Work> {
         Poll::Pending
     }
@@ -204,7 +204,7 @@ impl EventQueue {
         if let Event::Ready { cli } = event {
             let _dropped = self.ready.take().map(|ready| ready.send(cli.clone()));
         } else if let Event::CliExited { exit } = event {
-            self.exit.send_replace(Some(exit.clone()));
+            self.exit.send_replace(Some(Exit::clone(exit)));
         } else if let Event::RequestAnswered { request, reply } = event
             && let Some(answer) = self.awaiting_reply.remove(request)
         {

@@ -7,7 +7,7 @@
 //! ```text
 //! owner ── program, arguments, directory, stdin, stdout, stderr, lock ──▶ supervisor ── starts ──▶ CLI ──▶ …
 //! owner ── T (terminate) · A (abort) · K (kill) · end of stream ───────────▶ supervisor
-//! owner ◀─ started · failed · exited · end of stream (no process left) ── supervisor
+//! owner ◀─ started · failed · exited · processes left · end of stream ──── supervisor
 //! ```
 
 mod life;

@@ -14,9 +14,9 @@ use tokio::sync::oneshot;
 
 /// The result of work in another thread: `None` if it panicked. Dropping this does not stop the work.
 #[derive(Debug)]
-pub struct Beside<T>(oneshot::Receiver<T>);
+pub struct ThreadTask<T>(oneshot::Receiver<T>);
 
-impl<T> Future for Beside<T> {
+impl<T> Future for ThreadTask<T> {
     type Output = Option<T>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<T>> {
@@ -25,16 +25,16 @@ impl<T> Future for Beside<T> {
 }
 
 /// The name of these threads in the system.
-const NAME: &str = "watari-beside";
+const NAME: &str = "watari-worker";
 
 /// Runs work that may block forever in another thread. Returns an error if no thread can be started.
-pub fn spawn<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> io::Result<Beside<T>> {
+pub fn spawn<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> io::Result<ThreadTask<T>> {
     let (job, beside) = Job::new(work);
     start(&job).map(|()| beside)
 }
 
 /// Runs work in another thread, or in this one if no thread can be started.
-pub fn run<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Beside<T> {
+pub fn run<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> ThreadTask<T> {
     let (job, beside) = Job::new(work);
     if start(&job).is_err() {
         job.perform();
@@ -46,13 +46,13 @@ pub fn run<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Besi
 struct Job(Mutex<Option<Box<dyn FnOnce() + Send>>>);
 
 impl Job {
-    fn new<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> (Arc<Job>, Beside<T>) {
+    fn new<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> (Arc<Job>, ThreadTask<T>) {
         let (sender, receiver) = oneshot::channel();
         let perform = move || {
             // The receiver may have been dropped.
             let _ignored = sender.send(work());
         };
-        (Arc::new(Job(Mutex::new(Some(Box::new(perform))))), Beside(receiver))
+        (Arc::new(Job(Mutex::new(Some(Box::new(perform))))), ThreadTask(receiver))
     }
 
     fn perform(&self) {

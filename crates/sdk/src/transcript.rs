@@ -11,21 +11,21 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use watari_protocol::{Event, SessionId};
 
-use crate::argv::TranscriptPlace;
+use crate::argv::TranscriptDir;
 use crate::files::TRANSCRIPT;
-use crate::threads::{self, Beside};
+use crate::threads::{self, ThreadTask};
 
 /// How much of a transcript is read in one call. A longer entry is skipped.
 const CHUNK_BYTES: usize = 4 * 1024 * 1024;
 
 /// Reads the transcript after each turn, in another thread.
 pub(crate) struct TranscriptWatch {
-    place: TranscriptPlace,
+    place: TranscriptDir,
     /// The prefix of the ids of this session's own prompts.
     watari_prompts: String,
     session: Option<SessionId>,
     watched: Watched,
-    reading: Option<Beside<Watched>>,
+    reading: Option<ThreadTask<Watched>>,
     reads_again: bool,
     is_reported: bool,
 }
@@ -38,12 +38,12 @@ struct Watched {
     /// Whether the next entries are newer than this session. A fork begins with a copy of older entries.
     is_past_history: bool,
     /// The entrypoint of another program that wrote to it.
-    stranger: Option<String>,
+    other_entrypoint: Option<String>,
 }
 
 impl TranscriptWatch {
     /// `resumed` is the conversation that is resumed: the present content of its transcript is history.
-    pub(crate) fn new(place: TranscriptPlace, watari_prompts: String, resumed: Option<SessionId>) -> TranscriptWatch {
+    pub(crate) fn new(place: TranscriptDir, watari_prompts: String, resumed: Option<SessionId>) -> TranscriptWatch {
         let mut watch = TranscriptWatch {
             place,
             watari_prompts,
@@ -106,11 +106,11 @@ impl TranscriptWatch {
             self.reading = None;
             // `None` if the read panicked.
             self.watched = watched.unwrap_or_default();
-            let stranger = self.watched.stranger.take();
+            let other_entrypoint = self.watched.other_entrypoint.take();
             if self.reads_again {
                 self.read();
             }
-            if let (Some(entrypoint), Some(session), false) = (stranger, &self.session, self.is_reported) {
+            if let (Some(entrypoint), Some(session), false) = (other_entrypoint, &self.session, self.is_reported) {
                 self.is_reported = true;
                 return Event::ResumedElsewhere { session_id: session.clone(), entrypoint };
             }
@@ -122,7 +122,7 @@ impl Watched {
     /// A transcript whose present content is history.
     fn after_history(path: Option<PathBuf>) -> Watched {
         let read_bytes = path.as_ref().and_then(|path| path.metadata().ok()).map_or(0, |metadata| metadata.len());
-        Watched { path, read_bytes, is_past_history: true, stranger: None }
+        Watched { path, read_bytes, is_past_history: true, other_entrypoint: None }
     }
 
     /// Reads the entries that were written since, up to the end of the last complete one.
@@ -177,8 +177,9 @@ impl Watched {
         let is_own_prompt = entry.uuid.starts_with(watari_prompts);
         self.is_past_history |= is_own_prompt;
         let is_prompt_of_another = entry.prompt_source == FROM_STDIN && !is_own_prompt;
-        if self.is_past_history && self.stranger.is_none() && (entry.entrypoint != own || is_prompt_of_another) {
-            self.stranger = Some(entry.entrypoint);
+        if self.is_past_history && self.other_entrypoint.is_none() && (entry.entrypoint != own || is_prompt_of_another)
+        {
+            self.other_entrypoint = Some(entry.entrypoint);
         }
     }
 }
@@ -205,7 +206,7 @@ mod tests {
         let stranger_in = |watched: &mut Watched, text: String| {
             std::fs::write(&path, text).unwrap();
             watched.read_on("watari", OWN).unwrap();
-            watched.stranger.clone()
+            watched.other_entrypoint.clone()
         };
         let fork = || Watched { path: Some(path.clone()), ..Watched::default() };
         let history = prompt("watari", other) + &prompt("cli", other);
@@ -225,7 +226,7 @@ mod tests {
         let mut read_after = |text: &str| {
             file.write_all(text.as_bytes()).unwrap();
             watched.read_on("watari", OWN).unwrap();
-            (watched.stranger.take(), watched.read_bytes)
+            (watched.other_entrypoint.take(), watched.read_bytes)
         };
         assert_eq!(
             read_after("{\"type\":\"user\",\"entrypoint\":\"watari\"}\n{\"type\":\"cost-state\"}\nnoise\n").0,
@@ -233,8 +234,8 @@ mod tests {
         );
         // In the input of a tool, not in the entry itself.
         let nested = r#"{"type":"assistant","entrypoint":"watari","message":{"input":{"entrypoint":"sh"}}}"#;
-        let (stranger, read) = read_after(&format!("{nested}\n"));
-        assert_eq!(stranger, None);
+        let (other_entrypoint, read) = read_after(&format!("{nested}\n"));
+        assert_eq!(other_entrypoint, None);
         // An incomplete entry is read when it is complete.
         assert_eq!(read_after("{\"type\":\"user\",\"entry"), (None, read));
         assert_eq!(read_after("point\":\"cli\"}\n").0.as_deref(), Some("cli"));

@@ -18,8 +18,8 @@ use std::time::Duration;
 
 use common::{Talk, supervisor, transcript};
 use watari_sdk::{
-    BadOption, Client, ConnectError, Environment, Event, Exit, ExitReason, ExtraArgument, Liveness, Options,
-    RequestError, RequestFailure, StartError, Supervisor, Unanswered,
+    Client, ConnectError, Environment, Event, Exit, ExitReason, ExtraArgument, OptionError, Options, RequestError,
+    RequestFailure, StartError, Supervisor, UnresponsiveTo, WatchdogLimits,
 };
 use watari_testkit::processes::marked;
 
@@ -142,7 +142,7 @@ async fn an_unknown_flag_is_reported_with_the_version_of_the_cli() {
 #[tokio::test]
 async fn a_silent_cli_is_given_up_and_ended() {
     let fake = Fake::new("trap '' INT TERM; cat > /dev/null; tail -f /dev/null");
-    let options = Options { start_within: Some(Duration::from_millis(200)), ..fake.options() };
+    let options = Options { start_timeout: Some(Duration::from_millis(200)), ..fake.options() };
     insta::assert_snapshot!(fake.refusal(options).await, @"the Claude Code CLI did not answer within 200ms and was terminated; try `claude --version` by hand");
 }
 
@@ -202,7 +202,7 @@ async fn a_bad_option_starts_nothing() {
         Options { model: Some("a\0b".into()), ..fake.options() },
         Options { max_budget_usd: Some(f64::NAN), ..fake.options() },
         Options { max_budget_usd: Some(0.0), ..fake.options() },
-        Options { tools: Some(watari_sdk::Tools::Only(vec!["A,B".into()])), ..fake.options() },
+        Options { tools: Some(watari_sdk::ToolSet::Only(vec!["A,B".into()])), ..fake.options() },
         Options { hooks: vec![watari_sdk::Hook::on("PreTooluse")], ..fake.options() },
         Options { environment: Environment::only([("A=B".to_owned(), "x".to_owned())]), ..fake.options() },
         Options { environment: Environment::only([("A".to_owned(), "x\0y".to_owned())]), ..fake.options() },
@@ -211,14 +211,14 @@ async fn a_bad_option_starts_nothing() {
         assert!(
             matches!(
                 error,
-                ConnectError::Start(StartError::BadOption(
-                    BadOption::FlagName { .. }
-                        | BadOption::OwnFlag { .. }
-                        | BadOption::ZeroByte { .. }
-                        | BadOption::Budget { .. }
-                        | BadOption::Comma { .. }
-                        | BadOption::Variable { .. }
-                        | BadOption::HookEvent { .. }
+                ConnectError::Start(StartError::InvalidOption(
+                    OptionError::FlagName { .. }
+                        | OptionError::OwnFlag { .. }
+                        | OptionError::ZeroByte { .. }
+                        | OptionError::Budget { .. }
+                        | OptionError::Comma { .. }
+                        | OptionError::Variable { .. }
+                        | OptionError::HookEvent { .. }
                 ))
             ),
             "{error}"
@@ -249,7 +249,7 @@ cat > /dev/null"#
 }
 
 #[tokio::test]
-async fn a_reader_who_does_not_read_stops_the_flow_and_loses_nothing() {
+async fn a_reader_that_does_not_read_applies_backpressure_and_loses_nothing() {
     // 40 MB of text while nobody reads the events; only what fits is read from the pipe.
     let fake = Fake::new(&format!(
         r#"{READY}
@@ -389,7 +389,7 @@ async fn a_cli_that_dies_in_a_turn_ends_the_session_with_the_reason() {
     assert_eq!(exit.stderr, "out of luck");
     let refused = talk.client.send("hello?").await.unwrap_err();
     assert_eq!(refused.to_string(), "the session has ended");
-    assert_eq!(talk.client.close().await, *exit);
+    assert_eq!(talk.client.close().await, **exit);
 }
 
 #[tokio::test]
@@ -428,8 +428,8 @@ async fn a_cli_that_was_stopped_is_ended_all_the_same() {
 }
 
 /// A limit for the reaction to an interrupt, short enough for a test.
-fn reacts_within(limit: Duration) -> Liveness {
-    Liveness { interrupt_answered_within: limit, interrupt_obeyed_within: limit, ..Liveness::default() }
+fn reacts_within(limit: Duration) -> WatchdogLimits {
+    WatchdogLimits { interrupt_answer_timeout: limit, interrupt_end_timeout: limit, ..WatchdogLimits::default() }
 }
 
 /// Returns how a session ends whose CLI does not react to an interrupt.
@@ -437,7 +437,7 @@ async fn interrupted_in_vain(talk: Talk) -> Exit {
     let interrupted = talk.client.interrupt().await;
     assert_eq!(interrupted, Err(RequestError::Failed(RequestFailure::CliExited)));
     let Some(Event::CliExited { exit }) = talk.rest().await.pop() else { panic!("it has no end") };
-    exit
+    *exit
 }
 
 #[tokio::test]
@@ -447,11 +447,11 @@ async fn an_interrupt_that_can_never_be_written_ends_the_cli() {
     let closed = Fake::new(&format!("{READY}\nread -r prompt\nexec 0<&-\nexec tail -f /dev/null"));
     let full = Fake::new(&format!("{READY}\nexec tail -f /dev/null"));
     for (fake, prompt) in [(closed, "go".to_owned()), (full, "y".repeat(20_000_000))] {
-        let mut talk = Talk::connect(Options { liveness: reacts_within(limit), ..fake.options() }).await;
+        let mut talk = Talk::connect(Options { watchdog: reacts_within(limit), ..fake.options() }).await;
         talk.client.send(prompt).await.unwrap();
         talk.until(|event| matches!(event, Event::TurnStarted { .. })).await;
         let exit = interrupted_in_vain(talk).await;
-        assert_eq!(exit.reason, ExitReason::Unresponsive { to: Unanswered::Interrupt, seconds: 0 });
+        assert_eq!(exit.reason, ExitReason::Unresponsive { to: UnresponsiveTo::Interrupt, seconds: 0 });
         assert_eq!(marked(fake.path().to_str().unwrap()), []);
     }
 }
@@ -464,7 +464,7 @@ async fn a_cli_that_is_busy_reading_a_long_prompt_is_not_ended_by_an_interrupt()
         r#"echo '{"type":"control_response","response":{"subtype":"success","request_id":"watari_2","response":{}}}'"#;
     let fake =
         Fake::new(&format!("{READY}\n{slow}\nread -r rest\nread -r interrupt\n{answer}\nexec tail -f /dev/null"));
-    let options = Options { liveness: reacts_within(Duration::from_secs(3)), ..fake.options() };
+    let options = Options { watchdog: reacts_within(Duration::from_secs(3)), ..fake.options() };
     let mut talk = Talk::connect(options).await;
     talk.client.send("y".repeat(4_900_000)).await.unwrap();
     talk.until(|event| matches!(event, Event::TurnStarted { .. })).await;
@@ -481,12 +481,12 @@ async fn a_cli_that_nobody_reads_is_neither_stalled_nor_ended_by_an_interrupt() 
         echo '{"type":"control_response","response":{"subtype":"success","request_id":"'"${id%%\"*}"'","response":{}}}'
     done"#;
     let fake = Fake::new(&format!("{READY}\nread -r prompt\n{flood}\n{answers}"));
-    let liveness = Liveness {
-        silent_for: Duration::from_millis(100),
-        probe_answered_within: Duration::from_millis(100),
+    let watchdog = WatchdogLimits {
+        probe_after: Duration::from_millis(100),
+        probe_timeout: Duration::from_millis(100),
         ..reacts_within(Duration::from_millis(500))
     };
-    let mut talk = Talk::connect(Options { liveness, ..fake.options() }).await;
+    let mut talk = Talk::connect(Options { watchdog, ..fake.options() }).await;
     talk.client.send("go").await.unwrap();
     let receipt = tokio::time::timeout(Duration::from_secs(2), talk.client.interrupt()).await;
     assert!(receipt.is_err(), "{receipt:?}");
@@ -545,7 +545,7 @@ async fn asks_that_come_at_once_are_each_answered_once() {
     script.push_str("result\nprompt\n");
     let mut options = scripted(&fake, &script);
     options.environment.set.insert("FAKE_CLAUDE_LOG".to_owned(), Some(log.display().to_string()));
-    options.permission_prompts = watari_sdk::PermissionPrompts::Ask { answer_within: None };
+    options.permission_prompts = watari_sdk::PermissionPrompts::Ask { answer_timeout: None };
     let mut talk = Talk::connect(options).await;
     talk.client.send("go").await.unwrap();
     for _ in 0..50 {

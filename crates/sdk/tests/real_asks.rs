@@ -191,7 +191,7 @@ async fn greeting(permission_prompts: PermissionPrompts) -> (Room, Talk) {
 async fn greeted(answer: Answer, permission_prompts: PermissionPrompts) -> String {
     let (_room, mut talk) = greeting(permission_prompts).await;
     let asked = talk.until_asked().await;
-    let Some(Event::AskOpened { ask, kind: AskKind::Form(form) }) = asked.last() else { panic!("{asked:#?}") };
+    let Some(Event::AskOpened { ask, kind: AskKind::Elicitation(form) }) = asked.last() else { panic!("{asked:#?}") };
     assert_eq!((form.server.as_str(), form.message.as_str()), ("el", "Your name?"));
     assert!(form.schema.is_some());
     talk.client.answer(*ask, answer).await.unwrap();
@@ -205,12 +205,12 @@ async fn greeted(answer: Answer, permission_prompts: PermissionPrompts) -> Strin
 
 #[tokio::test]
 async fn a_form_is_submitted_declined_or_dismissed() {
-    let asking = || PermissionPrompts::Ask { answer_within: None };
-    let submitted = greeted(Answer::Submit(RawJson::from(json!({"name": "Ada"}))), asking()).await;
+    let asking = || PermissionPrompts::Ask { answer_timeout: None };
+    let submitted = greeted(Answer::Accept(RawJson::from(json!({"name": "Ada"}))), asking()).await;
     assert!(submitted.contains("accept Ada"), "{submitted}");
     let declined = greeted(Answer::Decline, asking()).await;
     assert!(declined.contains("decline"), "{declined}");
-    let dismissed = greeted(Answer::Dismiss, asking()).await;
+    let dismissed = greeted(Answer::Cancel, asking()).await;
     assert!(dismissed.contains("cancel"), "{dismissed}");
 }
 
@@ -222,7 +222,7 @@ async fn a_form_is_asked_even_in_a_session_that_is_not_asked_for_permissions() {
 
 #[tokio::test]
 async fn a_form_is_not_asked_in_a_session_that_denies_forms_too() {
-    let (_room, mut talk) = greeting(PermissionPrompts::DenyAlsoForms).await;
+    let (_room, mut talk) = greeting(PermissionPrompts::DenyAlsoElicitations).await;
     let events = talk.until_idle().await;
     assert!(!events.iter().any(|event| matches!(event, Event::AskOpened { .. })), "{events:#?}");
     assert!(events.iter().any(|event| matches!(event, Event::ToolReturned { .. })), "{events:#?}");

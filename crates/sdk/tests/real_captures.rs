@@ -34,7 +34,7 @@ struct Conversation {
     name: &'static str,
     talk: Talk,
     emitted: Vec<Event>,
-    answer_within: Option<Duration>,
+    answer_timeout: Option<Duration>,
 }
 
 impl Conversation {
@@ -47,11 +47,11 @@ impl Conversation {
         let text = |path: PathBuf| Some(path.into_os_string().into_string().unwrap());
         options.environment.set.extend(variables.map(|(name, path)| (name.to_owned(), text(path))));
         options.claude = Some(recorder());
-        let answer_within = match options.permission_prompts {
-            PermissionPrompts::Ask { answer_within } => answer_within,
+        let answer_timeout = match options.permission_prompts {
+            PermissionPrompts::Ask { answer_timeout } => answer_timeout,
             _ => None,
         };
-        Conversation { name, talk: Talk::connect(options).await, emitted: Vec::new(), answer_within }
+        Conversation { name, talk: Talk::connect(options).await, emitted: Vec::new(), answer_timeout }
     }
 
     async fn say(&mut self, prompt: &str) {
@@ -74,12 +74,12 @@ impl Conversation {
 
     /// Closes the session, replays the recording, and compares.
     async fn end(self) {
-        let Conversation { name, talk: Talk { client, mut events }, mut emitted, answer_within } = self;
+        let Conversation { name, talk: Talk { client, mut events }, mut emitted, answer_timeout } = self;
         client.close().await;
         while let Some(event) = events.next().await {
             emitted.push(event);
         }
-        let played = Recording::read(&recording(name)).play(&Order::AsLive { live: &emitted, answer_within });
+        let played = Recording::read(&recording(name)).play(&Order::AsLive { live: &emitted, answer_timeout });
         assert_eq!(played.faults, Vec::<String>::new(), "{name}");
         let (live, again) = (lines(&emitted, &[]), lines(&played.events, &[]));
         assert!(
@@ -168,7 +168,7 @@ async fn a_permission_that_is_refused() {
 #[tokio::test]
 async fn a_permission_that_expires() {
     let room = room().await;
-    let permission_prompts = PermissionPrompts::Ask { answer_within: Some(Duration::from_millis(300)) };
+    let permission_prompts = PermissionPrompts::Ask { answer_timeout: Some(Duration::from_millis(300)) };
     let mut talk = Conversation::begin("expired", Options { permission_prompts, ..room.options() }).await;
     talk.say("make a file").await;
     talk.until_idle().await;
@@ -199,7 +199,7 @@ async fn two_prompts_at_once() {
 
 #[tokio::test]
 async fn an_interrupt_while_the_model_writes() {
-    let room = Room::with_replies([Reply::hold(), Reply::text("again")]).await;
+    let room = Room::with_replies([Reply::stall(), Reply::text("again")]).await;
     let mut talk = Conversation::begin("interrupted", room.options()).await;
     talk.say("go").await;
     talk.until(|event| matches!(event, Event::BlockDelta { .. })).await;

@@ -12,7 +12,7 @@ mod common;
 use common::{Room, Talk, transcript};
 use serde_json::{Map, json};
 use std::time::Duration;
-use watari_sdk::{Event, Failure, Options, PermissionMode, Request, RequestError, TurnEnding, query};
+use watari_sdk::{Event, Options, PermissionMode, Request, RequestError, TurnEnding, TurnFailure, query};
 use watari_testkit::Reply;
 
 #[tokio::test]
@@ -37,7 +37,7 @@ async fn text_is_streamed() {
 
 #[tokio::test]
 async fn deltas_come_while_the_model_is_still_writing() {
-    let room = Room::with_replies([Reply::hold()]).await;
+    let room = Room::with_replies([Reply::stall()]).await;
     let mut talk = room.connect().await;
     talk.client.send("hi").await.unwrap();
     // The stub never ends this message, so the delta can only have come before its end.
@@ -212,7 +212,7 @@ async fn an_api_error_is_a_failed_turn_and_the_session_goes_on() {
             }
         }
     }
-    assert_eq!(outcomes[0].0, TurnEnding::Failed(Failure::Api));
+    assert_eq!(outcomes[0].0, TurnEnding::Failed(TurnFailure::Api));
     assert!(outcomes[0].1.contains("not today"), "{outcomes:?}");
     assert_eq!(outcomes[1], (TurnEnding::Completed, "better".to_owned()));
     talk.client.close().await;

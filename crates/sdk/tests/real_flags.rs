@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use common::{Room, Talk};
 use watari_sdk::{
     Client, Effort, EntryId, McpServers, Options, PermissionMode, PermissionPrompts, Plugin, RawJson, SessionId,
-    SettingSource, Settings, StartFrom, SystemPrompt, Thinking, ThinkingDisplay, Tools,
+    SettingSource, Settings, StartFrom, SystemPrompt, Thinking, ThinkingDisplay, ToolSet,
 };
 use watari_testkit::Reply;
 
@@ -52,13 +52,13 @@ fn table(room: &Room) -> Vec<(&'static str, Options)> {
         ("more prompt", Options { system_prompt: SystemPrompt::Append("Be brief.".into()), ..base() }),
         ("agent", Options { agent: Some("general-purpose".into()), ..base() }),
         ("agents", Options { agents: raw_map("rev", r#"{"description":"d","prompt":"p"}"#), ..base() }),
-        ("default tools", Options { tools: Some(Tools::Default), ..base() }),
-        ("some tools", Options { tools: Some(Tools::Only(vec!["Bash".into(), "Read".into()])), ..base() }),
-        ("no tools", Options { tools: Some(Tools::Only(vec![])), ..base() }),
+        ("default tools", Options { tools: Some(ToolSet::Default), ..base() }),
+        ("some tools", Options { tools: Some(ToolSet::Only(vec!["Bash".into(), "Read".into()])), ..base() }),
+        ("no tools", Options { tools: Some(ToolSet::Only(vec![])), ..base() }),
         ("allowed", Options { allowed_tools: vec!["Read".into(), "Bash(ls:*)".into()], ..base() }),
         ("disallowed", Options { disallowed_tools: vec!["WebFetch".into()], ..base() }),
         ("allow bypass", Options { allow_bypass: true, ..base() }),
-        ("never ask", Options { permission_prompts: PermissionPrompts::DenyAlsoForms, ..base() }),
+        ("never ask", Options { permission_prompts: PermissionPrompts::DenyAlsoElicitations, ..base() }),
         ("ask", room.asking_options()),
         ("ask a tool", Options { permission_prompts: PermissionPrompts::Tool("mcp__a__b".into()), ..base() }),
         ("directories", Options { additional_directories: vec!["/usr".into(), "/tmp".into()], ..base() }),
@@ -161,12 +161,12 @@ async fn flags_that_name_a_stored_session_are_taken() {
         ("resume", StartFrom::Resume(session.clone())),
         (
             "resume at",
-            StartFrom::ResumeAt { session: session.clone(), entry: assistant[0].clone(), dropped_turn: None },
+            StartFrom::ResumeAt { conversation: session.clone(), entry: assistant[0].clone(), dropped_turn: None },
         ),
         (
             "resume at and drop",
             StartFrom::ResumeAt {
-                session: session.clone(),
+                conversation: session.clone(),
                 entry: assistant[0].clone(),
                 dropped_turn: Some(user[1].clone()),
             },

@@ -83,7 +83,7 @@ async fn an_output_the_cli_cannot_use_is_a_no() {
 #[tokio::test]
 async fn a_hook_nobody_answers_denies_the_tool() {
     let room = room().await;
-    let hook = Hook { answer_within: Duration::from_millis(300), ..Hook::on("PreToolUse") };
+    let hook = Hook { answer_timeout: Duration::from_millis(300), ..Hook::on("PreToolUse") };
     let mut talk = Talk::connect(with_hook(&room, hook)).await;
     talk.client.send("make a file").await.unwrap();
     let summary = summarize(&talk.until_idle().await);
@@ -98,7 +98,7 @@ async fn a_prompt_is_blocked_by_a_hook_or_when_it_does_not_answer() {
     let blocks = HookOutput::Block { reason: "not this one".into() };
     for output in [Some(blocks), None] {
         let room = Room::with_replies([Reply::text("never")]).await;
-        let hook = Hook { answer_within: Duration::from_millis(300), ..Hook::on("UserPromptSubmit") };
+        let hook = Hook { answer_timeout: Duration::from_millis(300), ..Hook::on("UserPromptSubmit") };
         let mut talk = Talk::connect(with_hook(&room, hook)).await;
         talk.client.send("hello").await.unwrap();
         talk.until_asked().await;

@@ -28,7 +28,7 @@ fn ending(events: &[Event]) -> Vec<TurnEnding> {
 
 #[tokio::test]
 async fn a_turn_that_streams_ends_and_the_next_prompt_runs() {
-    let room = Room::with_replies([Reply::hold(), Reply::text("fresh")]).await;
+    let room = Room::with_replies([Reply::stall(), Reply::text("fresh")]).await;
     let mut talk = room.connect().await;
     talk.client.send("hi").await.unwrap();
     let mut events = talk.until(|event| matches!(event, Event::BlockDelta { .. })).await;
@@ -66,7 +66,7 @@ async fn a_turn_that_streams_ends_and_the_next_prompt_runs() {
 async fn a_turn_that_is_interrupted_before_the_cli_has_begun_it_does_not_run() {
     for claude in [pinned_claude(), oldest_claude()] {
         // A turn that runs nevertheless never ends.
-        let room = Room::with_replies(std::iter::repeat_with(Reply::hold).take(12)).await;
+        let room = Room::with_replies(std::iter::repeat_with(Reply::stall).take(12)).await;
         let mut talk = Talk::connect(Options { claude: Some(claude), ..room.options() }).await;
         for _ in 0..6 {
             talk.client.send("go").await.unwrap();
@@ -83,7 +83,7 @@ async fn a_turn_that_is_interrupted_before_the_cli_has_begun_it_does_not_run() {
 async fn a_turn_that_is_interrupted_while_a_command_runs_in_the_background_does_not_run() {
     let command = json!({"command": "tail -f /dev/null", "description": "wait", "run_in_background": true});
     let replies = [Reply::tool_use("toolu_1", "Bash", command), Reply::text("started")];
-    let room = Room::with_replies(replies.into_iter().chain(std::iter::repeat_with(Reply::hold).take(6))).await;
+    let room = Room::with_replies(replies.into_iter().chain(std::iter::repeat_with(Reply::stall).take(6))).await;
     let options = Options { allowed_tools: vec!["Bash".into()], ..room.options() };
     let mut talk = Talk::connect(options).await;
     talk.client.send("wait in the background").await.unwrap();
@@ -104,7 +104,7 @@ async fn a_prompt_in_a_turn_of_the_clis_own_can_be_dropped_and_else_has_its_own_
         let wait =
             json!({"command": "until [ -e go ]; do sleep 0.02; done", "description": "w", "run_in_background": true});
         let started = [Reply::tool_use("toolu_1", "Bash", wait), Reply::text("started")];
-        let room = Room::with_replies(started.into_iter().chain([Reply::hold(), Reply::text("three")])).await;
+        let room = Room::with_replies(started.into_iter().chain([Reply::stall(), Reply::text("three")])).await;
         let options = Options { claude: Some(claude), allowed_tools: vec!["Bash".into()], ..room.options() };
         let mut talk = Talk::connect(options).await;
         talk.client.send("one").await.unwrap();
@@ -135,7 +135,7 @@ async fn a_prompt_that_crosses_a_turn_of_the_clis_own_does_not_run_when_it_is_in
             json!({"command": "until [ -e go ]; do sleep 0.02; done", "description": "w", "run_in_background": true});
         let started = [Reply::tool_use("toolu_1", "Bash", wait), Reply::text("started")];
         // A turn that runs nevertheless never ends.
-        let room = Room::with_replies(started.into_iter().chain([Reply::hold()])).await;
+        let room = Room::with_replies(started.into_iter().chain([Reply::stall()])).await;
         let options = Options { claude: Some(claude), allowed_tools: vec!["Bash".into()], ..room.options() };
         let mut talk = Talk::connect(options).await;
         talk.client.send("one").await.unwrap();
@@ -241,7 +241,7 @@ async fn a_tool_that_runs_is_ended_with_what_it_started() {
 
 #[tokio::test]
 async fn prompts_that_wait_still_run_unless_they_are_dropped_too() {
-    let room = Room::with_replies([Reply::hold(), Reply::hold(), Reply::text("never")]).await;
+    let room = Room::with_replies([Reply::stall(), Reply::stall(), Reply::text("never")]).await;
     let mut talk = room.connect().await;
     for prompt in ["one", "two", "three"] {
         talk.client.send(prompt).await.unwrap();
@@ -261,7 +261,7 @@ async fn prompts_that_wait_still_run_unless_they_are_dropped_too() {
 
 #[tokio::test]
 async fn an_interrupt_right_after_a_prompt_ends_that_prompt() {
-    let room = Room::with_replies([Reply::hold()]).await;
+    let room = Room::with_replies([Reply::stall()]).await;
     let mut talk = room.connect().await;
     talk.client.send("hi").await.unwrap();
     talk.client.interrupt_all().await.unwrap();

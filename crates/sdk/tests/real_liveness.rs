@@ -15,16 +15,18 @@ use std::time::{Duration, Instant};
 use common::{Room, Talk};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
-use watari_sdk::{Event, ExitReason, Liveness, Options, RequestError, RequestFailure, TurnEnding, Unanswered};
+use watari_sdk::{
+    Event, ExitReason, Options, RequestError, RequestFailure, TurnEnding, UnresponsiveTo, WatchdogLimits,
+};
 use watari_testkit::Reply;
 use watari_testkit::processes::{children_of, marked};
 
 /// Limits that are short enough for a test.
-fn soon() -> Liveness {
-    Liveness {
-        silent_for: Duration::from_millis(200),
-        probe_answered_within: Duration::from_secs(2),
-        ..Liveness::default()
+fn soon() -> WatchdogLimits {
+    WatchdogLimits {
+        probe_after: Duration::from_millis(200),
+        probe_timeout: Duration::from_secs(2),
+        ..WatchdogLimits::default()
     }
 }
 
@@ -37,8 +39,8 @@ fn cli() -> Pid {
     Pid::from_raw(cli.pid.cast_signed()).unwrap()
 }
 
-async fn in_a_turn(room: &Room, liveness: Liveness) -> Talk {
-    let mut talk = Talk::connect(Options { liveness, ..room.options() }).await;
+async fn in_a_turn(room: &Room, watchdog: WatchdogLimits) -> Talk {
+    let mut talk = Talk::connect(Options { watchdog, ..room.options() }).await;
     talk.client.send("hi").await.unwrap();
     talk.until(|event| matches!(event, Event::BlockDelta { .. })).await;
     talk
@@ -46,7 +48,7 @@ async fn in_a_turn(room: &Room, liveness: Liveness) -> Talk {
 
 #[tokio::test]
 async fn an_api_that_does_not_answer_is_no_stall_of_the_cli() {
-    let room = Room::with_replies([Reply::hold()]).await;
+    let room = Room::with_replies([Reply::stall()]).await;
     let mut talk = in_a_turn(&room, soon()).await;
     // Several probes are answered in this time, without any event.
     let watched = tokio::time::timeout(Duration::from_secs(3), talk.events.next()).await;
@@ -58,7 +60,7 @@ async fn an_api_that_does_not_answer_is_no_stall_of_the_cli() {
 
 #[tokio::test]
 async fn a_stopped_cli_is_reported_as_stalled_and_goes_on_when_it_is_continued() {
-    let room = Room::with_replies([Reply::hold(), Reply::text("fresh")]).await;
+    let room = Room::with_replies([Reply::stall(), Reply::text("fresh")]).await;
     let mut talk = in_a_turn(&room, soon()).await;
     kill_process(cli(), Signal::STOP).unwrap();
     talk.until(|event| matches!(event, Event::CliStalled { .. })).await;
@@ -73,15 +75,15 @@ async fn a_stopped_cli_is_reported_as_stalled_and_goes_on_when_it_is_continued()
 
 #[tokio::test]
 async fn an_interrupt_of_a_stopped_cli_ends_it_within_its_limit() {
-    let room = Room::with_replies([Reply::hold()]).await;
-    let mut talk = in_a_turn(&room, Liveness::default()).await;
+    let room = Room::with_replies([Reply::stall()]).await;
+    let mut talk = in_a_turn(&room, WatchdogLimits::default()).await;
     kill_process(cli(), Signal::STOP).unwrap();
     let begun = Instant::now();
     let interrupted = talk.client.interrupt().await;
     assert_eq!(interrupted, Err(RequestError::Failed(RequestFailure::CliExited)));
     let seen = talk.until(|event| matches!(event, Event::CliExited { .. })).await;
     let Some(Event::CliExited { exit }) = seen.last() else { panic!("{seen:?}") };
-    assert_eq!(exit.reason, ExitReason::Unresponsive { to: Unanswered::Interrupt, seconds: 5 });
+    assert_eq!(exit.reason, ExitReason::Unresponsive { to: UnresponsiveTo::Interrupt, seconds: 5 });
     assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
     assert_eq!(marked(room.marker()), []);
 }
@@ -102,7 +104,7 @@ async fn a_tool_that_ignores_every_sign_is_interrupted_well_within_the_limit() {
     talk.client.interrupt().await.unwrap();
     let events = talk.until_idle().await;
     // Measured: answered in 15 ms, exited in 48 ms.
-    assert!(begun.elapsed() < Liveness::default().interrupt_answered_within, "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < WatchdogLimits::default().interrupt_answer_timeout, "{:?}", begun.elapsed());
     let ended = |event: &Event| matches!(event, Event::TurnFinished { outcome, .. } if outcome.ending == TurnEnding::Interrupted);
     assert!(events.iter().any(ended), "{events:?}");
     talk.client.close().await;

@@ -32,7 +32,7 @@ async fn it_streams_asks_is_interrupted_and_resumed() {
     let room = Room::with_replies([
         Reply::tool_use("toolu_1", "Bash", touch),
         Reply::text("made"),
-        Reply::hold(),
+        Reply::stall(),
         Reply::text("still here"),
     ])
     .await;

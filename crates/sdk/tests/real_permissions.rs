@@ -89,7 +89,7 @@ async fn a_denied_tool_does_not_run_and_the_model_is_told_why() {
 async fn an_ask_nobody_answers_is_denied_and_a_late_answer_is_refused() {
     let room = room().await;
     let options = Options {
-        permission_prompts: PermissionPrompts::Ask { answer_within: Some(Duration::from_millis(300)) },
+        permission_prompts: PermissionPrompts::Ask { answer_timeout: Some(Duration::from_millis(300)) },
         ..room.options()
     };
     let mut talk = Talk::connect(options).await;

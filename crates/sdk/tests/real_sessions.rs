@@ -10,7 +10,9 @@
 mod common;
 
 use common::{Room, Talk};
-use watari_sdk::{CONFIG_VARIABLE, Client, Event, ExtraArgument, Options, SessionId, StartFrom, resolve_continue};
+use watari_sdk::{
+    CONFIG_DIR_VARIABLE, Client, Event, ExtraArgument, Options, SessionId, StartFrom, resolve_start_from,
+};
 use watari_testkit::Reply;
 use watari_testkit::claude::{oldest_claude, pinned_claude};
 
@@ -79,7 +81,7 @@ async fn the_latest_conversation_is_the_one_that_the_cli_would_continue() {
             let options = || Options { claude: Some(claude.clone()), cwd: Some(directory.clone()), ..room.options() };
             let latest = converse(options(), "hi").await;
             let mut found = Options { start_from: StartFrom::Continue, ..options() };
-            resolve_continue(&mut found).await.unwrap();
+            resolve_start_from(&mut found).await.unwrap();
             assert_eq!(found.start_from, StartFrom::Resume(latest.clone()), "{name}");
             let extra_arguments = vec![ExtraArgument { name: "continue".to_owned(), value: None }];
             let left_to_the_cli = converse(Options { extra_arguments, ..options() }, "hi").await;
@@ -89,7 +91,7 @@ async fn the_latest_conversation_is_the_one_that_the_cli_would_continue() {
     let nowhere = room.sandbox.cwd().join("new");
     std::fs::create_dir(&nowhere).unwrap();
     let mut none = Options { start_from: StartFrom::Continue, cwd: Some(nowhere), ..room.options() };
-    resolve_continue(&mut none).await.unwrap();
+    resolve_start_from(&mut none).await.unwrap();
     assert_eq!(none.start_from, StartFrom::New);
     converse(none, "hi").await;
 }
@@ -109,7 +111,7 @@ async fn a_conversation_of_a_directory_with_the_same_folder_is_not_continued_unl
         };
         let found = async |directory: &std::path::Path| {
             let mut options = Options { start_from: StartFrom::Continue, ..options(directory) };
-            resolve_continue(&mut options).await.unwrap();
+            resolve_start_from(&mut options).await.unwrap();
             options.start_from
         };
         std::fs::create_dir_all(&own).unwrap();
@@ -138,7 +140,7 @@ async fn the_latest_conversation_is_found_however_the_cli_s_folder_and_the_direc
     let decomposed = |name: &str| room.sandbox.root().join(format!("{name} e\u{301} \u{212b}"));
     let path = |name: &str| Some(decomposed(name).to_str().unwrap().to_owned());
     let surroundings =
-        [("HOME", path("home")), (CONFIG_VARIABLE, path("config")), (CONFIG_VARIABLE, Some(String::new()))];
+        [("HOME", path("home")), (CONFIG_DIR_VARIABLE, path("config")), (CONFIG_DIR_VARIABLE, Some(String::new()))];
     let mut lost = Vec::new();
     for claude in [pinned_claude(), oldest_claude()] {
         for (variable, value) in &surroundings {
@@ -147,7 +149,7 @@ async fn the_latest_conversation_is_found_however_the_cli_s_folder_and_the_direc
             options.environment.set.insert((*variable).to_owned(), value.clone());
             let latest = converse(options.clone(), "hi").await;
             options.start_from = StartFrom::Continue;
-            resolve_continue(&mut options).await.unwrap();
+            resolve_start_from(&mut options).await.unwrap();
             if options.start_from != StartFrom::Resume(latest) {
                 lost.push(format!("{variable}={value:?} {}", claude.display()));
             }

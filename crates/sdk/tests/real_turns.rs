@@ -13,10 +13,10 @@ use common::{Room, Talk, summarize, transcript};
 use serde_json::json;
 use std::time::Duration;
 use watari_sdk::{
-    Event, Failure, Options, Prompt, PromptContent, PromptId, RawJson, StartFrom, TaskUpdate, TurnCause, TurnEnding,
+    Event, Options, Prompt, PromptContent, PromptId, RawJson, StartFrom, TaskUpdate, TurnCause, TurnEnding, TurnFailure,
 };
 use watari_testkit::claude::{oldest_claude, pinned_claude};
-use watari_testkit::{Fault, Point, Reply, Script};
+use watari_testkit::{Fault, FaultPoint, Reply, Script};
 
 fn bash(command: &str) -> serde_json::Value {
     json!({"command": command, "description": "run"})
@@ -180,9 +180,9 @@ async fn a_stream_that_is_cut_in_a_block_is_discarded_and_tried_again() {
 
 /// The older CLI does not report the aborted message, only that another one is complete.
 #[tokio::test]
-async fn a_stream_that_breaks_off_is_given_up_before_the_answer_in_its_place() {
+async fn a_discarded_stream_is_retracted_before_its_replacement() {
     for claude in [pinned_claude(), oldest_claude()] {
-        for at in [Point::InBlock, Point::AfterBlocks] {
+        for at in [FaultPoint::InBlock, FaultPoint::AfterBlocks] {
             let broken = Reply::text("first half").fault(Fault::Drop, at);
             let room = Room::with_replies([broken, Reply::text("whole answer")]).await;
             let mut talk = Talk::connect(Options { claude: Some(claude.clone()), ..room.options() }).await;
@@ -238,14 +238,14 @@ async fn api_errors_are_seen_as_retries_and_then_as_what_they_are() {
             .collect();
         let expected = if retried { vec![(1, Some(u64::from(status)))] } else { vec![] };
         assert_eq!(retries, expected, "{status}: {}", transcript(&events));
-        assert_eq!(summarize(&events).endings, [TurnEnding::Failed(Failure::Api)], "{status}");
+        assert_eq!(summarize(&events).endings, [TurnEnding::Failed(TurnFailure::Api)], "{status}");
         talk.client.close().await;
     }
 }
 
 #[tokio::test]
 async fn an_api_that_stalls_is_seen_as_retries_and_then_as_a_failure() {
-    let room = Room::with_replies([Reply::text("too late").after(Duration::from_secs(600))]).await;
+    let room = Room::with_replies([Reply::text("too late").delay(Duration::from_secs(600))]).await;
     // By default the CLI waits six minutes.
     let sandbox = room.sandbox.with_env("CLAUDE_CODE_MAX_RETRIES", "1").with_env("API_TIMEOUT_MS", "1000");
     let room = Room { sandbox, ..room };
@@ -253,14 +253,14 @@ async fn an_api_that_stalls_is_seen_as_retries_and_then_as_a_failure() {
     talk.client.send("go").await.unwrap();
     let events = talk.until_idle().await;
     assert!(events.iter().any(|event| matches!(event, Event::ApiRetryScheduled { .. })), "{}", transcript(&events));
-    assert_eq!(summarize(&events).endings, [TurnEnding::Failed(Failure::Api)], "{}", transcript(&events));
+    assert_eq!(summarize(&events).endings, [TurnEnding::Failed(TurnFailure::Api)], "{}", transcript(&events));
     talk.client.close().await;
 }
 
 #[tokio::test]
 #[ignore = "takes five minutes, which is how long the CLI waits; ./check --full runs it"]
 async fn a_stream_that_goes_silent_is_given_up_and_asked_for_again() {
-    let room = Room::with_replies([Reply::hold(), Reply::text("whole")]).await;
+    let room = Room::with_replies([Reply::stall(), Reply::text("whole")]).await;
     let mut talk = Talk::connect(room.options()).await;
     talk.client.send("go").await.unwrap();
     let events = talk.until_idle().await;
@@ -272,7 +272,7 @@ async fn a_stream_that_goes_silent_is_given_up_and_asked_for_again() {
 
 #[tokio::test]
 async fn a_stalled_stream_can_be_interrupted() {
-    let room = Room::with_replies([Reply::hold(), Reply::text("again")]).await;
+    let room = Room::with_replies([Reply::stall(), Reply::text("again")]).await;
     let mut talk = Talk::connect(room.options()).await;
     talk.client.send("go").await.unwrap();
     talk.until(|event| matches!(event, Event::BlockDelta { .. })).await;
@@ -286,7 +286,7 @@ async fn limits_of_steps_and_cost_end_a_turn() {
     let room = Room::with_replies([Reply::tool_use("toolu_1", "Bash", bash("echo hi"))]).await;
     let mut talk = Talk::connect(Options { max_turns: Some(1), ..allowing_bash(&room) }).await;
     talk.client.send("go").await.unwrap();
-    assert_eq!(summarize(&talk.until_idle().await).endings, [TurnEnding::Failed(Failure::MaxTurns)]);
+    assert_eq!(summarize(&talk.until_idle().await).endings, [TurnEnding::Failed(TurnFailure::MaxTurns)]);
     talk.client.close().await;
 
     let room =
@@ -294,7 +294,7 @@ async fn limits_of_steps_and_cost_end_a_turn() {
     let mut talk = Talk::connect(Options { max_budget_usd: Some(0.01), ..allowing_bash(&room) }).await;
     talk.client.send("go").await.unwrap();
     let events = talk.until_idle().await;
-    assert_eq!(summarize(&events).endings, [TurnEnding::Failed(Failure::MaxBudget)]);
+    assert_eq!(summarize(&events).endings, [TurnEnding::Failed(TurnFailure::MaxBudget)]);
     let Some(Event::TurnFinished { outcome, .. }) =
         events.iter().find(|event| matches!(event, Event::TurnFinished { .. }))
     else {
@@ -335,7 +335,7 @@ async fn an_answer_is_read_into_a_rust_type() {
 #[tokio::test]
 async fn an_answer_that_never_fits_is_a_failure_and_one_that_never_comes_is_none() {
     let wrong = Reply::tool_use("toolu_1", "StructuredOutput", json!({"city": 5}));
-    assert_eq!(asked_for_weather(vec![wrong]).await, (vec![TurnEnding::Failed(Failure::StructuredOutput)], None));
+    assert_eq!(asked_for_weather(vec![wrong]).await, (vec![TurnEnding::Failed(TurnFailure::StructuredOutput)], None));
     assert_eq!(asked_for_weather(vec![Reply::text("fine")]).await, (vec![TurnEnding::Completed], None));
 }
 
@@ -399,7 +399,7 @@ async fn a_conversation_goes_on_from_an_earlier_point() {
     }
     talk.client.close().await;
     // A prompt has the same id in the stored conversation.
-    let at = StartFrom::ResumeAt { session: session.unwrap(), entry: entries[0].clone(), dropped_turn: None };
+    let at = StartFrom::ResumeAt { conversation: session.unwrap(), entry: entries[0].clone(), dropped_turn: None };
     let mut talk = Talk::connect(Options { start_from: at, ..room.options() }).await;
     talk.client.send("a capybara").await.unwrap();
     talk.until_idle().await;

@@ -30,15 +30,16 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 /// The agent: what is in this folder, in one line.
 async fn summarize(folder: &Path, options: Options) -> Result<String, Box<dyn Error>> {
-    let options = Options { cwd: Some(folder.to_owned()), allowed_tools: vec!["Bash(ls)".to_owned()], ..options };
+    // Commands that only read, such as `ls`, need no permission.
+    let options = Options { cwd: Some(folder.to_owned()), ..options };
     let mut events = query("Look at this folder and say in one line what is in it.", options).await?;
     let mut summary = Err("there was no answer".to_owned());
     while let Some(event) = events.next().await {
         match event {
-            // A form of an MCP server in the user's settings: nobody is there to fill it in. An error means that the
-            // CLI has withdrawn it.
+            // A form of an MCP server in the user's settings: nobody is there to fill it in. If this fails, the CLI has
+            // withdrawn the form or exited.
             Event::AskOpened { ask, .. } => drop(events.answer(ask, Answer::Decline).await),
-            // The CLI can also start turns by itself, for example when a background task has ended.
+            // A turn that the CLI has started by itself has `TurnCause::Cli`: it is not the answer.
             Event::TurnFinished { cause: TurnCause::Prompt(_), outcome } => {
                 summary = match outcome.ending {
                     TurnEnding::Completed => Ok(first_line(&outcome.result.unwrap_or_default())),

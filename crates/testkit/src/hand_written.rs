@@ -13,7 +13,7 @@ use watari_sdk::files::HAND_WRITTEN;
 
 /// Why a hand-written file cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum BadFile {
+pub enum InputFileError {
     /// It cannot be read.
     #[error("cannot read {name}: {source}; check the path")]
     Unreadable {
@@ -38,12 +38,12 @@ pub enum BadFile {
     },
 }
 
-pub(crate) fn load<T: DeserializeOwned>(path: &Path) -> Result<T, BadFile> {
+pub(crate) fn load<T: DeserializeOwned>(path: &Path) -> Result<T, InputFileError> {
     read(&path.display().to_string(), &text_of(path)?)
 }
 
-pub(crate) fn text_of(path: &Path) -> Result<String, BadFile> {
-    let unreadable = |source| BadFile::Unreadable { name: path.display().to_string(), source };
+pub(crate) fn text_of(path: &Path) -> Result<String, InputFileError> {
+    let unreadable = |source| InputFileError::Unreadable { name: path.display().to_string(), source };
     text_in(path).map_err(unreadable)
 }
 
@@ -91,14 +91,14 @@ fn wait_for(pipe: &File) -> io::Result<()> {
     }
 }
 
-pub(crate) fn read<T: DeserializeOwned>(name: &str, text: &str) -> Result<T, BadFile> {
+pub(crate) fn read<T: DeserializeOwned>(name: &str, text: &str) -> Result<T, InputFileError> {
     // A tool's input of `no` means the text. A number is not accepted where a text is expected, because an editor that
     // uses the schema rejects it too.
     let options = serde_saphyr::options! { strict_booleans: true, no_schema: true };
     serde_saphyr::from_str_with_options(text, options).map_err(|error| wrong(name, &error))
 }
 
-fn wrong(name: &str, error: &serde_saphyr::Error) -> BadFile {
+fn wrong(name: &str, error: &serde_saphyr::Error) -> InputFileError {
     let location = error.location();
     let (line, column) = location.map_or((1, 1), |location| (location.line(), location.column()));
     let bare = error.without_snippet().to_string();
@@ -111,7 +111,7 @@ fn wrong(name: &str, error: &serde_saphyr::Error) -> BadFile {
     // After the line with the arrow, which repeats the place.
     let snippet = rendered.split_once("\n -->").and_then(|(_, rest)| rest.split_once('\n'));
     let snippet = snippet.map_or_else(String::new, |(_, lines)| format!("\n{}", lines.trim_end()));
-    BadFile::Wrong { name: name.to_owned(), line, column, problem, snippet }
+    InputFileError::Wrong { name: name.to_owned(), line, column, problem, snippet }
 }
 
 /// Replaces the parser's terms of the YAML standard.

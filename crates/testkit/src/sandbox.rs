@@ -12,7 +12,7 @@ use crate::stub_api::stub_environment;
 
 /// The flags for raw stream-json with the CLI in a sandbox. The setting sources exclude what is in its directory and in
 /// those above it, one of which is a temporary folder that every user can write to: a `.mcp.json` there would run.
-pub const ROOM_FLAGS: [&str; 9] = [
+pub const SANDBOX_FLAGS: [&str; 9] = [
     "-p",
     "--verbose",
     "--input-format",
@@ -43,7 +43,7 @@ pub struct Sandbox {
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
     /// The folders cannot be created.
-    #[error("cannot create its folders: {0}; check that the temporary folder has free space")]
+    #[error("cannot create the sandbox's folders: {0}; check that the temporary folder has free space")]
     Folders(#[from] io::Error),
     /// Without PATH, the CLI would find no other program.
     #[error("PATH is not set or not UTF-8; set it")]
@@ -56,9 +56,10 @@ pub enum SandboxError {
 impl Sandbox {
     /// Creates the folders; the CLI will connect to `base_url` and to nothing else.
     ///
-    /// The folders are inside one that every user can write to. The CLI also reads settings, memories and servers from
-    /// the folders above its own: start it with `--setting-sources user` ([`ROOM_FLAGS`]) unless they are what is
-    /// tested, and pass [`claude_without_project`] to a program that starts the CLI itself.
+    /// The folders are inside one that every user can write to, and the CLI also reads settings, memories and servers
+    /// from the folders above its own. To exclude those, start the CLI with `--setting-sources user` ([`SANDBOX_FLAGS`];
+    /// in watari-sdk `Options::setting_sources`). If the program under test starts the CLI itself, give it the path
+    /// that [`claude_without_project`] returns.
     pub fn new(base_url: &str) -> Result<Self, SandboxError> {
         let folder = short_temporary_folder()?;
         // The CLI names its transcripts after the real path of its folder; on macOS /tmp is a link.
@@ -104,8 +105,8 @@ impl Sandbox {
     }
 }
 
-/// Creates a program `claude` in a folder that runs this one, always with `--setting-sources user`: it reads nothing of
-/// its directory and those above it.
+/// Writes a script `claude` into `folder` and returns its path. The script runs `program` with
+/// `--setting-sources user`, so that the CLI reads no settings of its working directory or of the folders above it.
 pub fn claude_without_project(program: &Path, folder: &Path) -> Result<PathBuf, io::Error> {
     let path = folder.join("claude");
     let text = |path: &Path| path.to_str().map(str::to_owned).ok_or(io::ErrorKind::InvalidFilename);

@@ -297,7 +297,7 @@ async fn the_program_prints_where_the_pinned_version_is() {
 }
 
 #[tokio::test]
-async fn bad_words_never_reach_npm() {
+async fn invalid_arguments_never_reach_npm() {
     let room = Room::new(INSTALLS);
     for word in ["--global", "-g", "../evil", "/etc", "latest.tgz", "2.1", "x", "http://evil", "git+ssh://evil", ""] {
         let said = said_by_the_program(&room, &["2.1.325", word]).await;

@@ -182,7 +182,7 @@ async fn other_paths_are_answered_too() -> Result<()> {
 
 #[tokio::test]
 async fn a_held_reply_ends_when_the_stub_is_dropped() -> Result<()> {
-    let stub = StubApi::start(Script::new().reply(Reply::hold().and_text("so"))).await?;
+    let stub = StubApi::start(Script::new().reply(Reply::stall().and_text("so"))).await?;
     let mut streamed = send(&stub, &request("POST", MESSAGES, "", &streamed_model_call().to_string())).await?;
     let mut waiting = send(&stub, &request("POST", MESSAGES, "", &model_call().to_string())).await?;
     let seen = read_until(&mut streamed, "…").await?;
@@ -200,7 +200,7 @@ async fn a_held_reply_ends_when_the_stub_is_dropped() -> Result<()> {
 
 #[tokio::test]
 async fn waiting_for_model_calls_ends_with_the_last_of_them() -> Result<()> {
-    let stub = StubApi::start(Script::new().reply(Reply::hold())).await?;
+    let stub = StubApi::start(Script::new().reply(Reply::stall())).await?;
     stub.wait_for_model_calls(0).await;
     let call = request("POST", MESSAGES, "", &model_call().to_string());
     let ((), connections) = tokio::join!(stub.wait_for_model_calls(2), async {
@@ -214,7 +214,7 @@ async fn waiting_for_model_calls_ends_with_the_last_of_them() -> Result<()> {
 #[tokio::test]
 async fn a_pace_holds_back_every_text_delta() -> Result<()> {
     let pace = Duration::from_millis(20);
-    let reply = Reply::text("abcdef").chunks_of(2).paced(pace).after(pace).stop_reason("max_tokens");
+    let reply = Reply::text("abcdef").chunks_of(2).paced(pace).delay(pace).stop_reason("max_tokens");
     let stub = StubApi::start(Script::new().reply(reply)).await?;
     let started = Instant::now();
     let body = post(&stub, MESSAGES, &streamed_model_call()).await?.body;

@@ -15,7 +15,7 @@ use std::time::Duration;
 use rustix::io::Errno;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use watari_sdk::files::folders::MORE_DESCRIPTORS;
-use watari_sdk::{Liveness, files, is_signal_ignored};
+use watari_sdk::{WatchdogLimits, files, is_signal_ignored};
 
 use crate::printable::printable;
 use crate::standard_streams::{write_all, write_within};
@@ -34,8 +34,7 @@ pub(crate) enum Command {
 impl Command {
     pub(crate) fn run(self) -> ExitCode {
         if let Err(unknown) = self.check_user() {
-            print_error(&unknown.to_string());
-            return self.code_for_no_start();
+            return fail(&unknown.to_string());
         }
         match self {
             Command::Stdio(stdio) => stdio.run(),
@@ -57,23 +56,12 @@ impl Command {
             }
         }
     }
-
-    /// The exit code of a command that could not start.
-    fn code_for_no_start(&self) -> ExitCode {
-        match self {
-            Command::Stdio(_) | Command::Socket(_) => ExitCode::FAILURE,
-            Command::Schema(_) | Command::Stub(_) | Command::Check(_) | Command::Doctor(_) => ExitCode::from(CANNOT),
-        }
-    }
 }
 
-/// The exit code of a command that failed to run. Code 1 is a negative result.
-const CANNOT: u8 = 2;
-
-/// Prints why a command failed to run, and returns its exit code.
+/// Prints why a command failed, and returns its exit code. (Code 2 is for a wrong command line only.)
 pub(crate) fn fail(why: &str) -> ExitCode {
     print_error(why);
-    ExitCode::from(CANNOT)
+    ExitCode::FAILURE
 }
 
 /// Prints an error. It may quote untrusted text, so everything that a terminal would interpret is escaped.
@@ -113,12 +101,17 @@ fn print(text: &str, code: ExitCode) -> ExitCode {
     }
 }
 
+/// Parses the number of a flag. (The flag allows negative numbers, so that they reach this error.)
+fn whole_number(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| format!("expected a whole number from 0 to {}", u32::MAX))
+}
+
 /// When the CLI counts as stalled, and what happens then.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub(crate) struct StallOptions {
     /// Report Claude Code as stalled when it writes nothing for SECONDS during a turn and then does not answer a probe
     /// for ten seconds (0 = never)
-    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = whole_number, allow_negative_numbers = true)]
     stalled_after: u32,
     /// Terminate Claude Code when it is stalled, instead of only reporting it
     #[arg(long)]
@@ -126,12 +119,12 @@ pub(crate) struct StallOptions {
 }
 
 impl StallOptions {
-    pub(crate) fn liveness(self) -> Liveness {
-        let silent_for = match self.stalled_after {
+    pub(crate) fn watchdog(self) -> WatchdogLimits {
+        let probe_after = match self.stalled_after {
             0 => Duration::MAX,
             seconds => Duration::from_secs(seconds.into()),
         };
-        Liveness { silent_for, end_stalled: self.end_stalled, ..Liveness::default() }
+        WatchdogLimits { probe_after, end_stalled: self.end_stalled, ..WatchdogLimits::default() }
     }
 }
 

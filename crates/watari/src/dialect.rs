@@ -1,9 +1,9 @@
 //! The dialects: how events and commands are spelled for each kind of client.
 
 pub(crate) mod bridge;
+pub(crate) mod cli_trouble;
 mod content;
 mod limits;
-pub(crate) mod liveness;
 mod members;
 pub(crate) mod native;
 mod schema;

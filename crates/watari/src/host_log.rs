@@ -20,31 +20,31 @@ const FILE_BYTES_MAX: u64 = 1024 * 1024;
 const HEADER: &str = "watari host log\n";
 
 /// Where the log is.
-pub(crate) enum Place {
+pub(crate) enum LogPath {
     /// In the session's folder.
-    Own(PathBuf),
+    Default(PathBuf),
     /// At the path that the user chose.
     Named(PathBuf),
 }
 
-impl Place {
+impl LogPath {
     pub(crate) fn path(&self) -> &Path {
-        let (Place::Own(path) | Place::Named(path)) = self;
+        let (LogPath::Default(path) | LogPath::Named(path)) = self;
         path
     }
 
     fn rule(&self) -> &'static FileRule {
         match self {
-            Place::Own(_) => &HOST_LOG,
-            Place::Named(_) => &NAMED_LOG,
+            LogPath::Default(_) => &HOST_LOG,
+            LogPath::Named(_) => &NAMED_LOG,
         }
     }
 }
 
 /// Starts to log to a file. Prompts and answers are not logged, except for the errors of a client's line at debug
 /// level.
-pub(crate) fn begin(place: Place, level: LevelFilter) -> io::Result<()> {
-    let log = Rotated { open: Mutex::new(Open::at(&place)?), place };
+pub(crate) fn begin(place: LogPath, level: LevelFilter) -> io::Result<()> {
+    let log = RotatingFile { open: Mutex::new(OpenFile::at(&place)?), place };
     let subscriber =
         tracing_subscriber::fmt().with_writer(log).with_max_level(level).with_ansi(false).with_target(false);
     // A line that cannot be written is lost. Reporting it on standard error would panic if that is closed.
@@ -53,12 +53,12 @@ pub(crate) fn begin(place: Place, level: LevelFilter) -> io::Result<()> {
 }
 
 /// A file that is rotated when it is full.
-struct Rotated {
-    place: Place,
-    open: Mutex<Open>,
+struct RotatingFile {
+    place: LogPath,
+    open: Mutex<OpenFile>,
 }
 
-struct Open {
+struct OpenFile {
     file: File,
     /// The device and inode of the file.
     identity: (u64, u64),
@@ -67,8 +67,8 @@ struct Open {
     has_stopped: bool,
 }
 
-impl Open {
-    fn at(place: &Place) -> io::Result<Open> {
+impl OpenFile {
+    fn at(place: &LogPath) -> io::Result<OpenFile> {
         let mut file = place.rule().open(place.path())?;
         let metadata = file.metadata()?;
         let mut bytes = metadata.len();
@@ -76,7 +76,7 @@ impl Open {
             file.write_all(HEADER.as_bytes())?;
             bytes = HEADER.len() as u64;
         }
-        Ok(Open { file, identity: identity(&metadata), bytes, has_stopped: false })
+        Ok(OpenFile { file, identity: identity(&metadata), bytes, has_stopped: false })
     }
 
     /// Whether the file is still at its path: another program may have moved or deleted it.
@@ -89,12 +89,12 @@ fn identity(metadata: &fs::Metadata) -> (u64, u64) {
     (metadata.dev(), metadata.ino())
 }
 
-impl Rotated {
+impl RotatingFile {
     fn write_line(&self, line: &[u8]) -> io::Result<()> {
         let mut open = self.lock();
         // If it cannot be created again, the line is lost, and the next line tries again.
         if !open.is_in_place(self.place.path()) {
-            *open = Open::at(&self.place)?;
+            *open = OpenFile::at(&self.place)?;
         }
         let is_full =
             open.has_stopped || open.bytes + line.len() as u64 > FILE_BYTES_MAX && open.bytes > HEADER.len() as u64;
@@ -102,7 +102,7 @@ impl Rotated {
             if let Err(why) = self.rotate() {
                 return self.stop(&mut open, &why);
             }
-            *open = Open::at(&self.place)?;
+            *open = OpenFile::at(&self.place)?;
         }
         open.file.write_all(line)?;
         open.bytes += line.len() as u64;
@@ -119,7 +119,7 @@ impl Rotated {
     }
 
     /// Stops logging, so that no line of the file is lost. Each further line tries again to rotate it.
-    fn stop(&self, open: &mut Open, why: &io::Error) -> io::Result<()> {
+    fn stop(&self, open: &mut OpenFile, why: &io::Error) -> io::Result<()> {
         if open.has_stopped {
             return Ok(());
         }
@@ -139,7 +139,7 @@ impl Rotated {
         path.into()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Open> {
+    fn lock(&self) -> MutexGuard<'_, OpenFile> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -153,7 +153,7 @@ fn is_replaceable(path: &Path) -> bool {
 }
 
 /// Writes one line to the file. (`tracing` passes a whole line in one write.)
-struct LineWriter<'a>(&'a Rotated);
+struct LineWriter<'a>(&'a RotatingFile);
 
 impl Write for LineWriter<'_> {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
@@ -167,7 +167,7 @@ impl Write for LineWriter<'_> {
     }
 }
 
-impl<'a> MakeWriter<'a> for Rotated {
+impl<'a> MakeWriter<'a> for RotatingFile {
     type Writer = LineWriter<'a>;
 
     fn make_writer(&'a self) -> LineWriter<'a> {
@@ -179,9 +179,9 @@ impl<'a> MakeWriter<'a> for Rotated {
 mod tests {
     use super::*;
 
-    fn log_at(path: &Path) -> Rotated {
-        let place = Place::Named(path.to_owned());
-        Rotated { open: Mutex::new(Open::at(&place).unwrap()), place }
+    fn log_at(path: &Path) -> RotatingFile {
+        let place = LogPath::Named(path.to_owned());
+        RotatingFile { open: Mutex::new(OpenFile::at(&place).unwrap()), place }
     }
 
     #[test]
@@ -245,7 +245,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         for name in ["new/", "new//", "new/."] {
             let path = format!("{}/{name}", folder.path().display());
-            let opened = Open::at(&Place::Named(path.into())).map(drop);
+            let opened = OpenFile::at(&LogPath::Named(path.into())).map(drop);
             assert_eq!(opened.unwrap_err().to_string(), "it is a folder, not a file", "{name}");
         }
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
@@ -271,8 +271,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("pipe");
         mkfifoat(CWD, &path, Mode::from(0o600)).unwrap();
-        let error = Open::at(&Place::Named(path)).err().unwrap();
+        let error = OpenFile::at(&LogPath::Named(path)).err().unwrap();
         assert_eq!(error.to_string(), "it is a pipe or a socket, not a file");
-        Open::at(&Place::Named("/dev/null".into())).unwrap();
+        OpenFile::at(&LogPath::Named("/dev/null".into())).unwrap();
     }
 }

@@ -45,13 +45,13 @@ fn a_missing_cli_or_one_that_cannot_run_is_reported() {
     let runs = [here.join("missing"), here.to_owned(), damaged].map(|path| check(&[], &path).as_text(here));
     insta::assert_snapshot!(runs.join("\n"), @"
     watari: Claude Code CLI not found: there is nothing at FOLDER/missing; check the path
-    exit Some(2)
+    exit Some(1)
 
     watari: FOLDER is a directory, not the Claude Code CLI; give the path of the program itself
-    exit Some(2)
+    exit Some(1)
 
     watari: FOLDER/damaged is not a program; it may be damaged or only half installed, so install it again
-    exit Some(2)
+    exit Some(1)
     ");
 }
 
@@ -62,12 +62,12 @@ fn a_cli_that_cannot_start_ends_the_check_with_its_output() {
     insta::assert_snapshot!(check(&[], &claude).as_text(folder.path()), @"
     watari: the CLI holds no conversation, so nothing was checked: the CLI ended, or closed its output, without a message; it said:
     error: this machine has no soul
-    exit Some(2)
+    exit Some(1)
     ");
     let claude = common::program(&folder.path().join("no-version"), "exit 3");
     insta::assert_snapshot!(check(&[], &claude).as_text(folder.path()), @"
     watari: cannot determine the version: FOLDER/no-version did not print a readable answer (exit status: 3); see `watari doctor`
-    exit Some(2)
+    exit Some(1)
     ");
 }
 
@@ -77,7 +77,7 @@ async fn a_cli_that_hangs_ends_the_check_and_leaves_nothing() {
     let claude = fake(folder.path(), HANGS);
     insta::assert_snapshot!(check(&["--limit", "1"], &claude).as_text(folder.path()), @"
     watari: the CLI holds no conversation, so nothing was checked: system/init did not come within 1 s; try the CLI by hand, or raise the time limit
-    exit Some(2)
+    exit Some(1)
     ");
     assert_eq!(marked(folder.path().to_str().unwrap()), []);
 }
@@ -118,7 +118,7 @@ fn an_invalid_scenario_is_reported_with_its_line_before_anything_is_started() {
     3 | transcript:
     4 |   - usr: hi
       |     ^ unknown variant `usr`, expected one of user, send, answer, expect
-    exit Some(2)
+    exit Some(1)
     ");
     for wrong in [
         "name: mine\ntitle: Mine\nfiles: {../outside: x}\ntranscript:\n  - expect: {type: result}\n",
@@ -130,7 +130,7 @@ fn an_invalid_scenario_is_reported_with_its_line_before_anything_is_started() {
         "name: mine\ntitle: Mine\nflags: [--max-turns, 1]\ntranscript:\n  - expect: {type: result}\n",
     ] {
         let printed = run(wrong);
-        assert!(printed.ends_with("exit Some(2)\n"), "{printed}");
+        assert!(printed.ends_with("exit Some(1)\n"), "{printed}");
         wrongs.push(printed.lines().next().unwrap().to_owned());
     }
     insta::assert_snapshot!(wrongs.join("\n"), @r#"
@@ -143,8 +143,8 @@ fn an_invalid_scenario_is_reported_with_its_line_before_anything_is_started() {
     watari: FOLDER/mine.yaml:3:22: The string value [1] must be quoted
     "#);
     insta::assert_snapshot!(check(&["--scenario", "nothing"], &claude).as_text(folder.path()), @"
-    watari: there is no scenario nothing; use a name or a number from docs/claude-stream-json.md, or a file such as ./nothing.yaml
-    exit Some(2)
+    watari: there is no scenario nothing; use a name or a number from the report of watari check, or a file such as ./nothing.yaml
+    exit Some(1)
     ");
     assert!(!folder.path().join("started").exists());
 }
@@ -157,7 +157,7 @@ fn the_cli_sees_no_key_home_or_proxy_of_the_user() {
     command.args(["check", "--scenario", "1", "--claude"]).arg(&claude).env("HOME", folder.path().join("home"));
     command.env("ANTHROPIC_API_KEY", "sk-real").env("ANTHROPIC_AUTH_TOKEN", "token").env("HTTPS_PROXY", "http://proxy");
     let run = output_of(&mut command);
-    assert_eq!(run.code, Some(2), "{}", run.stderr);
+    assert_eq!(run.code, Some(1), "{}", run.stderr);
     let seen = std::fs::read_to_string(folder.path().join("seen")).unwrap();
     assert_eq!(seen.matches("ANTHROPIC_API_KEY=stub\n").count(), 2, "for its version and for the scenario: {seen}");
     for secret in ["sk-real", "TOKEN", "HTTPS_PROXY", folder.path().join("home").to_str().unwrap()] {
@@ -172,7 +172,7 @@ async fn processes_that_a_cli_starts_for_its_version_are_terminated() {
     let folder = tempfile::tempdir().unwrap();
     let escapes = "folder=$(dirname \"$0\")\n(FOLDER=$folder setsid sleep 1000 > /dev/null 2>&1 &)\necho 2.1.325";
     let claude = common::program(&folder.path().join("claude"), escapes);
-    assert_eq!(check(&["--scenario", "1"], &claude).code, Some(2));
+    assert_eq!(check(&["--scenario", "1"], &claude).code, Some(1));
     let gone = none_marked_within(folder.path().to_str().unwrap(), Duration::from_secs(3)).await;
     assert!(gone.is_ok(), "{gone:?}");
 }
@@ -189,7 +189,7 @@ fn a_report_that_cannot_be_printed_fails_the_check() {
         command.stderr(Stdio::null()).status().unwrap().code()
     };
     assert_eq!(run(Stdio::null()), Some(0));
-    assert_eq!(run(std::fs::File::create("/dev/full").unwrap().into()), Some(2));
+    assert_eq!(run(std::fs::File::create("/dev/full").unwrap().into()), Some(1));
 }
 
 #[test]
@@ -228,7 +228,7 @@ fn whatever_a_cli_prints_the_check_ends_in_time_and_in_bounds() {
     let claude = fake(folder.path(), "echo Welcome\nsleep 1000");
     insta::assert_snapshot!(check(&["--limit", "1"], &claude).as_text(folder.path()), @"
     watari: the CLI holds no conversation, so nothing was checked: system/init did not come within 1 s; try the CLI by hand, or raise the time limit
-    exit Some(2)
+    exit Some(1)
     ");
 }
 

@@ -5,6 +5,8 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect has failed")]
 
 mod common;
+#[path = "../src/dialect/schema/doc_links.rs"]
+mod doc_links;
 
 use std::fmt::Write;
 use std::fs;
@@ -12,7 +14,7 @@ use std::process::Command;
 
 use common::{is_committed, output_of, root};
 use watari_protocol::native::EPHEMERAL_TYPES;
-use watari_protocol::{Phase, RefusalCode, STEPS};
+use watari_protocol::{Phase, RefusalCode, TRANSITIONS};
 use watari_sdk::files::{FILES, FOLDER_MODE, FOLDERS, SOCKET};
 use watari_testkit::scenario::scenario_schema;
 use watari_testkit::stub_api::stub_script_schema;
@@ -79,11 +81,11 @@ opening never blocks. The mode is the one with which Watari creates the file; wi
 fn the_states_of_a_session_are_drawn_from_its_table() {
     let mut page = STATES_INTRODUCTION.to_owned();
     page.push_str("\n```mermaid\nstateDiagram-v2\n    [*] --> Starting\n");
-    for (from, trigger, to) in STEPS {
+    for (from, trigger, to) in TRANSITIONS {
         writeln!(page, "    {from:?} --> {to:?}: {}", words(&format!("{trigger:?}"))).unwrap();
     }
     page.push_str("    Ended --> [*]\n```\n\n| from | when | to |\n|---|---|---|\n");
-    for (from, trigger, to) in STEPS {
+    for (from, trigger, to) in TRANSITIONS {
         writeln!(page, "| {from} | {} | {to} |", words(&format!("{trigger:?}"))).unwrap();
     }
     let source = fs::read_to_string(root().join("crates/protocol/src/session/state.rs")).unwrap();
@@ -96,7 +98,7 @@ fn the_states_of_a_session_are_drawn_from_its_table() {
     is_committed("session-states.md", &page);
     // Every phase can be left, and the last one is reached from everywhere.
     for phase in [Phase::Starting, Phase::Idle, Phase::Running, Phase::Closing] {
-        assert!(STEPS.iter().any(|(from, _, to)| *from == phase && *to == Phase::Ended), "{phase} cannot end");
+        assert!(TRANSITIONS.iter().any(|(from, _, to)| *from == phase && *to == Phase::Ended), "{phase} cannot end");
     }
 }
 
@@ -152,7 +154,7 @@ fn the_events_are_listed_from_their_declarations() {
     let read = |path: &str| fs::read_to_string(crates.join(path)).unwrap();
     let events = members(&read("protocol/src/event.rs"), "pub enum Event {");
     let mut page = EVENTS_INTRODUCTION.to_owned();
-    page.push_str("\n## The events of one turn\n\nA plain turn has these events, in this order:\n\n");
+    page.push_str("\n## The events of one turn\n\nWith Claude Code 2.1.325, a plain turn has these events, in this order. (2.1.42 sends no `status_changed`.)\n\n");
     for (number, (name, repeated)) in (1..).zip(plain_turn(&read("protocol/tests/machine.rs"))) {
         let event = events.iter().find(|event| snake(&event.name) == name).unwrap();
         let (first, _) = event.doc.split_once(". ").unwrap_or((event.doc.trim_end_matches('.'), ""));
@@ -178,8 +180,9 @@ const EVENTS_INTRODUCTION: &str = "\
 
 These are the events of Watari's own dialect, called *native*. There are two ways to receive them:
 
-- `watari socket` has two sockets. The second one, `RUNTIME/KEY.sock` (see [files.md](files.md)), speaks this dialect: one
-  event per line, as in `{\"seq\":\"1:12\",\"type\":\"ask_opened\",\"ask\":1,...}`.
+- `watari socket` has two sockets. The second one, `RUNTIME/KEY.sock`, speaks this dialect: one event per line, as in
+  `{\"seq\":\"1:12\",\"type\":\"ask_opened\",\"ask\":1,...}`. [clients/native.md](clients/native.md) describes what a
+  client writes.
 - The Rust crate `watari-sdk` emits the same events as values: `ask_opened` is `Event::AskOpened { ask, kind }`.
 
 You do not need this page for `watari stdio` and for the first socket of `watari socket`. They use other messages, which
@@ -230,13 +233,13 @@ const TYPES_INTRODUCTION: &str = "\
 ";
 
 /// The types whose values or fields are listed, with their files.
-const TYPES: [(&str, &str); 30] = [
+const TYPES: [(&str, &str); 32] = [
     ("event/session.rs", "CliInfo"),
     ("event/session.rs", "SessionInfo"),
     ("event/outcome.rs", "TurnCause"),
     ("event/outcome.rs", "TurnOutcome"),
     ("event/outcome.rs", "TurnEnding"),
-    ("event/outcome.rs", "Failure"),
+    ("event/outcome.rs", "TurnFailure"),
     ("event/outcome.rs", "Usage"),
     ("event/outcome.rs", "DropReason"),
     ("event/block.rs", "BlockKind"),
@@ -246,7 +249,7 @@ const TYPES: [(&str, &str); 30] = [
     ("event/ask.rs", "AskKind"),
     ("event/ask.rs", "PermissionAsk"),
     ("event/ask.rs", "HookAsk"),
-    ("event/ask.rs", "FormAsk"),
+    ("event/ask.rs", "ElicitationAsk"),
     ("event/ask.rs", "ToolCallAsk"),
     ("event/ask.rs", "AskSummary"),
     ("event/ask.rs", "AskTag"),
@@ -257,7 +260,9 @@ const TYPES: [(&str, &str); 30] = [
     ("event/outcome.rs", "RequestFailure"),
     ("event/outcome.rs", "Exit"),
     ("event/outcome.rs", "ExitReason"),
-    ("event/outcome.rs", "Unanswered"),
+    ("event/outcome/left.rs", "LeftProcess"),
+    ("event/outcome/left.rs", "WhyLeft"),
+    ("event/outcome.rs", "UnresponsiveTo"),
     ("event/update.rs", "TaskUpdate"),
     ("event/update.rs", "HookUpdate"),
     ("event/notice.rs", "NoticeKind"),
@@ -320,14 +325,10 @@ fn write_type(page: &mut String, source: &str, name: &str) {
     let (before, _) = source.split_once(&heads).unwrap();
     let declared: Vec<&str> = before.lines().rev().take_while(|line| !line.is_empty()).collect();
     let doc: Vec<&str> = declared.iter().rev().filter_map(|line| line.strip_prefix("/// ")).collect();
+    let doc = doc_links::replaced(&doc.join(" "));
     let members = members(source, &heads);
-    writeln!(
-        page,
-        "## {name}\n\n{}{}\n",
-        doc.join(" "),
-        if is_enum { in_json(&declared, &members) } else { String::new() }
-    )
-    .unwrap();
+    writeln!(page, "## {name}\n\n{doc}{}\n", if is_enum { in_json(&declared, &members) } else { String::new() })
+        .unwrap();
     for member in &members {
         match (is_enum, &member.kind) {
             (true, kind) => {
@@ -412,6 +413,7 @@ fn members(source: &str, head: &str) -> Vec<Member> {
             is_skipped |= line == "#[serde(skip)]";
         } else if !line.starts_with('}') {
             let mut member = std::mem::take(&mut next);
+            member.doc = doc_links::replaced(&member.doc);
             let declared = line.trim_start_matches("pub(crate) ").trim_start_matches("pub ");
             let (name, kind) = match declared.split_once(": ").or_else(|| declared.split_once('(')) {
                 Some((name, kind)) => (name, Some(spelled(kind))),

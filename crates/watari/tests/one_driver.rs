@@ -1,5 +1,5 @@
-//! A conversation is free for another driver only when all processes of the last one have exited, however it ended. On
-//! the fake CLI, which exits slowly.
+//! A conversation is free for another driver only when all processes of the last one have exited, however it ended, and
+//! whatever other programs do to its lock. On the fake CLI, which exits slowly.
 
 #![cfg(all(target_os = "linux", not(watari_portable)))]
 #![allow(clippy::duplicate_mod, reason = "both clients are judged by the same schemas")]
@@ -10,6 +10,7 @@ mod common;
 mod host;
 
 use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
 use bridge::Bridge;
@@ -123,4 +124,131 @@ async fn a_killed_host_frees_its_conversation_when_its_cli_has_exited() {
     assert_eq!(before.len(), 1);
     host.kill().await;
     next_driver_is_alone(&room, &before).await;
+}
+
+/// Waits until a removed lock is there again.
+async fn restored(lock: &Path) {
+    let is_there = async {
+        while !lock.exists() {
+            // No event reports it, so it is polled.
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(host::WITHIN, is_there).await.unwrap();
+}
+
+/// What a second driver of the conversation gets.
+async fn refused(room: &Room) -> String {
+    let mut second = bridge(room);
+    second.start("hi", json!({"resume": ID})).await;
+    let seen = second.rest().await;
+    let last = seen.last().unwrap();
+    assert_eq!((&last["type"], &last["fatal"]), (&json!("error"), &json!(true)), "{seen:?}");
+    assert_eq!(second.exit().await.code(), Some(1));
+    last["message"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_removed_lock_of_a_conversation_is_restored_and_a_second_driver_refused() {
+    let room = Room::fake(PLAIN);
+    let folder = room.conversation_locks();
+    let host = room.host(&["--resume", ID]).await;
+    let mut client = host.client().await;
+    client.say("hi").await;
+    client.until("done").await;
+    for removed in [folder.join(ID), folder.clone(), folder.parent().unwrap().to_owned()] {
+        if removed.is_dir() { fs::remove_dir_all(&removed) } else { fs::remove_file(&removed) }.unwrap();
+        restored(&folder.join(ID)).await;
+        assert!(refused(&room).await.contains("is in use by watari socket"));
+    }
+    host.stop().await;
+    let mut first = bridge(&room);
+    first.start("hi", json!({"resume": ID})).await;
+    first.until("turn_result").await;
+    for removed in [folder.join(ID), folder.clone()] {
+        if removed.is_dir() { fs::remove_dir_all(&removed) } else { fs::remove_file(&removed) }.unwrap();
+        restored(&folder.join(ID)).await;
+        assert!(refused(&room).await.contains("is in use by watari stdio"));
+    }
+    first.close_input();
+    assert_eq!(first.exit().await.code(), Some(0));
+    room.is_tidy();
+}
+
+/// A second driver that was faster than the check of the first, which was paused.
+async fn second_driver(room: &Room, first: u32) -> Bridge {
+    let first = Pid::from_raw(first.cast_signed()).unwrap();
+    kill_process(first, Signal::STOP).unwrap();
+    fs::remove_file(room.conversation_locks().join(ID)).unwrap();
+    let mut second = bridge(room);
+    second.start("hi", json!({"resume": ID})).await;
+    second.until("turn_result").await;
+    kill_process(first, Signal::CONT).unwrap();
+    second
+}
+
+#[tokio::test]
+async fn a_driver_whose_lock_another_one_has_taken_says_so_and_accepts_nothing_until_that_has_ended() {
+    let room = Room::fake(&PLAIN.repeat(2));
+    let host = room.host(&["--resume", ID]).await;
+    let mut client = host.client_with_init().await;
+    client.say("hi").await;
+    client.until("done").await;
+    let mut second = second_driver(&room, host.pid()).await;
+    let why = format!("the session {ID} is in use by watari stdio, process {}", second.pid());
+    let mut reported = client.until("error").await.pop().unwrap();
+    assert!(reported["message"].as_str().unwrap().contains(&why), "{reported}");
+    client.say("more").await;
+    while reported["kind"] == "storage" {
+        reported = client.until("error").await.pop().unwrap();
+    }
+    assert!(reported["message"].as_str().unwrap().contains(&why), "{reported}");
+    second.close_input();
+    assert_eq!(second.exit().await.code(), Some(0));
+    restored(&room.conversation_locks().join(ID)).await;
+    client.say("again").await;
+    client.until("done").await;
+    host.stop().await;
+
+    let mut first = bridge(&room);
+    first.start("hi", json!({"resume": ID})).await;
+    first.until("turn_result").await;
+    let mut second = second_driver(&room, first.pid()).await;
+    let why = format!("which is now in use by watari stdio, process {}", second.pid());
+    for is_first in [true, false] {
+        let reported = first.until("error").await.pop().unwrap();
+        assert!(reported["message"].as_str().unwrap().contains(&why), "{reported}");
+        assert_eq!(reported["fatal"], false);
+        if is_first {
+            first.send(json!({"type": "user_message", "text": "more"})).await;
+        }
+    }
+    second.close_input();
+    assert_eq!(second.exit().await.code(), Some(0));
+    restored(&room.conversation_locks().join(ID)).await;
+    first.send(json!({"type": "user_message", "text": "again"})).await;
+    first.until("turn_result").await;
+    first.close_input();
+    assert_eq!(first.exit().await.code(), Some(0));
+    room.is_tidy();
+}
+
+#[tokio::test]
+async fn the_other_locks_of_a_host_are_restored_too() {
+    let room = Room::fake(PLAIN);
+    let host = room.host(&["--resume", ID]).await;
+    let sockets = room.state().join("locks");
+    let names = common::names_in(&sockets);
+    assert_eq!(names.len(), 1, "{names:?}");
+    let session = room.sessions().pop().unwrap().join("lock");
+    for lock in [sockets.join(&names[0]), session] {
+        fs::remove_file(&lock).unwrap();
+        restored(&lock).await;
+        let error = watari_hub::lock::Lock::take(&lock, "a test").unwrap_err().to_string();
+        assert_eq!(error, format!("it is in use by watari socket, process {}", host.pid()));
+    }
+    fs::remove_dir_all(&sockets).unwrap();
+    restored(&sockets.join(&names[0])).await;
+    host.stop().await;
+    room.is_tidy();
 }

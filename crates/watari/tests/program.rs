@@ -55,6 +55,21 @@ fn an_unknown_argument_is_an_error() {
 }
 
 #[test]
+fn a_flag_that_needs_a_number_says_which_numbers_it_accepts() {
+    let wrong: [&[&str]; 4] = [
+        &["stdio", "--stalled-after", "x"],
+        &["stdio", "--permission-timeout", "-1"],
+        &["socket", "--event-log-limit", "1.5"],
+        &["doctor", "--orphans-of", ""],
+    ];
+    for arguments in wrong {
+        let (code, stdout, stderr) = watari(arguments);
+        assert_eq!((code, stdout.as_str()), (2, ""));
+        assert!(stderr.contains("expected a whole number from 0 to 4294967295"), "{stderr}");
+    }
+}
+
+#[test]
 fn every_command_reports_a_standard_output_that_is_open_for_reading_only() {
     let commands: [&[&str]; 10] = [
         &["--help"],
@@ -75,7 +90,7 @@ fn every_command_reports_a_standard_output_that_is_open_for_reading_only() {
         let stderr = String::from_utf8_lossy(&output.stderr);
         let expected =
             "watari: cannot write to standard output: it is open for reading only; redirect it with > instead of <\n";
-        assert_eq!((output.status.code(), stderr.as_ref()), (Some(2), expected), "{arguments:?}");
+        assert_eq!((output.status.code(), stderr.as_ref()), (Some(1), expected), "{arguments:?}");
     }
 }
 

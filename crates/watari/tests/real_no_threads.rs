@@ -27,7 +27,7 @@ async fn a_session_over_stdio_needs_no_thread() {
     room.sandbox = room.sandbox.with_env(NO_THREADS.0, NO_THREADS.1);
     if cfg!(any(watari_portable, not(target_os = "linux"))) {
         // Pipes cannot be opened anew there, so that they need a thread each.
-        assert_eq!(room.bridge().exit().await.code(), Some(2));
+        assert_eq!(room.bridge().exit().await.code(), Some(1));
         return;
     }
     for options in [json!({}), json!({"continue": true})] {
@@ -71,6 +71,6 @@ async fn an_output_that_needs_a_thread_is_refused_with_the_reason_if_there_is_no
     let (code, stderr) = end_of(&mut command.spawn().unwrap()).await;
     insta::assert_snapshot!(format!("{stderr}exit {code:?}"), @"
     watari: cannot use standard input and output: cannot start a thread (Resource temporarily unavailable (os error 11)); end other processes of this user, or raise its limit (ulimit -u)
-    exit Some(2)
+    exit Some(1)
     ");
 }

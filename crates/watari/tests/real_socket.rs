@@ -185,7 +185,7 @@ async fn a_denied_tool_does_not_run_and_an_edited_one_runs_as_edited() {
 
 #[tokio::test]
 async fn messages_wait_for_their_turn_and_abort_ends_one() {
-    let room = Room::real([Reply::hold(), Reply::text("Second.")]).await;
+    let room = Room::real([Reply::stall(), Reply::text("Second.")]).await;
     let host = room.host(&[]).await;
     let mut client = host.client_with_init().await;
     client.say("one").await;

@@ -14,7 +14,7 @@ use watari_testkit::Reply;
 
 #[tokio::test]
 async fn an_abort_replaces_a_stopped_cli_and_the_next_message_resumes_the_conversation() {
-    let room = Room::real([Reply::text("First."), Reply::hold(), Reply::text("Third.")]).await;
+    let room = Room::real([Reply::text("First."), Reply::stall(), Reply::text("Third.")]).await;
     let host = room.host(&[]).await;
     let mut client = host.client_with_init().await;
     client.say("the first message").await;
@@ -40,7 +40,7 @@ async fn an_abort_replaces_a_stopped_cli_and_the_next_message_resumes_the_conver
 
 #[tokio::test]
 async fn a_second_signal_ends_a_host_whose_cli_is_stopped() {
-    let room = Room::real([Reply::hold()]).await;
+    let room = Room::real([Reply::stall()]).await;
     let mut host = room.host(&[]).await;
     let mut client = host.client_with_init().await;
     client.say("go").await;

@@ -1,4 +1,4 @@
-//! The page about clients of `watari socket`: its programs are run and its transcripts are played, on the real CLI.
+//! The pages about clients of `watari socket`: programs are run and transcripts are played, on the real CLI.
 
 // Nothing in it depends on the system.
 #![cfg(not(watari_portable))]
@@ -7,7 +7,7 @@
 mod common;
 mod host;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,6 +29,8 @@ use watari_testkit::Reply;
 const COMPILED_WITHIN: Duration = Duration::from_secs(300);
 
 const PAGE: Page = Page("clients/socket.md");
+
+const NATIVE_PAGE: Page = Page("clients/native.md");
 
 /// A language of the page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -388,6 +390,82 @@ async fn the_transcripts_of_the_page_are_what_happens() {
             let received = client.next().await.unwrap();
             note(&mut names, &shown, &received);
             assert_eq!(without_random(shown), without_random(received), "{line}");
+        }
+    }
+    host.stop().await;
+}
+
+/// Whether a line shown on a page is a part of a received one. Where the page has a name, the received value is noted.
+fn shows(names: &mut Names, shown: &Value, received: &Value) -> bool {
+    let (Some(shown), Some(received)) = (shown.as_object(), received.as_object()) else { return shown == received };
+    shown.iter().all(|(field, value)| match (field.as_str(), received.get(field)) {
+        (_, None) => false,
+        ("key" | "seq" | "after", Some(found)) => {
+            let name = if field == "key" { "key" } else { "seq" };
+            names.entry(format!("{name} {value}")).or_insert_with(|| found.clone()) == found
+        }
+        ("session_id" | "state", Some(found)) => found.is_string(),
+        (_, Some(found)) => shows(names, value, found),
+    })
+}
+
+/// Whether a line of the native dialect is not an event but a reply, which has no place among the events.
+fn is_reply(line: &Value) -> bool {
+    ["hello", "accepted", "refused", "error"].iter().any(|kind| line["type"] == *kind)
+}
+
+/// A client of the native dialect, and the lines that it has received and not yet shown.
+struct NativePlayer {
+    client: Client,
+    events: VecDeque<Value>,
+    replies: VecDeque<Value>,
+}
+
+impl NativePlayer {
+    /// Receives lines until the one that the page shows. Events that the page leaves out are passed over.
+    async fn receive(&mut self, names: &mut Names, shown: &Value) {
+        loop {
+            let waiting = if is_reply(shown) { &mut self.replies } else { &mut self.events };
+            while let Some(line) = waiting.pop_front() {
+                // A line of another type is left out. One of the same type may be, too, if it is about something else.
+                let mut tried = names.clone();
+                if line["type"] == shown["type"] && shows(&mut tried, shown, &line) {
+                    *names = tried;
+                    return;
+                }
+                assert!(!is_reply(shown), "{shown} is not {line}");
+            }
+            let Some(line) = self.client.next().await else { panic!("{shown} did not come") };
+            if is_reply(&line) { self.replies.push_back(line) } else { self.events.push_back(line) }
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_transcripts_of_the_native_page_are_what_happens() {
+    let room = Room::real([touch("toolu_1", "made"), Reply::text("Fixed.")]).await;
+    let host = room.host(&[]).await;
+    let (mut first, _) = host.native_since(Value::Null).await;
+    first.until("ready").await;
+    let mut names = Names::new();
+    let transcripts = NATIVE_PAGE.blocks("text");
+    assert_eq!(transcripts.len(), 2);
+    for transcript in transcripts {
+        let (events, replies) = (VecDeque::new(), VecDeque::new());
+        let mut player = NativePlayer { client: host.native().await, events, replies };
+        for line in transcript.lines() {
+            let (direction, shown) = line.split_once(' ').unwrap();
+            let mut shown: Value = serde_json::from_str(shown).unwrap();
+            if direction == "<" {
+                player.receive(&mut names, &shown).await;
+                continue;
+            }
+            for (field, named) in [("since", "seq"), ("key", "key")] {
+                if let Some(value) = names.get(&format!("{named} {}", shown[field])) {
+                    shown[field] = value.clone();
+                }
+            }
+            player.client.send(shown).await;
         }
     }
     host.stop().await;

@@ -77,7 +77,7 @@ async fn a_conversation_with_a_permission_request() {
 
 #[tokio::test]
 async fn two_lines_in_one_write_are_two_turns_and_the_end_of_the_input_finishes_them() {
-    let room = Room::with_replies([Reply::text("one").after(Duration::from_millis(300)), Reply::text("two")]).await;
+    let room = Room::with_replies([Reply::text("one").delay(Duration::from_millis(300)), Reply::text("two")]).await;
     let mut bridge = room.bridge();
     let start = json!({"type": "start", "prompt": "a", "options": {"settingSources": []}});
     let more = json!({"type": "user_message", "text": "b", "images": null});
@@ -95,7 +95,7 @@ async fn two_lines_in_one_write_are_two_turns_and_the_end_of_the_input_finishes_
 #[tokio::test]
 async fn abort_ends_the_session_without_an_error_at_any_time() {
     // Before the start, and with the end of the input.
-    let room = Room::with_replies([Reply::hold()]).await;
+    let room = Room::with_replies([Reply::stall()]).await;
     for line in ["{\"type\":\"abort\"}\n", ""] {
         let mut bridge = room.bridge();
         bridge.until("ready").await;
@@ -196,7 +196,7 @@ async fn a_start_that_fails_sends_only_the_reason() {
 
 #[tokio::test]
 async fn a_cli_that_dies_is_a_fatal_error() {
-    let room = Room::with_replies([Reply::hold()]).await;
+    let room = Room::with_replies([Reply::stall()]).await;
     let mut bridge = room.bridge();
     bridge.start("go", json!({})).await;
     bridge.until("stream_content_delta").await;
@@ -239,7 +239,7 @@ async fn bad_lines_get_an_error_each_and_change_nothing() {
 
 #[tokio::test]
 async fn an_interrupt_ends_the_turn_and_the_session_continues() {
-    let room = Room::with_replies([Reply::hold(), Reply::text("Fresh.")]).await;
+    let room = Room::with_replies([Reply::stall(), Reply::text("Fresh.")]).await;
     let mut bridge = room.bridge();
     bridge.start("go", json!({})).await;
     bridge.until("stream_content_delta").await;

@@ -16,7 +16,7 @@ use watari_testkit::claude::{oldest_claude, pinned_claude};
 
 #[tokio::test]
 async fn an_interrupt_of_a_stopped_cli_on_stdio_is_a_fatal_error_and_leaves_nothing() {
-    let room = Room::with_replies([Reply::hold()]).await;
+    let room = Room::with_replies([Reply::stall()]).await;
     let mut bridge = room.bridge();
     bridge.start("go", json!({})).await;
     bridge.until("stream_content_delta").await;

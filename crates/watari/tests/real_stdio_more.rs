@@ -192,7 +192,7 @@ async fn two_open_permission_requests_are_answered_in_the_other_order() {
 
 #[tokio::test]
 async fn messages_sent_during_a_turn_are_turns_of_their_own_in_their_order() {
-    let slow = Reply::text("one").after(Duration::from_millis(500));
+    let slow = Reply::text("one").delay(Duration::from_millis(500));
     let room = Room::with_replies([slow, Reply::text("two"), Reply::text("three"), Reply::text("four")]).await;
     let mut bridge = room.bridge();
     bridge.start("a stork", json!({})).await;
@@ -586,7 +586,7 @@ async fn compacting_is_reported_as_a_status() {
 
 #[tokio::test]
 async fn an_abort_while_the_cli_starts_leaves_nothing() {
-    let room = Room::with_replies([Reply::hold()]).await;
+    let room = Room::with_replies([Reply::stall()]).await;
     let mut bridge = room.bridge();
     bridge.start("go", json!({})).await;
     let root = room.sandbox.root().to_str().unwrap();
@@ -601,7 +601,7 @@ async fn an_abort_while_the_cli_starts_leaves_nothing() {
 
 #[tokio::test]
 async fn bad_lines_in_a_turn_get_an_error_each_and_never_reach_the_cli() {
-    let room = Room::with_replies([Reply::text("one").after(Duration::from_millis(500)), Reply::text("two")]).await;
+    let room = Room::with_replies([Reply::text("one").delay(Duration::from_millis(500)), Reply::text("two")]).await;
     let mut bridge = room.bridge();
     bridge.start("a stork", json!({})).await;
     room.stub.wait_for_model_calls(1).await;

@@ -102,7 +102,7 @@ async fn turns_that_fail() {
         let (_room, mut bridge) = session(script, options).await;
         ends.push(bridge.until("turn_result").await.pop().unwrap());
     }
-    let (_room, mut bridge) = session(replies([Reply::hold()]), json!({})).await;
+    let (_room, mut bridge) = session(replies([Reply::stall()]), json!({})).await;
     bridge.until("stream_content_delta").await;
     bridge.send(json!({"type": "interrupt"})).await;
     ends.push(bridge.until("turn_result").await.pop().unwrap());
@@ -152,7 +152,7 @@ async fn requests_without_an_answer() {
 
 #[tokio::test]
 async fn messages_that_are_dropped() {
-    let (_room, mut bridge) = session(replies([Reply::hold()]), json!({})).await;
+    let (_room, mut bridge) = session(replies([Reply::stall()]), json!({})).await;
     bridge.until("stream_content_delta").await;
     bridge.send(json!({"type": "user_message", "text": "later"})).await;
     bridge.send(json!({"type": "interrupt", "cancelQueued": true})).await;
@@ -231,7 +231,7 @@ async fn a_subagent() {
 
 #[tokio::test]
 async fn a_session_whose_cli_exits_and_one_that_cannot_start() {
-    let (room, mut bridge) = session(replies([Reply::hold()]), json!({})).await;
+    let (room, mut bridge) = session(replies([Reply::stall()]), json!({})).await;
     bridge.until("stream_content_delta").await;
     let processes = marked(room.sandbox.root().to_str().unwrap());
     let cli = processes.iter().find(|process| process.command.contains("stream-json")).unwrap();

@@ -175,7 +175,7 @@ async fn an_edited_approval_is_in_the_event_log_and_in_the_host_log() {
     let lines: Vec<&str> = log.lines().filter(|line| line.contains("ask resolved")).collect();
     assert_eq!(lines.len(), 2, "{log}");
     assert!(lines[0].contains("edited=true") && lines[0].contains("Bash") && lines[0].contains("by=Some("), "{log}");
-    assert!(lines[1].contains("edited=false") && lines[1].contains("rules=true"), "{log}");
+    assert!(lines[1].contains("edited=false") && lines[1].contains("permission_updates=true"), "{log}");
     assert!(!log.contains("other"), "the log has content: {log}");
 }
 

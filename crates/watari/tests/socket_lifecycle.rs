@@ -285,7 +285,7 @@ async fn a_bad_line_gets_one_error_and_changes_nothing() {
     {"code":"invalid_line","id":"x","message":"content is missing; it must be a string or a list of content blocks","type":"error"}
     {"code":"invalid_line","message":"content must be a string or a list of content blocks","type":"error"}
     {"code":"invalid_line","message":"answer is missing; it must be an object with a type","type":"error"}
-    {"code":"invalid_line","message":"answer.type must be allow, deny, choose, hook, submit, decline, dismiss or tool_result","type":"error"}
+    {"code":"invalid_line","message":"answer.type must be allow, deny, choose, hook, accept, decline, cancel or tool_result","type":"error"}
     {"code":"hello_required","message":"send hello first, such as {\"type\":\"hello\",\"protocol\":[1]}: commands before it are refused","type":"refused"}
     {"code":"invalid_line","message":"request.type must be one of set_model, set_permission_mode, set_thinking, set_tools, mcp_status, set_mcp_servers, reconnect_mcp, toggle_mcp, context_usage, rewind, stop_task, read_file, rename, reinitialize, other","type":"error"}
     {"code":"invalid_line","message":"request.title is missing; it must be a string","type":"error"}

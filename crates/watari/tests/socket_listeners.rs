@@ -166,7 +166,7 @@ async fn a_foreign_file_at_the_socket_s_path_is_left_alone_and_the_refused_host_
     exit 1
     watari: another process is listening on ROOM/listened.sock: stop it, or choose another path
     exit 1
-    watari: cannot listen on ROOM/nowhere/s.sock: No such file or directory (os error 2)
+    watari: cannot listen on ROOM/nowhere/s.sock: its folder does not exist; create it
     exit 1
     watari: ROOM/foreign.sock is another user's socket and is not replaced: remove it, or choose another path
     exit 1

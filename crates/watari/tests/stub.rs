@@ -127,7 +127,7 @@ fn requests_are_recorded_and_served_over_http_without_keys() {
     let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let (status, body) = stub.ask("GET", &stub.control("requests"), "", "");
     assert_eq!((status, serde_json::from_str::<Vec<Value>>(&body).unwrap()), (200, lines.clone()));
-    assert_eq!(lines.iter().map(|line| &line["call"]).collect::<Vec<_>>(), ["main", "probe"]);
+    assert_eq!(lines.iter().map(|line| &line["call"]).collect::<Vec<_>>(), ["main", "warm_up"]);
     assert_eq!(
         (&lines[0]["headers"]["x-api-key"], &lines[1]["headers"]["authorization"]),
         (&json!("hidden"), &json!("hidden"))
@@ -178,7 +178,7 @@ fn the_record_of_a_stub_that_has_the_port_is_left_alone() {
     let port = stub.environment["ANTHROPIC_BASE_URL"].rsplit_once(':').unwrap().1;
     let mut second = Command::new(env!("CARGO_BIN_EXE_watari"));
     let second = output_of(second.args(["stub", "--port", port, "--record"]).arg(&record));
-    assert_eq!(second.code, Some(2), "{}", second.stderr);
+    assert_eq!(second.code, Some(1), "{}", second.stderr);
     stub.model_says();
     let lines = std::fs::read_to_string(&record).unwrap();
     let numbers: Vec<u64> =
@@ -228,7 +228,7 @@ fn each_mistake_is_reported_with_the_remedy() {
     2 |   - text: fine
     3 |   - txet: wrong
       |     ^ unknown field `txet`, expected one of thinking, text, tool, input, id, blocks, stop_reason, usage, pace_ms, chunk_chars, delay_ms, fault, status, message, body, content_type, headers
-    exit Some(2)
+    exit Some(1)
 
     watari: invalid script: FOLDER/both.yaml:2:5: a reply is a message or has a status, not both
       |
@@ -237,13 +237,13 @@ fn each_mistake_is_reported_with_the_remedy() {
       |     ^ a reply is a message or has a status, not both
     3 |     text: and a text
       |
-    exit Some(2)
+    exit Some(1)
 
     watari: invalid script: cannot read FOLDER/missing.yaml: No such file or directory (os error 2); check the path
-    exit Some(2)
+    exit Some(1)
 
     watari: port PORT of 127.0.0.1 is in use; choose another, or none for a free one
-    exit Some(2)
+    exit Some(1)
 
     error: invalid value '70000' for '--port <N>': 70000 is not in 0..=65535
 
@@ -251,7 +251,7 @@ fn each_mistake_is_reported_with_the_remedy() {
     exit Some(2)
 
     watari: cannot write to FOLDER: it is a folder, not a file; give another file
-    exit Some(2)
+    exit Some(1)
     ");
 }
 
@@ -283,7 +283,7 @@ fn a_pipe_without_a_script_is_an_error_and_not_an_empty_script() {
     let run = output_of(command.arg("stub").arg(&path));
     insta::assert_snapshot!(run.as_text(folder.path()), @r"
     watari: invalid script: cannot read FOLDER/pipe: nothing came through the pipe for 10s; check the path
-    exit Some(2)
+    exit Some(1)
     ");
 }
 
@@ -297,6 +297,6 @@ fn a_pipe_as_record_is_refused_immediately() {
         let run = output_of(command.args(["stub", "--record"]).arg(&path));
         let what = if is_read { "a pipe" } else { "a pipe or a socket" };
         let printed = run.as_text(folder.path());
-        assert!(printed.contains(&format!("it is {what}, not a file")) && run.code == Some(2), "{printed}");
+        assert!(printed.contains(&format!("it is {what}, not a file")) && run.code == Some(1), "{printed}");
     }
 }

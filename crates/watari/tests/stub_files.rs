@@ -67,15 +67,15 @@ fn a_path_that_cannot_be_a_record_is_refused_immediately_and_left_unchanged_need
     assert_eq!(fs::read_to_string(path("precious")).unwrap(), "precious");
     let expected = "\
 watari: cannot write to FOLDER/pipe: it is a pipe or a socket, not a file; give another file
-exit Some(2)
+exit Some(1)
 watari: cannot write to FOLDER/second-name: the file has 2 names (hard links), and another user may have created this one; choose another file; give another file
-exit Some(2)
+exit Some(1)
 watari: cannot write to FOLDER/nowhere/x: No such file or directory (os error 2); give another file
-exit Some(2)
+exit Some(1)
 watari: cannot write to FOLDER/theirs: it is a symbolic link of user 65534; choose a file; give another file
-exit Some(2)
+exit Some(1)
 watari: cannot write to FOLDER/chain: it leads through FOLDER/theirs, a symbolic link of user 65534; choose the file itself; give another file
-exit Some(2)
+exit Some(1)
 ";
     assert_eq!(received.concat(), expected);
 }
@@ -87,13 +87,13 @@ fn a_script_that_is_not_a_file_is_named_and_an_endless_one_is_not_read_forever()
         .map(|path| output(folder.path(), &[path]));
     insta::assert_snapshot!(received.concat(), @"
     watari: invalid script: cannot read FOLDER: Is a directory (os error 21); check the path
-    exit Some(2)
+    exit Some(1)
     watari: invalid script: cannot read /dev/zero: it has more than 64 MiB; check the path
-    exit Some(2)
+    exit Some(1)
     watari: invalid script: cannot read /proc/self/fd/77: No such file or directory (os error 2); check the path
-    exit Some(2)
+    exit Some(1)
     watari: invalid script: cannot read /dev/null/x: Not a directory (os error 20); check the path
-    exit Some(2)
+    exit Some(1)
     ");
 }
 

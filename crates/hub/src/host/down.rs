@@ -69,8 +69,8 @@ impl Host {
         let Some(NextProcessRequest { body, reply }) = checked else {
             return Err(Refusal::CliNotRunning);
         };
-        // The id is this event's sequence number: no earlier process has used a higher one, and the next process starts
-        // above it.
+        // The id is this event's sequence number. The next process starts above it; an earlier process may have used
+        // it, because some requests have no event.
         let id = RequestId(self.publisher.files.log.last().seq + 1);
         let sent = Event::RequestSent { request: id, body, by };
         self.publisher.publish_if_stored(sent)?;

@@ -3,10 +3,11 @@
 
 use std::path::{Path, PathBuf};
 
-use watari_sdk::CONFIG_VARIABLE;
+use watari_sdk::CONFIG_DIR_VARIABLE;
 use watari_sdk::files::folders::{self, STATE_VARIABLE};
 
 use super::orphans::remove_orphans;
+use super::{Lock, LockError};
 
 /// The folder of locks, inside the folder in which the CLI stores conversations.
 const NAME: &str = ".watari-locks";
@@ -18,16 +19,18 @@ pub struct ConversationLocks {
     pub folder: Option<PathBuf>,
     /// Why no folder can be used, and what to do.
     pub missing_reason: Option<String>,
+    /// Where the CLI stores conversations, and the folder to use if that cannot be used.
+    candidates: (Option<PathBuf>, Option<PathBuf>),
 }
 
 impl ConversationLocks {
     /// Creates the folder, and removes the orphaned locks in it. `conversations` is where the CLI stores conversations;
     /// if that cannot be used, `state_locks` is better than none.
     pub fn make(conversations: Option<&Path>, state_locks: Option<&Path>) -> ConversationLocks {
+        let candidates = (conversations.map(Path::to_owned), state_locks.map(Path::to_owned));
         let beside = conversations.map(|conversations| conversations.join(NAME));
         let mut missing_reason = None;
-        let candidates = [(beside, CONFIG_VARIABLE), (state_locks.map(Path::to_owned), STATE_VARIABLE)];
-        for (folder, variable) in candidates {
+        for (folder, variable) in [(beside, CONFIG_DIR_VARIABLE), (candidates.1.clone(), STATE_VARIABLE)] {
             let made = folder.ok_or_else(nowhere).and_then(|folder| made(folder, variable));
             match made {
                 Ok(folder) => {
@@ -37,13 +40,25 @@ impl ConversationLocks {
                         // what they write.
                         tracing::info!(folder = %folder.display(), "using the state folder for conversation locks: {why}");
                     }
-                    return ConversationLocks { folder: Some(folder), missing_reason: None };
+                    return ConversationLocks { folder: Some(folder), missing_reason: None, candidates };
                 }
                 // The first reason says how to use the better folder.
                 Err(why) => drop(missing_reason.get_or_insert(why)),
             }
         }
-        ConversationLocks { folder: None, missing_reason }
+        ConversationLocks { folder: None, missing_reason, candidates }
+    }
+
+    /// If another program has removed a lock in this folder, or the folder, restores it, and returns true. If another
+    /// process has taken the lock meanwhile, fails.
+    pub fn restore(&mut self, lock: &mut Lock) -> Result<bool, LockError> {
+        if lock.is_in_place() {
+            return Ok(false);
+        }
+        let (conversations, state_locks) = &self.candidates;
+        *self = ConversationLocks::make(conversations.as_deref(), state_locks.as_deref());
+        let folder = self.folder.as_deref().or(lock.path.parent()).map(Path::to_owned);
+        folder.map_or(Ok(false), |folder| lock.restore(&folder))
     }
 }
 
@@ -56,7 +71,7 @@ fn made(folder: PathBuf, variable: &str) -> Result<PathBuf, String> {
 }
 
 fn nowhere() -> String {
-    format!("there is no place for its lock: set HOME to an absolute path, or {CONFIG_VARIABLE}")
+    format!("there is no place for its lock: set HOME to an absolute path, or {CONFIG_DIR_VARIABLE}")
 }
 
 #[cfg(test)]

@@ -71,7 +71,7 @@ impl ReadError {
 /// Lines of a log, in order. They are read through the log's own descriptor, so that it does not matter what happens to
 /// the file's name.
 #[derive(Debug)]
-pub struct Lines {
+pub struct LogReader {
     /// Set while the start of the first line is not found yet.
     search: Option<Search>,
     file: Take<BufReader<Cursor>>,
@@ -91,7 +91,7 @@ pub struct Lines {
 
 /// The result of one reading step.
 #[derive(Debug)]
-pub(crate) enum Step<'a> {
+pub(crate) enum NextLine<'a> {
     /// A line, without the newline.
     Line(&'a [u8]),
     /// A line that is too long to be read in one step.
@@ -129,15 +129,15 @@ impl Read for Cursor {
     }
 }
 
-impl Lines {
+impl LogReader {
     /// The lines after a sequence number, up to an offset at which a line ends. `next_within` finds the first one.
-    pub(crate) fn behind(storage: &Arc<Storage>, after: u64, end: u64) -> Lines {
-        Lines { search: Some(Search::new(after, end)), ..Lines::between(storage, end, end) }
+    pub(crate) fn after_seq(storage: &Arc<Storage>, after: u64, end: u64) -> LogReader {
+        LogReader { search: Some(Search::new(after, end)), ..LogReader::between(storage, end, end) }
     }
 
-    /// Like [`Lines::behind`], but finds the first line before it returns.
-    pub(crate) fn open(storage: &Arc<Storage>, after: u64, end: u64) -> Result<Lines, ReadError> {
-        let (mut lines, mut budget) = (Lines::behind(storage, after, end), usize::MAX);
+    /// Like [`LogReader::after_seq`], but finds the first line before it returns.
+    pub(crate) fn open(storage: &Arc<Storage>, after: u64, end: u64) -> Result<LogReader, ReadError> {
+        let (mut lines, mut budget) = (LogReader::after_seq(storage, after, end), usize::MAX);
         while !lines.find(&mut budget)? {
             budget = usize::MAX;
         }
@@ -145,10 +145,10 @@ impl Lines {
     }
 
     /// The lines between two offsets at which lines begin or end.
-    pub(super) fn between(storage: &Arc<Storage>, start: u64, end: u64) -> Lines {
+    pub(super) fn between(storage: &Arc<Storage>, start: u64, end: u64) -> LogReader {
         let cursor = Cursor { storage: Arc::clone(storage), at: start };
         let file = BufReader::with_capacity(CHUNK_BYTES, cursor).take(end.saturating_sub(start));
-        Lines {
+        LogReader {
             search: None,
             file,
             line: Vec::new(),
@@ -175,16 +175,16 @@ impl Lines {
 
     /// Returns the next line, or makes progress towards it: reads at most the budget and one chunk, and reduces the
     /// budget by what it read.
-    pub(crate) fn next_within(&mut self, budget: &mut usize) -> Result<Step<'_>, ReadError> {
+    pub(crate) fn next_within(&mut self, budget: &mut usize) -> Result<NextLine<'_>, ReadError> {
         if !self.find(budget)? {
-            return Ok(Step::Unfinished);
+            return Ok(NextLine::Unfinished);
         }
         match self.read(budget, LONG_LINE_BYTES).map_err(|source| self.failed(source))? {
-            Progress::Whole => self.take_whole().map(Step::Line),
-            Progress::Head => self.take_long().map(Step::Long),
-            Progress::Unfinished => Ok(Step::Unfinished),
+            Progress::Whole => self.take_whole().map(NextLine::Line),
+            Progress::Head => self.take_long().map(NextLine::Long),
+            Progress::Unfinished => Ok(NextLine::Unfinished),
             Progress::BrokenOff => Err(ReadError::CutOff { path: self.path() }),
-            Progress::End => Ok(Step::End),
+            Progress::End => Ok(NextLine::End),
         }
     }
 
@@ -231,7 +231,7 @@ impl Lines {
         // The previous line may be a mark for several sequence numbers.
         let before = line_before(&storage, start).map_err(|source| ReadError::of(&storage, source))?;
         let through = before.as_deref().and_then(last_number_of).unwrap_or(0).max(after);
-        *self = Lines { through: Some(through), ..Lines::between(&storage, start, end) };
+        *self = LogReader { through: Some(through), ..LogReader::between(&storage, start, end) };
         Ok(true)
     }
 
@@ -372,14 +372,14 @@ mod tests {
     use super::*;
 
     /// The lines of a log with a line of so many bytes in its middle, with a maximum length of 400,000.
-    fn lines_with(bytes: usize) -> Lines {
+    fn lines_with(bytes: usize) -> LogReader {
         let disk = memory::Disk::new();
         let path = std::path::Path::new("events.jsonl");
         let line = |number: u64, text: &str| format!("{{\"seq\":\"1:{number}\",\"text\":\"{text}\"}}\n");
         disk.replace(path, [FORMAT, &line(1, ""), &line(2, &"x".repeat(bytes)), &line(3, "")].concat().as_bytes());
         let storage = Arc::new(Disk::Memory(disk).open(path).unwrap());
         let end = storage.len().unwrap();
-        Lines { line_bytes_max: 400_000, ..Lines::open(&storage, 0, end).unwrap() }
+        LogReader { line_bytes_max: 400_000, ..LogReader::open(&storage, 0, end).unwrap() }
     }
 
     /// Describes the lines, read at once and in steps, and returns how many bytes were held for them.
@@ -395,10 +395,10 @@ mod tests {
         let (mut lines, mut in_steps) = (lines_with(bytes), Vec::new());
         loop {
             in_steps.push(match lines.next_within(&mut 10_000) {
-                Ok(Step::Line(line)) => format!("line of {}", line.len()),
-                Ok(Step::Long(line)) => format!("long line of {}", line.bytes()),
-                Ok(Step::Unfinished) => continue,
-                Ok(Step::End) => break,
+                Ok(NextLine::Line(line)) => format!("line of {}", line.len()),
+                Ok(NextLine::Long(line)) => format!("long line of {}", line.bytes()),
+                Ok(NextLine::Unfinished) => continue,
+                Ok(NextLine::End) => break,
                 Err(error) => error.to_string(),
             });
             if in_steps.last().is_some_and(|last| last.starts_with("the log")) {

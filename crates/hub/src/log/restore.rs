@@ -12,7 +12,7 @@ use watari_sdk::{HostEvent, Position};
 
 use super::read::behind_position;
 use super::storage::{PathTarget, Storage};
-use super::{AppendError, BEFORE_POSITION, FORMAT, Lines, Log, position_of};
+use super::{AppendError, BEFORE_POSITION, FORMAT, Log, LogReader, position_of};
 
 /// How many bytes are written in one call.
 const CHUNK_BYTES: usize = 64 * 1024;
@@ -89,24 +89,24 @@ impl Log {
         if self.storage.path_target().map_err(of)? == PathTarget::AnotherFile {
             return Err(AppendError::Replaced { path });
         }
-        let aside = path.with_extension("jsonl~");
-        let restored = self.restore_aside(&aside, rescued).map_err(of).and_then(|written| {
+        let temporary = path.with_extension("jsonl~");
+        let restored = self.write_restored(&temporary, rescued).map_err(of).and_then(|written| {
             written.lost_through.map_or(Ok(()), note_lost)?;
-            self.disk.rename(&aside, &path).map_err(of).map(|()| written)
+            self.disk.rename(&temporary, &path).map_err(of).map(|()| written)
         });
         let written = restored.inspect_err(|_| {
             // A partial temporary file only takes up space.
-            let _absent = self.disk.remove(&aside);
+            let _absent = self.disk.remove(&temporary);
         })?;
         (self.bytes, self.last_line) = (written.bytes, written.last_line);
         (self.storage, self.is_torn, self.is_damaged) = (Arc::new(written.storage), false, false);
         Ok(written.lost_through)
     }
 
-    fn restore_aside(&self, aside: &Path, rescued: &[Arc<[u8]>]) -> io::Result<Written> {
-        let mut written = Written::begin(self.disk.create_aside(aside, self.storage.path())?)?;
+    fn write_restored(&self, temporary: &Path, rescued: &[Arc<[u8]>]) -> io::Result<LogRewriter> {
+        let mut written = LogRewriter::begin(self.disk.create_temporary(temporary, self.storage.path())?)?;
         let mut rescued = rescued.iter().filter_map(|line| Some((position_of(line)?, line))).peekable();
-        let mut lines = Lines::between(&self.storage, 0, self.storage.len()?);
+        let mut lines = LogReader::between(&self.storage, 0, self.storage.len()?);
         // The last line may be incomplete.
         while let Some(line) = lines.next_or_rest()? {
             let Some((position, line)) = whole_line(line) else { continue };
@@ -128,7 +128,7 @@ impl Log {
 
 /// Finds the last whole line between two offsets, even if it directly follows an incomplete one.
 pub(super) fn last_whole(storage: &Arc<Storage>, start: u64, end: u64) -> io::Result<Option<Position>> {
-    let mut lines = Lines::between(storage, start, end);
+    let mut lines = LogReader::between(storage, start, end);
     let mut last = None;
     while let Some(line) = lines.next_or_rest()? {
         last = last.max(whole_line(line).map(|(position, _)| position));
@@ -146,7 +146,7 @@ fn whole_line(line: &[u8]) -> Option<(Position, &[u8])> {
 }
 
 /// A log that is being rewritten.
-struct Written {
+struct LogRewriter {
     storage: Storage,
     buffer: Vec<u8>,
     bytes: u64,
@@ -157,12 +157,12 @@ struct Written {
     lost_through: Option<u64>,
 }
 
-impl Written {
-    fn begin(storage: Storage) -> io::Result<Written> {
+impl LogRewriter {
+    fn begin(storage: Storage) -> io::Result<LogRewriter> {
         let bytes = FORMAT.len() as u64;
         let last_line = (bytes, Position::default());
         let buffer = FORMAT.as_bytes().to_vec();
-        Ok(Written { storage, buffer, bytes, last_line, through: 0, lost_through: None })
+        Ok(LogRewriter { storage, buffer, bytes, last_line, through: 0, lost_through: None })
     }
 
     /// Writes a line, unless it is there already.

@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use watari_sdk::files::{EVENTS, EVENTS_ASIDE};
+use watari_sdk::files::{EVENTS, EVENTS_TEMPORARY};
 
 /// The disk that holds the files.
 #[derive(Debug, Clone)]
@@ -57,17 +57,17 @@ impl Disk {
     }
 
     /// Creates an empty file under a temporary name; `path` is its later name.
-    pub(crate) fn create_aside(&self, aside: &Path, path: &Path) -> io::Result<Storage> {
+    pub(crate) fn create_temporary(&self, temporary: &Path, path: &Path) -> io::Result<Storage> {
         let file = match self {
             Disk::Real => {
-                let file = EVENTS_ASIDE.open(aside)?;
+                let file = EVENTS_TEMPORARY.open(temporary)?;
                 // A killed host may have left something there.
                 file.set_len(0)?;
                 Kind::Real(file)
             }
             #[cfg(test)]
             Disk::Memory(disk) => {
-                let file = disk.open(aside)?;
+                let file = disk.open(temporary)?;
                 file.set_len(0)?;
                 Kind::Memory(file)
             }

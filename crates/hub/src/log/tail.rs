@@ -10,9 +10,9 @@ use super::storage::Storage;
 /// How many bytes are read in one call.
 const CHUNK_BYTES: u64 = 64 * 1024;
 
-/// The whole part of a log.
+/// The part of a log that has only whole lines.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Tail {
+pub(super) struct IntactPart {
     pub(super) bytes: u64,
     pub(super) last: Position,
     /// The start of the last whole line; `bytes` if there is none.
@@ -20,16 +20,16 @@ pub(super) struct Tail {
 }
 
 /// Searches backwards for the last whole line. `floor` is the start of the first line.
-pub(super) fn find(file: &Storage, bytes: u64, floor: u64) -> io::Result<Tail> {
+pub(super) fn find(file: &Storage, bytes: u64, floor: u64) -> io::Result<IntactPart> {
     let mut end = end_of_line_before(file, bytes, floor)?;
     while end > floor {
         let start = end_of_line_before(file, end - 1, floor)?;
         if let Some(last) = whole_line(file, start, end)? {
-            return Ok(Tail { bytes: end, last, last_start: start });
+            return Ok(IntactPart { bytes: end, last, last_start: start });
         }
         end = start;
     }
-    Ok(Tail { bytes: floor, last: Position::default(), last_start: floor })
+    Ok(IntactPart { bytes: floor, last: Position::default(), last_start: floor })
 }
 
 /// The offset after the last newline before an offset; the floor if there is none.

@@ -54,7 +54,7 @@ impl Background {
 
 #[cfg(test)]
 mod tests {
-    use watari_sdk::{Exit, RawJson};
+    use watari_sdk::RawJson;
 
     use super::*;
 
@@ -63,7 +63,7 @@ mod tests {
     }
 
     fn changed(task: &str, update: TaskUpdate) -> Event {
-        Event::TaskChanged { task: task.into(), update, detail: RawJson::from("{}") }
+        Event::TaskChanged { task: task.into(), update, raw: RawJson::from("{}") }
     }
 
     /// Whether background work runs after each of these events.
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn what_the_cli_lists_runs_until_it_lists_it_no_more_or_has_ended() {
-        let ended = || Event::CliExited { exit: Exit::default() };
+        let ended = || Event::CliExited { exit: Box::default() };
         let one = || listed(r#"[{"task_id":"a"}]"#);
         assert_eq!(runs_after(&[one(), listed("[]"), one(), ended()]), [true, false, true, false]);
         // The list takes precedence over events about single tasks: a command in the foreground is a task too.
@@ -98,8 +98,8 @@ mod tests {
             changed("b", TaskUpdate::Ended),
         ];
         assert_eq!(runs_after(&events), [true, true, true, true, true, false]);
-        let detail = RawJson::from(r#"{"is_backgrounded":false}"#);
-        let foreground = Event::TaskChanged { task: "c".into(), update: TaskUpdate::Started, detail };
+        let raw = RawJson::from(r#"{"is_backgrounded":false}"#);
+        let foreground = Event::TaskChanged { task: "c".into(), update: TaskUpdate::Started, raw };
         assert_eq!(runs_after(&[foreground]), [false]);
         let many: Vec<Event> =
             (0..2 * TASKS_MAX).map(|number| changed(&number.to_string(), TaskUpdate::Started)).collect();

@@ -39,7 +39,9 @@ fn ending_of(item: &SnapshotItem, left_open: &Snapshot) -> Option<Event> {
         SnapshotItem::Prompt(prompt) => {
             Event::PromptDropped { prompt: PromptId(*prompt), reason: DropReason::CliExited }
         }
-        SnapshotItem::Cli => Event::CliExited { exit: Exit { reason: ExitReason::OwnerKilled, ..Exit::default() } },
-        SnapshotItem::Session | SnapshotItem::Tasks | SnapshotItem::Turn => return None,
+        SnapshotItem::Cli => {
+            Event::CliExited { exit: Box::new(Exit { reason: ExitReason::OwnerKilled, ..Exit::default() }) }
+        }
+        SnapshotItem::Conversation | SnapshotItem::Tasks | SnapshotItem::Turn => return None,
     })
 }

@@ -14,7 +14,7 @@ use crate::session_files::restore::describe_loss;
 /// How often storing is retried.
 const RETRIED_EVERY: Duration = Duration::from_secs(1);
 
-/// How often the log's file is verified while events are stored in it.
+/// How often the log's file and the locks are verified.
 const VERIFIED_EVERY: Duration = Duration::from_secs(1);
 
 /// How much may wait to be stored while the session closes. Events beyond that are dropped and counted.
@@ -62,10 +62,11 @@ impl Publisher {
         message
     }
 
-    /// Checks that the log's file is under its name and complete, and restores it if not. This runs before a command is
-    /// acknowledged: if the file was deleted, its events exist only as long as the host has it open.
+    /// Checks that the log's file is under its name and complete and that the locks are in place, and restores them if
+    /// not. This runs before a command is acknowledged: if the file was deleted, its events exist only as long as the
+    /// host has it open; if a lock was, another process may drive the session already.
     pub(crate) fn verify(&mut self) {
-        (self.is_verified, self.verify_at) = (true, None);
+        self.verify_at = None;
         if self.storage_failure.is_none()
             && let Err(error) = self.restore_if_damaged()
         {
@@ -73,19 +74,29 @@ impl Publisher {
         }
     }
 
-    /// Verifies the file every second while events are stored.
+    /// Verifies the log and the locks every second. Never ends while they are intact.
     pub(super) fn poll_verify(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        if self.is_verified {
-            return Poll::Pending;
+        loop {
+            let verify_at = self.verify_at.get_or_insert_with(|| Box::pin(tokio::time::sleep(VERIFIED_EVERY)));
+            ready!(verify_at.as_mut().poll(context));
+            let last = self.files.log.last();
+            self.verify();
+            if self.storage_failure.is_some() || self.files.log.last() != last {
+                return Poll::Ready(());
+            }
         }
-        let verify_at = self.verify_at.get_or_insert_with(|| Box::pin(tokio::time::sleep(VERIFIED_EVERY)));
-        ready!(verify_at.as_mut().poll(context));
-        self.verify();
-        // Ready if the check changed something; if not, the next event starts the timer again.
-        if self.storage_failure.is_some() || !self.is_verified { Poll::Ready(()) } else { Poll::Pending }
     }
 
     fn restore_if_damaged(&mut self) -> Result<(), AppendError> {
+        // First of all: only the holder of the session's lock may write to the log.
+        let mut was_removed = self.files.restore_lock()?;
+        // The end of the session is stored whoever drives the conversation.
+        if !self.is_closing {
+            was_removed |= self.files.restore_conversation_lock()?;
+        }
+        if was_removed {
+            tracing::warn!("another program removed a lock of this session, which was restored");
+        }
         let Some(damage) = self.files.log.examine()? else { return Ok(()) };
         let lost = self.files.restore(&self.ring.durable_lines())?;
         self.snapshot.forget_spans();
@@ -152,8 +163,9 @@ fn remedy(error: &AppendError) -> &'static str {
     match error {
         AppendError::Full { .. } => "free some space, or end the session",
         AppendError::Limit { .. } => "end the session, and resume it with a higher limit or begin a new one",
-        AppendError::Replaced { .. } | AppendError::NotRestored { .. } | AppendError::Io { .. } => {
-            "fix that, or end the session"
-        }
+        AppendError::Replaced { .. }
+        | AppendError::NotRestored { .. }
+        | AppendError::NotLocked { .. }
+        | AppendError::Io { .. } => "fix that, or end the session",
     }
 }

@@ -6,14 +6,14 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use watari_sdk::threads::{self, Beside};
+use watari_sdk::threads::{self, ThreadTask};
 
 use crate::session_files::SessionFiles;
 
 /// Syncs the log in a separate thread.
 #[derive(Debug, Default)]
 pub(super) struct Fsync {
-    running: Option<Beside<io::Result<()>>>,
+    running: Option<ThreadTask<io::Result<()>>>,
     is_wanted: bool,
 }
 

@@ -4,6 +4,7 @@
 mod commands;
 mod damage;
 mod full_disk;
+mod locks;
 mod rig;
 mod schedules;
 mod slices;

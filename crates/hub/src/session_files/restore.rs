@@ -7,37 +7,56 @@ use serde_json::value::RawValue;
 use watari_sdk::native::{self, EventLine, EventPlace};
 use watari_sdk::{AskedToolUses, Position};
 
-use super::{OpenSessionError, SessionFiles, in_use, lock_conversation, lock_session, make};
+use super::{OpenSessionError, SessionFiles, in_use, make};
 use crate::asked::read_asked;
-use crate::lock::{ConversationLocks, Lock};
+use crate::lock::LockError;
 use crate::log::{AppendError, Log, ReadError, marked_through, position_of};
 use crate::record::{Record, RecordError};
 use crate::snapshot::{Snapshot, SnapshotChange, stored_snapshot_change};
 
 impl SessionFiles {
-    /// Restores everything that was removed: folders, locks, record and log. `rescued` are lines of durable events that
+    /// Restores the session's lock, and returns whether another program had removed it. Without it, another host could
+    /// write to the same log.
+    pub(crate) fn restore_lock(&mut self) -> Result<bool, AppendError> {
+        if self.lock.is_in_place() {
+            return Ok(false);
+        }
+        let failed = |error: OpenSessionError| AppendError::NotLocked { why: error.to_string() };
+        self.make_folders().map_err(failed)?;
+        let restored = self.lock.restore(&self.folder).map_err(|error| failed(self.in_use(error)))?;
+        // Without the lock, an inspection of the record takes this host for killed.
+        self.write_record().map_err(failed)?;
+        Ok(restored)
+    }
+
+    /// Restores the conversation's lock, and returns whether another program had removed it. Without it, another process
+    /// could drive the same conversation.
+    pub(crate) fn restore_conversation_lock(&mut self) -> Result<bool, AppendError> {
+        let Some(lock) = &mut self.conversation_lock else { return Ok(false) };
+        let restored = self.conversation_locks.restore(lock);
+        restored.map_err(|error| AppendError::NotLocked { why: self.in_use(error).to_string() })
+    }
+
+    fn in_use(&self, error: LockError) -> OpenSessionError {
+        in_use(self.record.session_id.as_deref().unwrap_or_default(), error)
+    }
+
+    /// Restores everything else that was removed: folders, record and log. `rescued` are lines of durable events that
     /// may be missing in the log's file. Returns the highest lost sequence number.
     pub(crate) fn restore(&mut self, rescued: &[Arc<[u8]>]) -> Result<Option<u64>, AppendError> {
         let path = self.log.storage().path().to_owned();
         let failed = |error: OpenSessionError| AppendError::NotRestored { path: path.clone(), why: error.to_string() };
-        self.restore_folder().map_err(failed)?;
+        self.make_folders().and_then(|()| self.write_record()).map_err(failed)?;
         let (record, record_path) = (&mut self.record, self.folder.join("record.json"));
         self.log.restore(rescued, |lost| note_lost(record, &record_path, lost).map_err(|error| failed(error.into())))
     }
 
-    fn restore_folder(&mut self) -> Result<(), OpenSessionError> {
+    fn make_folders(&self) -> Result<(), OpenSessionError> {
         self.dirs.make()?;
-        make(&self.folder, "XDG_STATE_HOME")?;
-        let session_id = self.record.session_id.clone().unwrap_or_default();
-        if !self.lock.is_in_place() {
-            let path = self.folder.join("lock");
-            self.lock = lock_session(&path, &self.holder).map_err(|error| in_use(&session_id, error))?;
-        }
-        if !self.conversation_lock.as_ref().is_some_and(Lock::is_in_place) {
-            let locks = ConversationLocks::make(self.dirs.conversations.as_deref(), Some(&self.dirs.locks()));
-            self.conversation_lock = Some(lock_conversation(&locks, &self.dirs, &session_id, &self.holder)?);
-            self.conversation_locks = locks;
-        }
+        make(&self.folder, "XDG_STATE_HOME")
+    }
+
+    fn write_record(&self) -> Result<(), OpenSessionError> {
         Ok(self.record.write(&self.folder.join("record.json"))?)
     }
 }
@@ -48,8 +67,8 @@ fn note_lost(record: &mut Record, path: &Path, lost: u64) -> Result<(), RecordEr
     record.write(path)
 }
 
-/// Returns what was left open. If another program changed the log, under a host that was killed before it noticed or
-/// while there was no host, restores it: lost events are marked in it, and no sequence number is assigned twice.
+/// Returns what the last host left open. First restores the log if another program changed it while no host ran, or just
+/// before a host was killed: lost events are marked in it, and no sequence number is assigned twice.
 pub(super) fn read_or_restore(
     log: &mut Log,
     record: &mut Record,

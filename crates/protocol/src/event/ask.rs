@@ -12,14 +12,17 @@ use crate::json::{RawJson, present, same_value};
 pub enum AskKind {
     /// The CLI asks whether it may use a tool.
     Permission(Box<PermissionAsk>),
-    /// The model asks the user questions; they are in the input. Meant for a person: do not answer it automatically.
+    /// The model asks the user questions. They are in the input: `{"questions": [{"question": "Which colour?",
+    /// "header": "Colour", "options": [{"label": "Blue", "description": "..."}], "multiSelect": false}]}`. Meant for a
+    /// person: do not answer it automatically.
     Question(Box<PermissionAsk>),
-    /// The model has a plan and asks whether to start. Meant for a person: do not answer it automatically.
+    /// The model has a plan and asks whether to start. To allow it ends the mode `plan`; the new mode is in
+    /// [`Event::StatusChanged`](super::Event::StatusChanged). Meant for a person: do not answer it automatically.
     Plan(Box<PermissionAsk>),
     /// The CLI calls a hook that the program registered.
     Hook(HookAsk),
-    /// An MCP server asks the user to fill in a form.
-    Form(Box<FormAsk>),
+    /// An elicitation: an MCP server asks the user to fill in a form.
+    Elicitation(Box<ElicitationAsk>),
     /// The CLI calls a tool that the program or a client runs.
     ToolCall(Box<ToolCallAsk>),
 }
@@ -34,17 +37,17 @@ pub struct PermissionAsk {
     pub input: RawJson,
     /// The tool use.
     pub tool_use: Option<ToolUseId>,
-    /// True when the session was asked about the same tool use before, so the tool use's id does not identify this ask.
+    /// True when the session was asked about the same tool use before: the tool use's id does not identify this ask.
     #[serde(default, skip_serializing_if = "is_false")]
     pub repeated: bool,
     /// The subagent that asks, if a subagent does.
     pub agent: Option<String>,
-    /// Permission rules that the CLI suggests, so that it need not ask again.
+    /// Permission updates that the CLI suggests, so that it need not ask again.
     pub suggestions: Option<RawJson>,
     /// True when the CLI marks the ask as meant for a person: do not answer it automatically.
     pub needs_person: bool,
     /// The complete request.
-    pub detail: RawJson,
+    pub raw: RawJson,
 }
 
 /// A call of a hook.
@@ -61,20 +64,20 @@ pub struct HookAsk {
     pub input: RawJson,
 }
 
-/// A form that an MCP server asks the user to fill in.
+/// An elicitation: an MCP server asks the user to fill in a form.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct FormAsk {
+pub struct ElicitationAsk {
     /// The MCP server.
     pub server: String,
     /// The server's message.
     pub message: String,
     /// The fields, as a JSON Schema.
     pub schema: Option<RawJson>,
-    /// The address of the form, if it is a web page.
+    /// The URL of the form, if it is a web page.
     pub url: Option<String>,
     /// The complete request.
-    pub detail: RawJson,
+    pub raw: RawJson,
 }
 
 /// A call of a tool that the program or a client runs. The permission for it was decided before.
@@ -104,7 +107,7 @@ pub struct AskSummary {
     /// True when the session was asked about the same tool use before.
     #[serde(default, skip_serializing_if = "is_false")]
     pub repeated: bool,
-    /// The tool's name, for the program's own log; clients have it from `ask_opened`.
+    /// The tool's name. (Not serialized: clients of a host have it from `ask_opened`.)
     #[serde(skip)]
     pub tool: Option<String>,
 }
@@ -113,20 +116,20 @@ pub struct AskSummary {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Grant {
-    /// True when the tool ran with an input other than the one in `ask_opened`.
+    /// True when the tool ran with an input other than the one in [`Event::AskOpened`](super::Event::AskOpened).
     #[serde(default, skip_serializing_if = "is_false")]
     pub edited: bool,
     /// The complete input that the tool ran with, if it was edited; for a form, the submitted content.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub input: Option<RawJson>,
-    /// The permission rules that the answer granted, in the CLI's format.
+    /// The permission updates that the answer granted, in the CLI's format.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub permissions: Option<RawJson>,
 }
 
 impl Grant {
     /// Compares the input of an answer with the input of the ask. An input of the same value is not an edit.
-    pub(crate) fn by_comparison(
+    pub(crate) fn from_answer(
         asked: Option<&RawJson>,
         answered: Option<RawJson>,
         permissions: Option<RawJson>,
@@ -142,7 +145,7 @@ fn is_false(value: &bool) -> bool {
     !value
 }
 
-/// The kind of an ask.
+/// The kind of an ask without its details: [`AskKind`] without fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -155,8 +158,8 @@ pub enum AskTag {
     Plan,
     /// A call of a hook that the program registered.
     Hook,
-    /// A form of an MCP server.
-    Form,
+    /// An elicitation: a form of an MCP server.
+    Elicitation,
     /// A call of a tool that the program or a client runs.
     ToolCall,
 }
@@ -166,7 +169,7 @@ impl AskKind {
     pub(crate) fn permission_mut(&mut self) -> Option<&mut PermissionAsk> {
         match self {
             AskKind::Permission(ask) | AskKind::Question(ask) | AskKind::Plan(ask) => Some(ask),
-            AskKind::Hook(_) | AskKind::Form(_) | AskKind::ToolCall(_) => None,
+            AskKind::Hook(_) | AskKind::Elicitation(_) | AskKind::ToolCall(_) => None,
         }
     }
 
@@ -183,7 +186,7 @@ impl AskKind {
             AskKind::Question(ask) => return of_tool(AskTag::Question, ask),
             AskKind::Plan(ask) => return of_tool(AskTag::Plan, ask),
             AskKind::Hook(ask) => (AskTag::Hook, ask.tool_use.clone(), None),
-            AskKind::Form(_) => (AskTag::Form, None, None),
+            AskKind::Elicitation(_) => (AskTag::Elicitation, None, None),
             AskKind::ToolCall(ask) => (AskTag::ToolCall, ask.tool_use.clone(), Some(ask.tool.clone())),
         };
         AskSummary { kind, tool_use, repeated: false, tool }
@@ -207,8 +210,8 @@ pub enum AskResolution {
     Expired,
     /// The CLI withdrew the ask.
     Withdrawn,
-    /// The session was closed, or the CLI exited, before an answer. (At a close, this comes before the exit.) What was
-    /// asked does not run.
+    /// Before an answer, the CLI exited, or a client closed the session, which makes the CLI exit. (At a close, this
+    /// comes before the exit.) What was asked does not run.
     CliExited,
 }
 

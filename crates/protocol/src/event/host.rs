@@ -48,7 +48,7 @@ pub enum HostEvent {
     /// replay has this event instead of them. Clients that were connected when those events were published have
     /// received them.
     EventsLost {
-        /// The sequence number of the last lost event.
+        /// The number of the last lost event: the part of its position after the colon.
         through: u64,
     },
     /// The CLI wrote more unparsable lines in one turn than the log stores. These lines were only counted.
@@ -80,7 +80,7 @@ impl Serialize for HostEvent {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum HostState {
+pub enum SessionState {
     /// The CLI is starting.
     Starting,
     /// No turn runs and no prompt waits.

@@ -10,7 +10,7 @@ pub enum NoticeKind {
     /// Information.
     Information,
     /// The CLI does not run the prompt, or stops working on it: a hook blocked it.
-    Stopped,
+    Blocked,
     /// A notification that the CLI's terminal interface would show for a while.
     Notification,
     /// The model refused; the notice says whether another model took over.
@@ -32,7 +32,7 @@ pub enum NoticeKind {
     /// A plugin that was installed.
     PluginInstall,
     /// The user completed an MCP server's form outside this session, for example on a web page.
-    FormCompleted,
+    ElicitationCompleted,
     /// The progress of a client's request that takes long.
     RequestProgress,
     /// A part of the CLI's terminal interface needs to be redrawn. Clients without a terminal can ignore it.

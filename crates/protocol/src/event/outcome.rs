@@ -1,5 +1,8 @@
 //! Outcomes: how prompts, turns, requests and the CLI itself end.
 
+mod left;
+
+pub use left::{LeftProcess, WhyLeft};
 use serde::{Deserialize, Serialize};
 
 use crate::id::PromptId;
@@ -13,22 +16,22 @@ pub enum TurnCause {
     /// A prompt, by its id.
     Prompt(PromptId),
     /// The CLI itself: a background task ended, a timer fired, or a resumed conversation continued with the tool use
-    /// that it had put off (`deferred_tool`).
+    /// that it had deferred ([`TurnOutcome::deferred_tool`]).
     Cli,
 }
 
-/// Why a prompt has no `turn_finished`.
+/// Why a prompt has no [`Event::TurnFinished`](super::Event::TurnFinished).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum DropReason {
     /// It was interrupted or cancelled before it ran.
     Cancelled,
-    /// The session was closed, or the CLI exited, while the prompt was waiting or running. (At a close, this comes
-    /// before the exit.)
+    /// While the prompt was waiting or running, the CLI exited, or a client closed the session, which makes the CLI
+    /// exit. (At a close, this comes before the exit.)
     CliExited,
-    /// The CLI received the prompt, but will send no result for it that Watari can read: it became idle without one, or
-    /// ran the prompt within a turn of its own. The prompt may have run.
+    /// The CLI received the prompt, but will send no result for it that Watari can read: it became idle without one,
+    /// ran the prompt within a turn of its own, or did not report it for ten minutes. The prompt may have run.
     Lost,
 }
 
@@ -56,21 +59,21 @@ pub struct TurnOutcome {
     pub usage: Usage,
     /// This turn's cost in US dollars. None when the cost before it is unknown: in the first turn after a resume.
     pub cost_usd: Option<f64>,
-    /// The session's total cost so far in US dollars, also across resumes.
+    /// The conversation's total cost so far in US dollars, including the earlier processes that it was resumed from.
     pub total_cost_usd: f64,
     /// How long the turn took, in milliseconds.
     pub duration_ms: f64,
-    /// The number of steps in this turn, as the CLI counts them. The CLI calls a step a turn.
+    /// The number of the model's answers in this turn. (The CLI calls each of them a turn.)
     pub num_turns: u64,
     /// The complete result, as the CLI wrote it.
-    pub detail: RawJson,
+    pub raw: RawJson,
 }
 
 impl TurnOutcome {
     /// Returns this turn's usage as the CLI wrote it, with everything else it counts; an empty object when the CLI
     /// wrote no object.
     pub fn raw_usage(&self) -> RawJson {
-        let usage = member(&self.detail, "usage").filter(|usage| object(usage.as_ref()).is_some());
+        let usage = member(&self.raw, "usage").filter(|usage| object(usage.as_ref()).is_some());
         usage.unwrap_or_else(|| RawJson::from("{}"))
     }
 
@@ -100,17 +103,17 @@ pub enum TurnEnding {
     /// A client interrupted it.
     Interrupted,
     /// It failed, for the given reason.
-    Failed(Failure),
+    Failed(TurnFailure),
 }
 
 /// Why a turn failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum Failure {
+pub enum TurnFailure {
     /// The API returned an error or could not be reached; the text is in `result`.
     Api,
-    /// The limit on steps (`num_turns`) was reached.
+    /// The limit on the model's answers (`max_turns`) was reached.
     MaxTurns,
     /// The limit on cost was reached.
     MaxBudget,
@@ -153,7 +156,8 @@ pub enum RequestReply {
 pub struct InterruptReceipt {
     /// The prompts that will still run.
     pub still_queued: Vec<PromptId>,
-    /// The prompts that were dropped.
+    /// The waiting prompts that were dropped. (The interrupted prompt is not one of them: it ends with
+    /// [`Event::TurnFinished`](super::Event::TurnFinished) or [`Event::PromptDropped`](super::Event::PromptDropped).)
     pub cancelled: Vec<PromptId>,
 }
 
@@ -189,8 +193,11 @@ pub struct Exit {
     pub code: Option<i32>,
     /// The number of the signal that terminated it.
     pub signal: Option<i32>,
-    /// How many processes of the CLI still run, because even SIGKILL did not end them; nearly always 0.
+    /// How many processes of the session still run, because they could not be ended; nearly always 0.
     pub left: u32,
+    /// The processes that still run, as far as they are known; absent if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_processes: Vec<LeftProcess>,
     /// The last part of its stderr.
     pub stderr: String,
     /// The errors that it reported in messages before it was ready.
@@ -213,7 +220,7 @@ pub enum ExitReason {
     /// It did not react to an interrupt or to a probe in time, and was terminated.
     Unresponsive {
         /// What it did not react to.
-        to: Unanswered,
+        to: UnresponsiveTo,
         /// For how many seconds.
         seconds: u64,
     },
@@ -231,7 +238,7 @@ pub enum ExitReason {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum Unanswered {
+pub enum UnresponsiveTo {
     /// An interrupt of the running turn.
     Interrupt,
     /// A probe: a request that Watari sends after a long silence, to see whether the CLI still reacts.
@@ -246,7 +253,7 @@ mod tests {
     fn the_text_of_a_failed_turn_is_its_result_else_its_errors_else_its_subtype() {
         let text = |result: Option<&str>, errors: &[&str]| {
             let outcome = TurnOutcome {
-                ending: TurnEnding::Failed(Failure::Execution),
+                ending: TurnEnding::Failed(TurnFailure::Execution),
                 subtype: "error_during_execution".to_owned(),
                 terminal_reason: None,
                 result: result.map(str::to_owned),
@@ -259,7 +266,7 @@ mod tests {
                 total_cost_usd: 0.0,
                 duration_ms: 0.0,
                 num_turns: 0,
-                detail: RawJson::from("{}"),
+                raw: RawJson::from("{}"),
             };
             outcome.error_text()
         };

@@ -12,7 +12,7 @@ pub struct CliInfo {
     /// The CLI's version; older versions report it only with the first turn.
     pub version: Option<String>,
     /// The complete answer: commands, models, account and more.
-    pub detail: RawJson,
+    pub raw: RawJson,
 }
 
 /// A conversation as the CLI describes it.
@@ -32,12 +32,12 @@ pub struct SessionInfo {
     /// The CLI's version.
     pub version: String,
     /// The complete description.
-    pub detail: RawJson,
+    pub raw: RawJson,
 }
 
 impl SessionInfo {
     /// Returns the MCP servers and their status, as the CLI wrote them; an empty list when it wrote no list.
     pub fn mcp_servers(&self) -> RawJson {
-        member(&self.detail, "mcp_servers").filter(RawJson::is_list).unwrap_or_else(|| RawJson::from("[]"))
+        member(&self.raw, "mcp_servers").filter(RawJson::is_list).unwrap_or_else(|| RawJson::from("[]"))
     }
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::Event;
 use crate::wire::system::{is_in_foreground, lists_tasks};
 
-/// What a `hook_changed` event reports.
+/// What [`Event::HookChanged`] reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -18,7 +18,7 @@ pub enum HookUpdate {
     Ended,
 }
 
-/// What a `task_changed` event reports.
+/// What [`Event::TaskChanged`] reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -27,7 +27,7 @@ pub enum TaskUpdate {
     Started,
     /// The task progressed.
     Progressed,
-    /// A field of the task changed, such as its status; `detail` has the changed fields.
+    /// A field of the task changed, such as its status; `raw` has the changed fields.
     Updated,
     /// The task ended; the CLI may start a turn because of it.
     Ended,
@@ -43,7 +43,7 @@ impl Event {
     /// Returns the id of the task, if this event reports that a task started in the background. (The turn waits for a
     /// task in the foreground, such as a command that takes some seconds.)
     pub fn started_in_background(&self) -> Option<&str> {
-        let Event::TaskChanged { task, update: TaskUpdate::Started, detail } = self else { return None };
-        (!is_in_foreground(detail)).then_some(task)
+        let Event::TaskChanged { task, update: TaskUpdate::Started, raw } = self else { return None };
+        (!is_in_foreground(raw)).then_some(task)
     }
 }

@@ -11,9 +11,9 @@ impl Event {
 
     fn large_bytes(&self) -> usize {
         match self {
-            Event::Ready { cli } => cli.detail.as_str().len(),
-            // The tools are listed again in the detail.
-            Event::SessionOpened { session } => 2 * session.detail.as_str().len(),
+            Event::Ready { cli } => cli.raw.as_str().len(),
+            // The tools are listed again in the raw.
+            Event::SessionOpened { session } => 2 * session.raw.as_str().len(),
             Event::BlockStarted { content, .. } => content.as_str().len(),
             Event::ToolReturned { content, result, .. } => {
                 content.as_str().len() + result.as_ref().map_or(0, |result| result.as_str().len())
@@ -22,10 +22,10 @@ impl Event {
             Event::BlockFinished { content, .. } => content.raw.as_str().len(),
             Event::AskOpened { kind, .. } => match kind {
                 AskKind::Permission(ask) | AskKind::Question(ask) | AskKind::Plan(ask) => {
-                    ask.detail.as_str().len() + ask.input.as_str().len()
+                    ask.raw.as_str().len() + ask.input.as_str().len()
                 }
                 AskKind::Hook(ask) => ask.input.as_str().len(),
-                AskKind::Form(ask) => ask.detail.as_str().len(),
+                AskKind::Elicitation(ask) => ask.raw.as_str().len(),
                 AskKind::ToolCall(ask) => ask.input.as_str().len(),
             },
             Event::AskResolved { grant, .. } => {
@@ -33,24 +33,26 @@ impl Event {
                 bytes(&grant.input) + bytes(&grant.permissions)
             }
             Event::TurnFinished { outcome, .. } => {
-                outcome.detail.as_str().len() + outcome.result.as_ref().map_or(0, String::len)
+                outcome.raw.as_str().len() + outcome.result.as_ref().map_or(0, String::len)
             }
-            Event::TaskChanged { detail, .. }
-            | Event::HookChanged { detail, .. }
-            | Event::StatusChanged { detail, .. }
-            | Event::PermissionDenied { detail, .. }
-            | Event::Compacted { detail }
-            | Event::ConversationCleared { detail }
-            | Event::NoticeReported { detail, .. } => detail.as_str().len(),
+            Event::TaskChanged { raw, .. }
+            | Event::HookChanged { raw, .. }
+            | Event::StatusChanged { raw, .. }
+            | Event::PermissionDenied { raw, .. }
+            | Event::Compacted { raw }
+            | Event::ConversationCleared { raw }
+            | Event::NoticeReported { raw, .. } => raw.as_str().len(),
             Event::PromptAccepted { content, .. } | Event::ContextInjected { content, .. } => content.as_str().len(),
             Event::TasksListed { tasks: list } | Event::CommandsListed { commands: list } => list.as_str().len(),
             Event::TranscriptWritten { entries, .. } => entries.as_str().len(),
             Event::TitleChanged { title: text } | Event::PromptSuggested { suggestion: text } => text.len(),
-            Event::RequestAnswered { reply: RequestReply::Done(detail), .. } => detail.as_str().len(),
+            Event::RequestAnswered { reply: RequestReply::Done(raw), .. } => raw.as_str().len(),
             Event::Unknown { frame } => frame.as_str().len(),
             Event::RequestSent { body, .. } => body.as_str().len(),
             Event::UnparsedLineSkipped { beginning, .. } => beginning.len(),
-            Event::CliExited { exit } => exit.stderr.len(),
+            Event::CliExited { exit } => {
+                exit.stderr.len() + exit.left_processes.iter().map(|left| left.command.len()).sum::<usize>()
+            }
             Event::TurnStarted { .. }
             | Event::MessageStarted { .. }
             | Event::BlockDiscarded { .. }

@@ -9,7 +9,7 @@ use super::{PROTOCOL, write_json};
 use crate::answer::{Answer, HookOutput};
 use crate::command::{Command, PromptContent, Request};
 use crate::id::{AskId, EntryId};
-use crate::initialize::Tool;
+use crate::initialize::ProgramTool;
 use crate::json::RawJson;
 use crate::position::Position;
 
@@ -108,11 +108,11 @@ enum AnswerLine<'a> {
     Hook {
         output: HookLine<'a>,
     },
-    Submit {
+    Accept {
         content: &'a RawJson,
     },
     Decline,
-    Dismiss,
+    Cancel,
     ToolResult {
         content: &'a RawJson,
         is_error: bool,
@@ -233,9 +233,9 @@ impl<'a> AnswerLine<'a> {
             Answer::Deny { message, interrupt } => AnswerLine::Deny { message, interrupt: *interrupt },
             Answer::Choose(choices) => AnswerLine::Choose { choices },
             Answer::Hook(output) => AnswerLine::Hook { output: HookLine::of(output) },
-            Answer::Submit(content) => AnswerLine::Submit { content },
+            Answer::Accept(content) => AnswerLine::Accept { content },
             Answer::Decline => AnswerLine::Decline,
-            Answer::Dismiss => AnswerLine::Dismiss,
+            Answer::Cancel => AnswerLine::Cancel,
             Answer::ToolResult { content, is_error } => AnswerLine::ToolResult { content, is_error: *is_error },
         }
     }
@@ -280,8 +280,8 @@ impl<'a> RequestLine<'a> {
 }
 
 impl<'a> ToolLine<'a> {
-    fn of(tool: &'a Tool) -> ToolLine<'a> {
-        let Tool { name, description, input_schema } = tool;
+    fn of(tool: &'a ProgramTool) -> ToolLine<'a> {
+        let ProgramTool { name, description, input_schema } = tool;
         ToolLine { name, description, input_schema }
     }
 }

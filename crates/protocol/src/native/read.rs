@@ -132,7 +132,7 @@ fn read_ask_opened(line: &str) -> Result<Event, serde_json::Error> {
         AskTag::Question => AskKind::Question(serde_json::from_str(line)?),
         AskTag::Plan => AskKind::Plan(serde_json::from_str(line)?),
         AskTag::Hook => AskKind::Hook(serde_json::from_str(line)?),
-        AskTag::Form => AskKind::Form(serde_json::from_str(line)?),
+        AskTag::Elicitation => AskKind::Elicitation(serde_json::from_str(line)?),
         AskTag::ToolCall => AskKind::ToolCall(serde_json::from_str(line)?),
     };
     Ok(Event::AskOpened { ask, kind })

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::write_json;
 use crate::command::Accepted;
-use crate::event::HostState;
+use crate::event::SessionState;
 use crate::position::Position;
 use crate::refusal::RefusalCode;
 
@@ -26,11 +26,12 @@ pub enum ServerMessage {
         /// The position of the last durable event at this moment: a replay ends with it.
         seq: Position,
         /// The state of the session.
-        state: HostState,
+        state: SessionState,
         /// Whether the replay continues from the requested position.
         resume: Resume,
     },
     /// A command was accepted, and what it changed is stored. A prompt may still wait, and a request may still fail.
+    /// (While events cannot be stored, an interrupt, a close and an abort are accepted immediately.)
     Accepted {
         /// The client's id of the command.
         #[serde(skip_serializing_if = "Option::is_none")]

@@ -119,9 +119,9 @@ fn a_value_that_no_rust_type_holds_is_passed_on_unchanged() {
 
 #[test]
 fn what_an_earlier_version_left_out_is_none_and_what_a_newer_one_adds_is_ignored() {
-    let line = r#"{"seq":"1:2","mood":{"a":[1]},"ask":7,"tool":"Bash","input":{},"type":"ask_opened","kind":"plan","needs_person":true,"detail":1}"#;
+    let line = r#"{"seq":"1:2","mood":{"a":[1]},"ask":7,"tool":"Bash","input":{},"type":"ask_opened","kind":"plan","needs_person":true,"raw":1}"#;
     let read = read(line.as_bytes()).unwrap();
-    let in_order = r#"{"seq":"1:2","type":"ask_opened","ask":7,"kind":"plan","tool":"Bash","input":{},"tool_use":null,"agent":null,"suggestions":null,"needs_person":true,"detail":1}"#;
+    let in_order = r#"{"seq":"1:2","type":"ask_opened","ask":7,"kind":"plan","tool":"Bash","input":{},"tool_use":null,"agent":null,"suggestions":null,"needs_person":true,"raw":1}"#;
     assert_eq!(rewritten(&read), in_order);
 }
 

@@ -26,6 +26,8 @@ pub enum RefusalCode {
     NoTools,
     /// Another MCP server has the name of the session's tool server. Rename that server.
     ServerNameConflict,
+    /// Another process drives the conversation; the message names it. Send the command again when that has ended.
+    ConversationInUse,
     /// Too much is waiting already. Send the command again later.
     Busy,
     /// The host cannot store events, or cannot read them, at the moment. Free some space, and send the command again.
@@ -51,7 +53,7 @@ pub enum RefusalCode {
 
 impl RefusalCode {
     /// Every code.
-    pub const ALL: [RefusalCode; 18] = [
+    pub const ALL: [RefusalCode; 19] = [
         RefusalCode::WrongPhase,
         RefusalCode::AskNotOpen,
         RefusalCode::AskResolved,
@@ -60,6 +62,7 @@ impl RefusalCode {
         RefusalCode::NotPermitted,
         RefusalCode::NoTools,
         RefusalCode::ServerNameConflict,
+        RefusalCode::ConversationInUse,
         RefusalCode::Busy,
         RefusalCode::NotStored,
         RefusalCode::Interrupted,
@@ -83,6 +86,7 @@ impl RefusalCode {
             RefusalCode::NotPermitted => "not_permitted",
             RefusalCode::NoTools => "no_tools",
             RefusalCode::ServerNameConflict => "server_name_conflict",
+            RefusalCode::ConversationInUse => "conversation_in_use",
             RefusalCode::Busy => "busy",
             RefusalCode::NotStored => "not_stored",
             RefusalCode::Interrupted => "interrupted",

@@ -11,13 +11,13 @@ use super::prompts::{PROMPT_BYTES_MAX, PROMPTS_WAITING_BYTES_MAX, PROMPTS_WAITIN
 use super::state::{Phase, Trigger};
 use super::{Machine, RequestKind};
 use crate::answer::{Answer, HookOutput};
-use crate::command::{Accepted, Command, PROMPT_BLOCKS, Prompt, PromptContent, Request};
+use crate::command::{Accepted, Command, PROMPT_BLOCK_TYPES, Prompt, PromptContent, Request};
 use crate::event::{AskKind, AskResolution, DropReason, Event, ExitReason, Grant, InterruptReceipt, RequestReply};
 use crate::id::{AskId, PromptId, RequestId};
 use crate::initialize::TOOL_SERVER;
 use crate::json::RawJson;
 use crate::refusal::Refusal;
-use crate::wire::answers::{self, FormAction, Interrupts};
+use crate::wire::answers::{self, ElicitationAction, Interrupts};
 use crate::wire::mcp;
 use crate::wire::outgoing::{self, OutgoingLine};
 use crate::wire::request_record;
@@ -151,7 +151,7 @@ impl Machine {
         let id = self.expect_answer(RequestKind::Other, now);
         // The event comes before the line, so that the request is stored before it takes effect: it may change what
         // runs without asking.
-        self.emit(Event::RequestSent { request: id, body: request_record::on_record(request), by });
+        self.emit(Event::RequestSent { request: id, body: request_record::to_record(request), by });
         self.write(outgoing::request(id, request, &self.config.initialize));
         Ok(Accepted::Request(id))
     }
@@ -173,7 +173,7 @@ impl Machine {
             return self.abort(now);
         }
         let runs = self.phase == Phase::Running;
-        if self.step(Trigger::CloseBegan).is_none() {
+        if self.transition(Trigger::CloseBegan).is_none() {
             return;
         }
         self.exit_reason = ExitReason::Requested;
@@ -196,7 +196,7 @@ impl Machine {
 
     /// Ends the CLI for a reason other than a command.
     pub(super) fn end_for(&mut self, trigger: Trigger, reason: ExitReason, now: Instant) {
-        if self.step(trigger).is_none() {
+        if self.transition(trigger).is_none() {
             return;
         }
         self.exit_reason = reason;
@@ -206,7 +206,7 @@ impl Machine {
     }
 
     fn abort(&mut self, now: Instant) {
-        if self.step(Trigger::CloseBegan).is_some() {
+        if self.transition(Trigger::CloseBegan).is_some() {
             // If the session was already ending, its exit reason stays.
             self.exit_reason = ExitReason::Requested;
         }
@@ -272,7 +272,7 @@ fn check_blocks(blocks: &RawJson) -> Result<(), Refusal> {
     }
     for (index, block) in blocks.iter().enumerate() {
         let Head { r#type: kind, text } = serde_json::from_str(block.get()).map_err(|_| Refusal::MalformedBlocks)?;
-        if !PROMPT_BLOCKS.contains(&kind.as_str()) {
+        if !PROMPT_BLOCK_TYPES.contains(&kind.as_str()) {
             return Err(Refusal::BlockTypeNotAllowed { index, given: kind.chars().take(60).collect() });
         }
         if kind == "text" && !text.is_some_and(|text| text.get().starts_with('"')) {
@@ -286,14 +286,14 @@ fn check_blocks(blocks: &RawJson) -> Result<(), Refusal> {
 fn encode_answer(open: &OpenAsk, answer: &Answer) -> Result<(AskResolution, Grant, OutgoingLine), Refusal> {
     let id = open.cli_request_id.as_str();
     let plainly = |resolution, line| Ok((resolution, Grant::default(), line));
-    let wrong = |kind, takes| Err(Refusal::WrongAnswer { ask: open.id, kind, takes });
+    let wrong = |kind, accepted| Err(Refusal::WrongAnswer { ask: open.id, kind, accepted });
     match (&open.kind, answer) {
         (
             AskKind::Permission(ask) | AskKind::Question(ask) | AskKind::Plan(ask),
             Answer::Allow { input, permissions },
         ) => {
             let edited = edited_input(input.as_ref())?;
-            let grant = Grant::by_comparison(Some(&ask.input), edited.cloned(), permissions.clone());
+            let grant = Grant::from_answer(Some(&ask.input), edited.cloned(), permissions.clone());
             let line = answers::allow(id, edited.unwrap_or(&ask.input), permissions.as_ref());
             Ok((AskResolution::Allowed, grant, line))
         }
@@ -304,7 +304,7 @@ fn encode_answer(open: &OpenAsk, answer: &Answer) -> Result<(AskResolution, Gran
         (AskKind::Question(ask), Answer::Choose(choices)) => {
             let input = answers::chosen(&ask.input, choices);
             let line = answers::allow(id, &input, None);
-            Ok((AskResolution::Answered, Grant::by_comparison(Some(&ask.input), Some(input), None), line))
+            Ok((AskResolution::Answered, Grant::from_answer(Some(&ask.input), Some(input), None), line))
         }
         (AskKind::Hook(ask), Answer::Hook(output)) => {
             if let HookOutput::Allow { input } = output {
@@ -314,21 +314,21 @@ fn encode_answer(open: &OpenAsk, answer: &Answer) -> Result<(AskResolution, Gran
                 Ok(()) => {
                     let (input, permissions) = answers::granted_by_hook(output);
                     let asked = input.as_ref().and_then(|_| answers::tool_input(ask));
-                    let grant = Grant::by_comparison(asked.as_ref(), input, permissions);
+                    let grant = Grant::from_answer(asked.as_ref(), input, permissions);
                     Ok((AskResolution::Answered, grant, answers::hook(id, &ask.event, output)))
                 }
-                Err(takes) => wrong("a hook for an event without this output", takes),
+                Err(accepted) => wrong("a hook whose event has no such output", accepted),
             }
         }
-        (AskKind::Form(_), Answer::Submit(content)) => {
+        (AskKind::Elicitation(_), Answer::Accept(content)) => {
             let grant = Grant { input: Some(content.clone()), ..Grant::default() };
-            Ok((AskResolution::Answered, grant, answers::form(id, FormAction::Submit, Some(content))))
+            Ok((AskResolution::Answered, grant, answers::elicitation(id, ElicitationAction::Accept, Some(content))))
         }
-        (AskKind::Form(_), Answer::Decline) => {
-            plainly(AskResolution::Denied, answers::form(id, FormAction::Decline, None))
+        (AskKind::Elicitation(_), Answer::Decline) => {
+            plainly(AskResolution::Denied, answers::elicitation(id, ElicitationAction::Decline, None))
         }
-        (AskKind::Form(_), Answer::Dismiss) => {
-            plainly(AskResolution::Denied, answers::form(id, FormAction::Dismiss, None))
+        (AskKind::Elicitation(_), Answer::Cancel) => {
+            plainly(AskResolution::Denied, answers::elicitation(id, ElicitationAction::Cancel, None))
         }
         (AskKind::ToolCall(ask), Answer::ToolResult { content, is_error }) => {
             // Anything but a list would look like a broken tool to the model.
@@ -343,7 +343,7 @@ fn encode_answer(open: &OpenAsk, answer: &Answer) -> Result<(AskResolution, Gran
         (AskKind::Question(_), _) => wrong("a question", "choose, allow or deny"),
         (AskKind::Plan(_), _) => wrong("a plan", "allow or deny"),
         (AskKind::Hook(_), _) => wrong("a hook", "a hook output"),
-        (AskKind::Form(_), _) => wrong("a form", "submit, decline or dismiss"),
+        (AskKind::Elicitation(_), _) => wrong("an elicitation", "accept, decline or cancel"),
     }
 }
 

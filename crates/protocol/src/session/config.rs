@@ -1,30 +1,30 @@
-//! The configuration of a session.
+//! The configuration of one process of the CLI.
 
 use std::time::Duration;
 
-use super::liveness::Liveness;
+use super::liveness::WatchdogLimits;
 use crate::asked::AskedToolUses;
 use crate::initialize::Initialize;
 
-/// The configuration of a session.
+/// The configuration of one process of the CLI.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// The settings of the `initialize` request.
     pub initialize: Initialize,
     /// After how long an unanswered permission, question, plan or form gets its default answer; none means never. Hooks
     /// and tool calls have their own limits.
-    pub answer_within: Option<Duration>,
+    pub answer_timeout: Option<Duration>,
     /// The message for the model when a permission request was not answered in time.
     pub timeout_message: String,
-    /// Ids of prompts, asks, blocks and requests continue after this number, so that no id of a prompt, an ask or a block
-    /// occurs twice in a log.
+    /// Ids continue after this number, so that no id of a prompt, an ask or a block occurs twice in a log. (An id of a
+    /// request may, because some requests have no event.)
     pub ids_after: u64,
     /// The tool uses that the session was asked about by earlier processes.
     pub asked_tool_uses: AskedToolUses,
     /// After how long a CLI that does not answer the `initialize` request is terminated.
-    pub start_within: Duration,
+    pub start_timeout: Duration,
     /// How long the CLI may take to react while a turn runs.
-    pub liveness: Liveness,
+    pub watchdog: WatchdogLimits,
     /// Whether a client may make everything run without asking.
     pub allow_bypass: bool,
     /// The conversation's cost before this process, in US dollars: 0 for a new one, none when it is unknown.
@@ -37,12 +37,12 @@ impl Default for Config {
     fn default() -> Config {
         Config {
             initialize: Initialize::default(),
-            answer_within: None,
+            answer_timeout: None,
             timeout_message: "Permission request timed out".to_owned(),
             ids_after: 0,
             asked_tool_uses: AskedToolUses::default(),
-            start_within: Duration::from_secs(60),
-            liveness: Liveness::default(),
+            start_timeout: Duration::from_secs(60),
+            watchdog: WatchdogLimits::default(),
             allow_bypass: false,
             cost_so_far_usd: Some(0.0),
             uuid_seed: 0,

@@ -23,21 +23,23 @@ impl Machine {
         }
         let is_for_tools = matches!(
             request.body,
-            ControlBody::OfToolServer(_) | ControlBody::CallCancelled { .. } | ControlBody::Known(AskKind::ToolCall(_))
+            ControlBody::ToolServerMessage(_)
+                | ControlBody::CallCancelled { .. }
+                | ControlBody::Ask(AskKind::ToolCall(_))
         );
         if is_for_tools && !self.config.initialize.has_tools() {
             // This session has no tool server, so the message is for another server with that name.
-            return self.write(answers::unsupported(id, mcp::REQUEST));
+            return self.write(answers::unsupported(id, mcp::MCP_MESSAGE));
         }
         match request.body {
-            ControlBody::Known(AskKind::Hook(ask)) if self.config.initialize.hook(ask.hook).is_none() => {
+            ControlBody::Ask(AskKind::Hook(ask)) if self.config.initialize.hook(ask.hook).is_none() => {
                 self.write(answers::by_default(
                     id,
                     &DefaultAnswer::Hook { event: ask.event },
                     "No hook with this id is registered",
                 ));
             }
-            ControlBody::Known(kind) if self.phase != Phase::Closing => {
+            ControlBody::Ask(kind) if self.phase != Phase::Closing => {
                 let default_answer = DefaultAnswer::of(&kind);
                 let deadline = self.deadline_of(&kind, now);
                 match self.asks.open(id, kind, deadline) {
@@ -45,22 +47,22 @@ impl Machine {
                     None => self.write(answers::by_default(id, &default_answer, "Too many requests are open")),
                 }
             }
-            ControlBody::Known(kind) => {
+            ControlBody::Ask(kind) => {
                 self.write(answers::by_default(id, &DefaultAnswer::of(&kind), "The session is closing"))
             }
             ControlBody::Unreadable { default_answer, frame } => {
                 self.emit(Event::Unknown { frame });
                 self.write(answers::by_default(id, &default_answer, "The request could not be read"));
             }
-            ControlBody::OfToolServer(question) => {
+            ControlBody::ToolServerMessage(question) => {
                 self.write(mcp::answer(id, &question, &self.config.initialize.tools));
             }
-            ControlBody::CallCancelled { call, notice } => {
+            ControlBody::CallCancelled { call, notification } => {
                 if let Some(ask) = self.asks.take_cancelled_call(&call) {
                     // A cancelled call needs no response, and a late result is refused.
                     self.emit(ask.resolved_event(AskResolution::Withdrawn));
                 }
-                self.write(mcp::answer(id, &notice, &self.config.initialize.tools));
+                self.write(mcp::answer(id, &notification, &self.config.initialize.tools));
             }
             ControlBody::Unsupported { subtype, frame } => {
                 self.emit(Event::Unknown { frame });
@@ -72,10 +74,10 @@ impl Machine {
     /// Returns the deadline of an ask.
     fn deadline_of(&self, kind: &AskKind, now: Instant) -> Option<Instant> {
         let limit = match kind {
-            AskKind::Permission(_) | AskKind::Question(_) | AskKind::Plan(_) | AskKind::Form(_) => {
-                self.config.answer_within
+            AskKind::Permission(_) | AskKind::Question(_) | AskKind::Plan(_) | AskKind::Elicitation(_) => {
+                self.config.answer_timeout
             }
-            AskKind::Hook(ask) => self.config.initialize.hook(ask.hook).map(|hook| hook.answer_within),
+            AskKind::Hook(ask) => self.config.initialize.hook(ask.hook).map(|hook| hook.answer_timeout),
             AskKind::ToolCall(_) => Some(TOOL_RETURNS_WITHIN),
         };
         limit.and_then(|limit| now.checked_add(limit))

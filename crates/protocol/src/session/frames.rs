@@ -3,13 +3,13 @@
 
 use std::time::Instant;
 
-use super::closing::{ClosingStep, Stop};
+use super::closing::ClosingStep;
 use super::messages::Shown;
 use super::state::{Phase, Trigger};
 use super::{Machine, Output, RequestKind};
 use crate::event::{
-    AskResolution, CliInfo, Event, ExitReason, Failure, NoticeKind, RequestFailure, RequestReply, SessionInfo,
-    TaskUpdate, TurnCause, TurnEnding,
+    AskResolution, CliInfo, Event, ExitReason, NoticeKind, RequestFailure, RequestReply, SessionInfo, TaskUpdate,
+    TurnCause, TurnEnding, TurnFailure,
 };
 use crate::id::ToolUseId;
 use crate::json::RawJson;
@@ -45,9 +45,9 @@ impl Machine {
                 tool: frame.tool_name.to_string(),
                 elapsed_seconds: frame.elapsed_time_seconds,
             }),
-            Incoming::Cleared(detail) => {
+            Incoming::Cleared(raw) => {
                 self.messages.note_shown(Shown::Work);
-                self.emit(Event::ConversationCleared { detail: RawJson::copied(detail) });
+                self.emit(Event::ConversationCleared { raw: RawJson::copied(raw) });
             }
             Incoming::Suggestion(suggestion) => {
                 self.emit(Event::PromptSuggested { suggestion: suggestion.into_string() });
@@ -63,7 +63,7 @@ impl Machine {
             }
             Incoming::Response(response) => self.handle_control_response(&response),
             Incoming::Prompt { uuid, update } => self.prompt_reported(&uuid, update, now),
-            Incoming::Nothing => {}
+            Incoming::Ignored => {}
             Incoming::Unknown(frame) => self.emit(Event::Unknown { frame: RawJson::copied(frame) }),
         }
     }
@@ -102,7 +102,7 @@ impl Machine {
         let was_interrupted = std::mem::take(&mut self.interrupt_sent);
         (self.init_received, self.cli_turn_expected) = (false, false);
         self.watchdog.turn_ended();
-        if was_interrupted && frame.outcome.ending == TurnEnding::Failed(Failure::Execution) {
+        if was_interrupted && frame.outcome.ending == TurnEnding::Failed(TurnFailure::Execution) {
             frame.outcome.ending = TurnEnding::Interrupted;
         }
         self.results_name_prompts |= !frame.prompt_uuids.is_empty();
@@ -123,7 +123,7 @@ impl Machine {
         }
         frame.outcome.cost_usd = self.turn_cost_usd(frame.outcome.total_cost_usd);
         self.emit(Event::TurnFinished { cause, outcome: Box::new(frame.outcome) });
-        self.expect_unseen_prompt(now);
+        self.limit_unseen_prompt(now);
         self.hand_over_prompt();
         if self.cli_state.is_none() {
             // Older versions do not report when they are idle: they are idle after every result.
@@ -166,16 +166,16 @@ impl Machine {
         let event = match frame {
             SystemFrame::Init(session) => return self.handle_init(session, now),
             SystemFrame::State(state) => return self.state_changed(state, now),
-            SystemFrame::Status { status, permission_mode, detail } => Event::StatusChanged {
+            SystemFrame::Status { status, permission_mode, raw } => Event::StatusChanged {
                 status: status.map(Text::into_string),
                 permission_mode: permission_mode.map(Text::into_string),
-                detail: RawJson::copied(detail),
+                raw: RawJson::copied(raw),
             },
             SystemFrame::ApiRetry { attempt, max_retries, delay_ms, status, error } => {
                 Event::ApiRetryScheduled { attempt, max_retries, delay_ms, status, error }
             }
-            SystemFrame::Task { id, update, detail } => {
-                self.emit(Event::TaskChanged { task: id.into_string(), update, detail: RawJson::copied(detail) });
+            SystemFrame::Task { id, update, raw } => {
+                self.emit(Event::TaskChanged { task: id.into_string(), update, raw: RawJson::copied(raw) });
                 if update == TaskUpdate::Ended && self.cli_state.is_none() && !self.init_received {
                     // Versions that do not report their state report this when they start a turn about the task.
                     self.cli_turn_began();
@@ -183,22 +183,22 @@ impl Machine {
                 return;
             }
             SystemFrame::Tasks(tasks) => Event::TasksListed { tasks: RawJson::copied(tasks) },
-            SystemFrame::Hook { id, name, event, update, detail } => {
-                Event::HookChanged { hook: id.into_string(), name, event, update, detail: RawJson::copied(detail) }
+            SystemFrame::Hook { id, name, event, update, raw } => {
+                Event::HookChanged { hook_run: id.into_string(), name, event, update, raw: RawJson::copied(raw) }
             }
-            SystemFrame::PermissionDenied { tool, tool_use, message, detail } => Event::PermissionDenied {
+            SystemFrame::PermissionDenied { tool, tool_use, message, raw } => Event::PermissionDenied {
                 tool: tool.into_string(),
                 tool_use: tool_use.map(|id| ToolUseId(id.into_string())),
                 message,
-                detail: RawJson::copied(detail),
+                raw: RawJson::copied(raw),
             },
             SystemFrame::ThinkingTokens(tokens) => Event::ThinkingCounted { tokens },
-            SystemFrame::Compacted(detail) => Event::Compacted { detail: RawJson::copied(detail) },
+            SystemFrame::Compacted(raw) => Event::Compacted { raw: RawJson::copied(raw) },
             SystemFrame::Title(title) => Event::TitleChanged { title: title.into_string() },
             SystemFrame::Commands(commands) => Event::CommandsListed { commands: RawJson::copied(commands) },
-            SystemFrame::Notice { about, text, detail } => {
-                self.messages.note_shown(if about == NoticeKind::Stopped { Shown::Text } else { Shown::Work });
-                Event::NoticeReported { about, text, detail: RawJson::copied(detail) }
+            SystemFrame::Notice { about, text, raw } => {
+                self.messages.note_shown(if about == NoticeKind::Blocked { Shown::Text } else { Shown::Work });
+                Event::NoticeReported { about, text, raw: RawJson::copied(raw) }
             }
         };
         self.emit(event);
@@ -226,7 +226,7 @@ impl Machine {
                     self.prompt_started = self.prompts.in_flight().is_some();
                 }
                 self.cli_turn_expected |= was_idle && self.prompts.in_flight().is_none();
-                self.step(Trigger::TurnBegan);
+                self.transition(Trigger::TurnBegan);
                 if was_idle && self.prompts.in_flight().is_some() && !self.prompt_started {
                     // The CLI may have read the interrupt too early, and a hook may delay the turn's `init` frame.
                     self.interrupt_again(now);
@@ -269,14 +269,14 @@ impl Machine {
     pub(super) fn cli_turn_began(&mut self) {
         if !self.cli_turn_running {
             self.cli_turn_running = true;
-            self.step(Trigger::TurnBegan);
+            self.transition(Trigger::TurnBegan);
             self.emit(Event::TurnStarted { cause: TurnCause::Cli });
         }
     }
 
     /// Becomes idle if the CLI holds no prompt. If it holds one, its `idle` state may be about the turn before.
     pub(super) fn went_idle(&mut self) {
-        if self.prompts.in_flight().is_none() && self.step(Trigger::WentIdle).is_some() {
+        if self.prompts.in_flight().is_none() && self.transition(Trigger::WentIdle).is_some() {
             (self.cli_turn_running, self.cli_turn_expected) = (false, false);
             self.interrupt_sent = false;
             self.watchdog.turn_ended();
@@ -331,21 +331,18 @@ impl Machine {
     /// (hooks, a schema, a system prompt), so the session is ended with the refusal as the reason.
     fn initialized(&mut self, answer: Result<RawJson, RequestFailure>) {
         match answer {
-            Ok(detail) => {
-                if self.step(Trigger::Initialized).is_some() {
-                    self.emit(Event::Ready { cli: CliInfo { version: read_version(&detail), detail } });
+            Ok(raw) => {
+                if self.transition(Trigger::Initialized).is_some() {
+                    self.emit(Event::Ready { cli: CliInfo { version: read_version(&raw), raw } });
                     if self.cli_turn_running || self.cli_turn_expected {
                         // A resumed session may have started a turn before it answered.
-                        self.step(Trigger::TurnBegan);
+                        self.transition(Trigger::TurnBegan);
                     }
                     self.hand_over_prompt();
                 }
             }
             Err(refusal) => {
-                if self.step(Trigger::CloseBegan).is_some() {
-                    self.exit_reason = ExitReason::StartRefused(refusal);
-                    self.stop(Stop::Abort);
-                }
+                self.end_for(Trigger::CloseBegan, ExitReason::StartRefused(refusal), self.now);
             }
         }
     }

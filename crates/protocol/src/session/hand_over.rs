@@ -39,7 +39,7 @@ impl Machine {
         let Some((id, content)) = self.prompts.hand_over() else {
             return;
         };
-        self.step(Trigger::TurnBegan);
+        self.transition(Trigger::TurnBegan);
         // An earlier interrupt was for a turn that has ended.
         (self.prompt_started, self.prompt_queued_in_cli, self.interrupt_sent) = (false, false, false);
         self.unseen_deadline = None;
@@ -59,7 +59,7 @@ impl Machine {
 
     /// Limits the time in which the CLI must show that it has the prompt in flight. A hook may delay the turn for minutes.
     /// Further turns of the CLI's own do not extend the limit: a model that polls would extend it forever.
-    pub(super) fn expect_unseen_prompt(&mut self, now: Instant) {
+    pub(super) fn limit_unseen_prompt(&mut self, now: Instant) {
         let is_unseen = self.prompts.in_flight().is_some() && !self.prompt_started && !self.prompt_queued_in_cli;
         self.unseen_deadline = self.unseen_deadline.or(now.checked_add(UNSEEN_WITHIN)).filter(|_| is_unseen);
     }
@@ -72,10 +72,21 @@ impl Machine {
 
     pub(super) fn check_unseen_prompt(&mut self, now: Instant) {
         if self.unseen_deadline().is_some_and(|deadline| deadline <= now) {
-            self.unseen_deadline = None;
-            self.prompt_lost();
-            self.went_idle();
+            self.give_up_unseen_prompt();
         }
+    }
+
+    /// Returns whether nothing shows that the CLI still has the prompt in flight, since a turn that it started itself has
+    /// ended. It answers, but works on nothing that is known.
+    pub(super) fn is_prompt_unseen(&self) -> bool {
+        self.unseen_deadline().is_some() && !self.init_received
+    }
+
+    /// Drops the prompt that the CLI has not shown for too long, or that an interrupt has not brought to light.
+    pub(super) fn give_up_unseen_prompt(&mut self) {
+        (self.unseen_deadline, self.interrupt_sent) = (None, false);
+        self.prompt_lost();
+        self.went_idle();
     }
 
     /// Drops the prompt that the CLI holds: the CLI will not send a result for it.

@@ -8,34 +8,37 @@ use std::time::{Duration, Instant};
 use super::state::{Phase, Trigger};
 use super::{Machine, RequestKind};
 use crate::command::Request;
-use crate::event::{Event, ExitReason, Unanswered};
+use crate::event::{Event, ExitReason, UnresponsiveTo};
 use crate::id::RequestId;
 use crate::wire::outgoing;
 
-/// How long the CLI may take to react before it counts as unresponsive.
+/// Time limits for a CLI that does not react during a turn. `Duration::MAX` switches a limit off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Liveness {
-    /// End the CLI when it neither answers an interrupt of a running turn nor ends the turn within this time.
-    pub interrupt_answered_within: Duration,
-    /// End the CLI when it answered an interrupt, but the turn still runs this long after the interrupt was sent.
-    pub interrupt_obeyed_within: Duration,
-    /// Probe the CLI when it has written nothing for this long while a turn runs.
-    pub silent_for: Duration,
-    /// Report the CLI as stalled when it writes nothing for this long after a probe.
-    pub probe_answered_within: Duration,
-    /// Also end a stalled CLI, like a CLI that does not react to an interrupt.
+pub struct WatchdogLimits {
+    /// Terminate the CLI when it neither answers an interrupt of a running turn nor ends the turn within this time.
+    /// Default: 5 seconds.
+    pub interrupt_answer_timeout: Duration,
+    /// Terminate the CLI when it answered an interrupt, but the turn still runs this long after the interrupt was sent.
+    /// Default: 10 seconds.
+    pub interrupt_end_timeout: Duration,
+    /// Probe the CLI (send it a small request) when it has written nothing for this long while a turn runs. A long tool
+    /// is no problem: the CLI answers while it runs. Default: 30 seconds.
+    pub probe_after: Duration,
+    /// Report the CLI as stalled when it writes nothing for this long after a probe. Default: 10 seconds.
+    pub probe_timeout: Duration,
+    /// Also terminate a stalled CLI, like a CLI that does not react to an interrupt. Default: false.
     pub end_stalled: bool,
 }
 
-impl Default for Liveness {
-    fn default() -> Liveness {
-        Liveness {
+impl Default for WatchdogLimits {
+    fn default() -> WatchdogLimits {
+        WatchdogLimits {
             // Measured: the CLI answers in 25 ms and ends its turn in 45 ms, even while a tool runs.
-            interrupt_answered_within: Duration::from_secs(5),
-            interrupt_obeyed_within: Duration::from_secs(10),
-            silent_for: Duration::from_secs(30),
+            interrupt_answer_timeout: Duration::from_secs(5),
+            interrupt_end_timeout: Duration::from_secs(10),
+            probe_after: Duration::from_secs(30),
             // Measured: the CLI answers a probe in 10 ms, even while the API does not answer.
-            probe_answered_within: Duration::from_secs(10),
+            probe_timeout: Duration::from_secs(10),
             end_stalled: false,
         }
     }
@@ -44,7 +47,7 @@ impl Default for Liveness {
 /// The state of the watchdog.
 #[derive(Debug)]
 pub(super) struct Watchdog {
-    limits: Liveness,
+    limits: WatchdogLimits,
     /// When the CLI last wrote something, or when its silence was last excused.
     received_at: Instant,
     silence: Silence,
@@ -73,26 +76,26 @@ struct PendingInterrupt {
     must_end_turn: bool,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Awaits {
     Answer,
     End,
 }
 
 impl Watchdog {
-    pub(super) fn new(limits: Liveness, now: Instant) -> Watchdog {
+    pub(super) fn new(limits: WatchdogLimits, now: Instant) -> Watchdog {
         Watchdog { limits, received_at: now, silence: Silence::CheckAt(now), interrupt: None }
     }
 
     /// Starts to measure the CLI's silence from now on.
     pub(super) fn restart_silence_timer(&mut self, now: Instant) {
         self.received_at = now;
-        self.silence = Silence::CheckAt(after(now, self.limits.silent_for));
+        self.silence = Silence::CheckAt(after(now, self.limits.probe_after));
     }
 
     /// Records an interrupt. An earlier interrupt keeps its deadline: a repeated one gives the CLI no more time.
     pub(super) fn interrupted(&mut self, request: RequestId, must_end_turn: bool, now: Instant) {
-        let deadline = after(now, self.limits.interrupt_answered_within);
+        let deadline = after(now, self.limits.interrupt_answer_timeout);
         let interrupt =
             self.interrupt.get_or_insert(PendingInterrupt { request, awaits: Awaits::Answer, deadline, must_end_turn });
         interrupt.must_end_turn |= must_end_turn;
@@ -102,9 +105,9 @@ impl Watchdog {
     pub(super) fn request_answered(&mut self, request: RequestId) {
         let Some(interrupt) = self.interrupt.as_mut().filter(|interrupt| interrupt.request == request) else { return };
         if interrupt.must_end_turn {
-            let Liveness { interrupt_answered_within, interrupt_obeyed_within, .. } = self.limits;
+            let WatchdogLimits { interrupt_answer_timeout, interrupt_end_timeout, .. } = self.limits;
             interrupt.deadline =
-                after(interrupt.deadline, interrupt_obeyed_within.saturating_sub(interrupt_answered_within));
+                after(interrupt.deadline, interrupt_end_timeout.saturating_sub(interrupt_answer_timeout));
             interrupt.awaits = Awaits::End;
         } else {
             self.interrupt = None;
@@ -146,13 +149,13 @@ impl Watchdog {
     fn restart(&mut self, now: Instant) {
         self.received_at = now;
         self.silence = match self.silence {
-            Silence::CheckAt(_) => Silence::CheckAt(after(now, self.limits.silent_for)),
-            Silence::ProbedUntil(_) => Silence::ProbedUntil(after(now, self.limits.probe_answered_within)),
+            Silence::CheckAt(_) => Silence::CheckAt(after(now, self.limits.probe_after)),
+            Silence::ProbedUntil(_) => Silence::ProbedUntil(after(now, self.limits.probe_timeout)),
             Silence::Stalled => Silence::Stalled,
         };
         if let Some(interrupt) = &mut self.interrupt {
             // Never sooner than before.
-            interrupt.deadline = interrupt.deadline.max(after(now, self.limits.interrupt_answered_within));
+            interrupt.deadline = interrupt.deadline.max(after(now, self.limits.interrupt_answer_timeout));
         }
     }
 }
@@ -178,23 +181,23 @@ impl Machine {
     }
 
     /// Excuses the CLI's silence up to now: it was busy reading its stdin.
-    pub fn excuse_silence(&mut self, now: Instant) {
+    pub fn reset_silence(&mut self, now: Instant) {
         self.now = now;
         self.watchdog.restart(now);
     }
 
     /// Does not count this time against the CLI, because its output was not read. Requests keep their limits: otherwise a
     /// program that waits for a reply and reads no events meanwhile would wait forever.
-    pub fn excuse_unread(&mut self, time: Duration, now: Instant) {
+    pub fn credit_unread_time(&mut self, time: Duration, now: Instant) {
         self.now = now;
         self.watchdog.postpone(time, now);
         postpone(self.unseen_deadline.as_mut(), time);
     }
 
     /// Does not count this time against the CLI, because this program itself did not run (SIGSTOP, a frozen container),
-    /// and the CLI perhaps neither. Asks keep their deadlines: they limit clients.
-    pub fn excuse_pause(&mut self, time: Duration, now: Instant) {
-        self.excuse_unread(time, now);
+    /// and perhaps the CLI did not run either. Asks keep their deadlines: they limit clients.
+    pub fn credit_pause(&mut self, time: Duration, now: Instant) {
+        self.credit_unread_time(time, now);
         postpone(self.start_deadline.as_mut(), time);
         postpone(self.closing.as_mut().and_then(|closing| closing.deadline.as_mut()), time);
         for (_, limit) in self.requests.values_mut() {
@@ -214,17 +217,20 @@ impl Machine {
         }
         let limits = self.watchdog.limits;
         if let Some(interrupt) = self.watchdog.interrupt.filter(|interrupt| interrupt.deadline <= now) {
+            if interrupt.awaits == Awaits::End && self.is_prompt_unseen() {
+                return self.give_up_unseen_prompt();
+            }
             let within = match interrupt.awaits {
-                Awaits::Answer => limits.interrupt_answered_within,
-                Awaits::End => limits.interrupt_obeyed_within,
+                Awaits::Answer => limits.interrupt_answer_timeout,
+                Awaits::End => limits.interrupt_end_timeout,
             };
-            return self.end_unresponsive(Unanswered::Interrupt, within, now);
+            return self.end_unresponsive(UnresponsiveTo::Interrupt, within, now);
         }
         match self.watchdog.silence {
             // The CLI waits for an answer to an ask, which can be open for hours.
             Silence::CheckAt(at) if at <= now && self.asks.is_any_open() => self.watchdog.restart_silence_timer(now),
             Silence::CheckAt(at) if at <= now => {
-                let silent_until = after(self.watchdog.received_at, limits.silent_for);
+                let silent_until = after(self.watchdog.received_at, limits.probe_after);
                 if silent_until > now {
                     self.watchdog.silence = Silence::CheckAt(silent_until);
                 } else {
@@ -236,7 +242,7 @@ impl Machine {
                 let silent = now.saturating_duration_since(self.watchdog.received_at);
                 self.emit(Event::CliStalled { silent_seconds: silent.as_secs() });
                 if limits.end_stalled {
-                    self.end_unresponsive(Unanswered::Probe, silent, now);
+                    self.end_unresponsive(UnresponsiveTo::Probe, silent, now);
                 }
             }
             Silence::CheckAt(_) | Silence::ProbedUntil(_) | Silence::Stalled => {}
@@ -247,12 +253,12 @@ impl Machine {
     fn probe(&mut self, now: Instant) {
         let id = self.expect_answer(RequestKind::Probe, now);
         self.write(outgoing::request(id, &Request::McpStatus, &self.config.initialize));
-        self.watchdog.silence = Silence::ProbedUntil(after(now, self.watchdog.limits.probe_answered_within));
+        self.watchdog.silence = Silence::ProbedUntil(after(now, self.watchdog.limits.probe_timeout));
     }
 
     /// Aborts a CLI that does not react. After the SIGINT it may still store its conversation; a CLI that does not
     /// react to that either, such as a frozen one, is killed half a second later.
-    fn end_unresponsive(&mut self, to: Unanswered, within: Duration, now: Instant) {
+    fn end_unresponsive(&mut self, to: UnresponsiveTo, within: Duration, now: Instant) {
         let reason = ExitReason::Unresponsive { to, seconds: within.as_secs() };
         self.end_for(Trigger::Unresponsive, reason, now);
     }

@@ -85,7 +85,7 @@ impl Messages {
                     block.is_stopped = true;
                 }
             }
-            StreamFrame::Nothing => {}
+            StreamFrame::Ignored => {}
         }
     }
 
@@ -117,9 +117,9 @@ impl Messages {
                 });
             }
             (Shown::Nothing, None) if cause != TurnCause::Cli => emit(Event::NoticeReported {
-                about: NoticeKind::Stopped,
+                about: NoticeKind::Blocked,
                 text: Some(NOTHING_DONE.to_owned()),
-                detail: frame.outcome.detail.clone(),
+                raw: frame.outcome.raw.clone(),
             }),
             (Shown::Nothing | Shown::Work, None) | (Shown::Text, _) => {}
         }

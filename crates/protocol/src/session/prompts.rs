@@ -10,12 +10,13 @@ use crate::id::{Counter, EntryId, PromptId};
 /// How many prompts may wait. One more is refused.
 pub(super) const PROMPTS_WAITING_MAX: usize = 1024;
 
-/// The maximum length of a prompt. The CLI exits on a line of more than 256 million characters.
+/// The maximum length of a prompt: well below 256 million characters, because the CLI exits on a longer line.
 pub(super) const PROMPT_BYTES_MAX: usize = 200 * 1024 * 1024;
 
 /// The maximum total length of the waiting prompts. A prompt that would exceed it is refused.
 pub(super) const PROMPTS_WAITING_BYTES_MAX: usize = 256 * 1024 * 1024;
 
+/// The prompts that have no result yet.
 #[derive(Debug)]
 pub(super) struct Prompts {
     ids: Counter,

@@ -1,4 +1,4 @@
-//! The phases of a process of the CLI as a table. A step that is not in `STEPS` does not happen.
+//! The phases of a process of the CLI as a table. A transition that is not in `TRANSITIONS` does not happen.
 
 use std::fmt;
 
@@ -12,7 +12,8 @@ use crate::command::Command;
 pub enum Phase {
     /// The CLI was started and has not answered the `initialize` request yet.
     Starting,
-    /// No turn is running. A prompt that waited during the start begins its turn immediately.
+    /// No turn is running. A prompt that waited during the start begins its turn immediately. (The event `became_idle`
+    /// comes only if no prompt is waiting either.)
     Idle,
     /// A turn is running, of a prompt or of the CLI itself.
     Running,
@@ -40,8 +41,8 @@ pub enum Trigger {
     CliExited,
 }
 
-/// Every step.
-pub const STEPS: &[(Phase, Trigger, Phase)] = &[
+/// Every transition.
+pub const TRANSITIONS: &[(Phase, Trigger, Phase)] = &[
     (Phase::Starting, Trigger::Initialized, Phase::Idle),
     (Phase::Idle, Trigger::TurnBegan, Phase::Running),
     (Phase::Running, Trigger::WentIdle, Phase::Idle),
@@ -58,7 +59,7 @@ pub const STEPS: &[(Phase, Trigger, Phase)] = &[
 impl Phase {
     /// Returns the phase after a trigger; none when the trigger changes nothing.
     pub fn after(self, trigger: Trigger) -> Option<Phase> {
-        STEPS.iter().find(|(from, by, _)| *from == self && *by == trigger).map(|(_, _, to)| *to)
+        TRANSITIONS.iter().find(|(from, by, _)| *from == self && *by == trigger).map(|(_, _, to)| *to)
     }
 
     /// Returns whether a command is permitted in this phase.

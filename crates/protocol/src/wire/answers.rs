@@ -48,17 +48,18 @@ pub(crate) fn deny(request_id: &str, message: &str, interrupts: Interrupts) -> O
     success(request_id, &json!({"behavior": "deny", "message": message, "interrupt": interrupt}))
 }
 
-/// Returns the default answer to an ask, which no client answers. A *gate* is denied: a permission, a question, a plan,
+/// Returns the default answer to an ask that no client answered. A *gate* is denied: a permission, a question, a plan,
 /// or a hook as in [`is_gate`]. A form is dismissed, a tool call fails, and any other hook has no opinion.
 pub(crate) fn by_default(request_id: &str, default_answer: &DefaultAnswer, why: &str) -> OutgoingLine {
     match default_answer {
         DefaultAnswer::Permission => deny(request_id, why, Interrupts::No),
-        DefaultAnswer::Form => form(request_id, FormAction::Dismiss, None),
+        DefaultAnswer::Elicitation => elicitation(request_id, ElicitationAction::Cancel, None),
         DefaultAnswer::ToolCall { call } => mcp::failure(request_id, call, why),
         DefaultAnswer::Hook { event } => match event.as_str() {
             "PreToolUse" => hook(request_id, event, &HookOutput::Deny { reason: why.to_owned() }),
             "UserPromptSubmit" => hook(request_id, event, &HookOutput::Block { reason: why.to_owned() }),
-            // The event is unknown here. The CLI knows it, and its registration says what a failure means.
+            // The name of the hook event could not be read. After an error, the CLI does what the `onFailure` of the
+            // hook's registration says.
             "" => error(request_id, why, "invalid_request"),
             _ => hook(request_id, event, &HookOutput::NoOpinion),
         },
@@ -88,7 +89,7 @@ pub(crate) fn check_hook_output(event: &str, output: &HookOutput) -> Result<(), 
     }
 }
 
-/// Returns the input and the permission rules that a hook's output grants, in any of its forms.
+/// Returns the input and the permission updates that a hook's output grants, in any of its forms.
 pub(crate) fn granted_by_hook(output: &HookOutput) -> (Option<RawJson>, Option<RawJson>) {
     let raw = match output {
         HookOutput::Allow { input } => return (input.clone(), None),
@@ -149,18 +150,18 @@ fn verdict(event: &str, decision: &str, reason: Option<&str>, input: Option<&Raw
 
 /// What a client does with a form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum FormAction {
-    Submit,
+pub(crate) enum ElicitationAction {
+    Accept,
     Decline,
-    Dismiss,
+    Cancel,
 }
 
 /// Returns the answer to a form.
-pub(crate) fn form(request_id: &str, action: FormAction, content: Option<&RawJson>) -> OutgoingLine {
+pub(crate) fn elicitation(request_id: &str, action: ElicitationAction, content: Option<&RawJson>) -> OutgoingLine {
     let action = match action {
-        FormAction::Submit => "accept",
-        FormAction::Decline => "decline",
-        FormAction::Dismiss => "cancel",
+        ElicitationAction::Accept => "accept",
+        ElicitationAction::Decline => "decline",
+        ElicitationAction::Cancel => "cancel",
     };
     let mut fields = Fields::from([("action".to_owned(), RawJson::of(action))]);
     fields.extend(content.map(|content| ("content".to_owned(), content.clone())));

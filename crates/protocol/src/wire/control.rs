@@ -2,9 +2,9 @@
 
 use serde_json::value::RawValue;
 
-use super::mcp::{self, Message, Question};
+use super::mcp::{self, Message, RpcMessage};
 use super::{FrameHead, Lenient, Text};
-use crate::event::{AskKind, FormAsk, HookAsk, PermissionAsk};
+use crate::event::{AskKind, ElicitationAsk, HookAsk, PermissionAsk};
 use crate::id::{HookId, ToolUseId};
 use crate::json::{RawJson, object};
 
@@ -16,26 +16,19 @@ pub(crate) struct ControlRequest<'a> {
     pub(crate) body: ControlBody<'a>,
 }
 
+/// What the CLI requests.
 #[derive(Debug)]
 pub(crate) enum ControlBody<'a> {
-    Known(AskKind),
+    /// An ask.
+    Ask(AskKind),
     /// An ask that could not be read, and gets its default answer.
-    Unreadable {
-        default_answer: DefaultAnswer,
-        frame: RawJson,
-    },
+    Unreadable { default_answer: DefaultAnswer, frame: RawJson },
     /// A message to the server of this program's tools that is not a call.
-    OfToolServer(Question),
-    /// The notice that the CLI has cancelled a call of one of those tools, by the CLI's id of the call.
-    CallCancelled {
-        call: RawJson,
-        notice: Question,
-    },
+    ToolServerMessage(RpcMessage),
+    /// The notification that the CLI has cancelled a call of one of those tools, by the CLI's id of the call.
+    CallCancelled { call: RawJson, notification: RpcMessage },
     /// A request that this version cannot answer, by its name.
-    Unsupported {
-        subtype: Text<'a>,
-        frame: RawJson,
-    },
+    Unsupported { subtype: Text<'a>, frame: RawJson },
 }
 
 /// Which form the default answer to an ask has: the answer that Watari sends if no client answers.
@@ -43,7 +36,7 @@ pub(crate) enum ControlBody<'a> {
 pub(crate) enum DefaultAnswer {
     Permission,
     Hook { event: String },
-    Form,
+    Elicitation,
     ToolCall { call: RawJson },
 }
 
@@ -52,7 +45,7 @@ impl DefaultAnswer {
         match kind {
             AskKind::Permission(_) | AskKind::Question(_) | AskKind::Plan(_) => DefaultAnswer::Permission,
             AskKind::Hook(ask) => DefaultAnswer::Hook { event: ask.event.clone() },
-            AskKind::Form(_) => DefaultAnswer::Form,
+            AskKind::Elicitation(_) => DefaultAnswer::Elicitation,
             AskKind::ToolCall(ask) => DefaultAnswer::ToolCall { call: ask.call.clone() },
         }
     }
@@ -86,18 +79,18 @@ pub(super) fn read_request<'a>(frame: &FrameHead<'a>, line: &str) -> Option<Cont
         return Some(ControlRequest { request_id, body });
     };
     let known = |ask: Option<AskKind>, default_answer| match ask {
-        Some(ask) => ControlBody::Known(ask),
+        Some(ask) => ControlBody::Ask(ask),
         None => ControlBody::Unreadable { default_answer, frame: RawJson::from(line) },
     };
     let body = match &*head.subtype {
         "can_use_tool" => known(read_permission(request), DefaultAnswer::Permission),
         "hook_callback" => known(read_hook(request), DefaultAnswer::Hook { event: read_hook_event(request) }),
-        "elicitation" => known(read_form(request), DefaultAnswer::Form),
-        mcp::REQUEST if let Some(message) = mcp::read(request) => match message {
-            Message::Call(call) => ControlBody::Known(AskKind::ToolCall(Box::new(call))),
+        "elicitation" => known(read_elicitation(request), DefaultAnswer::Elicitation),
+        mcp::MCP_MESSAGE if let Some(message) = mcp::read(request) => match message {
+            Message::Call(call) => ControlBody::Ask(AskKind::ToolCall(Box::new(call))),
             Message::UnreadableCall { call } => known(None, DefaultAnswer::ToolCall { call }),
-            Message::Cancelled { call, notice } => ControlBody::CallCancelled { call, notice },
-            Message::Question(question) => ControlBody::OfToolServer(question),
+            Message::Cancelled { call, notification } => ControlBody::CallCancelled { call, notification },
+            Message::Rpc(question) => ControlBody::ToolServerMessage(question),
         },
         _ => ControlBody::Unsupported { subtype: head.subtype, frame: RawJson::from(line) },
     };
@@ -138,7 +131,7 @@ fn read_permission(request: &RawValue) -> Option<AskKind> {
         agent: members.agent_id.map(Text::into_string),
         suggestions: members.permission_suggestions.map(RawJson::copied),
         needs_person,
-        detail: RawJson::copied(request),
+        raw: RawJson::copied(request),
     })))
 }
 
@@ -154,7 +147,8 @@ fn read_hook(request: &RawValue) -> Option<AskKind> {
     struct Input<'a> {
         #[serde(borrow)]
         hook_event_name: Text<'a>,
-        // The request has an id outside the input too, which has a meaning for some events only; this is the tool's id.
+        // The request also has a `tool_use_id` outside `input`, with a meaning for some events only; this is the tool
+        // use's.
         #[serde(borrow, default)]
         tool_use_id: Option<Text<'a>>,
     }
@@ -184,7 +178,7 @@ fn read_hook_event(request: &RawValue) -> String {
     members.map(|members| members.input.or_default().hook_event_name.or_default()).unwrap_or_default()
 }
 
-fn read_form(request: &RawValue) -> Option<AskKind> {
+fn read_elicitation(request: &RawValue) -> Option<AskKind> {
     #[derive(serde::Deserialize)]
     struct Members<'a> {
         #[serde(default)]
@@ -197,12 +191,12 @@ fn read_form(request: &RawValue) -> Option<AskKind> {
         url: Lenient<String>,
     }
     let members: Members<'_> = serde_json::from_str(request.get()).ok()?;
-    Some(AskKind::Form(Box::new(FormAsk {
+    Some(AskKind::Elicitation(Box::new(ElicitationAsk {
         server: members.mcp_server_name.or_default(),
         message: members.message.or_default(),
         schema: members.requested_schema.map(RawJson::copied),
         url: members.url.into_option(),
-        detail: RawJson::copied(request),
+        raw: RawJson::copied(request),
     })))
 }
 

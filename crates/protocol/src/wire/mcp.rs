@@ -11,11 +11,11 @@ use super::outgoing::OutgoingLine;
 use super::{Lenient, Text};
 use crate::event::ToolCallAsk;
 use crate::id::ToolUseId;
-use crate::initialize::{TOOL_SERVER, Tool};
+use crate::initialize::{ProgramTool, TOOL_SERVER};
 use crate::json::{RawJson, object};
 
 /// The name of the request that carries a message to a server of this program.
-pub(crate) const REQUEST: &str = "mcp_message";
+pub(crate) const MCP_MESSAGE: &str = "mcp_message";
 
 /// What the CLI puts before the name of a tool of our server: the name of a tool for the model begins with it.
 pub(crate) const TOOL_NAME_PREFIX: &str = "mcp__client__";
@@ -34,7 +34,7 @@ pub(crate) fn is_tool_server_taken(servers: &RawJson) -> bool {
     named.len() > 1 || named.iter().any(|server| server.source.as_deref().is_some_and(|source| source != "sdk"))
 }
 
-/// The notice that the tools of our server have changed.
+/// The notification that the tools of our server have changed.
 #[derive(Debug, serde::Serialize)]
 pub(super) struct Notice {
     jsonrpc: &'static str,
@@ -51,17 +51,18 @@ pub(crate) enum Message {
     UnreadableCall {
         call: RawJson,
     },
-    /// The CLI cancelled a call because its turn was interrupted. The notice is acknowledged like any other.
+    /// The CLI cancelled a call because its turn was interrupted. The notification is acknowledged like any
+    /// other.
     Cancelled {
         call: RawJson,
-        notice: Question,
+        notification: RpcMessage,
     },
-    Question(Question),
+    Rpc(RpcMessage),
 }
 
-/// A message that is not a call. Without an id it is a notice, which must be acknowledged too.
+/// A JSON-RPC message that is not a call. Without an id it is a notification, which must be acknowledged too.
 #[derive(Debug)]
-pub(crate) struct Question {
+pub(crate) struct RpcMessage {
     id: Option<RawJson>,
     method: String,
     /// The CLI's version of the protocol, if it reports one.
@@ -104,14 +105,14 @@ pub(super) fn read(request: &RawValue) -> Option<Message> {
     let params = message.params.and_then(|params| serde_json::from_str::<Params<'_>>(params.get()).ok());
     let Params { protocol_version, request_id } = params.unwrap_or_default();
     let is_cancel = &*message.method == "notifications/cancelled";
-    let question = Question {
+    let question = RpcMessage {
         id: message.id.map(RawJson::copied),
         method: message.method.into_string(),
         protocol_version: protocol_version.into_option(),
     };
     Some(match request_id.filter(|_| is_cancel) {
-        Some(call) => Message::Cancelled { call: RawJson::copied(call), notice: question },
-        None => Message::Question(question),
+        Some(call) => Message::Cancelled { call: RawJson::copied(call), notification: question },
+        None => Message::Rpc(question),
     })
 }
 
@@ -146,7 +147,7 @@ fn read_call(id: &RawValue, params: &RawValue) -> Option<ToolCallAsk> {
 const PROTOCOL_VERSION: &str = "2025-11-25";
 
 /// Returns our server's answer to a message.
-pub(crate) fn answer(request_id: &str, question: &Question, tools: &[Tool]) -> OutgoingLine {
+pub(crate) fn answer(request_id: &str, question: &RpcMessage, tools: &[ProgramTool]) -> OutgoingLine {
     let Some(id) = &question.id else {
         return success(request_id, &json!({"mcp_response": {"jsonrpc": "2.0", "result": {}}}));
     };
@@ -172,7 +173,7 @@ pub(crate) fn answer(request_id: &str, question: &Question, tools: &[Tool]) -> O
             struct List<'a> {
                 tools: Vec<Listed<'a>>,
             }
-            let listed = tools.iter().map(|Tool { name, description, input_schema }| {
+            let listed = tools.iter().map(|ProgramTool { name, description, input_schema }| {
                 let meta = json!({"anthropic/alwaysLoad": true});
                 Listed { name, description, input_schema, meta }
             });

@@ -27,6 +27,12 @@ pub(crate) fn initialize(id: RequestId, settings: &Initialize) -> OutgoingLine {
     if settings.forward_subagent_text {
         set(&mut fields, "forwardSubagentText", &true);
     }
+    if let Some(title) = &settings.title {
+        set(&mut fields, "title", title);
+    }
+    if settings.prompt_suggestions {
+        set(&mut fields, "promptSuggestions", &true);
+    }
     if let Some(schema) = &settings.json_schema {
         set(&mut fields, "jsonSchema", schema);
     }
@@ -54,7 +60,7 @@ fn hooks(hooks: &[Hook]) -> BTreeMap<&str, Vec<Value>> {
     for (id, hook) in (1..).map(HookId).zip(hooks) {
         let mut registration = json!({
             "hookCallbackIds": [hook_name(id)],
-            "timeout": hook.answer_within.saturating_add(HOOK_MARGIN).min(HOOK_WAIT_MAX).as_secs(),
+            "timeout": hook.answer_timeout.saturating_add(HOOK_MARGIN).min(HOOK_WAIT_MAX).as_secs(),
         });
         if let Some(matcher) = &hook.matcher {
             registration["matcher"] = json!(matcher);
@@ -90,7 +96,7 @@ pub(crate) fn request(id: RequestId, request: &Request, settings: &Initialize) -
     }
     if let Request::SetTools(_) = request {
         // The CLI receives the notice that the tools changed, and then requests the list.
-        subtype = "mcp_message";
+        subtype = mcp::MCP_MESSAGE;
         fields = Fields::new();
         set(&mut fields, "server_name", TOOL_SERVER);
         set(&mut fields, "message", &mcp::TOOLS_CHANGED);

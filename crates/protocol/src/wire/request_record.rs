@@ -10,8 +10,8 @@ use crate::command::{PermissionMode, Request};
 use crate::json::{RawJson, replace_lone_surrogates};
 
 /// The paths of secrets, by the CLI's name for the request. Only values at these paths are omitted. `*` is each member
-/// of an object, `[]` each element of a list; of an address, marked with `@`, only login and query are omitted. A name
-/// alone is not enough: an argument of a tool, a server or an agent may be called `env`, and what runs must be
+/// of an object, `[]` each element of a list; of a URL, marked with `@`, only login, query and fragment are omitted. A
+/// name alone is not enough: an argument of a tool, a server or an agent may be called `env`, and what runs must be
 /// recorded. A request that is not listed is recorded completely.
 const SECRETS: &[(&str, &[&str])] = &[
     ("mcp_set_servers", &["servers.*.env", "servers.*.headers", "servers.*.oauth", "servers.*.@url"]),
@@ -53,7 +53,7 @@ const SECRETS_OF_SETTINGS: &[&str] = &[
 ];
 
 /// Returns the recorded form of a request: its name and its fields, without secrets.
-pub(crate) fn on_record(request: &Request) -> RawJson {
+pub(crate) fn to_record(request: &Request) -> RawJson {
     let (subtype, mut fields) = members(request);
     let known = SECRETS.iter().find(|(name, _)| *name == subtype);
     for path in known.map_or(&[][..], |(_, paths)| paths) {
@@ -72,13 +72,13 @@ fn redact_members(members: &mut Fields, path: &str) {
         if step == "*" || step == name {
             *member = redacted(member, rest);
         } else if step.strip_prefix('@') == Some(name) {
-            *member = address_only(member);
+            *member = url_without_secrets(member);
         }
     }
 }
 
-/// Returns an address without login and query; anything else becomes null.
-fn address_only(value: &RawJson) -> RawJson {
+/// Returns a URL without its login, query and fragment; anything else becomes null.
+fn url_without_secrets(value: &RawJson) -> RawJson {
     let Ok(address) = value.parse::<String>() else { return RawJson::of(&()) };
     let address = address.split_once(['?', '#']).map_or(address.as_str(), |(address, _)| address);
     let (scheme, rest) = address.split_once("://").unwrap_or(("", address));
@@ -115,9 +115,18 @@ fn members_of(value: &RawJson) -> Option<Fields> {
     Some(members.into_iter().map(|(name, member)| (name, RawJson::copied(member))).collect())
 }
 
+/// Returns the CLI's name for a recorded request.
+pub fn recorded_subtype(body: &RawJson) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Body {
+        subtype: String,
+    }
+    body.parse::<Body>().ok().map(|body| body.subtype)
+}
+
 /// A setting that a request changes for the rest of the session.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Setting {
+pub enum SettingChange {
     /// The permission mode.
     PermissionMode(PermissionMode),
     /// The model; none means the CLI's default.
@@ -126,9 +135,9 @@ pub enum Setting {
     Thinking(Option<u32>),
 }
 
-impl Setting {
+impl SettingChange {
     /// Returns the setting that a recorded request changes, if it is one of these.
-    pub fn of(body: &RawJson) -> Option<Setting> {
+    pub fn of(body: &RawJson) -> Option<SettingChange> {
         #[derive(Deserialize)]
         struct Body {
             subtype: String,
@@ -138,9 +147,9 @@ impl Setting {
         }
         let body: Body = body.parse().ok()?;
         match body.subtype.as_str() {
-            "set_permission_mode" => Some(Setting::PermissionMode(body.mode?.parse().ok()?)),
-            "set_model" => Some(Setting::Model(body.model)),
-            "set_max_thinking_tokens" => Some(Setting::Thinking(body.max_thinking_tokens)),
+            "set_permission_mode" => Some(SettingChange::PermissionMode(body.mode?.parse().ok()?)),
+            "set_model" => Some(SettingChange::Model(body.model)),
+            "set_max_thinking_tokens" => Some(SettingChange::Thinking(body.max_thinking_tokens)),
             _ => None,
         }
     }
@@ -154,7 +163,7 @@ mod tests {
 
     fn recorded(subtype: &str, fields: Value) -> String {
         let Value::Object(fields) = fields else { panic!("fields are an object") };
-        on_record(&Request::Other { subtype: subtype.to_owned(), fields }).as_str().to_owned()
+        to_record(&Request::Other { subtype: subtype.to_owned(), fields }).as_str().to_owned()
     }
 
     #[test]
@@ -163,7 +172,7 @@ mod tests {
             r#"{"command":"sh","args":["-c","x"],"env":{"TOKEN":"secret","DEEP":["secret"]},"headers":{"A":"secret"}}"#;
         for name in ["mine", "env", "headers", "servers"] {
             let servers = BTreeMap::from([(name.to_owned(), RawJson::from(server))]);
-            let body = on_record(&Request::SetMcpServers(servers));
+            let body = to_record(&Request::SetMcpServers(servers));
             let expected = format!(
                 r#"{{"servers":{{"{name}":{{"args":["-c","x"],"command":"sh","env":{{"DEEP":null,"TOKEN":null}},"headers":{{"A":null}}}}}},"subtype":"mcp_set_servers"}}"#
             );
@@ -174,7 +183,7 @@ mod tests {
     #[test]
     fn a_value_that_no_rust_type_holds_keeps_nothing_from_the_record() {
         let server = r#"{"command":"evil","n":1e400,"half":"\ud800","\u0065nv":{"A":"secret"},"env":"secret"}"#;
-        let body = on_record(&Request::SetMcpServers(BTreeMap::from([("s".to_owned(), RawJson::from(server))])));
+        let body = to_record(&Request::SetMcpServers(BTreeMap::from([("s".to_owned(), RawJson::from(server))])));
         assert!(body.as_str().contains(r#""command":"evil""#) && body.as_str().contains("1e400"), "{body:?}");
         assert!(!body.as_str().contains("secret"), "{body:?}");
     }

@@ -4,13 +4,13 @@
 use serde_json::value::RawValue;
 
 use super::Lenient;
-use crate::event::{Failure, TurnEnding, TurnOutcome, Usage};
+use crate::event::{TurnEnding, TurnFailure, TurnOutcome, Usage};
 use crate::json::RawJson;
 
 /// The result of a turn.
 #[derive(Debug)]
 pub(crate) struct ResultFrame {
-    /// True when the CLI reports that no prompt started the turn: a background task did.
+    /// True when the CLI reports that no prompt started the turn, but, for example, the end of a background task.
     pub(crate) began_by_cli: bool,
     /// The prompts that the turn answers, by the ids that we sent; empty when the CLI does not report them.
     pub(crate) prompt_uuids: Vec<String>,
@@ -21,7 +21,7 @@ pub(crate) struct ResultFrame {
 
 pub(super) fn read(line: &str) -> Option<ResultFrame> {
     let members: Members<'_> = serde_json::from_str(line).ok()?;
-    let detail: &RawValue = serde_json::from_str(line).ok()?;
+    let raw: &RawValue = serde_json::from_str(line).ok()?;
     let subtype = members.subtype.or_default();
     let terminal_reason = members.terminal_reason.into_option();
     let usage = members.usage.map(read_usage);
@@ -40,7 +40,7 @@ pub(super) fn read(line: &str) -> Option<ResultFrame> {
         total_cost_usd: members.total_cost_usd.or_default(),
         duration_ms: members.duration_ms.or_default(),
         num_turns: members.num_turns.or_default(),
-        detail: RawJson::copied(detail),
+        raw: RawJson::copied(raw),
     };
     Some(ResultFrame {
         began_by_cli: members.origin.is_some(),
@@ -88,12 +88,12 @@ fn ending(subtype: &str, is_error: bool, terminal_reason: Option<&str>) -> TurnE
         return TurnEnding::Interrupted;
     }
     match subtype {
-        "success" if is_error => TurnEnding::Failed(Failure::Api),
+        "success" if is_error => TurnEnding::Failed(TurnFailure::Api),
         "success" => TurnEnding::Completed,
-        "error_max_turns" => TurnEnding::Failed(Failure::MaxTurns),
-        "error_max_budget_usd" => TurnEnding::Failed(Failure::MaxBudget),
-        "error_max_structured_output_retries" => TurnEnding::Failed(Failure::StructuredOutput),
-        _ => TurnEnding::Failed(Failure::Execution),
+        "error_max_turns" => TurnEnding::Failed(TurnFailure::MaxTurns),
+        "error_max_budget_usd" => TurnEnding::Failed(TurnFailure::MaxBudget),
+        "error_max_structured_output_retries" => TurnEnding::Failed(TurnFailure::StructuredOutput),
+        _ => TurnEnding::Failed(TurnFailure::Execution),
     }
 }
 

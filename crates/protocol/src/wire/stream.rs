@@ -33,7 +33,7 @@ pub(crate) enum StreamFrame<'a> {
     },
     MessageStopped,
     /// A frame without information for clients: a signature, a citation, a ping.
-    Nothing,
+    Ignored,
 }
 
 /// The content that was added to a block.
@@ -56,7 +56,7 @@ pub(super) fn read(line: &str) -> Option<StreamFrame<'_>> {
                 let delta = read_delta(kind, strings::read(text)?)?;
                 StreamFrame::BlockDelta { index: event.index?, delta, has_lone_surrogate: false }
             }
-            None => StreamFrame::Nothing,
+            None => StreamFrame::Ignored,
         },
         EventKind::MessageStart => {
             let message: MessageHead<'_> = serde_json::from_str(event.message?.get()).ok()?;
@@ -70,7 +70,7 @@ pub(super) fn read(line: &str) -> Option<StreamFrame<'_>> {
             StreamFrame::MessageChanged { stop_reason: event.delta.and_then(|delta| delta.stop_reason) }
         }
         EventKind::MessageStop => StreamFrame::MessageStopped,
-        EventKind::Ping => StreamFrame::Nothing,
+        EventKind::Ping => StreamFrame::Ignored,
         EventKind::Unknown => return None,
     })
 }

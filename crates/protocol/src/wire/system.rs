@@ -16,7 +16,7 @@ pub(crate) enum SystemFrame<'a> {
     Status {
         status: Option<Text<'a>>,
         permission_mode: Option<Text<'a>>,
-        detail: &'a RawValue,
+        raw: &'a RawValue,
     },
     ApiRetry {
         attempt: u64,
@@ -28,7 +28,7 @@ pub(crate) enum SystemFrame<'a> {
     Task {
         id: Text<'a>,
         update: TaskUpdate,
-        detail: &'a RawValue,
+        raw: &'a RawValue,
     },
     Tasks(&'a RawValue),
     Hook {
@@ -36,13 +36,13 @@ pub(crate) enum SystemFrame<'a> {
         name: String,
         event: String,
         update: HookUpdate,
-        detail: &'a RawValue,
+        raw: &'a RawValue,
     },
     PermissionDenied {
         tool: Text<'a>,
         tool_use: Option<Text<'a>>,
         message: String,
-        detail: &'a RawValue,
+        raw: &'a RawValue,
     },
     ThinkingTokens(u64),
     Compacted(&'a RawValue),
@@ -51,7 +51,7 @@ pub(crate) enum SystemFrame<'a> {
     Notice {
         about: NoticeKind,
         text: Option<String>,
-        detail: &'a RawValue,
+        raw: &'a RawValue,
     },
 }
 
@@ -84,7 +84,7 @@ pub(super) fn read<'a>(frame: &FrameHead<'a>, line: &'a str) -> Option<SystemFra
         "session_title_changed" => read_list(line).title.map(SystemFrame::Title),
         "commands_changed" => read_list(line).commands.map(SystemFrame::Commands),
         "informational" => {
-            read_notice(line, if stops_turn(line) { NoticeKind::Stopped } else { NoticeKind::Information })
+            read_notice(line, if stops_turn(line) { NoticeKind::Blocked } else { NoticeKind::Information })
         }
         "notification" => read_notice(line, NoticeKind::Notification),
         "model_refusal_fallback" | "model_refusal_no_fallback" => read_notice(line, NoticeKind::Refusal),
@@ -92,7 +92,7 @@ pub(super) fn read<'a>(frame: &FrameHead<'a>, line: &'a str) -> Option<SystemFra
         "memory_recall" => read_notice(line, NoticeKind::MemoryRecall),
         "files_persisted" => read_notice(line, NoticeKind::FilesPersisted),
         "plugin_install" => read_notice(line, NoticeKind::PluginInstall),
-        "elicitation_complete" => read_notice(line, NoticeKind::FormCompleted),
+        "elicitation_complete" => read_notice(line, NoticeKind::ElicitationCompleted),
         "control_request_progress" => read_notice(line, NoticeKind::RequestProgress),
         "ui_invalidate" => read_notice(line, NoticeKind::ScreenStale),
         "session_writes_lost" => read_notice(line, NoticeKind::WritesLost),
@@ -129,7 +129,7 @@ pub(super) fn read_notice(line: &str, about: NoticeKind) -> Option<SystemFrame<'
     let members: Members = serde_json::from_str(line).ok()?;
     let texts = [members.content, members.text, members.summary, members.error, members.reason];
     let text = texts.into_iter().find_map(Lenient::into_option);
-    Some(SystemFrame::Notice { about, text, detail: raw_line(line)? })
+    Some(SystemFrame::Notice { about, text, raw: raw_line(line)? })
 }
 
 fn raw_line(line: &str) -> Option<&RawValue> {
@@ -160,7 +160,7 @@ fn read_init(line: &str) -> Option<SystemFrame<'_>> {
         permission_mode: members.permission_mode.or_default(),
         tools: members.tools.or_default(),
         version: members.claude_code_version.or_default(),
-        detail: RawJson::copied(raw_line(line)?),
+        raw: RawJson::copied(raw_line(line)?),
     })))
 }
 
@@ -209,7 +209,7 @@ fn read_status(line: &str) -> Option<SystemFrame<'_>> {
     }
     let members: Members<'_> = serde_json::from_str(line).ok()?;
     let (status, permission_mode) = (members.status, members.permission_mode);
-    Some(SystemFrame::Status { status, permission_mode, detail: raw_line(line)? })
+    Some(SystemFrame::Status { status, permission_mode, raw: raw_line(line)? })
 }
 
 fn read_retry(line: &str) -> Option<SystemFrame<'_>> {
@@ -243,7 +243,7 @@ fn read_task(line: &str, update: TaskUpdate) -> Option<SystemFrame<'_>> {
         task_id: Text<'a>,
     }
     let members: Members<'_> = serde_json::from_str(line).ok()?;
-    Some(SystemFrame::Task { id: members.task_id, update, detail: raw_line(line)? })
+    Some(SystemFrame::Task { id: members.task_id, update, raw: raw_line(line)? })
 }
 
 /// Returns whether a list of background tasks has entries. A list that cannot be parsed may have some.
@@ -252,12 +252,12 @@ pub(crate) fn lists_tasks(tasks: &RawJson) -> bool {
 }
 
 /// Returns whether the turn waits for a task, by the report of its start.
-pub(crate) fn is_in_foreground(detail: &RawJson) -> bool {
+pub(crate) fn is_in_foreground(raw: &RawJson) -> bool {
     #[derive(serde::Deserialize)]
     struct Members {
         is_backgrounded: Option<bool>,
     }
-    detail.parse::<Members>().is_ok_and(|members| members.is_backgrounded == Some(false))
+    raw.parse::<Members>().is_ok_and(|members| members.is_backgrounded == Some(false))
 }
 
 fn read_hook(line: &str, update: HookUpdate) -> Option<SystemFrame<'_>> {
@@ -272,7 +272,7 @@ fn read_hook(line: &str, update: HookUpdate) -> Option<SystemFrame<'_>> {
     }
     let members: Members<'_> = serde_json::from_str(line).ok()?;
     let (name, event) = (members.hook_name.or_default(), members.hook_event.or_default());
-    Some(SystemFrame::Hook { id: members.hook_id, name, event, update, detail: raw_line(line)? })
+    Some(SystemFrame::Hook { id: members.hook_id, name, event, update, raw: raw_line(line)? })
 }
 
 fn read_denial(line: &str) -> Option<SystemFrame<'_>> {
@@ -290,7 +290,7 @@ fn read_denial(line: &str) -> Option<SystemFrame<'_>> {
         tool: members.tool_name,
         tool_use: members.tool_use_id,
         message: members.message.or_default(),
-        detail: raw_line(line)?,
+        raw: raw_line(line)?,
     })
 }
 

@@ -15,7 +15,7 @@ use watari_protocol::{
 };
 
 pub(crate) fn play(script: &str) -> String {
-    play_with(Config { answer_within: Some(Duration::from_secs(60)), ..Config::default() }, script)
+    play_with(Config { answer_timeout: Some(Duration::from_secs(60)), ..Config::default() }, script)
 }
 
 pub(crate) fn play_with(config: Config, script: &str) -> String {
@@ -37,12 +37,12 @@ pub(crate) fn play_with(config: Config, script: &str) -> String {
                 let time = Duration::from_secs(rest.parse().unwrap());
                 now += time;
                 match word {
-                    "pause" => machine.excuse_pause(time, now),
-                    _ => machine.excuse_unread(time, now),
+                    "pause" => machine.credit_pause(time, now),
+                    _ => machine.credit_unread_time(time, now),
                 }
                 machine.handle_timeout(now);
             }
-            "unread" => machine.excuse_silence(now),
+            "unread" => machine.reset_silence(now),
             "exit" => {
                 machine.handle_exit(ProcessEnd { code: rest.parse().ok(), ..ProcessEnd::default() }, String::new())
             }
@@ -95,14 +95,14 @@ fn command(word: &str, rest: &str) -> Command {
             Command::Answer { ask: ask(), answer: Answer::Choose(serde_json::from_str(more).unwrap()), by: None }
         }
         "hook" => Command::Answer { ask: ask(), answer: Answer::Hook(hook_output(more)), by: None },
-        "submit" => Command::Answer { ask: ask(), answer: Answer::Submit(RawJson::from(more)), by: None },
+        "accept" => Command::Answer { ask: ask(), answer: Answer::Accept(RawJson::from(more)), by: None },
         "result" => Command::Answer {
             ask: ask(),
             answer: Answer::ToolResult { content: RawJson::from(more), is_error: false },
             by: None,
         },
         "decline" => Command::Answer { ask: ask(), answer: Answer::Decline, by: None },
-        "dismiss" => Command::Answer { ask: ask(), answer: Answer::Dismiss, by: None },
+        "cancel" => Command::Answer { ask: ask(), answer: Answer::Cancel, by: None },
         "model" => Request::SetModel(Some(rest.to_owned())).into(),
         "mode" => Request::SetPermissionMode(rest.parse::<PermissionMode>().unwrap()).into(),
         "close" => Command::Close,
@@ -151,7 +151,7 @@ fn show(event: &Event) -> String {
 
 fn strip(value: &mut Value) {
     let Some(members) = value.as_object_mut() else { return };
-    members.remove("detail");
+    members.remove("raw");
     members.values_mut().for_each(strip);
     let empty = [json!(null), json!(0.0), json!([]), json!({}), json!("")];
     // A zero index is shown; a zero sum is not.

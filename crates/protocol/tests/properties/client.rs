@@ -58,10 +58,10 @@ fn answer(dice: &mut Dice<'_>) -> Answer {
         5 => Answer::Allow { input: dice.is_heads().then(|| json(dice)), permissions: Some(json(dice)) },
         6 => Answer::Deny { message: dice.pick(TEXTS).to_owned(), interrupt: true },
         7 => Answer::Choose([(dice.pick(TEXTS).to_owned(), dice.pick(TEXTS).to_owned())].into()),
-        8 => Answer::Submit(json(dice)),
+        8 => Answer::Accept(json(dice)),
         9 => Answer::Decline,
         10 => Answer::ToolResult { content: RawJson::from("[]"), is_error: false },
-        _ => Answer::Dismiss,
+        _ => Answer::Cancel,
     }
 }
 

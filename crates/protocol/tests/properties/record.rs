@@ -164,7 +164,7 @@ fn take(machine: &mut Machine, step: &Step, now: Instant) -> Option<Result<Accep
         Step::Bytes => machine.note_output(now),
         Step::Client(command) => return Some(machine.handle_command(command.clone(), now)),
         Step::Wait(_) => machine.handle_timeout(now),
-        Step::Exit(end) => machine.handle_exit(*end, String::new()),
+        Step::Exit(end) => machine.handle_exit(end.clone(), String::new()),
     }
     None
 }
@@ -187,7 +187,7 @@ impl fmt::Display for Record {
         writeln!(
             formatter,
             "answers within {:?}, starts within {:?}",
-            self.config.answer_within, self.config.start_within
+            self.config.answer_timeout, self.config.start_timeout
         )?;
         for moment in &self.moments {
             writeln!(formatter, "{moment}")?;

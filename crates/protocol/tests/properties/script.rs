@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use watari_protocol::{Command, Config, Hook, Initialize, Liveness, ProcessEnd};
+use watari_protocol::{Command, Config, Hook, Initialize, ProcessEnd, WatchdogLimits};
 
 use super::cli::{Cli, Family, damaged};
 use super::client::command;
@@ -65,16 +65,16 @@ impl Script {
 fn config(dice: &mut Dice<'_>) -> Config {
     let limits =
         [Some(Duration::from_secs(4)), Some(Duration::from_secs(90)), None, Some(Duration::ZERO), Some(Duration::MAX)];
-    let hook = |event, seconds| Hook { answer_within: Duration::from_secs(seconds), ..Hook::on(event) };
+    let hook = |event, seconds| Hook { answer_timeout: Duration::from_secs(seconds), ..Hook::on(event) };
     Config {
         initialize: Initialize { hooks: vec![hook("PreToolUse", 3), hook("Stop", 0)], ..Initialize::default() },
-        answer_within: dice.pick(&limits),
-        start_within: dice.pick(&[60, 60, 2, u64::MAX].map(Duration::from_secs)),
-        liveness: Liveness {
-            silent_for: dice.pick(&[30, 0, 0, u64::MAX].map(Duration::from_secs)),
-            probe_answered_within: dice.pick(&[10, 0, 0].map(Duration::from_secs)),
+        answer_timeout: dice.pick(&limits),
+        start_timeout: dice.pick(&[60, 60, 2, u64::MAX].map(Duration::from_secs)),
+        watchdog: WatchdogLimits {
+            probe_after: dice.pick(&[30, 0, 0, u64::MAX].map(Duration::from_secs)),
+            probe_timeout: dice.pick(&[10, 0, 0].map(Duration::from_secs)),
             end_stalled: dice.roll(4) == 3,
-            ..Liveness::default()
+            ..WatchdogLimits::default()
         },
         ..Config::default()
     }

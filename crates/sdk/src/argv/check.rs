@@ -2,31 +2,31 @@
 
 use watari_protocol::{BypassPermission, HOOK_EVENTS, PermissionMode, agent_names_bypass, names_bypass};
 
-use super::BadOption;
+use super::OptionError;
 use crate::options::Options;
 
 /// Checks the options that are checked neither with the arguments nor with the files for the CLI.
-pub(crate) fn check(options: &Options) -> Result<(), BadOption> {
+pub(crate) fn check(options: &Options) -> Result<(), OptionError> {
     let unknown = options.hooks.iter().find(|hook| !HOOK_EVENTS.contains(&hook.event.as_str()));
     if let Some(hook) = unknown {
-        return Err(BadOption::HookEvent { event: hook.event.clone() });
+        return Err(OptionError::HookEvent { event: hook.event.clone() });
     }
     if !allows_bypass(options)
         && let Some(option) = option_that_bypasses(options)
     {
-        return Err(BadOption::Bypass { option });
+        return Err(OptionError::Bypass { option });
     }
     if options.max_turns == Some(0) {
-        return Err(BadOption::Turns);
+        return Err(OptionError::Turns);
     }
     if let Some(tool) = options.program_tools.iter().find(|tool| !tool.has_unambiguous_name()) {
-        return Err(BadOption::ToolName { name: tool.name.clone() });
+        return Err(OptionError::ToolName { name: tool.name.clone() });
     }
     let settable = |name: &str, value: Option<&str>| {
         !name.is_empty() && !name.contains(['=', '\0']) && !value.is_some_and(|value| value.contains('\0'))
     };
     let bad = options.environment.set.iter().find(|(name, value)| !settable(name, value.as_deref()));
-    bad.map_or(Ok(()), |(name, _)| Err(BadOption::Variable { name: name.clone() }))
+    bad.map_or(Ok(()), |(name, _)| Err(OptionError::Variable { name: name.clone() }))
 }
 
 /// Whether clients of this session may enable `bypassPermissions`.
@@ -52,7 +52,7 @@ fn option_that_bypasses(options: &Options) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use watari_protocol::{RawJson, Tool};
+    use watari_protocol::{ProgramTool, RawJson};
 
     use super::*;
 
@@ -66,7 +66,7 @@ mod tests {
     #[test]
     fn a_tool_whose_name_a_tool_of_another_server_could_have_is_refused() {
         let named = |name: &str| {
-            let tool = Tool { name: name.into(), description: String::new(), input_schema: RawJson::from("{}") };
+            let tool = ProgramTool { name: name.into(), description: String::new(), input_schema: RawJson::from("{}") };
             check(&Options { program_tools: vec![tool], ..Options::default() })
         };
         for name in ["add", "add_all_", "a-_b"] {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde_json::value::RawValue;
 use watari_protocol::{DISABLE_BYPASS, RawJson, TOOL_SERVER, names_bypass};
 
-use super::{BadOption, allows_bypass};
+use super::{OptionError, allows_bypass};
 use crate::files::USER_CONFIG;
 use crate::options::{McpServers, Options, Settings};
 
@@ -17,7 +17,7 @@ const FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
 /// MCP servers and settings, checked.
 #[derive(Debug)]
-pub(crate) struct Documents {
+pub(crate) struct ConfigFiles {
     /// The whole of `mcp.json`.
     pub(super) servers: Option<RawJson>,
     /// The whole of `settings.json`.
@@ -26,17 +26,17 @@ pub(crate) struct Documents {
     pub(super) settings_are_ours: bool,
 }
 
-impl Documents {
+impl ConfigFiles {
     /// Reads and checks the documents of the options.
-    pub(crate) fn read(options: &Options) -> Result<Documents, BadOption> {
+    pub(crate) fn read(options: &Options) -> Result<ConfigFiles, OptionError> {
         let settings_are_ours = options.settings.is_none();
-        Ok(Documents { servers: servers(options)?, settings: settings(options)?, settings_are_ours })
+        Ok(ConfigFiles { servers: servers(options)?, settings: settings(options)?, settings_are_ours })
     }
 }
 
 /// Why MCP servers cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum BadServers {
+pub enum McpServersError {
     /// Their file cannot be read.
     #[error("{source}")]
     Unreadable {
@@ -58,57 +58,57 @@ pub enum BadServers {
 }
 
 /// Parses MCP servers as in a file or on a command line: `{"mcpServers": {"name": {…}}}`.
-pub fn read_mcp_servers(json: &str) -> Result<BTreeMap<String, RawJson>, BadServers> {
+pub fn read_mcp_servers(json: &str) -> Result<BTreeMap<String, RawJson>, McpServersError> {
     #[derive(serde::Deserialize)]
     struct Config<'a> {
         #[serde(borrow, rename = "mcpServers")]
         servers: BTreeMap<String, &'a RawValue>,
     }
-    let Config { servers } = serde_json::from_str(json).map_err(|source| BadServers::NotServers { source })?;
+    let Config { servers } = serde_json::from_str(json).map_err(|source| McpServersError::NotServers { source })?;
     let servers = servers.into_iter().map(|(name, server)| (name, RawJson::from(server.get()))).collect();
     check_servers(&servers).map(|()| servers)
 }
 
 /// Reads MCP servers from a file. Never blocks, whatever the path leads to.
-pub fn read_mcp_servers_file(path: &Path) -> Result<BTreeMap<String, RawJson>, BadServers> {
-    read_mcp_servers(&text_of(path).map_err(|source| BadServers::Unreadable { source })?)
+pub fn read_mcp_servers_file(path: &Path) -> Result<BTreeMap<String, RawJson>, McpServersError> {
+    read_mcp_servers(&text_of(path).map_err(|source| McpServersError::Unreadable { source })?)
 }
 
-fn check_servers(servers: &BTreeMap<String, RawJson>) -> Result<(), BadServers> {
+fn check_servers(servers: &BTreeMap<String, RawJson>) -> Result<(), McpServersError> {
     match servers.iter().find(|(_, server)| !server.as_str().starts_with('{')) {
-        Some((name, _)) => Err(BadServers::NotAnObject { name: name.clone() }),
+        Some((name, _)) => Err(McpServersError::NotAnObject { name: name.clone() }),
         None => Ok(()),
     }
 }
 
-fn servers(options: &Options) -> Result<Option<RawJson>, BadOption> {
+fn servers(options: &Options) -> Result<Option<RawJson>, OptionError> {
     let what = "the MCP servers";
     let servers = match &options.mcp_servers {
         McpServers::None => return Ok(None),
         McpServers::Inline(servers) => {
-            let unusable = |error: BadServers| BadOption::Document { what, problem: error.to_string() };
+            let unusable = |error: McpServersError| OptionError::Document { what, problem: error.to_string() };
             check_servers(servers).map(|()| servers.clone()).map_err(unusable)?
         }
         McpServers::File(path) => {
             let path = from_cwd(options, path);
-            let problem = |error: BadServers| format!("{}: {error}", path.display());
-            read_mcp_servers_file(&path).map_err(|error| BadOption::Document { what, problem: problem(error) })?
+            let problem = |error: McpServersError| format!("{}: {error}", path.display());
+            read_mcp_servers_file(&path).map_err(|error| OptionError::Document { what, problem: problem(error) })?
         }
     };
     let has_tools = options.tools_can_be_added || !options.program_tools.is_empty();
     if has_tools && servers.contains_key(TOOL_SERVER) {
-        return Err(BadOption::ReservedServerName);
+        return Err(OptionError::ReservedServerName);
     }
     Ok(Some(RawJson::of(&BTreeMap::from([("mcpServers", servers)]))))
 }
 
-fn settings(options: &Options) -> Result<Option<RawJson>, BadOption> {
+fn settings(options: &Options) -> Result<Option<RawJson>, OptionError> {
     let settings = match &options.settings {
         None => None,
         Some(Settings::Inline(settings)) => Some(settings.clone()),
         Some(Settings::File(path)) => {
             let path = from_cwd(options, path);
-            let unusable = |problem: String| BadOption::Document {
+            let unusable = |problem: String| OptionError::Document {
                 what: "the settings",
                 problem: format!("{}: {problem}", path.display()),
             };
@@ -121,7 +121,7 @@ fn settings(options: &Options) -> Result<Option<RawJson>, BadOption> {
         return Ok(settings);
     }
     if settings.as_ref().is_some_and(names_bypass) {
-        return Err(BadOption::Bypass { option: "settings" });
+        return Err(OptionError::Bypass { option: "settings" });
     }
     without_bypass(settings.as_ref()).map(Some)
 }
@@ -129,9 +129,9 @@ fn settings(options: &Options) -> Result<Option<RawJson>, BadOption> {
 /// Adds the setting with which the CLI itself refuses `bypassPermissions`: as the default mode of any settings file,
 /// also in the working directory, and in any request. (Measured: without it, 2.1.42 accepts the mode from both; from a
 /// subagent of the working directory even with it.)
-fn without_bypass(settings: Option<&RawJson>) -> Result<RawJson, BadOption> {
+fn without_bypass(settings: Option<&RawJson>) -> Result<RawJson, OptionError> {
     type Members<'a> = BTreeMap<String, &'a RawValue>;
-    let bad = |name: &str| BadOption::Document { what: "the settings", problem: format!("{name} must be an object") };
+    let bad = |name: &str| OptionError::Document { what: "the settings", problem: format!("{name} must be an object") };
     let mut members: Members<'_> =
         settings.map_or(Ok(Members::new()), RawJson::parse).map_err(|_| bad("the document"))?;
     let mut permissions: Members<'_> = match members.get("permissions") {
@@ -177,7 +177,7 @@ mod tests {
             assert!(problem.ends_with("must be an object"), "{problem}");
         }
         let allowed = Options { allow_bypass: true, ..Options::default() };
-        assert!(Documents::read(&allowed).unwrap().settings.is_none());
+        assert!(ConfigFiles::read(&allowed).unwrap().settings.is_none());
     }
 
     #[test]
@@ -196,11 +196,11 @@ mod tests {
             ("nonsense", "expected ident"),
         ] {
             std::fs::write(&path, content).unwrap();
-            let error = Documents::read(&options).unwrap_err().to_string();
+            let error = ConfigFiles::read(&options).unwrap_err().to_string();
             assert!(error.contains(problem), "{error}");
         }
         std::fs::write(&path, r#"{"mcpServers":{"a":{"command":"true"}},"more":1}"#).unwrap();
-        let servers = Documents::read(&options).unwrap().servers.unwrap();
+        let servers = ConfigFiles::read(&options).unwrap().servers.unwrap();
         assert_eq!(servers.as_str(), r#"{"mcpServers":{"a":{"command":"true"}}}"#);
     }
 
@@ -214,9 +214,9 @@ mod tests {
             settings: Some(Settings::File("settings.json".into())),
             ..Options::default()
         };
-        let error = Documents::read(&options).unwrap_err().to_string();
+        let error = ConfigFiles::read(&options).unwrap_err().to_string();
         assert!(error.starts_with("settings: bypassPermissions runs everything without asking"), "{error}");
         let allowed = Options { allow_bypass: true, ..options };
-        assert_eq!(Documents::read(&allowed).unwrap().settings.unwrap().as_str(), settings);
+        assert_eq!(ConfigFiles::read(&allowed).unwrap().settings.unwrap().as_str(), settings);
     }
 }

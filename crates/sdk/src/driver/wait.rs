@@ -11,7 +11,7 @@ use tokio::net::unix::pipe;
 use tokio::time::Sleep;
 
 use super::DriverEvent;
-use crate::lines::Lines;
+use crate::lines::LineSplitter;
 use crate::sink::Sink;
 
 /// A timer that is reset only when its deadline changes, so that deltas cost nothing here.
@@ -108,7 +108,7 @@ pub(super) async fn readable(pipe: Option<&pipe::Receiver>) {
 /// Lets the sink do its background work, and reads the CLI's output once there is room for it.
 pub(super) async fn read_or_work<S: Sink>(
     pipe: &mut Option<pipe::Receiver>,
-    lines: &mut Lines,
+    lines: &mut LineSplitter,
     sink: &mut S,
     has_exited: bool,
     reads: bool,
@@ -135,7 +135,7 @@ pub(super) async fn read_or_work<S: Sink>(
 
 /// Reads the CLI's output. Waits while the pipe is empty, which lets the readers of events run. Once every process has
 /// exited, nothing more can arrive: an empty pipe is then an error, which ends the reading.
-async fn read_some(pipe: &mut Option<pipe::Receiver>, lines: &mut Lines, has_exited: bool) -> io::Result<usize> {
+async fn read_some(pipe: &mut Option<pipe::Receiver>, lines: &mut LineSplitter, has_exited: bool) -> io::Result<usize> {
     match pipe {
         Some(pipe) if has_exited => pipe.try_read_buf(lines.space()),
         Some(pipe) => pipe.read_buf(lines.space()).await,

@@ -1,4 +1,5 @@
-//! The rules for folders and sockets, for the table in the docs. `folders.rs` and `sockets.rs` implement them.
+//! The rules for folders and sockets, for the table in the docs (`docs/files.md`), which explains the words in capitals.
+//! `folders.rs` and `sockets.rs` implement the rules.
 
 /// How one kind of folder is created. Every folder has the mode 0700, whatever the umask.
 #[derive(Debug, Clone, Copy)]

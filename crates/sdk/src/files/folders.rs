@@ -10,7 +10,7 @@ use rustix::fs::{Access, access};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
-use super::path_walk::{Require, WayError, walk};
+use super::path_walk::{PathError, Require, walk};
 use super::users::is_this_user;
 
 /// The variable that locates the state folder; it takes precedence over `HOME`.
@@ -50,7 +50,7 @@ fn absolute(name: &str, variable: impl Fn(&str) -> Option<OsString>) -> Option<P
 
 /// Why a folder cannot be used.
 #[derive(Debug)]
-pub enum Trouble {
+pub enum FolderError {
     /// It, or its nearest existing parent, is not a folder.
     NotAFolder {
         /// Which of them.
@@ -103,45 +103,45 @@ pub enum Trouble {
 
 /// Whether a folder exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Usable {
+pub enum FolderState {
     /// It exists and can be used.
-    AsItIs,
+    Exists,
     /// It does not exist, but can be created.
-    OnceMade,
+    Missing,
 }
 
-impl Trouble {
+impl FolderError {
     /// Describes what is wrong with a folder, and the remedy. `variable` is the variable that locates the folder.
     pub fn describe(&self, folder: &Path, variable: &str) -> (String, String) {
         let folder = folder.display();
         match self {
-            Trouble::NotAFolder { path } => (
+            FolderError::NotAFolder { path } => (
                 format!("{folder} cannot be used: {} is not a folder", path.display()),
                 format!("move it away, or set {variable} to another folder"),
             ),
-            Trouble::LinkToNothing { path } => (
+            FolderError::LinkToNothing { path } => (
                 format!("{folder} cannot be created: {} is a dangling symbolic link", path.display()),
                 format!("remove that link, or set {variable} to another folder"),
             ),
-            Trouble::NotOurs { owner } => (
+            FolderError::NotOurs { owner } => (
                 format!("{folder} is owned by user {owner}, not by this one ({})", geteuid().as_raw()),
                 format!("set {variable} to a folder of this user's"),
             ),
-            Trouble::OpenToOthers { mode } => {
+            FolderError::OpenToOthers { mode } => {
                 (format!("{folder} is open to others (mode {mode:o})"), format!("run `chmod 700 {folder}`"))
             }
-            Trouble::OwnedAbove { above, owner } => (
+            FolderError::OwnedAbove { above, owner } => (
                 format!("user {owner} can replace {folder}: {} belongs to that user", above.display()),
                 format!("set {variable} to a folder of this user's, below folders of this user's or root's"),
             ),
-            Trouble::Replaceable { above, mode } => (
+            FolderError::Replaceable { above, mode } => (
                 format!("others can replace {folder}: they can write to {} (mode {mode:o})", above.display()),
                 format!("run `chmod go-w {}`, or set {variable} to another folder", above.display()),
             ),
-            Trouble::NotWritable { path, source } => {
+            FolderError::NotWritable { path, source } => {
                 (format!("{folder} cannot be written: {}: {source}", path.display()), remedy_of(source, variable))
             }
-            Trouble::Hidden { path, source } => {
+            FolderError::Hidden { path, source } => {
                 (format!("cannot inspect {}: {source}", path.display()), remedy_of(source, variable))
             }
         }
@@ -170,49 +170,49 @@ fn remedy_of(error: &io::Error, variable: &str) -> String {
 }
 
 /// Creates a folder for this user alone, unless it exists.
-pub fn make(folder: &Path) -> Result<(), Trouble> {
-    if examine(folder)? == Usable::AsItIs {
+pub fn make(folder: &Path) -> Result<(), FolderError> {
+    if examine(folder)? == FolderState::Exists {
         return Ok(());
     }
-    super::make_folder(folder).map_err(|source| Trouble::NotWritable { path: folder.to_owned(), source })?;
+    super::make_folder(folder).map_err(|source| FolderError::NotWritable { path: folder.to_owned(), source })?;
     // Another process may have been faster.
     examine(folder).map(drop)
 }
 
 /// Checks that no other user can replace an existing folder, or this user's files in it.
-pub fn check_unchangeable(folder: &Path) -> Result<(), Trouble> {
+pub fn check_unchangeable(folder: &Path) -> Result<(), FolderError> {
     let way = walk(folder, Require::Unchangeable)?;
     match &way.end {
         Some(end) if end.is_dir() => Ok(Require::Unchangeable.check(&way.real(), end)?),
-        Some(_) => Err(Trouble::Hidden { path: way.real(), source: Errno::NOTDIR.into() }),
-        None => Err(Trouble::Hidden { path: way.real(), source: Errno::NOENT.into() }),
+        Some(_) => Err(FolderError::Hidden { path: way.real(), source: Errno::NOTDIR.into() }),
+        None => Err(FolderError::Hidden { path: way.real(), source: Errno::NOENT.into() }),
     }
 }
 
 /// Checks a folder, or the nearest existing parent of a missing one. Changes nothing.
-pub fn examine(folder: &Path) -> Result<Usable, Trouble> {
+pub fn examine(folder: &Path) -> Result<FolderState, FolderError> {
     let (nearest, metadata) = nearest_existing(folder)?;
     if !metadata.is_dir() {
-        return Err(Trouble::NotAFolder { path: nearest.to_owned() });
+        return Err(FolderError::NotAFolder { path: nearest.to_owned() });
     }
     let is_there = nearest == folder;
     if is_there && !is_this_user(metadata.uid()) {
-        return Err(Trouble::NotOurs { owner: metadata.uid() });
+        return Err(FolderError::NotOurs { owner: metadata.uid() });
     }
     access(nearest, Access::WRITE_OK | Access::EXEC_OK)
-        .map_err(|errno| Trouble::NotWritable { path: nearest.to_owned(), source: errno.into() })?;
+        .map_err(|errno| FolderError::NotWritable { path: nearest.to_owned(), source: errno.into() })?;
     check_above(nearest, is_there)?;
     if !is_there {
-        return Ok(Usable::OnceMade);
+        return Ok(FolderState::Missing);
     }
     let mode = metadata.mode() & 0o777;
-    if mode & 0o077 == 0 { Ok(Usable::AsItIs) } else { Err(Trouble::OpenToOthers { mode }) }
+    if mode & 0o077 == 0 { Ok(FolderState::Exists) } else { Err(FolderError::OpenToOthers { mode }) }
 }
 
 /// Checks that no other user can put another folder in its place. A user who owns a folder, or can write to it, can
 /// rename its entries; in a sticky folder only its owner can rename those of others. The owner of a link decides where
 /// it leads.
-fn check_above(nearest: &Path, is_there: bool) -> Result<(), Trouble> {
+fn check_above(nearest: &Path, is_there: bool) -> Result<(), FolderError> {
     let way = walk(nearest, Require::Unchangeable)?;
     match &way.end {
         Some(end) if !is_there => Ok(Require::Unchangeable.check(&way.real(), end)?),
@@ -220,34 +220,34 @@ fn check_above(nearest: &Path, is_there: bool) -> Result<(), Trouble> {
     }
 }
 
-impl From<WayError> for Trouble {
-    fn from(error: WayError) -> Trouble {
+impl From<PathError> for FolderError {
+    fn from(error: PathError) -> FolderError {
         match error {
-            WayError::Owned { path, owner } => Trouble::OwnedAbove { above: path, owner },
-            WayError::Writable { path, mode } => Trouble::Replaceable { above: path, mode },
-            WayError::Io { path, source } => Trouble::Hidden { path, source },
+            PathError::Owned { path, owner } => FolderError::OwnedAbove { above: path, owner },
+            PathError::Writable { path, mode } => FolderError::Replaceable { above: path, mode },
+            PathError::Io { path, source } => FolderError::Hidden { path, source },
         }
     }
 }
 
 /// Returns the folder itself, or its nearest existing parent.
-pub(super) fn nearest_existing(folder: &Path) -> Result<(&Path, Metadata), Trouble> {
+pub(super) fn nearest_existing(folder: &Path) -> Result<(&Path, Metadata), FolderError> {
     let mut missing = io::Error::from(io::ErrorKind::NotFound);
     for path in folder.ancestors() {
         match fs::metadata(path) {
             Ok(metadata) => return Ok((path, metadata)),
             Err(_) if fs::symlink_metadata(path).is_ok_and(|link| link.is_symlink()) => {
-                return Err(Trouble::LinkToNothing { path: path.to_owned() });
+                return Err(FolderError::LinkToNothing { path: path.to_owned() });
             }
             // For a path below a file, the system reports another error than for a missing one.
             Err(error) if [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory].contains(&error.kind()) => {
                 missing = error;
             }
-            Err(source) => return Err(Trouble::Hidden { path: path.to_owned(), source }),
+            Err(source) => return Err(FolderError::Hidden { path: path.to_owned(), source }),
         }
     }
     // Not even the root directory exists.
-    Err(Trouble::Hidden { path: folder.to_owned(), source: missing })
+    Err(FolderError::Hidden { path: folder.to_owned(), source: missing })
 }
 
 #[cfg(test)]
@@ -263,17 +263,17 @@ mod tests {
         make(&folder).unwrap();
         assert_eq!(fs::metadata(&folder).unwrap().mode() & 0o777, 0o700);
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
-        assert!(matches!(make(&folder), Err(Trouble::OpenToOthers { mode: 0o755 })));
+        assert!(matches!(make(&folder), Err(FolderError::OpenToOthers { mode: 0o755 })));
         fs::write(root.path().join("file"), "").unwrap();
-        assert!(matches!(make(&root.path().join("file/watari")), Err(Trouble::NotAFolder { .. })));
+        assert!(matches!(make(&root.path().join("file/watari")), Err(FolderError::NotAFolder { .. })));
         std::os::unix::fs::symlink("nothing", root.path().join("link")).unwrap();
-        assert!(matches!(make(&root.path().join("link")), Err(Trouble::LinkToNothing { .. })));
+        assert!(matches!(make(&root.path().join("link")), Err(FolderError::LinkToNothing { .. })));
     }
 
     #[test]
     fn a_folder_that_cannot_be_written_says_what_to_do_about_the_reason() {
         let remedy = |kind: io::ErrorKind| {
-            let trouble = Trouble::NotWritable { path: "/r/watari".into(), source: kind.into() };
+            let trouble = FolderError::NotWritable { path: "/r/watari".into(), source: kind.into() };
             trouble.describe(Path::new("/r/watari"), RUNTIME_VARIABLE).1
         };
         let otherwise = "or set XDG_RUNTIME_DIR to another folder";

@@ -34,7 +34,7 @@ pub(super) enum Require {
 
 /// Where a path leads.
 #[derive(Debug)]
-pub(super) struct Way {
+pub(super) struct ResolvedPath {
     /// The folder that contains its end.
     pub(super) folder: Folder,
     /// The name in that folder. `None` for the root.
@@ -47,7 +47,7 @@ pub(super) struct Way {
 
 /// Why a path is refused.
 #[derive(Debug)]
-pub(super) enum WayError {
+pub(super) enum PathError {
     /// A part of it belongs to another user.
     Owned { path: PathBuf, owner: u32 },
     /// Other users can write to a folder on it.
@@ -66,10 +66,10 @@ enum Part {
 }
 
 /// Walks a path to its end. The end itself is not checked, unless it is a link.
-pub(super) fn walk(path: &Path, require: Require) -> Result<Way, WayError> {
+pub(super) fn walk(path: &Path, require: Require) -> Result<ResolvedPath, PathError> {
     let failed = |path: &Path| {
         let path = path.to_owned();
-        move |source| WayError::Io { path, source }
+        move |source| PathError::Io { path, source }
     };
     let path = std::path::absolute(path).map_err(failed(path))?;
     let root = Folder::root().map_err(failed(Path::new("/")))?;
@@ -88,21 +88,21 @@ pub(super) fn walk(path: &Path, require: Require) -> Result<Way, WayError> {
         let entry = match folder.entry(&name) {
             Ok(entry) => entry,
             Err(error) if error.kind() == io::ErrorKind::NotFound && parts.is_empty() => {
-                return Ok(Way { folder, name: Some(name), end: None, is_magic: false });
+                return Ok(ResolvedPath { folder, name: Some(name), end: None, is_magic: false });
             }
-            Err(source) => return Err(WayError::Io { path: here, source }),
+            Err(source) => return Err(PathError::Io { path: here, source }),
         };
         let Entry { metadata, kind } = entry;
         match kind {
             Kind::Link { is_magic: true, .. } if parts.is_empty() => {
                 require.check(&here, &metadata)?;
-                return Ok(Way { folder, name: Some(name), end: Some(metadata), is_magic: true });
+                return Ok(ResolvedPath { folder, name: Some(name), end: Some(metadata), is_magic: true });
             }
             Kind::Link { target, .. } => {
                 require.check(&here, &metadata)?;
                 links += 1;
                 if links > LINKS_MAX {
-                    return Err(WayError::Io { path, source: Errno::LOOP.into() });
+                    return Err(PathError::Io { path, source: Errno::LOOP.into() });
                 }
                 if target.is_absolute() {
                     folder = above.into_iter().next().unwrap_or(folder);
@@ -111,17 +111,17 @@ pub(super) fn walk(path: &Path, require: Require) -> Result<Way, WayError> {
                 parts.extend(parts_of(&target));
             }
             Kind::Folder(_) | Kind::Other if parts.is_empty() => {
-                return Ok(Way { folder, name: Some(name), end: Some(metadata), is_magic: false });
+                return Ok(ResolvedPath { folder, name: Some(name), end: Some(metadata), is_magic: false });
             }
             Kind::Folder(next) => {
                 require.check(&here, &metadata)?;
                 above.push(std::mem::replace(&mut folder, next));
             }
-            Kind::Other => return Err(WayError::Io { path: here, source: Errno::NOTDIR.into() }),
+            Kind::Other => return Err(PathError::Io { path: here, source: Errno::NOTDIR.into() }),
         }
     }
     let end = Some(folder.metadata().clone());
-    Ok(Way { folder, name: None, end, is_magic: false })
+    Ok(ResolvedPath { folder, name: None, end, is_magic: false })
 }
 
 /// Returns the parts of a path in reverse order.
@@ -134,7 +134,7 @@ fn parts_of(path: &Path) -> Vec<Part> {
     parts.rev().collect()
 }
 
-impl Way {
+impl ResolvedPath {
     /// The path of its end, without any link.
     pub(super) fn real(&self) -> PathBuf {
         self.name.as_ref().map_or_else(|| self.folder.path().to_owned(), |name| self.folder.path().join(name))
@@ -143,16 +143,16 @@ impl Way {
 
 impl Require {
     /// Checks a folder, a link or a file.
-    pub(super) fn check(self, path: &Path, metadata: &Metadata) -> Result<(), WayError> {
+    pub(super) fn check(self, path: &Path, metadata: &Metadata) -> Result<(), PathError> {
         let (is_link, owner, mode) = (metadata.is_symlink(), metadata.uid(), metadata.mode() & 0o7777);
         if (is_link || self == Require::Unchangeable) && !is_trusted(owner) {
-            return Err(WayError::Owned { path: path.to_owned(), owner });
+            return Err(PathError::Owned { path: path.to_owned(), owner });
         }
         // The group's permission counts too: its members are not known here, and with an ACL its bits are those of
         // named users. The mode of a link means nothing, and a file is never sticky.
         let is_sticky = metadata.is_dir() && mode & 0o1000 != 0;
         if self == Require::Unchangeable && !is_link && mode & 0o022 != 0 && !is_sticky {
-            return Err(WayError::Writable { path: path.to_owned(), mode });
+            return Err(PathError::Writable { path: path.to_owned(), mode });
         }
         Ok(())
     }

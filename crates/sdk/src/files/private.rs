@@ -97,7 +97,7 @@ pub(crate) fn hold(path: &Path) -> Option<Held> {
 /// folder that another user could change is not searched: its entries may be links to any file of this user.
 pub fn remove_orphans() -> usize {
     let Some(parent) = runtime_folder().map(|runtime| runtime.join(PARENT)) else { return 0 };
-    if !matches!(folders::examine(&parent), Ok(folders::Usable::AsItIs)) {
+    if !matches!(folders::examine(&parent), Ok(folders::FolderState::Exists)) {
         return 0;
     }
     remove_orphans_in(&parent)
@@ -138,7 +138,7 @@ fn make() -> io::Result<Held> {
     let runtime = runtime_folder().ok_or_else(nowhere)?;
     let state = folders::state_folder(|name| std::env::var_os(name));
     let variable = folders::runtime_variable(&runtime, state.as_deref());
-    let refused = |parent: &Path, trouble: folders::Trouble| {
+    let refused = |parent: &Path, trouble: folders::FolderError| {
         let (what, remedy) = trouble.describe(parent, variable);
         io::Error::other(format!("{what}; {remedy}"))
     };

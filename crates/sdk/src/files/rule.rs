@@ -10,7 +10,7 @@ use rustix::fs::{CWD, Mode, OFlags, RawMode, openat};
 use rustix::io::Errno;
 
 use super::modes::set_mode_of;
-use super::path_walk::{Require, WayError, walk};
+use super::path_walk::{PathError, Require, walk};
 use super::users::is_this_user;
 
 /// How one kind of file is created and opened.
@@ -212,21 +212,21 @@ impl FileRule {
 const TRIES_MAX: usize = 16;
 
 /// Describes why a path from a user is refused.
-fn refused(error: WayError, named: &Path) -> io::Error {
+fn refused(error: PathError, named: &Path) -> io::Error {
     match error {
-        WayError::Owned { path, owner } if path == named => {
+        PathError::Owned { path, owner } if path == named => {
             io::Error::other(format!("it is a symbolic link of user {owner}; choose a file"))
         }
-        WayError::Owned { path, owner } => {
+        PathError::Owned { path, owner } => {
             let path = path.display();
             io::Error::other(format!(
                 "it leads through {path}, a symbolic link of user {owner}; choose the file itself"
             ))
         }
-        WayError::Writable { path, mode } => {
+        PathError::Writable { path, mode } => {
             io::Error::other(format!("others can write to {} (mode {mode:o})", path.display()))
         }
-        WayError::Io { source, .. } => source,
+        PathError::Io { source, .. } => source,
     }
 }
 

@@ -1,4 +1,5 @@
-//! The rules for files: the mode of each kind, and how it is opened.
+//! The rules for files: the mode of each kind, and how it is opened. `docs/files.md` explains the words in capitals in
+//! `place` (STATE, RUNTIME, KEY, …).
 
 use super::rule::{Accepts, Access, Create, FileRule, Link};
 
@@ -24,7 +25,7 @@ pub const EVENTS: FileRule = FileRule {
 };
 
 /// The events of a session, while they are restored.
-pub const EVENTS_ASIDE: FileRule = FileRule {
+pub const EVENTS_TEMPORARY: FileRule = FileRule {
     what: "events of a session, being restored",
     place: "STATE/sessions/KEY/events.jsonl~",
     access: Access::ReadAppend,
@@ -34,7 +35,7 @@ pub const EVENTS_ASIDE: FileRule = FileRule {
 };
 
 /// The record of a session, while it is written.
-pub const RECORD_ASIDE: FileRule = FileRule {
+pub const RECORD_TEMPORARY: FileRule = FileRule {
     what: "record of a session (its key, conversation, directory and state), being written",
     place: "STATE/sessions/KEY/record.json~",
     access: Access::ReadWrite,
@@ -214,8 +215,8 @@ pub const STANDARD_OUTPUT: FileRule = FileRule {
 /// Every rule for files.
 pub const FILES: [&FileRule; 20] = [
     &EVENTS,
-    &EVENTS_ASIDE,
-    &RECORD_ASIDE,
+    &EVENTS_TEMPORARY,
+    &RECORD_TEMPORARY,
     &RECORD,
     &LOCK,
     &HOST_LOG,

@@ -12,7 +12,7 @@ use rustix::io::{Errno, retry_on_intr};
 use rustix::process::{Pid, PidfdFlags, Signal, getpid, getuid, pidfd_open, pidfd_send_signal, test_kill_process};
 
 use super::rule::{Seen, orphaned};
-use super::{Orphan, OrphansUnknown};
+use super::{Orphan, OrphansError};
 use crate::files::read_system;
 use crate::sweep;
 
@@ -23,7 +23,7 @@ const SUPERVISOR_WITHIN: Duration = Duration::from_secs(3);
 const END_WITHIN: Duration = Duration::from_secs(5);
 const ROUND_WITHIN: Duration = Duration::from_secs(1);
 
-pub(super) fn orphans() -> Result<Vec<Orphan>, OrphansUnknown> {
+pub(super) fn orphans() -> Result<Vec<Orphan>, OrphansError> {
     let found = search()?;
     if found.is_empty() {
         return Ok(found);
@@ -63,18 +63,18 @@ fn search_again_for(found: &[Orphan]) -> Vec<Orphan> {
     now
 }
 
-fn search() -> Result<Vec<Orphan>, OrphansUnknown> {
+fn search() -> Result<Vec<Orphan>, OrphansError> {
     // In a sandbox /proc may be missing, or show another PID namespace.
     let shows_us = fs::read_link("/proc/self").is_ok_and(|link| link == Path::new(&getpid().to_string()));
     if !shows_us {
-        return Err(OrphansUnknown);
+        return Err(OrphansError);
     }
     let processes = sweep::processes().into_iter();
     let seen: Vec<Seen> = processes.map(|process| Seen { process, marks: sweep::marks_of(process.pid) }).collect();
     let left = orphaned(&seen, getpid(), is_alive).into_iter().filter(|seen| is_ours(seen.process.pid));
     let orphan = |seen: &Seen| Orphan {
         pid: seen.process.pid.as_raw_nonzero().get().cast_unsigned(),
-        command: command(seen.process.pid),
+        command: sweep::command(seen.process.pid),
         marks: seen.marks.clone(),
     };
     Ok(left.map(orphan).collect())
@@ -96,13 +96,6 @@ fn is_ours(pid: Pid) -> bool {
     let namespace = |pid: Pid| fs::read_link(file(pid, "ns/pid")).ok();
     let ours = namespace(getpid());
     user == Some(getuid().as_raw()) && ours.is_some() && namespace(pid) == ours
-}
-
-fn command(pid: Pid) -> String {
-    let arguments = read_system(file(pid, "cmdline")).unwrap_or_default();
-    let arguments = String::from_utf8_lossy(&arguments).trim_end_matches('\0').replace('\0', " ");
-    // A process that has overwritten its arguments still has a name.
-    if arguments.is_empty() { text(file(pid, "comm")) } else { arguments }
 }
 
 fn text(path: PathBuf) -> String {

@@ -1,9 +1,9 @@
 //! On systems that do not show the environment of other processes, orphans cannot be detected.
 
-use super::{Orphan, OrphansUnknown};
+use super::{Orphan, OrphansError};
 
-pub(super) fn orphans() -> Result<Vec<Orphan>, OrphansUnknown> {
-    Err(OrphansUnknown)
+pub(super) fn orphans() -> Result<Vec<Orphan>, OrphansError> {
+    Err(OrphansError)
 }
 
 pub(super) fn end(_found: &[Orphan]) -> Vec<Orphan> {

@@ -9,12 +9,14 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustix::process::Pid;
 use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
 use tokio::time::Instant;
-use watari_protocol::{ProcessEnd, Stop};
+use watari_protocol::{ProcessEnd, Stop, WhyLeft};
 
-use super::{GRACE, Plan, StartError, kill_session_processes, marked_ended_within, start_error};
+use super::remains::{Remains, left_process};
+use super::{GRACE, Plan, StartError, marked_ended_within, start_error};
 use crate::files::{self, PrivateFolder};
 use crate::supervisor::{Order, Report, Reports, SUPERVISOR_ARGUMENT, SpawnRequest, send_spawn_request};
 
@@ -24,7 +26,7 @@ const FIRST_REPORT_WITHIN: Duration = Duration::from_secs(10);
 /// How long a supervisor may take to kill everything, or to report that it cannot, which it does after five seconds.
 const ENDED_WITHIN: Duration = Duration::from_secs(8);
 
-/// How long it may take after a second request: the supervisor itself may be stopped.
+/// How long it may take after a kill that follows an abort: the supervisor itself may be stopped (SIGSTOP).
 const KILLED_WITHIN: Duration = Duration::from_secs(1);
 
 /// A session's processes, below a supervisor.
@@ -35,7 +37,8 @@ pub(crate) struct Supervised {
     process_end: ProcessEnd,
     /// The deadline for the supervisor to kill everything, or to report that it cannot.
     give_up_at: Option<Instant>,
-    mark: String,
+    /// For the case that the supervisor is killed.
+    remains: Remains,
     /// Removed when every process has exited: by the supervisor, or on drop if the supervisor could not.
     _folder: PrivateFolder,
 }
@@ -69,11 +72,12 @@ impl Supervised {
         match hand_over(ours, &request, streams, plan.lock).await {
             Ok((socket, reports, Report::Started(_))) => Ok(Supervised {
                 socket,
+                // The CLI is in the supervisor's process group.
+                remains: Remains::new(plan.mark, pid_of(&child)),
                 supervisor: child,
                 reports,
                 process_end: ProcessEnd::default(),
                 give_up_at: None,
-                mark: plan.mark,
                 _folder: plan.folder,
             }),
             Ok((_, _, Report::Failed(number))) => {
@@ -81,7 +85,15 @@ impl Supervised {
                 let error = io::Error::from_raw_os_error(number);
                 Err(start_error(error, |source| StartError::NotRunnable { path: plan.program, source }))
             }
-            Ok((_, _, Report::Exited(_) | Report::Signalled(_) | Report::Left(_))) => {
+            Ok((
+                _,
+                _,
+                Report::Exited(_)
+                | Report::Signalled(_)
+                | Report::NotPermitted(_)
+                | Report::Stuck(_)
+                | Report::KeepsTrying,
+            )) => {
                 dismiss(child).await;
                 Err(StartError::Supervisor { path: supervisor, source: io::ErrorKind::InvalidData.into() })
             }
@@ -122,6 +134,9 @@ impl Supervised {
                     Err(_) => {
                         // The supervisor does not even report that it cannot: it was stopped. Its processes are found
                         // by their mark.
+                        if let Some(supervisor) = pid_of(&self.supervisor) {
+                            self.remains.remember_refused_below(supervisor);
+                        }
                         let _killed = self.supervisor.start_kill();
                         self.give_up_at = None;
                         continue;
@@ -131,10 +146,9 @@ impl Supervised {
             match report {
                 Ok(Some(Report::Exited(code))) => self.process_end.code = Some(code),
                 Ok(Some(Report::Signalled(signal))) => self.process_end.signal = Some(signal),
-                Ok(Some(Report::Left(count))) => {
-                    // Some processes cannot be killed. The supervisor keeps trying; the owner need not wait.
-                    return ProcessEnd { left: count.cast_unsigned(), ..self.process_end };
-                }
+                Ok(Some(Report::NotPermitted(pid))) => self.note_left(pid, WhyLeft::NotPermitted),
+                Ok(Some(Report::Stuck(pid))) => self.note_left(pid, WhyLeft::Stuck),
+                Ok(Some(Report::KeepsTrying)) => return self.process_end.clone(),
                 Ok(Some(Report::Started(_) | Report::Failed(_))) => {}
                 Ok(None) | Err(_) => break,
             }
@@ -144,11 +158,23 @@ impl Supervised {
         if !waited.is_ok_and(|status| status.success()) {
             // The supervisor was killed. The kernel has sent SIGINT to the CLI, which gets time to store its
             // conversation; the processes left after that are found by their mark.
-            marked_ended_within(&self.mark, GRACE).await;
-            self.process_end.left = kill_session_processes(&self.mark).await;
+            marked_ended_within(self.remains.mark(), GRACE).await;
+            self.process_end.left_processes = self.remains.end().await;
+            self.process_end.left = u32::try_from(self.process_end.left_processes.len()).unwrap_or(u32::MAX);
         }
-        self.process_end
+        self.process_end.clone()
     }
+
+    fn note_left(&mut self, pid: i32, why: WhyLeft) {
+        self.process_end.left += 1;
+        // 0 stands for a process that the system does not show.
+        self.process_end.left_processes.extend(Pid::from_raw(pid).map(|pid| left_process(pid, why)));
+    }
+}
+
+/// The process id of a child, until it is reaped.
+fn pid_of(child: &Child) -> Option<Pid> {
+    child.id().and_then(|id| Pid::from_raw(id.cast_signed()))
 }
 
 /// Sends the request and the descriptors to a supervisor that was just started, and waits for its first report.

@@ -48,7 +48,8 @@ impl Order {
     }
 }
 
-/// A report of the supervisor, five bytes. The end of the stream means that no process is left.
+/// A report of the supervisor, five bytes. The end of the stream means that no process is left, except those reported
+/// as `NotPermitted`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Report {
     /// The CLI runs, under this process id.
@@ -59,8 +60,12 @@ pub(crate) enum Report {
     Exited(i32),
     /// The CLI was terminated by this signal.
     Signalled(i32),
-    /// This many processes cannot be killed. The supervisor keeps trying, and the owner need not wait.
-    Left(i32),
+    /// The supervisor's user may not signal this process, so the supervisor does not wait for its exit.
+    NotPermitted(i32),
+    /// This process was sent SIGKILL and has not exited; 0 if the system does not show it.
+    Stuck(i32),
+    /// The supervisor keeps trying to kill the processes that it has reported, and the owner need not wait.
+    KeepsTrying,
 }
 
 const REPORT_BYTES: usize = 5;
@@ -72,7 +77,9 @@ impl Report {
             Report::Failed(number) => (b'f', number),
             Report::Exited(number) => (b'e', number),
             Report::Signalled(number) => (b'k', number),
-            Report::Left(number) => (b'l', number),
+            Report::NotPermitted(number) => (b'p', number),
+            Report::Stuck(number) => (b'd', number),
+            Report::KeepsTrying => (b't', 0),
         };
         let [a, b, c, d] = number.to_le_bytes();
         [kind, a, b, c, d]
@@ -85,7 +92,9 @@ impl Report {
             b'f' => Some(Report::Failed(number)),
             b'e' => Some(Report::Exited(number)),
             b'k' => Some(Report::Signalled(number)),
-            b'l' => Some(Report::Left(number)),
+            b'p' => Some(Report::NotPermitted(number)),
+            b'd' => Some(Report::Stuck(number)),
+            b't' => Some(Report::KeepsTrying),
             _ => None,
         }
     }
@@ -134,7 +143,7 @@ pub(crate) fn send_spawn_request(
 }
 
 /// The first message, as the supervisor receives it.
-pub(super) struct Handed {
+pub(super) struct ReceivedRequest {
     pub(super) request: SpawnRequest,
     /// The CLI's stdin, stdout and stderr.
     pub(super) streams: [OwnedFd; 3],
@@ -144,7 +153,7 @@ pub(super) struct Handed {
 }
 
 /// Receives the first message.
-pub(super) fn receive_spawn_request(socket: &UnixStream) -> io::Result<Handed> {
+pub(super) fn receive_spawn_request(socket: &UnixStream) -> io::Result<ReceivedRequest> {
     let mut head = [0; 4];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
@@ -172,7 +181,7 @@ pub(super) fn receive_spawn_request(socket: &UnixStream) -> io::Result<Handed> {
     let mut arguments: Vec<OsString> = strings.collect();
     // The empty string after the last zero byte is not an argument.
     arguments.pop();
-    Ok(Handed { request: SpawnRequest { program, arguments, directory, folder }, streams, lock })
+    Ok(ReceivedRequest { request: SpawnRequest { program, arguments, directory, folder }, streams, lock })
 }
 
 #[cfg(test)]
@@ -193,7 +202,7 @@ mod tests {
         send_spawn_request(&owner, &sent, streams(), None).unwrap();
         assert!(receive_spawn_request(&supervisor).unwrap().lock.is_none());
         send_spawn_request(&owner, &sent, streams(), Some(writer.as_fd())).unwrap();
-        let Handed { request, streams: [_, second, _], lock } = receive_spawn_request(&supervisor).unwrap();
+        let ReceivedRequest { request, streams: [_, second, _], lock } = receive_spawn_request(&supervisor).unwrap();
         assert_eq!(request, sent);
         drop(lock.unwrap());
         drop(writer);
@@ -205,7 +214,9 @@ mod tests {
 
     #[test]
     fn reports_arrive_whole_whatever_the_pieces() {
-        let sent = [Report::Started(-1), Report::Failed(2), Report::Exited(143), Report::Signalled(9), Report::Left(1)];
+        let started = [Report::Started(-1), Report::Failed(2), Report::Exited(143), Report::Signalled(9)];
+        let left = [Report::NotPermitted(71), Report::Stuck(72), Report::KeepsTrying];
+        let sent = [started.as_slice(), left.as_slice()].concat();
         let bytes: Vec<u8> = sent.iter().flat_map(|report| report.bytes()).collect();
         let mut reports = Reports::default();
         let mut received = Vec::new();

@@ -45,7 +45,7 @@ impl Room {
 
     /// The same options, with permission requests as asks.
     pub(crate) fn asking_options(&self) -> Options {
-        Options { permission_prompts: watari_sdk::PermissionPrompts::Ask { answer_within: None }, ..self.options() }
+        Options { permission_prompts: watari_sdk::PermissionPrompts::Ask { answer_timeout: None }, ..self.options() }
     }
 
     /// A `PATH` for programs that start the CLI by themselves. Its `claude` does not read the configuration of folders
@@ -214,7 +214,7 @@ fn describe(event: &Event) -> Option<String> {
             AskKind::Plan(_) => format!("ask {ask} opened: plan"),
             AskKind::Hook(hook) => format!("ask {ask} opened: hook {} {}", hook.hook, hook.event),
             AskKind::ToolCall(call) => format!("ask {ask} opened: {} of ours with {:?}", call.tool, call.input),
-            AskKind::Form(form) => format!("ask {ask} opened: form of {}: {}", form.server, form.message),
+            AskKind::Elicitation(form) => format!("ask {ask} opened: form of {}: {}", form.server, form.message),
         },
         Event::AskResolved { ask, resolution, .. } => format!("ask {ask} closed: {resolution:?}"),
         Event::TurnFinished { cause, outcome } => {
@@ -324,7 +324,7 @@ pub(crate) fn open_asks(events: &[Event]) -> BTreeMap<&'static str, AskId> {
                 AskKind::Question(_) => "question",
                 AskKind::Plan(_) => "plan",
                 AskKind::Hook(_) => "hook",
-                AskKind::Form(_) => "form",
+                AskKind::Elicitation(_) => "form",
                 AskKind::ToolCall(_) => "tool call",
             };
             asks.insert(kind, *ask);

@@ -234,7 +234,7 @@ fn ask_word(kind: &AskKind) -> String {
         AskKind::Question(_) => "question".to_owned(),
         AskKind::Plan(_) => "plan".to_owned(),
         AskKind::Hook(ask) => format!("hook {}", ask.hook),
-        AskKind::Form(_) => "form".to_owned(),
+        AskKind::Elicitation(_) => "form".to_owned(),
         AskKind::ToolCall(call) => format!("call of {}", call.tool),
     }
 }

@@ -50,7 +50,7 @@ pub(crate) enum Order<'a> {
     /// Where the live session emitted their events. A recording is made between the two sides: lines that both send at
     /// once are recorded in another order than the session saw, and a waiting prompt is recorded when it was written,
     /// not when it was submitted.
-    AsLive { live: &'a [Event], answer_within: Option<Duration> },
+    AsLive { live: &'a [Event], answer_timeout: Option<Duration> },
 }
 
 /// The result of a replay.
@@ -72,11 +72,11 @@ impl Recording {
     }
 
     pub(crate) fn play(&self, order: &Order<'_>) -> Played {
-        let answer_within = match order {
+        let answer_timeout = match order {
             Order::AsRecorded => None,
-            Order::AsLive { answer_within, .. } => *answer_within,
+            Order::AsLive { answer_timeout, .. } => *answer_timeout,
         };
-        let mut player = Player::new(self.registrations(), answer_within);
+        let mut player = Player::new(self.registrations(), answer_timeout);
         let mut unsent: Vec<Option<Spoken>> = self.entries.iter().map(Entry::spoken).collect();
         for (place, entry) in self.entries.iter().enumerate() {
             player.now = player.start + Duration::from_secs_f64(entry.t);
@@ -144,7 +144,7 @@ struct Player {
 }
 
 impl Player {
-    fn new(registrations: Vec<Registration>, answer_within: Option<Duration>) -> Player {
+    fn new(registrations: Vec<Registration>, answer_timeout: Option<Duration>) -> Player {
         let start = Instant::now();
         let mut hooks = BTreeMap::new();
         for (number, registration) in (1..).zip(&registrations) {
@@ -153,10 +153,10 @@ impl Player {
         let registered = registrations.into_iter().map(|registration| Hook {
             event: registration.event,
             matcher: registration.matcher,
-            answer_within: answer_within.unwrap_or(HOOK_ANSWERED_WITHIN),
+            answer_timeout: answer_timeout.unwrap_or(HOOK_ANSWERED_WITHIN),
         });
         let initialize = Initialize { hooks: registered.collect(), ..Initialize::default() };
-        let machine = Machine::start(Config { initialize, answer_within, ..Config::default() }, start);
+        let machine = Machine::start(Config { initialize, answer_timeout, ..Config::default() }, start);
         let mut player = Player {
             machine,
             start,

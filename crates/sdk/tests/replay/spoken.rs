@@ -99,10 +99,10 @@ impl Spoken {
         let member = |name: &str| body.get(name).map(|value| RawJson::from(value.clone()));
         match kind {
             AskKind::Hook(_) => Some(Answer::Hook(HookOutput::Other(RawJson::from(body.clone())))),
-            AskKind::Form(_) => match body["action"].as_str()? {
-                "accept" => Some(Answer::Submit(member("content").unwrap_or_else(|| RawJson::from("{}")))),
+            AskKind::Elicitation(_) => match body["action"].as_str()? {
+                "accept" => Some(Answer::Accept(member("content").unwrap_or_else(|| RawJson::from("{}")))),
                 "decline" => Some(Answer::Decline),
-                "cancel" => Some(Answer::Dismiss),
+                "cancel" => Some(Answer::Cancel),
                 _ => None,
             },
             // The servers of the captures have other names than Watari's.

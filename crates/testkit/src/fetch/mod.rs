@@ -24,7 +24,7 @@ pub use error::{FetchError, PackageProblem, StartProblem};
 pub use npm::is_for_npm;
 use tokio::process::Command;
 pub use wanted::{DistTag, ExactVersion, NotAVersion, WantedVersion};
-use watari_sdk::files::folders::Trouble;
+use watari_sdk::files::folders::FolderError;
 use watari_sdk::files::programs;
 
 use crate::claude::{cache_of, installs_in};
@@ -90,14 +90,14 @@ impl Installs {
     /// Creates the folder so that no other user can replace it, or its content.
     fn make(&self) -> Result<(), FetchError> {
         programs::make_installs(&self.folder).map_err(|trouble| match trouble {
-            Trouble::NotWritable { path, source } => FetchError::Disk { doing: "make a folder in", path, source },
-            Trouble::NotAFolder { .. }
-            | Trouble::LinkToNothing { .. }
-            | Trouble::NotOurs { .. }
-            | Trouble::OpenToOthers { .. }
-            | Trouble::OwnedAbove { .. }
-            | Trouble::Replaceable { .. }
-            | Trouble::Hidden { .. } => {
+            FolderError::NotWritable { path, source } => FetchError::Disk { doing: "make a folder in", path, source },
+            FolderError::NotAFolder { .. }
+            | FolderError::LinkToNothing { .. }
+            | FolderError::NotOurs { .. }
+            | FolderError::OpenToOthers { .. }
+            | FolderError::OwnedAbove { .. }
+            | FolderError::Replaceable { .. }
+            | FolderError::Hidden { .. } => {
                 let (what, remedy) = trouble.describe(&self.folder, CACHE_VARIABLE);
                 FetchError::NoSafeCache { what, remedy }
             }

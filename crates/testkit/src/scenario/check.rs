@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use super::report::{Report, ScenarioReport};
 use super::talk::{Cli, Until};
 use super::{PlayError, Scenario, claims, version};
-use crate::hand_written::BadFile;
+use crate::hand_written::InputFileError;
 
 /// A check of one CLI.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub struct Check {
 pub enum CheckError {
     /// A file that comes with this crate is wrong.
     #[error(transparent)]
-    File(#[from] BadFile),
+    File(#[from] InputFileError),
     /// A scenario could not be played.
     #[error("cannot play the scenario {scenario}: {source}")]
     Play {

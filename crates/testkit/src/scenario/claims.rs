@@ -9,7 +9,7 @@ use super::file::{Expected, VersionKey};
 use super::pattern::matches;
 use super::report::{ClaimReport, Verdict};
 use super::version;
-use crate::hand_written::{self, BadFile};
+use crate::hand_written::{self, InputFileError};
 
 /// A kind of message, with claims about it.
 #[derive(Debug, Clone, Deserialize)]
@@ -68,7 +68,7 @@ impl MessageKind {
 }
 
 /// All kinds of messages with claims.
-pub(super) fn message_kinds() -> Result<Vec<MessageKind>, BadFile> {
+pub(super) fn message_kinds() -> Result<Vec<MessageKind>, InputFileError> {
     hand_written::read("messages.yaml", include_str!("../../scenarios/messages.yaml"))
 }
 

@@ -8,10 +8,10 @@ use super::claims::{MessageKind, message_kinds};
 use super::file::{Form, Step};
 use super::report::{Report, ScenarioReport, Verdict};
 use super::{Scenario, shape, table};
-use crate::hand_written::BadFile;
+use crate::hand_written::InputFileError;
 
 /// The CLI's protocol as the reports show it: tables, scenarios, messages.
-pub fn document(reports: &[Report]) -> Result<String, BadFile> {
+pub fn document(reports: &[Report]) -> Result<String, InputFileError> {
     let mut page = Page { text: INTRODUCTION.to_owned() };
     page.line("## Results by version");
     for report in reports {
@@ -37,11 +37,16 @@ const INTRODUCTION: &str = "\
 The messages that Claude Code (the CLI) writes and reads when a program drives it: `claude -p --verbose --input-format
 stream-json --output-format stream-json`. The page is generated from reports of `watari check`, which runs test
 conversations ([scenarios](../crates/testkit/scenarios)) with the real CLI, offline, against a stub of the API. A test
-repeats the runs and compares the page. Clients of Watari do not need it: they read other messages, those of
+repeats the runs and compares the page. Only messages with claims are described under [Messages](#messages); the others
+occur in the scenarios. Clients of Watari do not need this page: they read other messages, those of
 [`watari stdio`](clients/stdio.md) or [`watari socket`](clients/socket.md).
 
 A scenario *holds* if the CLI sent the expected messages in this order, its tools ran with the expected results, and the
-expected files exist. It is *gone* if none of its tools exists any more. Otherwise it has *changed*.
+expected files exist. It is *gone* if none of its tools exists any more. Otherwise it has *changed*. If newer versions
+need other flags or another conversation, the scenario has a *newer form*.
+
+A *claim* is a statement about one kind of message. Wrong statements of earlier descriptions of the protocol are kept,
+with what holds instead: they have *changed*. A sequence of messages shows equal neighbours once.
 
 In the tables of scenarios, ← is a line to the CLI and → a line from it. A line shows only the keys that the scenario
 checks; the real message has more, and other messages may come in between. `${cwd}` is the working directory of the CLI,
@@ -120,7 +125,7 @@ impl Page {
                 let found = report.claims.iter().find(|found| found.message == kind.name && found.says == claim.says);
                 found.map_or_else(String::new, |found| match (found.verdict, &found.instead) {
                     (Verdict::Holds, _) => "holds".to_owned(),
-                    (Verdict::Changed | Verdict::Gone, Some(instead)) => format!("no: {instead}"),
+                    (Verdict::Changed | Verdict::Gone, Some(instead)) => format!("no; instead: {instead}"),
                     (Verdict::Changed | Verdict::Gone, None) => "no".to_owned(),
                 })
             };

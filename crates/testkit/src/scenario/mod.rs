@@ -30,7 +30,7 @@ pub use table::table;
 pub use talk::Cli;
 use talk::Until;
 
-use crate::hand_written::{self, BadFile};
+use crate::hand_written::{self, InputFileError};
 
 /// The time limit of one form of a scenario.
 pub const SCENARIO_LIMIT: Duration = Duration::from_secs(30);
@@ -47,13 +47,13 @@ pub struct Scenario {
 
 impl Scenario {
     /// Reads a hand-written scenario; see [`scenario_schema`].
-    pub fn load(path: &Path) -> Result<Scenario, BadFile> {
+    pub fn load(path: &Path) -> Result<Scenario, InputFileError> {
         let text = hand_written::text_of(path)?;
         Scenario::read(&path.display().to_string(), &text)
     }
 
     /// All scenarios that come with this crate, in order.
-    pub fn all() -> Result<Vec<Scenario>, BadFile> {
+    pub fn all() -> Result<Vec<Scenario>, InputFileError> {
         let built_in = |scenario| Scenario { is_built_in: true, ..scenario };
         BUILT_IN.iter().map(|(name, text)| Scenario::read(name, text).map(built_in)).collect()
     }
@@ -100,7 +100,7 @@ impl Scenario {
         Ok(played)
     }
 
-    fn read(source: &str, text: &str) -> Result<Scenario, BadFile> {
+    fn read(source: &str, text: &str) -> Result<Scenario, InputFileError> {
         let file = hand_written::read(source, text)?;
         Ok(Scenario { source: source.to_owned(), is_built_in: false, text: text.to_owned(), file })
     }

@@ -13,7 +13,7 @@ use super::file::{Form, Step, ToolRun};
 use super::pattern::matches;
 use super::shape;
 use super::talk::{Cli, Received, Talk, Until};
-use crate::hand_written::BadFile;
+use crate::hand_written::InputFileError;
 use crate::sandbox::{Sandbox, SandboxError};
 use crate::stub_api::{Script, StartStubError, StubApi};
 
@@ -36,7 +36,7 @@ pub enum PlayError {
     },
     /// The scenario is invalid once its variables are replaced.
     #[error(transparent)]
-    Text(#[from] BadFile),
+    Text(#[from] InputFileError),
     /// The CLI did not start.
     #[error(transparent)]
     Start(#[from] StartError),

@@ -32,12 +32,13 @@ pub fn table(report: &Report) -> String {
     let width = report.claims.iter().map(|claim| claim.message.len()).max().unwrap_or_default();
     for claim in &report.claims {
         let line = format!(
-            "{mark} {message:width$}  {verdict:7}  {says}{instead}{expected}",
+            "{mark} {message:width$}  {verdict:7}  {not}{says}{instead}{expected}",
             mark = mark(claim.as_expected),
             message = claim.message,
             verdict = claim.verdict.word(),
+            not = if claim.verdict == Verdict::Holds { "" } else { "not: " },
             says = claim.says,
-            instead = claim.instead.as_ref().map(|instead| format!(": {instead}")).unwrap_or_default(),
+            instead = claim.instead.as_ref().map(|instead| format!("; instead: {instead}")).unwrap_or_default(),
             expected = expected(claim.as_expected, claim.expected),
         );
         push_line(&mut text, &line);

@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use watari_sdk::{RawProcess, RawStart, StartError, Supervisor};
 
 use super::file::Form;
-use crate::sandbox::{ROOM_FLAGS, SKIP_PERMISSIONS, Sandbox};
+use crate::sandbox::{SANDBOX_FLAGS, SKIP_PERMISSIONS, Sandbox};
 
 /// How much a CLI may send in one form of a scenario, and in how many messages.
 const RECEIVED_BYTES_MAX: u64 = 32 * 1024 * 1024;
@@ -69,7 +69,7 @@ pub(super) enum Received {
 impl Talk {
     pub(super) async fn start(cli: &Cli, sandbox: &Sandbox, form: &Form, until: &Until) -> Result<Talk, StartError> {
         let skip = form.skip_permissions.then_some(SKIP_PERMISSIONS);
-        let flags = ROOM_FLAGS.into_iter().chain(skip).chain(form.flags.iter().map(String::as_str));
+        let flags = SANDBOX_FLAGS.into_iter().chain(skip).chain(form.flags.iter().map(String::as_str));
         let start = RawStart {
             program: cli.program.clone(),
             arguments: flags.map(Into::into).collect(),

@@ -22,7 +22,7 @@ pub enum Fault {
     /// The stream pauses.
     Stall {
         /// The duration of the pause; none means forever.
-        how_long: Option<Duration>,
+        duration: Option<Duration>,
     },
     /// This text is inserted into the stream, which then continues.
     Insert(String),
@@ -31,7 +31,7 @@ pub enum Fault {
 /// A point of a streamed message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Point {
+pub enum FaultPoint {
     /// Before the headers of the answer: only a stall is possible there.
     BeforeHeaders,
     /// After the headers, before the first event.

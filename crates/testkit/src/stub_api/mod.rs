@@ -25,8 +25,8 @@ use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
 use watari_sdk::files::STUB_RECORDING;
 
-use crate::hand_written::BadFile;
-pub use fault::{Fault, Point};
+use crate::hand_written::InputFileError;
+pub use fault::{Fault, FaultPoint};
 use handler::RequestHandler;
 use request_log::RequestLog;
 pub use request_log::{Call, RecordedRequest};
@@ -73,7 +73,7 @@ pub struct StubOptions {
     /// it.
     pub record: Option<PathBuf>,
     /// Whether the stub's requests can be read and its script replaced over HTTP, at a secret URL.
-    pub can_be_asked: bool,
+    pub control_over_http: bool,
 }
 
 /// Why a stub did not start.
@@ -108,7 +108,7 @@ pub enum StartStubError {
 
 impl Script {
     /// Reads a hand-written script; see [`stub_script_schema`].
-    pub fn load(path: &Path) -> Result<Script, BadFile> {
+    pub fn load(path: &Path) -> Result<Script, InputFileError> {
         script_file::load_script(path)
     }
 }
@@ -141,7 +141,7 @@ impl StubApi {
         let record = record.transpose()?;
         let request_log = Arc::new(watch::Sender::new(RequestLog::new(options.script)));
         let handler = RequestHandler::new(Arc::clone(&request_log), record);
-        let secret = options.can_be_asked.then(secret);
+        let secret = options.control_over_http.then(secret);
         let routes = server::routes(handler, secret.as_deref());
         let (stop, stopped) = oneshot::channel();
         let (started, start) = oneshot::channel();

@@ -51,14 +51,14 @@ pub enum Call {
     Main,
     /// A model call of a subagent.
     Agent,
-    /// A model call without tools: the CLI asks for a title or a command's prefix.
+    /// A model call without tools, outside the conversation: for a title or for the prefix of a command.
     Side,
     /// A model call whose body is not a JSON object.
     Malformed,
     /// A request to count tokens.
     CountTokens,
     /// A `HEAD` request, with which a client warms up its connection.
-    Probe,
+    WarmUp,
     /// Something else.
     Unknown,
 }
@@ -118,7 +118,7 @@ impl RecordedRequest {
     pub(super) fn sort(&mut self, script: &Script) -> Answerer {
         let path = self.path.split('?').next().unwrap_or_default();
         let (call, answerer) = match (self.method.as_str(), path) {
-            ("HEAD", _) => (Call::Probe, Answerer::Nobody),
+            ("HEAD", _) => (Call::WarmUp, Answerer::Nobody),
             ("POST", "/v1/messages/count_tokens") => (Call::CountTokens, Answerer::Nobody),
             ("POST", "/v1/messages") if !self.body.is_object() => (Call::Malformed, Answerer::Nobody),
             ("POST", "/v1/messages") if !self.has_tools() => (Call::Side, Answerer::Side),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use super::fault::{Fault, Point};
+use super::fault::{Fault, FaultPoint};
 
 /// The default number of characters of a text delta.
 const CHUNK_CHARS: usize = 4;
@@ -33,7 +33,7 @@ pub struct Reply {
     pub(super) blocks: Vec<Block>,
     /// Whether the last block is started and not finished.
     dangling: bool,
-    pub(super) fault: Option<(Fault, Point)>,
+    pub(super) fault: Option<(Fault, FaultPoint)>,
     pub(super) stop_reason: Option<String>,
     pub(super) delay: Duration,
     pub(super) pace: Option<Duration>,
@@ -90,7 +90,7 @@ impl Script {
 
     /// Adds replies to every subagent whose prompt contains this text. The first match is used.
     #[must_use]
-    pub fn for_agents_asked(self, prompt: impl Into<String>, replies: impl IntoIterator<Item = Reply>) -> Self {
+    pub fn for_agents_with_prompt(self, prompt: impl Into<String>, replies: impl IntoIterator<Item = Reply>) -> Self {
         self.and_agent(Some(prompt.into()), replies)
     }
 
@@ -170,7 +170,8 @@ impl Reply {
         }
     }
 
-    /// An HTTP error in the API's format in place of a message. Blocks added to it are never sent.
+    /// An HTTP error in the API's format in place of a message. Blocks added to it are never sent. The last reply of a
+    /// script is repeated, so add another if the CLI should recover.
     pub fn status(code: u16, message: impl Into<String>) -> Self {
         Self::http(HttpAnswer::error(code, error_kind(code), &message.into()))
     }
@@ -186,20 +187,20 @@ impl Reply {
 
     /// A message that starts a text with "…" and then sends nothing more, until the client disconnects or the stub is
     /// dropped. Blocks added to it are sent before that text. A client that does not stream gets no answer at all.
-    pub fn hold() -> Self {
-        Self { dangling: true, ..Self::text("…").fault(Fault::Stall { how_long: None }, Point::InBlock) }
+    pub fn stall() -> Self {
+        Self { dangling: true, ..Self::text("…").fault(Fault::Stall { duration: None }, FaultPoint::InBlock) }
     }
 
     /// A message that starts a text with "…", and then cuts the connection. Blocks added to it are sent before that
     /// text. A client that does not stream gets HTTP status 500.
     pub fn cut() -> Self {
-        Self { dangling: true, ..Self::text("…").fault(Fault::Drop, Point::InBlock) }
+        Self { dangling: true, ..Self::text("…").fault(Fault::Drop, FaultPoint::InBlock) }
     }
 
     /// A stream that ends with an error event, such as `overloaded_error`. Blocks added to it are sent before that. A
     /// client that does not stream gets the matching HTTP status.
     pub fn stream_error(kind: impl Into<String>, message: impl Into<String>) -> Self {
-        Self::message().fault(Fault::Error { kind: kind.into(), message: message.into() }, Point::AfterBlocks)
+        Self::message().fault(Fault::Error { kind: kind.into(), message: message.into() }, FaultPoint::AfterBlocks)
     }
 
     /// Adds a text to the same message.
@@ -222,7 +223,7 @@ impl Reply {
 
     /// Adds a fault at a point of the stream.
     #[must_use]
-    pub fn fault(mut self, fault: Fault, at: Point) -> Self {
+    pub fn fault(mut self, fault: Fault, at: FaultPoint) -> Self {
         self.fault = Some((fault, at));
         self
     }
@@ -252,7 +253,7 @@ impl Reply {
 
     /// Waits this long before the headers are sent.
     #[must_use]
-    pub fn after(mut self, delay: Duration) -> Self {
+    pub fn delay(mut self, delay: Duration) -> Self {
         self.delay = delay;
         self
     }

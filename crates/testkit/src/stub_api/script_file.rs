@@ -9,9 +9,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::fault::{Fault, Point};
+use super::fault::{Fault, FaultPoint};
 use super::script::{Block, HttpAnswer, Reply, Script, error_kind};
-use crate::hand_written::{self, BadFile};
+use crate::hand_written::{self, InputFileError};
 
 /// The replies of the stub, one per model call.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
@@ -25,8 +25,8 @@ pub(crate) struct ScriptFile {
     /// identify its subagents: there the next one continues in the list, and a list needs a prompt.)
     #[serde(default)]
     agents: Vec<AgentFile>,
-    /// Replies to calls without tools, with which the CLI asks for a title or a command's prefix. The last one is
-    /// repeated; the default is "ok".
+    /// Replies to side calls: requests to the model outside the conversation, for example for a title or for the
+    /// prefix of a command. The last one is repeated; the default is "ok".
     #[serde(default)]
     side_calls: Vec<ReplyFile>,
 }
@@ -124,7 +124,7 @@ enum FaultFile {
     /// The stream reports an error, and ends.
     Error {
         /// The point.
-        at: Point,
+        at: FaultPoint,
         /// The API's name for it, such as `overloaded_error`.
         r#type: String,
         /// The error's message.
@@ -133,36 +133,36 @@ enum FaultFile {
     /// The connection is cut.
     Drop {
         /// The point.
-        at: Point,
+        at: FaultPoint,
     },
     /// The stream ends as if it were complete.
     End {
         /// The point.
-        at: Point,
+        at: FaultPoint,
     },
     /// The stream pauses.
     Stall {
         /// The point.
-        at: Point,
+        at: FaultPoint,
         /// The duration in milliseconds; without it, forever.
         ms: Option<u64>,
     },
     /// A text is inserted into the stream, which then continues.
     Insert {
         /// The point.
-        at: Point,
+        at: FaultPoint,
         /// The text, such as a comment, an unknown event, or something that is not an event at all.
         text: String,
     },
 }
 
 /// Reads a script file.
-pub(super) fn load_script(path: &Path) -> Result<Script, BadFile> {
+pub(super) fn load_script(path: &Path) -> Result<Script, InputFileError> {
     hand_written::load::<ScriptFile>(path).map(Script::from)
 }
 
 /// Parses the text of a script.
-pub(super) fn read_script(name: &str, text: &str) -> Result<Script, BadFile> {
+pub(super) fn read_script(name: &str, text: &str) -> Result<Script, InputFileError> {
     hand_written::read::<ScriptFile>(name, text).map(Script::from)
 }
 
@@ -171,7 +171,7 @@ impl From<ScriptFile> for Script {
         let replies = |replies: Vec<ReplyFile>| replies.into_iter().map(|reply| reply.0);
         let script = replies(file.replies).fold(Script::new(), Script::reply);
         let script = file.agents.into_iter().fold(script, |script, agent| match agent.prompt {
-            Some(prompt) => script.for_agents_asked(prompt, replies(agent.replies)),
+            Some(prompt) => script.for_agents_with_prompt(prompt, replies(agent.replies)),
             None => script.for_agents(replies(agent.replies)),
         });
         script.for_side_calls(replies(file.side_calls))
@@ -219,14 +219,14 @@ fn message_reply(fields: ReplyFields) -> Result<Reply, String> {
     let reply = fields.usage.into_iter().fold(reply, |reply, usage| reply.usage(usage.input, usage.output));
     let reply = milliseconds(fields.pace_ms).into_iter().fold(reply, Reply::paced);
     let reply = fields.chunk_chars.into_iter().fold(reply, Reply::chunks_of);
-    let reply = milliseconds(fields.delay_ms).into_iter().fold(reply, Reply::after);
+    let reply = milliseconds(fields.delay_ms).into_iter().fold(reply, Reply::delay);
     let Some((fault, at)) = fields.fault.map(FaultFile::split) else {
         return Ok(reply);
     };
-    if at == Point::InBlock && reply.blocks.is_empty() {
+    if at == FaultPoint::InBlock && reply.blocks.is_empty() {
         return Err("the message has no block for the fault".to_owned());
     }
-    if at == Point::BeforeHeaders && !matches!(fault, Fault::Stall { .. }) {
+    if at == FaultPoint::BeforeHeaders && !matches!(fault, Fault::Stall { .. }) {
         return Err("before the headers only a stall is possible".to_owned());
     }
     Ok(reply.fault(fault, at))
@@ -269,7 +269,7 @@ fn http_reply(fields: ReplyFields) -> Result<Reply, String> {
         answer.headers.push((name, value));
     }
     let reply = Reply::http(answer);
-    Ok(milliseconds(fields.delay_ms).into_iter().fold(reply, Reply::after))
+    Ok(milliseconds(fields.delay_ms).into_iter().fold(reply, Reply::delay))
 }
 
 /// Refuses the first of these fields that is set but not allowed here.
@@ -295,7 +295,7 @@ impl From<BlockFile> for Block {
 }
 
 impl FaultFile {
-    fn split(self) -> (Fault, Point) {
+    fn split(self) -> (Fault, FaultPoint) {
         match self {
             FaultFile::Error { at, r#type, message } => {
                 let message = message.unwrap_or_else(|| r#type.replace('_', " "));
@@ -303,7 +303,7 @@ impl FaultFile {
             }
             FaultFile::Drop { at } => (Fault::Drop, at),
             FaultFile::End { at } => (Fault::End, at),
-            FaultFile::Stall { at, ms } => (Fault::Stall { how_long: milliseconds(ms) }, at),
+            FaultFile::Stall { at, ms } => (Fault::Stall { duration: milliseconds(ms) }, at),
             FaultFile::Insert { at, text } => (Fault::Insert(text), at),
         }
     }

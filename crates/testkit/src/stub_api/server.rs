@@ -17,7 +17,7 @@ use axum::serve::ListenerExt;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-use super::fault::{Fault, Point};
+use super::fault::{Fault, FaultPoint};
 use super::handler::{Noted, RequestHandler};
 use super::inspect;
 use super::message::Message;
@@ -122,8 +122,8 @@ async fn send(message: Message, wants_stream: bool) -> Response {
     if let Some(http) = &reply.http {
         return send_http(http);
     }
-    if let Some((Fault::Stall { how_long }, Point::BeforeHeaders)) = &reply.fault {
-        wait(*how_long).await;
+    if let Some((Fault::Stall { duration }, FaultPoint::BeforeHeaders)) = &reply.fault {
+        wait(*duration).await;
     }
     if wants_stream {
         return ([(CONTENT_TYPE, "text/event-stream")], Body::from_stream(EventStream::new(message))).into_response();
@@ -131,9 +131,9 @@ async fn send(message: Message, wants_stream: bool) -> Response {
     match &reply.fault {
         Some((Fault::Error { kind, message }, _)) => send_http(&HttpAnswer::error(error_status(kind), kind, message)),
         Some((Fault::Drop, _)) => refuse(500, "cut"),
-        Some((Fault::Stall { how_long }, point)) => {
-            if *point != Point::BeforeHeaders {
-                wait(*how_long).await;
+        Some((Fault::Stall { duration }, point)) => {
+            if *point != FaultPoint::BeforeHeaders {
+                wait(*duration).await;
             }
             Json(message.whole()).into_response()
         }
@@ -142,9 +142,9 @@ async fn send(message: Message, wants_stream: bool) -> Response {
 }
 
 /// Waits; dropped when the client disconnects or the stub ends.
-async fn wait(how_long: Option<std::time::Duration>) {
-    match how_long {
-        Some(how_long) => tokio::time::sleep(how_long).await,
+async fn wait(duration: Option<std::time::Duration>) {
+    match duration {
+        Some(duration) => tokio::time::sleep(duration).await,
         None => pending().await,
     }
 }
@@ -166,7 +166,7 @@ fn send_http(answer: &HttpAnswer) -> Response {
 fn answer_without_model(call: Call) -> Response {
     match call {
         Call::CountTokens => Json(json!({"input_tokens": 10})).into_response(),
-        Call::Probe => StatusCode::OK.into_response(),
+        Call::WarmUp => StatusCode::OK.into_response(),
         Call::Malformed => refuse(400, "the body is not a JSON object"),
         Call::Unknown | Call::Main | Call::Agent | Call::Side => refuse(404, "the stub does not know this path"),
     }

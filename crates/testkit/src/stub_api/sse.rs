@@ -9,7 +9,7 @@ use axum::body::Bytes;
 use futures_core::Stream;
 use tokio::time::Sleep;
 
-use super::fault::{Fault, Point};
+use super::fault::{Fault, FaultPoint};
 use super::message::{Delta, ErrorBody, Event, Message, SIGNATURE};
 use super::script::Block;
 
@@ -122,9 +122,9 @@ impl Transcript {
                 Fault::Drop if waited => return Ok(Progress::Cut),
                 Fault::Drop => return Ok(Progress::Wait(CUT_AFTER)),
                 Fault::End => self.place = Place::Finished,
-                Fault::Stall { how_long: None } => return Ok(Progress::Held),
-                Fault::Stall { how_long: Some(how_long) } if !waited => return Ok(Progress::Wait(*how_long)),
-                Fault::Stall { how_long: Some(_) } => {}
+                Fault::Stall { duration: None } => return Ok(Progress::Held),
+                Fault::Stall { duration: Some(duration) } if !waited => return Ok(Progress::Wait(*duration)),
+                Fault::Stall { duration: Some(_) } => {}
                 Fault::Insert(text) => out.extend_from_slice(text.as_bytes()),
             }
             self.fault_over = true;
@@ -141,19 +141,19 @@ impl Transcript {
         let (fault, point) = self.message.reply.fault.as_ref().filter(|_| !self.fault_over)?;
         let blocks = &self.message.reply.blocks;
         let is_due = match (point, self.place) {
-            (Point::BeforeStart, Place::MessageStart) | (Point::BeforeStop, Place::MessageStop) => true,
-            (Point::AfterStart, Place::BlockStart) => self.block == 0,
-            (Point::AfterBlocks, Place::BlockStart) => self.block == blocks.len(),
-            (Point::InBlock, Place::Deltas { at }) => {
+            (FaultPoint::BeforeStart, Place::MessageStart) | (FaultPoint::BeforeStop, Place::MessageStop) => true,
+            (FaultPoint::AfterStart, Place::BlockStart) => self.block == 0,
+            (FaultPoint::AfterBlocks, Place::BlockStart) => self.block == blocks.len(),
+            (FaultPoint::InBlock, Place::Deltas { at }) => {
                 self.block + 1 == blocks.len() && blocks.last().is_some_and(|block| is_half(block, at))
             }
             (
-                Point::BeforeHeaders
-                | Point::BeforeStart
-                | Point::AfterStart
-                | Point::InBlock
-                | Point::AfterBlocks
-                | Point::BeforeStop,
+                FaultPoint::BeforeHeaders
+                | FaultPoint::BeforeStart
+                | FaultPoint::AfterStart
+                | FaultPoint::InBlock
+                | FaultPoint::AfterBlocks
+                | FaultPoint::BeforeStop,
                 _,
             ) => false,
         };

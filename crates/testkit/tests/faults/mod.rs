@@ -12,7 +12,7 @@ use tokio::net::unix::pipe;
 use tokio::task::JoinSet;
 use watari_sdk::{RawProcess, RawStart, Supervisor};
 use watari_testkit::claude::{OLDEST_CLAUDE_VERSION, PINNED_CLAUDE_VERSION, oldest_claude, pinned_claude};
-use watari_testkit::sandbox::{ROOM_FLAGS, SKIP_PERMISSIONS};
+use watari_testkit::sandbox::{SANDBOX_FLAGS, SKIP_PERMISSIONS};
 use watari_testkit::stub_api::Call;
 use watari_testkit::{RecordedRequest, Sandbox, Script, StubApi, processes};
 
@@ -117,7 +117,7 @@ fn load(sandbox: &Sandbox, script: &str) -> Result<Script> {
 async fn turn(program: PathBuf, sandbox: &Sandbox) -> Result<Vec<Value>> {
     let start = RawStart {
         program,
-        arguments: ROOM_FLAGS.into_iter().chain([SKIP_PERMISSIONS]).map(Into::into).collect(),
+        arguments: SANDBOX_FLAGS.into_iter().chain([SKIP_PERMISSIONS]).map(Into::into).collect(),
         directory: sandbox.cwd().to_owned(),
         environment: sandbox.environment(),
         supervisor: Supervisor::None,
@@ -192,7 +192,7 @@ fn in_short(requests: &[RecordedRequest], gaps_ms: &[u64]) -> String {
         words.push(match request.call {
             Call::Main if request.body["stream"] == true => "s".to_owned(),
             Call::Main => "n".to_owned(),
-            Call::Agent | Call::Side | Call::Malformed | Call::CountTokens | Call::Probe | Call::Unknown => {
+            Call::Agent | Call::Side | Call::Malformed | Call::CountTokens | Call::WarmUp | Call::Unknown => {
                 format!("{:?}", request.call)
             }
         });

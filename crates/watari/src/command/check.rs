@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use namespace::Network;
-use watari_sdk::{ClaudeProbe, Environment, Options, Supervisor};
+use watari_sdk::{Environment, InstalledCli, Options, Supervisor};
 use watari_testkit::Sandbox;
 use watari_testkit::claude::PINNED_CLAUDE_VERSION;
 use watari_testkit::fetch::{WantedVersion, fetch_claude};
@@ -58,9 +58,11 @@ directory. It sees neither your login nor your settings, and needs no key.
 
 Each scenario holds (the CLI behaves as described), changed (the CLI behaves differently) or is gone (the CLI no longer
 has the tool). In some versions, some scenarios are expected to be changed or gone. An untested version is compared with
-the nearest tested one. The report marks each result that is worse than expected with !.
+the nearest tested one. It also checks claims about single messages. The report marks each result that is worse than
+expected with !.
 
-Exit codes: 0 no result is worse than expected, 1 at least one is, 2 nothing could be checked.
+Exit codes: 0 no result is worse than expected, 1 at least one is or nothing could be checked, 2 the command line is
+wrong.
 
 Examples:
   watari check
@@ -144,7 +146,7 @@ impl Check {
             Some(scenario) => Ok(scenario.clone()),
             None if argument.contains(['.', '/']) => Scenario::load(argument.as_ref()).map_err(failure),
             None => Err(failure(format!(
-                "there is no scenario {argument}; use a name or a number from docs/claude-stream-json.md, or a file such \
+                "there is no scenario {argument}; use a name or a number from the report of watari check, or a file such \
                  as ./{argument}.yaml"
             ))),
         };
@@ -155,7 +157,7 @@ impl Check {
     async fn program(&self, signals: &mut StopSignals) -> Result<PathBuf, CheckFailure> {
         let Some(wanted) = &self.fetch else {
             let options = Options { claude: self.claude.clone(), ..Options::default() };
-            return match ClaudeProbe::find(&options) {
+            return match InstalledCli::find(&options) {
                 Ok(probe) => Ok(probe.program().to_owned()),
                 Err(error) if self.claude.is_some() => Err(failure(error)),
                 Err(error) => Err(failure(format!("{error}; or fetch one for the check with `watari check --fetch`"))),
@@ -204,7 +206,7 @@ async fn version_of(program: &Path) -> Result<String, CheckFailure> {
     let sandbox = Sandbox::new("http://127.0.0.1:9").map_err(failure)?;
     let environment = Environment::only(sandbox.environment());
     let options = Options { claude: Some(program.to_owned()), environment, ..Options::default() };
-    match ClaudeProbe::find(&options).map_err(failure)?.version().await {
+    match InstalledCli::find(&options).map_err(failure)?.version().await {
         Ok(version) => Ok(version.to_string()),
         Err(error) => Err(failure(format!("cannot determine the version: {error}; see `watari doctor`"))),
     }

@@ -17,7 +17,7 @@ use watari_sdk::Options;
 use orphans::Orphans;
 use report::{Level, Report};
 
-use super::print_stderr;
+use super::{print_stderr, whole_number};
 use crate::printable::printable;
 use crate::standard_streams::{wait_for_input, write_all};
 
@@ -35,7 +35,7 @@ pub(crate) struct Doctor {
     #[arg(long)]
     terminate_orphans: bool,
     /// Look only for orphans whose session belonged to the process PID, which no longer exists
-    #[arg(long, value_name = "PID")]
+    #[arg(long, value_name = "PID", value_parser = whole_number, allow_negative_numbers = true)]
     orphans_of: Option<u32>,
 }
 
@@ -52,10 +52,10 @@ With --json:
              locks_folder, private_folder, socket_path, open_files, private_files, lock_files or orphans (a check that
              does not apply is left out; docs/files.md describes the folders and files); level is ok, warning or
              problem; advice is absent if the level is ok
-  cli        {path, version, oldest_supported, newest_tested, looked}: path and version may be null; looked lists the
+  cli        {path, version, oldest_supported, newest_tested, searched}: path and version may be null; searched lists the
              files that Watari tries, in order
-  orphans    [{pid, command, owners, ended}]: owners lists the process ids of the dead processes that owned its
-             sessions; ended is true if the orphan was terminated. Null if the system does not show orphans
+  orphans    [{pid, command, owners, terminated}]: owners lists the process ids of the dead processes that owned its
+             sessions; terminated is true if --terminate-orphans ended it. Null if the system does not show orphans
 
 Examples:
   watari doctor

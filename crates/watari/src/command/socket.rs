@@ -14,10 +14,10 @@ use tracing::level_filters::LevelFilter;
 use watari_hub::{Conversation, SessionDirs, SessionFiles, host};
 use watari_sdk::{Options, PermissionMode, SessionId, session_id_as_stored};
 
-use super::{StallOptions, StopSignals, fail, print_error, print_stdout};
+use super::{StallOptions, StopSignals, fail, print_error, print_stdout, whole_number};
 use crate::frontend::unix::{self, Listeners};
 use crate::host_log;
-use detached::Started;
+use detached::StartOutcome;
 
 /// Serve one session on a UNIX socket, one JSON object per line; it continues when clients disconnect.
 #[derive(Debug, clap::Args)]
@@ -46,21 +46,21 @@ pub(crate) struct Socket {
     #[arg(long)]
     allow_bypass: bool,
     /// Deny unanswered approval requests after SECONDS (0 = never)
-    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = whole_number, allow_negative_numbers = true)]
     permission_timeout: u32,
     /// MCP servers: a file, or JSON such as {"mcpServers": {…}}
     #[arg(long, value_name = "FILE|JSON")]
     mcp_config: Option<String>,
-    /// Run nothing that the directory configures: read no settings, start no MCP servers except those of --mcp-config
-    /// and of the clients, and run no git
+    /// Run nothing that the directory configures without your approval: read no settings, start no MCP servers except
+    /// those of --mcp-config and of the clients, and run no git
     #[arg(long)]
     untrusted: bool,
     /// Exit after SECONDS without a connected client, a running turn or background work [default: never]
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = whole_number, allow_negative_numbers = true)]
     idle_exit: Option<u32>,
     /// When the event log reaches this many MiB, pause the session and refuse messages and answers; to continue, end
     /// the session and resume it with a higher limit (0 = no limit)
-    #[arg(long, value_name = "MIB", default_value_t = 4096)]
+    #[arg(long, value_name = "MIB", default_value_t = 4096, value_parser = whole_number, allow_negative_numbers = true)]
     event_log_limit: u32,
     #[command(flatten)]
     stalls: StallOptions,
@@ -145,8 +145,8 @@ impl Socket {
             limit => limit * 1024 * 1024,
         });
         let log = match self.log.take() {
-            Some(path) => host_log::Place::Named(path),
-            None => host_log::Place::Own(files.folder().join("host.log")),
+            Some(path) => host_log::LogPath::Named(path),
+            None => host_log::LogPath::Default(files.folder().join("host.log")),
         };
         let cannot_log = format!("cannot log to {}", log.path().display());
         host_log::begin(log, self.log_level).map_err(|error| format!("{cannot_log}: {error}"))?;
@@ -189,15 +189,15 @@ impl Socket {
                 started = detached::started(&mut state, &mut storage), if !is_reported => {
                     is_reported = true;
                     match started {
-                        Started::Ready => if !detached::ready(&key, &socket) {
+                        StartOutcome::Ready => if !detached::ready(&key, &socket) {
                             stopper.stop(STARTER_EXITED);
                         },
-                        Started::LogUnavailable(why) => {
+                        StartOutcome::LogUnavailable(why) => {
                             stopper.stop(NOT_STORED);
                             not_stored = Some(why);
                         }
                         // The result of the host says why.
-                        Started::Ended => {}
+                        StartOutcome::Ended => {}
                     }
                 }
             }

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use super::{StallOptions, StopSignals, fail};
-use crate::frontend::stdio::{self, Settings};
+use super::{StallOptions, StopSignals, fail, whole_number};
+use crate::frontend::stdio::{self, StdioArguments};
 
 /// Serve one session over standard input and output, one JSON object per line.
 #[derive(Debug, clap::Args)]
@@ -19,7 +19,7 @@ pub(crate) struct Stdio {
     allow_bypass: bool,
     /// Deny unanswered permission requests after SECONDS, whatever limit the client sets (0 = never) [default: the
     /// client's limit, or 60]
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = whole_number, allow_negative_numbers = true)]
     permission_timeout: Option<u32>,
     #[command(flatten)]
     stalls: StallOptions,
@@ -39,11 +39,11 @@ Example:
 
 impl Stdio {
     pub(crate) fn run(self) -> ExitCode {
-        let settings = Settings {
+        let settings = StdioArguments {
             claude: self.claude,
             allow_bypass: self.allow_bypass,
             permission_timeout: self.permission_timeout.map(|seconds| Duration::from_secs(seconds.into())),
-            liveness: self.stalls.liveness(),
+            watchdog: self.stalls.watchdog(),
         };
         match tokio::runtime::Builder::new_current_thread().enable_all().build() {
             Ok(runtime) => {

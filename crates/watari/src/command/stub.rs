@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use watari_testkit::stub_api::stub_script_schema;
 use watari_testkit::{Script, StubApi, StubOptions};
 
-use super::{CANNOT, StopSignals, fail, print};
+use super::{StopSignals, fail, print};
 use crate::standard_streams::Input;
 
 /// Serve a stub of the Anthropic Messages API, to test programs without an API key.
@@ -47,6 +47,8 @@ A script is YAML or JSON:
 GET $WATARI_STUB_URL/requests returns the recorded requests as JSON. PUT $WATARI_STUB_URL/script replaces the script at
 any time. The address contains a secret, so that other users of this machine cannot make the CLI run their commands.
 
+Exit codes: 0 it was stopped, 1 it could not start, 2 the command line is wrong.
+
 Examples:
   watari stub
   watari stub answers.yaml --record requests.jsonl
@@ -65,7 +67,7 @@ impl Stub {
                 Err(error) => return fail(&format!("invalid script: {error}")),
             }
         }
-        let options = StubOptions { script, port: self.port, record: self.record, can_be_asked: true };
+        let options = StubOptions { script, port: self.port, record: self.record, control_over_http: true };
         match tokio::runtime::Builder::new_current_thread().enable_all().build() {
             Ok(runtime) => {
                 let code = runtime.block_on(serve(options, self.until_eof));
@@ -87,7 +89,7 @@ async fn serve(options: StubOptions, until_eof: bool) -> ExitCode {
     let environment: Vec<String> = stub.environment().iter().map(|(name, value)| format!("{name}={value}\n")).collect();
     if print(&environment.concat(), ExitCode::SUCCESS) != ExitCode::SUCCESS {
         // No client can know the address.
-        return ExitCode::from(CANNOT);
+        return ExitCode::FAILURE;
     }
     close_stdout();
     tokio::select! {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde_json::value::RawValue;
-use watari_sdk::{AMBIGUOUS_TOOL_NAME, AskId, PROMPT_BLOCKS, Prompt, RawJson, Tool};
+use watari_sdk::{AMBIGUOUS_TOOL_NAME_MESSAGE, AskId, PROMPT_BLOCK_TYPES, ProgramTool, Prompt, RawJson};
 
 use super::members::{Members, TextOrBlocks};
 
@@ -51,8 +51,8 @@ fn check_blocks(field: &str, blocks: &[&RawValue]) -> Result<(), String> {
             return Err(format!("{field}[{place}] must be an object with one type"));
         };
         let kind = kind.and_then(|kind| serde_json::from_str::<String>(kind.get()).ok()).unwrap_or_default();
-        if !PROMPT_BLOCKS.contains(&kind.as_str()) {
-            return Err(format!("{field}[{place}].type must be one of {}", PROMPT_BLOCKS.join(", ")));
+        if !PROMPT_BLOCK_TYPES.contains(&kind.as_str()) {
+            return Err(format!("{field}[{place}].type must be one of {}", PROMPT_BLOCK_TYPES.join(", ")));
         }
         if kind == "text" && !text.is_some_and(|text| text.get().starts_with('"')) {
             return Err(format!("{field}[{place}].text must be a string"));
@@ -62,8 +62,8 @@ fn check_blocks(field: &str, blocks: &[&RawValue]) -> Result<(), String> {
 }
 
 /// The tools of the client.
-pub(crate) fn tools(members: &mut Members<'_>, schema: &'static str) -> Result<Vec<Tool>, String> {
-    let mut tools: Vec<Tool> = Vec::new();
+pub(crate) fn tools(members: &mut Members<'_>, schema: &'static str) -> Result<Vec<ProgramTool>, String> {
+    let mut tools: Vec<ProgramTool> = Vec::new();
     for mut members in members.objects("tools", "tools[].", "a list of tools with a name")? {
         let tool = tool(&mut members, schema)?;
         if tools.iter().any(|other| other.name == tool.name) {
@@ -74,7 +74,7 @@ pub(crate) fn tools(members: &mut Members<'_>, schema: &'static str) -> Result<V
     Ok(tools)
 }
 
-pub(crate) fn tool(members: &mut Members<'_>, schema_name: &'static str) -> Result<Tool, String> {
+pub(crate) fn tool(members: &mut Members<'_>, schema_name: &'static str) -> Result<ProgramTool, String> {
     let name: String = members.required("name", "a string")?;
     let description = members.text("description")?.unwrap_or_default();
     let schema = members.raw_object(schema_name)?;
@@ -82,14 +82,14 @@ pub(crate) fn tool(members: &mut Members<'_>, schema_name: &'static str) -> Resu
         return Err(format!("tools[].{schema_name}.{problem}"));
     }
     let fits = |letter: char| letter.is_ascii_alphanumeric() || letter == '_' || letter == '-';
-    let longest = Tool::NAME_BYTES_MAX;
+    let longest = ProgramTool::NAME_BYTES_MAX;
     if name.is_empty() || name.len() > longest || !name.chars().all(fits) {
         return Err(format!("tools[].name must have 1 to {longest} letters, digits, _ and -"));
     }
     let input_schema = schema.unwrap_or_else(|| RawJson::from(r#"{"type":"object"}"#));
-    let tool = Tool { name, description, input_schema };
+    let tool = ProgramTool { name, description, input_schema };
     if !tool.has_unambiguous_name() {
-        return Err(format!("tools[].name {AMBIGUOUS_TOOL_NAME}"));
+        return Err(format!("tools[].name {AMBIGUOUS_TOOL_NAME_MESSAGE}"));
     }
     Ok(tool)
 }

@@ -167,7 +167,7 @@ impl Clients {
         let now = Instant::now();
         let initialize =
             Initialize { hooks: vec![Hook::on("PreToolUse")], tools_can_be_added: true, ..Initialize::default() };
-        let config = Config { initialize, answer_within: Some(Duration::from_secs(60)), ..Config::default() };
+        let config = Config { initialize, answer_timeout: Some(Duration::from_secs(60)), ..Config::default() };
         let mut machine = Machine::start(config, now);
         let (mut bridge, mut socket) = (bridge::Encoder::new(true), SocketDialect::default());
         let ready =
@@ -241,7 +241,7 @@ fn shown_as(event: &Event) -> (&'static str, &'static str) {
         AskKind::Permission(_) | AskKind::Question(_) | AskKind::Plan(_) => ("approval_request", "permission_request"),
         AskKind::ToolCall(_) => ("tool_call", "tool_call"),
         // The front end of the bridge dismisses forms.
-        AskKind::Form(_) => ("approval_request", ""),
+        AskKind::Elicitation(_) => ("approval_request", ""),
         AskKind::Hook(_) => ("", ""),
     }
 }

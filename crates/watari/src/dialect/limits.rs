@@ -21,7 +21,7 @@ pub(crate) const MEMBERS_MAX: usize = 1000;
 pub(crate) const NAME_CHARACTERS_MAX: usize = 256;
 
 /// The largest whole number: every language represents numbers up to this one exactly.
-pub(crate) const WHOLE_MAX: u64 = 9_007_199_254_740_991;
+pub(crate) const INTEGER_MAX: u64 = 9_007_199_254_740_991;
 
 /// How long an error that quotes a client may be.
 const ERROR_CHARACTERS_MAX: usize = 500;

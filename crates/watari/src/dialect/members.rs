@@ -13,7 +13,7 @@ use serde_json::Number;
 use serde_json::value::RawValue;
 use watari_sdk::{RawJson, replace_lone_surrogates};
 
-use super::limits::{self, CONTENT_BYTES_MAX, Excess, FIELD_BYTES_MAX, MEMBERS_MAX, NAME_CHARACTERS_MAX, WHOLE_MAX};
+use super::limits::{self, CONTENT_BYTES_MAX, Excess, FIELD_BYTES_MAX, INTEGER_MAX, MEMBERS_MAX, NAME_CHARACTERS_MAX};
 
 /// How many unknown names are reported one by one, and how much of each is quoted.
 const UNKNOWN_MAX: usize = 20;
@@ -124,19 +124,19 @@ impl<'a> Members<'a> {
         }
     }
 
-    pub(crate) fn texts(&mut self, name: &'static str) -> Result<Vec<String>, String> {
+    pub(crate) fn strings(&mut self, name: &'static str) -> Result<Vec<String>, String> {
         Ok(self.optional(name, "a list of strings")?.unwrap_or_default())
     }
 
-    pub(crate) fn switch(&mut self, name: &'static str) -> Result<Option<bool>, String> {
+    pub(crate) fn boolean(&mut self, name: &'static str) -> Result<Option<bool>, String> {
         self.optional(name, "true or false")
     }
 
     /// A whole number.
-    pub(crate) fn whole<T: TryFrom<u64>>(&mut self, name: &'static str) -> Result<Option<T>, String> {
+    pub(crate) fn integer<T: TryFrom<u64>>(&mut self, name: &'static str) -> Result<Option<T>, String> {
         let what = "a whole number";
         let Some(number) = self.optional::<Number>(name, what)? else { return Ok(None) };
-        let number = whole(&number).and_then(|number| T::try_from(number).ok());
+        let number = integer(&number).and_then(|number| T::try_from(number).ok());
         number.map(Some).ok_or_else(|| self.must_be(name, what))
     }
 
@@ -340,9 +340,9 @@ impl<'de: 'a, 'a> Deserialize<'de> for List<'a> {
 }
 
 /// A whole number; also one that a language wrote as `10.0`.
-pub(crate) fn whole(number: &Number) -> Option<u64> {
-    let rounded = number.as_f64().filter(|number| number.fract() == 0.0 && (0.0..=WHOLE_MAX as f64).contains(number));
-    number.as_u64().or(rounded.map(|number| number as u64)).filter(|number| *number <= WHOLE_MAX)
+pub(crate) fn integer(number: &Number) -> Option<u64> {
+    let rounded = number.as_f64().filter(|number| number.fract() == 0.0 && (0.0..=INTEGER_MAX as f64).contains(number));
+    number.as_u64().or(rounded.map(|number| number as u64)).filter(|number| *number <= INTEGER_MAX)
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 
 #[cfg(test)]
 pub(super) mod checks;
+mod doc_links;
 pub(super) mod shapes;
 
 use schemars::generate::SchemaSettings;
@@ -93,7 +94,7 @@ pub(super) fn document(title: &str, description: &str, to_watari: Messages, from
         }
         definitions.extend(own);
     }
-    definitions.values_mut().for_each(join_lines);
+    definitions.values_mut().for_each(plain_texts);
     let used = Value::from(definitions.clone()).to_string();
     let unions = ["to_watari", "from_watari"];
     definitions.retain(|name, _| unions.contains(&name.as_str()) || used.contains(&format!("\"#/$defs/{name}\"")));
@@ -148,12 +149,12 @@ fn refuse_more(schema: &mut Value) {
     }
 }
 
-/// Puts descriptions on one line: the line breaks of the source have no meaning.
-fn join_lines(schema: &mut Value) {
+/// Puts descriptions on one line, because the line breaks of the source have no meaning, and replaces links of rustdoc.
+fn plain_texts(schema: &mut Value) {
     match schema {
-        Value::String(text) => *text = text.replace('\n', " "),
-        Value::Array(schemas) => schemas.iter_mut().for_each(join_lines),
-        Value::Object(members) => members.values_mut().for_each(join_lines),
+        Value::String(text) => *text = doc_links::replaced(&text.replace('\n', " ")),
+        Value::Array(schemas) => schemas.iter_mut().for_each(plain_texts),
+        Value::Object(members) => members.values_mut().for_each(plain_texts),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }

@@ -6,8 +6,8 @@ const WAITING_BYTES_MAX: usize = 1024 * 1024;
 /// How many bytes of replies may be buffered before no more of the client's lines are read: each line could add an
 /// error.
 ///
-/// Events do not count. A client may not read until it has written a long line. If the host stopped reading that line
-/// because of a long event, both would wait forever.
+/// Events do not count. A client might read nothing until it has written a long line. If the host stopped reading that
+/// line because a long event waits, both would wait forever.
 const REPLY_BYTES_MAX: usize = 1024 * 1024;
 
 /// The capacity that an empty buffer may keep: the lines of one read of the CLI fit into it.

@@ -10,26 +10,27 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use lock::ConversationLock;
+use lock::{ConversationLock, lock_checks};
 use running::{
     AfterEvent, Answered, EMPTY_PROMPT, Ending, Running, STARTED, TOOLS_TOO_LATE, too_late, unexpected_exit, unusable,
 };
 use state::{Connected, Connecting, State, connect};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
+use tokio::time::Interval;
 use wait::{StdioEvent, next_from_session, poll_once, read_more, write_more};
 use watari_sdk::{
-    Event, Exit, Lines, Liveness, PermissionMode, PermissionPrompts, Prompt, RawLine, RefusalCode, Supervisor, Tool,
-    why_session_is_unusable,
+    Event, Exit, LineSplitter, PermissionMode, PermissionPrompts, ProgramTool, Prompt, RawLine, RefusalCode,
+    Supervisor, WatchdogLimits, why_session_is_unusable,
 };
 
-use crate::command::StopSignals;
+use crate::command::{StopSignals, print_error};
 use crate::dialect::bridge::{self, Encoder, Incoming, StartOptions};
 use crate::dialect::speaker::ProtocolError;
 use crate::frontend::outbox::Outbox;
 use crate::standard_streams::{Input, Output};
 
-/// How many messages of the client may be queued while the CLI starts.
+/// How many prompts of the client may be queued while the CLI starts.
 const EARLY_PROMPTS_MAX: usize = 256;
 
 /// How long background work may continue after the client has closed its input.
@@ -41,16 +42,16 @@ const LAST_LINES_AFTER_ABORT: Duration = Duration::from_secs(1);
 
 /// The settings from the command line.
 #[derive(Debug)]
-pub(crate) struct Settings {
+pub(crate) struct StdioArguments {
     pub(crate) claude: Option<PathBuf>,
     pub(crate) allow_bypass: bool,
     /// After how long unanswered permission requests are denied: none uses the client's limit, zero means never.
     pub(crate) permission_timeout: Option<Duration>,
-    pub(crate) liveness: Liveness,
+    pub(crate) watchdog: WatchdogLimits,
 }
 
 /// Serves one session, and returns the exit code.
-pub(crate) async fn serve(settings: Settings, signals: StopSignals) -> ExitCode {
+pub(crate) async fn serve(settings: StdioArguments, signals: StopSignals) -> ExitCode {
     let (input, output) = match (Input::open(), Output::open()) {
         (Ok(input), Ok(output)) => (input, output),
         (Err(error), _) | (_, Err(error)) => {
@@ -60,7 +61,7 @@ pub(crate) async fn serve(settings: Settings, signals: StopSignals) -> ExitCode 
     let mut session = StdioSession {
         settings,
         input: Some(input),
-        lines: Lines::new(),
+        lines: LineSplitter::new(),
         output: Some(output),
         has_lost_output: false,
         has_failed: false,
@@ -68,6 +69,7 @@ pub(crate) async fn serve(settings: Settings, signals: StopSignals) -> ExitCode 
         signals,
         state: State::Waiting,
         lock: ConversationLock::default(),
+        lock_checks: lock_checks(),
         tools: Vec::new(),
         requests: JoinSet::new(),
         code: None,
@@ -78,10 +80,10 @@ pub(crate) async fn serve(settings: Settings, signals: StopSignals) -> ExitCode 
 
 /// A client and its session.
 struct StdioSession {
-    settings: Settings,
+    settings: StdioArguments,
     /// None once the client has closed it.
     input: Option<Input>,
-    lines: Lines,
+    lines: LineSplitter,
     /// None once the client has disconnected.
     output: Option<Output>,
     /// Whether lines were lost because of a write error, although the client has not closed its end.
@@ -92,8 +94,9 @@ struct StdioSession {
     signals: StopSignals,
     state: State,
     lock: ConversationLock,
+    lock_checks: Interval,
     /// The client's tools, until it sends `start`.
-    tools: Vec<Tool>,
+    tools: Vec<ProgramTool>,
     /// Requests that the CLI has not answered yet, and the closing of the session.
     requests: JoinSet<Answered>,
     /// The exit code, once there is nothing more to do.
@@ -128,14 +131,16 @@ impl StdioSession {
                 StdioEvent::Answered(answered) => self.answered(answered),
                 StdioEvent::Signal => self.signalled(),
                 StdioEvent::Time => self.close(),
+                StdioEvent::LockCheck => self.check_lock(),
             }
         }
     }
 
     /// Waits for the next thing to do. Every arm may be dropped half-way: a dropped read or write has transferred
-    /// nothing, an event or a signal that was not received stays pending, and a start or a request continues.
+    /// nothing, an event, a signal or a tick that was not received stays pending, and a start or a request continues.
     async fn wait(&mut self) -> StdioEvent {
-        let StdioSession { input, lines, output, outbox, signals, state, requests, .. } = self;
+        let StdioSession { input, lines, output, outbox, signals, state, requests, lock_checks, .. } = self;
+        let is_running = matches!(state, State::Running(_));
         let has_room = outbox.has_room() || state.is_aborting();
         let reads = outbox.has_room_for_replies();
         tokio::select! {
@@ -144,6 +149,7 @@ impl StdioSession {
             event = next_from_session(state, has_room) => event,
             Some(answered) = requests.join_next() => StdioEvent::Answered(answered.unwrap_or(Answered::Succeeded)),
             () = signals.received() => StdioEvent::Signal,
+            _ = lock_checks.tick(), if is_running => StdioEvent::LockCheck,
         }
     }
 
@@ -230,7 +236,10 @@ impl StdioSession {
                 }
             },
             State::Running(running) => {
-                let problem = running.handle_message(incoming, &mut self.requests).await;
+                let problem = match self.lock.refusal_of(&incoming) {
+                    None => running.handle_message(incoming, &mut self.requests).await,
+                    refused => refused,
+                };
                 self.send_error(problem);
             }
             State::Over => {}
@@ -255,11 +264,11 @@ impl StdioSession {
         session.allow_bypass = self.settings.allow_bypass;
         session.claude.clone_from(&self.settings.claude);
         session.supervisor = Supervisor::ThisProgram;
-        session.liveness = self.settings.liveness;
+        session.watchdog = self.settings.watchdog;
         session.program_tools = std::mem::take(&mut self.tools);
         if let Some(limit) = self.settings.permission_timeout {
             session.permission_prompts =
-                PermissionPrompts::Ask { answer_within: Some(limit).filter(|limit| !limit.is_zero()) };
+                PermissionPrompts::Ask { answer_timeout: Some(limit).filter(|limit| !limit.is_zero()) };
         }
         let (start_guard, cancelled) = oneshot::channel();
         let connecting: Connecting = Box::pin(connect(session, cancelled));
@@ -335,41 +344,23 @@ impl StdioSession {
     /// The CLI has exited, on request or by itself.
     fn ended(&mut self, exit: &Exit) {
         let State::Running(running) = &self.state else { return };
+        let left = exit.left_text();
+        if let Some(left) = &left {
+            // Also for people: the client may have disconnected.
+            print_error(left);
+        }
         if running.ending == Ending::No || running.ending == Ending::Draining {
-            return self.fail_ended_session(&unexpected_exit(exit));
+            let why = [Some(unexpected_exit(exit)), left].into_iter().flatten().collect::<Vec<_>>().join("; ");
+            return self.fail_ended_session(&why);
         }
         self.last_lines_within = match running.ending {
             Ending::Aborting if !self.has_failed => LAST_LINES_AFTER_ABORT,
             Ending::No | Ending::Draining | Ending::Closing | Ending::Aborting => LAST_LINES_WITHIN,
         };
+        if let Some(left) = left.filter(|_| !self.has_failed) {
+            bridge::session_error(&left, self.outbox.lines());
+        }
         self.finish();
-    }
-
-    async fn input_ended(&mut self) {
-        self.input = None;
-        let mut lines = std::mem::take(&mut self.lines);
-        if let Some(line) = lines.last() {
-            self.handle_line(line).await;
-        }
-        match self.state {
-            State::Waiting => self.finish(),
-            // The client has interrupted all its prompts.
-            State::Starting { ref prompts, .. } if prompts.is_empty() => self.cancel_start(),
-            // The queued prompts run when the session has started.
-            State::Starting { .. } | State::Over => {}
-            State::Running(_) => self.drain().await,
-        }
-    }
-
-    /// The client's input has ended: denies open asks, and lets the session finish its prompts.
-    async fn drain(&mut self) {
-        let State::Running(running) = &mut self.state else { return };
-        running.drain(&mut self.outbox).await;
-        if running.is_stalled {
-            // No later event reports it, and nobody is left who could interrupt the turn.
-            running.interrupt_all(&mut self.requests, &mut self.outbox).await;
-        }
-        self.close_if_drained();
     }
 
     fn answered(&mut self, answered: Answered) {

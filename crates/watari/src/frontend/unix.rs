@@ -16,8 +16,8 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
 use watari_hub::lock::{Lock, LockError, SOCKET_PREFIX};
-use watari_hub::socket::{HostSocket as BoundSocket, SocketError};
-use watari_hub::{Handle, HostState, Key, SessionDirs, Stopper};
+use watari_hub::socket::{HostSocket, SocketError};
+use watari_hub::{Handle, Key, SessionDirs, SessionState, Stopper};
 use watari_sdk::files::{folders, is_this_user};
 
 use crate::dialect::native::Native;
@@ -52,9 +52,10 @@ enum DialectName {
 /// A listening socket.
 struct Listener {
     dialect: DialectName,
-    bound: BoundSocket,
+    bound: HostSocket,
     listener: UnixListener,
-    _lock: Option<Lock>,
+    /// The lock of its path. The native socket has none: its path follows from the session's key.
+    lock: Option<Lock>,
 }
 
 /// Why a socket cannot be opened.
@@ -104,7 +105,7 @@ impl Listeners {
         let (mut state, mut background) = (handle.state(), handle.background());
         let mut idle_since = Some(Instant::now());
         loop {
-            let runs = !matches!(*state.borrow(), HostState::Idle | HostState::Down) || *background.borrow();
+            let runs = !matches!(*state.borrow(), SessionState::Idle | SessionState::Down) || *background.borrow();
             let is_idle = clients.is_empty() && !runs;
             idle_since = if is_idle { idle_since.or_else(|| Some(Instant::now())) } else { None };
             let deadline = self.idle_exit.zip(idle_since).map(|(limit, since)| since + limit);
@@ -210,11 +211,25 @@ fn accept_client(
 impl Listener {
     fn open(dialect: DialectName, path: &Path, lock: Option<Lock>) -> Result<Listener, ListenerError> {
         let (bound, listener) = listen(path)?;
-        Ok(Listener { dialect, bound, listener, _lock: lock })
+        Ok(Listener { dialect, bound, listener, lock })
+    }
+
+    /// Restores the lock of the path if another program removed it. If another process has taken it, that does not
+    /// listen here either, as long as this one does.
+    fn restore_lock(&mut self, home: &SessionDirs) {
+        let Some(lock) = &mut self.lock else { return };
+        // If this fails, so does the next step, which says why.
+        let _made = folders::make(&home.locks());
+        match lock.restore(&home.locks()) {
+            Ok(false) => {}
+            Ok(true) => tracing::warn!("another program removed the lock of the socket's path, which was restored"),
+            Err(error) => tracing::error!("another program removed the lock of the socket's path: {error}"),
+        }
     }
 
     /// Creates the socket again if it was removed. Nothing here may block: the same task serves the clients.
     fn restore(&mut self, home: &SessionDirs) {
+        self.restore_lock(home);
         if self.bound.is_in_place() {
             return;
         }
@@ -238,8 +253,8 @@ impl Listener {
     }
 }
 
-fn listen(path: &Path) -> Result<(BoundSocket, UnixListener), ListenerError> {
-    let bound = BoundSocket::bind(path)?;
+fn listen(path: &Path) -> Result<(HostSocket, UnixListener), ListenerError> {
+    let bound = HostSocket::bind(path)?;
     let listener = bound.listener().try_clone().and_then(|listener| {
         listener.set_nonblocking(true)?;
         UnixListener::from_std(listener)

@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use watari_sdk::threads::{self, Beside};
+use watari_sdk::threads::{self, ThreadTask};
 
 use super::patient;
 
@@ -16,7 +16,7 @@ const CHUNK_BYTES: usize = 64 * 1024;
 
 /// The copying thread.
 pub(crate) struct Relay {
-    copying: Beside<io::Result<()>>,
+    copying: ThreadTask<io::Result<()>>,
     has_ended: bool,
 }
 

@@ -61,6 +61,22 @@ pub(crate) const IDENTIFIERS: &[(&str, &str)] = &[
     ("Rung", "ClosingStep"),
     ("connect_unless", "connect_or_cancel"),
     ("offers_tools", "tools_can_be_added"),
+    ("FormAsk", "ElicitationAsk"),
+    ("DenyAlsoForms", "DenyAlsoElicitations"),
+    ("ClaudeProbe", "InstalledCli"),
+    ("ProbeError", "InspectError"),
+    ("Unanswered", "UnresponsiveTo"),
+    ("BadOption", "OptionError"),
+    ("BadServers", "McpServersError"),
+    ("BadId", "ParseIdError"),
+    ("BadFile", "InputFileError"),
+    ("OrphansUnknown", "OrphansError"),
+    ("UnknownPermissionMode", "ParsePermissionModeError"),
+    ("answer_within", "answer_timeout"),
+    ("start_within", "start_timeout"),
+    ("silent_for", "probe_after"),
+    ("ROOM_FLAGS", "SANDBOX_FLAGS"),
+    ("can_be_asked", "control_over_http"),
 ];
 
 /// Words of the wire, of the log and of the schemas.
@@ -78,4 +94,8 @@ pub(crate) const WIRE_WORDS: &[(&str, &str)] = &[
     ("storage_full", "storage_failed"),
     ("tool_server_taken", "server_name_conflict"),
     ("writer", "author"),
+    ("form", "elicitation"),
+    ("form_completed", "elicitation_completed"),
+    ("submit", "accept"),
+    ("dismiss", "cancel"),
 ];

@@ -1,7 +1,7 @@
 //! Commands: registered once, announced if they end the session, and acknowledged when their events are stored.
 
 use tokio::sync::mpsc;
-use watari_sdk::{Accepted, Command, Options, PromptId, Refusal, Request, Sink, Tool, Work};
+use watari_sdk::{Accepted, Command, Options, ProgramTool, PromptId, Refusal, Request, Sink, Work};
 
 use super::rig::{Client, Rig, unknown};
 use crate::command_dedup::{ClientIdentity, IdempotencyKey};
@@ -109,7 +109,7 @@ async fn a_close_is_announced_before_it_has_an_effect_and_a_signal_then_aborts()
 #[tokio::test(start_paused = true)]
 async fn tools_that_were_accepted_are_those_of_the_next_process() {
     let (mut rig, mut connection) = (Rig::new(), Connection::new());
-    let tool = Tool { name: "weather".into(), description: String::new(), input_schema: "{}".into() };
+    let tool = ProgramTool { name: "weather".into(), description: String::new(), input_schema: "{}".into() };
     let command = Command::from(Request::SetTools(vec![tool]));
     let tools = |rig: &Rig| {
         let mut options = Options::default();

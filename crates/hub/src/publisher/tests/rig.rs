@@ -12,8 +12,8 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::unconstrained;
 use watari_sdk::native;
 use watari_sdk::{
-    AskId, AskKind, AskResolution, BlockId, BlockKind, Command, Delta, Event, Grant, HostState, MessageId,
-    PermissionAsk, Position, RawJson, Refusal, SessionId, Sink, ToolUseId, Work,
+    AskId, AskKind, AskResolution, BlockId, BlockKind, Command, Delta, Event, Grant, MessageId, PermissionAsk,
+    Position, RawJson, Refusal, SessionId, SessionState, Sink, ToolUseId, Work,
 };
 
 use crate::host::{StopWatch, Stopper};
@@ -30,10 +30,10 @@ pub(super) struct Rig {
     requests: mpsc::Sender<PublisherRequest>,
     home: SessionDirs,
     _folder: Option<TempDir>,
-    _state: watch::Receiver<HostState>,
+    _state: watch::Receiver<SessionState>,
 }
 
-const SESSION: &str = "11111111-1111-4111-8111-111111111111";
+pub(super) const SESSION: &str = "11111111-1111-4111-8111-111111111111";
 
 impl Rig {
     pub(super) fn new() -> Rig {
@@ -49,7 +49,7 @@ impl Rig {
         let files = SessionFiles::open_on(Disk::Memory(disk.clone()), &home, conversation, &cwd, 17, "a test").unwrap();
         let log = files.folder().join("events.jsonl");
         let (requests, receiver) = mpsc::channel(8);
-        let (state, states) = watch::channel(HostState::Starting);
+        let (state, states) = watch::channel(SessionState::Starting);
         let stopper = Stopper::new();
         let mut publisher = Publisher::new(files, receiver, state, StopWatch::new(stopper.clone()));
         publisher.close_left_open();
@@ -277,7 +277,7 @@ fn permission(ask: u64) -> AskKind {
         agent: None,
         suggestions: None,
         needs_person: false,
-        detail: RawJson::from("{}"),
+        raw: RawJson::from("{}"),
         repeated: false,
     }))
 }

@@ -21,7 +21,7 @@ async fn noise_is_stored_up_to_a_bound_for_each_turn_and_counted_beyond_it() {
         rig.emit(turn(prompt));
         (0..10_000).for_each(|_| rig.emit(noise()));
     }
-    rig.emit(Event::CliExited { exit: watari_sdk::Exit::default() });
+    rig.emit(Event::CliExited { exit: Box::default() });
     let events: Vec<Value> = rig.stored().iter().map(|line| serde_json::from_str(line).unwrap()).collect();
     let count = |kind: &str| events.iter().filter(|event| event["type"] == kind).count();
     assert_eq!(count("unparsed_line_skipped"), 3 * UNPARSED_STORED_MAX as usize);

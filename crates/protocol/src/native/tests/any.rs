@@ -20,7 +20,7 @@ pub(super) fn every_event() -> Vec<BoxedStrategy<NativeEvent>> {
 
 fn session_events() -> Vec<BoxedStrategy<Event>> {
     vec![
-        (of(text()), raw()).prop_map(|(version, detail)| Event::Ready { cli: CliInfo { version, detail } }).boxed(),
+        (of(text()), raw()).prop_map(|(version, raw)| Event::Ready { cli: CliInfo { version, raw } }).boxed(),
         session_info().prop_map(|session| Event::SessionOpened { session: Box::new(session) }).boxed(),
         (prompt(), entry(), raw())
             .prop_map(|(prompt, entry, content)| Event::PromptAccepted { prompt, entry, content })
@@ -90,7 +90,7 @@ fn session_events() -> Vec<BoxedStrategy<Event>> {
             .boxed(),
         Just(Event::BecameIdle).boxed(),
         (of(text()), of(text()), raw())
-            .prop_map(|(status, permission_mode, detail)| Event::StatusChanged { status, permission_mode, detail })
+            .prop_map(|(status, permission_mode, raw)| Event::StatusChanged { status, permission_mode, raw })
             .boxed(),
         (any::<u64>(), any::<u64>(), number(), of(any::<u64>()), of(text()))
             .prop_map(|(attempt, max_retries, delay_ms, status, error)| Event::ApiRetryScheduled {
@@ -101,25 +101,29 @@ fn session_events() -> Vec<BoxedStrategy<Event>> {
                 error,
             })
             .boxed(),
-        (text(), task_update(), raw())
-            .prop_map(|(task, update, detail)| Event::TaskChanged { task, update, detail })
-            .boxed(),
+        (text(), task_update(), raw()).prop_map(|(task, update, raw)| Event::TaskChanged { task, update, raw }).boxed(),
         raw().prop_map(|tasks| Event::TasksListed { tasks }).boxed(),
         (text(), text(), text(), hook_update(), raw())
-            .prop_map(|(hook, name, event, update, detail)| Event::HookChanged { hook, name, event, update, detail })
+            .prop_map(|(hook, name, event, update, raw)| Event::HookChanged {
+                hook_run: hook,
+                name,
+                event,
+                update,
+                raw,
+            })
             .boxed(),
         (text(), of(tool_use()), text(), raw())
-            .prop_map(|(tool, tool_use, message, detail)| Event::PermissionDenied { tool, tool_use, message, detail })
+            .prop_map(|(tool, tool_use, message, raw)| Event::PermissionDenied { tool, tool_use, message, raw })
             .boxed(),
         any::<u64>().prop_map(|tokens| Event::ThinkingCounted { tokens }).boxed(),
-        raw().prop_map(|detail| Event::Compacted { detail }).boxed(),
-        raw().prop_map(|detail| Event::ConversationCleared { detail }).boxed(),
+        raw().prop_map(|raw| Event::Compacted { raw }).boxed(),
+        raw().prop_map(|raw| Event::ConversationCleared { raw }).boxed(),
         text().prop_map(|title| Event::TitleChanged { title }).boxed(),
         raw().prop_map(|commands| Event::CommandsListed { commands }).boxed(),
         text().prop_map(|suggestion| Event::PromptSuggested { suggestion }).boxed(),
         (text(), raw()).prop_map(|(path, entries)| Event::TranscriptWritten { path, entries }).boxed(),
         (notice_kind(), of(text()), raw())
-            .prop_map(|(about, text, detail)| Event::NoticeReported { about, text, detail })
+            .prop_map(|(about, text, raw)| Event::NoticeReported { about, text, raw })
             .boxed(),
         (request(), raw(), of(text())).prop_map(|(request, body, by)| Event::RequestSent { request, body, by }).boxed(),
         (request(), reply()).prop_map(|(request, reply)| Event::RequestAnswered { request, reply }).boxed(),
@@ -131,7 +135,7 @@ fn session_events() -> Vec<BoxedStrategy<Event>> {
             .prop_map(|(session_id, entrypoint)| Event::ResumedElsewhere { session_id, entrypoint })
             .boxed(),
         any::<u64>().prop_map(|count| Event::EventsDropped { count }).boxed(),
-        exit().prop_map(|exit| Event::CliExited { exit }).boxed(),
+        exit().prop_map(|exit| Event::CliExited { exit: Box::new(exit) }).boxed(),
     ]
 }
 
@@ -301,14 +305,14 @@ fn entry() -> impl Strategy<Value = EntryId> {
 
 fn session_info() -> impl Strategy<Value = SessionInfo> {
     (session_id(), text(), text(), text(), vec(text(), 0..3), text(), raw()).prop_map(
-        |(session_id, model, cwd, permission_mode, tools, version, detail)| SessionInfo {
+        |(session_id, model, cwd, permission_mode, tools, version, raw)| SessionInfo {
             session_id,
             model,
             cwd,
             permission_mode,
             tools,
             version,
-            detail,
+            raw,
         },
     )
 }
@@ -342,8 +346,8 @@ fn block_source() -> impl Strategy<Value = BlockSource> {
 
 fn permission_ask() -> impl Strategy<Value = Box<PermissionAsk>> {
     (text(), raw(), of(tool_use()), any::<bool>(), of(text()), of(raw()), any::<bool>(), raw()).prop_map(
-        |(tool, input, tool_use, repeated, agent, suggestions, needs_person, detail)| {
-            Box::new(PermissionAsk { tool, input, tool_use, repeated, agent, suggestions, needs_person, detail })
+        |(tool, input, tool_use, repeated, agent, suggestions, needs_person, raw)| {
+            Box::new(PermissionAsk { tool, input, tool_use, repeated, agent, suggestions, needs_person, raw })
         },
     )
 }
@@ -352,7 +356,7 @@ fn ask_kind() -> impl Strategy<Value = AskKind> {
     let hook = (any::<u64>().prop_map(HookId), text(), of(tool_use()), raw())
         .prop_map(|(hook, event, tool_use, input)| HookAsk { hook, event, tool_use, input });
     let form = (text(), text(), of(raw()), of(text()), raw())
-        .prop_map(|(server, message, schema, url, detail)| FormAsk { server, message, schema, url, detail });
+        .prop_map(|(server, message, schema, url, raw)| ElicitationAsk { server, message, schema, url, raw });
     let call = (text(), raw(), of(tool_use()), raw()).prop_map(|(tool, input, tool_use, call)| ToolCallAsk {
         tool,
         input,
@@ -364,14 +368,15 @@ fn ask_kind() -> impl Strategy<Value = AskKind> {
         permission_ask().prop_map(AskKind::Question),
         permission_ask().prop_map(AskKind::Plan),
         hook.prop_map(AskKind::Hook),
-        form.prop_map(|ask| AskKind::Form(Box::new(ask))),
+        form.prop_map(|ask| AskKind::Elicitation(Box::new(ask))),
         call.prop_map(|ask| AskKind::ToolCall(Box::new(ask))),
     ]
 }
 
 fn ask_summary() -> impl Strategy<Value = AskSummary> {
     let kinds =
-        [AskTag::Permission, AskTag::Question, AskTag::Plan, AskTag::Hook, AskTag::Form, AskTag::ToolCall].to_vec();
+        [AskTag::Permission, AskTag::Question, AskTag::Plan, AskTag::Hook, AskTag::Elicitation, AskTag::ToolCall]
+            .to_vec();
     (prop::sample::select(kinds), of(tool_use()), any::<bool>(), of(text()))
         .prop_map(|(kind, tool_use, repeated, tool)| AskSummary { kind, tool_use, repeated, tool })
 }
@@ -386,7 +391,7 @@ fn grant() -> impl Strategy<Value = Grant> {
 }
 
 fn outcome() -> impl Strategy<Value = TurnOutcome> {
-    use Failure::{Api, Execution, MaxBudget, MaxTurns, StructuredOutput};
+    use TurnFailure::{Api, Execution, MaxBudget, MaxTurns, StructuredOutput};
     let failures = prop::sample::select(vec![Api, MaxTurns, MaxBudget, StructuredOutput, Execution]);
     let ending =
         prop_oneof![Just(TurnEnding::Completed), Just(TurnEnding::Interrupted), failures.prop_map(TurnEnding::Failed)];
@@ -400,7 +405,7 @@ fn outcome() -> impl Strategy<Value = TurnOutcome> {
     // A cost that is too large for a number is written as null, as an unknown one is.
     let numbers = (usage, of(any::<f64>()), number(), number(), any::<u64>());
     (ending, texts, of(raw()), of(raw()), raw(), numbers, raw()).prop_map(
-        |(ending, texts, structured_output, deferred_tool, permission_denials, numbers, detail)| {
+        |(ending, texts, structured_output, deferred_tool, permission_denials, numbers, raw)| {
             let (subtype, terminal_reason, result, errors) = texts;
             let (usage, cost_usd, total_cost_usd, duration_ms, num_turns) = numbers;
             TurnOutcome {
@@ -417,7 +422,7 @@ fn outcome() -> impl Strategy<Value = TurnOutcome> {
                 total_cost_usd,
                 duration_ms,
                 num_turns,
-                detail,
+                raw,
             }
         },
     )
@@ -436,7 +441,7 @@ fn hook_update() -> impl Strategy<Value = HookUpdate> {
 fn notice_kind() -> impl Strategy<Value = NoticeKind> {
     prop::sample::select(vec![
         NoticeKind::Information,
-        NoticeKind::Stopped,
+        NoticeKind::Blocked,
         NoticeKind::Notification,
         NoticeKind::Refusal,
         NoticeKind::CommandOutput,
@@ -447,7 +452,7 @@ fn notice_kind() -> impl Strategy<Value = NoticeKind> {
         NoticeKind::MemoryRecall,
         NoticeKind::FilesPersisted,
         NoticeKind::PluginInstall,
-        NoticeKind::FormCompleted,
+        NoticeKind::ElicitationCompleted,
         NoticeKind::RequestProgress,
         NoticeKind::ScreenStale,
         NoticeKind::WritesLost,
@@ -479,12 +484,23 @@ fn exit() -> impl Strategy<Value = Exit> {
         Just(ExitReason::Requested),
         Just(ExitReason::StartTimedOut),
         failure().prop_map(ExitReason::StartRefused),
-        (prop::sample::select(vec![Unanswered::Interrupt, Unanswered::Probe]), any::<u64>())
+        (prop::sample::select(vec![UnresponsiveTo::Interrupt, UnresponsiveTo::Probe]), any::<u64>())
             .prop_map(|(to, seconds)| ExitReason::Unresponsive { to, seconds }),
         Just(ExitReason::ServerNameConflict),
         Just(ExitReason::OwnerKilled),
         Just(ExitReason::ByItself),
     ];
-    (of(any::<i32>()), of(any::<i32>()), any::<u32>(), text(), vec(text(), 0..3), reason)
-        .prop_map(|(code, signal, left, stderr, errors, reason)| Exit { code, signal, left, stderr, errors, reason })
+    let why = prop::sample::select(vec![WhyLeft::NotPermitted, WhyLeft::Stuck]);
+    let left = vec((any::<u32>(), text(), why).prop_map(|(pid, command, why)| LeftProcess { pid, command, why }), 0..3);
+    (of(any::<i32>()), of(any::<i32>()), any::<u32>(), left, text(), vec(text(), 0..3), reason).prop_map(
+        |(code, signal, left, left_processes, stderr, errors, reason)| Exit {
+            code,
+            signal,
+            left,
+            left_processes,
+            stderr,
+            errors,
+            reason,
+        },
+    )
 }

@@ -10,7 +10,7 @@ use super::ensure;
 use crate::conversation::record::{Line, Moment, Record, read_line};
 use crate::conversation::script::Step;
 
-pub(crate) fn every_ask_closes_once(record: &Record) -> Result<(), String> {
+pub(crate) fn every_ask_is_resolved_once(record: &Record) -> Result<(), String> {
     let mut is_open = BTreeMap::<AskId, bool>::new();
     for event in record.events() {
         if let Event::AskOpened { ask, .. } = event {
@@ -38,6 +38,10 @@ pub(crate) fn an_ask_ends_as_it_is_told(record: &Record) -> Result<(), String> {
             (AskResolution::CliExited, Step::Client(Command::Close | Command::Abort) | Step::Exit(_)) => true,
             // The CLI does not react and is terminated.
             (AskResolution::CliExited, Step::Wait(_)) => moment.after.phase == Phase::Closing,
+            // It refuses to be set up, and is terminated.
+            (AskResolution::CliExited, Step::Cli(line)) => {
+                line.contains("watari_1") && line.contains("error") && moment.after.phase == Phase::Closing
+            }
             _ => false,
         };
         ensure(fits, || format!("ask {ask} was {resolution:?} by:\n{moment}"))?;
@@ -125,7 +129,7 @@ pub(crate) fn what_a_client_gives_is_written_as_it_came(record: &Record) -> Resu
             }
             Step::Client(Command::Answer { answer: Answer::Hook(HookOutput::Other(raw)), .. })
             | Step::Client(Command::Answer { answer: Answer::Hook(HookOutput::Allow { input: Some(raw) }), .. })
-            | Step::Client(Command::Answer { answer: Answer::Submit(raw), .. }) => vec![raw],
+            | Step::Client(Command::Answer { answer: Answer::Accept(raw), .. }) => vec![raw],
             Step::Client(Command::Request { request: Request::SetMcpServers(servers), .. }) => {
                 servers.values().collect()
             }

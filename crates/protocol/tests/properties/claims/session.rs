@@ -1,7 +1,7 @@
 //! Claims about the session as a whole: its lines, its clock, its phases and its end.
 
 use serde_json::value::RawValue;
-use watari_protocol::{Event, Output, Phase, STEPS};
+use watari_protocol::{Event, Output, Phase, TRANSITIONS};
 
 use super::ensure;
 use crate::conversation::record::{Moment, OUTPUTS_MAX, Record, read_line};
@@ -52,8 +52,8 @@ pub(crate) fn phases_move_along_the_table(record: &Record) -> Result<(), String>
         ensure(from == last, || format!("the session was {last} and is {from} without a step"))?;
         // One step of a conversation may be several steps of the table.
         let mut reached = vec![from];
-        for _ in STEPS {
-            let next = STEPS.iter().filter(|(from, _, _)| reached.contains(from)).map(|(_, _, to)| *to);
+        for _ in TRANSITIONS {
+            let next = TRANSITIONS.iter().filter(|(from, _, _)| reached.contains(from)).map(|(_, _, to)| *to);
             reached = reached.iter().copied().chain(next.collect::<Vec<_>>()).collect();
             reached.dedup();
         }

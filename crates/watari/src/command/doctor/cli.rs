@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use watari_sdk::files::programs;
-use watari_sdk::{ClaudeProbe, CliVersion, FindError, Login, MINIMUM_CLI_VERSION, Options, ProbeError};
+use watari_sdk::{CliVersion, FindError, InspectError, InstalledCli, Login, MINIMUM_CLI_VERSION, Options};
 use watari_testkit::claude::PINNED_CLAUDE_VERSION;
 
 use super::plain::shortened;
@@ -19,9 +19,9 @@ pub(super) async fn examine(options: &Options) -> (Cli, Vec<Finding>) {
         version: None,
         oldest_supported: MINIMUM_CLI_VERSION,
         newest_tested: PINNED_CLAUDE_VERSION,
-        looked: ClaudeProbe::candidates(options).iter().map(|path| text(path)).collect(),
+        searched: InstalledCli::candidates(options).iter().map(|path| text(path)).collect(),
     };
-    let probe = match ClaudeProbe::find(options) {
+    let probe = match InstalledCli::find(options) {
         Ok(probe) => probe,
         Err(error) => return (cli, vec![not_found(&error)]),
     };
@@ -95,16 +95,16 @@ fn version_finding(version: &CliVersion) -> Finding {
     }
 }
 
-fn no_version(error: &ProbeError) -> Finding {
+fn no_version(error: &InspectError) -> Finding {
     let (found, advice) = match error {
-        ProbeError::NotRunnable { path: _, source } => {
+        InspectError::NotRunnable { path: _, source } => {
             (format!("it cannot be run: {source}"), "it may be damaged or built for another machine; install it again")
         }
-        ProbeError::Silent { path: _, within, stderr } => (
+        InspectError::TimedOut { path: _, within, stderr } => (
             format!("it did not report its version within {} seconds{}", within.as_secs(), quoted(stderr)),
             "run it with --version and see what it waits for",
         ),
-        ProbeError::Unreadable { path: _, status, stderr } => (
+        InspectError::Unreadable { path: _, status, stderr } => (
             format!("it did not report its version ({status}){}", quoted(stderr)),
             "run it with --version, or install it again",
         ),
@@ -117,7 +117,7 @@ fn quoted(stderr: &str) -> String {
 }
 
 /// The CLI's stderr is not shown here: it could name a person.
-fn login_finding(login: Result<Login, ProbeError>) -> Finding {
+fn login_finding(login: Result<Login, InspectError>) -> Finding {
     match login {
         Ok(Login { logged_in: true, method }) => {
             let by = method.map(|method| format!(" ({method})")).unwrap_or_default();
@@ -129,11 +129,11 @@ fn login_finding(login: Result<Login, ProbeError>) -> Finding {
         }
         Err(error) => {
             let found = match error {
-                ProbeError::NotRunnable { path: _, source } => format!("it cannot be run: {source}"),
-                ProbeError::Silent { path: _, within, stderr: _ } => {
+                InspectError::NotRunnable { path: _, source } => format!("it cannot be run: {source}"),
+                InspectError::TimedOut { path: _, within, stderr: _ } => {
                     format!("it did not report within {} seconds whether it is logged in", within.as_secs())
                 }
-                ProbeError::Unreadable { path: _, status, stderr: _ } => {
+                InspectError::Unreadable { path: _, status, stderr: _ } => {
                     format!("it did not report whether it is logged in ({status})")
                 }
             };

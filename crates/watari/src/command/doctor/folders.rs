@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use watari_hub::lock;
-use watari_sdk::files::folders::{self, Trouble, Usable, runtime_folder, state_folder};
+use watari_sdk::files::folders::{self, FolderError, FolderState, runtime_folder, state_folder};
 
 use super::report::{Check, Finding, Level, counted};
 
@@ -84,13 +84,13 @@ impl Folder {
             return Finding::problem(*check, found, "set HOME to an absolute path");
         };
         match folders::examine(path) {
-            Ok(Usable::AsItIs | Usable::OnceMade) if is_on_a_full_disk(path) => Finding::warning(
+            Ok(FolderState::Exists | FolderState::Missing) if is_on_a_full_disk(path) => Finding::warning(
                 *check,
                 format!("the disk of {} is full", path.display()),
                 format!("free space there, or set {variable} to a folder on another disk"),
             ),
-            Ok(Usable::AsItIs) => Finding::ok(*check, path.display().to_string()),
-            Ok(Usable::OnceMade) => Finding::ok(*check, format!("{} (will be created)", path.display())),
+            Ok(FolderState::Exists) => Finding::ok(*check, path.display().to_string()),
+            Ok(FolderState::Missing) => Finding::ok(*check, format!("{} (will be created)", path.display())),
             Err(trouble) => {
                 let level = self.level(&trouble);
                 let (found, advice) = trouble.describe(path, variable);
@@ -101,17 +101,17 @@ impl Folder {
 
     /// An open runtime folder would give others access to running sessions. In the state folder, every file has its own
     /// mode.
-    fn level(&self, trouble: &Trouble) -> Level {
+    fn level(&self, trouble: &FolderError) -> Level {
         match trouble {
-            Trouble::OpenToOthers { .. } if self.check == Check::StateFolder => Level::Warning,
-            Trouble::OpenToOthers { .. }
-            | Trouble::NotAFolder { .. }
-            | Trouble::LinkToNothing { .. }
-            | Trouble::NotOurs { .. }
-            | Trouble::OwnedAbove { .. }
-            | Trouble::Replaceable { .. }
-            | Trouble::NotWritable { .. }
-            | Trouble::Hidden { .. } => Level::Problem,
+            FolderError::OpenToOthers { .. } if self.check == Check::StateFolder => Level::Warning,
+            FolderError::OpenToOthers { .. }
+            | FolderError::NotAFolder { .. }
+            | FolderError::LinkToNothing { .. }
+            | FolderError::NotOurs { .. }
+            | FolderError::OwnedAbove { .. }
+            | FolderError::Replaceable { .. }
+            | FolderError::NotWritable { .. }
+            | FolderError::Hidden { .. } => Level::Problem,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Orphaned processes: they belong to sessions whose process (watari, or a program with the SDK) no longer exists.
 
-use watari_sdk::{Orphan, OrphansUnknown, orphans, terminate_orphans};
+use watari_sdk::{Orphan, OrphansError, orphans, terminate_orphans};
 
 use super::plain::shortened;
 use super::report::{Check, Finding, OrphanEntry, counted};
@@ -11,7 +11,7 @@ const COMMAND_CHARACTERS_MAX: usize = 80;
 /// The orphans that were found, and the result of their termination.
 #[derive(Debug)]
 pub(super) struct Orphans {
-    found: Result<Vec<Orphan>, OrphansUnknown>,
+    found: Result<Vec<Orphan>, OrphansError>,
     /// The orphans that are left after the termination; none if it was not requested.
     after: Option<Vec<Orphan>>,
 }
@@ -40,7 +40,7 @@ impl Orphans {
             Err(unknown) => return Finding::ok(Check::Orphans, unknown.to_string()),
         };
         match &self.after {
-            None if found.is_empty() => Finding::ok(Check::Orphans, "none"),
+            None if found.is_empty() => Finding::ok(Check::Orphans, none_found()),
             None => {
                 let found = format!("{} of sessions whose owner was killed", counted(found.len(), "process"));
                 Finding::warning(Check::Orphans, found, "terminate them with `watari doctor --terminate-orphans`")
@@ -64,7 +64,10 @@ impl Orphans {
         let after = self.after.as_deref().unwrap_or(found);
         let ended = found.iter().filter(|orphan| !after.iter().any(|left| left.pid == orphan.pid));
         Some(
-            ended.map(|orphan| OrphanEntry { ended: true, ..listed(orphan) }).chain(after.iter().map(listed)).collect(),
+            ended
+                .map(|orphan| OrphanEntry { terminated: true, ..listed(orphan) })
+                .chain(after.iter().map(listed))
+                .collect(),
         )
     }
 
@@ -73,7 +76,16 @@ impl Orphans {
     }
 }
 
+/// The environment of a process that runs as another user, and so its session, is hidden from everybody but root.
+fn none_found() -> &'static str {
+    if rustix::process::geteuid().is_root() {
+        "none"
+    } else {
+        "none of this user's (what runs as another user, for example after sudo, cannot be checked)"
+    }
+}
+
 fn listed(orphan: &Orphan) -> OrphanEntry {
     let command = shortened(&orphan.command, COMMAND_CHARACTERS_MAX);
-    OrphanEntry { pid: orphan.pid, command, owners: orphan.owners(), ended: false }
+    OrphanEntry { pid: orphan.pid, command, owners: orphan.owners(), terminated: false }
 }

@@ -62,7 +62,7 @@ pub(super) struct Cli {
     pub(super) oldest_supported: &'static str,
     pub(super) newest_tested: &'static str,
     /// The files that are tried, in order.
-    pub(super) looked: Vec<String>,
+    pub(super) searched: Vec<String>,
 }
 
 /// An orphaned process.
@@ -72,7 +72,7 @@ pub(super) struct OrphanEntry {
     pub(super) command: String,
     /// The process ids of the dead processes that owned its sessions.
     pub(super) owners: Vec<u32>,
-    pub(super) ended: bool,
+    pub(super) terminated: bool,
 }
 
 impl Finding {
@@ -103,7 +103,7 @@ impl Report {
     fn details(&self, finding: &Finding) -> Vec<String> {
         match finding.check {
             // A single file is the path from the command line, which the finding names.
-            Check::Cli if self.cli.path.is_none() && self.cli.looked.len() > 1 => self.cli.looked.clone(),
+            Check::Cli if self.cli.path.is_none() && self.cli.searched.len() > 1 => self.cli.searched.clone(),
             Check::Orphans => {
                 let orphans = self.orphans.iter().flatten();
                 orphans.map(|orphan| format!("{} {}", orphan.pid, orphan.command)).collect()

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::sync::watch;
-use watari_hub::{HostState, Key};
+use watari_hub::{Key, SessionState};
 
 use crate::command::{fail, print_stdout};
 use crate::standard_streams::write_all;
@@ -54,7 +54,7 @@ fn terminate(mut host: Child, error: &io::Error) -> ExitCode {
 }
 
 /// The outcome of starting a session in the background.
-pub(super) enum Started {
+pub(super) enum StartOutcome {
     Ready,
     /// Its events cannot be stored, for this reason.
     LogUnavailable(String),
@@ -62,22 +62,22 @@ pub(super) enum Started {
     Ended,
 }
 
-/// Waits until the session is ready, or until its events cannot be stored: the waiting process could neither see the
-/// reason nor make room. Cancel-safe: it only observes.
+/// Waits until the session is ready, or until its events cannot be stored. It does not wait for storage to recover,
+/// because the user would see neither the session nor the reason. Cancel-safe: it only observes.
 pub(super) async fn started(
-    state: &mut watch::Receiver<HostState>,
+    state: &mut watch::Receiver<SessionState>,
     storage: &mut watch::Receiver<Option<String>>,
-) -> Started {
+) -> StartOutcome {
     tokio::select! {
         // Both may be dropped half-way: they only observe. A session that is ready was started, whatever happens next.
         biased;
-        ready = state.wait_for(|state| *state == HostState::Idle) => match ready {
-            Ok(_) => Started::Ready,
-            Err(_) => Started::Ended,
+        ready = state.wait_for(|state| *state == SessionState::Idle) => match ready {
+            Ok(_) => StartOutcome::Ready,
+            Err(_) => StartOutcome::Ended,
         },
         failed = storage.wait_for(Option::is_some) => match failed {
-            Ok(why) => Started::LogUnavailable(why.clone().unwrap_or_default()),
-            Err(_) => Started::Ended,
+            Ok(why) => StartOutcome::LogUnavailable(why.clone().unwrap_or_default()),
+            Err(_) => StartOutcome::Ended,
         },
     }
 }

@@ -28,7 +28,7 @@ pub(super) fn session(arguments: &mut Socket, cwd: PathBuf) -> Result<Options, S
         model: arguments.model.take(),
         permission_mode: arguments.permission_mode,
         allow_bypass: arguments.allow_bypass,
-        permission_prompts: PermissionPrompts::Ask { answer_within: limit },
+        permission_prompts: PermissionPrompts::Ask { answer_timeout: limit },
         timeout_message: Some("Approval request timed out".to_owned()),
         mcp_servers: arguments.mcp_config.take().map_or(Ok(McpServers::None), |config| mcp_servers(&config))?,
         strict_mcp_config: arguments.untrusted,
@@ -36,7 +36,7 @@ pub(super) fn session(arguments: &mut Socket, cwd: PathBuf) -> Result<Options, S
         settings: arguments.untrusted.then(untrusted::settings),
         environment: if arguments.untrusted { untrusted::environment() } else { Environment::default() },
         setting_sources: Some(if arguments.untrusted { Vec::new() } else { sources }),
-        liveness: arguments.stalls.liveness(),
+        watchdog: arguments.stalls.watchdog(),
         tools_can_be_added: true,
         forward_subagent_text: true,
         ..Options::default()

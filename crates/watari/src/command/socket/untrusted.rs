@@ -9,11 +9,11 @@ use std::collections::BTreeMap;
 
 use watari_sdk::{Environment, RawJson, Settings};
 
-/// Keeps git from finding a repository and so from reading its configuration. Nothing else overrides drivers, because
-/// the repository chooses their names.
+/// Makes git find no repository, so that it does not read the repository's configuration. Filter and diff drivers cannot
+/// be overridden one by one, because the repository chooses their names.
 const NO_REPOSITORY: (&str, &str) = ("GIT_DIR", "/dev/null");
 
-/// Settings of the repository that the environment overrides, for a git command that a user allowed to find it.
+/// Overrides of the repository's settings, for a git command that finds it anyway, because a user approved that.
 const OVERRIDES: [(&str, &str); 6] = [
     ("core.fsmonitor", "false"),
     ("core.hooksPath", "/dev/null"),

@@ -14,7 +14,7 @@ use watari_sdk::{
     PermissionAsk, RawJson, SessionInfo, TaskUpdate, TurnCause, TurnEnding, TurnOutcome,
 };
 
-use crate::dialect::liveness::{self, resumed_elsewhere};
+use crate::dialect::cli_trouble::{self, resumed_elsewhere};
 use crate::dialect::speaker::ProtocolError;
 
 /// Writes the first line.
@@ -28,7 +28,7 @@ pub(crate) fn fatal_error(message: &str, out: &mut Vec<u8>) {
 }
 
 /// Writes an error of the session, which continues.
-fn session_error(message: &str, out: &mut Vec<u8>) {
+pub(crate) fn session_error(message: &str, out: &mut Vec<u8>) {
     write(&BridgeMessage::Error { message, fatal: false, code: None }, out);
 }
 
@@ -193,14 +193,14 @@ impl Encoder {
                 let (status, permission_mode) = (status.as_deref(), permission_mode.as_deref());
                 write(&BridgeMessage::Status { session_id, status, permission_mode, model: None }, out);
             }
-            Event::TaskChanged { task, update, detail } => {
+            Event::TaskChanged { task, update, raw } => {
                 let update = match update {
                     TaskUpdate::Started => TaskStatus::Started,
                     TaskUpdate::Progressed => TaskStatus::Progressed,
                     TaskUpdate::Updated => TaskStatus::Updated,
                     TaskUpdate::Ended => TaskStatus::Ended,
                 };
-                let detail = object(&detail);
+                let detail = object(&raw);
                 write(&BridgeMessage::Task { session_id, task_id: &task, update, detail }, out);
             }
             Event::PromptDropped { reason: DropReason::Cancelled, .. } => {
@@ -214,14 +214,16 @@ impl Encoder {
                 write(&BridgeMessage::MessageDropped { reason: DroppedReason::Lost }, out);
             }
             Event::CliStalled { silent_seconds } => {
-                let message =
-                    liveness::stalled(silent_seconds, "send interrupt: it ends the turn, and Claude Code if necessary");
+                let message = cli_trouble::stalled(
+                    silent_seconds,
+                    "send interrupt: it ends the turn, and Claude Code if necessary",
+                );
                 session_error(&message, out);
             }
             Event::UnparsedLineSkipped { bytes, .. } if bytes > LINE_BYTES_MAX as u64 => {
                 session_error(&format!("a line of {bytes} bytes of Claude Code was too long and was skipped"), out);
             }
-            Event::NoticeReported { about: NoticeKind::Stopped, text: Some(why), .. } => session_error(&why, out),
+            Event::NoticeReported { about: NoticeKind::Blocked, text: Some(why), .. } => session_error(&why, out),
             Event::ResumedElsewhere { entrypoint, .. } => session_error(&resumed_elsewhere(&entrypoint), out),
             Event::EventsDropped { count } => {
                 session_error(&format!("{count} events were dropped, because the client did not read them"), out);
@@ -290,7 +292,7 @@ impl Encoder {
                 return;
             }
             // No hooks are registered, and the front end dismisses forms.
-            AskKind::Hook(_) | AskKind::Form(_) => return,
+            AskKind::Hook(_) | AskKind::Elicitation(_) => return,
         };
         self.open_asks.push(SentAsk::Permission(ask));
         let tool_use_id = tool_use.as_ref().map(|id| id.0.as_str()).unwrap_or_default();

@@ -1,6 +1,6 @@
 //! Parses the lines of a client of the bridge dialect.
 
-use watari_sdk::{Answer, AskId, PermissionMode, Prompt, RawJson, Tool};
+use watari_sdk::{Answer, AskId, PermissionMode, ProgramTool, Prompt, RawJson};
 
 use super::options::{self, StartOptions};
 use crate::dialect::content;
@@ -17,7 +17,7 @@ pub(crate) enum Incoming {
     Interrupt { cancel_queued: bool },
     SetModel(Option<String>),
     SetPermissionMode(PermissionMode),
-    RegisterTools(Vec<Tool>),
+    RegisterTools(Vec<ProgramTool>),
     ToolCallResult { ask: AskId, answer: Answer },
     Abort,
 }
@@ -53,7 +53,7 @@ pub(super) fn message(members: &mut Members<'_>) -> Result<Incoming, String> {
             };
             Incoming::PermissionResponse { ask, answer: answer(&mut result)? }
         }
-        "interrupt" => Incoming::Interrupt { cancel_queued: members.switch("cancelQueued")?.unwrap_or(false) },
+        "interrupt" => Incoming::Interrupt { cancel_queued: members.boolean("cancelQueued")?.unwrap_or(false) },
         "set_model" => Incoming::SetModel(members.text("model")?),
         "set_permission_mode" => {
             let mode: String = members.required("mode", "a string")?;
@@ -63,7 +63,7 @@ pub(super) fn message(members: &mut Members<'_>) -> Result<Incoming, String> {
         "tool_call_result" => {
             let ask = ask_id(members, "callId", "call_")?;
             let content = content::tool_result(members)?;
-            let is_error = members.switch("isError")?.unwrap_or(false);
+            let is_error = members.boolean("isError")?.unwrap_or(false);
             Incoming::ToolCallResult { ask, answer: Answer::ToolResult { content, is_error } }
         }
         "abort" => Incoming::Abort,
@@ -86,7 +86,7 @@ pub(super) fn answer(result: &mut Members<'_>) -> Result<Answer, String> {
         }
         Some("deny") => Ok(Answer::Deny {
             message: result.text("message")?.unwrap_or_else(|| "User denied".to_owned()),
-            interrupt: result.switch("interrupt")?.unwrap_or(false),
+            interrupt: result.boolean("interrupt")?.unwrap_or(false),
         }),
         Some(_) | None => Err("result.behavior must be allow or deny".to_owned()),
     }
@@ -154,7 +154,7 @@ mod tests {
         Interrupt { cancel_queued: true }
         SetModel(Some("opus"))
         SetPermissionMode(Plan)
-        RegisterTools([Tool { name: "add", description: "Adds.", input_schema: {"type":"object","n":1e400} }, Tool { name: "now", description: "", input_schema: {"type":"object"} }])
+        RegisterTools([ProgramTool { name: "add", description: "Adds.", input_schema: {"type":"object","n":1e400} }, ProgramTool { name: "now", description: "", input_schema: {"type":"object"} }])
         ToolCallResult { ask: AskId(7), answer: ToolResult { content: [{"text":"5","type":"text"}], is_error: false } }
         ToolCallResult { ask: AskId(7), answer: ToolResult { content: [{"type":"image"}], is_error: true } }
         Abort

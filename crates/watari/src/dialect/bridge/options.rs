@@ -30,7 +30,7 @@ pub(crate) struct StartOptions {
 
 /// Refuses 0, which the CLI would treat as no limit.
 fn max_turns(members: &mut Members<'_>) -> Result<Option<u32>, String> {
-    match members.whole("maxTurns")? {
+    match members.integer("maxTurns")? {
         Some(0) => Err("options.maxTurns must be 1 or more; leave it out for no limit".to_owned()),
         limit => Ok(limit),
     }
@@ -45,15 +45,15 @@ pub(super) fn read(members: &mut Members<'_>) -> Result<StartOptions, String> {
         model: members.text("model")?,
         system_prompt: system_prompt(members)?,
         permission_mode: Some(permission_mode(members)?),
-        allowed_tools: members.texts("allowedTools")?,
-        disallowed_tools: members.texts("disallowedTools")?,
+        allowed_tools: members.strings("allowedTools")?,
+        disallowed_tools: members.strings("disallowedTools")?,
         max_turns: max_turns(members)?,
-        thinking: members.whole("maxThinkingTokens")?.map(thinking),
+        thinking: members.integer("maxThinkingTokens")?.map(thinking),
         max_budget_usd: members.optional("maxBudgetUsd", "a number")?,
         effort: effort(members)?,
         setting_sources: Some(setting_sources(members)?),
         environment: environment(members)?,
-        additional_directories: members.texts("additionalDirectories")?.into_iter().map(PathBuf::from).collect(),
+        additional_directories: members.strings("additionalDirectories")?.into_iter().map(PathBuf::from).collect(),
         mcp_servers: mcp_servers(members)?,
         agents: objects(members, "agents")?,
         plugins: plugins(members)?,
@@ -62,14 +62,14 @@ pub(super) fn read(members: &mut Members<'_>) -> Result<StartOptions, String> {
         forward_subagent_text: true,
         ..Options::default()
     };
-    let limit: Option<u64> = members.whole("permissionTimeoutMs")?;
-    let answer_within = match limit {
+    let limit: Option<u64> = members.integer("permissionTimeoutMs")?;
+    let answer_timeout = match limit {
         None => Some(ANSWER_WITHIN),
         Some(0) => None,
         Some(milliseconds) => Some(Duration::from_millis(milliseconds)),
     };
-    session.permission_prompts = PermissionPrompts::Ask { answer_within };
-    let streams = members.switch("includePartialMessages")?.unwrap_or(true);
+    session.permission_prompts = PermissionPrompts::Ask { answer_timeout };
+    let streams = members.boolean("includePartialMessages")?.unwrap_or(true);
     Ok(StartOptions { session, streams, unstartable, unknown: members.unknown() })
 }
 
@@ -83,8 +83,8 @@ fn cwd(members: &mut Members<'_>, unstartable: &mut Option<String>) -> Result<Op
 
 fn conversation(members: &mut Members<'_>, unstartable: &mut Option<String>) -> Result<StartFrom, String> {
     let resume = members.text("resume")?;
-    let forks = members.switch("forkSession")?.unwrap_or(false);
-    let continues = members.switch("continue")?.unwrap_or(false);
+    let forks = members.boolean("forkSession")?.unwrap_or(false);
+    let continues = members.boolean("continue")?.unwrap_or(false);
     match (resume, forks, continues) {
         (Some(_), _, true) => Err("options.resume and options.continue exclude one another".to_owned()),
         (Some(id), forks, false) => match id.parse::<SessionId>() {

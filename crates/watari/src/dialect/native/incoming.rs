@@ -7,7 +7,7 @@ use watari_sdk::{Answer, AskId, Command, EntryId, HookOutput, PermissionMode, Re
 
 use crate::dialect::content;
 use crate::dialect::limits;
-use crate::dialect::members::{Members, whole};
+use crate::dialect::members::{Members, integer};
 use crate::dialect::speaker::{ClientMessage, CommandRef, ProtocolError};
 
 const TYPES: &str = "hello, prompt, interrupt, answer, request, close, abort";
@@ -25,9 +25,9 @@ pub(super) fn message(members: &mut Members<'_>, id: Option<String>) -> Result<C
     let command = match kind.as_str() {
         "hello" => return hello(members),
         "prompt" => Command::Prompt(content::text_or_prompt_blocks(members)?),
-        "interrupt" => Command::Interrupt { cancel_queued: members.switch("cancel_queued")?.unwrap_or(false) },
+        "interrupt" => Command::Interrupt { cancel_queued: members.boolean("cancel_queued")?.unwrap_or(false) },
         "answer" => {
-            let ask = members.whole("ask")?.ok_or("ask is missing; it must be the number of an ask")?;
+            let ask = members.integer("ask")?.ok_or("ask is missing; it must be the number of an ask")?;
             let what = "an object with a type";
             let Some(mut answer_members) = members.object("answer", "answer.", what)? else {
                 return Err(format!("answer is missing; it must be {what}"));
@@ -54,7 +54,7 @@ pub(super) fn message(members: &mut Members<'_>, id: Option<String>) -> Result<C
 fn hello(members: &mut Members<'_>) -> Result<ClientMessage, String> {
     let what = "a list of versions such as [1]";
     let versions: Vec<Number> = members.required("protocol", what)?;
-    let versions: Option<Vec<u64>> = versions.iter().map(whole).collect();
+    let versions: Option<Vec<u64>> = versions.iter().map(integer).collect();
     let versions = versions.ok_or_else(|| format!("protocol must be {what}"))?;
     if !versions.contains(&PROTOCOL) {
         return Err(format!("none of the versions {versions:?} is supported: the supported version is {PROTOCOL}"));
@@ -67,7 +67,7 @@ pub(in crate::dialect) fn since(members: &mut Members<'_>) -> Result<Since, Stri
     let what = "a position such as \"3:17\", or 0 for everything";
     let Some(value) = members.optional::<Value>("since", what)? else { return Ok(Since::Now) };
     let position = match &value {
-        Value::Number(number) if whole(number) == Some(0) => Some(Position::default()),
+        Value::Number(number) if integer(number) == Some(0) => Some(Position::default()),
         Value::String(text) if text == "0" => Some(Position::default()),
         Value::String(text) => text.parse().ok(),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => None,
@@ -83,7 +83,7 @@ pub(super) fn answer(members: &mut Members<'_>) -> Result<Answer, String> {
         }
         "deny" => Answer::Deny {
             message: members.text("message")?.unwrap_or_else(|| "User denied".to_owned()),
-            interrupt: members.switch("interrupt")?.unwrap_or(false),
+            interrupt: members.boolean("interrupt")?.unwrap_or(false),
         },
         "choose" => Answer::Choose(members.required("choices", "an object of strings")?),
         "hook" => {
@@ -93,18 +93,18 @@ pub(super) fn answer(members: &mut Members<'_>) -> Result<Answer, String> {
             };
             Answer::Hook(hook(&mut output)?)
         }
-        "submit" => {
-            Answer::Submit(members.raw_object("content")?.ok_or("answer.content is missing; it must be an object")?)
+        "accept" => {
+            Answer::Accept(members.raw_object("content")?.ok_or("answer.content is missing; it must be an object")?)
         }
         "decline" => Answer::Decline,
-        "dismiss" => Answer::Dismiss,
+        "cancel" => Answer::Cancel,
         "tool_result" => Answer::ToolResult {
             content: content::tool_result(members)?,
-            is_error: members.switch("is_error")?.unwrap_or(false),
+            is_error: members.boolean("is_error")?.unwrap_or(false),
         },
         _ => {
             return Err(
-                "answer.type must be allow, deny, choose, hook, submit, decline, dismiss or tool_result".to_owned()
+                "answer.type must be allow, deny, choose, hook, accept, decline, cancel or tool_result".to_owned()
             );
         }
     })
@@ -144,7 +144,7 @@ pub(super) fn request(members: &mut Members<'_>) -> Result<Request, String> {
                 mode.parse::<PermissionMode>().map_err(|error| format!("request.mode: {error}"))?,
             )
         }
-        "set_thinking" => Request::SetThinking(members.whole("tokens")?),
+        "set_thinking" => Request::SetThinking(members.integer("tokens")?),
         "set_tools" => Request::SetTools(content::tools(members, "input_schema")?),
         "mcp_status" => Request::McpStatus,
         "set_mcp_servers" => {
@@ -155,15 +155,15 @@ pub(super) fn request(members: &mut Members<'_>) -> Result<Request, String> {
         "reconnect_mcp" => Request::ReconnectMcp { server: text(members, "server")? },
         "toggle_mcp" => Request::ToggleMcp {
             server: text(members, "server")?,
-            enabled: members.switch("enabled")?.ok_or("request.enabled is missing; it must be true or false")?,
+            enabled: members.boolean("enabled")?.ok_or("request.enabled is missing; it must be true or false")?,
         },
         "context_usage" => Request::ContextUsage,
         "rewind" => Request::Rewind {
             entry: EntryId::parse(&text(members, "entry")?).map_err(|error| format!("request.entry: {error}"))?,
-            dry_run: members.switch("dry_run")?.unwrap_or(false),
+            dry_run: members.boolean("dry_run")?.unwrap_or(false),
         },
         "stop_task" => Request::StopTask { task: text(members, "task")? },
-        "read_file" => Request::ReadFile { path: text(members, "path")?, max_bytes: members.whole("max_bytes")? },
+        "read_file" => Request::ReadFile { path: text(members, "path")?, max_bytes: members.integer("max_bytes")? },
         "rename" => Request::Rename { title: text(members, "title")? },
         "reinitialize" => Request::Reinitialize,
         "other" => Request::Other {

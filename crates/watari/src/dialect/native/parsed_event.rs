@@ -31,7 +31,7 @@ pub(crate) struct ParsedEvent<'a> {
     pub(crate) repeated: Option<bool>,
     /// Whether a tool ran with an edited input.
     pub(crate) edited: Option<bool>,
-    /// The permission rules that were granted with it.
+    /// The permission updates that were granted with it.
     #[serde(borrow)]
     pub(crate) permissions: Option<&'a RawValue>,
     pub(crate) is_error: Option<bool>,

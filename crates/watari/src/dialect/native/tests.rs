@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
-use watari_hub::{HostState, Position};
+use watari_hub::{Position, SessionState};
 use watari_sdk::native::{ClientHello, ClientLine};
 use watari_sdk::{
-    Accepted, Answer, AskId, Command, EntryId, HookOutput, PermissionMode, Prompt, PromptId, RawJson, Request,
-    RequestId, Tool,
+    Accepted, Answer, AskId, Command, EntryId, HookOutput, PermissionMode, ProgramTool, Prompt, PromptId, RawJson,
+    Request, RequestId,
 };
 
 use super::*;
@@ -49,9 +49,9 @@ fn answers() -> Vec<Answer> {
         Answer::Deny { message: TEXT.into(), interrupt: true },
         Answer::deny(""),
         Answer::Choose(BTreeMap::from([(TEXT.into(), "this".into()), ("Why?".into(), String::new())])),
-        Answer::Submit(input()),
+        Answer::Accept(input()),
         Answer::Decline,
-        Answer::Dismiss,
+        Answer::Cancel,
         Answer::ToolResult { content: raw(r#"[{"type":"text","text":"5"}]"#), is_error: true },
         Answer::ToolResult { content: raw("[]"), is_error: false },
     ];
@@ -75,7 +75,8 @@ fn hook_outputs() -> Vec<HookOutput> {
 }
 
 fn requests() -> Vec<Request> {
-    let tool = |name: &str, schema| Tool { name: name.into(), description: TEXT.into(), input_schema: raw(schema) };
+    let tool =
+        |name: &str, schema| ProgramTool { name: name.into(), description: TEXT.into(), input_schema: raw(schema) };
     let tools = vec![
         tool("add", r#"{"type":"object","properties": {"n":{"maximum":1e400}}}"#),
         tool("b", r#"{"type":"object"}"#),
@@ -125,9 +126,9 @@ fn name_of_answer(answer: &Answer) -> &'static str {
         Answer::Deny { .. } => "deny",
         Answer::Choose(_) => "choose",
         Answer::Hook(_) => "hook",
-        Answer::Submit(_) => "submit",
+        Answer::Accept(_) => "accept",
         Answer::Decline => "decline",
-        Answer::Dismiss => "dismiss",
+        Answer::Cancel => "cancel",
         Answer::ToolResult { .. } => "tool_result",
     }
 }
@@ -242,7 +243,7 @@ fn every_reply_of_a_host_is_read_as_it_was_written() {
         key: "k7q2m4x9p1t0".into(),
         session_id: TEXT.into(),
         seq: Position { epoch: 3, seq: 17 },
-        state: HostState::Down,
+        state: SessionState::Down,
         resume,
     };
     let mut replies = vec![

@@ -33,7 +33,7 @@ impl AskRef {
     pub(super) fn approve(self, input: Option<RawJson>) -> Answer {
         match self {
             AskRef::Tool(_) => Answer::Allow { input, permissions: None },
-            AskRef::Form(_) => Answer::Submit(input.unwrap_or_else(|| RawJson::from("{}"))),
+            AskRef::Form(_) => Answer::Accept(input.unwrap_or_else(|| RawJson::from("{}"))),
         }
     }
 
@@ -69,7 +69,7 @@ pub(super) fn dialect_name(
             let name = tool_use.filter(is_free).map_or_else(|| format!("{ASK}{ask}"), str::to_owned);
             Some((name, AskRef::Tool(ask)))
         }
-        AskTag::Form => Some((format!("{FORM}{ask}"), AskRef::Form(ask))),
+        AskTag::Elicitation => Some((format!("{FORM}{ask}"), AskRef::Form(ask))),
         AskTag::Hook | AskTag::ToolCall => None,
     }
 }

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use watari_hub::{Attachment, HostState, Position};
+use watari_hub::{Attachment, Position, SessionState};
 use watari_sdk::{AskId, AskTag, replace_lone_surrogates};
 
 use super::asks::{AskRef, Asks, dialect_name, form_of};
 use super::messages::{CallEnd, Decision, ErrorKind, ServerMessage, TextKind, write, write_error};
-use super::turns::{describe_end, encode_stop_notice, encode_turn_end, write_done};
-use crate::dialect::liveness::{self, resumed_elsewhere};
+use super::turns::{describe_end, describe_left, encode_stop_notice, encode_turn_end, write_done};
+use crate::dialect::cli_trouble::{self, resumed_elsewhere};
 use crate::dialect::native::ParsedEvent;
 use crate::dialect::shaped::{Content, Object};
 
@@ -119,7 +119,7 @@ impl Encoder {
             "cli_stalled" => {
                 let silent_seconds = line.silent_seconds.unwrap_or(0);
                 let message =
-                    liveness::stalled(silent_seconds, "send abort: it ends the turn, and Claude Code if necessary");
+                    cli_trouble::stalled(silent_seconds, "send abort: it ends the turn, and Claude Code if necessary");
                 write_error(ErrorKind::Session, &message, seq, out);
             }
             "resumed_elsewhere" => {
@@ -264,15 +264,16 @@ impl Encoder {
         dropped.sort_unstable();
         self.blocks.clear();
         let reason = match line.exit.and_then(describe_end) {
-            Some(reason) => reason,
             // The exit was requested, and the dropped prompts get no answer.
-            None if !dropped.is_empty() => "the session ended before this message was answered".to_owned(),
-            None => return,
-        };
-        if !was_up && dropped.is_empty() {
+            None if !dropped.is_empty() => Some("the session ended before this message was answered".to_owned()),
             // The CLI never became ready; the host reports the reason.
-            return;
+            Some(_) if !was_up && dropped.is_empty() => None,
+            reason => reason,
+        };
+        if let Some(left) = line.exit.and_then(describe_left) {
+            write_error(ErrorKind::Session, &left, seq.filter(|_| reason.is_none()), out);
         }
+        let Some(reason) = reason else { return };
         // One error per prompt, so that it precedes the `done` of the prompt.
         let prompts: Vec<Option<u64>> =
             if dropped.is_empty() { vec![None] } else { dropped.into_iter().map(Some).collect() };
@@ -321,7 +322,7 @@ fn encode_call_closed(ask: AskId, line: &ParsedEvent<'_>, seq: Option<&str>, out
 
 /// Whether the CLI was up at the client's position. For a replay this is a guess: it nearly always was.
 fn was_up(attached: &Attachment) -> bool {
-    let is_up = matches!(attached.state, HostState::Idle | HostState::Running);
+    let is_up = matches!(attached.state, SessionState::Idle | SessionState::Running);
     if attached.client_position == attached.last { is_up } else { attached.client_position.seq > 0 }
 }
 

@@ -50,7 +50,7 @@ pub(super) fn message(
         "tool_call_result" => {
             let call_id: String = members.required("call_id", "a string")?;
             let content = content::tool_result(members)?;
-            let is_error = members.switch("is_error")?.unwrap_or(false);
+            let is_error = members.boolean("is_error")?.unwrap_or(false);
             return Ok(result_of_call(id, &call_id, Answer::ToolResult { content, is_error }));
         }
         // In agent-socket, `abort` interrupts only the turn. `close` ends the session.

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use watari_hub::{HostState, Position};
+use watari_hub::{Position, SessionState};
 use watari_sdk::RefusalCode;
 
 use crate::dialect::shaped::{Content, Object};
@@ -27,7 +27,7 @@ pub(crate) enum ServerMessage<'a> {
         /// The position of the last durable event at this moment: a replay ends with it.
         seq: Position,
         /// The state of the session.
-        state: HostState,
+        state: SessionState,
         /// Whether the replay continues from the requested position.
         resume: Resume,
     },
@@ -102,7 +102,7 @@ pub(crate) enum ServerMessage<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(with = "Object<'a>")]
         input: Option<Object<'a>>,
-        /// The permission rules that the answer granted, in the CLI's format. Only clients of the native socket can
+        /// The permission updates that the answer granted, in the CLI's format. Only clients of the native socket can
         /// grant them.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(with = "Vec<Object<'a>>")]
@@ -156,7 +156,8 @@ pub(crate) enum ServerMessage<'a> {
         #[schemars(with = "u64")]
         message_id: Option<u64>,
     },
-    /// Extension: a command with an `id` was accepted, and what it changed is stored. A message may still wait.
+    /// Extension: a command with an `id` was accepted, and what it changed is stored. (While events cannot be stored,
+    /// an abort is accepted immediately.) A message may still wait.
     Accepted {
         /// The client's id of the command.
         id: &'a str,

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use watari_sdk::{RawJson, TOOL_SERVER_TAKEN, Unanswered};
+use watari_sdk::{Exit, LeftProcess, RawJson, TOOL_SERVER_TAKEN_MESSAGE, UnresponsiveTo};
 
 use super::messages::{ErrorKind, ServerMessage, write, write_error};
-use crate::dialect::liveness;
+use crate::dialect::cli_trouble;
 use crate::dialect::native::ParsedEvent;
 use crate::dialect::shaped::Object;
 
@@ -24,7 +24,7 @@ pub(super) fn encode_turn_end(line: &ParsedEvent<'_>, seq: Option<&str>, out: &m
         #[serde(default)]
         errors: Vec<String>,
         #[serde(borrow)]
-        detail: Option<&'a RawValue>,
+        raw: Option<&'a RawValue>,
     }
     let Some(outcome) = line.outcome.and_then(|outcome| serde_json::from_str::<Outcome<'_>>(outcome.get()).ok()) else {
         return write_done(None, line.prompt_of_turn(), seq, out);
@@ -40,15 +40,14 @@ pub(super) fn encode_turn_end(line: &ParsedEvent<'_>, seq: Option<&str>, out: &m
         write_error(ErrorKind::Turn, &message, None, out);
     }
     // A map and not a struct: if the CLI repeats a key, the last value counts.
-    let detail =
-        outcome.detail.and_then(|detail| serde_json::from_str::<BTreeMap<Cow<'_, str>, &RawValue>>(detail.get()).ok());
-    let usage = detail.and_then(|detail| serde_json::from_str(detail.get("usage")?.get()).ok());
+    let raw = outcome.raw.and_then(|raw| serde_json::from_str::<BTreeMap<Cow<'_, str>, &RawValue>>(raw.get()).ok());
+    let usage = raw.and_then(|raw| serde_json::from_str(raw.get("usage")?.get()).ok());
     write_done(usage, line.prompt_of_turn(), seq, out);
 }
 
 /// Reports why the CLI does not handle a message or stops handling it. Other notices are not encoded.
 pub(super) fn encode_stop_notice(line: &ParsedEvent<'_>, seq: Option<&str>, out: &mut Vec<u8>) {
-    if line.about == Some("stopped") {
+    if line.about == Some("blocked") {
         write_error(
             ErrorKind::Turn,
             line.text.as_deref().unwrap_or("Claude Code stopped handling this message"),
@@ -75,15 +74,28 @@ pub(super) fn describe_end(exit: &RawValue) -> Option<String> {
     }
     match exit.reason.map(RawValue::get) {
         Some("\"requested\"") => return None,
-        Some("\"server_name_conflict\"") => return Some(TOOL_SERVER_TAKEN.to_owned()),
+        Some("\"server_name_conflict\"") => return Some(TOOL_SERVER_TAKEN_MESSAGE.to_owned()),
         Some("\"owner_killed\"") => {
             return Some("the host of this session was killed, and Claude Code with it".to_owned());
         }
         _ => {}
     }
-    let how = liveness::ended(exit.code, exit.signal);
+    let how = cli_trouble::ended(exit.code, exit.signal);
     let stderr = if exit.stderr.is_empty() { String::new() } else { format!("; stderr: {}", exit.stderr) };
     Some(format!("{how}{stderr}; the next message starts it again"))
+}
+
+/// Describes the processes of the CLI that could not be ended; none if there are none.
+pub(super) fn describe_left(exit: &RawValue) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Left {
+        #[serde(default)]
+        left: u32,
+        #[serde(default)]
+        left_processes: Vec<LeftProcess>,
+    }
+    let Left { left, left_processes } = serde_json::from_str(exit.get()).ok()?;
+    Exit { left, left_processes, ..Exit::default() }.left_text()
 }
 
 /// Describes why an unresponsive CLI was terminated; none if it exited for another reason.
@@ -94,11 +106,11 @@ fn describe_unresponsive(reason: &RawValue) -> Option<String> {
     }
     #[derive(Deserialize)]
     struct Unresponsive {
-        to: Unanswered,
+        to: UnresponsiveTo,
         seconds: u64,
     }
     let Reason { unresponsive } = serde_json::from_str(reason.get()).ok()?;
-    Some(liveness::unresponsive(unresponsive.to, unresponsive.seconds))
+    Some(cli_trouble::unresponsive(unresponsive.to, unresponsive.seconds))
 }
 
 pub(super) fn write_done(usage: Option<&RawValue>, message_id: Option<u64>, seq: Option<&str>, out: &mut Vec<u8>) {

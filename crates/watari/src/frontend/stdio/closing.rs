@@ -132,6 +132,34 @@ impl StdioSession {
         }
     }
 
+    /// The client's input has ended.
+    pub(super) async fn input_ended(&mut self) {
+        self.input = None;
+        let mut lines = std::mem::take(&mut self.lines);
+        if let Some(line) = lines.last() {
+            self.handle_line(line).await;
+        }
+        match self.state {
+            State::Waiting => self.finish(),
+            // The client has interrupted all its prompts.
+            State::Starting { ref prompts, .. } if prompts.is_empty() => self.cancel_start(),
+            // The queued prompts run when the session has started.
+            State::Starting { .. } | State::Over => {}
+            State::Running(_) => self.drain().await,
+        }
+    }
+
+    /// The client's input has ended: denies open asks, and lets the session finish its prompts.
+    pub(super) async fn drain(&mut self) {
+        let State::Running(running) = &mut self.state else { return };
+        running.drain(&mut self.outbox).await;
+        if running.is_stalled {
+            // No later event reports it, and nobody is left who could interrupt the turn.
+            running.interrupt_all(&mut self.requests, &mut self.outbox).await;
+        }
+        self.close_if_drained();
+    }
+
     /// The input cannot be read. A client that has disconnected ends its input; any other error fails the session.
     pub(super) async fn input_failed(&mut self, error: &io::Error) {
         if error.kind() == io::ErrorKind::ConnectionReset {

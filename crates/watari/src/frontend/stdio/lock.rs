@@ -1,10 +1,16 @@
 //! The lock of the conversation. Every front end takes the same lock, so that only one process drives a conversation.
 
+use std::time::Duration;
+
+use tokio::time::{Interval, MissedTickBehavior, interval};
 use watari_hub::lock::{ConversationLocks, Lock, LockError};
 use watari_sdk::files::folders;
-use watari_sdk::{Options, SessionId, StartFrom, conversations_folder, resolve_continue, threads};
+use watari_sdk::{Options, RefusalCode, SessionId, StartFrom, conversations_folder, resolve_start_from, threads};
 
+use super::StdioSession;
 use crate::command::print_error;
+use crate::dialect::bridge::Incoming;
+use crate::dialect::speaker::ProtocolError;
 
 /// The lock of a conversation whose id is known now or later.
 #[derive(Debug, Default)]
@@ -12,16 +18,21 @@ pub(super) struct ConversationLock {
     held: Option<Lock>,
     locks: ConversationLocks,
     id: Option<SessionId>,
+    /// Whether the last attempt to restore it has failed.
+    is_lost: bool,
 }
+
+/// How often it is checked that no other program has removed the lock.
+const CHECKED_EVERY: Duration = Duration::from_secs(1);
 
 impl ConversationLock {
     /// Takes the lock before the CLI is started, so that nothing of a refused session reaches the CLI, and shares it
     /// with the supervisor. Only the conversation that will be written is locked: for a fork the copy, not the original.
     /// A conversation whose id is not known yet gets a provisional lock.
     pub(super) async fn take_before(options: &mut Options) -> Result<ConversationLock, String> {
-        resolve_continue(options).await.map_err(|error| error.to_string())?;
+        resolve_start_from(options).await.map_err(|error| error.to_string())?;
         let id = match &options.start_from {
-            StartFrom::NewWithId(id) | StartFrom::Resume(id) | StartFrom::ResumeAt { session: id, .. } => {
+            StartFrom::NewWithId(id) | StartFrom::Resume(id) | StartFrom::ResumeAt { conversation: id, .. } => {
                 Some(id.clone())
             }
             StartFrom::Fork { into, .. } => into.clone(),
@@ -56,7 +67,7 @@ impl ConversationLock {
             return Ok(());
         }
         let taken = match (&mut self.held, &self.locks.folder) {
-            (Some(lock), _) => lock.move_to_conversation(id.as_str(), &holder()),
+            (Some(lock), _) => lock.move_to_conversation(id.as_str()),
             (None, Some(locks)) => {
                 Lock::of_conversation(locks, id.as_str(), &holder()).map(|lock| self.held = Some(lock))
             }
@@ -75,6 +86,68 @@ impl ConversationLock {
         self.id = Some(id.clone());
         Ok(())
     }
+}
+
+impl StdioSession {
+    /// Restores the lock if another program has removed it. If another process has taken it meanwhile, the client is
+    /// told once.
+    pub(super) fn check_lock(&mut self) {
+        let was_lost = self.lock.is_lost;
+        let lost = self.lock.restore();
+        self.send_error(lost.filter(|_| !was_lost).map(in_use));
+    }
+}
+
+/// The error while another process drives the conversation.
+fn in_use(message: String) -> ProtocolError {
+    ProtocolError::refused(RefusalCode::ConversationInUse, message)
+}
+
+impl ConversationLock {
+    /// Returns why a message is refused, if another process has taken the lock. It can still end its turn or its session.
+    pub(super) fn refusal_of(&mut self, incoming: &Incoming) -> Option<ProtocolError> {
+        let lost = in_use(self.restore()?);
+        match incoming {
+            Incoming::Start { .. }
+            | Incoming::UserMessage(_)
+            | Incoming::PermissionResponse { .. }
+            | Incoming::SetModel(_)
+            | Incoming::SetPermissionMode(_)
+            | Incoming::RegisterTools(_)
+            | Incoming::ToolCallResult { .. } => Some(lost),
+            Incoming::Interrupt { .. } | Incoming::Abort => None,
+        }
+    }
+
+    /// Restores the lock if another program has removed it; says which process has taken it meanwhile. If it cannot be
+    /// restored for another reason, that is only a warning.
+    fn restore(&mut self) -> Option<String> {
+        let restored = self.locks.restore(self.held.as_mut()?);
+        let was_lost = std::mem::replace(&mut self.is_lost, restored.is_err());
+        match restored {
+            Ok(_) => None,
+            Err(LockError::Held { holder }) => {
+                let session = self.id.as_ref().map_or_else(String::new, |id| format!(" {id}"));
+                Some(format!(
+                    "another program removed the lock of the session{session}, which is now in use by {holder}: no \
+                     message is accepted until that has ended"
+                ))
+            }
+            Err(error @ LockError::Io { .. }) => {
+                if !was_lost {
+                    print_error(&format!("warning: another process could drive the session too: {error}"));
+                }
+                None
+            }
+        }
+    }
+}
+
+/// The times at which the lock is checked.
+pub(super) fn lock_checks() -> Interval {
+    let mut checks = interval(CHECKED_EVERY);
+    checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    checks
 }
 
 /// The name that other processes report as the holder of the lock.

@@ -7,12 +7,12 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use watari_sdk::{
     Answer, AskId, AskKind, Client, CommandError, Event, Events, Exit, ExitReason, Prompt, RefusalCode, Request,
-    RequestError, RequestFailure, TOOL_SERVER_TAKEN, TurnCause,
+    RequestError, RequestFailure, TOOL_SERVER_TAKEN_MESSAGE, TurnCause,
 };
 
 use super::wait::poll_once;
 use crate::dialect::bridge::{self, Encoder, Incoming};
-use crate::dialect::liveness;
+use crate::dialect::cli_trouble;
 use crate::dialect::speaker::ProtocolError;
 use crate::frontend::outbox::Outbox;
 
@@ -168,7 +168,7 @@ impl Running {
     /// Updates the state, and sends the event to the client.
     pub(super) fn handle_event(&mut self, event: Event, outbox: &mut Outbox) -> AfterEvent {
         if let Event::CliExited { exit } = event {
-            return AfterEvent::Ended(Box::new(exit));
+            return AfterEvent::Ended(exit);
         }
         self.note(&event);
         let stalls = self.ending == Ending::Draining && matches!(event, Event::CliStalled { .. });
@@ -216,7 +216,7 @@ impl Running {
     fn answer_for_the_client(&mut self, event: &Event) -> Option<(AskId, Answer)> {
         let Event::AskOpened { ask, kind } = event else { return None };
         match (kind, self.ending) {
-            (AskKind::Form(_), _) => Some((*ask, Answer::Dismiss)),
+            (AskKind::Elicitation(_), _) => Some((*ask, Answer::Cancel)),
             (_, Ending::Draining) => Some((*ask, no_client())),
             (_, Ending::No | Ending::Closing | Ending::Aborting) => {
                 self.open_asks.push(*ask);
@@ -294,13 +294,13 @@ fn interrupt_error(error: &RequestError) -> Option<ProtocolError> {
 /// Describes an unexpected exit of the CLI.
 pub(super) fn unexpected_exit(exit: &Exit) -> String {
     if let ExitReason::Unresponsive { to, seconds } = exit.reason {
-        return liveness::unresponsive(to, seconds);
+        return cli_trouble::unresponsive(to, seconds);
     }
     if exit.reason == ExitReason::ServerNameConflict {
-        return TOOL_SERVER_TAKEN.to_owned();
+        return TOOL_SERVER_TAKEN_MESSAGE.to_owned();
     }
     let stderr = if exit.stderr.is_empty() { String::new() } else { format!("; stderr: {}", exit.stderr) };
-    format!("{}{stderr}", liveness::ended(exit.code, exit.signal))
+    format!("{}{stderr}", cli_trouble::ended(exit.code, exit.signal))
 }
 
 /// The error for a session whose id is not usable.

@@ -6,10 +6,11 @@ use std::pin::{Pin, pin};
 use std::time::Duration;
 
 use tokio::sync::oneshot;
-use watari_sdk::{Client, Events, Options, Prompt};
+use watari_sdk::{Client, ConnectError, Events, Options, Prompt};
 
 use super::lock::ConversationLock;
 use super::running::{Ending, Running};
+use crate::command::print_error;
 use crate::dialect::bridge::Encoder;
 
 /// How long an abort waits until a pending lock is taken, so that the file of the lock can be removed. Taking the lock
@@ -48,7 +49,13 @@ pub(super) async fn connect(
         }
     };
     let cancel = async { drop(cancelled.await) };
-    let connected = Client::connect_or_cancel(options, cancel).await.map_err(|error| error.to_string())?;
+    let connected = Client::connect_or_cancel(options, cancel).await.map_err(|error| {
+        if let ConnectError::ProcessesLeft { exit, .. } = &error {
+            // Also for people: a client that has cancelled the start gets no error.
+            exit.left_text().iter().for_each(|left| print_error(left));
+        }
+        error.to_string()
+    })?;
     Ok(connected.map(|(client, events)| Connected { client, events, lock }))
 }
 

@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use tokio::time::Instant;
-use watari_sdk::{Event, Lines};
+use watari_sdk::{Event, LineSplitter};
 
 use super::running::Answered;
 use super::state::{Connected, State};
@@ -20,6 +20,7 @@ pub(super) enum StdioEvent {
     Answered(Answered),
     Signal,
     Time,
+    LockCheck,
 }
 
 /// Waits for the next thing from the session: the end of its start, an event (only if `has_room`), or the deadline of its
@@ -47,7 +48,7 @@ async fn sleep_until(deadline: Option<Instant>) {
     }
 }
 
-pub(super) async fn read_more(input: &mut Option<Input>, lines: &mut Lines) -> std::io::Result<usize> {
+pub(super) async fn read_more(input: &mut Option<Input>, lines: &mut LineSplitter) -> std::io::Result<usize> {
     match input {
         Some(input) => input.read(lines.space()).await,
         None => pending().await,

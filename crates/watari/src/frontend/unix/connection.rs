@@ -8,7 +8,7 @@ use std::io;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use watari_hub::{
-    Acknowledgement, ClientIdentity, Delivery, Handle, HostState, IdempotencyKey, Position, ReplyTo, Since,
+    Acknowledgement, ClientIdentity, Delivery, Handle, IdempotencyKey, Position, ReplyTo, SessionState, Since,
     Subscription, Ticket,
 };
 use watari_sdk::Command;
@@ -44,7 +44,7 @@ pub(super) struct Connection {
     subscription: Option<Subscription>,
     pending_long_line: PendingLongLine,
     slice: WorkSlice,
-    state: watch::Receiver<HostState>,
+    state: watch::Receiver<SessionState>,
     /// The position of the last durable event that was sent to it.
     position: Position,
     acknowledgements: (mpsc::Sender<Acknowledgement>, mpsc::Receiver<Acknowledgement>),
@@ -360,7 +360,7 @@ async fn ready(stream: &mut ClientStream, reads: bool, writes: bool) -> Connecti
 
 async fn next_delivery(
     subscription: &mut Option<Subscription>,
-    state: &mut watch::Receiver<HostState>,
+    state: &mut watch::Receiver<SessionState>,
     speaker: &mut dyn Speaker,
     outbox: &mut Outbox,
 ) -> Result<Delivery, String> {

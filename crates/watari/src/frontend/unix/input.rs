@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
-use watari_sdk::{Lines, RawLine, threads};
+use watari_sdk::{LineSplitter, RawLine, threads};
 
 use super::client_stream::ClientStream;
 use super::fingerprint;
@@ -91,7 +91,7 @@ enum Skipped {
 
 /// The input of one client.
 pub(super) struct Input {
-    lines: Lines,
+    lines: LineSplitter,
     held: Held,
     /// The long line that is being parsed: at most one, and later lines wait for it.
     parsing: JoinSet<ParsedLine>,
@@ -104,7 +104,7 @@ pub(super) struct Input {
 impl Input {
     pub(super) fn new(budget: LineBudget) -> Input {
         Input {
-            lines: Lines::new(),
+            lines: LineSplitter::new(),
             held: Held { budget, bytes: 0 },
             parsing: JoinSet::new(),
             grew_at: None,

@@ -181,7 +181,7 @@ pub(crate) enum BridgeMessage<'a> {
         subtype: &'a str,
         /// The cost of the session so far, in US dollars.
         total_cost_usd: f64,
-        /// The number of the model's answers.
+        /// The number of the model's answers in this turn.
         num_turns: u64,
         /// Whether the turn failed.
         is_error: bool,
@@ -251,8 +251,8 @@ pub(crate) enum TaskStatus {
     Ended,
 }
 
-/// The cause of a turn. `prompt`: a message of the client. `task`: a background task has ended, and the CLI began the
-/// turn by itself.
+/// The cause of a turn. `prompt`: a message of the client. `task`: the CLI began the turn by itself, for example because
+/// a background task has ended.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Origin {
@@ -260,8 +260,8 @@ pub(crate) enum Origin {
     Task,
 }
 
-/// Why a message gets no result. `cancelled`: an `interrupt` cancelled it before it ran. `lost`: the CLI received it
-/// and became idle without a result. It may have run: check before you send it again.
+/// Why a message gets no result. `cancelled`: an `interrupt` cancelled it before it ran. `lost`: the CLI received it,
+/// but will send no result for it. It may have run: check before you send it again.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum DroppedReason {

@@ -13,7 +13,7 @@ const SESSION: &str = "11111111-1111-4111-8111-111111111111";
 /// that begins with `prompt` sends a prompt.
 fn play(streams: bool, script: &str) -> String {
     let mut now = Instant::now();
-    let config = Config { answer_within: Some(Duration::from_secs(60)), ..Config::default() };
+    let config = Config { answer_timeout: Some(Duration::from_secs(60)), ..Config::default() };
     let mut machine = Machine::start(config, now);
     let mut encoder = Encoder::new(streams);
     let mut out = Vec::new();

@@ -7,14 +7,14 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde_json::{Map, Value};
 
-use crate::dialect::limits::WHOLE_MAX;
+use crate::dialect::limits::INTEGER_MAX;
 use crate::dialect::schema::shapes::{CallContent, PromptBlock, TOOL_NAME, ToolSchema};
 
 /// The lines that a client writes, one object per line. A null field counts as absent.
 #[derive(JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub(super) enum ToWatari {
-    /// Starts the session. Sent once, before all others.
+    /// Starts the session. Sent once; only `register_tools` and `abort` may come before it.
     Start {
         /// The first message.
         prompt: String,
@@ -93,7 +93,7 @@ pub(super) enum PermissionResult {
     Allow {
         /// An edited input that replaces the original input. If absent or empty, the original input is used.
         updated_input: Option<Map<String, Value>>,
-        /// Permission rules to add, in the CLI's format.
+        /// Permission updates (rules, directories, the mode) in the CLI's format.
         updated_permissions: Option<Vec<Value>>,
     },
     /// Does not allow the tool to run.
@@ -112,7 +112,7 @@ pub(super) enum PermissionResult {
 pub(super) struct StartOptions {
     /// The working directory. Default: that of the process.
     cwd: Option<String>,
-    /// The id of the session to resume. Not together with `continue`.
+    /// The id of the conversation to resume. Not together with `continue`.
     resume: Option<String>,
     /// The model. Default: the CLI's choice.
     model: Option<String>,
@@ -139,13 +139,13 @@ pub(super) struct StartOptions {
     include_partial_messages: Option<bool>,
     /// Extension: the time limit for the answer to a permission request, in milliseconds; 0 means no limit. Default:
     /// one minute.
-    #[schemars(extend("maximum" = WHOLE_MAX))]
+    #[schemars(extend("maximum" = INTEGER_MAX))]
     permission_timeout_ms: Option<u64>,
     /// Extension: the names of tools that run without a permission request.
     allowed_tools: Option<Vec<String>>,
-    /// Extension: whether to continue in a copy of the session that `resume` names. Needs `resume`.
+    /// Extension: whether to continue in a copy of the conversation that `resume` names. Needs `resume`.
     fork_session: Option<bool>,
-    /// Extension: whether to continue the latest session of the working directory.
+    /// Extension: whether to continue the latest conversation of the working directory.
     r#continue: Option<bool>,
     /// Extension: MCP servers by name, in the CLI's format.
     mcp_servers: Option<BTreeMap<String, Map<String, Value>>>,

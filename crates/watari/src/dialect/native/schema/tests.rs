@@ -31,9 +31,9 @@ fn answers() -> Vec<Value> {
         json!({"type": "deny", "message": "no", "interrupt": true}),
         json!({"type": "choose", "choices": {"Which?": "this"}}),
         json!({"type": "hook", "output": {"type": "defer"}}),
-        json!({"type": "submit", "content": {"name": "渡り"}}),
+        json!({"type": "accept", "content": {"name": "渡り"}}),
         json!({"type": "decline"}),
-        json!({"type": "dismiss"}),
+        json!({"type": "cancel"}),
         json!({"type": "tool_result", "content": [{"type": "text", "text": "5"}], "is_error": true}),
     ]
 }

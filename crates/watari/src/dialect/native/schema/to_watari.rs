@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value};
 
-use crate::dialect::limits::WHOLE_MAX;
+use crate::dialect::limits::INTEGER_MAX;
 use crate::dialect::schema::shapes::{CallContent, ClientTool, Name, NonEmpty, PromptBlock, Since};
 
 /// The lines that a client writes, one object per line. A null field counts as absent.
@@ -41,7 +41,7 @@ pub(super) enum ToWatari {
     /// Answers an ask.
     Answer {
         /// The number of the ask, from `ask_opened`.
-        #[schemars(extend("maximum" = WHOLE_MAX))]
+        #[schemars(extend("maximum" = INTEGER_MAX))]
         ask: u64,
         /// The answer.
         answer: AnswerInput,
@@ -70,7 +70,7 @@ impl JsonSchema for Version {
     }
 
     fn json_schema(_generator: &mut SchemaGenerator) -> Schema {
-        json_schema!({"type": "integer", "minimum": 0, "maximum": WHOLE_MAX})
+        json_schema!({"type": "integer", "minimum": 0, "maximum": INTEGER_MAX})
     }
 }
 
@@ -85,7 +85,7 @@ pub(super) enum PromptContent {
 }
 
 /// The answer to an ask. Permissions and plans take `allow` or `deny`, questions also `choose`, hooks `hook`, forms
-/// `submit`, `decline` or `dismiss`, tool calls `tool_result` or `deny`.
+/// `accept`, `decline` or `cancel`, tool calls `tool_result` or `deny`.
 #[derive(JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum AnswerInput {
@@ -94,7 +94,7 @@ pub(super) enum AnswerInput {
         /// An edited input that replaces the original input.
         #[schemars(with = "Option<NonEmpty>")]
         input: Option<Map<String, Value>>,
-        /// Permission rules to add, in the CLI's format.
+        /// Permission updates (rules, directories, the mode) in the CLI's format.
         permissions: Option<Vec<Value>>,
     },
     /// Denies the ask.
@@ -115,14 +115,14 @@ pub(super) enum AnswerInput {
         output: HookOutput,
     },
     /// A completed form.
-    Submit {
+    Accept {
         /// Its content.
         content: Map<String, Value>,
     },
     /// The user declines the form.
     Decline,
     /// The user dismisses the form without a decision.
-    Dismiss,
+    Cancel,
     /// The result of a client's tool.
     ToolResult {
         /// A text, or blocks.
@@ -240,7 +240,7 @@ pub(super) enum RequestMade {
         /// The path of the file.
         path: String,
         /// How many bytes to read at most.
-        #[schemars(extend("maximum" = WHOLE_MAX))]
+        #[schemars(extend("maximum" = INTEGER_MAX))]
         max_bytes: Option<u64>,
     },
     /// Renames the conversation.

@@ -24,7 +24,7 @@ const STREAMED: [&str; 6] = [
     r#"{"after":"1:4","type":"block_delta","block":3,"at":2,"delta":{"type":"text","text":" \"x\""}}"#,
     r#"{"seq":"1:5","type":"block_finished","block":3,"message":"m","parent":null,"streamed":true,"source":{},"content":{"type":"text","text":"渡り \"x\""}}"#,
     r#"{"seq":"1:6","type":"block_finished","block":4,"message":"m","parent":null,"streamed":true,"source":{},"content":{"type":"tool_use","id":"t","name":"Bash","input":{"n":1e400}}}"#,
-    r#"{"seq":"1:7","type":"turn_finished","cause":{"prompt":1},"outcome":{"ending":"completed","result":"","errors":[],"detail":{"usage":{"input_tokens":1}}}}"#,
+    r#"{"seq":"1:7","type":"turn_finished","cause":{"prompt":1},"outcome":{"ending":"completed","result":"","errors":[],"raw":{"usage":{"input_tokens":1}}}}"#,
 ];
 
 #[test]
@@ -68,13 +68,13 @@ fn discarded_text_is_withdrawn() {
 #[test]
 fn asks_are_named_after_their_tool_use() {
     insta::assert_snapshot!(received(true, &[
-        r#"{"seq":"1:8","type":"ask_opened","ask":5,"kind":"permission","tool":"Bash","input":{"command":"ls"},"tool_use":"t","agent":null,"suggestions":null,"needs_person":false,"detail":{}}"#,
+        r#"{"seq":"1:8","type":"ask_opened","ask":5,"kind":"permission","tool":"Bash","input":{"command":"ls"},"tool_use":"t","agent":null,"suggestions":null,"needs_person":false,"raw":{}}"#,
         r#"{"seq":"1:9","type":"ask_resolved","ask":5,"kind":"permission","tool_use":"t","resolution":"denied","by":"client 2"}"#,
         r#"{"seq":"1:11","type":"ask_opened","ask":6,"kind":"permission","tool":"Bash","input":{},"tool_use":null}"#,
         r#"{"seq":"1:12","type":"ask_resolved","ask":6,"kind":"permission","tool_use":null,"resolution":"expired","by":null}"#,
-        r#"{"seq":"1:13","type":"ask_opened","ask":7,"kind":"form","server":"s","message":"Who?","schema":{"type":"object"},"url":null,"detail":{}}"#,
-        r#"{"seq":"1:14","type":"ask_resolved","ask":7,"kind":"form","tool_use":null,"resolution":"withdrawn","by":null}"#,
-        r#"{"seq":"1:14","type":"ask_opened","ask":11,"kind":"form","server":"s","message":"Sign in","schema":null,"url":"https://s.example/login","detail":{}}"#,
+        r#"{"seq":"1:13","type":"ask_opened","ask":7,"kind":"elicitation","server":"s","message":"Who?","schema":{"type":"object"},"url":null,"raw":{}}"#,
+        r#"{"seq":"1:14","type":"ask_resolved","ask":7,"kind":"elicitation","tool_use":null,"resolution":"withdrawn","by":null}"#,
+        r#"{"seq":"1:14","type":"ask_opened","ask":11,"kind":"elicitation","server":"s","message":"Sign in","schema":null,"url":"https://s.example/login","raw":{}}"#,
         r#"{"seq":"1:14","type":"ask_opened","ask":10,"kind":"permission","tool":"Bash","input":{"command":"rm"},"tool_use":"t","repeated":true}"#,
         r#"{"seq":"1:14","type":"ask_resolved","ask":10,"kind":"permission","tool_use":"t","repeated":true,"resolution":"allowed","by":"client 2","edited":true,"input":{"command":"ls"},"permissions":[{"type":"setMode"}]}"#,
         r#"{"seq":"1:15","type":"ask_opened","ask":8,"kind":"tool_call","tool":"add","input":{"a":1},"tool_use":"t"}"#,
@@ -98,7 +98,7 @@ fn asks_are_named_after_their_tool_use() {
 fn a_form_is_sent_as_its_server_wrote_it() {
     let deep = format!("{}1e400{}", "[".repeat(1000), "]".repeat(1000));
     let line = format!(
-        r#"{{"seq":"1:1","type":"ask_opened","ask":7,"kind":"form","server":"s","message":"Who?","schema":{deep},"url":null,"detail":{{}}}}"#
+        r#"{{"seq":"1:1","type":"ask_opened","ask":7,"kind":"elicitation","server":"s","message":"Who?","schema":{deep},"url":null,"raw":{{}}}}"#
     );
     let text = received(false, &[&line]);
     assert!(text.starts_with(r#"{"type":"approval_request","request_id":"form_7","tool":"Form","input":{"#), "{text}");
@@ -124,7 +124,7 @@ fn a_subagent_is_not_part_of_the_text() {
 fn every_message_has_one_done_and_errors_precede_it() {
     let failed = |ending: &str, rest: &str| {
         format!(
-            r#"{{"seq":"1:7","type":"turn_finished","cause":"cli","outcome":{{"ending":{ending},{rest}"detail":{{}}}}}}"#
+            r#"{{"seq":"1:7","type":"turn_finished","cause":"cli","outcome":{{"ending":{ending},{rest}"raw":{{}}}}}}"#
         )
     };
     let dropped = |reason: &str| format!(r#"{{"seq":"1:8","type":"prompt_dropped","prompt":3,"reason":"{reason}"}}"#);

@@ -59,7 +59,7 @@ impl Connection {
         Err(Disconnect(why))
     }
 
-    /// Writes everything that is buffered for the client. The caller sets a time limit: the client may not read.
+    /// Writes everything that is buffered for the client. The caller sets a time limit: the client might not read.
     pub(super) async fn write_last_lines(&mut self) {
         while !self.outbox.is_empty() {
             self.slice.yield_if_over().await;

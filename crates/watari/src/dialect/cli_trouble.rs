@@ -1,6 +1,6 @@
 //! Messages about a CLI that does not react, that exited, or that shares its conversation with another program.
 
-use watari_sdk::Unanswered;
+use watari_sdk::UnresponsiveTo;
 
 /// The CLI stalled. `what_to_do` is the remedy in the client's dialect.
 pub(crate) fn stalled(silent_seconds: u64, what_to_do: &str) -> String {
@@ -17,12 +17,12 @@ pub(crate) fn resumed_elsewhere(entrypoint: &str) -> String {
 }
 
 /// Why the CLI was terminated.
-pub(crate) fn unresponsive(to: Unanswered, seconds: u64) -> String {
+pub(crate) fn unresponsive(to: UnresponsiveTo, seconds: u64) -> String {
     match to {
-        Unanswered::Interrupt => {
+        UnresponsiveTo::Interrupt => {
             format!("Claude Code did not react to an interrupt within {seconds} s and was terminated")
         }
-        Unanswered::Probe => format!("Claude Code stalled: it wrote nothing for {seconds} s and was terminated"),
+        UnresponsiveTo::Probe => format!("Claude Code stalled: it wrote nothing for {seconds} s and was terminated"),
     }
 }
 
