@@ -1778,7 +1778,7 @@ fn questions_plans_and_forms_are_asks_of_their_own_kinds() {
     * ask_resolved {"ask":3,"input":{"name":"x"},"kind":"elicitation","resolution":"answered"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"c","response":{"action":"accept","content":{"name":"x"}}}}
     * ask_opened {"ask":4,"kind":"elicitation","message":"Go there","server":"el","url":"https://example.invalid"}
-    x ask 4 does not accept this answer, because it is a form: answer it with accept, decline or cancel
+    x ask 4 does not accept this answer, because it is an elicitation: answer it with accept, decline or cancel
     * ask_resolved {"ask":4,"kind":"elicitation","resolution":"denied"}
     > {"type":"control_response","response":{"subtype":"success","request_id":"d","response":{"action":"decline"}}}
     * ask_opened {"ask":5,"kind":"elicitation"}

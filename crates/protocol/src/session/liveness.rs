@@ -212,20 +212,11 @@ impl Machine {
 
     /// Checks whether the CLI still reacts.
     pub(super) fn check_liveness(&mut self, now: Instant) {
+        self.check_interrupt(now);
         if self.phase != Phase::Running {
             return;
         }
         let limits = self.watchdog.limits;
-        if let Some(interrupt) = self.watchdog.interrupt.filter(|interrupt| interrupt.deadline <= now) {
-            if interrupt.awaits == Awaits::End && self.is_prompt_unseen() {
-                return self.give_up_unseen_prompt();
-            }
-            let within = match interrupt.awaits {
-                Awaits::Answer => limits.interrupt_answer_timeout,
-                Awaits::End => limits.interrupt_end_timeout,
-            };
-            return self.end_unresponsive(UnresponsiveTo::Interrupt, within, now);
-        }
         match self.watchdog.silence {
             // The CLI waits for an answer to an ask, which can be open for hours.
             Silence::CheckAt(at) if at <= now && self.asks.is_any_open() => self.watchdog.restart_silence_timer(now),
@@ -247,6 +238,21 @@ impl Machine {
             }
             Silence::CheckAt(_) | Silence::ProbedUntil(_) | Silence::Stalled => {}
         }
+    }
+
+    /// Checks whether a pending interrupt was answered, and has ended its turn, in time.
+    fn check_interrupt(&mut self, now: Instant) {
+        let expired = self.watchdog.interrupt.filter(|interrupt| interrupt.deadline <= now);
+        let Some(interrupt) = expired.filter(|_| self.phase == Phase::Running) else { return };
+        if interrupt.awaits == Awaits::End && self.is_prompt_unseen() {
+            return self.give_up_unseen_prompt();
+        }
+        let WatchdogLimits { interrupt_answer_timeout, interrupt_end_timeout, .. } = self.watchdog.limits;
+        let within = match interrupt.awaits {
+            Awaits::Answer => interrupt_answer_timeout,
+            Awaits::End => interrupt_end_timeout,
+        };
+        self.end_unresponsive(UnresponsiveTo::Interrupt, within, now);
     }
 
     /// Sends a request that the CLI answers immediately, even when it is busy. No event reports it.
