@@ -8,6 +8,7 @@ use crate::json::RawJson;
 /// `Deny`, questions also `Choose`, hooks `Hook`, forms `Accept`, `Decline` and `Cancel`, and calls of a tool
 /// `ToolResult` and `Deny`.
 #[derive(Debug, Clone)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum Answer {
     /// Run the tool.
     Allow {
@@ -64,6 +65,7 @@ impl Answer {
 /// The output of a hook. The doc of each variant begins with the hook events that accept it; if it names none, all do.
 /// An output that the event does not accept is refused with [`crate::Refusal::WrongAnswer`].
 #[derive(Debug, Clone)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum HookOutput {
     /// Continue as if there were no hook.
     NoOpinion,

@@ -12,6 +12,7 @@ use crate::json::RawJson;
 
 /// Something that a client wants from a session. Most programs call the methods of the SDK's `Client` instead.
 #[derive(Debug, Clone)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum Command {
     /// Send a prompt to the model. It waits until the turns of earlier prompts have ended.
     Prompt(Prompt),
@@ -115,6 +116,7 @@ impl<T: Into<String>> From<T> for Prompt {
 /// A request to the CLI: a question, or a change of a setting. The SDK's `Client::request` sends it and returns the
 /// CLI's answer. An answer is JSON in the CLI's format; unless stated otherwise, it has no content of interest.
 #[derive(Debug, Clone)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum Request {
     /// Change the model, from the next API call on; none means the CLI's default. Any name is accepted: the CLI detects
     /// a wrong one when it uses it.
@@ -187,6 +189,7 @@ pub enum Request {
 /// The permission mode: how the CLI decides what may run without asking. When the CLI wants to ask,
 /// `Options::permission_prompts` of the SDK decides who is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum PermissionMode {
     /// Ask for what no rule allows.
     Default,

@@ -31,6 +31,7 @@ use crate::json::{RawJson, TagWriter};
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(tag = "type", !remote))]
 #[serde(remote = "Self", rename_all = "snake_case")]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum Event {
     /// The CLI has started and answered the `initialize` request, which sets up the session; prompts can run.
     Ready {

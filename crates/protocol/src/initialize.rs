@@ -139,6 +139,7 @@ impl Hook {
 
 /// The system prompt.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum SystemPrompt {
     /// Claude Code's own prompt.
     #[default]

@@ -43,6 +43,7 @@ pub enum EventPlace {
 
 /// An event of a session or of its host.
 #[derive(Debug, Clone)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum NativeEvent {
     /// An event of the session.
     Session(Event),

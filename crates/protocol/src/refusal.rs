@@ -12,6 +12,7 @@ use crate::session::Phase;
 
 /// Why a command was refused. A refused command changed nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum Refusal {
     /// The phase of the CLI's process does not permit the command.
     #[error("cannot {command}: the process of Claude Code is {phase}")]

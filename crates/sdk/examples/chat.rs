@@ -70,8 +70,8 @@ async fn handle_event(event: &Event, client: &Client, open_asks: &mut Vec<AskId>
             }
             // From an MCP server in the user's settings. This chat cannot show forms.
             AskKind::Elicitation(_) => report(client.answer(*ask, Answer::Decline).await)?,
-            // These do not occur: the options have no hooks and no tools.
-            AskKind::Hook(_) | AskKind::ToolCall(_) => {}
+            // Hooks and calls of tools do not occur, because the options have none.
+            _ => {}
         },
         Event::AskResolved { ask, .. } => open_asks.retain(|open| open != ask),
         Event::TurnFinished { outcome, .. } if outcome.ending != TurnEnding::Completed => {

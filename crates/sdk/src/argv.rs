@@ -29,6 +29,7 @@ use names::{display_name, effort_name, source_name};
 
 /// An option that is invalid.
 #[derive(Debug, thiserror::Error)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum OptionError {
     /// A name that cannot be the name of a flag.
     #[error("{name:?} is not the name of a flag: use letters, digits and dashes, without the leading dashes")]

@@ -43,6 +43,7 @@ pub struct Client {
 
 /// Why a session could not be started.
 #[derive(Debug, thiserror::Error)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum ConnectError {
     /// The CLI was not started.
     #[error(transparent)]
@@ -113,6 +114,7 @@ pub enum ConnectError {
 
 /// Why a command did not take effect. A command is what a method of [`Client`] sends to the session.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum CommandError {
     /// The session refused it immediately; nothing changed.
     #[error(transparent)]
@@ -124,6 +126,7 @@ pub enum CommandError {
 
 /// Why a request failed. A request is a command that the CLI answers, so it can also fail later.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum RequestError {
     /// It was not sent to the CLI.
     #[error(transparent)]

@@ -79,6 +79,8 @@ impl<T> CommandQueue<T> {
                 Some(refusal) => sink.complete(envelope.ticket, Err(refusal)),
                 None => self.before_ready.push_back(envelope),
             },
+            #[cfg(not(feature = "exhaustive"))]
+            _ => self.before_ready.push_back(envelope),
         }
         None
     }
@@ -109,6 +111,8 @@ fn prompt_bytes<T>(envelope: &Envelope<T>) -> usize {
         | Command::Request { .. }
         | Command::Close
         | Command::Abort => 0,
+        #[cfg(not(feature = "exhaustive"))]
+        _ => 0,
     }
 }
 

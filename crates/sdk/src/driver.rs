@@ -274,6 +274,8 @@ impl<S: Sink> Driver<S> {
             | Command::Interrupt { .. }
             | Command::Close
             | Command::Abort => Ok(()),
+            #[cfg(not(feature = "exhaustive"))]
+            _ => Ok(()),
         }
     }
 

@@ -12,6 +12,7 @@ use crate::options::Options;
 
 /// Why no CLI was found.
 #[derive(Debug, thiserror::Error)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum FindError {
     /// It is in none of the usual places.
     #[error(

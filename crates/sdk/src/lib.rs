@@ -199,6 +199,11 @@
 //! terminated. [`Exit::left_processes`] names it, and [`Exit::left_text`] says what to do. Without a supervisor it is
 //! found only if it is in the CLI's process group, or was a descendant of the CLI when the session was aborted.
 //!
+//! # Features
+//!
+//! - `exhaustive` makes the public enums exhaustive, so that a match over all variants needs no wildcard, and the compiler
+//!   asks for a new event. A new version of this crate can then break your program. It is off by default.
+//!
 //! # For hosts
 //!
 //! A program needs [`query`] or [`Client`]. The following are for hosts such as `watari socket`, and for Watari's own

@@ -113,6 +113,8 @@ async fn explain(exit: Exit, options: &Options, within: Duration, probe: &Instal
         | ExitReason::Unresponsive { .. }
         | ExitReason::OwnerKilled
         | ExitReason::ByItself => {}
+        #[cfg(not(feature = "exhaustive"))]
+        _ => {}
     }
     match (start_failure(&exit), &options.start_from) {
         (StartFailure::SessionIdInUse, StartFrom::NewWithId(id) | StartFrom::Fork { into: Some(id), .. }) => {

@@ -201,6 +201,7 @@ pub struct ExtraArgument {
 /// Which conversation a session starts or resumes. Its id is [`crate::SessionInfo::session_id`]: the CLI
 /// calls a conversation a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum StartFrom {
     /// A new conversation.
     #[default]
@@ -235,6 +236,7 @@ pub enum StartFrom {
 
 /// How much the model reasons before it answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum Thinking {
     /// As much as the model finds useful.
     Adaptive,
@@ -246,6 +248,7 @@ pub enum Thinking {
 
 /// How much of the model's reasoning is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum ThinkingDisplay {
     /// A summary.
     Summarized,
@@ -257,6 +260,7 @@ pub enum ThinkingDisplay {
 
 /// How thorough the model is. More effort takes more tokens and time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum Effort {
     /// The CLI's `low`.
     Low,
@@ -272,6 +276,7 @@ pub enum Effort {
 
 /// The tools of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum ToolSet {
     /// The CLI's default set, as without this option, but passed to the CLI as `--tools=default`.
     Default,
@@ -281,6 +286,7 @@ pub enum ToolSet {
 
 /// What happens when a tool needs permission and no rule decides.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum PermissionPrompts {
     /// The CLI denies the tool and reports it as [`crate::Event::PermissionDenied`]. Forms of MCP servers still arrive
     /// as asks, and are dismissed after ten minutes without an answer.
@@ -301,6 +307,7 @@ pub enum PermissionPrompts {
 
 /// MCP servers, besides those of the CLI's settings.
 #[derive(Debug, Clone, Default)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum McpServers {
     /// No further ones.
     #[default]
@@ -324,6 +331,7 @@ pub struct Plugin {
 
 /// Settings that take precedence over the settings files.
 #[derive(Debug, Clone)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum Settings {
     /// A JSON object. It is passed to the CLI in a private file, because it may contain secrets.
     Inline(RawJson),
@@ -333,6 +341,7 @@ pub enum Settings {
 
 /// A settings file that the CLI reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum SettingSource {
     /// The user's settings: `~/.claude/settings.json`.
     User,

@@ -44,6 +44,7 @@ pub struct InstalledCli {
 
 /// Why a CLI did not say its version or whether it is logged in.
 #[derive(Debug, thiserror::Error)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum InspectError {
     /// The system could not run it.
     #[error("{} cannot be run: {source}", .path.display())]

@@ -31,6 +31,7 @@ use unsupervised::Unsupervised;
 
 /// Why the CLI could not be started. No process is left.
 #[derive(Debug, thiserror::Error)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum StartError {
     /// No CLI was found.
     #[error(transparent)]

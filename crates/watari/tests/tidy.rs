@@ -90,6 +90,45 @@ fn the_names_of_the_clis_frames_are_spelled_in_one_folder() {
     }
 }
 
+/// The public enums that never get another variant, or where a program that drives the machine must handle a new one.
+const CLOSED_ENUMS: &[&str] = &[
+    "Accepted",
+    "BlockKind",
+    "BypassPermission",
+    "EventPlace",
+    "FolderError",
+    "FolderState",
+    "Output",
+    "PromptContent",
+    "RawLine",
+    "RequestReply",
+    "Resume",
+    "Stop",
+    "Supervisor",
+    "TurnEnding",
+    "Work",
+];
+
+#[test]
+fn public_enums_of_the_libraries_can_grow_or_are_listed_as_closed() {
+    const MARK: &str = "#[cfg_attr(not(feature = \"exhaustive\"), non_exhaustive)]";
+    let mut closed = BTreeSet::new();
+    for (path, text) in rust_files() {
+        let place = path.strip_prefix(root()).unwrap();
+        if !["crates/protocol/src", "crates/sdk/src"].iter().any(|folder| place.starts_with(folder)) {
+            continue;
+        }
+        let lines: Vec<&str> = text.lines().collect();
+        for (number, line) in lines.iter().enumerate() {
+            let Some(name) = line.strip_prefix("pub enum ") else { continue };
+            if !lines[..number].iter().rev().take_while(|line| line.starts_with(['#', '/'])).any(|line| *line == MARK) {
+                closed.insert(name.split([' ', '<']).next().unwrap().to_owned());
+            }
+        }
+    }
+    assert_eq!(closed, CLOSED_ENUMS.iter().map(|name| (*name).to_owned()).collect());
+}
+
 #[test]
 fn crates_depend_in_one_direction() {
     let may = [

@@ -9,6 +9,7 @@ use crate::key::Key;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(tag = "type", !remote))]
 #[serde(remote = "Self", rename_all = "snake_case")]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum HostEvent {
     /// A host has opened the session. If an earlier host was killed, the new one first publishes the events that close
     /// what was left open (blocks, asks, prompts, the CLI), and then this event.
@@ -80,6 +81,7 @@ impl Serialize for HostEvent {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum SessionState {
     /// The CLI is starting.
     Starting,

@@ -12,6 +12,7 @@ use crate::json::{RawJson, member, object};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum TurnCause {
     /// A prompt, by its id.
     Prompt(PromptId),
@@ -24,6 +25,7 @@ pub enum TurnCause {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum DropReason {
     /// It was interrupted or cancelled before it ran.
     Cancelled,
@@ -110,6 +112,7 @@ pub enum TurnEnding {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum TurnFailure {
     /// The API returned an error or could not be reached; the text is in `result`.
     Api,
@@ -165,6 +168,7 @@ pub struct InterruptReceipt {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum RequestFailure {
     /// The CLI refused the request.
     #[error("the CLI refused it: {message}")]
@@ -210,6 +214,7 @@ pub struct Exit {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum ExitReason {
     /// A client closed or aborted the session, or the host was stopped.
     Requested,
@@ -238,6 +243,7 @@ pub enum ExitReason {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum UnresponsiveTo {
     /// An interrupt of the running turn.
     Interrupt,

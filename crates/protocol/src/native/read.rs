@@ -19,6 +19,7 @@ use crate::wire::Text;
 
 /// Why a line cannot be read as an event.
 #[derive(Debug, thiserror::Error)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum ReadEventError {
     /// The line does not begin with the place of an event.
     #[error("the line does not begin with the position of an event")]

@@ -14,6 +14,7 @@ use crate::refusal::RefusalCode;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum ServerMessage {
     /// The reply to `hello`. The requested replay follows, then live events.
     Hello {

@@ -9,6 +9,7 @@ use crate::command::Command;
 /// The phase of a process of the CLI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum Phase {
     /// The CLI was started and has not answered the `initialize` request yet.
     Starting,
@@ -25,6 +26,7 @@ pub enum Phase {
 
 /// What moves a process from one phase to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum Trigger {
     /// The CLI answered the `initialize` request.
     Initialized,

@@ -126,6 +126,7 @@ pub fn recorded_subtype(body: &RawJson) -> Option<String> {
 
 /// A setting that a request changes for the rest of the session.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum SettingChange {
     /// The permission mode.
     PermissionMode(PermissionMode),

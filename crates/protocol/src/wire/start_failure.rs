@@ -4,6 +4,7 @@ use crate::event::Exit;
 
 /// Why the CLI did not start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum StartFailure {
     /// The session id of a new session exists already.
     SessionIdInUse,

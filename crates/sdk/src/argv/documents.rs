@@ -36,6 +36,7 @@ impl ConfigFiles {
 
 /// Why MCP servers cannot be used.
 #[derive(Debug, thiserror::Error)]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum McpServersError {
     /// Their file cannot be read.
     #[error("{source}")]

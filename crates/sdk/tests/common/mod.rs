@@ -179,6 +179,8 @@ fn grew(block: watari_sdk::BlockId, delta: &Delta) -> String {
         Delta::Text(_) => "text",
         Delta::Thinking(_) => "thinking",
         Delta::Input(_) => "input",
+        #[cfg(not(feature = "exhaustive"))]
+        _ => "newer",
     };
     format!("block {block} grew {kind}: ")
 }
@@ -215,6 +217,8 @@ fn describe(event: &Event) -> Option<String> {
             AskKind::Hook(hook) => format!("ask {ask} opened: hook {} {}", hook.hook, hook.event),
             AskKind::ToolCall(call) => format!("ask {ask} opened: {} of ours with {:?}", call.tool, call.input),
             AskKind::Elicitation(form) => format!("ask {ask} opened: form of {}: {}", form.server, form.message),
+            #[cfg(not(feature = "exhaustive"))]
+            _ => format!("ask {ask} opened"),
         },
         Event::AskResolved { ask, resolution, .. } => format!("ask {ask} closed: {resolution:?}"),
         Event::TurnFinished { cause, outcome } => {
@@ -253,6 +257,8 @@ fn describe(event: &Event) -> Option<String> {
         | Event::CommandsListed { .. }
         | Event::ThinkingCounted { .. }
         | Event::NoticeReported { .. } => return None,
+        #[cfg(not(feature = "exhaustive"))]
+        _ => return None,
     })
 }
 
@@ -326,6 +332,8 @@ pub(crate) fn open_asks(events: &[Event]) -> BTreeMap<&'static str, AskId> {
                 AskKind::Hook(_) => "hook",
                 AskKind::Elicitation(_) => "form",
                 AskKind::ToolCall(_) => "tool call",
+                #[cfg(not(feature = "exhaustive"))]
+                _ => "newer",
             };
             asks.insert(kind, *ask);
         }

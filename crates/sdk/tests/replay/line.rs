@@ -27,6 +27,10 @@ pub(crate) fn folded(lines: impl Iterator<Item = String>) -> Vec<String> {
     folded.into_iter().map(|(line, count)| if count == 1 { line } else { format!("{line} ×{count}") }).collect()
 }
 
+/// What this version does not know. Without the feature `exhaustive`, the compiler asks for it.
+#[cfg(not(feature = "exhaustive"))]
+const NEWER: &str = "newer";
+
 pub(crate) fn line(event: &Event) -> String {
     match event {
         Event::Ready { .. } => "ready".to_owned(),
@@ -43,6 +47,8 @@ pub(crate) fn line(event: &Event) -> String {
                 Author::Model => "",
                 Author::Command => ", by a command",
                 Author::ApiError(_) => ", an API error",
+                #[cfg(not(feature = "exhaustive"))]
+                _ => NEWER,
             };
             let whose = whose(parent.is_some());
             format!("block {block} finished: {}{how}{cut}{author}{whose}", block_word(&content.kind))
@@ -97,6 +103,8 @@ pub(crate) fn line(event: &Event) -> String {
             (None, Some(signal)) => format!("ended: {:?}, signal {signal}", exit.reason),
             (None, None) => format!("ended: {:?}", exit.reason),
         },
+        #[cfg(not(feature = "exhaustive"))]
+        _ => NEWER.to_owned(),
     }
 }
 
@@ -204,6 +212,8 @@ fn name(cause: TurnCause) -> String {
     match cause {
         TurnCause::Prompt(prompt) => format!("prompt {prompt}"),
         TurnCause::Cli => "the CLI".to_owned(),
+        #[cfg(not(feature = "exhaustive"))]
+        _ => NEWER.to_owned(),
     }
 }
 
@@ -225,6 +235,8 @@ fn delta_word(delta: &Delta) -> &'static str {
         Delta::Text(_) => "text",
         Delta::Thinking(_) => "thinking",
         Delta::Input(_) => "input",
+        #[cfg(not(feature = "exhaustive"))]
+        _ => NEWER,
     }
 }
 
@@ -236,6 +248,8 @@ fn ask_word(kind: &AskKind) -> String {
         AskKind::Hook(ask) => format!("hook {}", ask.hook),
         AskKind::Elicitation(_) => "form".to_owned(),
         AskKind::ToolCall(call) => format!("call of {}", call.tool),
+        #[cfg(not(feature = "exhaustive"))]
+        _ => NEWER.to_owned(),
     }
 }
 
@@ -247,5 +261,7 @@ fn reply_word(reply: &RequestReply) -> &'static str {
         RequestReply::Failed(RequestFailure::CliExited) => "session ended",
         RequestReply::Failed(RequestFailure::TimedOut) => "timed out",
         RequestReply::Failed(RequestFailure::TooLong) => "too long",
+        #[cfg(not(feature = "exhaustive"))]
+        _ => NEWER,
     }
 }

@@ -122,6 +122,8 @@ impl Spoken {
                 }),
                 _ => None,
             },
+            #[cfg(not(feature = "exhaustive"))]
+            _ => None,
         }
     }
 }

@@ -20,6 +20,7 @@ pub struct LeftProcess {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
+#[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum WhyLeft {
     /// The system does not let the user of the session send it a signal: it runs as another user, for example as root
     /// after `sudo`.
