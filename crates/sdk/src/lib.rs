@@ -215,7 +215,8 @@
 //!   [`PROMPT_BLOCK_TYPES`], [`AMBIGUOUS_TOOL_NAME_MESSAGE`], [`TOOL_SERVER`], [`TOOL_SERVER_TAKEN_MESSAGE`]
 //! - lines: [`LineSplitter`], [`RawLine`], [`RawProcess`], [`RawStart`], [`replace_lone_surrogates`],
 //!   [`why_session_is_unusable`]
-//! - the system: [`files`], [`threads`], [`unblock_signals`], [`is_signal_ignored`], [`adopt_orphans`]
+//! - the system: [`files`], [`threads`], [`unblock_signals`], [`is_signal_ignored`], [`keep_inherited_descriptors`],
+//!   [`adopt_orphans`]
 
 mod adoption;
 mod argv;
@@ -252,7 +253,7 @@ pub use client::{Client, CommandError, ConnectError, MINIMUM_CLI_VERSION, Reques
 pub use commands::{CommandQueue, Envelope, command_queue};
 pub use conversations::{conversations_folder, session_id_as_stored};
 pub use find::FindError;
-pub use inherited::{is_signal_ignored, unblock_signals};
+pub use inherited::{is_signal_ignored, keep_inherited_descriptors, unblock_signals};
 pub use latest::resolve_start_from;
 pub use lines::{LINE_BYTES_MAX, LineSplitter, RawLine};
 pub use opening::{Session, open};
