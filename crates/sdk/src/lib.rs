@@ -192,6 +192,9 @@
 //! with the session, even when the program is killed with SIGKILL. The default is none. To have one, set
 //! [`Options::supervisor`] to [`Supervisor::ThisProgram`], and begin `main` with [`Supervisor::run_if_supervisor`].
 //!
+//! If the supervisor itself is killed, this program terminates the processes that it finds by a variable in their
+//! environment. One that has cleared its environment is found only by a program that calls [`adopt_orphans`].
+//!
 //! Without a supervisor, Watari terminates them when the session is closed or its client is dropped. It finds them by
 //! their process group and by a variable in their environment. If the program itself is killed, even by Ctrl-C, the CLI
 //! finishes its turn and its processes keep running. [`orphans()`] finds the processes that such a program left, and
@@ -214,8 +217,10 @@
 //!   [`PROMPT_BLOCK_TYPES`], [`AMBIGUOUS_TOOL_NAME_MESSAGE`], [`TOOL_SERVER`], [`TOOL_SERVER_TAKEN_MESSAGE`]
 //! - lines: [`LineSplitter`], [`RawLine`], [`RawProcess`], [`RawStart`], [`replace_lone_surrogates`],
 //!   [`why_session_is_unusable`]
-//! - the system: [`files`], [`threads`], [`unblock_signals`], [`is_signal_ignored`]
+//! - the system: [`files`], [`threads`], [`unblock_signals`], [`is_signal_ignored`], [`keep_inherited_descriptors`],
+//!   [`adopt_orphans`]
 
+mod adoption;
 mod argv;
 mod client;
 mod commands;
@@ -242,6 +247,7 @@ mod transcript;
 mod version;
 mod without_git;
 
+pub use adoption::adopt_orphans;
 pub use argv::{
     CONFIG_DIR_VARIABLE, McpServersError, OptionError, bypass_permission, read_mcp_servers, read_mcp_servers_file,
 };
@@ -249,7 +255,7 @@ pub use client::{Client, CommandError, ConnectError, MINIMUM_CLI_VERSION, Reques
 pub use commands::{CommandQueue, Envelope, command_queue};
 pub use conversations::{conversations_folder, session_id_as_stored};
 pub use find::FindError;
-pub use inherited::{is_signal_ignored, unblock_signals};
+pub use inherited::{is_signal_ignored, keep_inherited_descriptors, unblock_signals};
 pub use latest::resolve_start_from;
 pub use lines::{LINE_BYTES_MAX, LineSplitter, RawLine};
 pub use opening::{Session, open};
