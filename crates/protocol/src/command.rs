@@ -255,7 +255,7 @@ pub enum Accepted {
     Prompt(PromptId),
     /// The request or the interrupt was accepted; its `RequestAnswered` event carries this id.
     Request(RequestId),
-    /// The command has no id: an answer, a close or an abort.
+    /// The command has no id: an answer, a close, an abort, or an interrupt while the CLI starts or is not running.
     Done,
 }
 

@@ -196,8 +196,9 @@ pub enum Event {
         /// Why the prompt was dropped.
         reason: DropReason,
     },
-    /// The session became idle: no turn is running and no prompt is waiting. Only [`Event::TurnFinished`] and
-    /// [`Event::PromptDropped`] cause it. Background tasks may still run (in Rust: [`Event::has_background_tasks`]).
+    /// The session became idle: no turn is running and no prompt is waiting. It comes after the [`Event::TurnFinished`] or
+    /// [`Event::PromptDropped`] of every prompt so far; a turn that the CLI started itself may end with this event alone.
+    /// Background tasks may still run (in Rust: [`Event::has_background_tasks`]).
     BecameIdle,
     /// The CLI reported what it is doing, or a changed setting.
     StatusChanged {
@@ -323,7 +324,8 @@ pub enum Event {
         by: Option<String>,
     },
     /// A request or an interrupt was answered, or failed: the CLI refused it, did not answer in time, or exited. Watari
-    /// itself answers an interrupt when no turn runs, and a request while no CLI runs.
+    /// itself answers an interrupt when no turn runs, and a request while no CLI runs. (An interrupt while the CLI starts or
+    /// is not running has no such event.)
     RequestAnswered {
         /// The request.
         request: RequestId,

@@ -3,8 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// The position of a durable event: `epoch:seq`. In JSON its key is `seq`. Numbers continue across epochs. Each opening of the log begins an
-/// epoch, so that a client can learn that events it has seen were lost in a crash of the machine.
+/// The position of a durable event, `EPOCH:NUMBER`: the value of the field `seq`. Numbers continue across epochs. Each
+/// opening of the log begins an epoch, so that a client can learn that events it has seen were lost in a crash of the
+/// machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, serde::Serialize, serde::Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(extend("pattern" = "^[0-9]{1,19}:[0-9]{1,19}$")))]
 #[serde(into = "String", try_from = "String")]

@@ -186,9 +186,9 @@ pub(crate) fn own_environment(options: &Options) -> BTreeMap<&'static str, &'sta
     variables
 }
 
-/// Variables of this program that the CLI must not inherit: with them it assumes that it runs inside itself, or in a
-/// debugger.
-pub(crate) const MISLEADING_VARIABLES: [&str; 3] = ["CLAUDECODE", "NODE_OPTIONS", "DEBUG"];
+/// Variables of this program that the CLI must not inherit: with them it assumes that it runs inside itself, in a
+/// debugger, or as the child of a Node program that waits for its messages on a descriptor.
+pub(crate) const MISLEADING_VARIABLES: [&str; 4] = ["CLAUDECODE", "NODE_OPTIONS", "DEBUG", "NODE_CHANNEL_FD"];
 
 fn session(options: &Options, flags: &mut Flags) {
     match &options.start_from {

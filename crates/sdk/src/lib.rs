@@ -29,13 +29,13 @@
 //! A session with several turns, in which tools ask for permission:
 //!
 //! ```no_run
-//! use watari_sdk::{Answer, AskKind, Client, Event, Options, PermissionPrompts};
+//! use watari_sdk::{Answer, AskKind, Client, Event, Options, PermissionPrompts, TurnCause};
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let permission_prompts = PermissionPrompts::Ask { answer_timeout: None };
 //! let (client, mut events) = Client::connect(Options { permission_prompts, ..Options::default() }).await?;
 //! for prompt in ["Create notes.txt", "Now delete it"] {
-//!     client.send(prompt).await?;
+//!     let sent = client.send(prompt).await?;
 //!     while let Some(event) = events.next().await {
 //!         match event {
 //!             Event::AskOpened { ask, kind } => {
@@ -48,8 +48,9 @@
 //!                     eprintln!("{error}");
 //!                 }
 //!             }
-//!             // It comes after a turn or a dropped prompt, so not before this prompt has ended.
-//!             Event::BecameIdle => break,
+//!             // The CLI can also start turns by itself: wait for the end of this prompt.
+//!             Event::TurnFinished { cause: TurnCause::Prompt(ended), .. } if ended == sent => break,
+//!             Event::PromptDropped { prompt, .. } if prompt == sent => break,
 //!             _ => {}
 //!         }
 //!     }
@@ -63,7 +64,7 @@
 //!
 //! ```no_run
 //! use serde_json::json;
-//! use watari_sdk::{Answer, AskKind, Event, Hook, HookOutput, Options, ProgramTool, query};
+//! use watari_sdk::{Answer, AskKind, Event, Hook, HookOutput, Options, ProgramTool, TurnCause, query};
 //!
 //! #[derive(serde::Deserialize)]
 //! struct Numbers {
@@ -108,9 +109,10 @@
 //!                 AskKind::Hook(_) => Answer::Hook(HookOutput::Deny { reason: "no shell today".to_owned() }),
 //!                 _ => Answer::Decline,
 //!             };
-//!             events.answer(ask, answer).await?;
+//!             // An error means that the CLI has withdrawn the ask.
+//!             let _withdrawn = events.answer(ask, answer).await;
 //!         }
-//!         Event::TurnFinished { outcome, .. } => match outcome.structured::<Sum>() {
+//!         Event::TurnFinished { cause: TurnCause::Prompt(_), outcome } => match outcome.structured::<Sum>() {
 //!             Some(sum) => println!("{}", sum?.sum),
 //!             None => return Err(outcome.error_text().into()),
 //!         },
@@ -126,7 +128,7 @@
 //! | to | see |
 //! |---|---|
 //! | ask one question | [`query`] |
-//! | run several turns | [`Client::connect`], [`Client::send`], [`Event::BecameIdle`] |
+//! | run several turns | [`Client::connect`], [`Client::send`], [`Event::TurnFinished`] |
 //! | decide what tools may do | [`Options::allowed_tools`], [`PermissionPrompts::Ask`], [`Client::answer`] |
 //! | stop a turn | [`Client::interrupt`] |
 //! | resume a conversation | the id in [`Event::SessionOpened`] (in the first turn), then [`StartFrom::Resume`] |
@@ -142,7 +144,7 @@
 //!
 //! # If you know the official Agent SDK
 //!
-//! Other options have the same name, in snake case.
+//! Most other options have the same name, in snake case.
 //!
 //! | there | here |
 //! |---|---|
@@ -152,7 +154,7 @@
 //! | the tool `AskUserQuestion` in `canUseTool` | [`AskKind::Question`], [`Answer::Choose`] |
 //! | `createSdkMcpServer()`, `tool()` | [`Options::program_tools`], [`AskKind::ToolCall`] |
 //! | a function in `hooks` | [`Options::hooks`], [`AskKind::Hook`] |
-//! | `onElicitation` (without it: declined) | [`AskKind::Elicitation`] (without an answer: dismissed after ten minutes) |
+//! | `onElicitation` (without it: declined) | [`AskKind::Elicitation`] (without an answer: dismissed after ten minutes, or after the `answer_timeout` of [`PermissionPrompts::Ask`]) |
 //! | `outputFormat` | [`Options::output_schema`], [`TurnOutcome::structured`] |
 //! | `systemPrompt` (without it: an empty prompt) | [`Options::system_prompt`] (without it: Claude Code's own prompt) |
 //! | `resume`, `continue`, `forkSession`, `resumeSessionAt`, `sessionId` | [`Options::start_from`] |
@@ -190,6 +192,9 @@
 //! with the session, even when the program is killed with SIGKILL. The default is none. To have one, set
 //! [`Options::supervisor`] to [`Supervisor::ThisProgram`], and begin `main` with [`Supervisor::run_if_supervisor`].
 //!
+//! If the supervisor itself is killed, this program terminates the processes that it finds by a variable in their
+//! environment. One that has cleared its environment is found only by a program that calls [`adopt_orphans`].
+//!
 //! Without a supervisor, Watari terminates them when the session is closed or its client is dropped. It finds them by
 //! their process group and by a variable in their environment. If the program itself is killed, even by Ctrl-C, the CLI
 //! finishes its turn and its processes keep running. [`orphans()`] finds the processes that such a program left, and
@@ -217,8 +222,10 @@
 //!   [`PROMPT_BLOCK_TYPES`], [`AMBIGUOUS_TOOL_NAME_MESSAGE`], [`TOOL_SERVER`], [`TOOL_SERVER_TAKEN_MESSAGE`]
 //! - lines: [`LineSplitter`], [`RawLine`], [`RawProcess`], [`RawStart`], [`replace_lone_surrogates`],
 //!   [`why_session_is_unusable`]
-//! - the system: [`files`], [`threads`], [`unblock_signals`], [`is_signal_ignored`]
+//! - the system: [`files`], [`threads`], [`unblock_signals`], [`is_signal_ignored`], [`keep_inherited_descriptors`],
+//!   [`adopt_orphans`]
 
+mod adoption;
 mod argv;
 mod client;
 mod commands;
@@ -245,6 +252,7 @@ mod transcript;
 mod version;
 mod without_git;
 
+pub use adoption::adopt_orphans;
 pub use argv::{
     CONFIG_DIR_VARIABLE, McpServersError, OptionError, bypass_permission, read_mcp_servers, read_mcp_servers_file,
 };
@@ -252,7 +260,7 @@ pub use client::{Client, CommandError, ConnectError, MINIMUM_CLI_VERSION, Reques
 pub use commands::{CommandQueue, Envelope, command_queue};
 pub use conversations::{conversations_folder, session_id_as_stored};
 pub use find::FindError;
-pub use inherited::{is_signal_ignored, unblock_signals};
+pub use inherited::{is_signal_ignored, keep_inherited_descriptors, unblock_signals};
 pub use latest::resolve_start_from;
 pub use lines::{LINE_BYTES_MAX, LineSplitter, RawLine};
 pub use opening::{Session, open};

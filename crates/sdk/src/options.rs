@@ -97,7 +97,8 @@ pub struct Options {
     pub disallowed_tools: Vec<String>,
     /// The permission mode; `None` means the mode from the settings.
     pub permission_mode: Option<PermissionMode>,
-    /// Allow a change to the mode `bypassPermissions`, which asks for nothing. Use it only in a sandbox. If this is
+    /// Allow everything to run without asking: a change to the mode `bypassPermissions`, and requests that run a tool or a
+    /// program themselves. Use it only in a sandbox. If this is
     /// false and `permission_mode` is not that mode, Watari configures the CLI to refuse the mode, even if a settings
     /// file or a request sets it.
     pub allow_bypass: bool,

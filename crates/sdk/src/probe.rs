@@ -12,6 +12,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, Command};
 use watari_protocol::{Login, read_login};
 
+use crate::adoption::OwnChild;
 use crate::argv;
 use crate::files;
 use crate::find::{FindError, Search};
@@ -151,7 +152,8 @@ impl InstalledCli {
             .stderr(Stdio::piped())
             .kill_on_drop(true)
             .spawn()?;
-        Ok(RunningQuery { child, mark, ended: false })
+        let own = OwnChild::new(child.id());
+        Ok(RunningQuery { child, _own: own, mark, ended: false })
     }
 
     fn unreadable(&self, output: &Output) -> InspectError {
@@ -175,6 +177,7 @@ impl Output {
 /// A CLI that was asked and has not answered yet.
 struct RunningQuery {
     child: Child,
+    _own: OwnChild,
     mark: String,
     /// Whether the CLI has exited by itself.
     ended: bool,

@@ -6,6 +6,8 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
+use crate::adoption;
+
 /// The prefix of the variable that marks every process of a session, whatever its parent. Each session has a variable
 /// of its own, so that a nested session carries both.
 const MARK_PREFIX: &str = "WATARI_SESSION_";
@@ -52,6 +54,17 @@ pub(crate) fn kill_descendants(ancestor: Pid) -> Sweep {
 /// not signal cannot be read either.)
 pub(crate) fn kill_marked(mark: &str) -> Sweep {
     kill_all(&marked(mark))
+}
+
+/// Sends SIGKILL to every process with this mark in its environment and to every adopted process, and reaps the adopted
+/// ones that have exited.
+pub(crate) fn kill_marked_and_adopted(mark: &str) -> Sweep {
+    let mut victims = marked(mark);
+    let adopted = adoption::adopted().into_iter().filter(|adopted| !victims.contains(adopted)).collect::<Vec<_>>();
+    victims.extend(adopted);
+    let sweep = kill_all(&victims);
+    adoption::reap();
+    sweep
 }
 
 /// Returns those of these processes and their descendants, and of the members of a process group, that this user may
@@ -172,8 +185,28 @@ mod system {
         read_with_group(pid).map(|(process, _)| process)
     }
 
-    /// Reads a process and its process group, which may be hidden (0) by a PID namespace.
+    /// The children of a process that have exited and were not reaped yet.
+    pub(crate) fn zombies_of(parent: Pid) -> Vec<Pid> {
+        let of_parent = |stat: &Stat| stat.process.parent == Some(parent) && stat.state == ZOMBIE;
+        pids().filter_map(read_stat).filter(of_parent).map(|stat| stat.process.pid).collect()
+    }
+
+    const ZOMBIE: &str = "Z";
+
+    /// Reads a process and its process group. `None` for a zombie.
     fn read_with_group(pid: Pid) -> Option<(Process, Option<Pid>)> {
+        let stat = read_stat(pid).filter(|stat| stat.state != ZOMBIE && stat.state != "X")?;
+        Some((stat.process, stat.group))
+    }
+
+    struct Stat {
+        process: Process,
+        state: String,
+        /// May be hidden (0) by a PID namespace.
+        group: Option<Pid>,
+    }
+
+    fn read_stat(pid: Pid) -> Option<Stat> {
         let stat = read_system(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
         // The name is in parentheses and may itself contain some; the fields follow the last one.
         let rest = &stat[stat.iter().rposition(|byte| *byte == b')')? + 1..];
@@ -181,7 +214,7 @@ mod system {
         let state = fields.next()?;
         let parent = Pid::from_raw(fields.next()?.parse().ok()?);
         let group = Pid::from_raw(fields.next()?.parse().ok()?);
-        (state != "Z" && state != "X").then_some((Process { pid, parent }, group))
+        Some(Stat { process: Process { pid, parent }, state: state.to_owned(), group })
     }
 }
 
@@ -190,7 +223,7 @@ mod system {
     use super::{Pid, Process};
 
     /// All processes that are alive, as `ps` lists them.
-    pub(super) fn processes() -> Vec<Process> {
+    pub(crate) fn processes() -> Vec<Process> {
         list().into_iter().map(|(process, _)| process).collect()
     }
 
@@ -222,6 +255,11 @@ mod system {
         Vec::new()
     }
 
+    /// Nothing is adopted on such a system.
+    pub(crate) fn zombies_of(_parent: Pid) -> Vec<Pid> {
+        Vec::new()
+    }
+
     fn read(line: &str) -> Option<(Process, Option<Pid>)> {
         let mut fields = line.split_ascii_whitespace();
         let pid = Pid::from_raw(fields.next()?.parse().ok()?)?;
@@ -231,13 +269,10 @@ mod system {
     }
 }
 
-#[cfg(not(all(target_os = "linux", not(watari_portable))))]
-use system::processes;
-#[cfg(all(target_os = "linux", not(watari_portable)))]
-pub(crate) use system::{marks_of, processes, read};
-
-pub(crate) use system::command;
 use system::{children_of, marked, members_of};
+pub(crate) use system::{command, processes, zombies_of};
+#[cfg(all(target_os = "linux", not(watari_portable)))]
+pub(crate) use system::{marks_of, read};
 
 #[cfg(test)]
 mod tests {

@@ -106,6 +106,13 @@ fn whole_number(text: &str) -> Result<u32, String> {
     text.parse().map_err(|_| format!("expected a whole number from 0 to {}", u32::MAX))
 }
 
+/// Makes a command that runs one session terminate all its processes even if the supervisor is killed. It must not have
+/// started a process yet.
+fn adopt_orphans() {
+    // If the system refuses, those that have cleared their environment stay.
+    let _adopts = watari_sdk::adopt_orphans();
+}
+
 /// When the CLI counts as stalled, and what happens then.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub(crate) struct StallOptions {

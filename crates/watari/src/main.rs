@@ -55,6 +55,8 @@ fn report_exited_children() {
 fn main() -> ExitCode {
     // First of all: the parent process may have blocked the signals that end this program.
     watari_sdk::unblock_signals();
+    // And passed on its descriptors, which are not meant for the programs that this one starts.
+    watari_sdk::keep_inherited_descriptors();
     // This program is also the supervisor of sessions.
     Supervisor::run_if_supervisor();
     let mut arguments = std::env::args_os().skip(1);

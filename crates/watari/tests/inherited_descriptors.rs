@@ -309,3 +309,63 @@ async fn a_signal_before_start_ends_a_session_with_unread_output() {
     let ended = tokio::time::timeout(SOON, child.wait_with_output()).await;
     assert_eq!(ended.unwrap_or_else(|_| panic!("it still runs after {SOON:?}")).unwrap().status.code(), Some(0));
 }
+
+/// The command line that starts a program with two more descriptors: of a file, as `flock` holds one, and where a parent
+/// in Node has its channel.
+#[cfg(target_os = "linux")]
+fn with_more_descriptors(room: &Room, lock: &std::path::Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", "exec 9>\"$1\" 3<>\"$1\"; shift; \"$@\"", "sh"]).arg(lock).arg(WATARI).args(arguments);
+    command.arg("--claude").arg(&room.claude);
+    command.env_clear().envs(room.sandbox.environment()).env("NODE_CHANNEL_FD", "3").kill_on_drop(true);
+    command.current_dir(room.sandbox.cwd());
+    command
+}
+
+/// The processes of a room that have a file open.
+#[cfg(target_os = "linux")]
+fn holders(room: &Room, file: &std::path::Path) -> Vec<String> {
+    let processes = watari_testkit::processes::marked(room.sandbox.root().to_str().unwrap());
+    let holds = |pid: u32| {
+        let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+        descriptors.into_iter().any(|entry| fs::read_link(entry.path()).is_ok_and(|target| target == file))
+    };
+    processes.into_iter().filter(|process| holds(process.pid)).map(|process| process.command).collect()
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn the_cli_inherits_no_descriptor_beyond_standard_error() {
+    let room = Room::new(ONE_TURN);
+    let (lock, environment) = (room.sandbox.root().join("lock"), room.sandbox.root().join("environment"));
+    let script = format!("env >'{}'; exec '{WATARI}' __fake-claude \"$@\"", environment.display());
+    common::program(&room.claude, &script);
+    let command = with_more_descriptors(&room, &lock, &["stdio"]);
+    let mut session = Shared::begin(command, [pipe(), pipe(), pipe()]);
+    session.say(&start());
+    session.receive("turn_result").await;
+    // Watari itself and the shell that it was started by: another program may rely on that.
+    let holders = holders(&room, &lock);
+    assert!(!holders.is_empty() && holders.iter().all(|holder| holder.contains(" stdio ")), "{holders:?}");
+    let environment = fs::read_to_string(environment).unwrap();
+    assert!(environment.contains("HOME=") && !environment.contains("NODE_CHANNEL_FD"), "{environment}");
+    let Shared { child, theirs, stdin, .. } = session;
+    drop((stdin, theirs));
+    room.ends(child).await;
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_background_host_holds_no_descriptor_of_the_program_that_started_it() {
+    let room = Room::new(ONE_TURN);
+    let lock = room.sandbox.root().join("lock");
+    let mut command = with_more_descriptors(&room, &lock, &["socket", "--detach"]);
+    let started = command.stdin(Stdio::null()).output().await.unwrap();
+    assert!(started.status.success(), "{started:?}");
+    assert_eq!(holders(&room, &lock), Vec::<String>::new());
+    let hosts = watari_testkit::processes::marked(room.sandbox.root().to_str().unwrap());
+    let host = hosts.iter().find(|process| process.command.contains("--detached")).unwrap();
+    signal_process(host.pid, Signal::TERM);
+    let left = watari_testkit::processes::none_marked_within(room.sandbox.root().to_str().unwrap(), WITHIN).await;
+    assert!(left.is_ok(), "{left:?}");
+}

@@ -213,8 +213,8 @@ pub enum AskResolution {
     Expired,
     /// The CLI withdrew the ask.
     Withdrawn,
-    /// Before an answer, the CLI exited, or a client closed the session, which makes the CLI exit. (At a close, this
-    /// comes before the exit.) What was asked does not run.
+    /// Before an answer, the CLI exited or was being ended: by a close or an abort of a client, or by Watari because it
+    /// did not react or refused its setup. (This may come before the exit.) What was asked does not run.
     CliExited,
 }
 

@@ -32,8 +32,9 @@ pub enum DropReason {
     /// While the prompt was waiting or running, the CLI exited, or a client closed the session, which makes the CLI
     /// exit. (At a close, this comes before the exit.)
     CliExited,
-    /// The CLI received the prompt, but will send no result for it that Watari can read: it became idle without one,
-    /// ran the prompt within a turn of its own, or did not report it for ten minutes. The prompt may have run.
+    /// The CLI received the prompt, but will send no result for it that Watari can read: it became idle without one, ran
+    /// the prompt within a turn that it started itself, or did not report it for ten minutes, or for ten seconds after an
+    /// interrupt. The prompt may have run.
     Lost,
 }
 
@@ -149,7 +150,7 @@ pub enum RequestReply {
     Interrupted(InterruptReceipt),
     /// Any other request succeeded. Holds what the CLI returned, in the CLI's format, or null.
     Done(RawJson),
-    /// The CLI refused the request or never answered it.
+    /// The CLI refused the request, never answered it, or its answer could not be read.
     Failed(RequestFailure),
 }
 
@@ -164,7 +165,7 @@ pub struct InterruptReceipt {
     pub cancelled: Vec<PromptId>,
 }
 
-/// Why a request failed: the CLI refused it or never answered.
+/// Why a request failed, or why its answer could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]

@@ -42,7 +42,8 @@ pub enum ServerMessage {
         #[serde(skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", schemars(with = "u64"))]
         prompt: Option<u64>,
-        /// Of a `request`: the number of the request, which its `request_answered` carries, too.
+        /// Of a `request`, and of an `interrupt` that a running CLI received: its number, which its `request_answered`
+        /// carries, too.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", schemars(with = "u64"))]
         request: Option<u64>,

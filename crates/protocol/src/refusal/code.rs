@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(not(feature = "exhaustive"), non_exhaustive)]
 pub enum RefusalCode {
-    /// The session is starting, closing or has ended, and does not take this command now.
+    /// The command does not fit the state of the session: for example, it is closing, or it was not started yet, or it
+    /// was started already. The message says what to do.
     WrongPhase,
     /// The ask is not open: it was answered, withdrawn, has expired or never existed. Discard it.
     AskNotOpen,
@@ -21,17 +22,20 @@ pub enum RefusalCode {
     WrongAnswer,
     /// A field of the command is not valid; the message names it. Correct it and send the command again.
     InvalidField,
-    /// The command needs a permission that the operator did not give when the session was started.
+    /// The command is not allowed: it needs `--allow-bypass`, or it would replace or remove the server of the session's
+    /// own tools. The message says which.
     NotPermitted,
     /// The session was started without tools of its own, so none can be registered.
     NoTools,
     /// Another MCP server has the name of the session's tool server. Rename that server.
     ServerNameConflict,
-    /// Another process drives the conversation; the message names it. Send the command again when that has ended.
+    /// In `watari stdio`: another process drives the conversation. The message names it. Send the command again when that
+    /// has ended. (A host uses `not_stored`.)
     ConversationInUse,
     /// Too much is waiting already. Send the command again later.
     Busy,
-    /// The host cannot store events, or cannot read them, at the moment. Free some space, and send the command again.
+    /// The host accepts nothing new at the moment: it cannot store events (the disk is full) or read them, or another
+    /// process has taken the conversation. Do what the message says, and send the command again.
     NotStored,
     /// The prompt was interrupted before the CLI received it. It did not run.
     Interrupted,

@@ -76,8 +76,8 @@ impl Machine {
         }
     }
 
-    /// Returns whether nothing shows that the CLI still has the prompt in flight, since a turn that it started itself has
-    /// ended. It answers, but works on nothing that is known.
+    /// Returns whether the prompt in flight is *unseen*: a turn that the CLI started itself has ended, and nothing has shown
+    /// since that the CLI has the prompt. The CLI may answer requests, but no turn is known to run.
     pub(super) fn is_prompt_unseen(&self) -> bool {
         self.unseen_deadline().is_some() && !self.init_received
     }

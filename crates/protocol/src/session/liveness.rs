@@ -1,7 +1,7 @@
 //! The watchdog: checks whether the CLI still reacts to an interrupt, and to a probe after a long silence.
 //!
-//! Silence counts only while a turn runs, no ask is open, and the CLI's output is read. A read only stores the time; it
-//! does not move the deadline. When the deadline fires, the check sees whether something was read since.
+//! Silence counts only while a turn runs, no ask is open, and the CLI's output is read. Before a probe, a read only stores
+//! the time and does not move the deadline: when the deadline fires, the check sees whether something was read since.
 
 use std::time::{Duration, Instant};
 
@@ -71,8 +71,8 @@ struct PendingInterrupt {
     request: RequestId,
     awaits: Awaits,
     deadline: Instant,
-    /// Whether the turn must end after the interrupt: true if a turn was running when the interrupt was sent. An
-    /// interrupt does not end a prompt that only waits in the CLI's queue.
+    /// Whether the turn must end after the interrupt: true if a turn was running when the interrupt was sent,
+    /// or if the prompt is unseen. An interrupt does not end a prompt that only waits in the CLI's queue.
     must_end_turn: bool,
 }
 

@@ -17,8 +17,9 @@ const COMMAND_CHARACTERS_MAX: usize = 100;
 
 /// The processes of a session.
 ///
-/// They are found by their mark. The mark of a process that this user may not signal cannot be read, so such a process
-/// is found only by its process group, or if it was a descendant of the CLI when a signal was sent to the CLI.
+/// They are found by their mark, or because this process has adopted them. The mark of a process that this user may not
+/// signal cannot be read, so without adoption such a process is found only by its process group, or if it was a
+/// descendant of the CLI when a signal was sent to the CLI.
 pub(super) struct Remains {
     mark: String,
     /// The process group in which the CLI was started. (Its number is not reused while it has a member; once it has
@@ -56,7 +57,7 @@ impl Remains {
     pub(super) async fn end(&mut self) -> Vec<LeftProcess> {
         let give_up_at = *self.give_up_at.get_or_insert_with(|| Instant::now() + END_WITHIN);
         loop {
-            let Sweep { killed, refused } = sweep::kill_marked(&self.mark);
+            let Sweep { killed, refused } = sweep::kill_marked_and_adopted(&self.mark);
             self.refused.extend(refused);
             self.refused = sweep::refused(&self.refused, self.group);
             let is_refused = killed.is_empty() && !self.refused.is_empty();

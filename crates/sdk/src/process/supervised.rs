@@ -13,10 +13,11 @@ use rustix::process::Pid;
 use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
 use tokio::time::Instant;
-use watari_protocol::{ProcessEnd, Stop, WhyLeft};
+use watari_protocol::{LeftProcess, ProcessEnd, Stop, WhyLeft};
 
 use super::remains::{Remains, left_process};
 use super::{GRACE, Plan, StartError, marked_ended_within, start_error};
+use crate::adoption::{self, ChildExits, OwnChild};
 use crate::files::{self, PrivateFolder};
 use crate::supervisor::{Order, Report, Reports, SUPERVISOR_ARGUMENT, SpawnRequest, send_spawn_request};
 
@@ -33,6 +34,9 @@ const KILLED_WITHIN: Duration = Duration::from_secs(1);
 pub(crate) struct Supervised {
     socket: UnixStream,
     supervisor: Child,
+    /// Outlives the handle, which waits for the process.
+    _own: OwnChild,
+    child_exits: ChildExits,
     reports: Reports,
     process_end: ProcessEnd,
     /// The deadline for the supervisor to kill everything, or to report that it cannot.
@@ -66,6 +70,7 @@ impl Supervised {
             .map_err(|error| {
                 start_error(error, |source| StartError::Supervisor { path: supervisor.clone(), source })
             })?;
+        let own = OwnChild::new(child.id());
         let folder = plan.folder.path().map(PathBuf::from).unwrap_or_default();
         let (program, arguments) = (plan.program.clone().into(), plan.arguments);
         let request = SpawnRequest { program, arguments, directory: plan.directory.into(), folder };
@@ -75,6 +80,8 @@ impl Supervised {
                 // The CLI is in the supervisor's process group.
                 remains: Remains::new(plan.mark, pid_of(&child)),
                 supervisor: child,
+                _own: own,
+                child_exits: ChildExits::listen(),
                 reports,
                 process_end: ProcessEnd::default(),
                 give_up_at: None,
@@ -98,7 +105,10 @@ impl Supervised {
                 Err(StartError::Supervisor { path: supervisor, source: io::ErrorKind::InvalidData.into() })
             }
             Err(source) => {
+                let mut remains = Remains::new(plan.mark, pid_of(&child));
                 dismiss(child).await;
+                // It may have started the CLI before it was killed, or before the time limit.
+                let _left = end_remains(&mut remains).await;
                 Err(StartError::Supervisor { path: supervisor, source })
             }
         }
@@ -126,22 +136,23 @@ impl Supervised {
     /// Cancel-safe: received bytes stay in `reports`, and their content in `process_end`.
     pub(super) async fn exited(&mut self) -> ProcessEnd {
         loop {
-            let report = next_report(&self.socket, &mut self.reports);
-            let report = match self.give_up_at {
-                None => report.await,
-                Some(deadline) => match tokio::time::timeout_at(deadline, report).await {
-                    Ok(report) => report,
-                    Err(_) => {
-                        // The supervisor does not even report that it cannot: it was stopped. Its processes are found
-                        // by their mark.
-                        if let Some(supervisor) = pid_of(&self.supervisor) {
-                            self.remains.remember_refused_below(supervisor);
-                        }
-                        let _killed = self.supervisor.start_kill();
-                        self.give_up_at = None;
-                        continue;
+            let report = tokio::select! {
+                // Each may be dropped half-way: see above, and the others have no state.
+                report = next_report(&self.socket, &mut self.reports) => report,
+                () = until(self.give_up_at) => {
+                    // The supervisor does not even report that it cannot: it was stopped. Its processes are found like
+                    // those of one that was killed.
+                    if let Some(supervisor) = pid_of(&self.supervisor) {
+                        self.remains.remember_refused_below(supervisor);
                     }
-                },
+                    let _killed = self.supervisor.start_kill();
+                    self.give_up_at = None;
+                    continue;
+                }
+                () = self.child_exits.next() => {
+                    adoption::reap();
+                    continue;
+                }
             };
             match report {
                 Ok(Some(Report::Exited(code))) => self.process_end.code = Some(code),
@@ -156,10 +167,7 @@ impl Supervised {
         // The supervisor has closed its socket and is exiting, so this takes no time.
         let waited = self.supervisor.wait().await;
         if !waited.is_ok_and(|status| status.success()) {
-            // The supervisor was killed. The kernel has sent SIGINT to the CLI, which gets time to store its
-            // conversation; the processes left after that are found by their mark.
-            marked_ended_within(self.remains.mark(), GRACE).await;
-            self.process_end.left_processes = self.remains.end().await;
+            self.process_end.left_processes = end_remains(&mut self.remains).await;
             self.process_end.left = u32::try_from(self.process_end.left_processes.len()).unwrap_or(u32::MAX);
         }
         self.process_end.clone()
@@ -196,6 +204,21 @@ async fn hand_over(
     match first.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?? {
         Some(report) => Ok((socket, reports, report)),
         None => Err(io::ErrorKind::UnexpectedEof.into()),
+    }
+}
+
+/// Terminates the processes of a supervisor that was killed. The kernel has sent SIGINT to the CLI, which gets time to
+/// store its conversation; the processes left after that are found by their mark, or because this process has adopted
+/// them. Returns those that cannot be terminated.
+async fn end_remains(remains: &mut Remains) -> Vec<LeftProcess> {
+    marked_ended_within(remains.mark(), GRACE).await;
+    remains.end().await
+}
+
+async fn until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -11,6 +11,7 @@ use watari_protocol::{ProcessEnd, Stop};
 
 use super::remains::Remains;
 use super::{GRACE, Plan, StartError, start_error};
+use crate::adoption::OwnChild;
 use crate::files::PrivateFolder;
 use crate::inherited;
 use crate::sweep::{self, REFUSED_EXIT_WITHIN};
@@ -18,6 +19,7 @@ use crate::sweep::{self, REFUSED_EXIT_WITHIN};
 /// A session's processes, with this program as the CLI's parent.
 pub(crate) struct Unsupervised {
     cli: Child,
+    _own: OwnChild,
     remains: Remains,
     kill_at: Option<Instant>,
     /// When to stop waiting for a CLI that this user may not signal.
@@ -41,8 +43,17 @@ impl Unsupervised {
             .stderr(Stdio::from(stderr))
             .spawn()
             .map_err(|error| start_error(error, |source| StartError::NotRunnable { path: plan.program, source }))?;
+        let own = OwnChild::new(cli.id());
         let remains = Remains::new(plan.mark, cli.id().and_then(|id| Pid::from_raw(id.cast_signed())));
-        Ok(Unsupervised { cli, remains, kill_at: None, give_up_at: None, process_end: None, _folder: plan.folder })
+        Ok(Unsupervised {
+            cli,
+            _own: own,
+            remains,
+            kill_at: None,
+            give_up_at: None,
+            process_end: None,
+            _folder: plan.folder,
+        })
     }
 
     pub(super) fn stop(&mut self, stop: Stop) {

@@ -13,6 +13,7 @@ use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 
 use super::talk::{Order, ReceivedRequest, Report, SpawnRequest, receive_spawn_request};
+use crate::adoption::become_parent_of_orphans;
 use crate::files;
 use crate::inherited;
 use crate::sweep::{self, REFUSED_EXIT_WITHIN, Sweep};
@@ -319,15 +320,4 @@ fn remove_folder(folder: &Path) {
         // The owner removes it too, and may have been faster.
         let _removed = std::fs::remove_dir_all(folder);
     }
-}
-
-/// Makes this process the parent of orphans below it, instead of init.
-#[cfg(all(target_os = "linux", not(watari_portable)))]
-fn become_parent_of_orphans() -> io::Result<()> {
-    Ok(rustix::process::set_child_subreaper(Some(getpid()))?)
-}
-
-#[cfg(not(all(target_os = "linux", not(watari_portable))))]
-fn become_parent_of_orphans() -> io::Result<()> {
-    Ok(())
 }

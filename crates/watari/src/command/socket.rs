@@ -14,7 +14,7 @@ use tracing::level_filters::LevelFilter;
 use watari_hub::{Conversation, SessionDirs, SessionFiles, host};
 use watari_sdk::{Options, PermissionMode, SessionId, session_id_as_stored};
 
-use super::{StallOptions, StopSignals, fail, print_error, print_stdout, whole_number};
+use super::{StallOptions, StopSignals, adopt_orphans, fail, print_error, print_stdout, whole_number};
 use crate::frontend::unix::{self, Listeners};
 use crate::host_log;
 use detached::StartOutcome;
@@ -104,6 +104,7 @@ impl Socket {
         if self.detach {
             return detached::start();
         }
+        adopt_orphans();
         let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
             Ok(runtime) => runtime,
             Err(error) => return fail(&format!("cannot start: {error}")),

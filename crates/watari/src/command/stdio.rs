@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use super::{StallOptions, StopSignals, fail, whole_number};
+use super::{StallOptions, StopSignals, adopt_orphans, fail, whole_number};
 use crate::frontend::stdio::{self, StdioArguments};
 
 /// Serve one session over standard input and output, one JSON object per line.
@@ -39,6 +39,7 @@ Example:
 
 impl Stdio {
     pub(crate) fn run(self) -> ExitCode {
+        adopt_orphans();
         let settings = StdioArguments {
             claude: self.claude,
             allow_bypass: self.allow_bypass,
