@@ -143,9 +143,16 @@ async fn a_second_watari_that_does_not_see_the_lock_is_reported() {
     let id = client.next().await.unwrap()["session_id"].as_str().unwrap().to_owned();
     client.say("hi").await;
     client.until("done").await;
-    // As on another machine with the same home.
-    fs::remove_file(room.hosts.conversation_locks().join(&id)).unwrap();
-    let (mut second, _) = room.bridge_with(json!({"resume": id})).await;
+    // As on another machine with the same home: the same conversations, and locks of its own.
+    let projects = room.hosts.conversation_locks().parent().unwrap().to_owned();
+    let elsewhere = room.hosts.sandbox.root().join("elsewhere");
+    fs::create_dir_all(elsewhere.join("projects")).unwrap();
+    for folder in common::names_in(&projects).into_iter().filter(|name| name != ".watari-locks") {
+        std::os::unix::fs::symlink(projects.join(&folder), elsewhere.join("projects").join(&folder)).unwrap();
+    }
+    let (mut second, same) =
+        room.bridge_with(json!({"resume": id, "env": {"CLAUDE_CONFIG_DIR": elsewhere.to_str().unwrap()}})).await;
+    assert_eq!(same, id);
     client.say("still there?").await;
     let (mut native, _) = host.native_since(json!(0)).await;
     let seen = native.until("resumed_elsewhere").await;

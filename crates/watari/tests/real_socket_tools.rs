@@ -54,8 +54,8 @@ async fn a_call_that_is_interrupted_is_closed_for_every_client_and_a_late_result
         line
     });
     insta::assert_snapshot!(transcript(&[], &errors), @r#"
-    {"id":"late","kind":"refused","message":"call_id \"CALL\": ask 3 is not open: it was answered, withdrawn, expired, or never existed","type":"error"}
-    {"id":"never","kind":"refused","message":"call_id \"mine\" is not open: no call has this name","type":"error"}
+    {"code":"ask_not_open","id":"late","kind":"refused","message":"call_id \"CALL\": ask 3 is not open: it was answered, withdrawn, expired, or never existed","type":"error"}
+    {"code":"ask_not_open","id":"never","kind":"refused","message":"call_id \"mine\" is not open: it was answered, cancelled, has expired or never existed","type":"error"}
     "#);
     host.stop().await;
 }

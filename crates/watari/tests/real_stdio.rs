@@ -142,7 +142,7 @@ async fn an_unanswered_permission_request_is_denied_and_a_late_answer_is_an_erro
     let received = [kept("permission_closed"), kept("error"), kept("tool_result")].concat();
     insta::assert_snapshot!(transcript(&received), @r#"
     {"reason":"expired","requestId":"req_1","type":"permission_closed"}
-    {"fatal":false,"message":"requestId req_1: ask 1 is not open: it was answered, withdrawn, expired, or never existed","type":"error"}
+    {"code":"ask_not_open","fatal":false,"message":"requestId req_1: ask 1 is not open: it was answered, withdrawn, expired, or never existed","type":"error"}
     {"content":"Permission request timed out","isError":true,"toolUseId":"toolu_1","type":"tool_result"}
     "#);
     assert_eq!(kept("turn_result").len(), 2);

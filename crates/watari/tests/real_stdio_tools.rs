@@ -54,8 +54,8 @@ async fn a_tool_of_the_client_is_offered_called_and_answered() {
     bridge.send(json!({"type": "register_tools", "tools": []})).await;
     let errors = [bridge.next().await.unwrap(), bridge.next().await.unwrap()];
     insta::assert_snapshot!(transcript_without(&[], &errors), @r#"
-    {"fatal":false,"message":"callId call_1: ask 1 is not open: it was answered, withdrawn, expired, or never existed","type":"error"}
-    {"fatal":false,"message":"the session is already started; send register_tools before start","type":"error"}
+    {"code":"ask_not_open","fatal":false,"message":"callId call_1: ask 1 is not open: it was answered, withdrawn, expired, or never existed","type":"error"}
+    {"code":"wrong_phase","fatal":false,"message":"the session is already started; send register_tools before start","type":"error"}
     "#);
     bridge.close_input();
     assert!(bridge.exit().await.success());

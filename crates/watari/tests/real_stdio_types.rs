@@ -146,7 +146,7 @@ async fn requests_without_an_answer() {
     insta::assert_snapshot!(transcript_without(&[], received), @r#"
     {"reason":"expired","requestId":"req_1","type":"permission_closed"}
     {"reason":"cancelled","requestId":"req_1","type":"permission_closed"}
-    {"fatal":false,"message":"requestId req_1: ask 1 is not open: it was answered, withdrawn, expired, or never existed","type":"error"}
+    {"code":"ask_not_open","fatal":false,"message":"requestId req_1: ask 1 is not open: it was answered, withdrawn, expired, or never existed","type":"error"}
     "#);
 }
 
@@ -242,7 +242,7 @@ async fn a_session_whose_cli_exits_and_one_that_cannot_start() {
     errors.extend(bridge.rest().await);
     insta::assert_snapshot!(transcript_without(&[], of_type(&errors, "error")), @r#"
     {"fatal":true,"message":"Claude Code was terminated by signal 9","type":"error"}
-    {"fatal":false,"message":"options.colour is unknown and was ignored","type":"error"}
+    {"code":"invalid_field","fatal":false,"message":"options.colour is unknown and was ignored","type":"error"}
     {"fatal":true,"message":"Claude Code CLI not found: there is nothing at /nowhere/claude; check the path","type":"error"}
     "#);
 }
