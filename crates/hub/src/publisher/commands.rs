@@ -4,7 +4,6 @@ use watari_sdk::{Command, HostEvent, Refusal, Request};
 
 use super::Publisher;
 use crate::command_dedup::{Registration, Retention};
-
 use crate::ticket::{CommandOutcome, Ticket};
 
 impl Publisher {
